@@ -1,0 +1,116 @@
+"""A provider's bytes become chunks and one outcome: a framing (bytes to events) and a provider (events to chunks).
+
+    decoder.feed(data) -> chunks     as often as bytes come, cut anywhere
+    decoder.close()    -> chunks     when the body has ended; sets the outcome if nothing did before
+    decoder.outcome                  None while the stream runs, then an Ending or an UpstreamError, once
+
+Nothing raises: an error that follows text in the same read must not lose the text. After the outcome is set
+no more chunks come. The result does not depend on how the bytes were cut.
+"""
+
+from typing import NamedTuple, Protocol
+
+import orjson
+
+from opensearch_ml_stream.connectors.chunks import Chunk, Ending
+from opensearch_ml_stream.connectors.errors import StreamTruncated, UpstreamError
+
+# One broken event in a long answer should not cost the answer; more of them mean that the framing is not what
+# we think it is. What was skipped is told in the terminal object ("skipped_events").
+MAX_SKIPPED_EVENTS = 3
+
+Outcome = Ending | UpstreamError
+
+
+class Event(NamedTuple):
+    """One framed event: its name ("" where the framing has none) and its payload."""
+
+    name: str
+    data: bytes
+
+
+class Framing(Protocol):
+    """Bytes to events. `feed` and `close` never raise; an unreadable stream sets `error` and ends."""
+
+    error: UpstreamError | None
+
+    def feed(self, data: bytes) -> list[Event]: ...
+
+    def close(self) -> list[Event]: ...
+
+
+class Provider(Protocol):
+    """Events to chunks: one object per stream, so it may keep what it has seen (usage, model, tool ids)."""
+
+    def read(self, event: Event, chunks: list[Chunk]) -> Outcome | None:
+        """Append what the event adds; return the outcome if it ends the stream.
+
+        Raises MalformedEvent (any ValueError, KeyError, TypeError, IndexError or AttributeError counts) for
+        an event that is not of the provider's shape.
+        """
+        ...
+
+    def end_of_input(self) -> Outcome:
+        """What it means that the provider closed here. Called only when no event ended the stream."""
+        ...
+
+
+def truncated(what: str = "its terminator") -> StreamTruncated:
+    """The outcome of a stream that the provider closed too early."""
+    return StreamTruncated(f"The provider closed the stream before {what}; the answer is incomplete")
+
+
+class Decoder:
+    """One provider stream. See the module's docstring for the contract."""
+
+    __slots__ = ("_framing", "_provider", "_read_any", "outcome", "skipped_events")
+
+    def __init__(self, framing: Framing, provider: Provider) -> None:
+        self._framing = framing
+        self._provider = provider
+        self._read_any = False
+        self.skipped_events = 0
+        self.outcome: Outcome | None = None
+
+    def feed(self, data: bytes) -> list[Chunk]:
+        return self._read(self._framing.feed(data))
+
+    def close(self) -> list[Chunk]:
+        if self.outcome is not None:
+            return []
+        chunks = self._read(self._framing.close())
+        if self.outcome is None:
+            self.outcome = self._provider.end_of_input()
+        return chunks
+
+    def _read(self, events: list[Event]) -> list[Chunk]:
+        chunks: list[Chunk] = []
+        if self.outcome is not None:
+            return chunks
+        read = self._provider.read
+        for event in events:
+            try:
+                outcome = read(event, chunks)
+            except (ValueError, KeyError, TypeError, IndexError, AttributeError):
+                outcome = self._skip()
+            else:
+                self._read_any = True
+            if outcome is not None:
+                self.outcome = outcome
+                return chunks
+        self.outcome = self._framing.error
+        return chunks
+
+    def _skip(self) -> UpstreamError | None:
+        self.skipped_events += 1
+        if self._read_any and self.skipped_events <= MAX_SKIPPED_EVENTS:
+            return None
+        return UpstreamError("The provider sent an event that is not of the form its connector announces")
+
+
+def parse_object(data: bytes) -> dict[str, object]:
+    """The event's JSON object; ValueError for anything else."""
+    value = orjson.loads(data)
+    if not isinstance(value, dict):
+        raise ValueError("not a JSON object")
+    return value

@@ -1,0 +1,246 @@
+"""Models and connectors as documents: checked on the way in, frozen values on the way out.
+
+The fields are those of `.plugins-ml-connector` and `.plugins-ml-model`; times are epoch milliseconds. In a stored
+connector every parameter is a string (JSON text for what was not one) and every credential is cipher text.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+from opensearch_ml_stream.connectors import jsontext
+from opensearch_ml_stream.connectors.errors import InvalidRequest
+
+PROTOCOLS = ("aws_sigv4", "http", "mcp_sse", "mcp_streamable_http")
+ACTION_TYPES = ("PREDICT", "EXECUTE", "BATCH_PREDICT", "CANCEL_BATCH_PREDICT", "BATCH_PREDICT_STATUS")
+RETRY_POLICIES = ("constant", "exponential_equal_jitter", "exponential_full_jitter")
+
+_ACTION_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
+
+
+@dataclass(frozen=True, slots=True)
+class ClientConfig:
+    """How to call the provider. Timeouts in seconds, the backoff in milliseconds."""
+
+    max_connection: int = 30
+    connection_timeout: float = 30
+    read_timeout: float = 30
+    retry_backoff_millis: int = 200
+    retry_timeout_seconds: float = 30
+    max_retry_times: int = 0
+    retry_backoff_policy: str = "constant"
+    skip_ssl_verification: bool = False
+    mutual_tls_enabled: bool = False
+    keystore_type: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """One call that a connector can make."""
+
+    action_type: str
+    method: str
+    url: str
+    name: str | None = None
+    headers: Mapping[str, str] = field(default_factory=dict)
+    request_body: str | None = None
+    pre_process_function: str | None = None
+    post_process_function: str | None = None
+    supports_structured_output: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Connector:
+    """A connector as it is stored: `credential` is cipher text."""
+
+    name: str
+    version: str
+    protocol: str
+    parameters: Mapping[str, str]
+    credential: Mapping[str, str]
+    actions: tuple[Action, ...]
+    client_config: ClientConfig = field(default_factory=ClientConfig)
+    description: str | None = None
+
+    def action(self, action_type: str = "PREDICT") -> Action:
+        """The first action of the type; InvalidRequest if there is none."""
+        for action in self.actions:
+            if action.action_type == action_type:
+                return action
+        raise InvalidRequest(f"no {action_type} action found in connector {self.name}")
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """A remote model as it is stored: its connector is `connector_id` or inline."""
+
+    name: str
+    connector_id: str | None
+    connector: Connector | None
+    is_enabled: bool
+    model_state: str
+    document: Mapping[str, Any]
+
+
+def read_connector(document: Mapping[str, Any]) -> Connector:
+    """The connector of a stored document; InvalidRequest names the field that is wrong."""
+    return Connector(
+        name=str(document.get("name", "")),
+        version=str(document.get("version", "")),
+        protocol=str(document.get("protocol", "")),
+        description=document.get("description"),
+        parameters=parameter_texts(document.get("parameters")),
+        credential=_object(document.get("credential"), "credential"),
+        actions=tuple(_read_action(action) for action in _actions(document.get("actions"))),
+        client_config=read_client_config(document.get("client_config")),
+    )
+
+
+def read_model(document: Mapping[str, Any]) -> Model:
+    """The model of a stored document."""
+    inline = document.get("connector")
+    return Model(
+        name=str(document.get("name", "")),
+        connector_id=document.get("connector_id"),
+        connector=read_connector(inline) if isinstance(inline, Mapping) else None,
+        is_enabled=document.get("is_enabled") is not False,
+        model_state=str(document.get("model_state", "REGISTERED")),
+        document=document,
+    )
+
+
+def connector_document(body: Mapping[str, Any]) -> dict[str, Any]:
+    """What to store for a create request's body: checked and in the stored form, `credential` still in clear.
+
+    The caller checks the URLs against the trusted endpoints, encrypts and adds the times.
+    """
+    for name in ("name", "version", "protocol"):
+        if body.get(name) is None:
+            raise InvalidRequest(f"Connector {name} is null")
+    protocol = str(body["protocol"])
+    if protocol not in PROTOCOLS:
+        raise InvalidRequest(f"Unsupported connector protocol. Please use one of [{', '.join(PROTOCOLS)}]")
+    credential = _object(body.get("credential"), "credential")
+    if not credential:
+        raise InvalidRequest("Connector credential is null or empty list")
+    if body.get("actions") is None:
+        raise InvalidRequest("No actions configured for this connector")
+    document: dict[str, Any] = {"name": str(body["name"]), "version": str(body["version"])}
+    if body.get("description") is not None:
+        document["description"] = str(body["description"])
+    document["protocol"] = protocol
+    parameters = parameter_texts(body.get("parameters"))
+    if parameters:
+        document["parameters"] = parameters
+    document["credential"] = {name: str(value) for name, value in credential.items()}
+    document["actions"] = action_documents(body["actions"])
+    if body.get("client_config") is not None:
+        read_client_config(body["client_config"])
+        document["client_config"] = dict(body["client_config"])
+    if protocol == "aws_sigv4":
+        _check_aws(parameters, credential)
+    return document
+
+
+def parameter_texts(parameters: object) -> dict[str, str]:
+    """Parameter values as they are stored: strings as they are, anything else as compact JSON text."""
+    return {
+        name: jsontext.compact(text) if isinstance(text := jsontext.parameter_of(value), jsontext.JsonText) else text
+        for name, value in _object(parameters, "parameters").items()
+    }
+
+
+def action_documents(actions: object) -> list[dict[str, Any]]:
+    """The actions as they are stored: checked, `action_type` in upper case, nothing unknown."""
+    return [_action_document(action) for action in _actions(actions)]
+
+
+def read_client_config(config: object) -> ClientConfig:
+    """A `client_config` object; InvalidRequest names a key or value that is wrong."""
+    given = _object(config, "client_config")
+    kinds = {entry.name: entry.type for entry in fields(ClientConfig)}
+    values: dict[str, Any] = {}
+    for name, value in given.items():
+        if name not in kinds:
+            raise InvalidRequest(f"client_config has no key [{name}]; it knows {', '.join(sorted(kinds))}")
+        values[name] = _client_value(name, value)
+    return ClientConfig(**values)
+
+
+def _client_value(name: str, value: Any) -> Any:
+    if name in ("skip_ssl_verification", "mutual_tls_enabled"):
+        if str(value).lower() not in ("true", "false"):
+            raise InvalidRequest(f"client_config.{name} must be true or false")
+        return str(value).lower() == "true"
+    if name == "retry_backoff_policy":
+        if str(value).lower() not in RETRY_POLICIES:
+            raise InvalidRequest(f"client_config.{name} must be one of {', '.join(RETRY_POLICIES)}")
+        return str(value).lower()
+    if name == "keystore_type":
+        if value not in ("PEM", "PKCS12"):
+            raise InvalidRequest("client_config.keystore_type must be PEM or PKCS12")
+        return value
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        raise InvalidRequest(f"client_config.{name} must be a number") from None
+    least = -1 if name == "max_retry_times" else 0
+    if number < least or (number == 0 and name in ("max_connection", "connection_timeout", "read_timeout")):
+        raise InvalidRequest(f"client_config.{name} is out of range")
+    return int(number) if name in ("max_connection", "max_retry_times", "retry_backoff_millis") else number
+
+
+def _check_aws(parameters: Mapping[str, str], credential: Mapping[str, Any]) -> None:
+    if not (credential.get("access_key") and credential.get("secret_key")):
+        raise InvalidRequest("Missing credential")
+    for name, label in (("service_name", "service name"), ("region", "region")):
+        if not (parameters.get(name) or credential.get(name)):
+            raise InvalidRequest(f"Missing {label}")
+
+
+def _actions(actions: object) -> list[Mapping[str, Any]]:
+    if actions is None:
+        return []
+    if not isinstance(actions, list) or not all(isinstance(action, Mapping) for action in actions):
+        raise InvalidRequest("actions must be an array of objects")
+    return actions
+
+
+def _action_document(action: Mapping[str, Any]) -> dict[str, Any]:
+    for key, label in (("action_type", "action type"), ("url", "url"), ("method", "method")):
+        if action.get(key) is None:
+            raise InvalidRequest(f"{label} can't be null")
+    action_type = str(action["action_type"]).upper()
+    if action_type not in ACTION_TYPES:
+        raise InvalidRequest(f"Wrong Action Type of {action['action_type']}")
+    name = action.get("name")
+    if name is not None and (not _ACTION_NAME.fullmatch(str(name)) or str(name).upper() in ACTION_TYPES):
+        raise InvalidRequest("Action name must be 1-64 characters of A-Z, a-z, 0-9, _ and -, and no action type")
+    headers = _object(action.get("headers"), "headers")
+    document: dict[str, Any] = {"action_type": action_type}
+    if name is not None:
+        document["name"] = str(name)
+    document["method"] = str(action["method"]).upper()
+    document["url"] = str(action["url"])
+    if headers:
+        document["headers"] = {key: str(value) for key, value in headers.items()}
+    for key in ("request_body", "pre_process_function", "post_process_function"):
+        if action.get(key) is not None:
+            value = action[key]
+            document[key] = value if isinstance(value, str) else jsontext.dumps(value)
+    if action.get("supports_structured_output") is not None:
+        document["supports_structured_output"] = str(action["supports_structured_output"]).lower() == "true"
+    return document
+
+
+def _read_action(action: Mapping[str, Any]) -> Action:
+    return Action(**_action_document(action))
+
+
+def _object(value: object, name: str) -> dict[str, Any]:
+    if value is None:
+        return {}
+    if not isinstance(value, Mapping):
+        raise InvalidRequest(f"{name} must be an object")
+    return dict(value)

@@ -1,0 +1,113 @@
+"""Anthropic messages: https://docs.anthropic.com/en/docs/build-with-claude/streaming.
+
+`message_delta.usage` is cumulative and replaces what `message_start` told; `message_stop` ends the stream;
+`ping` may come anywhere, and unknown event types are to be ignored.
+"""
+
+from typing import Any
+
+import orjson
+
+from opensearch_ml_stream.connectors.chunks import Chunk, Ending, ToolCall, Usage
+from opensearch_ml_stream.connectors.decoding import Event, Outcome, truncated
+from opensearch_ml_stream.connectors.errors import UpstreamError
+from opensearch_ml_stream.connectors.sse import SSEFraming
+from opensearch_ml_stream.connectors.stream_spec import Enable, StreamSpec
+
+FINISH = {
+    "end_turn": "stop",
+    "stop_sequence": "stop",
+    "pause_turn": "stop",
+    "max_tokens": "length",
+    "model_context_window_exceeded": "length",
+    "tool_use": "tool_calls",
+    "refusal": "content_filter",
+}
+
+# What the error types of https://docs.anthropic.com/en/api/errors would have been as a status.
+_ERROR_STATUS = {
+    "invalid_request_error": 400,
+    "authentication_error": 401,
+    "permission_error": 403,
+    "not_found_error": 404,
+    "request_too_large": 413,
+    "rate_limit_error": 429,
+    "api_error": 500,
+    "overloaded_error": 529,
+}
+
+
+class Anthropic:
+    """Reads the events by the `type` in their data (Bedrock and Vertex give no event names)."""
+
+    __slots__ = ("_finish", "_model", "_tools", "_usage")
+
+    def __init__(self) -> None:
+        self._finish: str | None = None
+        self._model: str | None = None
+        self._usage: dict[str, Any] = {}
+        self._tools: dict[int, int] = {}  # content block index -> tool call index
+
+    def read(self, event: Event, chunks: list[Chunk]) -> Outcome | None:
+        payload: Any = orjson.loads(event.data)
+        kind = payload["type"]
+        if kind == "content_block_delta":
+            self._read_delta(payload, chunks)
+        elif kind == "content_block_start":
+            self._read_block_start(payload, chunks)
+        elif kind == "message_start":
+            self._model = payload["message"].get("model")
+            self._usage.update(payload["message"].get("usage") or {})
+        elif kind == "message_delta":
+            self._finish = payload["delta"].get("stop_reason") or self._finish
+            self._usage.update({k: v for k, v in (payload.get("usage") or {}).items() if v is not None})
+        elif kind == "message_stop":
+            return Ending(FINISH.get(self._finish or "end_turn", "stop"), self._finish, self._read_usage(), self._model)
+        elif kind == "error":
+            return read_error(payload)
+        return None
+
+    def end_of_input(self) -> Outcome:
+        return truncated("message_stop")
+
+    def _read_delta(self, payload: dict[str, Any], chunks: list[Chunk]) -> None:
+        delta = payload["delta"]
+        kind = delta["type"]
+        if kind == "text_delta":
+            if delta["text"]:
+                chunks.append(Chunk(delta["text"]))
+        elif kind == "thinking_delta":
+            if delta["thinking"]:
+                chunks.append(Chunk(reasoning=delta["thinking"]))
+        elif kind == "input_json_delta" and delta["partial_json"]:
+            index = self._tools.setdefault(payload["index"], len(self._tools))
+            chunks.append(Chunk(tool_calls=(ToolCall(index, arguments=delta["partial_json"]),)))
+
+    def _read_block_start(self, payload: dict[str, Any], chunks: list[Chunk]) -> None:
+        block = payload["content_block"]
+        if block["type"] in ("tool_use", "server_tool_use", "mcp_tool_use"):
+            index = self._tools.setdefault(payload["index"], len(self._tools))
+            chunks.append(Chunk(tool_calls=(ToolCall(index, block.get("id"), block.get("name")),)))
+        elif block["type"] == "text" and block.get("text"):
+            chunks.append(Chunk(block["text"]))
+
+    def _read_usage(self) -> Usage | None:
+        if not self._usage:
+            return None
+        counted = self._usage
+        cached = counted.get("cache_read_input_tokens")
+        return Usage(counted.get("input_tokens"), counted.get("output_tokens"), cached_tokens=cached)
+
+
+def read_error(payload: dict[str, Any]) -> UpstreamError:
+    error = payload.get("error") or {}
+    status = _ERROR_STATUS.get(error.get("type", ""))
+    return UpstreamError(f"Error from remote service: {error.get('message')}", provider_status=status)
+
+
+ANTHROPIC = StreamSpec(
+    name="anthropic/v1/messages",
+    enable=Enable(body={"stream": True}),
+    framing=SSEFraming,
+    provider=Anthropic,
+)

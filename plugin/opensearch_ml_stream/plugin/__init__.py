@@ -1,0 +1,1 @@
+"""Where the world is touched and wired: settings, store, providers, server, command line."""

@@ -1,0 +1,37 @@
+"""The way to a provider: a rendered request goes out, a status, headers and bytes come back.
+
+Only this module's implementations open sockets to providers. Whatever a client library raises becomes an
+UpstreamError here (or InvalidRequest, where the address itself is not allowed).
+"""
+
+from collections.abc import Mapping
+from contextlib import AbstractAsyncContextManager
+from typing import Protocol
+
+from opensearch_ml_stream.connectors.documents import ClientConfig
+from opensearch_ml_stream.connectors.rendering import ProviderRequest
+
+
+class UpstreamResponse(Protocol):
+    """A provider's answer whose head has come. Header names are in lower case."""
+
+    status: int
+    headers: Mapping[str, str]
+
+    async def read(self) -> bytes:
+        """The next bytes of the body as they come, b"" at its end.
+
+        UpstreamError if the connection breaks, or stays silent for the connector's `read_timeout`.
+        """
+        ...
+
+
+class Upstream(Protocol):
+    def open(
+        self, request: ProviderRequest, config: ClientConfig, tls: Mapping[str, str]
+    ) -> AbstractAsyncContextManager[UpstreamResponse]:
+        """Sends the request and waits for the head. Leaving the context early closes the connection at once.
+
+        `tls` holds the credential keys of mutual TLS (client_cert_pem, ...), empty without it.
+        """
+        ...
