@@ -19,6 +19,8 @@ from opensearch_ml_stream.connectors.errors import StreamTruncated, UpstreamErro
 # we think it is. What was skipped is told in the terminal object ("skipped_events").
 MAX_SKIPPED_EVENTS = 3
 
+MAX_EVENT_BYTES = 16 * 1024 * 1024
+
 Outcome = Ending | UpstreamError
 
 
@@ -60,6 +62,11 @@ def truncated(what: str = "its terminator") -> StreamTruncated:
     return StreamTruncated(f"The provider closed the stream before {what}; the answer is incomplete")
 
 
+def too_large() -> UpstreamError:
+    """What a framing says when an event does not end."""
+    return UpstreamError(f"The provider sent an event of more than {MAX_EVENT_BYTES} bytes")
+
+
 class Decoder:
     """One provider stream. See the module's docstring for the contract."""
 
@@ -78,9 +85,11 @@ class Decoder:
     def close(self) -> list[Chunk]:
         if self.outcome is not None:
             return []
+        skipped = self.skipped_events
         chunks = self._read(self._framing.close())
         if self.outcome is None:
-            self.outcome = self._provider.end_of_input()
+            cut_off = self.skipped_events > skipped  # what came last was half an event
+            self.outcome = truncated("the end of an event") if cut_off else self._provider.end_of_input()
         return chunks
 
     def _read(self, events: list[Event]) -> list[Chunk]:

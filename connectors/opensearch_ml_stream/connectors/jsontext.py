@@ -12,14 +12,14 @@ from typing import Any, NoReturn
 from opensearch_ml_stream.connectors.errors import InvalidRequest
 
 _BLANK = re.compile(r"[ \t\n\r]*")
-_COMMENT_OR_STRING = re.compile(r'"(?:[^"\\]|\\.)*"|//[^\n]*|/\*.*?\*/', re.DOTALL)
-_BLANK_OR_STRING = re.compile(r'("(?:[^"\\]|\\.)*")|\s+', re.DOTALL)
+# Unrolled: `(?:[^"\\]|\\.)*` would keep a state for every character of a long text.
+_STRING = r'"[^"\\]*(?:\\.[^"\\]*)*"'
+_COMMENT_OR_STRING = re.compile(rf"{_STRING}|//[^\n]*|/\*.*?\*/", re.DOTALL)
+_BLANK_OR_STRING = re.compile(rf"({_STRING})|\s+", re.DOTALL)
 
 
 class JsonText(str):
     """The JSON text of a value that is not a string: a number, true, null, an array, an object."""
-
-    __slots__ = ()
 
     __slots__ = ()
 

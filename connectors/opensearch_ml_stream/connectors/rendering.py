@@ -76,7 +76,7 @@ class CompiledAction:
         body = self._render_body(scope)
         if stream is not None:
             url, headers, body = _enable(stream.enable, url, headers, body)
-        if self.action.method == "POST" and not body:
+        if self.action.method == "POST" and not body and self.action.action_type != "CANCEL_BATCH_PREDICT":
             raise InvalidRequest("Content length is 0. Aborting request to remote model")
         try:
             return ProviderRequest(self.action.method, url, headers, body.encode(scope.get("charset") or "utf-8"))
@@ -134,11 +134,24 @@ def _header_template(name: str, value: str, credential: Mapping[str, str]) -> Te
     return Template.compile(value, json=False).map_literals(lambda literal: _CREDENTIAL.sub(fill, literal))
 
 
+def _enable_url(replacements: tuple[tuple[str, str], ...], url: str) -> str:
+    """The end of the path counts, before any other place in it; a path that streams already stays as it is."""
+    parts = urlsplit(url)
+    path = parts.path
+    if any(path.endswith(new) for _, new in replacements):
+        return url
+    for old, new in replacements:
+        if path.endswith(old):
+            return urlunsplit(parts._replace(path=path.removesuffix(old) + new))
+    for old, new in replacements:
+        before, found, after = path.rpartition(old)
+        if found and new not in path:
+            return urlunsplit(parts._replace(path=f"{before}{new}{after}"))
+    return url
+
+
 def _enable(enable: Enable, url: str, headers: dict[str, str], body: str) -> tuple[str, dict[str, str], str]:
-    for old, new in enable.url:
-        if old in url:
-            url = url.replace(old, new, 1)
-            break
+    url = _enable_url(enable.url, url)
     if enable.query:
         parts = urlsplit(url)
         own = [pair for pair in parts.query.split("&") if pair and pair.partition("=")[0] not in enable.query]

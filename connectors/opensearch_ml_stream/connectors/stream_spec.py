@@ -5,14 +5,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from opensearch_ml_stream.connectors.decoding import Decoder, Framing, Provider
+from opensearch_ml_stream.connectors.repetition import RepeatingDecoder
 
 
 @dataclass(frozen=True, slots=True)
 class Enable:
     """What is changed in a rendered request so that the provider streams.
 
-    `body` fields replace the template's own of that name, `drop` removes fields; `url` pairs are (old, new) text
-    replacements, the first that applies is used; `query` and `headers` are set.
+    `body` fields replace the template's own of that name, `drop` removes fields; `url` pairs are (old, new) texts
+    of the path, the first that applies is used; `query` and `headers` are set.
     """
 
     body: Mapping[str, Any] = field(default_factory=dict)
@@ -24,12 +25,19 @@ class Enable:
 
 @dataclass(frozen=True, slots=True)
 class StreamSpec:
-    """`framing` and `provider` make the two halves of a stream's decoder, fresh for each stream."""
+    """`framing` and `provider` make the two halves of a stream's decoder, fresh for each stream.
+
+    `repeats`: the framing is SSE, and an event that differs from the one before in its text alone changes nothing
+    else, so that such events need not be parsed (see `repetition`).
+    """
 
     name: str
     enable: Enable
     framing: Callable[[], Framing]
     provider: Callable[[], Provider]
+    repeats: bool = False
 
-    def decoder(self) -> Decoder:
+    def decoder(self) -> Decoder | RepeatingDecoder:
+        if self.repeats:
+            return RepeatingDecoder(self.provider)
         return Decoder(self.framing(), self.provider())

@@ -2,12 +2,29 @@
 
 from dataclasses import dataclass
 
+# The hosts that ML Commons trusts, and those of the other blueprints. Unlike ML Commons' list no part of a
+# pattern before the path can match a `/`, so that https://runtime.sagemaker.evil.example/x.amazonaws.com/ is
+# refused. A host name is spelt [a-z0-9-] because nothing else may stand between two dots.
 DEFAULT_TRUSTED_ENDPOINTS = (
-    r"^https://runtime\.sagemaker\.[a-z0-9-]+\.amazonaws\.com/.*$",
-    r"^https://api\.sagemaker\.[a-z0-9-]+\.amazonaws\.com/.*$",
+    r"^https://runtime\.sagemaker\.[a-z0-9-]+\.amazonaws\.com(\.cn)?/.*$",
+    r"^https://api\.sagemaker\.[a-z0-9-]+\.amazonaws\.com(\.cn)?/.*$",
+    r"^https://bedrock-runtime\.[a-z0-9-]+\.amazonaws\.com(\.cn)?/.*$",
+    r"^https://bedrock-agent-runtime\.[a-z0-9-]+\.amazonaws\.com(\.cn)?/.*$",
+    r"^https://bedrock\.[a-z0-9-]+\.amazonaws\.com(\.cn)?/.*$",
+    r"^https://textract\.[a-z0-9-]+\.amazonaws\.com(\.cn)?/?$",
+    r"^https://comprehend\.[a-z0-9-]+\.amazonaws\.com(\.cn)?/?$",
+    r"^https://rekognition\.[a-z0-9-]+\.amazonaws\.com(\.cn)?/?$",
     r"^https://api\.openai\.com/.*$",
-    r"^https://api\.cohere\.ai/.*$",
-    r"^https://bedrock-runtime\.[a-z0-9-]+\.amazonaws\.com/.*$",
+    r"^https://[a-z0-9-]+\.openai\.azure\.com/.*$",
+    r"^https://[a-z0-9-]+\.services\.ai\.azure\.com/.*$",
+    r"^https://api\.anthropic\.com/.*$",
+    r"^https://api\.cohere\.(ai|com)/.*$",
+    r"^https://api\.deepseek\.com/.*$",
+    r"^https://api\.mistral\.ai/.*$",
+    r"^https://generativelanguage\.googleapis\.com/.*$",
+    r"^https://([a-z0-9-]+-)?aiplatform\.googleapis\.com/.*$",
+    r"^https://openrouter\.ai/.*$",
+    r"^https://router\.huggingface\.co/.*$",
 )
 
 
@@ -33,6 +50,12 @@ class Settings:
     max_batch_inference_tasks: int = 100
     max_json_size: int = 100_000_000
     master_key_cache_ttl_minutes: int = 5
+    remote_job_status_field: tuple[str, ...] = ("status", "Status", "TransformJobStatus")
+    remote_job_status_completed: str = "(complete|completed|partiallyCompleted)"
+    remote_job_status_cancelled: str = "(stopped|cancelled)"
+    remote_job_status_cancelling: str = "(stopping|cancelling)"
+    remote_job_status_expired: str = "(expired|timeout)"
+    remote_job_status_failed: str = "(failed)"
 
     # opensearch_ml_stream.*
     max_body_size: int = 10 * 1024 * 1024
@@ -40,10 +63,15 @@ class Settings:
     first_event_wait_seconds: float = 5
     heartbeat_seconds: float = 15
     external_credentials_enabled: bool = False
+    upstream: str = "native"
 
 
 class LiveSettings:
-    """The settings in force now. `current` is replaced as a whole when a dynamic setting changes."""
+    """The settings in force now. `current` is replaced as a whole when a dynamic setting changes.
 
-    def __init__(self, current: Settings) -> None:
-        self.current = current
+    `at_start` is what file, environment and command line gave: a dynamic setting that is reset goes back to it.
+    """
+
+    def __init__(self, at_start: Settings) -> None:
+        self.at_start = at_start
+        self.current = at_start

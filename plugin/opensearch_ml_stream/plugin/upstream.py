@@ -9,6 +9,7 @@ from contextlib import AbstractAsyncContextManager
 from typing import Protocol
 
 from opensearch_ml_stream.connectors.documents import ClientConfig
+from opensearch_ml_stream.connectors.errors import UpstreamError
 from opensearch_ml_stream.connectors.rendering import ProviderRequest
 
 
@@ -28,10 +29,15 @@ class UpstreamResponse(Protocol):
 
 class Upstream(Protocol):
     def open(
-        self, request: ProviderRequest, config: ClientConfig, tls: Mapping[str, str]
+        self, request: ProviderRequest, config: ClientConfig, tls: Mapping[str, str], pool_key: str = ""
     ) -> AbstractAsyncContextManager[UpstreamResponse]:
         """Sends the request and waits for the head. Leaving the context early closes the connection at once.
 
-        `tls` holds the credential keys of mutual TLS (client_cert_pem, ...), empty without it.
+        `tls` holds the credential keys of mutual TLS (client_cert_pem, ...), empty without it. `pool_key` says
+        whose `max_connection` counts: the connector's id. Throttled (429) when none of those came free in time.
         """
         ...
+
+
+class ReadTimedOut(UpstreamError):
+    """The provider was silent for `read_timeout`. Not called again: it may well be at work, and it may be paid for."""

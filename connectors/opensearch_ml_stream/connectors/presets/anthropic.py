@@ -8,21 +8,13 @@ from typing import Any
 
 import orjson
 
+from opensearch_ml_stream.connectors import fields
 from opensearch_ml_stream.connectors.chunks import Chunk, Ending, ToolCall, Usage
 from opensearch_ml_stream.connectors.decoding import Event, Outcome, truncated
 from opensearch_ml_stream.connectors.errors import UpstreamError
+from opensearch_ml_stream.connectors.finish import finish_reason
 from opensearch_ml_stream.connectors.sse import SSEFraming
 from opensearch_ml_stream.connectors.stream_spec import Enable, StreamSpec
-
-FINISH = {
-    "end_turn": "stop",
-    "stop_sequence": "stop",
-    "pause_turn": "stop",
-    "max_tokens": "length",
-    "model_context_window_exceeded": "length",
-    "tool_use": "tool_calls",
-    "refusal": "content_filter",
-}
 
 # What the error types of https://docs.anthropic.com/en/api/errors would have been as a status.
 _ERROR_STATUS = {
@@ -56,13 +48,13 @@ class Anthropic:
         elif kind == "content_block_start":
             self._read_block_start(payload, chunks)
         elif kind == "message_start":
-            self._model = payload["message"].get("model")
+            self._model = fields.name(payload["message"].get("model"))
             self._usage.update(payload["message"].get("usage") or {})
         elif kind == "message_delta":
-            self._finish = payload["delta"].get("stop_reason") or self._finish
+            self._finish = fields.name(payload["delta"].get("stop_reason")) or self._finish
             self._usage.update({k: v for k, v in (payload.get("usage") or {}).items() if v is not None})
         elif kind == "message_stop":
-            return Ending(FINISH.get(self._finish or "end_turn", "stop"), self._finish, self._read_usage(), self._model)
+            return Ending(finish_reason(self._finish), self._finish, self._read_usage(), self._model)
         elif kind == "error":
             return read_error(payload)
         return None
@@ -74,35 +66,39 @@ class Anthropic:
         delta = payload["delta"]
         kind = delta["type"]
         if kind == "text_delta":
-            if delta["text"]:
-                chunks.append(Chunk(delta["text"]))
+            if text := fields.text(delta["text"]):
+                chunks.append(Chunk(text))
         elif kind == "thinking_delta":
-            if delta["thinking"]:
-                chunks.append(Chunk(reasoning=delta["thinking"]))
-        elif kind == "input_json_delta" and delta["partial_json"]:
-            index = self._tools.setdefault(payload["index"], len(self._tools))
-            chunks.append(Chunk(tool_calls=(ToolCall(index, arguments=delta["partial_json"]),)))
+            if text := fields.text(delta["thinking"]):
+                chunks.append(Chunk(reasoning=text))
+        elif kind == "input_json_delta":
+            index = self._tools.get(payload["index"])
+            text = fields.text(delta["partial_json"])
+            if index is not None and text:
+                chunks.append(Chunk(tool_calls=(ToolCall(index, arguments=text),)))
 
     def _read_block_start(self, payload: dict[str, Any], chunks: list[Chunk]) -> None:
         block = payload["content_block"]
-        if block["type"] in ("tool_use", "server_tool_use", "mcp_tool_use"):
+        if block["type"] == "tool_use":  # not the tools that the server runs itself: nobody has to answer those
             index = self._tools.setdefault(payload["index"], len(self._tools))
-            chunks.append(Chunk(tool_calls=(ToolCall(index, block.get("id"), block.get("name")),)))
-        elif block["type"] == "text" and block.get("text"):
-            chunks.append(Chunk(block["text"]))
+            chunks.append(Chunk(tool_calls=(ToolCall(index, fields.name(block["id"]), fields.name(block["name"])),)))
+        elif block["type"] == "text" and (text := fields.text(block.get("text"))):
+            chunks.append(Chunk(text))
 
     def _read_usage(self) -> Usage | None:
         if not self._usage:
             return None
         counted = self._usage
-        cached = counted.get("cache_read_input_tokens")
-        return Usage(counted.get("input_tokens"), counted.get("output_tokens"), cached_tokens=cached)
+        return Usage(
+            input_tokens=fields.count(counted.get("input_tokens")),
+            output_tokens=fields.count(counted.get("output_tokens")),
+            cached_tokens=fields.count(counted.get("cache_read_input_tokens")),
+        )
 
 
 def read_error(payload: dict[str, Any]) -> UpstreamError:
-    error = payload.get("error") or {}
-    status = _ERROR_STATUS.get(error.get("type", ""))
-    return UpstreamError(f"Error from remote service: {error.get('message')}", provider_status=status)
+    error = fields.mapping(payload.get("error"))
+    return fields.remote_error(error.get("message"), _ERROR_STATUS.get(str(error.get("type"))))
 
 
 ANTHROPIC = StreamSpec(
@@ -110,4 +106,14 @@ ANTHROPIC = StreamSpec(
     enable=Enable(body={"stream": True}),
     framing=SSEFraming,
     provider=Anthropic,
+    repeats=True,
+)
+
+# Claude on Vertex AI; the body's `anthropic_version` is the template's.
+VERTEX_ANTHROPIC = StreamSpec(
+    name="vertex/anthropic",
+    enable=Enable(body={"stream": True}, url=((":rawPredict", ":streamRawPredict"),)),
+    framing=SSEFraming,
+    provider=Anthropic,
+    repeats=True,
 )

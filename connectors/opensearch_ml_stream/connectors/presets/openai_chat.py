@@ -8,35 +8,39 @@ from typing import Any
 
 import orjson
 
+from opensearch_ml_stream.connectors import fields
 from opensearch_ml_stream.connectors.chunks import Chunk, Ending, ToolCall, Usage
 from opensearch_ml_stream.connectors.decoding import Event, Outcome, truncated
 from opensearch_ml_stream.connectors.errors import UpstreamError
+from opensearch_ml_stream.connectors.finish import finish_reason
 from opensearch_ml_stream.connectors.sse import SSEFraming
 from opensearch_ml_stream.connectors.stream_spec import Enable, StreamSpec
 
-FINISH = {
-    "stop": "stop",
-    "eos": "stop",
-    "length": "length",
-    "model_length": "length",
-    "tool_calls": "tool_calls",
-    "function_call": "tool_calls",
-    "content_filter": "content_filter",
-    "error": "error",
-    "abort": "error",
-    "insufficient_system_resource": "error",
+# What the errors' `type` or `code` would have been as an HTTP status.
+_ERROR_STATUS = {
+    "invalid_request_error": 400,
+    "context_length_exceeded": 400,
+    "invalid_api_key": 401,
+    "insufficient_quota": 429,
+    "rate_limit_error": 429,
+    "rate_limit_exceeded": 429,
+    "requests": 429,
+    "tokens": 429,
+    "server_error": 500,
 }
 
 
 class OpenAIChat:
-    """Reads `chat.completion.chunk` events of choice 0."""
+    """Reads `chat.completion.chunk` events of choice 0. `needs_done`: whether only `[DONE]` is a good end."""
 
-    __slots__ = ("_finish", "_model", "_usage")
+    __slots__ = ("_finish", "_model", "_needs_done", "_tools", "_usage")
 
-    def __init__(self) -> None:
+    def __init__(self, *, needs_done: bool = True) -> None:
+        self._needs_done = needs_done
         self._finish: str | None = None
         self._model: str | None = None
         self._usage: Usage | None = None
+        self._tools = ToolCalls()
 
     def read(self, event: Event, chunks: list[Chunk]) -> Outcome | None:
         data = event.data
@@ -45,80 +49,109 @@ class OpenAIChat:
         payload: Any = orjson.loads(data)
         choices = payload.get("choices")
         if choices:
-            choice = choices[0]
+            choice = first_choice(choices)
             delta = choice.get("delta")
             if delta:
                 text = delta.get("content")
                 if text and len(delta) == 1 and isinstance(text, str):
                     chunks.append(Chunk(text))
                 else:
-                    _read_delta(delta, chunks)
+                    self._read_delta(delta, chunks)
             if choice.get("finish_reason"):
-                self._finish = choice["finish_reason"]
+                self._finish = fields.name(choice["finish_reason"])
         if payload.get("usage"):
             self._usage = read_usage(payload["usage"])
         if self._model is None:
-            self._model = payload.get("model")
-        if payload.get("error") is not None or payload.get("object") == "error":
+            self._model = fields.name(payload.get("model"))
+        if payload.get("error") or payload.get("object") == "error":
             return read_error(payload)
         return None
 
     def end_of_input(self) -> Outcome:
-        """Some servers that speak this dialect close without `[DONE]`; a finish reason is a good end all the same."""
-        return truncated("[DONE]") if self._finish is None else self._ending()
+        return truncated("[DONE]") if self._needs_done or self._finish is None else self._ending()
 
     def _ending(self) -> Ending:
-        native = self._finish
-        return Ending(FINISH.get(native or "stop", "stop"), native, self._usage, self._model)
+        return Ending(finish_reason(self._finish), self._finish, self._usage, self._model)
+
+    def _read_delta(self, delta: dict[str, Any], chunks: list[Chunk]) -> None:
+        content = delta.get("content")
+        reasoning = fields.text(delta.get("reasoning_content") or delta.get("reasoning"))
+        if isinstance(content, list):
+            content, thinking = _typed_parts(content)
+            reasoning += thinking
+        text = fields.text(content) + fields.text(delta.get("refusal"))
+        tool_calls = tuple(self._tools.read(call) for call in delta.get("tool_calls") or ())
+        if text or reasoning or tool_calls:
+            chunks.append(Chunk(text, reasoning, tool_calls))
 
 
-def _read_delta(delta: dict[str, Any], chunks: list[Chunk]) -> None:
-    text = delta.get("content") or ""
-    reasoning = delta.get("reasoning_content") or delta.get("reasoning") or ""
-    if isinstance(text, list):
-        text, reasoning = _typed_parts(text)
-    text += delta.get("refusal") or ""
-    tool_calls = tuple(_tool_call(call) for call in delta.get("tool_calls") or ())
-    if text or reasoning or tool_calls:
-        chunks.append(Chunk(text, reasoning, tool_calls))
+class ToolCalls:
+    """Keeps parallel calls apart, also for servers that leave `index` out or give 0 for every call."""
+
+    __slots__ = ("_ids", "_last", "_moved")
+
+    def __init__(self) -> None:
+        self._ids: dict[int, str | None] = {}
+        self._moved: dict[int, int] = {}  # the server's index -> ours, where its next call took the same index
+        self._last = 0
+
+    def read(self, call: dict[str, Any]) -> ToolCall:
+        function = call.get("function") or {}
+        id, name = fields.name(call.get("id")), fields.name(function.get("name"))
+        index = self._index(call.get("index"), id, starts=name is not None)
+        return ToolCall(index, id, name, fields.arguments(function.get("arguments")))
+
+    def _index(self, given: object, id: str | None, *, starts: bool) -> int:
+        index = given if isinstance(given, int) else None
+        own = self._last if index is None else self._moved.get(index, index)
+        if starts and id is not None and self._ids.get(own) not in (None, id):
+            own = max(self._ids) + 1
+            if index is not None:
+                self._moved[index] = own
+        if id is not None or own not in self._ids:
+            self._ids[own] = id
+        self._last = own
+        return own
+
+
+def first_choice(choices: list[dict[str, Any]]) -> dict[str, Any]:
+    """Choice 0 of `choices`; an empty one where the event is about another choice (n > 1)."""
+    choice = choices[0]
+    if not choice.get("index"):
+        return choice
+    return next((other for other in choices if not other.get("index")), {})
 
 
 def _typed_parts(parts: list[Any]) -> tuple[str, str]:
     """Mistral's reasoning models send `content` as a list of typed parts."""
-    text = "".join(part.get("text", "") for part in parts if part.get("type") == "text")
-    thinking = (inner for part in parts if part.get("type") == "thinking" for inner in part.get("thinking", ()))
-    return text, "".join(inner.get("text", "") for inner in thinking)
-
-
-def _tool_call(call: dict[str, Any]) -> ToolCall:
-    function = call.get("function") or {}
-    return ToolCall(
-        call.get("index", 0),
-        call.get("id") or None,
-        function.get("name") or None,
-        function.get("arguments") or "",
-    )
+    text = "".join(fields.text(part.get("text")) for part in parts if part.get("type") == "text")
+    thinking = (inner for part in parts if part.get("type") == "thinking" for inner in part.get("thinking") or ())
+    return text, "".join(fields.text(inner.get("text")) for inner in thinking)
 
 
 def read_usage(usage: dict[str, Any]) -> Usage:
-    prompt = usage.get("prompt_tokens_details") or {}
-    completion = usage.get("completion_tokens_details") or {}
+    prompt = fields.mapping(usage.get("prompt_tokens_details"))
+    completion = fields.mapping(usage.get("completion_tokens_details"))
     return Usage(
-        input_tokens=usage.get("prompt_tokens"),
-        output_tokens=usage.get("completion_tokens"),
-        total_tokens=usage.get("total_tokens"),
-        cached_tokens=prompt.get("cached_tokens", usage.get("prompt_cache_hit_tokens")),
-        reasoning_tokens=completion.get("reasoning_tokens"),
+        input_tokens=fields.count(usage.get("prompt_tokens")),
+        output_tokens=fields.count(usage.get("completion_tokens")),
+        total_tokens=fields.count(usage.get("total_tokens")),
+        cached_tokens=fields.count(prompt.get("cached_tokens", usage.get("prompt_cache_hit_tokens"))),
+        reasoning_tokens=fields.count(completion.get("reasoning_tokens")),
     )
 
 
 def read_error(payload: dict[str, Any]) -> UpstreamError:
     """`{"error": {...}}`, `{"error": "text"}` or `{"object": "error", "message": ...}`."""
-    error = payload.get("error", payload)
-    message = error.get("message") if isinstance(error, dict) else error
-    code = error.get("code") if isinstance(error, dict) else None
-    status = code if isinstance(code, int) and 400 <= code < 600 else None
-    return UpstreamError(f"Error from remote service: {message}", provider_status=status)
+    error = payload.get("error") or payload
+    if not isinstance(error, dict):
+        return fields.remote_error(error)
+    code = error.get("code")
+    status = code if isinstance(code, int) else None
+    for word in (code, error.get("type")):
+        if status is None and isinstance(word, str):
+            status = int(word) if word.isdecimal() and len(word) == 3 else _ERROR_STATUS.get(word)
+    return fields.remote_error(error.get("message"), status)
 
 
 OPENAI_CHAT = StreamSpec(
@@ -126,4 +159,15 @@ OPENAI_CHAT = StreamSpec(
     enable=Enable(body={"stream": True, "stream_options": {"include_usage": True}}),
     framing=SSEFraming,
     provider=OpenAIChat,
+    repeats=True,
+)
+
+# For those that refuse `stream_options` and tell the usage unasked, or not at all: Mistral, and Azure OpenAI with an
+# `api-version` before 2024-09.
+OPENAI_CHAT_PLAIN = StreamSpec(
+    name="mistral/v1/chat/completions",
+    enable=Enable(body={"stream": True}, drop=("stream_options",)),
+    framing=SSEFraming,
+    provider=OpenAIChat,
+    repeats=True,
 )

@@ -11,13 +11,14 @@ from typing import Any, Protocol
 
 
 class Index(StrEnum):
-    """The names that ML Commons uses."""
+    """The names that ML Commons uses, and one of our own."""
 
     MODEL = ".plugins-ml-model"
     CONNECTOR = ".plugins-ml-connector"
     TASK = ".plugins-ml-task"
     MODEL_GROUP = ".plugins-ml-model-group"
     CONFIG = ".plugins-ml-config"
+    DEPLOYMENT = ".plugins-ml-stream-deployment"  # deployed states, where a real ML Commons owns those in MODEL
 
 
 @dataclass(frozen=True, slots=True)

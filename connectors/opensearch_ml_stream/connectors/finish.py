@@ -1,0 +1,31 @@
+"""Why an answer ended: the providers' words in the one vocabulary of `chunks.FINISH_REASONS`.
+
+No two providers mean different things by one word, so one table serves all; the comparison ignores case.
+"""
+
+_WORDS = {
+    "stop": (
+        "stop eos eos_token end_turn stop_sequence pause_turn complete completed finish finished done load end_of_text"
+    ),
+    "length": (
+        "length max_tokens model_length max_output_tokens model_context_window_exceeded error_limit "
+        "context_length_exceeded"
+    ),
+    "tool_calls": "tool_calls tool_call tool_use function_call",
+    "content_filter": (
+        "content_filter content_filtered refusal guardrail_intervened safety recitation blocklist prohibited_content "
+        "spii language image_safety image_prohibited_content image_recitation model_armor error_toxic"
+    ),
+    "error": (
+        "error abort aborted timeout insufficient_system_resource malformed_function_call malformed_response "
+        "malformed_model_output malformed_tool_use unexpected_tool_call too_many_tool_calls user_cancel cancelled "
+        "failed rag_query_exceeded"
+    ),
+}
+_REASONS = {word: reason for reason, words in _WORDS.items() for word in words.split()}
+
+
+def finish_reason(native: str | None, *, tools: bool = False) -> str:
+    """`tools`: the answer held tool calls, for providers that then say no more than that it stopped."""
+    reason = _REASONS.get((native or "stop").lower(), "stop")
+    return "tool_calls" if tools and reason == "stop" else reason

@@ -1,0 +1,119 @@
+"""`guardrails` of a model: what may go to the provider and what may come back.
+
+    {"type": "local_regex", "input_guardrail":  {"regex": [...], "stop_words": [{"index_name", "source_fields"}]},
+                            "output_guardrail": {...}}
+    {"type": "model",       "input_guardrail":  {"model_id", "response_filter", "response_validation_regex"}, ...}
+
+Regular expressions are decided here. Stop words are a query and a guard model is a predict, which the caller makes.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+
+from opensearch_ml_stream.connectors.errors import InvalidRequest
+from opensearch_ml_stream.connectors.predict.regex import compile_regex
+from opensearch_ml_stream.connectors.predict.response_filter import MISSING, compile_path
+
+INPUT_TRIGGERED = "guardrails triggered for user input"
+OUTPUT_TRIGGERED = "guardrails triggered for LLM output"
+
+
+@dataclass(frozen=True, slots=True)
+class StopWords:
+    """An index of percolate queries; a text that one of them matches is refused."""
+
+    index_name: str
+    source_fields: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LocalGuard:
+    regex: tuple[str, ...] = ()
+    stop_words: tuple[StopWords, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ModelGuard:
+    """A model that is asked with the parameter `question`; its answer must match `response_validation_regex`."""
+
+    model_id: str
+    response_filter: str | None
+    response_validation_regex: str
+
+
+Guard = LocalGuard | ModelGuard
+
+
+@dataclass(frozen=True, slots=True)
+class Guardrails:
+    input: Guard | None = None
+    output: Guard | None = None
+
+
+def read_guardrails(document: Mapping[str, Any] | None) -> Guardrails:
+    """The guardrails of a model document; InvalidRequest names the field that is wrong."""
+    if not document:
+        return Guardrails()
+    kind = document.get("type", "local_regex")
+    if kind not in ("local_regex", "model"):
+        raise InvalidRequest("guardrails.type must be local_regex or model")
+    read = _read_local if kind == "local_regex" else _read_model
+    sides = {side: document.get(f"{side}_guardrail") for side in ("input", "output")}
+    for side, given in sides.items():
+        if given is not None and not isinstance(given, Mapping):
+            raise InvalidRequest(f"guardrails.{side}_guardrail must be an object")
+    return Guardrails(**{side: read(given, f"guardrails.{side}_guardrail") for side, given in sides.items() if given})
+
+
+def is_refused(guard: LocalGuard, text: str) -> bool:
+    """Whether a regular expression of the guard matches the whole text (stop words are not looked at)."""
+    return any(compile_regex(regex).fullmatch(text) is not None for regex in guard.regex)
+
+
+def is_accepted(guard: ModelGuard, answer: Any) -> bool:
+    """Whether the guard model's answer (its dataAsMap) accepts the text; an answer without the value does not."""
+    if guard.response_filter:
+        answer = compile_path(guard.response_filter).read(answer)
+        if answer is MISSING:
+            return False
+    text = answer if isinstance(answer, str) else orjson.dumps(answer).decode()
+    return compile_regex(guard.response_validation_regex).fullmatch(text) is not None
+
+
+def _read_local(guard: Mapping[str, Any], place: str) -> LocalGuard:
+    regexes = _strings(guard.get("regex"), f"{place}.regex")
+    for regex in regexes:
+        compile_regex(regex)
+    stop_words = guard.get("stop_words") or []
+    if not isinstance(stop_words, list) or not all(isinstance(words, Mapping) for words in stop_words):
+        raise InvalidRequest(f"{place}.stop_words must be an array of objects with index_name and source_fields")
+    return LocalGuard(regexes, tuple(_read_stop_words(words, f"{place}.stop_words") for words in stop_words))
+
+
+def _read_stop_words(words: Mapping[str, Any], place: str) -> StopWords:
+    index_name = words.get("index_name")
+    if not isinstance(index_name, str) or not index_name:
+        raise InvalidRequest(f"{place} needs an index_name")
+    return StopWords(index_name, _strings(words.get("source_fields"), f"{place}.source_fields"))
+
+
+def _read_model(guard: Mapping[str, Any], place: str) -> ModelGuard:
+    for name in ("model_id", "response_validation_regex"):
+        if not isinstance(guard.get(name), str) or not guard[name]:
+            raise InvalidRequest(f"{place}.{name} must be a string that is not empty")
+    response_filter = guard.get("response_filter")
+    if response_filter is not None:
+        compile_path(str(response_filter))
+    compile_regex(guard["response_validation_regex"])
+    return ModelGuard(guard["model_id"], response_filter and str(response_filter), guard["response_validation_regex"])
+
+
+def _strings(value: Any, place: str) -> tuple[str, ...]:
+    if value is None:
+        return ()
+    if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
+        raise InvalidRequest(f"{place} must be an array of strings")
+    return tuple(value)

@@ -1,0 +1,160 @@
+"""A predict request's body becomes one of four inputs.
+
+    {"parameters": {...}, "action_type"?, "dlq"?}         RemoteInput
+    {"text_docs": [...], "parameters"?}                   TextDocsInput
+    {"query_text": "...", "text_docs": [...], ...}        TextSimilarityInput
+    {"question": "...", "context": "...", ...}            QuestionAnsweringInput
+
+On `/_predict/{algorithm}/{id}` the algorithm says which; on `/models/{id}/_predict`, which ML Commons keeps to
+`parameters`, the fields that are there do. Parameter values keep the caller's text: a string is `str`, anything else
+`JsonText`. Fields that are not known are skipped.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from opensearch_ml_stream.connectors import jsontext
+from opensearch_ml_stream.connectors.documents import ACTION_TYPES
+from opensearch_ml_stream.connectors.errors import InvalidRequest
+
+# `algorithm` in the path, lower case -> the field that its input must have.
+_ALGORITHMS = {
+    "remote": None,
+    "text_embedding": "text_docs",
+    "sparse_encoding": "text_docs",
+    "sparse_tokenize": "text_docs",
+    "text_similarity": "query_text",
+    "question_answering": "question",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteInput:
+    """Parameters as they go into the connector's template. `dlq` is the dead letter bucket of a batch job."""
+
+    parameters: Mapping[str, str] = field(default_factory=dict)
+    action_type: str | None = None
+    dlq: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TextDocsInput:
+    """Texts (or base64 images, for a multimodal model), with parameters beside them."""
+
+    text_docs: tuple[str, ...]
+    parameters: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class TextSimilarityInput:
+    """Texts to be ranked by `query_text`."""
+
+    query_text: str
+    text_docs: tuple[str, ...]
+    parameters: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionAnsweringInput:
+    question: str
+    context: str
+    parameters: Mapping[str, str] = field(default_factory=dict)
+
+
+PredictInput = RemoteInput | TextDocsInput | TextSimilarityInput | QuestionAnsweringInput
+
+
+def read_predict_input(body: bytes, algorithm: str | None = None) -> PredictInput:
+    """The input of a body; InvalidRequest says which field is wrong, never what was in it."""
+    fields = _fields(body)
+    parameters = read_parameters(fields.get("parameters"))
+    kind = _kind(fields, algorithm)
+    if kind == "text_docs":
+        return TextDocsInput(_texts(fields), parameters)
+    if kind == "query_text":
+        return TextSimilarityInput(_text(fields, "query_text"), _texts(fields), parameters)
+    if kind == "question":
+        return QuestionAnsweringInput(_text(fields, "question"), _text(fields, "context"), parameters)
+    return RemoteInput(parameters, _action_type(fields), _dlq(fields))
+
+
+def read_parameters(text: str | None) -> dict[str, str]:
+    """The JSON text of `parameters` as names and values; none for no text and for null."""
+    if text is None or text == "null":
+        return {}
+    if not text.startswith("{"):
+        raise InvalidRequest("parameters must be a JSON object")
+    return {name: jsontext.parameter(value) for name, value in _members(text).items()}
+
+
+def _fields(body: bytes) -> dict[str, str]:
+    """The body's fields with the JSON text of their values."""
+    text = jsontext.decode(body).strip()
+    if not text:
+        raise InvalidRequest("request body is required", type="parse_exception")
+    if not text.startswith("{"):
+        raise InvalidRequest("The request body must be a JSON object", type="parse_exception")
+    return _members(text)
+
+
+def _members(text: str) -> dict[str, str]:
+    try:
+        pairs = jsontext.members(text)
+    except json.JSONDecodeError as error:
+        raise jsontext.not_json(error) from None
+    members: dict[str, str] = {}
+    for name, value in pairs:
+        if name in members:
+            raise InvalidRequest(f"Duplicate field '{name}'", type="json_parse_exception")
+        members[name] = value
+    return members
+
+
+def _kind(fields: Mapping[str, str], algorithm: str | None) -> str | None:
+    """The field that decides which input it is, None for parameters."""
+    kind = None
+    if algorithm is not None:
+        name = algorithm.lower()
+        if name not in _ALGORITHMS:
+            raise InvalidRequest(f"Algorithm [{algorithm}] is not one of {', '.join(_ALGORITHMS)}")
+        kind = _ALGORITHMS[name]
+    if kind is None:
+        kind = next((name for name in ("query_text", "text_docs", "question") if name in fields), None)
+        if kind == "question" and "context" not in fields:
+            return None
+    return kind
+
+
+def _texts(fields: Mapping[str, str]) -> tuple[str, ...]:
+    docs = json.loads(fields.get("text_docs", "null"))
+    if not isinstance(docs, list) or not docs:
+        raise InvalidRequest("text_docs must be an array with at least one text")
+    for place, doc in enumerate(docs):
+        if not isinstance(doc, str):
+            raise InvalidRequest(f"text_docs[{place}] must be a string")
+    return tuple(docs)
+
+
+def _text(fields: Mapping[str, str], name: str) -> str:
+    value = json.loads(fields.get(name, "null"))
+    if not isinstance(value, str):
+        raise InvalidRequest(f"{name} must be a string")
+    return value
+
+
+def _action_type(fields: Mapping[str, str]) -> str | None:
+    if fields.get("action_type", "null") == "null":
+        return None
+    given = _text(fields, "action_type")
+    if given.upper() not in ACTION_TYPES:
+        raise InvalidRequest(f"Wrong Action Type of {given}")
+    return given.upper()
+
+
+def _dlq(fields: Mapping[str, str]) -> Mapping[str, Any] | None:
+    dlq = json.loads(fields.get("dlq", "null"))
+    if dlq is not None and not isinstance(dlq, dict):
+        raise InvalidRequest("dlq must be an object with bucket and region")
+    return dlq

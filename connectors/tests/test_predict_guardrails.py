@@ -1,0 +1,73 @@
+"""What guardrails say, and what they decide."""
+
+from typing import Any
+
+import pytest
+
+from opensearch_ml_stream.connectors.errors import InvalidRequest
+from opensearch_ml_stream.connectors.predict.guardrails import (
+    Guardrails,
+    LocalGuard,
+    ModelGuard,
+    StopWords,
+    is_accepted,
+    is_refused,
+    read_guardrails,
+)
+
+
+def test_local_guardrails_are_read_with_their_stop_words() -> None:
+    words = {"index_name": "words", "source_fields": ["title"]}
+    document = {"type": "local_regex", "input_guardrail": {"regex": [".*bad.*"], "stop_words": [words]}}
+    local = LocalGuard((".*bad.*",), (StopWords("words", ("title",)),))
+    assert read_guardrails(document) == Guardrails(input=local)
+
+
+def test_model_guardrails_are_read_for_either_side() -> None:
+    guard = {"model_id": "m", "response_filter": "$.a", "response_validation_regex": "yes"}
+    expected = Guardrails(output=ModelGuard("m", "$.a", "yes"))
+    assert read_guardrails({"type": "model", "output_guardrail": guard}) == expected
+
+
+def test_no_guardrails_are_none() -> None:
+    assert read_guardrails(None) == read_guardrails({}) == Guardrails(None, None)
+
+
+def test_a_regular_expression_refuses_the_text_that_it_matches_as_a_whole() -> None:
+    guard = LocalGuard((".*kill.*", "no"))
+    assert is_refused(guard, "how to kill a process")
+    assert is_refused(guard, "no")
+    assert not is_refused(guard, "nothing here")
+
+
+@pytest.mark.parametrize(
+    ("response_filter", "answer", "accepted"),
+    [
+        ("$.response", {"response": "accept"}, True),
+        ("$.response", {"response": "I accept"}, False),
+        ("$.response", {"other": "accept"}, False),
+        (None, "accept", True),
+        (None, {"response": "accept"}, False),
+    ],
+)
+def test_a_guard_models_answer_must_match_or_the_text_is_not_accepted(
+    response_filter: str | None, answer: Any, accepted: bool
+) -> None:
+    assert is_accepted(ModelGuard("m", response_filter, "accept"), answer) is accepted
+
+
+@pytest.mark.parametrize(
+    ("document", "reason"),
+    [
+        ({"type": "x"}, "guardrails.type must be local_regex or model"),
+        ({"input_guardrail": []}, "guardrails.input_guardrail must be an object"),
+        ({"input_guardrail": {"regex": "x"}}, "guardrails.input_guardrail.regex must be an array of strings"),
+        ({"output_guardrail": {"regex": ["("]}}, "The regular expression"),
+        ({"input_guardrail": {"stop_words": [{}]}}, "guardrails.input_guardrail.stop_words needs an index_name"),
+        ({"type": "model", "input_guardrail": {"model_id": "m"}}, "input_guardrail.response_validation_regex must be"),
+    ],
+)
+def test_wrong_guardrails_are_refused_with_the_field(document: dict[str, Any], reason: str) -> None:
+    with pytest.raises(InvalidRequest) as caught:
+        read_guardrails(document)
+    assert reason in caught.value.reason

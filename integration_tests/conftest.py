@@ -1,0 +1,27 @@
+"""What all integration tests share."""
+
+import pytest
+from integration_tests import stores
+from integration_tests.stores import (
+    embedded_store_url,
+    index_prefix,
+    opensearch_2_url,
+    opensearch_url,
+    store,
+    store_url,
+)
+
+__all__ = ["embedded_store_url", "index_prefix", "opensearch_2_url", "opensearch_url", "store", "store_url"]
+
+
+@pytest.hookimpl(trylast=True)  # after -k and -m have chosen
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    stores.select_tests(config, items)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    stores.report_left_out(config, terminalreporter)
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    stores.stop_servers(config)

@@ -1,0 +1,210 @@
+"""What every store promises of searches, whichever it is: the subset of OpenSearch's search body."""
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from opensearch_ml_stream.connectors.errors import InvalidRequest
+from opensearch_ml_stream.plugin.store import Index, Store
+
+MODELS: Mapping[str, Mapping[str, Any]] = {
+    "gpt": {
+        "name": "GPT-4o for Support",
+        "algorithm": "REMOTE",
+        "model_state": "REGISTERED",
+        "model_group_id": "group-1",
+        "connector_id": "aBc-9",
+        "is_hidden": False,
+        "created_time": 1700000000300,
+        "guardrails": {"type": "local_regex", "input_guardrail": {"regex": [".*secret.*"]}},
+        "user": {"name": "ann", "roles": ["writer"]},
+    },
+    "claude": {
+        "name": "Claude of openai.example",
+        "algorithm": "REMOTE",
+        "model_state": "DEPLOYED",
+        "created_time": 1700000000100,
+        "description": "The long-context one, v1.5",
+        "current_worker_node_count": 2,
+        "connector": {"name": "inline connector", "parameters": {"model": "claude-x", "max_tokens": "7"}},
+        "planning_worker_nodes": ["n1", "n2"],
+    },
+    "titan": {
+        "name": "titan",
+        "algorithm": "REMOTE",
+        "model_state": "UNDEPLOYED",
+        "is_hidden": True,
+        "created_time": 1700000000200,
+        "description": None,
+    },
+}
+
+QUERIES: list[tuple[object, set[str]]] = [
+    ({"match_all": {}}, {"gpt", "claude", "titan"}),
+    ({"term": {"model_state": "DEPLOYED"}}, {"claude"}),
+    ({"term": {"model_state": {"value": "DEPLOYED"}}}, {"claude"}),
+    ({"term": {"model_state": "deployed"}}, set()),
+    ({"term": {"_id": "gpt"}}, {"gpt"}),
+    ({"term": {"name": "support"}}, {"gpt"}),
+    ({"term": {"name": "Support"}}, set()),
+    ({"term": {"name.keyword": "GPT-4o for Support"}}, {"gpt"}),
+    ({"term": {"name.keyword": "gpt-4o for support"}}, set()),
+    ({"term": {"connector_id": "aBc-9"}}, set()),
+    ({"term": {"connector_id.keyword": "aBc-9"}}, {"gpt"}),
+    ({"match": {"connector_id": "aBc-9"}}, {"gpt"}),
+    ({"term": {"is_hidden": True}}, {"titan"}),
+    ({"term": {"is_hidden": "false"}}, {"gpt"}),
+    ({"term": {"current_worker_node_count": 2}}, {"claude"}),
+    ({"term": {"created_time": 1700000000200}}, {"titan"}),
+    ({"term": {"planning_worker_nodes": "n2"}}, {"claude"}),
+    ({"term": {"connector.parameters.model": "claude-x"}}, {"claude"}),
+    ({"term": {"connector.parameters": "claude-x"}}, {"claude"}),
+    ({"term": {"guardrails.type.keyword": "local_regex"}}, {"gpt"}),
+    ({"term": {"user.name.keyword": "ann"}}, set()),
+    ({"term": {"no_such_field": 1}}, set()),
+    ({"terms": {"model_state": ["DEPLOYED", "UNDEPLOYED"]}}, {"claude", "titan"}),
+    ({"terms": {"_id": ["gpt", "nobody"]}}, {"gpt"}),
+    ({"match": {"name": "SUPPORT titan"}}, {"gpt", "titan"}),
+    ({"match": {"name": {"query": "support titan", "operator": "and"}}}, set()),
+    ({"match": {"name": {"query": "gpt support", "operator": "and"}}}, {"gpt"}),
+    ({"match": {"name": "openai"}}, set()),
+    ({"match": {"name": "openai.example"}}, {"claude"}),
+    ({"match": {"description": "1.5"}}, set()),
+    ({"match": {"description": "context"}}, {"claude"}),
+    ({"match": {"model_state": "DEPLOYED"}}, {"claude"}),
+    ({"match": {"name": ""}}, set()),
+    ({"ids": {"values": ["titan", "gpt"]}}, {"titan", "gpt"}),
+    ({"exists": {"field": "description"}}, {"claude"}),
+    ({"exists": {"field": "guardrails"}}, {"gpt"}),
+    ({"exists": {"field": "connector_id"}}, {"gpt"}),
+    ({"bool": {"must": [{"match_all": {}}], "must_not": {"term": {"is_hidden": True}}}}, {"gpt", "claude"}),
+    ({"bool": {"should": [{"term": {"_id": "gpt"}}, {"term": {"_id": "titan"}}]}}, {"gpt", "titan"}),
+    (
+        {"bool": {"filter": {"match_all": {}}, "should": [{"term": {"_id": "gpt"}}]}},
+        {"gpt", "claude", "titan"},
+    ),
+    (
+        {
+            "bool": {
+                "should": [{"term": {"algorithm": "REMOTE"}}, {"term": {"is_hidden": True}}],
+                "minimum_should_match": 2,
+            }
+        },
+        {"titan"},
+    ),
+    ({"bool": {}}, {"gpt", "claude", "titan"}),
+]
+
+
+async def fill(store: Store) -> None:
+    for id, source in MODELS.items():
+        await store.put(Index.MODEL, id, source)
+
+
+def ids(response: Mapping[str, Any]) -> list[str]:
+    return [hit["_id"] for hit in response["hits"]["hits"]]
+
+
+async def test_every_query_of_the_subset_finds_the_same_documents(store: Store) -> None:
+    await fill(store)
+    found = {}
+    for number, (query, _) in enumerate(QUERIES):
+        found[number] = set(ids(await store.search(Index.MODEL, {"query": query})))
+    wrong = [
+        f"{query}: {found[number]}, not {expected}"
+        for number, (query, expected) in enumerate(QUERIES)
+        if found[number] != expected
+    ]
+    assert wrong == []
+
+
+@pytest.mark.parametrize(
+    ("sort", "order"),
+    [
+        ([{"created_time": {"order": "asc"}}], ["claude", "titan", "gpt"]),
+        ([{"created_time": "desc"}], ["gpt", "titan", "claude"]),
+        ("created_time", ["claude", "titan", "gpt"]),
+        ([{"algorithm": "asc"}, {"created_time": "desc"}], ["gpt", "titan", "claude"]),
+        ([{"current_worker_node_count": "asc"}, "created_time"], ["claude", "titan", "gpt"]),
+        ([{"current_worker_node_count": "desc"}, "created_time"], ["claude", "titan", "gpt"]),
+        ([{"name.keyword": "asc"}], ["claude", "gpt", "titan"]),
+    ],
+)
+async def test_hits_are_sorted_with_those_without_the_field_last(store: Store, sort: object, order: list[str]) -> None:
+    await fill(store)
+    assert ids(await store.search(Index.MODEL, {"sort": sort})) == order
+
+
+async def test_from_and_size_cut_a_page_but_not_the_total(store: Store) -> None:
+    await fill(store)
+    body = {"sort": ["created_time"], "from": 1, "size": 1}
+    page = await store.search(Index.MODEL, body)
+    assert ids(page) == ["titan"] and page["hits"]["total"]["value"] == 3
+    none = await store.search(Index.MODEL, {"size": 0})
+    assert ids(none) == [] and none["hits"]["total"]["value"] == 3
+
+
+async def test_ten_hits_come_when_no_size_is_given(store: Store) -> None:
+    await asyncio.gather(*[store.create(Index.TASK, {"state": "CREATED"}) for _ in range(11)])
+    assert len(ids(await store.search(Index.TASK, {}))) == 10
+
+
+async def test_hits_carry_what_a_guarded_write_needs(store: Store, index_prefix: str) -> None:
+    written = await store.create(Index.MODEL, {"name": "x"}, id="m")
+    [hit] = (await store.search(Index.MODEL, {}))["hits"]["hits"]
+    assert {name: hit[name] for name in ("_index", "_id", "_version", "_seq_no", "_primary_term", "_source")} == {
+        "_index": f"{index_prefix}{Index.MODEL}",
+        "_id": "m",
+        "_version": 1,
+        "_seq_no": written.seq_no,
+        "_primary_term": written.primary_term,
+        "_source": {"name": "x"},
+    }
+
+
+@pytest.mark.parametrize(
+    ("select", "expected"),
+    [
+        (True, {"name": "n", "connector": {"name": "c", "credential": {"k": "v"}}, "list": [{"a": 1, "b": 2}]}),
+        ("name", {"name": "n"}),
+        (["name", "connector.name"], {"name": "n", "connector": {"name": "c"}}),
+        (["conn*"], {"connector": {"name": "c", "credential": {"k": "v"}}}),
+        (["list.a"], {"list": [{"a": 1}]}),
+        ({"excludes": ["connector.credential", "list"]}, {"name": "n", "connector": {"name": "c"}}),
+        ({"includes": ["connector"], "excludes": ["*.credential"]}, {"connector": {"name": "c"}}),
+        (["nothing"], {}),
+    ],
+)
+async def test_source_patterns_choose_the_fields(store: Store, select: object, expected: object) -> None:
+    source = {"name": "n", "connector": {"name": "c", "credential": {"k": "v"}}, "list": [{"a": 1, "b": 2}]}
+    await store.create(Index.MODEL, source)
+    [hit] = (await store.search(Index.MODEL, {"_source": select}))["hits"]["hits"]
+    assert hit["_source"] == expected
+
+
+async def test_source_can_be_left_out(store: Store) -> None:
+    await store.create(Index.MODEL, {"name": "n"})
+    [hit] = (await store.search(Index.MODEL, {"_source": False}))["hits"]["hits"]
+    assert "_source" not in hit
+
+
+@pytest.mark.parametrize(
+    ("body", "named"),
+    [
+        ({"query": {"no_such_query": {}}}, "no_such_query"),
+        ({"query": {"bool": {"perhaps": []}}}, "perhaps"),
+        ({"no_such_key": 1}, "no_such_key"),
+        ({"size": -1}, "size"),
+        ({"size": 10001}, "10000"),
+        ({"sort": ["name"]}, "keyword"),
+        ({"query": {"terms": {"model_state": "DEPLOYED"}}}, "terms"),
+    ],
+)
+async def test_a_search_that_is_not_understood_is_the_callers_mistake(
+    store: Store, body: Mapping[str, Any], named: str
+) -> None:
+    await fill(store)
+    with pytest.raises(InvalidRequest, match=named):
+        await store.search(Index.MODEL, body)

@@ -1,0 +1,90 @@
+"""No connector reaches an address that the settings do not allow, by either client."""
+
+import asyncio
+from dataclasses import replace
+
+import pytest
+from integration_tests.fake_provider import FakeProvider, json_answer
+from integration_tests.upstream.calls import CONFIG, RawServer, fetch, post, read_to_end
+
+from opensearch_ml_stream.connectors.errors import InvalidRequest
+from opensearch_ml_stream.plugin.settings import LiveSettings, Settings
+from opensearch_ml_stream.plugin.upstream_opening import open_upstream
+
+CLIENTS = pytest.mark.parametrize("client", ["native", "aiohttp"])
+
+
+@CLIENTS
+@pytest.mark.parametrize(
+    "host", ["127.0.0.1", "localhost", "2130706433", "0x7f.1", "[::ffff:127.0.0.1]", "0.0.0.0", "[::1]"]
+)
+async def test_a_private_address_is_refused_in_every_spelling(client: str, host: str) -> None:
+    async with FakeProvider(json_answer({})) as provider, open_upstream(LiveSettings(Settings(upstream=client))) as up:
+        with pytest.raises(InvalidRequest, match="Remote inference host name has private ip address: ") as raised:
+            await fetch(up, f"http://{host}:{provider.port}/")
+        assert raised.value.status == 400
+        assert provider.connections == 0
+
+
+@CLIENTS
+async def test_a_changed_setting_is_in_force_at_the_next_request(client: str) -> None:
+    live = LiveSettings(Settings(private_ip_enabled=True, upstream=client))
+    async with FakeProvider(json_answer({})) as provider, open_upstream(live) as upstream:
+        await fetch(upstream, provider.url)
+        live.current = replace(live.current, private_ip_enabled=False)
+        with pytest.raises(InvalidRequest):  # also though a connection is open already
+            await fetch(upstream, provider.url)
+        live.current = replace(live.current, private_ip_enabled=True, restricted_ip_patterns=(r"^127\.",))
+        with pytest.raises(InvalidRequest, match="restricted ip address: 127"):
+            await fetch(upstream, provider.url)
+    assert len(provider.requests) == 1
+
+
+@CLIENTS
+async def test_an_open_connection_serves_only_urls_that_are_trusted(client: str) -> None:
+    trusted = (r"^http://127\.0\.0\.1:\d+/good$",)
+    settings = Settings(private_ip_enabled=True, upstream=client, trusted_connector_private_endpoints_regex=trusted)
+    async with FakeProvider(json_answer({})) as provider, open_upstream(LiveSettings(settings)) as upstream:
+        await fetch(upstream, provider.url + "/good")
+        with pytest.raises(InvalidRequest, match="private endpoint regex"):
+            await fetch(upstream, provider.url + "/bad")
+        await fetch(upstream, provider.url + "/good")
+    assert [request.path for request in provider.requests] == ["/good", "/good"]
+
+
+async def test_askers_of_one_name_share_a_look_up_and_its_answer() -> None:
+    live = LiveSettings(Settings(private_ip_enabled=True))
+    asked: list[object] = []
+    loop = asyncio.get_running_loop()
+    async with FakeProvider(json_answer({})) as provider, open_upstream(live) as upstream:
+        look_up = loop.getaddrinfo
+
+        async def counted(host: object, *rest: object, **more: object) -> object:
+            asked.append(host)
+            return await look_up(host, *rest, **more)  # type: ignore[arg-type]
+
+        loop.getaddrinfo = counted  # type: ignore[method-assign, assignment]
+        await asyncio.gather(*(fetch(upstream, f"http://localhost:{provider.port}/") for _ in range(5)))
+    assert asked.count("localhost") == 1
+
+
+async def test_a_host_behind_a_proxy_is_called_through_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with FakeProvider(json_answer({"by": "proxy"})) as proxy, FakeProvider(json_answer({})) as direct:
+        monkeypatch.setenv("HTTP_PROXY", proxy.url)
+        monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+        async with open_upstream(LiveSettings(Settings(private_ip_enabled=True))) as upstream:
+            request = post("http://provider.invalid/v1")
+            async with upstream.open(request, CONFIG, {}) as response:
+                assert await read_to_end(response) == b'{"by": "proxy"}'
+            await fetch(upstream, direct.url)
+    assert [request.path for request in proxy.requests] == ["http://provider.invalid/v1"]
+    assert len(direct.requests) == 1
+
+
+async def test_a_proxy_is_no_way_round_the_check(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with RawServer(b"") as proxy:
+        monkeypatch.setenv("HTTP_PROXY", proxy.url)
+        async with open_upstream(LiveSettings(Settings())) as upstream:
+            for host in ("10.0.0.1", "0x7f.1", "localhost"):
+                with pytest.raises(InvalidRequest, match="private ip address"):
+                    await fetch(upstream, f"http://{host}/")

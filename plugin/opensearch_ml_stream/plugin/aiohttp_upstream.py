@@ -1,0 +1,180 @@
+"""The way to a provider on aiohttp: for HTTP proxies, and for servers that our own client does not get on with."""
+
+import socket
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from io import BytesIO
+from ssl import SSLContext
+
+import aiohttp
+from aiohttp.abc import AbstractResolver, ResolveResult
+from multidict import CIMultiDict
+from yarl import URL
+
+from opensearch_ml_stream.connectors.documents import ClientConfig
+from opensearch_ml_stream.connectors.errors import UpstreamError
+from opensearch_ml_stream.connectors.rendering import ProviderRequest
+from opensearch_ml_stream.plugin import provider_failures
+from opensearch_ml_stream.plugin.addresses import AddressPolicy, Resolver
+from opensearch_ml_stream.plugin.connection_slots import ConnectionSlots
+from opensearch_ml_stream.plugin.http1.request import provider_headers
+from opensearch_ml_stream.plugin.provider_target import Target, parse_target
+from opensearch_ml_stream.plugin.proxies import proxy_for
+from opensearch_ml_stream.plugin.settings import LiveSettings
+from opensearch_ml_stream.plugin.tls import TLSContexts, tls_key
+
+MAX_HEADER_BYTES = 64 * 1024
+READ_BUFFER_BYTES = 64 * 1024
+
+
+class AiohttpResponse:
+    """An answer whose head has come; see UpstreamResponse."""
+
+    __slots__ = ("_place", "_read_timeout", "_response", "headers", "status")
+
+    def __init__(self, response: aiohttp.ClientResponse, place: str, read_timeout: float) -> None:
+        self._response = response
+        self._place = place
+        self._read_timeout = read_timeout
+        self.status = response.status
+        self.headers: Mapping[str, str] = {
+            name.lower(): ", ".join(response.headers.getall(name)) for name in response.headers
+        }
+
+    async def read(self) -> bytes:
+        """The bytes that have come; b"" at the end."""
+        try:
+            return await self._response.content.readany()
+        except TimeoutError:
+            raise provider_failures.read_timed_out(self._place, self._read_timeout) from None
+        except aiohttp.http_exceptions.ContentEncodingError:
+            coding = self.headers.get("content-encoding", "")
+            raise provider_failures.undecodable(self._place, coding) from None
+        except (aiohttp.ClientError, OSError):
+            raise provider_failures.closed_in_the_middle(self._place) from None
+
+
+class AiohttpUpstream:
+    """One session for all providers: connections are reused where host and TLS are the same."""
+
+    def __init__(
+        self,
+        session: aiohttp.ClientSession,
+        live: LiveSettings,
+        resolver: Resolver,
+        contexts: TLSContexts,
+        proxies: Mapping[str, str],
+    ) -> None:
+        self._session = session
+        self._proxies = proxies
+        self._live = live
+        self._resolver = resolver
+        self._contexts = contexts
+        self._slots = ConnectionSlots()
+
+    @asynccontextmanager
+    async def open(
+        self, request: ProviderRequest, config: ClientConfig, tls: Mapping[str, str], pool_key: str = ""
+    ) -> AsyncIterator[AiohttpResponse]:
+        """See Upstream.open."""
+        target = parse_target(request.url)
+        proxy = proxy_for(request.url, self._proxies)
+        await self._check_address(request.url, target, proxy)
+        context = await self._contexts.get(tls_key(config, tls)) if target.scheme == "https" else None
+        await self._slots.take(pool_key, config.max_connection, config.connection_timeout)
+        try:
+            response = await self._send(request, target, config, context, proxy)
+            try:
+                yield AiohttpResponse(response, target.place, config.read_timeout)
+            finally:
+                response.close()  # keeps a connection whose answer has ended, aborts any other
+        finally:
+            self._slots.give_back(pool_key, config.max_connection)
+
+    async def _check_address(self, url: str, target: Target, proxy: str | None) -> None:
+        try:
+            addresses = await self._resolver.resolve(target.host)
+        except UpstreamError:
+            if proxy is None:
+                raise
+            return  # a name that only the proxy's DNS knows
+        AddressPolicy.of(self._live.current).check(target.host, addresses, url)
+
+    async def _send(
+        self,
+        request: ProviderRequest,
+        target: Target,
+        config: ClientConfig,
+        context: SSLContext | None,
+        proxy: str | None,
+    ) -> aiohttp.ClientResponse:
+        place = target.place
+        try:
+            return await self._session.request(
+                request.method,
+                URL(f"{target.scheme}://{target.authority}{target.path}", encoded=True),
+                headers=CIMultiDict(provider_headers(request, target)),
+                data=BytesIO(request.body) if request.body else None,  # as a file: aiohttp sends it in pieces
+                ssl=context if context is not None else True,
+                timeout=aiohttp.ClientTimeout(sock_connect=config.connection_timeout, sock_read=config.read_timeout),
+                allow_redirects=False,
+                proxy=proxy,
+            )
+        except aiohttp.ConnectionTimeoutError:
+            raise provider_failures.connect_timed_out(place, config.connection_timeout) from None
+        except TimeoutError:
+            raise provider_failures.read_timed_out(place, config.read_timeout) from None
+        except aiohttp.ClientConnectorCertificateError as error:
+            raise provider_failures.unreachable(place, error.certificate_error) from None  # type: ignore[arg-type]
+        except aiohttp.ClientConnectorError as error:
+            raise provider_failures.unreachable(place, error.os_error) from None
+        except aiohttp.ClientResponseError:
+            raise provider_failures.not_http(place, "the head cannot be read") from None
+        except (aiohttp.ClientError, OSError):
+            raise provider_failures.closed_early(place) from None
+
+
+@asynccontextmanager
+async def open_aiohttp(
+    live: LiveSettings, resolver: Resolver, contexts: TLSContexts, proxies: Mapping[str, str]
+) -> AsyncIterator[AiohttpUpstream]:
+    """An upstream on aiohttp; `proxies` as for `proxy_for`."""
+    connector = aiohttp.TCPConnector(limit=0, resolver=_CheckedResolver(resolver), use_dns_cache=False)
+    async with aiohttp.ClientSession(
+        connector=connector,
+        cookie_jar=aiohttp.DummyCookieJar(),
+        skip_auto_headers=("User-Agent", "Content-Type", "Accept-Encoding", "Accept"),
+        max_line_size=MAX_HEADER_BYTES,
+        max_field_size=MAX_HEADER_BYTES,
+        read_bufsize=READ_BUFFER_BYTES,
+    ) as session:
+        yield AiohttpUpstream(session, live, resolver, contexts, proxies)
+
+
+class _CheckedResolver(AbstractResolver):
+    """Hands aiohttp the addresses that `open` has checked; a proxy's own host is the operator's, and not checked."""
+
+    def __init__(self, resolver: Resolver) -> None:
+        self._resolver = resolver
+
+    async def resolve(
+        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
+    ) -> list[ResolveResult]:
+        try:
+            addresses = await self._resolver.resolve(host)
+        except UpstreamError as error:
+            raise OSError(None, error.reason) from None
+        return [
+            ResolveResult(
+                hostname=host,
+                host=address,
+                port=port,
+                family=socket.AF_INET6 if ":" in address else socket.AF_INET,
+                proto=socket.IPPROTO_TCP,
+                flags=socket.AI_NUMERICHOST,
+            )
+            for address in addresses
+        ]
+
+    async def close(self) -> None:
+        """The resolver belongs to whoever made it."""

@@ -1,0 +1,104 @@
+"""The sidecar put together: every resource in one `async with`, then one ASGI application over them."""
+
+import asyncio
+import re
+import time
+from collections.abc import AsyncIterator, Coroutine, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+
+from starlette.applications import Starlette
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from opensearch_ml_stream.plugin.deployments import Deployments
+from opensearch_ml_stream.plugin.dynamic_settings import DynamicSettings, watch_settings
+from opensearch_ml_stream.plugin.external_credentials import resolve_credential
+from opensearch_ml_stream.plugin.master_key import Cipher
+from opensearch_ml_stream.plugin.metrics import Metrics
+from opensearch_ml_stream.plugin.predictor import Predictor
+from opensearch_ml_stream.plugin.rate_limits import RateLimits
+from opensearch_ml_stream.plugin.registry import open_registry
+from opensearch_ml_stream.plugin.settings import LiveSettings, Settings
+from opensearch_ml_stream.plugin.store.opening import open_store
+from opensearch_ml_stream.plugin.upstream_opening import open_upstream
+from opensearch_ml_stream.rest_handlers.answers import AnswerLimits, Answers
+from opensearch_ml_stream.rest_handlers.errors import exception_handlers
+from opensearch_ml_stream.rest_handlers.management import management_routes
+from opensearch_ml_stream.rest_handlers.operations import operation_routes
+from opensearch_ml_stream.rest_handlers.predict import predict_routes
+from opensearch_ml_stream.rest_handlers.predict_stream import PredictStream
+from opensearch_ml_stream.rest_handlers.settings import settings_routes
+
+_STREAM_PATH = re.compile(r"/_plugins/_ml/models/([^/]+)/_predict/stream")
+
+
+@dataclass(frozen=True, slots=True)
+class Sidecar:
+    """The ASGI application, and the answers it has under way."""
+
+    app: ASGIApp
+    answers: Answers
+
+
+@asynccontextmanager
+async def open_sidecar(settings: Settings, runtime: Path) -> AsyncIterator[Sidecar]:
+    """One worker's sidecar. `runtime` is a folder that all workers of one server share, and that goes with it."""
+    async with AsyncExitStack() as stack:
+        live = LiveSettings(settings)
+        store = await stack.enter_async_context(open_store(settings.store, settings.index_prefix))
+        upstream = await stack.enter_async_context(open_upstream(live))
+        cipher = Cipher(store, settings.master_key_cache_ttl_minutes)
+        registry = open_registry(store, cipher, live, _now_millis)
+        metrics = Metrics()
+
+        def resolve(credential: Mapping[str, str]) -> Mapping[str, str]:
+            return resolve_credential(credential, live.current.external_credentials_enabled)
+
+        deployments = Deployments(store, cipher, resolve, registry.models.ensure_deployed)
+        predictor = Predictor(live, store, deployments, upstream, RateLimits(runtime), metrics)
+        answers = Answers(lambda: _limits(live.current))
+        routes = [
+            *predict_routes(predictor, answers),
+            *management_routes(registry),
+            *settings_routes(DynamicSettings(store, live, _now_millis), lambda: live.current.max_body_size),
+            *operation_routes(store.ping, metrics.text, version("opensearch-ml-stream")),
+        ]
+        await stack.enter_async_context(_background(watch_settings(store, live)))
+        rest = Starlette(routes=routes, exception_handlers=exception_handlers())
+        yield Sidecar(with_stream_route(PredictStream(predictor, answers), rest), answers)
+
+
+def with_stream_route(predict_stream: PredictStream, rest: ASGIApp) -> ASGIApp:
+    """`rest`, with the hot path taken out of it: no middleware stands between a stream and its client."""
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http" and scope["method"] == "POST":
+            found = _STREAM_PATH.fullmatch(scope["path"])
+            if found is not None:
+                await predict_stream(scope, receive, send, found[1])
+                return
+        await rest(scope, receive, send)
+
+    return app
+
+
+def _limits(settings: Settings) -> AnswerLimits:
+    return AnswerLimits(settings.max_body_size, settings.first_event_wait_seconds, settings.heartbeat_seconds)
+
+
+def _now_millis() -> int:
+    return time.time_ns() // 1_000_000
+
+
+@asynccontextmanager
+async def _background(work: Coroutine[None, None, None]) -> AsyncIterator[None]:
+    """Runs `work` beside the block and ends it with the block."""
+    task = asyncio.create_task(work)
+    try:
+        yield
+    finally:
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task

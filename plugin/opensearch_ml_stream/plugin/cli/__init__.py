@@ -1,0 +1,60 @@
+"""The command line: `opensearch-ml-stream`.
+
+Exit codes: 0 done, 1 the server said no, 2 wrong usage, 3 the server cannot be reached, 130 interrupted.
+"""
+
+import sys
+from importlib.metadata import version
+from typing import Annotated
+
+import typer
+
+from opensearch_ml_stream.connectors.errors import MLStreamError
+from opensearch_ml_stream.plugin.cli.blueprint_commands import blueprints_app
+from opensearch_ml_stream.plugin.cli.failures import USAGE, CommandFailed
+from opensearch_ml_stream.plugin.cli.model_commands import models_app
+from opensearch_ml_stream.plugin.cli.predicting import predict
+from opensearch_ml_stream.plugin.cli.serving import demo, serve
+from opensearch_ml_stream.plugin.cli.settings_command import settings
+
+app = typer.Typer(
+    name="opensearch-ml-stream",
+    help="Streaming predictions of remote models for any OpenSearch, through the ML Commons API.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+app.command()(serve)
+app.command()(demo)
+app.add_typer(blueprints_app, name="blueprints")
+app.add_typer(models_app, name="models")
+app.command()(predict)
+app.command()(settings)
+
+
+def main() -> None:
+    """The console script."""
+    try:
+        app()
+    except CommandFailed as failure:
+        code, said = failure.exit_code, str(failure)
+    except MLStreamError as error:
+        # What our own code refuses here, before any request: a setting, a blueprint, a missing credential.
+        code, said = USAGE, error.reason
+    typer.echo(f"opensearch-ml-stream: {said}", err=True)
+    sys.exit(code)
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(version("opensearch-ml-stream"))
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version.")
+    ] = False,
+) -> None:
+    pass

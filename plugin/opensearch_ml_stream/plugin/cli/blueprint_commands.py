@@ -1,0 +1,42 @@
+"""`blueprints list` and `blueprints show`."""
+
+from typing import Annotated
+
+import typer
+
+from opensearch_ml_stream.plugin.blueprints import Blueprint, find_blueprint, list_blueprints
+from opensearch_ml_stream.plugin.cli.printing import print_json, print_table
+
+blueprints_app = typer.Typer(no_args_is_help=True, help="The connector documents that come with the sidecar.")
+
+
+@blueprints_app.command("list")
+def list_all() -> None:
+    """All blueprints by name."""
+    print_table(("Name", "Description"), [(one.name, one.description) for one in list_blueprints()])
+
+
+@blueprints_app.command()
+def show(
+    name: Annotated[str, typer.Argument(help="Name of a blueprint, or a file.")],
+    json: Annotated[bool, typer.Option("--json", help="Only the connector's body, as _create takes it.")] = False,
+) -> None:
+    """What a blueprint holds, what it needs, and the command that makes a model of it."""
+    blueprint = find_blueprint(name)
+    if json:
+        print_json(blueprint.connector)
+        return
+    typer.echo(f"{blueprint.name}: {blueprint.description}\n")
+    defaults = blueprint.connector.get("parameters") or {}
+    for key, text in blueprint.credential.items():
+        typer.echo(f"  --credential {key}=...  {text}")
+    for key, text in blueprint.parameters.items():
+        default = f" (default {defaults[key]})" if key in defaults else ""
+        typer.echo(f"  --set {key}=...  {text}{default}")
+    typer.echo(f"\n{_create_command(blueprint)}\n")
+    print_json(blueprint.connector)
+
+
+def _create_command(blueprint: Blueprint) -> str:
+    credentials = "".join(f" --credential {key}=env:{key.upper()}" for key in blueprint.credential)
+    return f"opensearch-ml-stream models create --blueprint {blueprint.name}{credentials}"

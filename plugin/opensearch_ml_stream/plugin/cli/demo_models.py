@@ -1,0 +1,71 @@
+"""The demo's models: made from shipped blueprints, once; found again, and pointed at the provider, ever after."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlsplit
+
+from opensearch_ml_stream.plugin.blueprints import connector_body, find_blueprint, model_body
+from opensearch_ml_stream.plugin.cli.sidecar_api import SidecarAPI
+
+BLUEPRINTS = ("openai-chat", "anthropic-messages")
+
+
+@dataclass(frozen=True, slots=True)
+class DemoModel:
+    """`endpoint` is where its connector points."""
+
+    id: str
+    connector_id: str
+    endpoint: str
+
+
+def find_models(api: SidecarAPI) -> dict[str, DemoModel]:
+    """The demo's models that are there already, by blueprint."""
+    found = {}
+    for blueprint in BLUEPRINTS:
+        hits = api.search("models", {"term": {"name.keyword": _model_name(blueprint)}})
+        if hits:
+            connector_id = hits[0]["_source"]["connector_id"]
+            connector = api.call("GET", f"/connectors/{connector_id}")
+            found[blueprint] = DemoModel(hits[0]["_id"], connector_id, connector["parameters"]["endpoint"])
+    return found
+
+
+def port_of(models: Mapping[str, DemoModel]) -> int:
+    """The port at which the provider ran the last time, 0 if it never did."""
+    ports = [urlsplit(model.endpoint).port or 0 for model in models.values()]
+    return ports[0] if ports else 0
+
+
+def set_up_models(api: SidecarAPI, known: Mapping[str, DemoModel], provider_url: str) -> dict[str, str]:
+    """The ids of the demo's models by blueprint; those that are missing are made."""
+    ids = {}
+    for blueprint in BLUEPRINTS:
+        model = known.get(blueprint)
+        if model is None:
+            ids[blueprint] = _create(api, blueprint, provider_url)
+            continue
+        ids[blueprint] = model.id
+        if model.endpoint != provider_url:
+            _point_at(api, model, provider_url)
+    return ids
+
+
+def _create(api: SidecarAPI, name: str, provider_url: str) -> str:
+    blueprint = find_blueprint(name)
+    credential = dict.fromkeys(blueprint.credential, "demo")
+    body = connector_body(blueprint, {"endpoint": provider_url}, credential, _model_name(name))
+    connector_id = api.call("POST", "/connectors/_create", body)["connector_id"]
+    model: dict[str, Any] = model_body(blueprint, connector_id, _model_name(name))
+    return str(api.call("POST", "/models/_register", model)["model_id"])
+
+
+def _point_at(api: SidecarAPI, model: DemoModel, provider_url: str) -> None:
+    """A connector in use cannot be changed; the next prediction deploys the model again."""
+    api.call("POST", f"/models/{model.id}/_undeploy")
+    api.call("PUT", f"/connectors/{model.connector_id}", {"parameters": {"endpoint": provider_url}})
+
+
+def _model_name(blueprint: str) -> str:
+    return f"Demo of {blueprint}"

@@ -1,0 +1,109 @@
+"""`models create|list|show|delete`."""
+
+from typing import Annotated
+from urllib.parse import quote
+
+import typer
+
+from opensearch_ml_stream.connectors.errors import InvalidRequest
+from opensearch_ml_stream.plugin.blueprints import connector_body, find_blueprint, model_body
+from opensearch_ml_stream.plugin.cli.failures import CommandFailed, ServerSaidNo, WrongUsage
+from opensearch_ml_stream.plugin.cli.options import DEFAULT_URL, Url, User, read_pairs, read_secret
+from opensearch_ml_stream.plugin.cli.printing import print_json, print_table
+from opensearch_ml_stream.plugin.cli.sidecar_api import SidecarAPI, open_api
+
+models_app = typer.Typer(no_args_is_help=True, help="Models on the sidecar.")
+
+ModelId = Annotated[str, typer.Argument(metavar="MODEL_ID", help="Id of the model, as `models list` shows it.")]
+
+
+@models_app.command()
+def create(
+    blueprint: Annotated[
+        str, typer.Option("--blueprint", help="Name of a blueprint (see `blueprints list`), or a file.")
+    ],
+    set_: Annotated[
+        list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="A parameter of the connector.")
+    ] = None,
+    credential: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--credential",
+            metavar="KEY=VALUE",
+            help="A key: env:NAME reads a variable here, file:PATH a file, - asks for it; else the key itself.",
+        ),
+    ] = None,
+    name: Annotated[str | None, typer.Option("--name", help="Name of the model and its connector.")] = None,
+    url: Url = DEFAULT_URL,
+    user: User = None,
+) -> None:
+    """Make a connector and a model from a blueprint; prints the model's id."""
+    found = find_blueprint(blueprint)
+    secrets = {key: read_secret(key, value) for key, value in read_pairs("--credential", credential).items()}
+    try:
+        body = connector_body(found, read_pairs("--set", set_), secrets, name)
+    except InvalidRequest as error:
+        raise WrongUsage(f"{error.reason}; see `opensearch-ml-stream blueprints show {blueprint}`") from error
+    with open_api(url, user) as api:
+        connector_id = api.call("POST", "/connectors/_create", body)["connector_id"]
+        try:
+            model_id = api.call("POST", "/models/_register", model_body(found, connector_id, name))["model_id"]
+        except CommandFailed:
+            api.call("DELETE", f"/connectors/{connector_id}")
+            raise
+    typer.echo(model_id)
+    typer.echo(f'Try it: opensearch-ml-stream predict {model_id} --stream "Hello"', err=True)
+
+
+@models_app.command("list")
+def list_all(url: Url = DEFAULT_URL, user: User = None) -> None:
+    """All models: id, name, state."""
+    with open_api(url, user) as api:
+        hits = api.search("models", {"match_all": {}})
+    rows = [(hit["_id"], hit["_source"].get("name", ""), hit["_source"].get("model_state", "")) for hit in hits]
+    print_table(("Id", "Name", "State"), sorted(rows, key=lambda row: row[1]))
+
+
+@models_app.command()
+def show(model_id: ModelId, url: Url = DEFAULT_URL, user: User = None) -> None:
+    """A model and its connector, without the credential."""
+    with open_api(url, user) as api:
+        model = api.call("GET", _model_path(model_id))
+        if "connector_id" in model:
+            model["connector"] = api.call("GET", f"/connectors/{model['connector_id']}")
+    print_json(model)
+
+
+@models_app.command()
+def delete(
+    model_id: ModelId,
+    with_connector: Annotated[bool, typer.Option("--with-connector", help="Delete its connector as well.")] = False,
+    url: Url = DEFAULT_URL,
+    user: User = None,
+) -> None:
+    """Undeploy and delete a model."""
+    with open_api(url, user) as api:
+        connector_id = api.call("GET", _model_path(model_id)).get("connector_id")
+        api.call("POST", f"{_model_path(model_id)}/_undeploy")
+        api.call("DELETE", _model_path(model_id))
+        typer.echo(f"deleted model {model_id}")
+        if connector_id is not None:
+            _delete_connector(api, connector_id, wanted=with_connector)
+
+
+def _delete_connector(api: SidecarAPI, connector_id: str, *, wanted: bool) -> None:
+    if not wanted:
+        typer.echo(f"its connector {connector_id} is kept (--with-connector deletes it, too)", err=True)
+        return
+    try:
+        api.call("DELETE", f"/connectors/{connector_id}")
+    except ServerSaidNo as error:
+        if error.status != 409:
+            raise
+        typer.echo(f"its connector {connector_id} is kept: other models use it", err=True)
+        return
+    typer.echo(f"deleted connector {connector_id}")
+
+
+def _model_path(model_id: str) -> str:
+    return f"/models/{quote(model_id, safe='')}"

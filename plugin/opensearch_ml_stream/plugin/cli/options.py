@@ -1,0 +1,56 @@
+"""Options that several commands share, and how their values are read."""
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from opensearch_ml_stream.plugin.cli.failures import WrongUsage
+
+DEFAULT_URL = "http://127.0.0.1:9510"
+
+Url = Annotated[str, typer.Option("--url", envvar="MLSTREAM_URL", help="Where the sidecar is.")]
+User = Annotated[
+    str | None,
+    typer.Option(
+        "--user", envvar="MLSTREAM_USER", show_envvar=True, metavar="NAME:PASSWORD", help="Login, if it asks."
+    ),
+]
+Config = Annotated[Path | None, typer.Option("--config", help="YAML file of settings.", envvar="MLSTREAM_CONFIG")]
+Host = Annotated[str | None, typer.Option("--host", help="Address to listen on (127.0.0.1).")]
+Port = Annotated[int | None, typer.Option("--port", help="Port to listen on (9510).")]
+Workers = Annotated[int | None, typer.Option("--workers", help="Worker processes (1).")]
+Store = Annotated[
+    str | None,
+    typer.Option("--store", help="sqlite:///PATH, or http(s)://user:password@host:port of an OpenSearch."),
+]
+
+
+def read_pairs(option: str, pairs: Iterable[str] | None) -> dict[str, str]:
+    """`name=value` texts as a mapping; the value may hold further `=`."""
+    values = {}
+    for pair in pairs or ():
+        name, separator, value = pair.partition("=")
+        if not separator or not name:
+            raise WrongUsage(f"{option} must be of the form name=value, not {name!r}")
+        values[name] = value
+    return values
+
+
+def read_secret(name: str, given: str) -> str:
+    """A credential's value: `env:NAME`, `file:PATH`, `-` to be asked for it, or the value itself."""
+    if given == "-":
+        return str(typer.prompt(name, hide_input=True, err=True))
+    source, _, place = given.partition(":")
+    if source == "env":
+        if place not in os.environ:
+            raise WrongUsage(f"credential {name}: the environment variable {place} is not set")
+        return os.environ[place]
+    if source == "file":
+        try:
+            return Path(place).expanduser().read_text("utf-8").strip()
+        except (OSError, UnicodeDecodeError) as error:
+            raise WrongUsage(f"credential {name}: cannot read the file {place} ({type(error).__name__})") from error
+    return given

@@ -1,0 +1,52 @@
+"""`settings`: what can be set, what it is set to, and where."""
+
+import re
+from typing import Annotated
+
+import orjson
+import typer
+
+from opensearch_ml_stream.plugin.cli.options import Config
+from opensearch_ml_stream.plugin.cli.printing import print_table
+from opensearch_ml_stream.plugin.settings_sources import load_settings
+from opensearch_ml_stream.plugin.settings_table import SETTINGS
+
+_SHOWN_LENGTH = 40
+
+
+def settings(
+    config: Config = None,
+    markdown: Annotated[bool, typer.Option("--markdown", help="The README's table: defaults, not values.")] = False,
+) -> None:
+    """All settings, with the values that the file and the environment give them."""
+    if markdown:
+        typer.echo(markdown_table())
+        return
+    current = load_settings(config)
+    rows = [
+        (setting.name, _short(getattr(current, setting.field)), "yes" if setting.dynamic else "no", setting.help)
+        for setting in SETTINGS
+    ]
+    print_table(("Setting", "Value", "At run time", "What for"), rows)
+
+
+def markdown_table() -> str:
+    """One row a setting: name, default, whether it can change at run time, help."""
+    rows = [
+        f"| `{setting.name}` | {_cell(setting.default)} | {'yes' if setting.dynamic else ''} | {setting.help} |"
+        for setting in SETTINGS
+    ]
+    return "\n".join(("| Setting | Default | At run time | What for |", "|---|---|---|---|", *rows))
+
+
+def _cell(default: object) -> str:
+    if default == "":
+        return ""
+    return f"`{_short(default)}`".replace("|", "\\|")
+
+
+def _short(value: object) -> str:
+    if isinstance(value, tuple) and len(orjson.dumps(value)) > _SHOWN_LENGTH:
+        return f"{len(value)} entries"
+    text = value if isinstance(value, str) else orjson.dumps(value).decode()
+    return re.sub(r"://[^/@]*@", "://***@", text)

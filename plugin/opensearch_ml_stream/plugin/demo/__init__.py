@@ -1,0 +1,1 @@
+"""A provider on loopback that needs no key and speaks as OpenAI and as Anthropic do."""

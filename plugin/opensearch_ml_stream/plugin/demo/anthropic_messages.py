@@ -1,0 +1,101 @@
+"""`/v1/messages` as Anthropic answers it: https://docs.anthropic.com/en/api/messages-streaming."""
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from hashlib import sha256
+from typing import Any
+
+import orjson
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response, StreamingResponse
+
+from opensearch_ml_stream.plugin.demo.answers import Answer, answer_to, paces
+from opensearch_ml_stream.plugin.demo.questions import Refused, last_question, read_object
+
+_THOUGHT = ("The", " user", " asks", " something", ";", " I", " look", " for", " a", " rule", ".")
+
+
+async def messages(request: Request) -> Response:
+    if not request.headers.get("x-api-key"):
+        return _error(401, "authentication_error", "x-api-key header is required")
+    try:
+        if not request.headers.get("anthropic-version"):
+            raise Refused("anthropic-version: header is required")
+        body = await read_object(request)
+        for name, kind in (("model", str), ("max_tokens", int)):
+            if not isinstance(body.get(name), kind):
+                raise Refused(f"{name}: Field required")
+        answer = answer_to(last_question(body), body["max_tokens"])
+    except Refused as refused:
+        return _error(400, "invalid_request_error", refused.reason)
+    if body.get("stream") is True:
+        return StreamingResponse(_events(body, answer), media_type="text/event-stream")
+    await asyncio.sleep(sum(pace for pace, _ in zip(paces(answer.text), answer.tokens, strict=False)))
+    return JSONResponse(_whole(body, answer))
+
+
+async def _events(body: Mapping[str, Any], answer: Answer) -> AsyncIterator[bytes]:
+    usage = {**_usage(answer), "output_tokens": 1}
+    started = {**_message(body, answer), "content": [], "stop_reason": None, "usage": usage}
+    yield _event({"type": "message_start", "message": started})
+    index = 0
+    if (body.get("thinking") or {}).get("type") == "enabled":
+        async for event in _thinking():
+            yield event
+        index = 1
+    yield _event({"type": "content_block_start", "index": index, "content_block": {"type": "text", "text": ""}})
+    yield _event({"type": "ping"})
+    for pace, token in zip(paces(answer.text), answer.tokens, strict=False):
+        await asyncio.sleep(pace)
+        yield _delta(index, {"type": "text_delta", "text": token})
+    yield _event({"type": "content_block_stop", "index": index})
+    ending = {"stop_reason": _stop_reason(answer), "stop_sequence": None}
+    yield _event({"type": "message_delta", "delta": ending, "usage": {"output_tokens": len(answer.tokens)}})
+    yield _event({"type": "message_stop"})
+
+
+async def _thinking() -> AsyncIterator[bytes]:
+    block = {"type": "thinking", "thinking": "", "signature": ""}
+    yield _event({"type": "content_block_start", "index": 0, "content_block": block})
+    for pace, token in zip(paces("thought"), _THOUGHT, strict=False):
+        await asyncio.sleep(pace)
+        yield _delta(0, {"type": "thinking_delta", "thinking": token})
+    yield _delta(0, {"type": "signature_delta", "signature": "ZGVtbw=="})
+    yield _event({"type": "content_block_stop", "index": 0})
+
+
+def _whole(body: Mapping[str, Any], answer: Answer) -> dict[str, Any]:
+    content = [{"type": "text", "text": answer.text}]
+    return {**_message(body, answer), "content": content, "stop_reason": _stop_reason(answer), "usage": _usage(answer)}
+
+
+def _message(body: Mapping[str, Any], answer: Answer) -> dict[str, Any]:
+    return {
+        "id": f"msg_{sha256(answer.text.encode()).hexdigest()[:24]}",
+        "type": "message",
+        "role": "assistant",
+        "model": body["model"],
+        "content": [],
+        "stop_reason": None,
+        "stop_sequence": None,
+    }
+
+
+def _usage(answer: Answer) -> dict[str, int]:
+    return {"input_tokens": answer.prompt_tokens, "output_tokens": len(answer.tokens)}
+
+
+def _stop_reason(answer: Answer) -> str:
+    return "max_tokens" if answer.cut else "end_turn"
+
+
+def _delta(index: int, delta: Mapping[str, Any]) -> bytes:
+    return _event({"type": "content_block_delta", "index": index, "delta": delta})
+
+
+def _event(payload: Mapping[str, Any]) -> bytes:
+    return f"event: {payload['type']}\ndata: ".encode() + orjson.dumps(payload) + b"\n\n"
+
+
+def _error(status: int, type: str, message: str) -> JSONResponse:
+    return JSONResponse({"type": "error", "error": {"type": type, "message": message}}, status)

@@ -1,0 +1,90 @@
+"""`/v1/chat/completions` as OpenAI answers it: https://platform.openai.com/docs/api-reference/chat."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Mapping
+from hashlib import sha256
+from typing import Any
+
+import orjson
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response, StreamingResponse
+
+from opensearch_ml_stream.plugin.demo.answers import Answer, answer_to, paces
+from opensearch_ml_stream.plugin.demo.questions import Refused, last_question, read_object
+
+
+async def chat_completions(request: Request) -> Response:
+    if not request.headers.get("authorization", "").startswith("Bearer "):
+        return _error(401, "You didn't provide an API key. Send it in an Authorization header: Bearer YOUR_KEY.")
+    try:
+        body = await read_object(request)
+        if not isinstance(body.get("model"), str):
+            raise Refused("you must provide a model parameter")
+        if body.get("stream_options") is not None and body.get("stream") is not True:
+            raise Refused("The 'stream_options' parameter is only allowed when 'stream' is enabled.", "stream_options")
+        answer = answer_to(last_question(body), body.get("max_completion_tokens") or body.get("max_tokens"))
+    except Refused as refused:
+        return _error(400, refused.reason, refused.parameter)
+    if body.get("stream") is True:
+        return StreamingResponse(_events(body, answer), media_type="text/event-stream")
+    await asyncio.sleep(sum(pace for pace, _ in zip(paces(answer.text), answer.tokens, strict=False)))
+    return JSONResponse(_whole(body, answer))
+
+
+async def _events(body: Mapping[str, Any], answer: Answer) -> AsyncIterator[bytes]:
+    head = {**_head(body, answer), "object": "chat.completion.chunk"}
+    with_usage = (body.get("stream_options") or {}).get("include_usage") is True
+    usage: dict[str, Any] = {"usage": None} if with_usage else {}
+
+    def chunk(delta: Mapping[str, Any], finish_reason: str | None = None) -> bytes:
+        choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish_reason}
+        return _event({**head, "choices": [choice], **usage})
+
+    yield chunk({"role": "assistant", "content": "", "refusal": None})
+    for pace, token in zip(paces(answer.text), answer.tokens, strict=False):
+        await asyncio.sleep(pace)
+        yield chunk({"content": token})
+    yield chunk({}, _finish_reason(answer))
+    if with_usage:
+        yield _event({**head, "choices": [], "usage": _usage(answer)})
+    yield b"data: [DONE]\n\n"
+
+
+def _whole(body: Mapping[str, Any], answer: Answer) -> dict[str, Any]:
+    message = {"role": "assistant", "content": answer.text, "refusal": None}
+    choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": _finish_reason(answer)}
+    return {**_head(body, answer), "object": "chat.completion", "choices": [choice], "usage": _usage(answer)}
+
+
+def _head(body: Mapping[str, Any], answer: Answer) -> dict[str, Any]:
+    return {
+        "id": f"chatcmpl-{sha256(answer.text.encode()).hexdigest()[:29]}",
+        "object": "",
+        "created": int(time.time()),
+        "model": body["model"],
+        "service_tier": "default",
+        "system_fingerprint": "fp_demo",
+    }
+
+
+def _usage(answer: Answer) -> dict[str, int]:
+    count = len(answer.tokens)
+    return {
+        "prompt_tokens": answer.prompt_tokens,
+        "completion_tokens": count,
+        "total_tokens": answer.prompt_tokens + count,
+    }
+
+
+def _finish_reason(answer: Answer) -> str:
+    return "length" if answer.cut else "stop"
+
+
+def _event(payload: Mapping[str, Any]) -> bytes:
+    return b"data: " + orjson.dumps(payload) + b"\n\n"
+
+
+def _error(status: int, message: str, parameter: str | None = None) -> JSONResponse:
+    error = {"message": message, "type": "invalid_request_error", "param": parameter, "code": None}
+    return JSONResponse({"error": error}, status)

@@ -1,0 +1,56 @@
+"""The demo provider: a small HTTP server on loopback that speaks as OpenAI and as Anthropic do."""
+
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import uvicorn
+from starlette.applications import Starlette
+from starlette.routing import Route
+
+from opensearch_ml_stream.plugin.demo.anthropic_messages import messages
+from opensearch_ml_stream.plugin.demo.openai_chat import chat_completions
+
+HOST = "127.0.0.1"
+_STOP_SECONDS = 1.0
+
+
+def provider_app() -> Starlette:
+    return Starlette(
+        routes=[
+            Route("/v1/chat/completions", chat_completions, methods=["POST"]),
+            Route("/v1/messages", messages, methods=["POST"]),
+        ]
+    )
+
+
+@contextmanager
+def demo_provider(wanted_port: int = 0) -> Iterator[str]:
+    """Runs it in a thread; gives its URL. `wanted_port` is taken if it is free, else another."""
+    config = uvicorn.Config(provider_app(), log_config=None, access_log=False, lifespan="off")
+    server = uvicorn.Server(config)
+    with _bound(wanted_port) as listener:
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
+        thread.start()
+        try:
+            yield f"http://{HOST}:{listener.getsockname()[1]}"
+        finally:
+            server.should_exit = server.force_exit = True
+            thread.join(_STOP_SECONDS)
+
+
+def _bound(wanted_port: int) -> socket.socket:
+    for port in (wanted_port, 0):
+        listener = socket.socket()
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            listener.bind((HOST, port))
+        except OSError:
+            listener.close()
+            if port == 0:
+                raise
+            continue
+        listener.listen()
+        return listener
+    raise AssertionError("the loop returns or raises")

@@ -1,0 +1,47 @@
+"""What both of the demo provider's interfaces read: a JSON body, and the last thing that the user said."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import orjson
+from starlette.requests import Request
+
+
+class Refused(Exception):
+    """The request is wrong; `parameter` names the field, where one is."""
+
+    def __init__(self, reason: str, parameter: str | None = None) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.parameter = parameter
+
+
+async def read_object(request: Request) -> dict[str, Any]:
+    try:
+        body = orjson.loads(await request.body())
+    except orjson.JSONDecodeError:
+        raise Refused("We could not parse the JSON body of your request.") from None
+    if not isinstance(body, dict):
+        raise Refused("The body of your request is not a JSON object.")
+    return body
+
+
+def last_question(body: Mapping[str, Any]) -> str:
+    """The text of the last message of the user; its content may be a text or a list of parts."""
+    messages = body.get("messages")
+    if not isinstance(messages, list) or not messages:
+        raise Refused("messages: a list of at least one message is required", "messages")
+    for message in reversed(messages):
+        if not isinstance(message, dict) or "content" not in message:
+            raise Refused("messages: each needs a role and a content", "messages")
+        if message.get("role") == "user":
+            return _text(message["content"])
+    return ""
+
+
+def _text(content: object) -> str:
+    if isinstance(content, str):
+        return content
+    if not isinstance(content, list):
+        raise Refused("messages: content must be a text or a list of parts", "messages")
+    return " ".join(str(part.get("text", "")) for part in content if isinstance(part, dict))

@@ -1,0 +1,131 @@
+"""Settings that can change at run time: kept in the store, in force on every worker and replica within 2 s."""
+
+import asyncio
+import json
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from opensearch_ml_stream.connectors.errors import Conflict, Internal, InvalidRequest, MLStreamError
+from opensearch_ml_stream.plugin.settings import LiveSettings, Settings
+from opensearch_ml_stream.plugin.settings_sources import flatten, setting_named
+from opensearch_ml_stream.plugin.settings_table import BY_NAME, SETTINGS, read_value
+from opensearch_ml_stream.plugin.store import Document, Index, Store
+
+DOCUMENT_ID = "opensearch_ml_stream_settings"
+POLL_SECONDS = 1.0
+_WRITE_ATTEMPTS = 5
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class DynamicSettings:
+    """What `_plugins/_ml/_settings` does. `now` gives epoch milliseconds."""
+
+    store: Store
+    live: LiveSettings
+    now: Callable[[], int]
+
+    async def persistent(self) -> dict[str, Any]:
+        """The settings that were changed at run time, by full name."""
+        return _kept(await self.store.get(Index.CONFIG, DOCUMENT_ID))
+
+    def defaults(self) -> dict[str, Any]:
+        """What holds where nothing was changed, by full name."""
+        return {setting.name: getattr(self.live.at_start, setting.field) for setting in SETTINGS if setting.dynamic}
+
+    async def change(self, body: Mapping[str, Any]) -> dict[str, Any]:
+        """Changes settings, None resets; answers those that were set. All of them are checked before one is kept."""
+        changes = _read_changes(body)
+        for _ in range(_WRITE_ATTEMPTS):
+            document = await self.store.get(Index.CONFIG, DOCUMENT_ID)
+            merged = {**_kept(document), **changes}
+            kept = {name: value for name, value in merged.items() if value is not None}
+            try:
+                await self._write(document, kept)
+            except Conflict:
+                continue
+            _apply(self.live, kept)
+            return {name: value for name, value in changes.items() if value is not None}
+        raise Conflict("The settings are being changed by others; try again")
+
+    async def _write(self, document: Document | None, kept: Mapping[str, Any]) -> None:
+        source = {
+            "config_type": DOCUMENT_ID,
+            # One JSON text, since the index's own mapping must not grow a field for each setting.
+            "ml_configuration": {"settings": json.dumps(kept)},
+            "last_updated_time": self.now(),
+        }
+        if document is None:
+            await self.store.create(Index.CONFIG, {**source, "create_time": self.now()}, DOCUMENT_ID)
+            return
+        source["create_time"] = document.source.get("create_time", self.now())
+        await self.store.put(
+            Index.CONFIG,
+            DOCUMENT_ID,
+            source,
+            if_seq_no=document.seq_no,
+            if_primary_term=document.primary_term,
+        )
+
+
+async def refresh_settings(store: Store, live: LiveSettings) -> None:
+    """Puts what the store holds into force."""
+    _apply(live, _kept(await store.get(Index.CONFIG, DOCUMENT_ID)))
+
+
+async def watch_settings(store: Store, live: LiveSettings, interval: float = POLL_SECONDS) -> None:
+    """Refreshes every `interval` seconds until cancelled. While the store is away the last settings stay in force."""
+    away = False
+    while True:
+        try:
+            await refresh_settings(store, live)
+            away = False
+        except MLStreamError as error:
+            if not away:
+                log.warning("Settings cannot be read, the last ones stay in force: %s", error.reason)
+            away = True
+        await asyncio.sleep(interval)
+
+
+def _read_changes(body: Mapping[str, Any]) -> dict[str, Any]:
+    """Values in their checked form by full name. The body is `{"persistent": {...}}` or the settings themselves."""
+    if body.get("transient"):
+        raise InvalidRequest("transient settings are not supported, use [persistent]")
+    flat = flatten(body["persistent"] if isinstance(body.get("persistent"), Mapping) else body)
+    if not flat:
+        raise InvalidRequest("no settings to update", type="action_request_validation_exception")
+    changes: dict[str, Any] = {}
+    for name, value in flat.items():
+        setting = setting_named(name)
+        if not setting.dynamic:
+            raise InvalidRequest(
+                f"final setting [{name}], not updateable: set it in the configuration file and restart"
+            )
+        changes[name] = None if value is None else read_value(setting, value)
+    return changes
+
+
+def _kept(document: Document | None) -> dict[str, Any]:
+    if document is None:
+        return {}
+    try:
+        kept: dict[str, Any] = json.loads(document.source["ml_configuration"]["settings"])
+    except (LookupError, TypeError, json.JSONDecodeError):
+        raise Internal(f"The settings in {Index.CONFIG}/{DOCUMENT_ID} cannot be read; delete that document") from None
+    return kept
+
+
+def _apply(live: LiveSettings, kept: Mapping[str, Any]) -> None:
+    settings = _with_changes(live.at_start, kept)
+    if settings != live.current:
+        log.info("Settings changed at run time: %s", ", ".join(sorted(kept)) or "none are left")
+        live.current = settings
+
+
+def _with_changes(settings: Settings, kept: Mapping[str, Any]) -> Settings:
+    """A setting that another version of this program kept and this one does not know is left alone."""
+    known = [(BY_NAME[name], value) for name, value in kept.items() if name in BY_NAME and BY_NAME[name].dynamic]
+    return replace(settings, **{setting.field: read_value(setting, value) for setting, value in known})

@@ -1,0 +1,41 @@
+"""Credentials that are kept outside the store: `env:NAME` and `file:PATH`, read at use, so that rotated tokens work.
+
+Off unless `opensearch_ml_stream.external_credentials_enabled`, since whoever may create a connector could otherwise
+read this process's environment and files.
+"""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from opensearch_ml_stream.connectors.errors import Forbidden, InvalidRequest
+
+MAX_FILE_BYTES = 64 * 1024
+_PREFIXES = ("env:", "file:")
+
+
+def resolve_credential(credential: Mapping[str, str], enabled: bool) -> Mapping[str, str]:
+    """The values in clear; the mapping itself where none is external. Errors name the key, never a value."""
+    if not any(value.startswith(_PREFIXES) for value in credential.values()):
+        return credential
+    if not enabled:
+        raise Forbidden(
+            "The connector's credential is kept outside (env: or file:), "
+            "which opensearch_ml_stream.external_credentials_enabled does not allow"
+        )
+    return {name: _read(name, value) for name, value in credential.items()}
+
+
+def _read(name: str, value: str) -> str:
+    if value.startswith("env:"):
+        found = os.environ.get(value.removeprefix("env:"))
+        if found is None:
+            raise InvalidRequest(f"The credential [{name}] names an environment variable that is not set")
+        return found
+    if not value.startswith("file:"):
+        return value
+    try:
+        with Path(value.removeprefix("file:")).open("rb") as file:
+            return file.read(MAX_FILE_BYTES).decode().strip()
+    except (OSError, UnicodeDecodeError):
+        raise InvalidRequest(f"The credential [{name}] names a file that cannot be read as text") from None

@@ -1,0 +1,63 @@
+"""Compressed bodies, from providers that compress although identity was asked for."""
+
+import zlib
+from collections.abc import Mapping
+
+from opensearch_ml_stream.connectors.errors import UpstreamError
+from opensearch_ml_stream.plugin import provider_failures
+from opensearch_ml_stream.plugin.upstream import UpstreamResponse
+
+MAX_READ_BYTES = 256 * 1024  # one read gives no more, however well the bytes were compressed
+
+_WINDOW_BITS = {"gzip": 31, "x-gzip": 31, "deflate": 15}
+
+
+class DecodedResponse:
+    """A response whose body is decompressed as it is read. Use `decoded` to make one."""
+
+    __slots__ = ("_bits", "_coding", "_decompressor", "_place", "_response", "_rest", "headers", "status")
+
+    def __init__(self, response: UpstreamResponse, coding: str, place: str) -> None:
+        self._response = response
+        self._coding = coding
+        self._place = place
+        self._bits = _WINDOW_BITS[coding]
+        self._decompressor = zlib.decompressobj(self._bits)
+        self._rest = b""
+        self.status = response.status
+        self.headers: Mapping[str, str] = response.headers
+
+    async def read(self) -> bytes:
+        """See UpstreamResponse.read. UpstreamError also if the bytes are not what content-encoding says."""
+        while True:
+            data = self._rest or await self._response.read()
+            try:
+                found = self._decompress(data) if data else self._decompressor.flush()
+            except zlib.error:
+                raise self._undecodable() from None
+            if found:
+                return found
+            if not data:
+                if not self._decompressor.eof:
+                    raise self._undecodable()
+                return b""
+
+    def _decompress(self, data: bytes) -> bytes:
+        if self._decompressor.eof:  # gzip allows one member after the other
+            self._decompressor = zlib.decompressobj(self._bits)
+        found = self._decompressor.decompress(data, MAX_READ_BYTES)
+        self._rest = self._decompressor.unconsumed_tail or self._decompressor.unused_data
+        return found
+
+    def _undecodable(self) -> UpstreamError:
+        return provider_failures.undecodable(self._place, self._coding)
+
+
+def decoded(response: UpstreamResponse, place: str) -> UpstreamResponse:
+    """The response with its plain body. UpstreamError for a coding that we cannot read."""
+    coding = response.headers.get("content-encoding", "identity").strip().lower()
+    if coding in ("identity", ""):
+        return response
+    if coding not in _WINDOW_BITS:
+        raise provider_failures.undecodable(place, coding[:40])
+    return DecodedResponse(response, coding, place)

@@ -1,0 +1,73 @@
+"""Connections that wait for their next request."""
+
+import asyncio
+
+from opensearch_ml_stream.plugin.addresses import AddressPolicy
+from opensearch_ml_stream.plugin.http1.connection import Connection
+from opensearch_ml_stream.plugin.tls import TLSKey
+
+IDLE_SECONDS = 30.0  # servers close theirs after 5 (uvicorn, node) to 75 (nginx) seconds
+
+# Connector, scheme, host, port, TLS, and the address policy under which the connection was allowed.
+Route = tuple[str, str, str, int, TLSKey, AddressPolicy]
+
+
+class ConnectionPool:
+    """Idle connections by route, the last used taken first. A connection in use is not the pool's business."""
+
+    def __init__(self) -> None:
+        self._idle: dict[Route, list[Connection]] = {}
+        self._sweep: asyncio.TimerHandle | None = None
+
+    def __len__(self) -> int:
+        return sum(len(connections) for connections in self._idle.values())
+
+    def take(self, route: Route) -> Connection | None:
+        """An idle connection, or None; one that is closing is never given out."""
+        connections = self._idle.get(route)
+        while connections:
+            connection = connections.pop()
+            connection.on_unusable = None
+            if not connections:
+                self._idle.pop(route, None)
+            if connection.transport is not None and not connection.transport.is_closing():
+                return connection
+        return None
+
+    def put(self, route: Route, connection: Connection) -> None:
+        """Takes an idle connection; it leaves by itself when the provider closes it, or IDLE_SECONDS later."""
+        loop = asyncio.get_running_loop()
+        connection.idle_since = loop.time()
+        connection.on_unusable = lambda lost: self._remove(route, lost)
+        if connection.transport is not None:
+            connection.transport.set_protocol(connection)
+        self._idle.setdefault(route, []).append(connection)
+        if self._sweep is None:
+            self._sweep = loop.call_later(IDLE_SECONDS, self._close_old)
+
+    def close(self) -> None:
+        if self._sweep is not None:
+            self._sweep.cancel()
+            self._sweep = None
+        for connections in list(self._idle.values()):
+            for connection in tuple(connections):
+                connection.abort()
+
+    def _remove(self, route: Route, connection: Connection) -> None:
+        connection.on_unusable = None
+        connections = self._idle.get(route)
+        if connections is not None and connection in connections:
+            connections.remove(connection)
+            if not connections:
+                del self._idle[route]
+
+    def _close_old(self) -> None:
+        self._sweep = None
+        loop = asyncio.get_running_loop()
+        oldest = loop.time() - IDLE_SECONDS
+        for connections in list(self._idle.values()):
+            for connection in tuple(connections):
+                if connection.idle_since <= oldest:
+                    connection.abort()
+        if self._idle:
+            self._sweep = loop.call_later(IDLE_SECONDS / 2, self._close_old)

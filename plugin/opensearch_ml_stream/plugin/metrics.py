@@ -1,0 +1,117 @@
+"""What an operator watches, in Prometheus' text format; one figure per stream, none per chunk.
+
+With several workers each keeps its figures in files under PROMETHEUS_MULTIPROC_DIR (set by `server` before they
+start), and any worker answers for all of them.
+"""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from time import monotonic
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client.multiprocess import MultiProcessCollector
+
+from opensearch_ml_stream.connectors.chunks import Ending
+from opensearch_ml_stream.connectors.errors import MLStreamError
+
+MULTIPROC_DIR = "PROMETHEUS_MULTIPROC_DIR"
+
+# For calls of models that are not there: a label for each name that a caller makes up would never end.
+UNKNOWN_MODEL = "unknown"
+
+_FIRST_CHUNK_BUCKETS = (0.05, 0.1, 0.25, 0.5, 1, 2, 4, 8, 16, 32, 64)
+_DURATION_BUCKETS = (0.1, 0.5, 1, 2, 5, 10, 30, 60, 120, 300, 600)
+
+
+@dataclass(slots=True)
+class StreamFigures:
+    """What is known of one stream; filled while it runs, counted when it ends."""
+
+    begun: float
+    model_id: str = UNKNOWN_MODEL
+    first_chunk: float | None = None
+    chunks: int = 0
+    outcome: Ending | MLStreamError | None = None
+
+
+class Metrics:
+    """All metrics of this process; `text` is those of all workers."""
+
+    def __init__(self) -> None:
+        registry = self._registry = CollectorRegistry()
+        model = ["model_id"]
+        self._open = Gauge(
+            "mlstream_streams_open", "Streams that run now.", registry=registry, multiprocess_mode="livesum"
+        )
+        self._streams = Counter(
+            "mlstream_streams", "Streams that ended, by outcome: ok, error or client_left.",
+            [*model, "outcome"], registry=registry,
+        )  # fmt: skip
+        self._chunks = Counter("mlstream_stream_chunks", "Chunks relayed.", model, registry=registry)
+        self._tokens = Counter(
+            "mlstream_tokens", "Tokens as the providers counted them.", [*model, "type"], registry=registry
+        )
+        self._first = Histogram(
+            "mlstream_time_to_first_chunk_seconds", "From the request to the provider's first chunk.",
+            model, registry=registry, buckets=_FIRST_CHUNK_BUCKETS,
+        )  # fmt: skip
+        self._duration = Histogram(
+            "mlstream_stream_duration_seconds", "From the request to the end of its stream.",
+            model, registry=registry, buckets=_DURATION_BUCKETS,
+        )  # fmt: skip
+        self._predictions = Counter(
+            "mlstream_predictions", "Predictions that were not streamed, by status.",
+            [*model, "status"], registry=registry,
+        )  # fmt: skip
+        self._provider_errors = Counter(
+            "mlstream_provider_errors", "Failures of providers, by their own status (none: no answer).",
+            [*model, "provider_status"], registry=registry,
+        )  # fmt: skip
+
+    @contextmanager
+    def stream(self) -> Iterator[StreamFigures]:
+        """Counts one stream; an error that leaves the block is its outcome, leaving without one is the client's."""
+        figures = StreamFigures(monotonic())
+        self._open.inc()
+        try:
+            yield figures
+        except MLStreamError as error:
+            figures.outcome = error
+            raise
+        finally:
+            self._open.dec()
+            self._count(figures)
+
+    def prediction(self, model_id: str, error: MLStreamError | None) -> None:
+        """Counts one prediction that was not streamed."""
+        self._predictions.labels(model_id, "200" if error is None else str(error.status)).inc()
+        self._count_error(model_id, error)
+
+    def text(self) -> bytes:
+        """Prometheus' text exposition format, version 0.0.4."""
+        if MULTIPROC_DIR not in os.environ:
+            return generate_latest(self._registry)
+        registry = CollectorRegistry()
+        MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
+        return generate_latest(registry)
+
+    def _count(self, figures: StreamFigures) -> None:
+        model_id = figures.model_id
+        outcome = figures.outcome
+        name = "client_left" if outcome is None else "ok" if isinstance(outcome, Ending) else "error"
+        self._streams.labels(model_id, name).inc()
+        self._chunks.labels(model_id).inc(figures.chunks)
+        self._duration.labels(model_id).observe(monotonic() - figures.begun)
+        if figures.first_chunk is not None:
+            self._first.labels(model_id).observe(figures.first_chunk - figures.begun)
+        if isinstance(outcome, Ending) and outcome.usage is not None:
+            for kind, count in outcome.usage.as_dict().items():
+                self._tokens.labels(model_id, kind.removesuffix("_tokens")).inc(count)
+        if isinstance(outcome, MLStreamError):
+            self._count_error(model_id, outcome)
+
+    def _count_error(self, model_id: str, error: MLStreamError | None) -> None:
+        if error is not None and (error.provider_status is not None or error.status == 424):
+            self._provider_errors.labels(model_id, str(error.provider_status or "none")).inc()

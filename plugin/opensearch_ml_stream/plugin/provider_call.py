@@ -1,0 +1,137 @@
+"""One call of a provider: the address is checked, the request signed, the answer's status and errors understood."""
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+from time import monotonic
+
+from opensearch_ml_stream.connectors.chunks import Chunk, Ending
+from opensearch_ml_stream.connectors.decoding import Decoder
+from opensearch_ml_stream.connectors.errors import InvalidRequest, StreamTruncated, UpstreamError
+from opensearch_ml_stream.connectors.rendering import ProviderRequest
+from opensearch_ml_stream.connectors.repetition import RepeatingDecoder
+from opensearch_ml_stream.connectors.signing import sign
+from opensearch_ml_stream.plugin.deployments import Deployment
+from opensearch_ml_stream.plugin.redaction import redact
+from opensearch_ml_stream.plugin.registry.endpoints import check_endpoint
+from opensearch_ml_stream.plugin.settings import Settings
+from opensearch_ml_stream.plugin.upstream import ReadTimedOut, Upstream, UpstreamResponse
+
+MAX_ERROR_BODY_BYTES = 64 * 1024  # more of an error is not read; 2 KiB of it are shown
+
+
+@asynccontextmanager
+async def call_provider(
+    upstream: Upstream, settings: Settings, deployment: Deployment, request: ProviderRequest
+) -> AsyncIterator[UpstreamResponse]:
+    """The provider's answer with a good status; UpstreamError with the provider's words for a bad one."""
+    connector = deployment.connector
+    check_endpoint(request.url, settings)
+    if connector.protocol == "aws_sigv4":
+        request = _signed(deployment, request)
+    tls = deployment.credential if connector.client_config.mutual_tls_enabled else {}
+    async with upstream.open(request, connector.client_config, tls, deployment.pool_key) as response:
+        if not 200 <= response.status < 300:
+            raise await _refusal(response, deployment.credential)
+        yield response
+
+
+async def read_all(response: UpstreamResponse, limit: int) -> bytes:
+    """The whole body; UpstreamError beyond `limit` bytes."""
+    parts: list[bytes] = []
+    size = 0
+    while data := await response.read():
+        size += len(data)
+        if size > limit:
+            raise UpstreamError(
+                f"The provider's answer is larger than {limit} bytes (plugins.ml_commons.max_json_size)"
+            )
+        parts.append(data)
+    return b"".join(parts)
+
+
+class ProviderStream:
+    """A provider's answer as chunks, then one outcome."""
+
+    __slots__ = ("_credential", "_decoder", "_response", "chunks", "first_chunk", "outcome")
+
+    def __init__(self, response: UpstreamResponse, decoder: Decoder | RepeatingDecoder, credential: Mapping[str, str]) -> None:
+        self._response = response
+        self._decoder = decoder
+        self._credential = credential
+        self.chunks = 0
+        self.first_chunk: float | None = None  # the time of CLOCK_MONOTONIC at which it came
+        self.outcome: Ending | UpstreamError | None = None
+
+    @property
+    def skipped_events(self) -> int:
+        return self._decoder.skipped_events
+
+    async def read(self) -> list[Chunk]:
+        """The chunks that have come since the last read; empty only when the outcome is known."""
+        decoder = self._decoder
+        while True:
+            try:
+                data = await self._response.read()
+            except ReadTimedOut as error:
+                self.outcome = error
+                return []
+            except UpstreamError as error:
+                self.outcome = StreamTruncated(error.reason)
+                return []
+            chunks = decoder.feed(data) if data else decoder.close()
+            if decoder.outcome is not None:
+                self.outcome = self._understood(decoder.outcome)
+            elif not chunks:
+                continue
+            if self.first_chunk is None and chunks:
+                self.first_chunk = monotonic()
+            self.chunks += len(chunks)
+            return chunks
+
+    def _understood(self, outcome: Ending | UpstreamError) -> Ending | UpstreamError:
+        if isinstance(outcome, Ending):
+            return outcome
+        kind = self._response.headers.get("content-type", "").partition(";")[0].strip()
+        if isinstance(outcome, StreamTruncated) and not self.chunks and kind in ("application/json", "text/html"):
+            return UpstreamError(f"The provider answered {kind} instead of the stream that its connector announces")
+        return type(outcome)(
+            redact(outcome.reason, self._credential.values()),
+            type=outcome.type,
+            provider_status=outcome.provider_status,
+        )
+
+
+async def _refusal(response: UpstreamResponse, credential: Mapping[str, str]) -> UpstreamError:
+    parts: list[bytes] = []
+    size = 0
+    while size < MAX_ERROR_BODY_BYTES and (data := await response.read()):
+        parts.append(data)
+        size += len(data)
+    text = redact(b"".join(parts).decode("utf-8", "replace"), credential.values())
+    status = response.status
+    throttled = response.headers.get("x-amzn-errortype", "").startswith("ThrottlingException")
+    reason = (
+        "The request was denied due to remote server throttling. "
+        "To change the retry policy and behavior, please update the connector client_config."
+        if throttled
+        else text
+    )
+    return UpstreamError(
+        f"Error from remote service: {reason}"
+        if reason
+        else f"Remote service returned error status {status} with empty body",
+        type="remote_connector_throttling_exception" if throttled else None,
+        retry_after=response.headers.get("retry-after"),
+        provider_status=429 if throttled else status,
+    )
+
+
+def _signed(deployment: Deployment, request: ProviderRequest) -> ProviderRequest:
+    credential = deployment.credential
+    parameters = deployment.connector.parameters
+    region = parameters.get("region") or credential.get("region")
+    service = parameters.get("service_name") or credential.get("service_name")
+    if not region or not service:
+        raise InvalidRequest("Missing region" if not region else "Missing service name")
+    return sign(request, credential, region, service, datetime.now(UTC))

@@ -1,0 +1,58 @@
+"""Where a provider request goes: the parts of its URL that a connection needs, and what the request line holds."""
+
+from dataclasses import dataclass
+from functools import lru_cache
+from urllib.parse import quote, urlsplit
+
+from opensearch_ml_stream.connectors.errors import InvalidRequest
+
+_PORTS = {"http": 80, "https": 443}
+# What RFC 3986 lets a path or query hold; "%" stays, since escapes are there already.
+_KEPT = "/?:@!$&'()*+,;=%-._~[]"
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """`host` is in ASCII (IDNA) without brackets; `authority` is the Host header; `path` has the query with it."""
+
+    scheme: str
+    host: str
+    port: int
+    authority: str
+    path: str
+
+    @property
+    def place(self) -> str:
+        """`host:port`, for messages."""
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+@lru_cache(maxsize=1024)
+def parse_target(url: str) -> Target:
+    """InvalidRequest if the URL cannot be called."""
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+        host = (parts.hostname or "").encode("ascii" if parts.netloc.isascii() else "idna").decode("ascii")
+    except ValueError:
+        raise InvalidRequest("The connector's url has a host or port that cannot be read") from None
+    if parts.scheme not in _PORTS:
+        raise InvalidRequest(f"Protocol is not http or https: {parts.scheme}")
+    if not host or any(character <= " " or character in "/\\@%" for character in host.partition("%")[0]):
+        raise InvalidRequest("The connector's url has no host")
+    if parts.username is not None:
+        raise InvalidRequest("The connector's url holds a user name. Put credentials into a header of the connector")
+    if port == 0:
+        raise InvalidRequest("Port out of range: 0")
+    name = f"[{host}]" if ":" in host else host
+    default = _PORTS[parts.scheme]
+    path = quote(parts.path or "/", safe=_KEPT.replace("?", ""))
+    if parts.query:
+        path += "?" + quote(parts.query, safe=_KEPT)
+    return Target(
+        scheme=parts.scheme,
+        host=host,
+        port=port or default,
+        authority=name if port in (None, default) else f"{name}:{port}",
+        path=path,
+    )

@@ -1,0 +1,92 @@
+"""Connectors between their three forms: a caller's body, the stored document, the answer without credentials."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from opensearch_ml_stream.connectors.documents import connector_document, parameter_texts, read_connector
+from opensearch_ml_stream.connectors.errors import InvalidRequest
+from opensearch_ml_stream.connectors.rendering import CompiledAction
+from opensearch_ml_stream.connectors.spec_document import read_stream_spec
+from opensearch_ml_stream.connectors.template import ConnectorParameters
+from opensearch_ml_stream.plugin.registry.documents import Cipher, Json, in_order, object_of
+from opensearch_ml_stream.plugin.registry.endpoints import check_endpoint, fill_url
+from opensearch_ml_stream.plugin.settings import Settings
+
+HIDDEN = ("credential", "connector.credential", "content", "model_content")
+UI_METADATA = "ui_metadata"
+_STREAM = "_stream"
+
+_CHANGEABLE = ("name", "description", "version", "protocol", "actions", "client_config")
+_FIELDS = (
+    "name", "version", "description", "protocol", "parameters", "actions", "backend_roles", "owner", "access",
+    "created_time", "last_updated_time", "client_config", "tenant_id", "provisioned_by",
+)  # fmt: skip
+
+
+async def new_document(body: Json, settings: Settings, cipher: Cipher) -> dict[str, Any]:
+    """What to store for a new connector, its credentials encrypted; InvalidRequest says what is wrong with it."""
+    document = connector_document(body)
+    check_connector(document, settings)
+    document["credential"] = await _encrypted(document["credential"], cipher)
+    return document
+
+
+async def encrypted_changes(body: Json, cipher: Cipher) -> dict[str, Any]:
+    """The fields of an update's body, its credentials encrypted."""
+    changes = {name: body[name] for name in _CHANGEABLE if body.get(name) is not None}
+    if (parameters := object_of(body, "parameters")) is not None:
+        changes["parameters"] = parameter_texts(parameters)
+    if (credential := object_of(body, "credential")) is not None:
+        texts = {name: str(value) for name, value in credential.items()}
+        changes["credential"] = await _encrypted(texts, cipher)
+    return changes
+
+
+def changed_document(stored: Json, changes: Json, settings: Settings) -> dict[str, Any]:
+    """The stored document with `encrypted_changes` laid over it: maps key by key, all else as a whole."""
+    merged = {**stored, **changes}
+    for name in ("parameters", "credential"):
+        if name in changes:
+            merged[name] = {**(stored.get(name) or {}), **changes[name]}
+    document = connector_document(merged)
+    check_connector(document, settings)
+    return {**stored, **document}
+
+
+def check_connector(document: Json, settings: Settings) -> None:
+    """InvalidRequest for an untrusted place, a header whose credential is missing, a stream spec that is wrong."""
+    connector = read_connector(document)
+    parameters = ConnectorParameters.compile(connector.parameters)
+    for action in connector.actions:
+        check_endpoint(fill_url(action.url, connector.parameters), settings)
+        CompiledAction.compile(action, parameters, connector.credential)
+    if (spec := connector.parameters.get(_STREAM)) is not None:
+        read_stream_spec(spec)
+
+
+def without_secrets(source: Json, *, dashboards: bool) -> dict[str, Any]:
+    """A connector or model document as it may leave: no credential, own or inline."""
+    hidden = HIDDEN if dashboards else (*HIDDEN, UI_METADATA)
+    shown = {name: value for name, value in source.items() if name not in hidden}
+    if isinstance(inline := shown.get("connector"), Mapping):
+        shown["connector"] = connector_view(inline, dashboards=dashboards)
+    return shown
+
+
+def connector_view(source: Json, *, dashboards: bool) -> dict[str, Any]:
+    return in_order(without_secrets(source, dashboards=dashboards), _FIELDS)
+
+
+def hidden_fields(*, dashboards: bool) -> tuple[str, ...]:
+    """The same for searches, as field patterns."""
+    return HIDDEN if dashboards else (*HIDDEN, UI_METADATA)
+
+
+def require_predict_action(document: Json) -> None:
+    """A model's inline connector must have somewhere to predict."""
+    if not any(action["action_type"] == "PREDICT" for action in document["actions"]):
+        raise InvalidRequest("Connector endpoint is required when creating a remote model without connector id!")
+
+
+async def _encrypted(credential: Mapping[str, str], cipher: Cipher) -> dict[str, str]:
+    return {name: await cipher.encrypt(value) for name, value in credential.items()}

@@ -1,0 +1,102 @@
+"""Small ways with stored documents that all use cases share: read, change without losing an update, pick fields."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
+
+from opensearch_ml_stream.connectors.errors import Conflict, InvalidRequest, MLStreamError
+from opensearch_ml_stream.plugin.store import Document, Index, Store, Written
+
+Json = Mapping[str, Any]
+Clock = Callable[[], int]
+"""Now, in milliseconds since 1970, as the documents hold times."""
+
+MAX_ATTEMPTS = 10
+MAX_FOUND = 1000
+
+
+class Cipher(Protocol):
+    """Credentials, to and from their stored form (ml-commons contract, section 6.1)."""
+
+    async def encrypt(self, text: str) -> str: ...
+    async def decrypt(self, text: str) -> str: ...
+
+
+async def rewrite(
+    store: Store, index: Index, id: str, change: Callable[[Document], Json | None], missing: MLStreamError
+) -> Written | None:
+    """Replaces the document by `change(document)`, again if another writer came first; nothing for None.
+
+    Raises `missing` if there is no such document, Conflict if others keep coming first.
+    """
+    for attempt in range(MAX_ATTEMPTS):
+        document = await store.get(index, id)
+        if document is None:
+            raise missing
+        source = change(document)
+        if source is None:
+            return None
+        try:
+            return await store.put(index, id, source, if_seq_no=document.seq_no, if_primary_term=document.primary_term)
+        except Conflict:
+            if attempt == MAX_ATTEMPTS - 1:
+                raise
+    raise AssertionError("the last attempt returns or raises")
+
+
+async def find(store: Store, index: Index, field: str, value: str) -> list[tuple[str, Json]]:
+    """Ids and sources (at most MAX_FOUND) of the documents whose text field is exactly the value."""
+    response = await store.search(index, {"query": {"term": {f"{field}.keyword": value}}, "size": MAX_FOUND})
+    hits = response["hits"]["hits"]
+    return [(hit["_id"], hit["_source"]) for hit in hits if hit["_source"].get(field) == value]
+
+
+def in_order(source: Json, fields: tuple[str, ...]) -> dict[str, Any]:
+    """The fields that are there and not null, in the given order, then all others."""
+    known = {name: source[name] for name in fields if source.get(name) is not None}
+    return known | {name: value for name, value in source.items() if name not in fields and value is not None}
+
+
+def text_of(body: Json, name: str) -> str | None:
+    """A field that must be a text (a number or truth value counts as one); None if absent or null."""
+    value = body.get(name)
+    if isinstance(value, bool):
+        return str(value).lower()
+    if value is None or isinstance(value, str):
+        return value
+    if isinstance(value, int | float):
+        return str(value)
+    raise InvalidRequest(f"{name} must be a string")
+
+
+def object_of(body: Json, name: str) -> Json | None:
+    """A field that must be a JSON object; None if absent or null."""
+    value = body.get(name)
+    if value is None or isinstance(value, Mapping):
+        return value
+    raise InvalidRequest(f"{name} must be an object")
+
+
+def flag_of(body: Json, name: str) -> bool | None:
+    """A field that must be true or false; None if absent or null."""
+    value = body.get(name)
+    if value is None or isinstance(value, bool):
+        return value
+    if value in ("true", "false"):
+        return bool(value == "true")
+    raise InvalidRequest(f"{name} must be true or false")
+
+
+def texts_of(body: Json, name: str) -> list[str] | None:
+    """A field that must be an array of strings; None if absent or null."""
+    value = body.get(name)
+    if value is None:
+        return None
+    if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
+        raise InvalidRequest(f"{name} must be an array of strings")
+    return value
+
+
+def refuse_access_control(body: Json, reason: str) -> None:
+    """Roles and access modes mean nothing without the security plugin; saying nothing would promise protection."""
+    if any(body.get(name) is not None for name in ("backend_roles", "add_all_backend_roles", "access_mode")):
+        raise InvalidRequest(reason)

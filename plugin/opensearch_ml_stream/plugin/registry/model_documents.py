@@ -1,0 +1,126 @@
+"""Models between their three forms: a caller's body, the stored document, the answer."""
+
+from typing import Any
+
+import orjson
+
+from opensearch_ml_stream.connectors import jsontext
+from opensearch_ml_stream.connectors.errors import InvalidRequest
+from opensearch_ml_stream.plugin.registry.connector_documents import without_secrets
+from opensearch_ml_stream.plugin.registry.documents import Json, flag_of, in_order, object_of, text_of
+
+_FIELDS = (
+    "name", "model_group_id", "algorithm", "model_version", "user", "description", "model_state", "model_config",
+    "deploy_setting", "is_enabled", "rate_limiter", "created_time", "last_updated_time", "last_registered_time",
+    "last_deployed_time", "last_undeployed_time", "model_id", "auto_redeploy_retry_times",
+    "planning_worker_node_count", "current_worker_node_count", "planning_worker_nodes", "deploy_to_all_nodes",
+    "is_hidden", "connector", "connector_id", "guardrails", "interface", "tenant_id", "provisioned_by",
+)  # fmt: skip
+_TIME_UNITS = ("NANOSECONDS", "MICROSECONDS", "MILLISECONDS", "SECONDS", "MINUTES", "HOURS", "DAYS")
+_FUNCTIONS = frozenset({
+    "LINEAR_REGRESSION", "KMEANS", "AD_LIBSVM", "SAMPLE_ALGO", "LOCAL_SAMPLE_CALCULATOR", "FIT_RCF", "BATCH_RCF",
+    "ANOMALY_LOCALIZATION", "RCF_SUMMARIZE", "LOGISTIC_REGRESSION", "TEXT_EMBEDDING", "METRICS_CORRELATION",
+    "SPARSE_ENCODING", "SPARSE_TOKENIZE", "TEXT_SIMILARITY", "QUESTION_ANSWERING", "AGENT", "CONNECTOR",
+})  # fmt: skip
+
+
+def check_function(body: Json) -> None:
+    """Only remote models are registered here."""
+    name = text_of(body, "function_name")
+    if name is None:
+        raise InvalidRequest("model format is null")  # ML Commons takes a missing function for a local model
+    if name.upper() in _FUNCTIONS:
+        raise InvalidRequest(f"The function category {name.upper()} is not supported here, only remote models are")
+    if name.upper() != "REMOTE":
+        raise InvalidRequest("Wrong function name")
+
+
+def settable_fields(body: Json) -> dict[str, Any]:
+    """The fields that register and update share, checked and in their stored form; absent ones are left out."""
+    fields: dict[str, Any] = {
+        "description": text_of(body, "description"),
+        "model_config": _model_config(object_of(body, "model_config")),
+        "deploy_setting": _deploy_setting(object_of(body, "deploy_setting")),
+        "is_enabled": flag_of(body, "is_enabled"),
+        "rate_limiter": _rate_limiter(object_of(body, "rate_limiter")),
+        "guardrails": object_of(body, "guardrails"),
+        "interface": _interface(object_of(body, "interface")),
+    }
+    for name, value in fields.items():
+        _check_storable(name, value)
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+def model_view(source: Json, *, dashboards: bool) -> dict[str, Any]:
+    """The answer to a GET."""
+    view = in_order(without_secrets(source, dashboards=dashboards), _FIELDS)
+    if not view.get("planning_worker_nodes"):
+        view.pop("planning_worker_nodes", None)
+    if view.get("deploy_to_all_nodes") is False:
+        del view["deploy_to_all_nodes"]
+    return view
+
+
+def _check_storable(name: str, value: Any) -> None:
+    try:
+        orjson.dumps(value)
+    except orjson.JSONEncodeError:
+        raise InvalidRequest(f"{name} holds what cannot be stored: a whole number of more than 64 bits") from None
+
+
+def _model_config(config: Json | None) -> Json | None:
+    if config is None or str(config.get("model_type", "")).lower() != "text_embedding":
+        return config
+    if config.get("embedding_dimension") is None:
+        raise InvalidRequest("Embedding dimension must be provided for remote text embedding model")
+    if config.get("framework_type") is None:
+        raise InvalidRequest("Framework type must be provided for remote text embedding model")
+    additional = object_of(config, "additional_config") or {}
+    if additional.get("space_type") is None:
+        raise InvalidRequest("Space type must be provided in additional_config for remote text embedding model")
+    return config
+
+
+def _deploy_setting(setting: Json | None) -> Json | None:
+    if setting is None:
+        return None
+    stored: dict[str, Any] = {}
+    if (automatic := flag_of(setting, "is_auto_deploy_enabled")) is not None:
+        stored["is_auto_deploy_enabled"] = automatic
+    minutes = setting.get("model_ttl_minutes")
+    if minutes is not None:
+        if not isinstance(minutes, int) or isinstance(minutes, bool):
+            raise InvalidRequest("deploy_setting.model_ttl_minutes must be a whole number")
+        stored["model_ttl_minutes"] = minutes
+    return stored
+
+
+def _rate_limiter(limiter: Json | None) -> Json | None:
+    if limiter is None:
+        return None
+    stored: dict[str, Any] = {}
+    if (limit := text_of(limiter, "limit")) is not None:
+        if not limit.replace(".", "", 1).isdecimal():
+            raise InvalidRequest("rate_limiter.limit must be a number, zero or more")
+        stored["limit"] = limit
+    if (unit := text_of(limiter, "unit")) is not None:
+        if unit.upper() not in _TIME_UNITS:
+            raise InvalidRequest(f"rate_limiter.unit must be one of {', '.join(_TIME_UNITS)}")
+        stored["unit"] = unit.upper()
+    return stored
+
+
+def _interface(interface: Json | None) -> Json | None:
+    """Each schema as the text that is stored."""
+    if interface is None:
+        return None
+    stored: dict[str, str] = {}
+    for name in ("input", "output"):
+        schema = interface.get(name)
+        if schema is None:
+            continue
+        text = schema if isinstance(schema, str) else jsontext.dumps(schema)
+        if not jsontext.is_json(text):
+            raise InvalidRequest(f"interface.{name} must be a JSON Schema")
+        stored[name] = text
+    return stored

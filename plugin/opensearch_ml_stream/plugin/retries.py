@@ -1,0 +1,89 @@
+"""Calling a provider again: when, after how long, and for how long in all.
+
+Only before the first byte of an answer's body is handed on, so that no caller ever gets half an answer twice.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from random import Random
+
+from opensearch_ml_stream.connectors.documents import ClientConfig
+from opensearch_ml_stream.connectors.errors import UpstreamError
+from opensearch_ml_stream.connectors.rendering import ProviderRequest
+from opensearch_ml_stream.plugin.upstream import ReadTimedOut, Upstream, UpstreamResponse
+
+MAX_BACKOFF_SECONDS = 20.0  # the AWS SDK's ceiling, which ML Commons' policies come from
+
+_PASSING = frozenset({429, 500, 502, 503, 504, 529})  # 529 is Anthropic's "overloaded"
+
+
+def backoff_seconds(config: ClientConfig, attempt: int, random: Random) -> float:
+    """How long to wait before the retry number `attempt` (1 is the first)."""
+    base = config.retry_backoff_millis / 1000
+    if config.retry_backoff_policy == "constant":
+        return base
+    ceiling = min(base * 2.0 ** min(attempt - 1, 32), MAX_BACKOFF_SECONDS)
+    if config.retry_backoff_policy == "exponential_equal_jitter":
+        return ceiling / 2 + random.uniform(0, ceiling / 2)
+    return random.uniform(0, ceiling)
+
+
+def retry_after_seconds(value: str | None, now: datetime) -> float | None:
+    """A `Retry-After` header, seconds or a date; None if there is none that can be read."""
+    if value is None:
+        return None
+    text = value.strip()
+    if text.isascii() and text.isdigit():
+        return float(text)
+    try:
+        moment = parsedate_to_datetime(text)
+    except ValueError:
+        return None
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=UTC)
+    return max(0.0, (moment - now).total_seconds())
+
+
+@asynccontextmanager
+async def open_with_retries(
+    upstream: Upstream,
+    request: ProviderRequest,
+    config: ClientConfig,
+    tls: Mapping[str, str],
+    pool_key: str = "",
+    random: Random | None = None,
+) -> AsyncIterator[UpstreamResponse]:
+    """`upstream.open`, again after 429, 5xx and broken connections as `config` says.
+
+    What the last try gave is what the caller gets: its response, whatever its status, or its error. A provider that
+    was silent for `read_timeout` is not called again; it may well be at work, and it may be paid for.
+    """
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + config.retry_timeout_seconds
+    random = random or Random()
+    attempt = 0
+    while True:
+        attempt += 1
+        async with AsyncExitStack() as tried:
+            wait = backoff_seconds(config, attempt, random)
+            more = config.max_retry_times < 0 or attempt <= config.max_retry_times
+            try:
+                response = await tried.enter_async_context(upstream.open(request, config, tls, pool_key))
+            except ReadTimedOut:
+                raise
+            except UpstreamError:
+                if not more or loop.time() + wait > deadline:
+                    raise
+            else:
+                if response.status in _PASSING:
+                    asked = retry_after_seconds(response.headers.get("retry-after"), datetime.now(UTC))
+                    wait = max(wait, asked or 0.0)
+                else:
+                    more = False
+                if not more or loop.time() + wait > deadline:
+                    yield response
+                    return
+        await asyncio.sleep(wait)

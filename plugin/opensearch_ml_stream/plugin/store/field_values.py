@@ -1,0 +1,105 @@
+"""What of a document a query on a field sees, as OpenSearch's mappings would have it.
+
+A text is seen as its words in lower case, its `.keyword` sub-field as the whole text. A `flat_object` is seen as the
+values in it. A field of a nested object is seen by nested queries only, so by none here.
+"""
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+from opensearch_ml_stream.plugin.store import Document, Index
+from opensearch_ml_stream.plugin.store.mappings import FIELDS
+
+# Words as the standard analyser finds them: dots join digits or letters, colons letters; ideographs stand alone.
+_WORD = re.compile(
+    r"[\u3040-\u309f\u3400-\u9fff]"
+    r"|[^\W\u3040-\u309f\u3400-\u9fff]+"
+    r"(?:(?:(?<=\d)[.,](?=\d)|(?<=[^\W\d_])[.:'\u2019](?=[^\W\d_]))[^\W\u3040-\u309f\u3400-\u9fff]+)*"
+)
+_KEYWORD = ".keyword"
+
+
+class Kind(Enum):
+    """How the values of a field are compared."""
+
+    TEXT = "text"
+    EXACT = "exact"
+    NOTHING = "nothing"
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A field that a query names: how it is compared, and its values in a document."""
+
+    name: str
+    kind: Kind
+    values: Callable[[Document], list[Any]]
+
+
+def find_field(index: Index, name: str) -> Field:
+    """The field of that name in that index; one that no mapping knows is taken as OpenSearch would map it."""
+    if name == "_id":
+        return Field(name, Kind.EXACT, lambda document: [document.id])
+    types = FIELDS[index]
+    path = name.removesuffix(_KEYWORD) if name not in types else name
+    parents = [path.rsplit(".", count)[0] for count in range(1, path.count(".") + 1)]
+    if any(types.get(parent) == "nested" for parent in [path, *parents]):
+        return Field(name, Kind.NOTHING, lambda document: [])
+    if any(types.get(parent) == "flat_object" for parent in [path, *parents]):
+        return Field(name, Kind.EXACT, lambda document: list(_leaves(_at(document.source, name.split(".")))))
+    kind = types.get(path)
+    keys = path.split(".")
+    if name.endswith(_KEYWORD) and kind in (None, "name", "roles"):
+        limit = None if kind == "roles" else 256
+        return Field(name, Kind.EXACT, lambda document: _whole_texts(_at(document.source, keys), limit))
+    if name.endswith(_KEYWORD) and name != path:
+        return Field(name, Kind.NOTHING, lambda document: [])
+    if kind in (None, "text", "name", "roles"):
+        return Field(name, Kind.TEXT, lambda document: _at(document.source, keys))
+    return Field(name, Kind.EXACT, lambda document: _at(document.source, keys))
+
+
+def words(value: object) -> list[str]:
+    """The words of a text, in lower case, as a `text` field holds them; of anything else its text."""
+    return _WORD.findall(value.lower()) if isinstance(value, str) else [exact(value)]
+
+
+def exact(value: object) -> str:
+    """One spelling for values that OpenSearch takes as equal, e.g. `1`, `1.0` and `"1"`; `true` and `"true"`."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    return str(value)
+
+
+def _whole_texts(values: list[Any], limit: int | None) -> list[Any]:
+    """What a keyword sub-field holds: texts up to its `ignore_above`, in characters."""
+    return [value for value in values if isinstance(value, str) and (limit is None or len(value) <= limit)]
+
+
+def _at(source: object, path: list[str]) -> list[Any]:
+    """The values at a dotted path, out of arrays on the way too; nulls are no values."""
+    found = [source]
+    for key in path:
+        found = [value[key] for value in _flat(found) if isinstance(value, Mapping) and key in value]
+    return [value for value in _flat(found) if value is not None]
+
+
+def _flat(values: list[Any]) -> Iterator[Any]:
+    for value in values:
+        if isinstance(value, list):
+            yield from _flat(value)
+        else:
+            yield value
+
+
+def _leaves(values: list[Any]) -> Iterator[Any]:
+    for value in _flat(values):
+        if isinstance(value, Mapping):
+            yield from _leaves(list(value.values()))
+        elif value is not None:
+            yield value

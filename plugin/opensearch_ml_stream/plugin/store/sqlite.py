@@ -1,0 +1,243 @@
+"""The embedded store: one SQLite file that several worker processes share, or memory.
+
+Every call runs in the store's own thread, so that waiting for another process's lock never holds up the event loop.
+Versions and sequence numbers count as in OpenSearch: `version` by document, `seq_no` by index.
+"""
+
+import asyncio
+import base64
+import os
+import sqlite3
+import time
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+import orjson
+
+from opensearch_ml_stream.connectors.errors import Conflict, InvalidRequest, Unavailable
+from opensearch_ml_stream.plugin.store import Document, Index, Written
+from opensearch_ml_stream.plugin.store.search_subset import search
+
+T = TypeVar("T")
+
+_PRIMARY_TERM = 1
+_LOCK_WAIT_SECONDS = 5
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS documents (
+    index_name TEXT NOT NULL,
+    id TEXT NOT NULL,
+    source BLOB NOT NULL,
+    version INTEGER NOT NULL,
+    seq_no INTEGER NOT NULL,
+    PRIMARY KEY (index_name, id)
+) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS sequences (index_name TEXT PRIMARY KEY, next_seq_no INTEGER NOT NULL) WITHOUT ROWID;
+"""
+
+
+class SQLiteStore:
+    """A Store in one file; `path` may be `:memory:`, which lasts as long as the store is open."""
+
+    def __init__(self, path: str, index_prefix: str = "") -> None:
+        self._path = path
+        self._prefix = index_prefix
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="sqlite-store")
+        self._connection: sqlite3.Connection | None = None
+
+    async def get(self, index: Index, id: str) -> Document | None:
+        return await self._run(lambda db: _read(db, self._name(index), id))
+
+    async def changed(self, index: Index, id: str, seq_no: int, primary_term: int) -> bool:
+        query = "SELECT seq_no FROM documents WHERE index_name = ? AND id = ?"
+        row = await self._run(lambda db: db.execute(query, (self._name(index), id)).fetchone())
+        return row is None or (row[0], _PRIMARY_TERM) != (seq_no, primary_term)
+
+    async def create(self, index: Index, source: Mapping[str, Any], id: str | None = None) -> Written:
+        document_id = _new_id() if id is None else id
+
+        def write(db: sqlite3.Connection) -> Written:
+            if _read(db, self._name(index), document_id) is not None:
+                raise Conflict(
+                    f"[{document_id}]: version conflict, document already exists",
+                    type="version_conflict_engine_exception",
+                )
+            return self._write(db, index, document_id, source, 0)
+
+        return await self._run(write, writes=True)
+
+    async def put(
+        self,
+        index: Index,
+        id: str,
+        source: Mapping[str, Any],
+        *,
+        if_seq_no: int | None = None,
+        if_primary_term: int | None = None,
+    ) -> Written:
+        def write(db: sqlite3.Connection) -> Written:
+            before = _read(db, self._name(index), id)
+            if if_seq_no is not None:
+                _check_unchanged(id, before, if_seq_no, if_primary_term)
+            return self._write(db, index, id, source, before.version if before else 0)
+
+        return await self._run(write, writes=True)
+
+    async def delete(self, index: Index, id: str) -> Written:
+        def write(db: sqlite3.Connection) -> Written:
+            before = _read(db, self._name(index), id)
+            db.execute("DELETE FROM documents WHERE index_name = ? AND id = ?", (self._name(index), id))
+            version, result = (before.version + 1, "deleted") if before else (1, "not_found")
+            return self._written(index, id, version, result, _next_seq_no(db, self._name(index)))
+
+        return await self._run(write, writes=True)
+
+    async def search(self, index: Index, body: Mapping[str, Any]) -> dict[str, Any]:
+        query = "SELECT id, source, version, seq_no FROM documents WHERE index_name = ? ORDER BY seq_no"
+
+        def run(db: sqlite3.Connection) -> dict[str, Any]:
+            rows = db.execute(query, (self._name(index),))
+            return search(index, self._name(index), (_document(*row) for row in rows), body)
+
+        return await self._run(run)
+
+    async def ping(self) -> None:
+        await self._run(lambda db: db.execute("SELECT count(*) FROM sequences").fetchone())
+
+    async def run_painless(self, source: str, params: Mapping[str, Any]) -> str | None:
+        raise InvalidRequest(
+            "Painless scripts are run by OpenSearch: the embedded store cannot. Use a built-in function "
+            "(connector.pre_process.*, connector.post_process.*) or serve with --store http(s)://..."
+        )
+
+    async def has_ml_commons(self) -> bool:
+        return False
+
+    async def close(self) -> None:
+        def close() -> None:
+            if self._connection is not None:
+                self._connection.close()
+
+        await asyncio.get_running_loop().run_in_executor(self._thread, close)
+        self._thread.shutdown(wait=False)
+
+    def _name(self, index: Index) -> str:
+        return f"{self._prefix}{index}"
+
+    async def _run(self, call: Callable[[sqlite3.Connection], T], *, writes: bool = False) -> T:
+        """The call's result, from the store's thread; a write is one transaction."""
+        return await asyncio.get_running_loop().run_in_executor(self._thread, self._call, call, writes)
+
+    def _call(self, call: Callable[[sqlite3.Connection], T], writes: bool) -> T:
+        try:
+            if self._connection is None:
+                self._connection = _connect(self._path)
+            if not writes:
+                return call(self._connection)
+            with _transaction(self._connection):
+                return call(self._connection)
+        except (sqlite3.Error, OSError) as error:
+            raise Unavailable(
+                f"The embedded store {self._path} does not answer ({error}); check that the file and its folder can "
+                "be read and written and that the disk is not full"
+            ) from error
+
+    def _write(
+        self, db: sqlite3.Connection, index: Index, id: str, source: Mapping[str, Any], version_before: int
+    ) -> Written:
+        seq_no = _next_seq_no(db, self._name(index))
+        db.execute(
+            "INSERT OR REPLACE INTO documents VALUES (?, ?, ?, ?, ?)",
+            (self._name(index), id, orjson.dumps(source), version_before + 1, seq_no),
+        )
+        return self._written(index, id, version_before + 1, "updated" if version_before else "created", seq_no)
+
+    def _written(self, index: Index, id: str, version: int, result: str, seq_no: int) -> Written:
+        response = {
+            "_index": self._name(index),
+            "_id": id,
+            "_version": version,
+            "result": result,
+            "forced_refresh": True,
+            "_shards": {"total": 1, "successful": 1, "failed": 0},
+            "_seq_no": seq_no,
+            "_primary_term": _PRIMARY_TERM,
+        }
+        return Written(id, seq_no, _PRIMARY_TERM, response)
+
+
+def _connect(path: str) -> sqlite3.Connection:
+    """An open connection; a new file and its folder are for this user alone, as the file holds the master key."""
+    if path != ":memory:":
+        Path(path).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+    db = sqlite3.connect(path, timeout=_LOCK_WAIT_SECONDS, isolation_level=None)
+    try:
+        _switch_to_wal(db)
+        db.execute("PRAGMA synchronous = NORMAL")
+        db.executescript(_SCHEMA)
+    except sqlite3.Error:
+        db.close()
+        raise
+    return db
+
+
+def _switch_to_wal(db: sqlite3.Connection) -> None:
+    """SQLite does not wait for a lock here, so that workers that start at once would fail."""
+    for _ in range(50):
+        try:
+            db.execute("PRAGMA journal_mode = WAL")
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY:
+                raise
+            time.sleep(0.02)
+        else:
+            return
+    db.execute("PRAGMA journal_mode = WAL")
+
+
+@contextmanager
+def _transaction(db: sqlite3.Connection) -> Iterator[None]:
+    """All or nothing, and alone: the lock is taken before anything is read."""
+    db.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+    except BaseException:
+        db.execute("ROLLBACK")
+        raise
+    db.execute("COMMIT")
+
+
+def _read(db: sqlite3.Connection, name: str, id: str) -> Document | None:
+    query = "SELECT id, source, version, seq_no FROM documents WHERE index_name = ? AND id = ?"
+    with closing(db.execute(query, (name, id))) as rows:
+        row = rows.fetchone()
+    return None if row is None else _document(*row)
+
+
+def _document(id: str, source: bytes, version: int, seq_no: int) -> Document:
+    return Document(id, orjson.loads(source), version, seq_no, _PRIMARY_TERM)
+
+
+def _next_seq_no(db: sqlite3.Connection, name: str) -> int:
+    query = (
+        "INSERT INTO sequences VALUES (?, 1) "
+        "ON CONFLICT (index_name) DO UPDATE SET next_seq_no = next_seq_no + 1 RETURNING next_seq_no - 1"
+    )
+    seq_no: int = db.execute(query, (name,)).fetchone()[0]
+    return seq_no
+
+
+def _check_unchanged(id: str, before: Document | None, seq_no: int, primary_term: int | None) -> None:
+    if before is None or (before.seq_no, before.primary_term) != (seq_no, primary_term):
+        raise Conflict(
+            f"[{id}]: version conflict, the document has changed since it was read",
+            type="version_conflict_engine_exception",
+        )
+
+
+def _new_id() -> str:
+    """20 characters of URL-safe base64, as OpenSearch makes them; they sort roughly by time of creation."""
+    return base64.urlsafe_b64encode(int(time.time() * 1000).to_bytes(6, "big") + os.urandom(9)).decode("ascii")

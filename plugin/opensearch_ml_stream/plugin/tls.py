@@ -1,0 +1,132 @@
+"""TLS towards providers: one context for each way of verifying, made once."""
+
+import asyncio
+import base64
+import binascii
+import os
+import secrets
+import ssl
+import tempfile
+from collections import OrderedDict
+from collections.abc import Mapping
+from pathlib import Path
+
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import ec, ed448, ed25519, rsa
+from cryptography.hazmat.primitives.serialization import pkcs12
+
+from opensearch_ml_stream.connectors.documents import ClientConfig
+from opensearch_ml_stream.connectors.errors import InvalidRequest
+
+MAX_CONTEXTS = 64  # a context is some 100 KiB, most of it the certificate authorities
+
+# (skip verification, keystore type, the credentials of mutual TLS)
+TLSKey = tuple[bool, str, tuple[tuple[str, str], ...]]
+PLAIN: TLSKey = (False, "", ())
+UNVERIFIED: TLSKey = (True, "", ())
+
+PrivateKey = rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey | ed25519.Ed25519PrivateKey | ed448.Ed448PrivateKey
+
+_KEYS = ("client_cert_pem", "client_key_pem", "client_cert_pkcs12", "ca_cert_pem", "keystore_password")
+
+
+def tls_key(config: ClientConfig, credential: Mapping[str, str]) -> TLSKey:
+    """What makes two connections' TLS the same."""
+    if not config.mutual_tls_enabled:
+        return UNVERIFIED if config.skip_ssl_verification else PLAIN
+    own = tuple((name, credential[name]) for name in _KEYS if credential.get(name))
+    return (config.skip_ssl_verification, config.keystore_type or "PEM", own)
+
+
+class TLSContexts:
+    """Contexts by TLSKey, the least used forgotten first."""
+
+    def __init__(self) -> None:
+        self._contexts: OrderedDict[TLSKey, ssl.SSLContext] = OrderedDict()
+
+    async def get(self, key: TLSKey) -> ssl.SSLContext:
+        """Made in a thread the first time: reading the certificate authorities takes some 20 ms."""
+        context = self._contexts.get(key)
+        if context is None:
+            context = await asyncio.to_thread(_make_context, key)
+            self._contexts[key] = context
+            if len(self._contexts) > MAX_CONTEXTS:
+                self._contexts.popitem(last=False)
+        self._contexts.move_to_end(key)
+        return context
+
+
+def _make_context(key: TLSKey) -> ssl.SSLContext:
+    skip, keystore, items = key
+    credential = dict(items)
+    context = ssl.create_default_context()
+    context.set_alpn_protocols(["http/1.1"])
+    if skip:
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+    if not keystore:
+        return context
+    try:
+        if "ca_cert_pem" in credential:
+            context.load_verify_locations(cadata=credential["ca_cert_pem"])
+        certificate, private_key = _pkcs12(credential) if keystore == "PKCS12" else _pem(credential)
+        _load(context, certificate, private_key)
+    except (ValueError, TypeError, ssl.SSLError):
+        raise InvalidRequest(
+            f"The connector's {keystore} credentials for mutual TLS cannot be read. Check that the certificate, the "
+            "key and the password in its credential belong together"
+        ) from None
+    return context
+
+
+def _pem(credential: Mapping[str, str]) -> tuple[bytes, PrivateKey]:
+    _require(credential, "client_cert_pem", "client_key_pem")
+    password = credential.get("keystore_password")
+    key = serialization.load_pem_private_key(
+        credential["client_key_pem"].encode(), password.encode() if password else None
+    )
+    return credential["client_cert_pem"].encode(), _supported(key)
+
+
+def _pkcs12(credential: Mapping[str, str]) -> tuple[bytes, PrivateKey]:
+    """The bundle is base64 text."""
+    _require(credential, "client_cert_pkcs12")
+    try:
+        bundle = base64.b64decode(credential["client_cert_pkcs12"], validate=False)
+    except binascii.Error:
+        raise InvalidRequest("The credential [client_cert_pkcs12] is not base64") from None
+    password = credential.get("keystore_password", "").encode()
+    key, certificate, more = pkcs12.load_key_and_certificates(bundle, password or None)
+    if key is None or certificate is None:
+        raise ValueError("no key or no certificate in the bundle")
+    chain = [certificate, *more]
+    return b"".join(one.public_bytes(serialization.Encoding.PEM) for one in chain), _supported(key)
+
+
+def _require(credential: Mapping[str, str], *names: str) -> None:
+    for name in names:
+        if name not in credential:
+            raise InvalidRequest(f"Mutual TLS needs the credential [{name}], which the connector lacks")
+
+
+def _supported(key: object) -> PrivateKey:
+    if not isinstance(key, PrivateKey):
+        raise ValueError("a kind of key that TLS does not use")
+    return key
+
+
+def _load(context: ssl.SSLContext, certificate: bytes, key: PrivateKey) -> None:
+    """OpenSSL reads a key from a file only: it lies there for a moment, encrypted with a word of that moment."""
+    word = secrets.token_bytes(24).hex()
+    text = key.private_bytes(
+        serialization.Encoding.PEM,
+        serialization.PrivateFormat.PKCS8,
+        serialization.BestAvailableEncryption(word.encode()),
+    )
+    descriptor, name = tempfile.mkstemp(suffix=".pem")  # readable by this user only
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(text + certificate)
+        context.load_cert_chain(name, password=word)
+    finally:
+        Path(name).unlink()

@@ -1,0 +1,132 @@
+"""Bodies are what HTTP says, however their bytes are cut; h11's reading is the measure."""
+
+import h11
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from opensearch_ml_stream.plugin.http1.bodies import (
+    MAX_OVERHEAD_BYTES,
+    Body,
+    ChunkedBody,
+    CloseBody,
+    LengthBody,
+    MalformedBody,
+)
+
+
+def fed(body: Body, pieces: list[bytes]) -> bytes:
+    return b"".join([body.feed(piece) for piece in pieces])
+
+
+def cut(data: bytes, points: list[int]) -> list[bytes]:
+    """`data` cut at the points, each taken modulo its length."""
+    places = sorted({point % (len(data) + 1) for point in points})
+    return [data[start:stop] for start, stop in zip([0, *places], [*places, len(data)], strict=True)]
+
+
+def as_h11_reads(chunked: bytes) -> tuple[bytes, bool] | None:
+    """The body and whether it is whole, None if it is malformed."""
+    connection = h11.Connection(h11.CLIENT)
+    connection.send(h11.Request(method="GET", target="/", headers=[("Host", "h")]))
+    connection.send(h11.EndOfMessage())
+    connection.receive_data(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + chunked)
+    body = b""
+    try:
+        while (event := connection.next_event()) is not h11.NEED_DATA:
+            if isinstance(event, h11.Data):
+                body += event.data
+            if isinstance(event, h11.EndOfMessage):
+                return body, True
+    except h11.RemoteProtocolError:
+        return None
+    return body, False
+
+
+def as_we_read(pieces: list[bytes]) -> tuple[bytes, bool] | None:
+    body = ChunkedBody()
+    try:
+        return fed(body, pieces), body.done
+    except MalformedBody:
+        return None
+
+
+chunk_lines = st.builds(
+    lambda data, upper, extension: (b"%X" if upper else b"%x") % len(data) + extension + b"\r\n" + data + b"\r\n",
+    st.binary(min_size=1, max_size=300),
+    st.booleans(),
+    st.sampled_from([b"", b"", b"", b";a", b";a=b", b';a="b"']),
+)
+ends = st.sampled_from([b"0\r\n\r\n", b"0\r\nX: y\r\nZ: 1\r\n\r\n", b"000\r\n\r\n", b""])
+streams = st.builds(lambda chunks, end: b"".join(chunks) + end, st.lists(chunk_lines, max_size=8), ends)
+
+
+@given(streams, st.lists(st.integers(0, 5000), max_size=12))
+def test_chunks_cut_anywhere_are_read_as_h11_reads_them(stream: bytes, points: list[int]) -> None:
+    assert as_we_read(cut(stream, points)) == as_h11_reads(stream)
+
+
+@given(streams, st.integers(0, 5000), st.binary(max_size=3))
+@settings(max_examples=300)
+def test_a_damaged_stream_is_never_read_as_another_body(stream: bytes, place: int, damage: bytes) -> None:
+    place %= len(stream) + 1
+    damaged = stream[:place] + damage + stream[place + len(damage) :]
+    theirs = as_h11_reads(damaged)
+    ours = as_we_read([damaged])
+    if ours is not None and ours[1] and theirs is not None:
+        assert ours[0] == theirs[0]
+
+
+def test_every_two_cuts_of_a_stream_give_the_same_body() -> None:
+    stream = b"5\r\nhello\r\nc;x=1\r\n, big\r\nworld\r\n0\r\nT: v\r\n\r\n"
+    for first in range(len(stream) + 1):
+        for second in range(first, len(stream) + 1):
+            body = ChunkedBody()
+            assert fed(body, [stream[:first], stream[first:second], stream[second:]]) == b"hello, big\r\nworld"
+            assert body.done and not body.excess
+
+
+@pytest.mark.parametrize(
+    "malformed",
+    [
+        b"+5\r\nhello\r\n", b"0x5\r\nhello\r\n", b"5_0\r\n", b" 5\r\nhello\r\n", b"\r\n", b"zz\r\n", b"-1\r\n",
+        b"5\nhello\n", b"5\r\nhelloo\r\n", b"5\r\nhello\n\n", b"f" * 17 + b"\r\n", b"5;a\x00b\r\nhello\r\n",
+        b"5;" + b"a" * MAX_OVERHEAD_BYTES, b"0\r\nX: " + b"a" * MAX_OVERHEAD_BYTES,
+    ],
+)  # fmt: skip
+def test_a_malformed_chunk_is_refused_however_it_is_cut(malformed: bytes) -> None:
+    with pytest.raises(MalformedBody):
+        fed(ChunkedBody(), [malformed])
+    with pytest.raises(MalformedBody):
+        fed(ChunkedBody(), [bytes([byte]) for byte in malformed])
+
+
+def test_bytes_behind_the_last_chunk_are_excess() -> None:
+    body = ChunkedBody()
+    assert body.feed(b"1\r\na\r\n0\r\n\r\nHTTP/1.1") == b"a"
+    assert body.done and body.excess
+
+
+@given(st.binary(max_size=200), st.lists(st.integers(0, 200), max_size=5), st.binary(max_size=3))
+def test_a_body_of_known_length_ends_there(data: bytes, points: list[int], more: bytes) -> None:
+    body = LengthBody(len(data))
+    assert fed(body, cut(data + more, points)) == data
+    assert body.done and body.eof() and body.excess == bool(more)
+
+
+def test_a_body_that_is_short_of_its_length_may_not_end() -> None:
+    body = LengthBody(3)
+    body.feed(b"ab")
+    assert not body.done and not body.eof()
+
+
+def test_a_body_without_a_length_ends_with_the_connection() -> None:
+    body = CloseBody()
+    assert body.feed(b"abc") == b"abc" and not body.done
+    assert body.eof() and body.done
+
+
+def test_chunks_may_not_end_with_the_connection() -> None:
+    body = ChunkedBody()
+    body.feed(b"1\r\na\r\n")
+    assert not body.eof()

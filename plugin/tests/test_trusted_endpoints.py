@@ -1,0 +1,59 @@
+"""The URLs that connectors may call unless an operator says otherwise."""
+
+import pytest
+import re2
+
+from opensearch_ml_stream.plugin.settings import DEFAULT_TRUSTED_ENDPOINTS
+
+
+def is_trusted(url: str) -> bool:
+    return any(re2.fullmatch(pattern, url) for pattern in DEFAULT_TRUSTED_ENDPOINTS)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "https://runtime.sagemaker.us-east-1.amazonaws.com/endpoints/x/invocations",
+        "https://api.sagemaker.us-east-1.amazonaws.com/CreateTransformJob",
+        "https://bedrock-runtime.eu-west-1.amazonaws.com/model/a.b-c:0/converse-stream",
+        "https://bedrock-agent-runtime.eu-west-1.amazonaws.com/knowledgebases/x/retrieve",
+        "https://bedrock.us-gov-west-1.amazonaws.com/model-invocation-job",
+        "https://textract.us-east-1.amazonaws.com",
+        "https://api.openai.com/v1/chat/completions",
+        "https://my-resource.openai.azure.com/openai/deployments/x/chat/completions?api-version=1",
+        "https://api.anthropic.com/v1/messages",
+        "https://api.cohere.ai/v1/embed",
+        "https://api.cohere.com/v2/chat",
+        "https://api.deepseek.com/v1/chat/completions",
+        "https://api.mistral.ai/v1/chat/completions",
+        "https://generativelanguage.googleapis.com/v1beta/models/m:streamGenerateContent?alt=sse",
+        "https://us-central1-aiplatform.googleapis.com/v1/projects/p",
+        "https://aiplatform.googleapis.com/v1/projects/p",
+    ],
+)
+def test_a_providers_own_host_is_trusted(url: str) -> None:
+    assert is_trusted(url)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "https://runtime.sagemaker.evil.example/x.amazonaws.com/y",
+        "https://bedrock-runtime.evil.example/.amazonaws.com/",
+        "https://bedrock-runtime.us-east-1.evil.amazonaws.com/",
+        "https://api.openai.com.evil.example/v1",
+        "https://api.openai.com@evil.example/v1",
+        "https://user@api.openai.com/v1",
+        "https://evil.example/https://api.openai.com/",
+        "https://evil.example?.openai.azure.com/",
+        "https://evil.example#.openai.azure.com/",
+        "https://evil.example\\.openai.azure.com/",
+        "https://apiXopenai.com/v1",
+        "http://api.openai.com/v1",
+        "https://api.openai.com:8443/v1",
+        "https://textract.us-east-1.amazonaws.com/other",
+        "https://127.0.0.1/",
+    ],
+)
+def test_a_host_that_only_looks_like_a_providers_is_not_trusted(url: str) -> None:
+    assert not is_trusted(url)

@@ -1,0 +1,98 @@
+"""`POST /_plugins/_ml/models/{model_id}/_predict/stream`: a pure ASGI endpoint, since it is the hot path.
+
+Two phases. Until the first bytes are due, every failure is an HTTP status with OpenSearch's error body. From then
+on, the answer is a stream of whole objects that ends with exactly one terminal object, good or bad.
+"""
+
+from collections.abc import Mapping
+from contextlib import AbstractAsyncContextManager
+from typing import Any, Protocol
+
+from starlette.requests import Request
+from starlette.types import Receive, Scope, Send
+
+from opensearch_ml_stream.connectors.chunks import Chunk, Ending
+from opensearch_ml_stream.connectors.errors import MLStreamError
+from opensearch_ml_stream.connectors.inference import WireFormat
+from opensearch_ml_stream.connectors.predict.inputs import RemoteInput, read_predict_input
+from opensearch_ml_stream.rest_handlers.answers import Answer, Answers
+from opensearch_ml_stream.rest_handlers.predict import answer_whole
+from opensearch_ml_stream.rest_handlers.requests import ClientLeft, query, read_body, wire_format
+from opensearch_ml_stream.rest_handlers.responses import error_response
+
+
+class ProviderStream(Protocol):
+    """An open provider stream."""
+
+    @property
+    def outcome(self) -> Ending | MLStreamError | None:
+        """None while the stream runs."""
+        ...
+
+    @property
+    def skipped_events(self) -> int: ...
+
+    async def read(self) -> list[Chunk]:
+        """The chunks that have come since the last read; empty only when the outcome is known."""
+        ...
+
+
+class Predictions(Protocol):
+    """The use cases behind the predict routes."""
+
+    def stream(self, model_id: str, parameters: Mapping[str, str]) -> AbstractAsyncContextManager[ProviderStream]: ...
+
+    async def predict(self, model_id: str, body: bytes, algorithm: str | None = None) -> Mapping[str, Any]: ...
+
+
+class PredictStream:
+    """The endpoint."""
+
+    def __init__(self, predictions: Predictions, answers: Answers) -> None:
+        self._predictions = predictions
+        self._answers = answers
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send, model_id: str) -> None:
+        limits = self._answers.limits()
+        try:
+            body = await read_body(scope, receive, limits.max_body_size)
+            given = read_predict_input(body)
+            wire = wire_format(scope, query(scope), given.parameters)
+            parameters = given.parameters if isinstance(given, RemoteInput) else {}
+        except ClientLeft:
+            return
+        except MLStreamError as error:
+            await error_response(Request(scope), error)(scope, receive, send)
+            return
+        answer = Answer(scope, receive, send, limits, wire)
+        if wire is None:
+            await self._answers.run(answer, answer_whole(answer, self._predictions.predict(model_id, body)))
+        else:
+            await self._answers.run(answer, relay(answer, self._predictions.stream(model_id, parameters), wire))
+
+
+async def relay(answer: Answer, opening: AbstractAsyncContextManager[ProviderStream], wire: WireFormat) -> None:
+    """From the first chunk to the terminal object."""
+    try:
+        async with opening as provider:
+            read = provider.read
+            write = answer.write
+            encode = wire.chunks
+            chunks = await read()
+            outcome = provider.outcome
+            if not chunks and isinstance(outcome, MLStreamError):
+                raise outcome
+            await answer.start(wire)
+            while outcome is None:
+                await write(encode(chunks))
+                chunks = await read()
+                outcome = provider.outcome
+    except MLStreamError as error:
+        await answer.fail(error)
+        return
+    last = wire.chunks(chunks) if chunks else b""
+    if isinstance(outcome, MLStreamError):
+        await answer.end(last + wire.error(outcome))
+    else:
+        extra = {"skipped_events": provider.skipped_events} if provider.skipped_events else {}
+        await answer.end(last + wire.ending(outcome, extra))

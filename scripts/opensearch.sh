@@ -1,0 +1,122 @@
+#!/usr/bin/env bash
+# Gets a real OpenSearch from Maven Central and runs it on loopback, for the tests.
+#
+#   scripts/opensearch.sh check [VERSION]          can this machine run it? (says what is missing)
+#   scripts/opensearch.sh fetch [VERSION]          download and unpack it once
+#   scripts/opensearch.sh start [VERSION [PORT]]   run it until `stop`; prints its URL
+#   scripts/opensearch.sh stop [PORT]
+#
+# Without VERSION it is 3.6.0; without PORT 9219 for 2.19.6, else 9236, where `make test` looks for them first.
+# Everything lies in .opensearch/ of the checkout (OPENSEARCH_DIR changes that). OpenSearch refuses to run as root:
+# started by root it runs as `nobody`. OpenSearch 3 needs Java 21 or newer, OpenSearch 2 needs Java 11 to 23.
+set -euo pipefail
+
+die() { echo "opensearch.sh: $*" >&2; exit 1; }
+as_root() { [ "$(id -u)" = 0 ]; }
+
+checkout=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+base=${OPENSEARCH_DIR:-$checkout/.opensearch}
+
+as_server_user() {  # runs a command as the user that the server has
+    if as_root; then setpriv --reuid=nobody --regid="$(id -g nobody)" --clear-groups "$@"; else "$@"; fi
+}
+
+give_to_server_user() { if as_root; then chown -R "nobody:$(id -g nobody)" "$@"; fi; }
+
+java_major() {  # 17 for a Java home of "17.0.15"; nothing if it is none
+    [ -x "$1/bin/java" ] || return 0
+    if [ -r "$1/release" ]; then sed -n 's/^JAVA_VERSION="\(1\.\)\{0,1\}\([0-9]*\).*/\2/p' "$1/release"
+    else "$1/bin/java" -version 2>&1 | sed -n 's/.*version "\(1\.\)\{0,1\}\([0-9]*\).*/\2/p'; fi
+}
+
+find_java() {  # the Java home that fits the version; $1 is VERSION
+    local least=21 most=999 home major on_path
+    case $1 in 1.* | 2.*) least=11 most=23 ;; esac
+    on_path=$(readlink -f "$(command -v java || true)" || true)
+    for home in "${JAVA21_HOME:-}" "${JAVA17_HOME:-}" "${JAVA_HOME:-}" "${on_path%/bin/java}" \
+        /usr/lib/jvm/* /Library/Java/JavaVirtualMachines/*/Contents/Home; do
+        [ -n "$home" ] && [ -d "$home" ] || continue
+        major=$(java_major "$home")
+        if [ -n "$major" ] && [ "$major" -ge "$least" ] && [ "$major" -le "$most" ]; then echo "$home"; return; fi
+    done
+    [ "$most" = 999 ] && die "OpenSearch $1 needs Java 21 or newer; none found (set JAVA21_HOME)"
+    die "OpenSearch $1 needs Java 11 to 23; none found (set JAVA17_HOME)"
+}
+
+check() {
+    find_java "$1" >/dev/null
+    [ -d "$base/opensearch-$1" ] || command -v mvn >/dev/null || die "Maven (mvn) is needed to get OpenSearch $1"
+    if as_root; then
+        command -v setpriv >/dev/null || die "started by root it needs setpriv, as OpenSearch refuses to run as root"
+        mkdir -p "$base"
+        as_server_user test -x "$base" || die "user nobody cannot enter $base; set OPENSEARCH_DIR to a folder it can"
+    fi
+}
+
+fetch() {
+    local home=$base/opensearch-$1 fresh
+    check "$1"
+    [ ! -d "$home" ] || return 0
+    mkdir -p "$base/zips"
+    if [ ! -f "$base/zips/opensearch-$1.zip" ]; then
+        mvn -q -B dependency:copy -DoutputDirectory="$base/zips" \
+            -Dartifact="org.opensearch.distribution.integ-test-zip:opensearch:$1:zip" >&2 ||
+            die "Maven could not get OpenSearch $1; is its central repository within reach?"
+    fi
+    fresh=$(mktemp -d "$base/unpack.XXXXXX")
+    python3 -m zipfile -e "$base/zips/opensearch-$1.zip" "$fresh"
+    chmod 755 "$fresh/opensearch-$1"/bin/*
+    mkdir -p "$fresh/opensearch-$1"/{logs,plugins}
+    give_to_server_user "$fresh/opensearch-$1"
+    [ -d "$home" ] || mv "$fresh/opensearch-$1" "$home"  # another start may have been quicker
+    rm -rf "$fresh"
+}
+
+answers() { curl -sf -o /dev/null --max-time 2 "http://127.0.0.1:$1/_cluster/health"; }
+
+start() {
+    local version=$1 port=$2 run=$base/run-$2 java pid
+    fetch "$version"
+    java=$(find_java "$version")
+    if answers "$port"; then echo "http://127.0.0.1:$port already answers"; return; fi
+    rm -rf "$run" && mkdir -p "$run/data" "$run/logs"
+    cp -r "$base/opensearch-$version/config" "$run/config"
+    give_to_server_user "$run"
+    cd "$base/opensearch-$version"
+    export OPENSEARCH_JAVA_HOME=$java OPENSEARCH_PATH_CONF=$run/config
+    export OPENSEARCH_JAVA_OPTS=${OPENSEARCH_JAVA_OPTS:--Xms512m -Xmx512m}
+    unset JAVA_TOOL_OPTIONS
+    as_server_user bin/opensearch -Ediscovery.type=single-node -Enetwork.host=127.0.0.1 -Ehttp.port="$port" \
+        -Etransport.port=0 -Epath.data="$run/data" -Epath.logs="$run/logs" \
+        -Ecluster.routing.allocation.disk.threshold_enabled=false </dev/null >"$run/out" 2>&1 &
+    pid=$!
+    echo "$pid" >"$run/pid"
+    for _ in $(seq 240); do
+        if answers "$port"; then echo "http://127.0.0.1:$port"; return; fi
+        kill -0 "$pid" 2>/dev/null || { tail -20 "$run/out" >&2; die "OpenSearch $version ended at once, see above"; }
+        sleep 0.5
+    done
+    stop "$port"
+    die "OpenSearch $version did not answer within 120 s; see $run/out"
+}
+
+stop() {
+    local run=$base/run-$1 pid
+    [ -f "$run/pid" ] || die "no OpenSearch was started on port $1"
+    pid=$(cat "$run/pid")
+    kill "$pid" 2>/dev/null || true
+    for _ in $(seq 100); do kill -0 "$pid" 2>/dev/null || break; sleep 0.1; done
+    kill -9 "$pid" 2>/dev/null || true
+    rm -rf "$run"
+}
+
+default_port() { case $1 in 2.*) echo 9219 ;; *) echo 9236 ;; esac; }
+
+version=${2:-3.6.0}
+case "${1:-}" in
+    check) check "$version" ;;
+    fetch) fetch "$version" ;;
+    start) start "$version" "${3:-$(default_port "$version")}" ;;
+    stop) stop "${2:-$(default_port 3)}" ;;
+    *) sed -n '4,12s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" >&2; exit 2 ;;
+esac
