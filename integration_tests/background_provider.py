@@ -1,6 +1,7 @@
 """A FakeProvider in a thread with a loop of its own, for tests whose other side blocks."""
 
 import asyncio
+import ssl
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -10,9 +11,11 @@ from integration_tests.fake_provider import FakeProvider, Request, Script
 
 
 @contextmanager
-def background_provider(script: Script | Callable[[Request], Script]) -> Iterator[FakeProvider]:
+def background_provider(
+    script: Script | Callable[[Request], Script], tls: ssl.SSLContext | None = None
+) -> Iterator[FakeProvider]:
     """The running provider; read its attributes, but await nothing of it."""
-    provider = FakeProvider(script)
+    provider = FakeProvider(script, tls)
     started = threading.Event()
     loop = asyncio.new_event_loop()
     stop = asyncio.Event()

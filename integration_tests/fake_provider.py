@@ -10,7 +10,9 @@ A script may also be made for each request: `FakeProvider(lambda request: json_a
 
 import asyncio
 import json
+import socket
 import ssl
+import struct
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
@@ -142,6 +144,9 @@ class FakeProvider:
             writer.close()
             await writer.wait_closed()
         else:
+            # Without lingering the kernel sends a reset, not an orderly end.
+            plug = writer.get_extra_info("socket")
+            plug.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
             writer.transport.abort()
         return False
 

@@ -22,6 +22,26 @@ from opensearch_ml_stream.rest_handlers.management import management_routes
 SETTINGS = Settings(trusted_connector_endpoints_regex=(r"^http://127\.0\.0\.1:.*$",), max_body_size=20_000)
 
 
+SECRET = "sk-very-secret"
+CONNECTOR: dict[str, Any] = {
+    "name": "c",
+    "version": 1,
+    "protocol": "http",
+    "parameters": {"host": "127.0.0.1:9", "temperature": 0.7, "flag": True, "list": ["a", 1]},
+    "credential": {"key": SECRET},
+    "actions": [
+        {
+            "action_type": "predict",
+            "method": "POST",
+            "url": "http://${parameters.host}/v1",
+            "headers": {"Authorization": "Bearer ${credential.key}"},
+            "request_body": '{"inputs": "${parameters.inputs}"}',
+        }
+    ],
+    "client_config": {"read_timeout": 5},
+}
+
+
 def now_millis() -> int:
     return time.time_ns() // 1_000_000
 
@@ -33,7 +53,9 @@ def open_test_registry(store: Store, settings: Settings = SETTINGS) -> Registry:
 @asynccontextmanager
 async def served(app: ASGIApp) -> AsyncIterator[str]:
     """The URL at which the application answers while the block runs."""
-    with socket.create_server(("127.0.0.1", 0)) as listener:
+    # With its protocol named, asyncio turns Nagle's algorithm off; else each answer waits 40 ms for an ACK.
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP) as listener:
+        listener.bind(("127.0.0.1", 0))
         server = uvicorn.Server(uvicorn.Config(app, lifespan="off", log_level="critical"))
         task = asyncio.create_task(server.serve(sockets=[listener]))
         try:
@@ -73,5 +95,15 @@ class Api:
 @asynccontextmanager
 async def management_api(registry: Registry) -> AsyncIterator[Api]:
     app = Starlette(routes=management_routes(registry), exception_handlers=exception_handlers())
-    async with served(app) as url, httpx.AsyncClient() as http:
+    async with served(app) as url, httpx.AsyncClient(verify=False) as http:
         yield Api(http, url)
+
+
+async def make_connector(api: Api, **fields: Any) -> str:
+    return str((await api.ok("POST", "/connectors/_create", {**CONNECTOR, **fields}))["connector_id"])
+
+
+async def make_model(api: Api, path: str = "/models/_register", **fields: Any) -> str:
+    if "connector" not in fields:
+        fields.setdefault("connector_id", await make_connector(api))
+    return str((await api.ok("POST", path, {"name": "m", "function_name": "remote", **fields}))["model_id"])

@@ -4,36 +4,25 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import time
-from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import pytest
 from integration_tests.background_provider import background_provider, left_within
-from integration_tests.fake_provider import LAST_CHUNK, Act, Request, Script, chunk, head, json_answer
+from integration_tests.commands import COMMAND, Run, environment, routes, run_here, run_process
+from integration_tests.fake_provider import LAST_CHUNK, Act, Script, chunk, head
 
 from opensearch_ml_stream.connectors.chunks import Chunk, Ending, ToolCall, Usage
 from opensearch_ml_stream.connectors.errors import UpstreamError
 from opensearch_ml_stream.connectors.inference import NDJSON
-from opensearch_ml_stream.plugin.cli import main
 
-COMMAND = [sys.executable, "-m", "opensearch_ml_stream.plugin"]
 HEAD = head(content_type="application/x-ndjson", transfer_encoding="chunked")
 ENDING = chunk(NDJSON.ending(Ending("stop", "stop", Usage(2, 3), "gpt"), {}))
-NOT_FOUND = {"error": {"type": "status_exception", "reason": "Failed to find model"}, "status": 404}
 
 
-def environment(**more: str) -> dict[str, str]:
-    own = {name: value for name, value in os.environ.items() if not name.startswith("MLSTREAM_")}
-    return {**own, "PYTHONWARNINGS": "error", **more}
-
-
-def run(*arguments: str, stdin: str = "", **variables: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [*COMMAND, *arguments], input=stdin, env=environment(**variables), capture_output=True, text=True, timeout=30
-    )
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    return run_here(monkeypatch, capsys)
 
 
 def text(*values: str) -> list[bytes]:
@@ -44,21 +33,11 @@ def stream(*pieces: bytes) -> Script:
     return [HEAD, *pieces, ENDING, LAST_CHUNK]
 
 
-def routes(known: Mapping[tuple[str, str], Any]) -> Any:
-    """Answers by method and path below the base path; 404 for the rest."""
-
-    def answer(request: Request) -> Script:
-        found = known.get((request.method, request.path.removeprefix("/_plugins/_ml")))
-        return json_answer(NOT_FOUND, 404) if found is None else json_answer(found)
-
-    return answer
-
-
 def test_help_names_every_command_and_the_version_is_the_packages() -> None:
-    shown = run("--help")
+    shown = run_process("--help")
     assert shown.returncode == 0
     assert all(name in shown.stdout for name in ("serve", "demo", "blueprints", "models", "predict", "settings"))
-    assert run("--version").stdout.strip()[0].isdigit()
+    assert run_process("--version").stdout.strip()[0].isdigit()
 
 
 def test_a_streamed_answer_appears_as_it_arrives() -> None:
@@ -76,7 +55,7 @@ def test_a_streamed_answer_appears_as_it_arrives() -> None:
     assert server.requests[0].json() == {"parameters": {"inputs": "hi"}}
 
 
-def test_only_the_answer_goes_to_stdout() -> None:
+def test_only_the_answer_goes_to_stdout(run: Run) -> None:
     pieces = chunk(NDJSON.chunks([Chunk("", "I think", (ToolCall(0, "c", "look_up", '{"a":1}'),)), Chunk("yes")]))
     with background_provider(stream(pieces)) as server:
         shown = run("predict", "m1", "--stream", "hi", "--url", server.url)
@@ -85,14 +64,14 @@ def test_only_the_answer_goes_to_stdout() -> None:
     assert 'tool call: look_up({"a":1})' in shown.stderr
 
 
-def test_json_prints_the_objects_as_they_were_sent() -> None:
+def test_json_prints_the_objects_as_they_were_sent(run: Run) -> None:
     with background_provider(stream(*text("a"))) as server:
         shown = run("predict", "m1", "--stream", "--json", "hi", "--url", server.url)
     objects = [json.loads(line) for line in shown.stdout.splitlines()]
     assert [one["inference_results"][0]["output"][0]["dataAsMap"]["response"] for one in objects] == ["a", ""]
 
 
-def test_the_text_may_come_from_stdin_with_further_parameters_beside_it() -> None:
+def test_the_text_may_come_from_stdin_with_further_parameters_beside_it(run: Run) -> None:
     with background_provider(stream()) as server:
         run("predict", "m1", "--stream", "-", "--set", "temperature=0=0", "--url", server.url, stdin="long text\n")
     assert server.requests[0].json() == {"parameters": {"inputs": "long text\n", "temperature": "0=0"}}
@@ -106,20 +85,20 @@ def test_the_text_may_come_from_stdin_with_further_parameters_beside_it() -> Non
         {"content": [{"type": "text", "text": "whole"}]},
     ],
 )
-def test_without_stream_the_whole_answers_text_is_shown(data: dict[str, Any]) -> None:
+def test_without_stream_the_whole_answers_text_is_shown(run: Run, data: dict[str, Any]) -> None:
     answer = {"inference_results": [{"output": [{"name": "response", "dataAsMap": data}]}]}
     with background_provider(routes({("POST", "/models/m1/_predict"): answer})) as server:
         assert run("predict", "m1", "hi", "--url", server.url).stdout == "whole\n"
         assert json.loads(run("predict", "m1", "hi", "--json", "--url", server.url).stdout) == answer
 
 
-def test_an_answer_without_text_is_shown_as_json() -> None:
+def test_an_answer_without_text_is_shown_as_json(run: Run) -> None:
     answer = {"inference_results": [{"output": [{"name": "e", "data_type": "FLOAT32", "shape": [1], "data": [0.5]}]}]}
     with background_provider(routes({("POST", "/models/m1/_predict"): answer})) as server:
         assert json.loads(run("predict", "m1", "hi", "--url", server.url).stdout) == answer
 
 
-def test_an_error_of_the_server_is_one_line_with_what_to_do_and_exit_code_1() -> None:
+def test_an_error_of_the_server_is_one_line_with_what_to_do_and_exit_code_1(run: Run) -> None:
     with background_provider(routes({})) as server:
         shown = run("predict", "m1", "--stream", "hi", "--url", server.url)
     assert (shown.returncode, shown.stdout) == (1, "")
@@ -128,7 +107,7 @@ def test_an_error_of_the_server_is_one_line_with_what_to_do_and_exit_code_1() ->
     ]
 
 
-def test_an_answer_that_breaks_off_is_shown_so_far_and_exit_code_1() -> None:
+def test_an_answer_that_breaks_off_is_shown_so_far_and_exit_code_1(run: Run) -> None:
     error = chunk(NDJSON.error(UpstreamError("overloaded")))
     with background_provider([HEAD, *text("par", "t"), error, LAST_CHUNK]) as server:
         shown = run("predict", "m1", "--stream", "hi", "--url", server.url)
@@ -136,7 +115,7 @@ def test_an_answer_that_breaks_off_is_shown_so_far_and_exit_code_1() -> None:
     assert shown.stderr == "opensearch-ml-stream: overloaded (status 424)\n"
 
 
-def test_a_connection_that_is_cut_is_an_error_too() -> None:
+def test_a_connection_that_is_cut_is_an_error_too(run: Run) -> None:
     with background_provider([HEAD, *text("part"), 0.05, Act.RESET]) as server:
         shown = run("predict", "m1", "--stream", "hi", "--url", server.url)
     assert (shown.returncode, shown.stdout) == (1, "part\n")
@@ -144,7 +123,7 @@ def test_a_connection_that_is_cut_is_an_error_too() -> None:
 
 
 def test_a_server_that_cannot_be_reached_is_exit_code_3_and_no_password_is_shown() -> None:
-    shown = run("models", "list", MLSTREAM_URL="http://me:hunter2@127.0.0.1:1")
+    shown = run_process("models", "list", MLSTREAM_URL="http://me:hunter2@127.0.0.1:1")
     assert shown.returncode == 3
     assert "Cannot reach http://127.0.0.1:1" in shown.stderr
     assert "hunter2" not in shown.stderr
@@ -159,7 +138,10 @@ def test_a_server_that_cannot_be_reached_is_exit_code_3_and_no_password_is_shown
         (["predict", "m1", "x", "--set", "novalue"], "--set must be of the form name=value"),
         (["models", "list", "--url", "localhost:9510"], "--url must be of the form http://host:port"),
         (["models", "list", "--user", "me"], "--user must be of the form name:password"),
-        (["models", "create", "--blueprint", "nope"], "No blueprint is named nope; there are"),
+        (
+            ["models", "create", "--blueprint", "nope"],
+            "No blueprint is named nope; `opensearch-ml-stream blueprints list`",
+        ),
         (["models", "create", "--blueprint", "openai-chat"], "needs the credential [openAI_key]"),
         (["models", "create", "--blueprint", "openai-chat", "--credential", "x=1"], "it takes openAI_key"),
         (["models", "create", "--blueprint", "openai-chat", "--credential", "openAI_key=env:NOPE"], "NOPE is not set"),
@@ -168,19 +150,14 @@ def test_a_server_that_cannot_be_reached_is_exit_code_3_and_no_password_is_shown
         (["serve", "--port", "70000"], "expected a whole number from 0 to 65535"),
     ],
 )
-def test_wrong_usage_is_exit_code_2_and_says_what_is_wanted(
-    arguments: list[str], said: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """In this process, since nothing is started or sent."""
-    monkeypatch.setattr(sys, "argv", ["opensearch-ml-stream", *arguments])
-    with pytest.raises(SystemExit) as ended:
-        main()
-    assert ended.value.code == 2
-    assert said in " ".join(capsys.readouterr().err.split())
+def test_wrong_usage_is_exit_code_2_and_says_what_is_wanted(run: Run, arguments: list[str], said: str) -> None:
+    shown = run(*arguments)
+    assert shown.returncode == 2
+    assert said in " ".join(shown.stderr.split())
 
 
 def test_a_store_that_is_none_is_refused_before_anything_is_served() -> None:
-    shown = run("serve", "--port", "0", "--store", "ftp://x")
+    shown = run_process("serve", "--port", "0", "--store", "ftp://x")
     assert (shown.returncode, shown.stdout) == (2, "")
     assert "The store must be" in shown.stderr
     assert "Traceback" not in shown.stderr
@@ -199,83 +176,7 @@ def test_ctrl_c_ends_a_stream_at_once_with_exit_code_130() -> None:
         assert left_within(server, 1)
 
 
-def test_a_model_is_made_from_a_blueprint_with_a_key_from_the_environment() -> None:
-    known = {
-        ("POST", "/connectors/_create"): {"connector_id": "c1"},
-        ("POST", "/models/_register"): {"task_id": "t", "status": "CREATED", "model_id": "m1"},
-    }
-    arguments = ["--set", "model=gpt-4o", "--credential", "openAI_key=env:THE_KEY", "--name", "mine"]
-    with background_provider(routes(known)) as server:
-        shown = run(
-            *("models", "create", "--blueprint", "openai-chat"), *arguments, "--url", server.url, THE_KEY="sk=secret"
-        )
-    assert (shown.returncode, shown.stdout) == (0, "m1\n")
-    assert "sk=secret" not in shown.stderr
-    connector, model = (request.json() for request in server.requests)
-    assert connector["credential"] == {"openAI_key": "sk=secret"}
-    assert (connector["parameters"]["model"], connector["name"]) == ("gpt-4o", "mine")
-    assert (model["connector_id"], model["name"], model["function_name"]) == ("c1", "mine", "remote")
-
-
-def test_a_key_may_come_from_a_file(tmp_path: Path) -> None:
-    (tmp_path / "key").write_text("sk-file\n")
-    with background_provider(routes({})) as server:
-        shown = run(
-            *("models", "create", "--blueprint", "openai-chat", "--credential", f"openAI_key=file:{tmp_path}/key"),
-            *("--url", server.url),
-        )
-    assert shown.returncode == 1
-    assert server.requests[0].json()["credential"] == {"openAI_key": "sk-file"}
-
-
-def test_a_connector_whose_model_cannot_be_made_is_taken_back() -> None:
-    known = {("POST", "/connectors/_create"): {"connector_id": "c1"}, ("DELETE", "/connectors/c1"): {}}
-    with background_provider(routes(known)) as server:
-        shown = run(
-            "models", "create", "--blueprint", "openai-chat", "--credential", "openAI_key=k", "--url", server.url
-        )
-    assert shown.returncode == 1
-    assert (server.requests[-1].method, server.requests[-1].path) == ("DELETE", "/_plugins/_ml/connectors/c1")
-
-
-def test_models_are_listed_one_a_line_behind_a_pipe() -> None:
-    hits = [
-        {"_id": "2", "_source": {"name": "b [x]", "model_state": "DEPLOYED"}},
-        {"_id": "1", "_source": {"name": "a", "model_state": "REGISTERED"}},
-    ]
-    with background_provider(routes({("POST", "/models/_search"): {"hits": {"hits": hits}}})) as server:
-        shown = run("models", "list", "--url", server.url, "--user", "me:pass:word")
-    assert shown.stdout == "1\ta\tREGISTERED\n2\tb [x]\tDEPLOYED\n"
-    assert server.requests[0].headers["authorization"] == "Basic bWU6cGFzczp3b3Jk"
-
-
-def test_a_model_is_shown_with_its_connector() -> None:
-    known = {
-        ("GET", "/models/m%2F1"): {"name": "m", "connector_id": "c1"},
-        ("GET", "/connectors/c1"): {"name": "c", "parameters": {}},
-    }
-    with background_provider(routes(known)) as server:
-        shown = json.loads(run("models", "show", "m/1", "--url", server.url).stdout)
-    assert shown == {"name": "m", "connector_id": "c1", "connector": {"name": "c", "parameters": {}}}
-
-
-def test_a_model_is_undeployed_and_deleted_and_its_connector_kept_unless_asked() -> None:
-    known = {
-        ("GET", "/models/m1"): {"name": "m", "connector_id": "c1"},
-        ("POST", "/models/m1/_undeploy"): {},
-        ("DELETE", "/models/m1"): {"result": "deleted"},
-        ("DELETE", "/connectors/c1"): {"result": "deleted"},
-    }
-    with background_provider(routes(known)) as server:
-        assert run("models", "delete", "m1", "--url", server.url).stdout == "deleted model m1\n"
-        kept = len(server.requests)
-        shown = run("models", "delete", "m1", "--with-connector", "--url", server.url)
-        assert shown.stdout == "deleted model m1\ndeleted connector c1\n"
-    assert [request.method for request in server.requests] == ["GET", "POST", "DELETE"] * 2 + ["DELETE"]
-    assert kept == 3
-
-
-def test_blueprints_are_listed_and_shown_with_what_they_need() -> None:
+def test_blueprints_are_listed_and_shown_with_what_they_need(run: Run) -> None:
     listed = run("blueprints", "list")
     names = [line.split("\t")[0] for line in listed.stdout.splitlines()]
     assert {"openai-chat", "anthropic-messages"} <= set(names)
@@ -286,7 +187,7 @@ def test_blueprints_are_listed_and_shown_with_what_they_need() -> None:
     assert body["protocol"] == "http"
 
 
-def test_settings_are_listed_with_the_values_that_hold_here_but_no_password() -> None:
+def test_settings_are_listed_with_the_values_that_hold_here_but_no_password(run: Run) -> None:
     shown = run("settings", MLSTREAM_PORT="1234", MLSTREAM_STORE="https://me:hunter2@host:9200")
     values = {line.split("\t")[0]: line.split("\t")[1] for line in shown.stdout.splitlines()}
     assert values["opensearch_ml_stream.port"] == "1234"

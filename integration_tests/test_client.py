@@ -1,23 +1,20 @@
 """The opensearch-py helper: streams over a client that the user already holds."""
 
 import asyncio
-import itertools
 import socket
 import time
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator
-from contextlib import asynccontextmanager, contextmanager
-from pathlib import Path
 from typing import Any
 
 import opensearchpy
 import pytest
 from integration_tests.background_provider import background_provider, left_within
-from integration_tests.fake_provider import Act, Request, Script, chunk, head, json_answer
-from opensearchpy import AIOHttpConnection, AsyncHttpConnection, AsyncOpenSearch, OpenSearch
+from integration_tests.fake_provider import Act, Script, chunk, head, json_answer
+from integration_tests.streaming_clients import CONNECTIONS, Streaming
+from opensearchpy import AIOHttpConnection, AsyncOpenSearch, OpenSearch
 from opensearchpy.connection import RequestsHttpConnection, Urllib3HttpConnection
 from opensearchpy.exceptions import ConnectionTimeout, NotFoundError, OpenSearchException, RequestError, TransportError
 
-from opensearch_ml_stream import Chunk, StreamError, StreamingMLClient, async_predict_stream, predict_stream
+from opensearch_ml_stream import Chunk, StreamError, async_predict_stream, predict_stream
 from opensearch_ml_stream.connectors.chunks import Chunk as SentChunk
 from opensearch_ml_stream.connectors.chunks import Ending, ToolCall, Usage
 from opensearch_ml_stream.connectors.errors import UpstreamError
@@ -38,53 +35,10 @@ NOT_FOUND = {
     },
     "status": 404,
 }
-CONNECTIONS = [Urllib3HttpConnection, RequestsHttpConnection, AsyncHttpConnection, AIOHttpConnection]
 
 
 def text(value: str) -> bytes:
     return chunk(NDJSON.chunks([SentChunk(value)]))
-
-
-class Streaming:
-    """One of the four kinds of connection, all used the same way."""
-
-    def __init__(self, connection_class: Any) -> None:
-        self.connection_class = connection_class
-        self.is_async = connection_class in (AsyncHttpConnection, AIOHttpConnection)
-
-    async def collect(self, host: str, each: Callable[[Chunk], object] = lambda _: None, **options: Any) -> list[Chunk]:
-        """All chunks; `each` may return True to leave the loop."""
-        call = {name: options.pop(name) for name in ("url", "idle_timeout") if name in options}
-        if self.is_async:
-            async with self._async_client(host, **options) as client:
-                got = []
-                async for one in async_predict_stream(client, "m1", PARAMETERS, **call):
-                    got.append(one)
-                    if each(one):
-                        break
-                return got
-        with self._client(host, **options) as client:
-            return _until(predict_stream(client, "m1", PARAMETERS, **call), each)
-
-    @contextmanager
-    def _client(self, host: str, **options: Any) -> Iterator[OpenSearch]:
-        client = OpenSearch(host, connection_class=self.connection_class, **options)
-        yield client
-        client.close()
-
-    @asynccontextmanager
-    async def _async_client(self, host: str, **options: Any) -> AsyncIterator[AsyncOpenSearch]:
-        async with AsyncOpenSearch(host, connection_class=self.connection_class, **options) as client:
-            yield client
-
-
-def _until(chunks: Iterable[Chunk], each: Callable[[Chunk], object]) -> list[Chunk]:
-    got = []
-    for one in chunks:
-        got.append(one)
-        if each(one):
-            break
-    return got
 
 
 @pytest.fixture(params=CONNECTIONS, ids=lambda connection_class: connection_class.__name__)
@@ -93,14 +47,15 @@ def streaming(request: pytest.FixtureRequest) -> Streaming:
 
 
 async def test_chunks_arrive_as_they_are_sent(streaming: Streaming) -> None:
-    pause = 0.1
+    pause = 0.15
     script: Script = [HEAD, text("a"), pause, text("b"), pause, text("c"), pause, chunk(GOOD_END), LAST]
     times: list[float] = []
     with background_provider(script) as provider:
         got = await streaming.collect(provider.url, lambda _: times.append(time.monotonic()))
     assert [one.text for one in got] == ["a", "b", "c", ""]
-    gaps = [after - before for before, after in itertools.pairwise(times)]
-    assert all(pause * 0.5 < gap < pause * 3 for gap in gaps), gaps
+    # Were they gathered, they would come together; were they late, the machine is busy.
+    assert times[2] - times[0] > pause * 1.2
+    assert times[3] - times[1] > pause * 1.2
 
 
 async def test_the_request_is_the_one_that_the_sidecar_serves(streaming: Streaming) -> None:
@@ -295,57 +250,3 @@ def test_a_connection_whose_answer_was_read_to_its_end_is_used_again(connection_
             list(predict_stream(client, "m1", PARAMETERS))
         client.close()
     assert (len(provider.requests), provider.connections) == (3, 1)
-
-
-BLUEPRINT = """{
-  "name": "b", "description": "d", "credential": {"key": "the key"},
-  "connector": {"name": "c", "version": "1", "protocol": "http", "parameters": {"model": "<model>", "t": 1},
-                "credential": {"key": "<key>"}, "actions": []}
-}"""
-
-
-@pytest.fixture
-def blueprint(tmp_path: Path) -> Path:
-    path = tmp_path / "b.json"
-    path.write_text(BLUEPRINT)
-    return path
-
-
-def answers(request: Request) -> Script:
-    known: dict[tuple[str, str], Any] = {
-        ("POST", "/_plugins/_ml/connectors/_create"): {"connector_id": "c/1"},
-        ("DELETE", "/_plugins/_ml/connectors/c%2F1"): {"result": "deleted"},
-        ("POST", "/_plugins/_ml/models/m1/_predict"): {"inference_results": []},
-    }
-    found = known.get((request.method, request.path))
-    return json_answer(NOT_FOUND, 404) if found is None else json_answer(found)
-
-
-def test_a_model_is_made_from_a_blueprint_file(blueprint: Path) -> None:
-    def and_registers(request: Request) -> Script:
-        return json_answer({"model_id": "m1"}) if request.path.endswith("/_register") else answers(request)
-
-    with background_provider(and_registers) as provider:
-        client = StreamingMLClient(OpenSearch(provider.url))
-        made = client.create_model(blueprint, parameters={"model": "x"}, credential={"key": "k"}, name="mine")
-        assert made == "m1"
-    connector, model = (request.json() for request in provider.requests)
-    assert connector["parameters"] == {"model": "x", "t": 1}
-    assert (connector["credential"], connector["name"]) == ({"key": "k"}, "mine")
-    assert model == {"name": "mine", "function_name": "remote", "connector_id": "c/1"}
-
-
-def test_a_connector_whose_model_cannot_be_made_is_taken_back(blueprint: Path) -> None:
-    with background_provider(answers) as provider:
-        client = StreamingMLClient(OpenSearch("http://localhost:1"), url=provider.url)
-        with pytest.raises(NotFoundError):
-            client.create_model(blueprint, parameters={"model": "x"}, credential={"key": "k"})
-    assert provider.requests[-1].method == "DELETE"
-
-
-def test_a_whole_prediction_is_one_object_and_a_stream_its_chunks() -> None:
-    with background_provider(answers) as provider:
-        assert StreamingMLClient(OpenSearch(provider.url)).predict("m1", PARAMETERS) == {"inference_results": []}
-    with background_provider([HEAD, text("a"), chunk(GOOD_END), LAST]) as provider:
-        chunks = StreamingMLClient(OpenSearch(provider.url)).predict_stream("m1", PARAMETERS)
-        assert [one.text for one in chunks] == ["a", ""]

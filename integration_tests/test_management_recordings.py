@@ -12,7 +12,7 @@ from opensearch_ml_stream.plugin.store import Store
 RECORDINGS = Path(__file__).with_name("recordings") / "management.json"
 CHANGING = {"took", "_version", "_seq_no", "_primary_term", "_score", "max_score"}
 OPTIONAL = {"forced_refresh"}
-_ID = re.compile(r"(?=[^ ]*[0-9])[A-Za-z0-9_-]{20,22}")
+_ID = re.compile(r"(?=[^ ]*[0-9A-Z])[A-Za-z0-9_-]{20,22}")
 
 
 async def test_a_recorded_session_gets_the_same_answers(store: Store) -> None:

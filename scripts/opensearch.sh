@@ -17,8 +17,8 @@ as_root() { [ "$(id -u)" = 0 ]; }
 checkout=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 base=${OPENSEARCH_DIR:-$checkout/.opensearch}
 
-as_server_user() {  # runs a command as the user that the server has
-    if as_root; then setpriv --reuid=nobody --regid="$(id -g nobody)" --clear-groups "$@"; else "$@"; fi
+as_server_user() {  # becomes a command, as the user that the server has: call it in a subshell
+    if as_root; then exec setpriv --reuid=nobody --regid="$(id -g nobody)" --clear-groups "$@"; else exec "$@"; fi
 }
 
 give_to_server_user() { if as_root; then chown -R "nobody:$(id -g nobody)" "$@"; fi; }
@@ -49,7 +49,7 @@ check() {
     if as_root; then
         command -v setpriv >/dev/null || die "started by root it needs setpriv, as OpenSearch refuses to run as root"
         mkdir -p "$base"
-        as_server_user test -x "$base" || die "user nobody cannot enter $base; set OPENSEARCH_DIR to a folder it can"
+        (as_server_user test -x "$base") || die "user nobody cannot enter $base; set OPENSEARCH_DIR to a folder it can"
     fi
 }
 
@@ -86,6 +86,7 @@ start() {
     export OPENSEARCH_JAVA_HOME=$java OPENSEARCH_PATH_CONF=$run/config
     export OPENSEARCH_JAVA_OPTS=${OPENSEARCH_JAVA_OPTS:--Xms512m -Xmx512m}
     unset JAVA_TOOL_OPTIONS
+    # The pid is the server's own, as every step from here on becomes the next one.
     as_server_user bin/opensearch -Ediscovery.type=single-node -Enetwork.host=127.0.0.1 -Ehttp.port="$port" \
         -Etransport.port=0 -Epath.data="$run/data" -Epath.logs="$run/logs" \
         -Ecluster.routing.allocation.disk.threshold_enabled=false </dev/null >"$run/out" 2>&1 &

@@ -10,6 +10,7 @@ from typing import Any
 from opensearch_ml_stream.connectors.chunks import Chunk, Ending
 from opensearch_ml_stream.connectors.decoding import Decoder, Outcome
 from opensearch_ml_stream.connectors.presets import PRESETS
+from opensearch_ml_stream.connectors.repetition import RepeatingDecoder
 from tests.eventstream_frames import METRICS, event, invoke_chunk
 
 _FOLDER = Path(__file__).parent / "transcripts"
@@ -31,11 +32,11 @@ class Recorded:
     model: str | None = None
     good_from: int | None = None  # from which event on the body may end; None: only after the last
 
-    def decoder(self) -> Decoder:
+    def decoder(self) -> Decoder | RepeatingDecoder:
         return PRESETS[self.preset].decoder()
 
 
-def play(decoder: Decoder, pieces: list[bytes]) -> tuple[list[Chunk], Outcome]:
+def play(decoder: Decoder | RepeatingDecoder, pieces: list[bytes]) -> tuple[list[Chunk], Outcome]:
     """All the chunks and the outcome of a body that comes in these pieces."""
     chunks: list[Chunk] = []
     for piece in pieces:

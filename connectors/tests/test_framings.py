@@ -1,6 +1,8 @@
 """Bytes to events: server-sent events, NDJSON, JSON arrays, AWS event streams, and finding out which."""
 
 import json
+import time
+from collections.abc import Callable
 from zlib import crc32
 
 import pytest
@@ -254,3 +256,21 @@ def test_anything_else_is_plain_text(text: str) -> None:
         events = frames_of(DetectedFraming(), text.encode(), size)
         assert {event.name for event in events} == {PLAIN_TEXT}
         assert b"".join(event.data for event in events) == text.encode()
+
+
+@pytest.mark.parametrize(
+    ("framing", "data"),
+    [
+        (SSEFraming, b"data: " + b"x" * 300_000 + b"\n\n"),
+        (SSEFraming, b"data: x\n" * 40_000 + b"\n"),
+        (NDJSONFraming, b'"' + b"x" * 300_000 + b'"\n'),
+        (JSONArrayFraming, b'[{"a":"' + b"x" * 150_000 + b"{}" * 75_000 + b'"}]'),
+        (EventStreamFraming, event("chunk", b"x" * 300_000)),
+        (DetectedFraming, b'{"a":"' + b"x" * 300_000 + b'"}\n'),
+    ],
+    ids=["sse", "sse lines", "ndjson", "json array", "event stream", "detected"],
+)
+def test_a_long_event_that_comes_byte_by_byte_costs_its_share(framing: Callable[[], Framing], data: bytes) -> None:
+    begun = time.process_time()
+    assert len(frames_of(framing(), data, 1)) == 1
+    assert time.process_time() - begun < 3

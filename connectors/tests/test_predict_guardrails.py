@@ -47,6 +47,7 @@ def test_a_regular_expression_refuses_the_text_that_it_matches_as_a_whole() -> N
         ("$.response", {"response": "I accept"}, False),
         ("$.response", {"other": "accept"}, False),
         (None, "accept", True),
+        ("$.response", {"response": "reject"}, False),
         (None, {"response": "accept"}, False),
     ],
 )
@@ -54,6 +55,10 @@ def test_a_guard_models_answer_must_match_or_the_text_is_not_accepted(
     response_filter: str | None, answer: Any, accepted: bool
 ) -> None:
     assert is_accepted(ModelGuard("m", response_filter, "accept"), answer) is accepted
+
+
+def test_a_pattern_for_json_text_with_its_quotes_is_understood() -> None:
+    assert is_accepted(ModelGuard("m", None, r'\s*"[Aa]ccept"\s*'), "accept")
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,6 @@ from opensearch_ml_stream.connectors.chunks import Chunk, Ending
 from opensearch_ml_stream.connectors.decoding import Outcome
 from opensearch_ml_stream.connectors.errors import StreamTruncated, UpstreamError
 from opensearch_ml_stream.connectors.presets import PRESETS
-from tests.eventstream_frames import event, exception, invoke_chunk
 from tests.recorded import play, said
 
 CHAT = "openai/v1/chat/completions"
@@ -279,38 +278,3 @@ def test_a_cumulative_text_that_is_rewritten_is_not_garbled() -> None:
 
 def test_the_list_of_vllms_demonstration_server_is_read() -> None:
     assert played(TGI, sse({"text": ["a"]}, {"text": ["ab"]}, "[DONE]"))[0] == [Chunk("a"), Chunk("b")]
-
-
-def test_bedrock_without_metadata_ends_well_after_its_message_stop() -> None:
-    data = event("contentBlockDelta", {"contentBlockIndex": 0, "delta": {"text": "a"}})
-    assert isinstance(error_of("bedrock/converse", data), StreamTruncated)
-    _, outcome = played("bedrock/converse", data + event("messageStop", {"stopReason": "guardrail_intervened"}))
-    assert isinstance(outcome, Ending)
-    assert outcome.finish_reason == "content_filter"
-
-
-def test_an_exception_frame_of_bedrock_keeps_the_text_before_it() -> None:
-    data = event("contentBlockDelta", {"contentBlockIndex": 0, "delta": {"text": "a"}})
-    chunks, outcome = played("bedrock/converse", data + exception("throttlingException", "slow down"))
-    assert chunks == [Chunk("a")]
-    assert isinstance(outcome, UpstreamError)
-    assert outcome.status == 429
-
-
-def test_a_guardrail_that_intervened_is_told() -> None:
-    data = invoke_chunk(
-        {"outputText": "No.", "completionReason": "FINISH", "amazon-bedrock-guardrailAction": "INTERVENED"}
-    )
-    _, outcome = played("bedrock/invoke", data)
-    assert isinstance(outcome, Ending)
-    assert outcome.finish_reason == "content_filter"
-
-
-def test_a_sagemaker_container_that_dies_mid_stream_is_an_error() -> None:
-    data = event("PayloadPart", b'data: {"choices":[{"delta":{"content":"a"}}]}\n\n') + exception(
-        "ModelStreamError", "oom"
-    )
-    chunks, outcome = played("sagemaker/invocations", data)
-    assert chunks == [Chunk("a")]
-    assert isinstance(outcome, UpstreamError)
-    assert outcome.provider_status == 424

@@ -72,6 +72,12 @@ def test_signatures_are_botocores(
     assert signed.headers.get("X-Amz-Security-Token") == token
 
 
+def test_blanks_inside_a_header_count_once_as_with_botocore() -> None:
+    request = ProviderRequest("POST", URL, {"x-note": "  a   b  "}, b"{}")
+    signed = sign(request, KEYS, "us-east-1", "bedrock", NOW)
+    assert signed.headers["Authorization"] == botocore_authorization(signed, KEYS, "us-east-1", "bedrock")
+
+
 def test_the_colon_of_a_model_id_is_encoded_in_the_url_and_twice_in_the_signature() -> None:
     url = "https://h/model/us.anthropic.claude-3-7-sonnet-20250219-v1:0/converse-stream"
     signed = sign(ProviderRequest("POST", url, {}, b"{}"), KEYS, "us-east-1", "bedrock", NOW)

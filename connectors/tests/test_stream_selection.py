@@ -108,6 +108,11 @@ def test_the_url_knows_which_variant_of_an_interface_a_server_needs() -> None:
     assert chosen("https://api.mistral.ai/v1/chat/completions", parameters) == "mistral/v1/chat/completions"
 
 
+def test_a_connector_may_name_the_variant_itself() -> None:
+    parameters = {"_llm_interface": "mistral/v1/chat/completions"}
+    assert chosen("http://127.0.0.1:8000/v1/chat/completions", parameters) == "mistral/v1/chat/completions"
+
+
 def test_stream_beats_all_else() -> None:
     parameters = {"_stream": '{"preset": "ollama/api/chat"}', "_llm_interface": CHAT}
     assert chosen("https://api.anthropic.com/v1/messages", parameters, {"_llm_interface": CHAT}) == "ollama/api/chat"

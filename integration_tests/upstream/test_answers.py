@@ -105,6 +105,27 @@ async def test_a_compressed_stream_is_decoded_as_it_comes(upstream: Upstream) ->
         assert await fetch(upstream, provider.url) == (200, b"data: 1\n\n" * 1000)
 
 
+async def test_a_small_answer_that_unpacks_to_a_large_one_comes_in_bounded_pieces(native: Upstream) -> None:
+    packed = gzip.compress(bytes(20_000_000))
+    script = [head(content_encoding="gzip", content_length=str(len(packed))) + packed]
+    async with FakeProvider(script) as provider, native.open(post(provider.url), CONFIG, {}) as response:
+        sizes = []
+        while data := await response.read():
+            sizes.append(len(data))
+    assert sum(sizes) == 20_000_000
+    assert max(sizes) <= 256 * 1024
+
+
+@pytest.mark.parametrize(
+    ("coding", "body"),
+    [("gzip", gzip.compress(b"text")[:-9]), ("gzip", b"plain text"), ("deflate", b"plain"), ("zstd", b"?")],
+)
+async def test_a_body_that_cannot_be_unpacked_is_an_error(native: Upstream, coding: str, body: bytes) -> None:
+    async with FakeProvider([head(content_encoding=coding, content_length=str(len(body))) + body]) as provider:
+        with pytest.raises(UpstreamError, match=rf"content-encoding \[{coding}\] that cannot be decoded"):
+            await fetch(native, provider.url)
+
+
 @pytest.mark.parametrize(
     "script",
     [
@@ -112,8 +133,9 @@ async def test_a_compressed_stream_is_decoded_as_it_comes(upstream: Upstream) ->
         [head(transfer_encoding="chunked") + b"5\r\nab", Act.CLOSE],
         [head(content_length="10") + b"abc", Act.CLOSE],
         [head(content_length="10") + b"abc", Act.RESET],
+        [head() + b"abc", 0.02, Act.RESET],
     ],
-    ids=["between chunks", "in a chunk", "short of its length", "reset"],
+    ids=["between chunks", "in a chunk", "short of its length", "reset", "reset instead of an end"],
 )
 async def test_an_answer_that_is_cut_is_an_error(upstream: Upstream, script: Script) -> None:
     async with FakeProvider(script) as provider:

@@ -24,7 +24,7 @@ from opensearch_ml_stream.connectors.errors import MLStreamError, Throttled
 from opensearch_ml_stream.plugin.native_upstream import NativeUpstream
 from opensearch_ml_stream.plugin.upstream import Upstream
 
-SOON = 0.1  # seconds; the closing itself takes less than one millisecond
+SOON = 0.5  # seconds, for a machine that is busy; the closing itself takes less than one millisecond
 SILENT: list[Step] = [head(transfer_encoding="chunked") + chunk(b"data: 1\n\n"), Act.WAIT]
 
 

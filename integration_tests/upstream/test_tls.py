@@ -7,7 +7,7 @@ import pytest
 from cryptography.hazmat.primitives.serialization import BestAvailableEncryption, pkcs12
 from integration_tests.certificates import Certificate, new_authority
 from integration_tests.fake_provider import FakeProvider, openai_stream
-from integration_tests.upstream.calls import post, read_to_end
+from integration_tests.upstream.calls import RawServer, post, read_to_end
 
 from opensearch_ml_stream.connectors.documents import ClientConfig
 from opensearch_ml_stream.connectors.errors import InvalidRequest, UpstreamError
@@ -116,4 +116,11 @@ async def test_a_port_that_does_not_speak_tls_is_an_error(upstream: Upstream) ->
     async with FakeProvider(openai_stream(["a"])) as provider:
         with pytest.raises(UpstreamError, match=f"127.0.0.1:{provider.port}") as raised:
             await call(upstream, f"https://127.0.0.1:{provider.port}/", UNVERIFIED, {})
+    assert raised.value.status == 424
+
+
+async def test_a_provider_that_hangs_up_in_the_handshake_is_an_error(upstream: Upstream) -> None:
+    async with RawServer(b"") as server:
+        with pytest.raises(UpstreamError, match=f"127.0.0.1:{server.port}") as raised:
+            await call(upstream, f"https://127.0.0.1:{server.port}/", UNVERIFIED, {})
     assert raised.value.status == 424

@@ -34,9 +34,9 @@ def test_the_shipped_blueprints_are_found_by_name() -> None:
     assert find_blueprint("openai-chat").description
 
 
-def test_a_name_that_no_blueprint_has_is_answered_with_those_there_are() -> None:
-    with pytest.raises(NotFound, match="there are .*openai-chat"):
-        find_blueprint("open-ai")
+def test_a_name_that_no_blueprint_has_is_answered_with_those_like_it() -> None:
+    with pytest.raises(NotFound, match=r"No blueprint is named openai-caht; did you mean openai-chat"):
+        find_blueprint("openai-caht")
 
 
 def test_in_an_installed_wheel_blueprints_are_found_in_the_share_folder(
@@ -46,7 +46,7 @@ def test_in_an_installed_wheel_blueprints_are_found_in_the_share_folder(
     shared.mkdir(parents=True)
     written(shared, DOCUMENT)
     monkeypatch.setattr(blueprints, "__file__", str(tmp_path / "a/b/c/d/blueprints.py"))
-    monkeypatch.setattr(blueprints.sysconfig, "get_path", lambda name, scheme: str(tmp_path))
+    monkeypatch.setattr("sysconfig.get_path", lambda name, scheme: str(tmp_path))
     assert [blueprint.name for blueprint in list_blueprints()] == ["b"]
 
 

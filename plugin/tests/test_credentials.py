@@ -3,6 +3,11 @@
 import base64
 
 import pytest
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -97,7 +102,40 @@ def test_frames_cannot_change_places() -> None:
     _refused(KEY, base64.b64encode(swapped + message[start + 2 * frame :]).decode())
 
 
+def test_a_message_that_was_made_with_care_but_breaks_a_rule_is_an_error() -> None:
+    """Tags and signature are right in these, so that only the rule itself can refuse them."""
+    assert decrypt(KEY, _made()) == PLAIN
+    _refused(KEY, _made(commitment=bytes(32)))
+    _refused(KEY, _made(sequence=2))
+    _refused(KEY, _made(suite=b"\x04\x78"))
+    _refused(KEY, _made(frame_length=len(PLAIN) - 1))
+
+
 MANY_FRAMES = encrypt(KEY, "z" * (2 * 4096 + 8))
+
+
+def _made(
+    *, commitment: bytes | None = None, sequence: int = 1, suite: bytes = b"\x05\x78", frame_length: int = 4096
+) -> str:
+    """A message of PLAIN, written down from the format's description and not with the code under test."""
+    message_id, data_key, iv = bytes(range(32, 64)), bytes(range(64, 96)), bytes(12)
+    signing_key = ec.generate_private_key(ec.SECP384R1())
+    point = base64.b64encode(signing_key.public_key().public_bytes(Encoding.X962, PublicFormat.CompressedPoint))
+    aad = b"\0\1\0\x15aws-crypto-public-key\0\x44" + point
+    keys = [
+        HKDF(hashes.SHA512(), 32, message_id, info).derive(data_key) for info in (suite + b"DERIVEKEY", b"COMMITKEY")
+    ]
+    header = b"\2" + suite + message_id + b"\0\x5f" + aad + b"\0\1\0\6Custom\0\x14\0\0\0\x80\0\0\0\x0c" + iv
+    header += b"\0\x30" + AESGCM(KEY).encrypt(iv, data_key, aad) + b"\2" + frame_length.to_bytes(4, "big")
+    header += keys[1] if commitment is None else commitment
+    number, length = sequence.to_bytes(4, "big"), len(PLAIN).to_bytes(4, "big")
+    frame_aad = message_id + b"AWSKMSEncryptionClient Final Frame" + number + bytes(4) + length
+    frame_iv = bytes(8) + number
+    signed = header + AESGCM(keys[0]).encrypt(bytes(12), b"", header)
+    signed += b"\xff\xff\xff\xff" + number + frame_iv + length
+    signed += AESGCM(keys[0]).encrypt(frame_iv, PLAIN.encode(), frame_aad)
+    signature = signing_key.sign(signed, ec.ECDSA(hashes.SHA384()))
+    return base64.b64encode(signed + len(signature).to_bytes(2, "big") + signature).decode()
 
 
 def _footer(message: bytes) -> int:

@@ -39,7 +39,7 @@ async def watched(store: Store, live: LiveSettings) -> AsyncIterator[None]:
 
 async def until(live: LiveSettings, **fields: object) -> None:
     async with asyncio.timeout(2):
-        while any(getattr(live.current, name) != value for name, value in fields.items()):
+        while any(getattr(live.current, name) != value for name, value in fields.items()):  # noqa: ASYNC110 - a poller
             await asyncio.sleep(0.005)
 
 

@@ -33,6 +33,8 @@ class MLStreamError(Exception):
         retry_after: str | None = None,
         provider_status: int | None = None,
     ) -> None:
+        # Half a surrogate pair, which JSON can name, would make the answer unwritable.
+        reason = reason.encode("utf-8", "replace").decode()
         super().__init__(reason)
         self.reason = reason
         self.retry_after = retry_after

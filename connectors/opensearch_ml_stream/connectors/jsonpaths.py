@@ -7,9 +7,8 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-import jsonpath
-
 from opensearch_ml_stream.connectors.errors import InvalidRequest
+from opensearch_ml_stream.connectors.predict.jsonpath_environment import parse_path
 
 Select = Callable[[Any], list[Any]]
 
@@ -24,10 +23,11 @@ def compile_path(path: str, field: str) -> Select:
     if steps is not None:
         return lambda value: _walk(steps, value)
     try:
-        compiled = jsonpath.compile(path)
-    except jsonpath.JSONPathError as error:
-        raise InvalidRequest(f"{field}: not a JSONPath: {str(error).splitlines()[0]}") from None
-    return compiled.findall
+        compiled = parse_path(path)
+    except InvalidRequest as error:
+        raise InvalidRequest(f"{field}: {error.reason}") from None
+    # The library would read a text as JSON, and a number as nothing it knows.
+    return lambda value: compiled.findall(value) if isinstance(value, dict | list) else []
 
 
 def plain_steps(path: str) -> tuple[str | int, ...] | None:

@@ -48,6 +48,8 @@ def loads(data: bytes) -> Any:
         return _DECODER.decode(text)
     except json.JSONDecodeError as error:
         raise not_json(error) from None
+    except RecursionError:
+        raise InvalidRequest("The request body is nested too deeply", type="json_parse_exception") from None
 
 
 def load_object(data: bytes) -> dict[str, Any]:
@@ -70,7 +72,7 @@ def is_json(text: str) -> bool:
     """Whether the whole text is one JSON value, by the strict grammar (RFC 8259)."""
     try:
         _DECODER.decode(text)
-    except (json.JSONDecodeError, InvalidRequest):
+    except (json.JSONDecodeError, InvalidRequest, RecursionError):
         return False
     return True
 

@@ -125,6 +125,13 @@ class CompiledAction:
         return text
 
 
+def enable_stream(request: ProviderRequest, stream: StreamSpec) -> ProviderRequest:
+    """The request with its stream turned on, in UTF-8; one that has it on stays the same."""
+    text = request.body.decode("utf-8")
+    url, headers, body = _enable(stream.enable, request.url, dict(request.headers), text)
+    return ProviderRequest(request.method, url, headers, body.encode())
+
+
 def _header_template(name: str, value: str, credential: Mapping[str, str]) -> Template:
     def fill(found: re.Match[str]) -> str:
         if found[1] not in credential:

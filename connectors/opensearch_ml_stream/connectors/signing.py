@@ -47,21 +47,20 @@ def sign(
     signed = _signed_headers(request.url, headers)
     names = ";".join(signed)
     scope = f"{time[:8]}/{region}/{service}/aws4_request"
-    canonical = "\n".join([
-        request.method.upper(),
-        _canonical_path(request.url),
-        _canonical_query(request.url),
-        *(f"{name}:{value}" for name, value in signed.items()),
-        "",
-        names,
-        body_hash,
-    ])  # fmt: skip
-    text = "\n".join([_ALGORITHM, time, scope, hashlib.sha256(canonical.encode()).hexdigest()])
+    text = "\n".join(
+        [_ALGORITHM, time, scope, hashlib.sha256(_canonical(request, signed, body_hash).encode()).hexdigest()]
+    )
     signature = hmac.new(_key(secret_key, scope), text.encode(), hashlib.sha256).hexdigest()
     headers["Authorization"] = (
         f"{_ALGORITHM} Credential={access_key}/{scope}, SignedHeaders={names}, Signature={signature}"
     )
     return replace(request, headers=headers)
+
+
+def _canonical(request: ProviderRequest, signed: Mapping[str, str], body_hash: str) -> str:
+    lines = [f"{name}:{value}" for name, value in signed.items()]
+    method, path, query = request.method.upper(), _canonical_path(request.url), _canonical_query(request.url)
+    return "\n".join([method, path, query, *lines, "", ";".join(signed), body_hash])
 
 
 def _wire_url(url: str) -> str:

@@ -84,7 +84,7 @@ def _changed_preset(preset: StreamSpec, spec: StreamSpec, document: dict[str, An
         inner = _read_spec(document["payload"], f"{path}.payload")
         return replace(sagemaker(inner), enable=_merged(sagemaker(inner).enable, spec.enable))
     if "framing" in document:
-        spec = replace(spec, framing=_framing(document, path, None))
+        spec = replace(spec, framing=_framing(document, path, None), repeats=False)
     terminator = _object(document.get("terminator", {}), f"{path}.terminator")
     _check_keys(terminator, ("eof_ok",), f"{path}.terminator")
     if terminator and _boolean(terminator["eof_ok"], f"{path}.terminator.eof_ok"):

@@ -107,8 +107,8 @@ def _named(value: str | None) -> StreamSpec | None:
 
 
 def _variant(named: StreamSpec, by_url: StreamSpec | None) -> StreamSpec:
-    """The URL may know more of a dialect than its name: which server needs what to stream it."""
-    return by_url if by_url is not None and by_url.provider is named.provider else named
+    """The URL may know that a server needs less than the interface's name says."""
+    return OPENAI_CHAT_PLAIN if named is OPENAI_CHAT and by_url is OPENAI_CHAT_PLAIN else named
 
 
 def _by_url(connector: Connector, action: Action, parameters: Mapping[str, str]) -> _Found:
@@ -129,12 +129,14 @@ def _by_url(connector: Connector, action: Action, parameters: Mapping[str, str])
 
 
 def _filled(url: Template, connector: Connector, parameters: Mapping[str, str]) -> str:
-    """The URL; what the request does not fill (yet) is a place holder, since its path tells the interface all the same."""
+    """The URL. What the request has not filled stands as `_`: the rest of the path tells the interface all the same."""
     own = ConnectorParameters.compile(connector.parameters)
-    try:
-        return url.render_text(Parameters(own, parameters))
-    except Missing as missing:
-        return url.render_text(Parameters(own, {**dict.fromkeys(missing.names, "_"), **parameters}))
+    values = dict(parameters)
+    while True:
+        try:
+            return url.render_text(Parameters(own, values))
+        except Missing as missing:
+            values |= dict.fromkeys(missing.names, "_")
 
 
 def _refuses_stream_options(host: str, query: str) -> bool:

@@ -22,6 +22,7 @@ from opensearch_ml_stream.plugin.provider_target import Target, parse_target
 from opensearch_ml_stream.plugin.proxies import proxy_for
 from opensearch_ml_stream.plugin.settings import LiveSettings
 from opensearch_ml_stream.plugin.tls import TLSContexts, tls_key
+from opensearch_ml_stream.plugin.upstream import Sink, pump_by_reading
 
 MAX_HEADER_BYTES = 64 * 1024
 READ_BUFFER_BYTES = 64 * 1024
@@ -52,6 +53,10 @@ class AiohttpResponse:
             raise provider_failures.undecodable(self._place, coding) from None
         except (aiohttp.ClientError, OSError):
             raise provider_failures.closed_in_the_middle(self._place) from None
+
+    async def pump(self, sink: Sink) -> bool:
+        """See UpstreamResponse.pump."""
+        return await pump_by_reading(self.read, sink)
 
 
 class AiohttpUpstream:

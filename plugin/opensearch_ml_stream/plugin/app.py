@@ -12,14 +12,19 @@ from pathlib import Path
 from starlette.applications import Starlette
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from opensearch_ml_stream.plugin.batch import BatchJobs
 from opensearch_ml_stream.plugin.deployments import Deployments
 from opensearch_ml_stream.plugin.dynamic_settings import DynamicSettings, watch_settings
 from opensearch_ml_stream.plugin.external_credentials import resolve_credential
 from opensearch_ml_stream.plugin.master_key import Cipher
 from opensearch_ml_stream.plugin.metrics import Metrics
+from opensearch_ml_stream.plugin.model_calls import ModelCalls
 from opensearch_ml_stream.plugin.predictor import Predictor
 from opensearch_ml_stream.plugin.rate_limits import RateLimits
 from opensearch_ml_stream.plugin.registry import open_registry
+from opensearch_ml_stream.plugin.registry.deployed_states import DeployedStates
+from opensearch_ml_stream.plugin.registry.deploying import Deploying
+from opensearch_ml_stream.plugin.scripts import Scripts
 from opensearch_ml_stream.plugin.settings import LiveSettings, Settings
 from opensearch_ml_stream.plugin.store.opening import open_store
 from opensearch_ml_stream.plugin.upstream_opening import open_upstream
@@ -50,14 +55,18 @@ async def open_sidecar(settings: Settings, runtime: Path) -> AsyncIterator[Sidec
         store = await stack.enter_async_context(open_store(settings.store, settings.index_prefix))
         upstream = await stack.enter_async_context(open_upstream(live))
         cipher = Cipher(store, settings.master_key_cache_ttl_minutes)
-        registry = open_registry(store, cipher, live, _now_millis)
+        scripts = Scripts(store)
         metrics = Metrics()
+        deploying = Deploying(store, cipher, live, _now_millis, DeployedStates(store, _now_millis))
 
         def resolve(credential: Mapping[str, str]) -> Mapping[str, str]:
             return resolve_credential(credential, live.current.external_credentials_enabled)
 
-        deployments = Deployments(store, cipher, resolve, registry.models.ensure_deployed)
-        predictor = Predictor(live, store, deployments, upstream, RateLimits(runtime), metrics)
+        deployments = Deployments(store, cipher, resolve, deploying.ensure)
+        calls = ModelCalls(live, deployments, upstream, RateLimits(runtime))
+        batch = BatchJobs(calls, store, scripts, _now_millis)
+        registry = open_registry(store, cipher, live, _now_millis, batch)
+        predictor = Predictor(calls, store, scripts, batch, metrics)
         answers = Answers(lambda: _limits(live.current))
         routes = [
             *predict_routes(predictor, answers),

@@ -8,6 +8,7 @@ import re
 import sysconfig
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -40,9 +41,9 @@ def blueprint_folders() -> tuple[Path, ...]:
 def list_blueprints() -> list[Blueprint]:
     """All shipped blueprints by name; NotFound if none are installed."""
     for folder in blueprint_folders():
-        files = sorted(folder.glob("*.json"))
-        if files:
-            return [read_blueprint(file) for file in files]
+        found = [read_blueprint(file) for file in folder.glob("*.json")]
+        if found:
+            return sorted(found, key=lambda blueprint: blueprint.name)
     raise NotFound("No blueprints are installed; give a file to --blueprint instead")
 
 
@@ -52,7 +53,9 @@ def find_blueprint(name: str) -> Blueprint:
         return read_blueprint(Path(name))
     known = {blueprint.name: blueprint for blueprint in list_blueprints()}
     if name not in known:
-        raise NotFound(f"No blueprint is named {name}; there are {', '.join(known)}")
+        near = get_close_matches(name, known, n=3)
+        hint = f"did you mean {' or '.join(near)}?" if near else "`opensearch-ml-stream blueprints list` shows all"
+        raise NotFound(f"No blueprint is named {name}; {hint}")
     return known[name]
 
 

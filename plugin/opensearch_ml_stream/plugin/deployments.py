@@ -7,12 +7,18 @@ one look at the store. While the store does not answer, what was in force stays 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from time import monotonic
-from typing import Protocol
+from typing import Any, Protocol
 
-from opensearch_ml_stream.connectors.documents import Connector, Model, read_connector, read_model
+from opensearch_ml_stream.connectors import jsontext
+from opensearch_ml_stream.connectors.documents import Action, Connector, Model, read_connector, read_model
 from opensearch_ml_stream.connectors.errors import MLStreamError, NotFound, Unavailable
-from opensearch_ml_stream.connectors.rendering import CompiledAction
+from opensearch_ml_stream.connectors.predict import interface
+from opensearch_ml_stream.connectors.predict.body import finish_body
+from opensearch_ml_stream.connectors.predict.guardrails import Guardrails, read_guardrails
+from opensearch_ml_stream.connectors.predict.inputs import PredictInput
+from opensearch_ml_stream.connectors.rendering import CompiledAction, ProviderRequest
 from opensearch_ml_stream.connectors.stream_selection import spec_for
 from opensearch_ml_stream.connectors.stream_spec import StreamSpec
 from opensearch_ml_stream.connectors.template import ConnectorParameters
@@ -71,6 +77,39 @@ class Deployment:
         compiled = CompiledAction.compile(self.connector.action(action_type), self._parameters, credential)
         self._compiled[action_type] = (credential, compiled)
         return compiled
+
+    def one_off(self, action: Action, parameters: Mapping[str, str]) -> CompiledAction:
+        """Another action, compiled for one call, with `parameters` laid over the connector's."""
+        own = ConnectorParameters.compile({**self.connector.parameters, **parameters})
+        return CompiledAction.compile(action, own, self.credential)
+
+    def finish(
+        self, parameters: Mapping[str, str], sent: ProviderRequest, action_type: str = "PREDICT"
+    ) -> ProviderRequest:
+        """A rendered request with its final body, by the request's and the connector's parameters."""
+        return finish_body(self.connector.action(action_type), self.connector.parameters, parameters, sent)
+
+    @cached_property
+    def guardrails(self) -> Guardrails:
+        """InvalidRequest names what is wrong in the model's `guardrails`: nothing passes then."""
+        return read_guardrails(self.model.document.get("guardrails"))
+
+    @cached_property
+    def _schemas(self) -> Mapping[str, str]:
+        """The texts of the model's `interface`, by side; their compiled forms are kept by `interface`."""
+        sides = self.model.document.get("interface") or {}
+        texts = {side: schema if isinstance(schema, str) else jsontext.dumps(schema) for side, schema in sides.items()}
+        return {side: text for side, text in texts.items() if text not in ("", "null")}
+
+    def check_input(self, given: PredictInput) -> None:
+        """InvalidRequest if the model's interface does not allow the input."""
+        if "input" in self._schemas:
+            interface.validate_input(self._schemas["input"], given)
+
+    def check_output(self, response: Mapping[str, Any]) -> None:
+        """InvalidRequest if a whole predict response is not as the model's interface promises."""
+        if "output" in self._schemas:
+            interface.validate_output(self._schemas["output"], response)
 
     def spec(self, parameters: Mapping[str, str]) -> StreamSpec:
         """How this connector streams; InvalidRequest if it cannot."""

@@ -2,55 +2,52 @@
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any
 
 from opensearch_ml_stream.connectors.errors import Forbidden, InvalidRequest, MLStreamError
-from opensearch_ml_stream.connectors.predict.inputs import read_predict_input
-from opensearch_ml_stream.connectors.rendering import ProviderRequest
-from opensearch_ml_stream.plugin.deployments import Deployment, Deployments
+from opensearch_ml_stream.connectors.predict.guardrails import INPUT_TRIGGERED, ModelGuard
+from opensearch_ml_stream.connectors.predict.inputs import PredictInput, RemoteInput, read_predict_input
+from opensearch_ml_stream.connectors.rendering import ProviderRequest, enable_stream
+from opensearch_ml_stream.connectors.stream_spec import StreamSpec
+from opensearch_ml_stream.plugin.batch import BatchJobs
+from opensearch_ml_stream.plugin.deployments import Deployment
+from opensearch_ml_stream.plugin.guards import Guards
 from opensearch_ml_stream.plugin.metrics import UNKNOWN_MODEL, Metrics, StreamFigures
-from opensearch_ml_stream.plugin.provider_call import ProviderStream, call_provider, read_all
-from opensearch_ml_stream.plugin.rate_limits import RateLimits
-from opensearch_ml_stream.plugin.settings import LiveSettings
+from opensearch_ml_stream.plugin.model_calls import ModelCalls
+from opensearch_ml_stream.plugin.provider_call import ProviderStream
+from opensearch_ml_stream.plugin.scripts import Scripts
 from opensearch_ml_stream.plugin.store import Store
-from opensearch_ml_stream.plugin.upstream import Upstream
-from opensearch_ml_stream.plugin.whole_prediction import predict_whole
+from opensearch_ml_stream.plugin.whole_prediction import predict_whole, sent_text
+
+WHOLE_ANSWER = "$"  # the path of the guard model's answer as its provider gave it
 
 
 class Predictor:
-    """What the routes need, over the deployments and the way to the providers."""
+    """What the routes need, over the models that may be called."""
 
-    def __init__(
-        self,
-        live: LiveSettings,
-        store: Store,
-        deployments: Deployments,
-        upstream: Upstream,
-        limits: RateLimits,
-        metrics: Metrics,
-    ) -> None:
-        self._live = live
+    def __init__(self, calls: ModelCalls, store: Store, scripts: Scripts, batch: BatchJobs, metrics: Metrics) -> None:
+        self._calls = calls
         self._store = store
-        self._deployments = deployments
-        self._upstream = upstream
-        self._limits = limits
+        self._scripts = scripts
+        self._batch = batch
         self._metrics = metrics
 
     @asynccontextmanager
     async def stream(self, model_id: str, parameters: Mapping[str, str]) -> AsyncIterator[ProviderStream]:
         """The provider's stream, its head already good; closed, whatever state it is in, on leaving."""
-        settings = self._live.current
-        if not settings.stream_enabled:
+        if not self._calls.live.current.stream_enabled:
             raise Forbidden(
                 "Streaming is currently disabled. To enable it, update the setting "
                 '"plugins.ml_commons.stream_enabled" to true.'
             )
         with self._metrics.stream() as figures:
-            deployment = await self.deployment(model_id)
+            deployment = await self._calls.deployment(model_id)
             figures.model_id = model_id
             spec = deployment.spec(parameters)
-            request = deployment.action().render(parameters, spec)
-            async with call_provider(self._upstream, settings, deployment, request) as response:
+            request = await self._streaming_request(deployment, spec, parameters)
+            self._calls.count(deployment)
+            async with self._calls.open(deployment, request) as response:
                 stream = ProviderStream(response, spec.decoder(), deployment.credential)
                 try:
                     yield stream
@@ -59,38 +56,58 @@ class Predictor:
 
     async def predict(self, model_id: str, body: bytes, algorithm: str | None = None) -> dict[str, Any]:
         """The whole prediction: `{"inference_results": [...]}`."""
-        given = read_predict_input(body, algorithm)
-        settings = self._live.current
-        counted = UNKNOWN_MODEL
+        return await self._predict(model_id, read_predict_input(body, algorithm), ())
 
+    async def batch_predict(self, model_id: str, body: bytes) -> Mapping[str, Any]:
+        """The task of a new batch job: `{"task_id", "status", "remote_job"}`."""
+        return await self._batch.create(model_id, body, self._guards((model_id,)))
+
+    async def _streaming_request(
+        self, deployment: Deployment, spec: StreamSpec, parameters: Mapping[str, str]
+    ) -> ProviderRequest:
+        deployment.check_input(RemoteInput(parameters))
+        rendered = deployment.action().render(parameters, spec)
+        request = deployment.finish(parameters, rendered)
+        if request is not rendered:
+            # A processor may have made another body of it. Only the provider's way of streaming is ours to say.
+            request = enable_stream(request, spec)
+        guard = deployment.guardrails.input
+        if guard is not None:
+            text = sent_text(request, {**deployment.connector.parameters, **parameters})
+            await self._guards((deployment.model_id,)).check(guard, text, INPUT_TRIGGERED)
+        return request
+
+    async def _predict(self, model_id: str, given: PredictInput, guarded: tuple[str, ...]) -> dict[str, Any]:
+        """`guarded` are the models whose guardrails have led to this prediction."""
+        counted = UNKNOWN_MODEL
         try:
-            deployment = await self.deployment(model_id)
+            deployment = await self._calls.deployment(model_id)
             counted = model_id
 
             async def fetch(request: ProviderRequest) -> bytes:
-                async with call_provider(self._upstream, settings, deployment, request) as response:
-                    return await read_all(response, settings.max_json_size)
+                self._calls.count(deployment)
+                return await self._calls.fetch(deployment, request)
 
-            results = await predict_whole(self._store, deployment, deployment.action(), given, fetch)
+            guards = self._guards((*guarded, model_id))
+            response = await predict_whole(deployment, given, fetch, self._scripts, guards)
         except MLStreamError as error:
             self._metrics.prediction(counted, error)
             raise
         self._metrics.prediction(counted, None)
-        return {"inference_results": results}
+        return response
 
-    async def deployment(self, model_id: str) -> Deployment:
-        """The model ready to be called, if it may be called now."""
-        if not self._live.current.remote_inference_enabled:
-            raise InvalidRequest(
-                "Remote Inference is currently disabled. To enable it, update the setting "
-                '"plugins.ml_commons.remote_inference.enabled" to true.',
-                type="status_exception",
-            )
-        deployment = await self._deployments.get(model_id)
-        if not deployment.model.is_enabled:
-            raise Forbidden("Model is disabled.")
-        self._limits.take(model_id, deployment.model.document.get("rate_limiter"))
-        return deployment
+    def _guards(self, guarded: tuple[str, ...]) -> Guards:
+        return Guards(self._store, partial(self._ask_guard_model, guarded))
+
+    async def _ask_guard_model(self, guarded: tuple[str, ...], guard: ModelGuard, text: str) -> Any:
+        """A guard with a `response_filter` reads it from the provider's answer, whatever its connector filters."""
+        if guard.model_id in guarded:
+            raise InvalidRequest("it is guarded, directly or through others, by this very guardrail")
+        parameters = {"question": text} | ({"response_filter": WHOLE_ANSWER} if guard.response_filter else {})
+        response = await self._predict(guard.model_id, RemoteInput(parameters), guarded)
+        output = response["inference_results"][0]["output"]
+        answer = output[0].get("dataAsMap", {}) if output else {}
+        return answer if guard.response_filter else answer.get("response", answer)
 
 
 def _note(figures: StreamFigures, stream: ProviderStream) -> None:

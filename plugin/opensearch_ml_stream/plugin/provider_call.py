@@ -1,8 +1,9 @@
 """One call of a provider: the address is checked, the request signed, the answer's status and errors understood."""
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
+from functools import partial
 from time import monotonic
 
 from opensearch_ml_stream.connectors.chunks import Chunk, Ending
@@ -14,6 +15,7 @@ from opensearch_ml_stream.connectors.signing import sign
 from opensearch_ml_stream.plugin.deployments import Deployment
 from opensearch_ml_stream.plugin.redaction import redact
 from opensearch_ml_stream.plugin.registry.endpoints import check_endpoint
+from opensearch_ml_stream.plugin.retries import open_with_retries
 from opensearch_ml_stream.plugin.settings import Settings
 from opensearch_ml_stream.plugin.upstream import ReadTimedOut, Upstream, UpstreamResponse
 
@@ -24,13 +26,18 @@ MAX_ERROR_BODY_BYTES = 64 * 1024  # more of an error is not read; 2 KiB of it ar
 async def call_provider(
     upstream: Upstream, settings: Settings, deployment: Deployment, request: ProviderRequest
 ) -> AsyncIterator[UpstreamResponse]:
-    """The provider's answer with a good status; UpstreamError with the provider's words for a bad one."""
+    """The provider's answer with a good status; UpstreamError with the provider's words for a bad one.
+
+    It is called again as the connector's client_config says, but never once a body has been handed on.
+    """
     connector = deployment.connector
     check_endpoint(request.url, settings)
     if connector.protocol == "aws_sigv4":
         request = _signed(deployment, request)
-    tls = deployment.credential if connector.client_config.mutual_tls_enabled else {}
-    async with upstream.open(request, connector.client_config, tls, deployment.pool_key) as response:
+    config = connector.client_config
+    tls = deployment.credential if config.mutual_tls_enabled else {}
+    open_response = partial(open_with_retries, upstream) if config.max_retry_times else upstream.open
+    async with open_response(request, config, tls, deployment.pool_key) as response:
         if not 200 <= response.status < 300:
             raise await _refusal(response, deployment.credential)
         yield response
@@ -50,12 +57,18 @@ async def read_all(response: UpstreamResponse, limit: int) -> bytes:
     return b"".join(parts)
 
 
+# Takes the chunks of one read at once; False: no more for now.
+Deliver = Callable[[list[Chunk]], bool]
+
+
 class ProviderStream:
     """A provider's answer as chunks, then one outcome."""
 
     __slots__ = ("_credential", "_decoder", "_response", "chunks", "first_chunk", "outcome")
 
-    def __init__(self, response: UpstreamResponse, decoder: Decoder | RepeatingDecoder, credential: Mapping[str, str]) -> None:
+    def __init__(
+        self, response: UpstreamResponse, decoder: Decoder | RepeatingDecoder, credential: Mapping[str, str]
+    ) -> None:
         self._response = response
         self._decoder = decoder
         self._credential = credential
@@ -68,26 +81,60 @@ class ProviderStream:
         return self._decoder.skipped_events
 
     async def read(self) -> list[Chunk]:
-        """The chunks that have come since the last read; empty only when the outcome is known."""
-        decoder = self._decoder
+        """The next chunks; none only when the outcome is known."""
         while True:
             try:
                 data = await self._response.read()
-            except ReadTimedOut as error:
-                self.outcome = error
-                return []
             except UpstreamError as error:
-                self.outcome = StreamTruncated(error.reason)
-                return []
-            chunks = decoder.feed(data) if data else decoder.close()
-            if decoder.outcome is not None:
-                self.outcome = self._understood(decoder.outcome)
-            elif not chunks:
-                continue
-            if self.first_chunk is None and chunks:
-                self.first_chunk = monotonic()
-            self.chunks += len(chunks)
-            return chunks
+                return self._broken_off(error)
+            chunks = self._take(data) if data else self._close()
+            if chunks or self.outcome is not None:
+                return chunks
+
+    async def pump(self, deliver: Deliver) -> list[Chunk]:
+        """Hands every read's chunks to `deliver` as they come, until it returns False or the outcome is known.
+
+        Returns the chunks that came with the outcome; `deliver` does not get those. The hot path: what happens for
+        a chunk happens in the connection's own callback.
+        """
+        take = self._take
+        last: list[Chunk] = []
+
+        def sink(data: bytes) -> bool:
+            chunks = take(data)
+            if self.outcome is not None:
+                last.extend(chunks)
+                return False
+            return deliver(chunks) if chunks else True
+
+        try:
+            if await self._response.pump(sink):
+                return self._close()
+        except UpstreamError as error:
+            return self._broken_off(error)
+        return last
+
+    def _take(self, data: bytes) -> list[Chunk]:
+        decoder = self._decoder
+        chunks = decoder.feed(data)
+        if decoder.outcome is not None:
+            self.outcome = self._understood(decoder.outcome)
+        if self.first_chunk is None and chunks:
+            self.first_chunk = monotonic()
+        self.chunks += len(chunks)
+        return chunks
+
+    def _close(self) -> list[Chunk]:
+        decoder = self._decoder
+        chunks = decoder.close()
+        self.chunks += len(chunks)
+        if decoder.outcome is not None:
+            self.outcome = self._understood(decoder.outcome)
+        return chunks
+
+    def _broken_off(self, error: UpstreamError) -> list[Chunk]:
+        self.outcome = error if isinstance(error, ReadTimedOut) else StreamTruncated(error.reason)
+        return []
 
     def _understood(self, outcome: Ending | UpstreamError) -> Ending | UpstreamError:
         if isinstance(outcome, Ending):

@@ -32,7 +32,8 @@ def unreachable(place: str, error: OSError) -> UpstreamError:
             f"{_PREFIX}TLS handshake with {place} failed: {error.reason or 'the peer closed the connection'}. "
             "Check that the port speaks TLS and that client certificates are as the provider wants them"
         )
-    said, check = _HINTS.get(error.errno or 0, (error.strerror or type(error).__name__, "Check the connector's url"))
+    number = errno.ECONNRESET if isinstance(error, ConnectionResetError | ConnectionAbortedError) else error.errno
+    said, check = _HINTS.get(number or 0, (error.strerror or type(error).__name__, "Check the connector's url"))
     return UpstreamError(f"{_PREFIX}{said}: {place}. {check}")
 
 

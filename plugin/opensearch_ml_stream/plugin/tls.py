@@ -43,16 +43,20 @@ class TLSContexts:
 
     def __init__(self) -> None:
         self._contexts: OrderedDict[TLSKey, ssl.SSLContext] = OrderedDict()
+        self._making = asyncio.Lock()  # a burst of first requests makes one context, not one each
 
     async def get(self, key: TLSKey) -> ssl.SSLContext:
         """Made in a thread the first time: reading the certificate authorities takes some 20 ms."""
         context = self._contexts.get(key)
         if context is None:
-            context = await asyncio.to_thread(_make_context, key)
-            self._contexts[key] = context
+            async with self._making:
+                context = self._contexts.get(key)
+                if context is None:
+                    context = self._contexts[key] = await asyncio.to_thread(_make_context, key)
             if len(self._contexts) > MAX_CONTEXTS:
                 self._contexts.popitem(last=False)
-        self._contexts.move_to_end(key)
+        else:
+            self._contexts.move_to_end(key)
         return context
 
 

@@ -4,13 +4,16 @@ Only this module's implementations open sockets to providers. Whatever a client 
 UpstreamError here (or InvalidRequest, where the address itself is not allowed).
 """
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from typing import Protocol
 
 from opensearch_ml_stream.connectors.documents import ClientConfig
 from opensearch_ml_stream.connectors.errors import UpstreamError
 from opensearch_ml_stream.connectors.rendering import ProviderRequest
+
+# Takes bytes of a body as they come, in the connection's own callback; False: no more for now. Must not raise.
+Sink = Callable[[bytes], bool]
 
 
 class UpstreamResponse(Protocol):
@@ -25,6 +28,22 @@ class UpstreamResponse(Protocol):
         UpstreamError if the connection breaks, or stays silent for the connector's `read_timeout`.
         """
         ...
+
+    async def pump(self, sink: Sink) -> bool:
+        """Hands what comes to `sink` at once, without waking a task for it, until it returns False or the body ends.
+
+        True at the end of the body, False if `sink` stopped it: call `read` or `pump` again for the rest.
+        UpstreamError as `read`.
+        """
+        ...
+
+
+async def pump_by_reading(read: Callable[[], Awaitable[bytes]], sink: Sink) -> bool:
+    """`UpstreamResponse.pump` for a response that can only be read."""
+    while data := await read():
+        if not sink(data):
+            return False
+    return True
 
 
 class Upstream(Protocol):

@@ -1,17 +1,24 @@
-"""One prediction that is not streamed: one call of the provider, or several beside each other, results in order."""
+"""One prediction that is not streamed: one call of the provider, or several beside each other, results in order.
 
-import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+Everything that can be refused is refused before the first provider is called: the model's interface, the connector's
+functions, the templates and the input guardrail.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from opensearch_ml_stream.connectors.errors import UpstreamError
+from opensearch_ml_stream.connectors.documents import Action
 from opensearch_ml_stream.connectors.predict import post_process, pre_process
+from opensearch_ml_stream.connectors.predict.guardrails import INPUT_TRIGGERED, OUTPUT_TRIGGERED
 from opensearch_ml_stream.connectors.predict.inputs import PredictInput
 from opensearch_ml_stream.connectors.predict.painless import PainlessCall
-from opensearch_ml_stream.connectors.rendering import CompiledAction, ProviderRequest
+from opensearch_ml_stream.connectors.predict.tensors import Tensor
+from opensearch_ml_stream.connectors.rendering import ProviderRequest
 from opensearch_ml_stream.plugin.deployments import Deployment
-from opensearch_ml_stream.plugin.store import Store
+from opensearch_ml_stream.plugin.guards import Guards
+from opensearch_ml_stream.plugin.in_order import in_order
+from opensearch_ml_stream.plugin.scripts import Scripts
 
 MAX_PARALLEL_CALLS = 8  # of one prediction; a connector's max_connection may allow fewer
 
@@ -20,48 +27,61 @@ Result = dict[str, Any]
 
 
 async def predict_whole(
-    store: Store, deployment: Deployment, action: CompiledAction, given: PredictInput, fetch: Fetch
-) -> list[Result]:
-    """One `{"output": [...], "status_code": 200}` for each call; any call that fails fails all of them.
+    deployment: Deployment, given: PredictInput, fetch: Fetch, scripts: Scripts, guards: Guards
+) -> Result:
+    """`{"inference_results": [{"output": [...], "status_code": 200}, ...]}`, an element for each call of the provider.
 
-    `fetch` sends a request and gives the body of a good answer.
+    `fetch` sends a request and gives the body of a good answer. Any call that fails fails all of them.
     """
     connector = deployment.connector
-    steps = pre_process.steps(action.action, connector.parameters, given)
-
-    async def call(step: pre_process.Step | pre_process.ScriptStep) -> Result:
-        if isinstance(step, pre_process.ScriptStep):
-            step = pre_process.after_script(step, await _run(store, step.call))
-        body = await fetch(action.render(step.parameters))
-        if not body.strip():
-            raise UpstreamError("Remote service returned empty response body")
-        parameters = {**connector.parameters, **given.parameters}
-        output = post_process.output(action.action, parameters, body)
-        if isinstance(output, PainlessCall):
-            output = post_process.after_script(parameters, body, await _run(store, output))
-        return {"output": output, "status_code": 200}
-
+    action = deployment.action()
+    parameters = {**connector.parameters, **given.parameters}
+    deployment.check_input(given)
+    post_process.check(action.action, parameters)
+    steps = await scripted(pre_process.steps(action.action, connector.parameters, given), scripts)
+    requests = [deployment.finish(given.parameters, action.render(step.parameters)) for step in steps]
+    rails = deployment.guardrails
     parallel = min(MAX_PARALLEL_CALLS, connector.client_config.max_connection)
-    return await _in_order([partial(call, step) for step in steps], parallel)
+    if rails.input is not None:
+        texts = [sent_text(request, parameters) for request in requests]
+        await in_order([partial(guards.check, rails.input, text, INPUT_TRIGGERED) for text in texts], parallel)
+
+    async def call(request: ProviderRequest) -> bytes:
+        body = await fetch(request)
+        if rails.output is not None:
+            await guards.check(rails.output, body.decode("utf-8", "replace"), OUTPUT_TRIGGERED)
+        return body
+
+    bodies = await in_order([partial(call, request) for request in requests], parallel)
+    outputs = await read_answers(action.action, parameters, bodies, scripts)
+    response = {"inference_results": [{"output": output, "status_code": 200} for output in outputs]}
+    deployment.check_output(response)
+    return response
 
 
-async def _run(store: Store, script: PainlessCall) -> str | None:
-    return await store.run_painless(script.source, script.params)
+def sent_text(request: ProviderRequest, parameters: Mapping[str, str]) -> str:
+    """The body as text. `charset` is a parameter: read as UTF-8 alone, a body could pass a guardrail unseen."""
+    return request.body.decode(parameters.get("charset") or "utf-8", "replace")
 
 
-async def _in_order(calls: Sequence[Callable[[], Awaitable[Result]]], parallel: int) -> list[Result]:
-    """The results of all calls, at most `parallel` of them at a time; the first failure ends the others."""
-    if len(calls) == 1:
-        return [await calls[0]()]
-    free = asyncio.Semaphore(parallel)
+async def read_answers(
+    action: Action, parameters: Mapping[str, str], bodies: Sequence[bytes], scripts: Scripts
+) -> list[list[Tensor]]:
+    """The tensors of each answer."""
+    outputs = [post_process.output(action, parameters, body) for body in bodies]
+    results = iter(await scripts.run([output for output in outputs if isinstance(output, PainlessCall)]))
+    return [
+        post_process.after_script(parameters, body, next(results)) if isinstance(output, PainlessCall) else output
+        for output, body in zip(outputs, bodies, strict=True)
+    ]
 
-    async def one(call: Callable[[], Awaitable[Result]]) -> Result:
-        async with free:
-            return await call()
 
-    try:
-        async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(one(call)) for call in calls]
-    except ExceptionGroup as failures:
-        raise failures.exceptions[0] from None
-    return [task.result() for task in tasks]
+async def scripted(
+    steps: Sequence[pre_process.Step | pre_process.ScriptStep], scripts: Scripts
+) -> list[pre_process.Step]:
+    """The steps with those that a script makes made."""
+    results = iter(await scripts.run([step.call for step in steps if isinstance(step, pre_process.ScriptStep)]))
+    return [
+        pre_process.after_script(step, next(results)) if isinstance(step, pre_process.ScriptStep) else step
+        for step in steps
+    ]

@@ -6,18 +6,22 @@ client goes. Neither costs anything per chunk.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine, Generator
 from dataclasses import dataclass
 from time import monotonic
-from typing import Any
+from types import coroutine
+from typing import Any, cast
 
 from starlette.requests import Request
-from starlette.types import Receive, Scope, Send
+from starlette.types import Message, Receive, Scope, Send
 
 from opensearch_ml_stream.connectors.errors import Internal, MLStreamError, Unavailable
 from opensearch_ml_stream.connectors.inference import WireFormat
 from opensearch_ml_stream.rest_handlers.requests import ClientLeft
 from opensearch_ml_stream.rest_handlers.responses import error_response, json_response
+
+# What servers pass as `send` are coroutine functions; ASGI's type says a little less.
+_Send = Callable[[Message], Coroutine[Any, Any, None]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +74,8 @@ class Answer:
     """One answer to one client. `wire` is None for an answer that is one JSON object."""
 
     __slots__ = (
-        "_ended", "_interrupted_by", "_last_write", "_limits", "_receive", "_request_scope", "_send", "_task",
-        "_wire", "started",
+        "_ended", "_interrupted_by", "_last_write", "_limits", "_receive", "_request_scope", "_send", "_sending",
+        "_task", "_wire", "started",
     )  # fmt: skip
 
     def __init__(
@@ -79,11 +83,12 @@ class Answer:
     ) -> None:
         self._request_scope = scope
         self._receive = receive
-        self._send = send
+        self._send = cast(_Send, send)
         self._limits = limits
         self._wire = wire
         self._ended = False
         self._last_write = monotonic()
+        self._sending: Awaitable[None] | None = None
         self._interrupted_by: ClientLeft | MLStreamError | None = None
         self._task: asyncio.Task[Any] | None = None
         self.started = False
@@ -124,10 +129,24 @@ class Answer:
         headers += [pair for pair in self._request_scope["headers"] if pair[0] == b"x-opaque-id"][:1]
         await self._send({"type": "http.response.start", "status": 200, "headers": headers})
 
-    async def write(self, data: bytes) -> None:
-        """Whole objects of a started stream; waits while the client does not read."""
+    def write_now(self, data: bytes) -> bool:
+        """Whole objects of a started stream, from a place that cannot wait.
+
+        False if the client does not take them now: then `written` must be awaited before the next write.
+        """
         self._last_write = monotonic()
-        await self._send({"type": "http.response.body", "body": data, "more_body": True})
+        sending = self._send({"type": "http.response.body", "body": data, "more_body": True})
+        waits_for = _begin(sending)
+        if waits_for is None:
+            return True
+        self._sending = _finish(sending, waits_for)
+        return False
+
+    async def written(self) -> None:
+        """Waits until what was written has been taken."""
+        sending, self._sending = self._sending, None
+        if sending is not None:
+            await sending
 
     async def end(self, data: bytes) -> None:
         """The last objects of a started stream, the terminal one among them."""
@@ -169,9 +188,35 @@ class Answer:
             return pause
         if not self.started:
             await self.start(wire)
-            await self.write(wire.heartbeat)
+            await self._heartbeat(wire)
         silent = monotonic() - self._last_write
         if silent >= pause:
-            await self.write(wire.heartbeat)
+            await self._heartbeat(wire)
             return pause
         return pause - silent
+
+    async def _heartbeat(self, wire: WireFormat) -> None:
+        self._last_write = monotonic()
+        await self._send({"type": "http.response.body", "body": wire.heartbeat, "more_body": True})
+
+
+def _begin(sending: Coroutine[Any, Any, None]) -> Any:
+    """Runs the coroutine up to where it has to wait; returns what it waits for, None if it is done.
+
+    A send that finds room, as nearly every one does, so costs no task switch.
+    """
+    try:
+        return sending.send(None)
+    except StopIteration:
+        return None
+
+
+@coroutine
+def _finish(sending: Coroutine[Any, Any, None], waits_for: Any) -> Generator[Any, Any, None]:
+    """The rest of a coroutine that `_begin` has begun, for a task to await."""
+    while True:
+        yield waits_for
+        try:
+            waits_for = sending.send(None)
+        except StopIteration:
+            return

@@ -4,7 +4,7 @@ Two phases. Until the first bytes are due, every failure is an HTTP status with 
 on, the answer is a stream of whole objects that ends with exactly one terminal object, good or bad.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Protocol
 
@@ -33,7 +33,14 @@ class ProviderStream(Protocol):
     def skipped_events(self) -> int: ...
 
     async def read(self) -> list[Chunk]:
-        """The chunks that have come since the last read; empty only when the outcome is known."""
+        """The next chunks; none only when the outcome is known."""
+        ...
+
+    async def pump(self, deliver: Callable[[list[Chunk]], bool]) -> list[Chunk]:
+        """Hands chunks to `deliver` as they come, until it returns False or the outcome is known.
+
+        Returns the chunks that came with the outcome; `deliver` does not get those.
+        """
         ...
 
 
@@ -73,24 +80,30 @@ class PredictStream:
 
 async def relay(answer: Answer, opening: AbstractAsyncContextManager[ProviderStream], wire: WireFormat) -> None:
     """From the first chunk to the terminal object."""
+    encode = wire.chunks
+    write = answer.write_now
+
+    def deliver(chunks: list[Chunk]) -> bool:
+        return write(encode(chunks))
+
     try:
         async with opening as provider:
-            read = provider.read
-            write = answer.write
-            encode = wire.chunks
-            chunks = await read()
+            chunks = await provider.read()
             outcome = provider.outcome
             if not chunks and isinstance(outcome, MLStreamError):
                 raise outcome
             await answer.start(wire)
+            if outcome is None:
+                deliver(chunks)
             while outcome is None:
-                await write(encode(chunks))
-                chunks = await read()
+                await answer.written()
+                chunks = await provider.pump(deliver)
                 outcome = provider.outcome
+            await answer.written()
     except MLStreamError as error:
         await answer.fail(error)
         return
-    last = wire.chunks(chunks) if chunks else b""
+    last = encode(chunks) if chunks else b""
     if isinstance(outcome, MLStreamError):
         await answer.end(last + wire.error(outcome))
     else:

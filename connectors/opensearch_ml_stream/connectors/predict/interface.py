@@ -32,7 +32,8 @@ _MAX_ERRORS = 10
 
 
 def validate_input(schema: str, given: PredictInput, action_type: str = "PREDICT") -> None:
-    """InvalidRequest if the input breaks the schema's rules."""
+    """InvalidRequest if the input breaks the schema's rules, or the schema is none."""
+    check_schema(schema, "input")
     _validate(schema, input_instance(schema, given, action_type), "input")
 
 
@@ -59,7 +60,7 @@ def input_instance(schema: str, given: PredictInput, action_type: str = "PREDICT
     if isinstance(given, QuestionAnsweringInput):
         instance.update(question=given.question, context=given.context)
     if isinstance(given, RemoteInput) or given.parameters:
-        strings = _string_parameters(json.loads(schema))
+        strings = _string_parameters(schema)
         instance["parameters"] = {
             name: str(text) if name in strings else _value(text) for name, text in given.parameters.items()
         }
@@ -75,8 +76,10 @@ def _algorithm(given: PredictInput) -> str:
     return "QUESTION_ANSWERING" if isinstance(given, QuestionAnsweringInput) else "REMOTE"
 
 
-def _string_parameters(schema: Any) -> frozenset[str]:
+@lru_cache(maxsize=256)
+def _string_parameters(text: str) -> frozenset[str]:
     """The names for which the schema says `properties.parameters.properties.<name>.type: string`."""
+    schema: Any = json.loads(text)
     for key in ("properties", "parameters", "properties"):
         schema = schema.get(key) if isinstance(schema, dict) else None
     if not isinstance(schema, dict):

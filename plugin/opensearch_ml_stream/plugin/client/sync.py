@@ -130,6 +130,8 @@ def _open_requests(connection: Any, call: Call) -> urllib3.HTTPResponse:
             stream=True,
             timeout=(connection.timeout, call.idle),
             allow_redirects=False,
+            # Or requests would put REQUESTS_CA_BUNDLE before the client's own ca_certs.
+            verify=connection.session.verify,
         )
     except requests.exceptions.SSLError as error:
         raise SSLError("N/A", str(error), error) from error

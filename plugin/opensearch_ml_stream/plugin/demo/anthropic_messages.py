@@ -16,7 +16,7 @@ _THOUGHT = ("The", " user", " asks", " something", ";", " I", " look", " for", "
 
 
 async def messages(request: Request) -> Response:
-    if not request.headers.get("x-api-key"):
+    if not (request.headers.get("x-api-key") or request.headers.get("authorization")):
         return _error(401, "authentication_error", "x-api-key header is required")
     try:
         if not request.headers.get("anthropic-version"):

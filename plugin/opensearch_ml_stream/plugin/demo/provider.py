@@ -13,7 +13,7 @@ from opensearch_ml_stream.plugin.demo.anthropic_messages import messages
 from opensearch_ml_stream.plugin.demo.openai_chat import chat_completions
 
 HOST = "127.0.0.1"
-_STOP_SECONDS = 1.0
+_STOP_SECONDS = 0.3
 
 
 def provider_app() -> Starlette:

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 from opensearch_ml_stream.connectors.errors import UpstreamError
 from opensearch_ml_stream.plugin import provider_failures
-from opensearch_ml_stream.plugin.upstream import UpstreamResponse
+from opensearch_ml_stream.plugin.upstream import Sink, UpstreamResponse, pump_by_reading
 
 MAX_READ_BYTES = 256 * 1024  # one read gives no more, however well the bytes were compressed
 
@@ -41,6 +41,10 @@ class DecodedResponse:
                 if not self._decompressor.eof:
                     raise self._undecodable()
                 return b""
+
+    async def pump(self, sink: Sink) -> bool:
+        """See UpstreamResponse.pump."""
+        return await pump_by_reading(self.read, sink)
 
     def _decompress(self, data: bytes) -> bytes:
         if self._decompressor.eof:  # gzip allows one member after the other

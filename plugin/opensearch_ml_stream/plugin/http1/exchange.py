@@ -11,6 +11,7 @@ from opensearch_ml_stream.connectors.errors import UpstreamError
 from opensearch_ml_stream.plugin import provider_failures
 from opensearch_ml_stream.plugin.http1.bodies import Body, MalformedBody
 from opensearch_ml_stream.plugin.http1.heads import HeadReader, MalformedHead, body_of
+from opensearch_ml_stream.plugin.upstream import Sink
 
 HIGH_WATER_BYTES = 64 * 1024  # unread bytes at which the provider is made to wait
 
@@ -20,7 +21,7 @@ class Exchange(asyncio.Protocol):
 
     __slots__ = (
         "_body", "_failure", "_head_reader", "_heard", "_loop", "_paused", "_pending", "_place", "_read_timeout",
-        "_timer", "_transport", "_unread", "_waiter", "headers", "keep_alive", "status", "touched",
+        "_sink", "_timer", "_transport", "_unread", "_waiter", "headers", "keep_alive", "status", "touched",
     )  # fmt: skip
 
     def __init__(self, transport: asyncio.Transport, place: str, read_timeout: float) -> None:
@@ -34,6 +35,7 @@ class Exchange(asyncio.Protocol):
         self._unread = 0
         self._paused = False
         self._waiter: asyncio.Future[None] | None = None
+        self._sink: Sink | None = None
         self._failure: UpstreamError | None = None
         self._heard = 0.0
         self._timer: asyncio.TimerHandle | None = None
@@ -102,6 +104,22 @@ class Exchange(asyncio.Protocol):
                 self._transport.resume_reading()
         return data
 
+    async def pump(self, sink: Sink) -> bool:
+        """See UpstreamResponse.pump."""
+        while True:
+            while self._pending or self.done or self._failure is not None:
+                data = await self.read()
+                if not data or not sink(data):
+                    return not data
+            self._sink = sink
+            try:
+                await self._woken()
+                stopped = self._sink is None
+            finally:
+                self._sink = None
+            if stopped:
+                return False
+
     def stop(self) -> None:
         """Ends the timer. What becomes of the connection is the caller's to say."""
         if self._timer is not None:
@@ -114,11 +132,8 @@ class Exchange(asyncio.Protocol):
         self._transport.abort()
 
     async def _woken(self) -> None:
-        waiter = self._waiter = self._loop.create_future()
-        try:
-            await waiter
-        finally:
-            self._waiter = None
+        self._waiter = self._loop.create_future()
+        await self._waiter
 
     def _wake(self) -> None:
         if self._waiter is not None and not self._waiter.done():
@@ -136,16 +151,25 @@ class Exchange(asyncio.Protocol):
             return
         self._heard = self._loop.time()
         if data:
-            self._pending.append(data)
-            self._unread += len(data)
-            if self._unread > HIGH_WATER_BYTES and not self._paused and not body.done:
-                self._paused = True
-                self._transport.pause_reading()
+            sink = self._sink
+            if sink is None:
+                self._keep(data)
+            elif not sink(data):
+                self._sink = None
+            elif not body.done:
+                return
         elif not body.done:
             return
         waiter = self._waiter
         if waiter is not None and not waiter.done():
             waiter.set_result(None)
+
+    def _keep(self, data: bytes) -> None:
+        self._pending.append(data)
+        self._unread += len(data)
+        if self._unread > HIGH_WATER_BYTES and not self._paused and not self.done:
+            self._paused = True
+            self._transport.pause_reading()
 
     def eof_received(self) -> bool:
         self._end(None)

@@ -15,8 +15,10 @@ Route = tuple[str, str, str, int, TLSKey, AddressPolicy]
 class ConnectionPool:
     """Idle connections by route, the last used taken first. A connection in use is not the pool's business."""
 
-    def __init__(self) -> None:
+    def __init__(self, idle_seconds: float = IDLE_SECONDS) -> None:
         self._idle: dict[Route, list[Connection]] = {}
+        self._idle_seconds = idle_seconds
+        self._closed = False
         self._sweep: asyncio.TimerHandle | None = None
 
     def __len__(self) -> int:
@@ -35,7 +37,10 @@ class ConnectionPool:
         return None
 
     def put(self, route: Route, connection: Connection) -> None:
-        """Takes an idle connection; it leaves by itself when the provider closes it, or IDLE_SECONDS later."""
+        """Takes an idle connection; it leaves by itself when the provider closes it, or after `idle_seconds`."""
+        if self._closed:
+            connection.abort()
+            return
         loop = asyncio.get_running_loop()
         connection.idle_since = loop.time()
         connection.on_unusable = lambda lost: self._remove(route, lost)
@@ -43,9 +48,11 @@ class ConnectionPool:
             connection.transport.set_protocol(connection)
         self._idle.setdefault(route, []).append(connection)
         if self._sweep is None:
-            self._sweep = loop.call_later(IDLE_SECONDS, self._close_old)
+            self._sweep = loop.call_later(self._idle_seconds, self._close_old)
 
     def close(self) -> None:
+        """Closes what is idle, and whatever is put here from now on."""
+        self._closed = True
         if self._sweep is not None:
             self._sweep.cancel()
             self._sweep = None
@@ -64,10 +71,10 @@ class ConnectionPool:
     def _close_old(self) -> None:
         self._sweep = None
         loop = asyncio.get_running_loop()
-        oldest = loop.time() - IDLE_SECONDS
+        oldest = loop.time() - self._idle_seconds
         for connections in list(self._idle.values()):
             for connection in tuple(connections):
                 if connection.idle_since <= oldest:
                     connection.abort()
         if self._idle:
-            self._sweep = loop.call_later(IDLE_SECONDS / 2, self._close_old)
+            self._sweep = loop.call_later(self._idle_seconds / 2, self._close_old)

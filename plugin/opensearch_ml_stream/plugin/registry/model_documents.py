@@ -6,6 +6,8 @@ import orjson
 
 from opensearch_ml_stream.connectors import jsontext
 from opensearch_ml_stream.connectors.errors import InvalidRequest
+from opensearch_ml_stream.connectors.predict.guardrails import read_guardrails
+from opensearch_ml_stream.connectors.predict.interface import check_schema
 from opensearch_ml_stream.plugin.registry.connector_documents import without_secrets
 from opensearch_ml_stream.plugin.registry.documents import Json, flag_of, in_order, object_of, text_of
 
@@ -48,6 +50,7 @@ def settable_fields(body: Json) -> dict[str, Any]:
     }
     for name, value in fields.items():
         _check_storable(name, value)
+    read_guardrails(fields["guardrails"])
     return {name: value for name, value in fields.items() if value is not None}
 
 
@@ -122,5 +125,6 @@ def _interface(interface: Json | None) -> Json | None:
         text = schema if isinstance(schema, str) else jsontext.dumps(schema)
         if not jsontext.is_json(text):
             raise InvalidRequest(f"interface.{name} must be a JSON Schema")
+        check_schema(text, name)
         stored[name] = text
     return stored

@@ -88,6 +88,13 @@ class Store(Protocol):
         """The result of a Painless script as text; InvalidRequest where the store cannot run one."""
         ...
 
+    async def percolate(self, index_name: str, document: Mapping[str, Any]) -> bool:
+        """Whether a query that a user's index holds in its field `query` matches the document.
+
+        InvalidRequest where the store cannot look, or the index is not one of queries; Unavailable if it is not there.
+        """
+        ...
+
     async def has_ml_commons(self) -> bool:
         """Whether a real ML Commons runs on this cluster (its sync-up job then owns the deployed states)."""
         ...

@@ -129,6 +129,12 @@ class OpenSearchStore:
         result = str(answer.get("result"))
         return None if result == "null" else result
 
+    async def percolate(self, index_name: str, document: Mapping[str, Any]) -> bool:
+        query = {"percolate": {"field": "query", "document": document}}
+        body = {"query": query, "size": 0, "terminate_after": 1}
+        found = await _read(lambda: self._client.search(index=index_name, body=body))
+        return bool(found["hits"]["total"]["value"])
+
     async def has_ml_commons(self) -> bool:
         if self._ml_commons is None:
             try:

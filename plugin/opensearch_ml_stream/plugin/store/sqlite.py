@@ -112,6 +112,12 @@ class SQLiteStore:
             "(connector.pre_process.*, connector.post_process.*) or serve with --store http(s)://..."
         )
 
+    async def percolate(self, index_name: str, document: Mapping[str, Any]) -> bool:
+        raise InvalidRequest(
+            "Stop words are searched by OpenSearch: the embedded store cannot. Use the guardrail's regex or serve "
+            "with --store http(s)://..."
+        )
+
     async def has_ml_commons(self) -> bool:
         return False
 

@@ -1,0 +1,61 @@
+"""`connectors` is pure: what it imports opens no socket, reads no clock and logs nothing. Read from the source."""
+
+import ast
+import sys
+from pathlib import Path
+
+import pytest
+
+_ROOM = Path(__file__).parents[1] / "opensearch_ml_stream"
+_FILES = sorted(_ROOM.rglob("*.py"))
+_PACKAGE = "opensearch_ml_stream.connectors"
+_THIRD_PARTY = {"orjson", "jsonpath", "jsonschema", "re2", "referencing"}
+_IMPURE = {
+    "asyncio", "concurrent", "ftplib", "glob", "http", "imaplib", "io", "logging", "multiprocessing", "os", "pathlib",
+    "poplib", "random", "sched", "secrets", "select", "selectors", "shutil", "signal", "smtplib", "socket",
+    "socketserver", "sqlite3", "ssl", "subprocess", "tempfile", "threading", "time", "uuid", "xmlrpc",
+}  # fmt: skip
+
+
+def _imports(tree: ast.AST) -> list[tuple[str, int]]:
+    found: list[tuple[str, int]] = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            found += [(alias.name, node.lineno) for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, "relative import"
+            found.append((node.module or "", node.lineno))
+    return found
+
+
+def _allowed(module: str) -> bool:
+    top = module.partition(".")[0]
+    if top == "opensearch_ml_stream":
+        return module == _PACKAGE or module.startswith(f"{_PACKAGE}.")
+    if module == "urllib.request":
+        return False
+    return top in _THIRD_PARTY or (top in sys.stdlib_module_names and top not in _IMPURE)
+
+
+@pytest.mark.parametrize("file", _FILES, ids=lambda file: str(file.relative_to(_ROOM)))
+def test_a_module_imports_nothing_that_touches_the_world(file: Path) -> None:
+    tree = ast.parse(file.read_text("utf-8"))
+    assert [(module, line) for module, line in _imports(tree) if not _allowed(module)] == []
+
+
+@pytest.mark.parametrize("file", _FILES, ids=lambda file: str(file.relative_to(_ROOM)))
+def test_no_module_asks_the_clock_or_imports_inside_a_function(file: Path) -> None:
+    tree = ast.parse(file.read_text("utf-8"))
+    clocks = [
+        node.lineno for node in ast.walk(tree)
+        if isinstance(node, ast.Attribute) and node.attr in ("now", "utcnow", "today")
+    ]  # fmt: skip
+    functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
+    assert clocks == []
+    assert [function.name for function in functions if _imports(function)] == []
+
+
+def test_the_test_sees_what_it_forbids() -> None:
+    tree = ast.parse("import socket\nfrom opensearch_ml_stream.plugin import app\nfrom orjson import loads\n")
+    assert [module for module, _ in _imports(tree) if not _allowed(module)] == ["socket", "opensearch_ml_stream.plugin"]
+    assert len(_FILES) > 20
