@@ -5,8 +5,9 @@ source go in one request (`painless_batch`), and equal ones are run once. A sour
 is run input by input, and remembered as such.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
+from typing import Any, Protocol
 
 from opensearch_ml_stream.connectors import jsontext
 from opensearch_ml_stream.connectors.errors import InvalidRequest

@@ -43,6 +43,7 @@ log = logging.getLogger("opensearch_ml_stream")
 
 def serve(settings: Settings) -> int:
     """Serves until a signal; returns the exit code. OSError if the port cannot be had."""
+    _configure_logging()
     with tempfile.TemporaryDirectory(prefix="mlstream-") as runtime:
         with _bind(settings.host, settings.port) as listener:
             bound = replace(settings, port=listener.getsockname()[1])
@@ -170,15 +171,23 @@ class _Supervisor:
 
 
 def _worker_process(settings: Settings, runtime: Path) -> None:
+    _configure_logging()
     with _bind(settings.host, settings.port, shared=True) as listener:
         listener.listen(BACKLOG)
         uvloop.run(run_worker(settings, listener, runtime))
 
 
+def _configure_logging() -> None:
+    """One line an event on standard error, in every process of the server."""
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    logging.getLogger("uvicorn").setLevel(logging.WARNING)  # the server announces itself
+    logging.getLogger("opensearch").setLevel(logging.ERROR)  # what fails is told to the one who asked
+
+
 def _bind(host: str, port: int, *, shared: bool = False) -> socket.socket:
     """A bound socket that does not listen yet; `shared` with others that say so (SO_REUSEPORT)."""
     address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
-    listener = socket.socket(address[0], socket.SOCK_STREAM)
+    listener = socket.socket(address[0], socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     if shared:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)

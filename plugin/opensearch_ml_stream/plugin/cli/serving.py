@@ -1,7 +1,6 @@
 """`serve` and `demo`: the commands that run until they are stopped."""
 
 import errno
-import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
@@ -26,8 +25,6 @@ def serve(
     store: Store = None,
 ) -> None:
     """Run the sidecar until SIGTERM or Ctrl-C."""
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
-    logging.getLogger("uvicorn").setLevel(logging.WARNING)  # the server announces itself
     options = {"host": host, "port": port, "workers": workers, "store": store}
     settings = load_settings(config, options=options)
     make_store_folder(settings)
