@@ -96,7 +96,9 @@ class CountingStore:
         ("return params.x + '!';", ["a!", "\U0001f600!", "a!"], 1, 1),
         ("String f(def x) { return x == 'a' ? null : x; } return f(params.x);", [None, "\U0001f600", None], 1, 1),
         ("if (params.x == 'a') { return 'yes' } else { return 'no' }", ["yes", "no", "yes"], 1, 1),
-        ("params.x", ["a", "\U0001f600", "a"], 3, 2),  # no `return`: tried together once, then each distinct input
+        ("params.x", ["a", "\U0001f600", "a"], 1, 1),
+        # Its value is null where nothing is returned, which no function may do: tried together once, then run alone.
+        ("if (params.x == 'a') { return 'yes' }", ["yes", None, "yes"], 3, 2),
     ],
 )
 async def test_all_runs_of_one_prediction_are_one_request_where_the_script_allows(

@@ -15,6 +15,7 @@ from opensearch_ml_stream.connectors.spec_document import read_stream_spec
 
 PROTOCOLS = ("aws_sigv4", "http", "mcp_sse", "mcp_streamable_http")
 ACTION_TYPES = ("PREDICT", "EXECUTE", "BATCH_PREDICT", "CANCEL_BATCH_PREDICT", "BATCH_PREDICT_STATUS")
+NO_LIMIT = 2**31 - 1
 RETRY_POLICIES = ("constant", "exponential_equal_jitter", "exponential_full_jitter")
 
 _ACTION_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
@@ -22,9 +23,13 @@ _ACTION_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 @dataclass(frozen=True, slots=True)
 class ClientConfig:
-    """How to call the provider. Timeouts in seconds, the backoff in milliseconds."""
+    """How to call the provider. Timeouts in seconds, the backoff in milliseconds.
 
-    max_connection: int = 30
+    `max_connection` counts per worker. ML Commons' default of 30 is not taken over: its streams ignore the limit, and
+    the 31st user of a chat model should not wait for another's answer to end unless the operator says so.
+    """
+
+    max_connection: int = NO_LIMIT
     connection_timeout: float = 30
     read_timeout: float = 30
     retry_backoff_millis: int = 200

@@ -5,7 +5,8 @@ SSE (ML Commons 3.3+): `data: {...}` and a blank line, text under `content`, wit
 Key order is as ML Commons prints it. Each function returns whole objects.
 """
 
-from typing import Any, Protocol
+from abc import ABC, abstractmethod
+from typing import Any, ClassVar
 
 import orjson
 
@@ -13,17 +14,74 @@ from opensearch_ml_stream.connectors.chunks import Chunk, Ending
 from opensearch_ml_stream.connectors.errors import MLStreamError
 
 
-class WireFormat(Protocol):
-    """How a stream is written. All of `chunks` of one upstream read become one bytes object."""
+class WireFormat(ABC):
+    """How a stream is written. All of the chunks of one upstream read become one bytes object."""
 
-    content_type: str
-    heartbeat: bytes
+    content_type: ClassVar[str]
+    heartbeat: ClassVar[bytes]
 
-    def chunks(self, chunks: list[Chunk]) -> bytes: ...
+    _text_key: ClassVar[str]
+    _in_chunk: ClassVar[dict[str, Any]]  # what stands beside the text of every chunk
+    _before: ClassVar[bytes]  # a chunk of text alone, as nearly all are, is put together from these two
+    _after: ClassVar[bytes]
 
-    def ending(self, ending: Ending, extra: dict[str, Any]) -> bytes: ...
+    def chunks(self, chunks: list[Chunk]) -> bytes:
+        if len(chunks) == 1:
+            return self._chunk(chunks[0])
+        return b"".join([self._chunk(chunk) for chunk in chunks])
 
+    def ending(self, ending: Ending, extra: dict[str, Any]) -> bytes:
+        return self._whole({self._text_key: "", "is_last": True, **_ending_fields(ending, extra)})
+
+    @abstractmethod
     def error(self, error: MLStreamError) -> bytes: ...
+
+    @abstractmethod
+    def _whole(self, data_as_map: dict[str, Any]) -> bytes: ...
+
+    def _chunk(self, chunk: Chunk) -> bytes:
+        if chunk.reasoning or chunk.tool_calls:
+            return self._whole({self._text_key: chunk.text, **self._in_chunk, **_side_fields(chunk)})
+        return self._before + orjson.dumps(chunk.text) + self._after
+
+
+class _NDJSON(WireFormat):
+    """One JSON object a line."""
+
+    content_type = "application/x-ndjson"
+    heartbeat = b"\n"
+    _text_key = "response"
+    _in_chunk: ClassVar[dict[str, Any]] = {}
+    _before = b'{"inference_results":[{"output":[{"name":"response","dataAsMap":{"response":'
+    _after = b'}}],"status_code":200}]}\n'
+
+    def error(self, error: MLStreamError) -> bytes:
+        return orjson.dumps(error.body()) + b"\n"
+
+    def _whole(self, data_as_map: dict[str, Any]) -> bytes:
+        result = {**_output(data_as_map), "status_code": 200}
+        return orjson.dumps({"inference_results": [result]}) + b"\n"
+
+
+class _SSE(WireFormat):
+    """One `data:` line and a blank line each, no event names, no ids."""
+
+    content_type = "text/event-stream"
+    heartbeat = b": ping\n"
+    _text_key = "content"
+    _in_chunk: ClassVar[dict[str, Any]] = {"is_last": False}
+    _before = b'data: {"inference_results":[{"output":[{"name":"response","dataAsMap":{"content":'
+    _after = b',"is_last":false}}]}]}\n\n'
+
+    def error(self, error: MLStreamError) -> bytes:
+        """`error` is the reason as a string, as clients of ML Commons read it; the rest stands beside it."""
+        body: dict[str, Any] = {"error": error.reason, "type": error.type, "status": error.status}
+        if error.provider_status is not None:
+            body["provider_status"] = error.provider_status
+        return b"data: " + orjson.dumps(body) + b"\n\n"
+
+    def _whole(self, data_as_map: dict[str, Any]) -> bytes:
+        return b"data: " + orjson.dumps({"inference_results": [_output(data_as_map)]}) + b"\n\n"
 
 
 def _ending_fields(ending: Ending, extra: dict[str, Any]) -> dict[str, Any]:
@@ -50,68 +108,5 @@ def _output(data_as_map: dict[str, Any]) -> dict[str, Any]:
     return {"output": [{"name": "response", "dataAsMap": data_as_map}]}
 
 
-class NDJSONFormat:
-    """One JSON object a line."""
-
-    content_type = "application/x-ndjson"
-    heartbeat = b"\n"
-
-    _BEFORE = b'{"inference_results":[{"output":[{"name":"response","dataAsMap":{"response":'
-    _AFTER = b'}}],"status_code":200}]}\n'
-
-    def chunks(self, chunks: list[Chunk]) -> bytes:
-        if len(chunks) == 1:
-            return self._chunk(chunks[0])
-        return b"".join([self._chunk(chunk) for chunk in chunks])
-
-    def _chunk(self, chunk: Chunk) -> bytes:
-        if chunk.reasoning or chunk.tool_calls:
-            return self._whole({"response": chunk.text, **_side_fields(chunk)})
-        return self._BEFORE + orjson.dumps(chunk.text) + self._AFTER
-
-    def ending(self, ending: Ending, extra: dict[str, Any]) -> bytes:
-        return self._whole({"response": "", "is_last": True, **_ending_fields(ending, extra)})
-
-    def error(self, error: MLStreamError) -> bytes:
-        return orjson.dumps(error.body()) + b"\n"
-
-    def _whole(self, data_as_map: dict[str, Any]) -> bytes:
-        result = {**_output(data_as_map), "status_code": 200}
-        return orjson.dumps({"inference_results": [result]}) + b"\n"
-
-
-class SSEFormat:
-    """One `data:` line and a blank line each, no event names, no ids."""
-
-    content_type = "text/event-stream"
-    heartbeat = b": ping\n"
-
-    _BEFORE = b'data: {"inference_results":[{"output":[{"name":"response","dataAsMap":{"content":'
-    _AFTER = b',"is_last":false}}]}]}\n\n'
-
-    def chunks(self, chunks: list[Chunk]) -> bytes:
-        if len(chunks) == 1:
-            return self._chunk(chunks[0])
-        return b"".join([self._chunk(chunk) for chunk in chunks])
-
-    def _chunk(self, chunk: Chunk) -> bytes:
-        if chunk.reasoning or chunk.tool_calls:
-            return self._whole({"content": chunk.text, "is_last": False, **_side_fields(chunk)})
-        return self._BEFORE + orjson.dumps(chunk.text) + self._AFTER
-
-    def ending(self, ending: Ending, extra: dict[str, Any]) -> bytes:
-        return self._whole({"content": "", "is_last": True, **_ending_fields(ending, extra)})
-
-    def error(self, error: MLStreamError) -> bytes:
-        """`error` is the reason as a string, as clients of ML Commons read it; the rest stands beside it."""
-        body: dict[str, Any] = {"error": error.reason, "type": error.type, "status": error.status}
-        if error.provider_status is not None:
-            body["provider_status"] = error.provider_status
-        return b"data: " + orjson.dumps(body) + b"\n\n"
-
-    def _whole(self, data_as_map: dict[str, Any]) -> bytes:
-        return b"data: " + orjson.dumps({"inference_results": [_output(data_as_map)]}) + b"\n\n"
-
-
-NDJSON = NDJSONFormat()
-SSE = SSEFormat()
+NDJSON: WireFormat = _NDJSON()
+SSE: WireFormat = _SSE()

@@ -14,16 +14,21 @@ from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.connectors.predict import painless_batch
 from opensearch_ml_stream.connectors.predict.painless import PainlessCall
 from opensearch_ml_stream.plugin.in_order import in_order
-from opensearch_ml_stream.plugin.store import Store
 
 MAX_PARALLEL_RUNS = 4
 MAX_REMEMBERED = 256
 
 
+class RunsPainless(Protocol):
+    """The part of a store that is needed here."""
+
+    async def run_painless(self, source: str, params: Mapping[str, Any]) -> str | None: ...
+
+
 class Scripts:
     """Runs scripts through the store."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: RunsPainless) -> None:
         self._store = store
         self._apart: set[str] = set()  # sources that cannot be combined
 

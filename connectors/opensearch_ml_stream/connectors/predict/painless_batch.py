@@ -1,8 +1,8 @@
 """One script run for many inputs: a Painless source becomes one that runs its body for each of `params.inputs`.
 
 The functions that the source begins with stay functions; the rest becomes the body of one more. Its results come back
-as one text: each is its length in UTF-16 units, a colon and the text, or `-` for null. A body whose value is that of
-its last expression, without `return`, is no function body: OpenSearch refuses to compile it, and it is run alone.
+as one text: each is its length in UTF-16 units, a colon and the text, or `-` for null. OpenSearch refuses to compile
+what cannot be a function's body, such as one that returns on some of its ways only; that source is run alone.
 """
 
 import re

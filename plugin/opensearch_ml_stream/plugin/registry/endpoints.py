@@ -17,13 +17,17 @@ _TRUSTED = "plugins.ml_commons.trusted_connector_endpoints_regex"
 
 def check_endpoint(url: str, settings: Settings) -> None:
     """InvalidRequest if no regex of the trusted endpoints matches the whole URL."""
+    if not _is_trusted(url, settings.trusted_connector_endpoints_regex):
+        raise InvalidRequest("Connector URL is not matching the trusted connector endpoint regex")
+
+
+@lru_cache(maxsize=1024)  # asked at every call, and most calls are of the same few URLs
+def _is_trusted(url: str, patterns: tuple[str, ...]) -> bool:
     try:
         user = "@" in urlsplit(url).netloc  # `http://trusted:80@other/` goes to `other`
     except ValueError:
-        user = True
-    patterns = compile_patterns(_TRUSTED, settings.trusted_connector_endpoints_regex)
-    if user or not any(pattern.fullmatch(url) for pattern in patterns):
-        raise InvalidRequest("Connector URL is not matching the trusted connector endpoint regex")
+        return False
+    return not user and any(pattern.fullmatch(url) for pattern in compile_patterns(_TRUSTED, patterns))
 
 
 @lru_cache(maxsize=32)
