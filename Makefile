@@ -1,6 +1,6 @@
 # `make run` starts everything; ARGS are passed on: make run ARGS="--port 9600", make test ARGS="-k client -x".
 PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3.14 python3; do command -v $$p >/dev/null && $$p -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
-CODE := plugin rest_handlers connectors integration_tests $(wildcard bench)
+CODE := plugin rest_handlers connectors integration_tests $(wildcard bench examples)
 
 .PHONY: run test check bench opensearch clean
 

@@ -14,6 +14,7 @@ import socket
 import ssl
 import struct
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import Enum
 from types import TracebackType
@@ -83,20 +84,23 @@ class FakeProvider:
             conversation.cancel()
         await asyncio.gather(*self._conversations, return_exceptions=True)
 
-    async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.current_task()
-        assert task is not None
-        self._conversations.add(task)
+    def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.connections += 1
         self.open_connections += 1
-        try:
-            await self._converse(reader, writer, self.connections)
-        except (ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError):
-            pass  # hung up, or the test is over
-        finally:
+        task = asyncio.create_task(self._serve(reader, writer, self.connections))
+        self._conversations.add(task)
+
+        def over(task: asyncio.Task[None]) -> None:  # also of a task that was cancelled before it began
             self.open_connections -= 1
             self._conversations.discard(task)
             writer.transport.abort()
+
+        task.add_done_callback(over)
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, number: int) -> None:
+        # It hung up, or the test is over.
+        with suppress(ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError):
+            await self._converse(reader, writer, number)
 
     async def _converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, number: int) -> None:
         first = b""

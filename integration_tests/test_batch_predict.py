@@ -1,7 +1,9 @@
 """Batch jobs of a provider through the sidecar's API: begun, followed, stopped, limited."""
 
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -156,11 +158,16 @@ def test_a_provider_that_refuses_leaves_no_task(sidecar: Sidecar) -> None:
 
 
 def test_a_task_outlives_its_model(sidecar: Sidecar) -> None:
-    with jobs_of(sidecar) as (_, model_id):
+    with jobs_of(sidecar) as (provider, model_id):
         task_id = begun(sidecar, model_id)
         sidecar.post(f"/models/{model_id}/_undeploy", {})
         assert sidecar.client.delete(f"/_plugins/_ml/models/{model_id}").status_code == 200
+        deadline = time.monotonic() + 5
+        while begin(sidecar, model_id).status_code != 404 and time.monotonic() < deadline:
+            time.sleep(0.1)  # the workers look at the store once a second
+        asked = len(provider.requests)
         shown = task(sidecar, task_id)
+        assert len(provider.requests) == asked
     assert (shown["state"], shown["remote_job"]["id"]) == ("CREATED", "batch_1")
 
 
@@ -183,8 +190,11 @@ def test_a_connector_without_a_batch_action_is_named(sidecar: Sidecar) -> None:
     assert reason(begin(sidecar, model_id)) == "no BATCH_PREDICT action found in connector c"
 
 
-def test_the_settings_bound_the_jobs_and_say_what_their_words_mean(tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_the_settings_bound_the_jobs_and_say_what_their_words_mean(
+    tmp_path: Path, store_url: str, index_prefix: str
+) -> None:
     settings = {
+        "opensearch_ml_stream.index_prefix": index_prefix,
         "plugins.ml_commons.max_batch_inference_tasks": "1",
         "plugins.ml_commons.remote_job.status_field": '["phase", "status"]',
         "plugins.ml_commons.remote_job.status_regex.completed": "(over)",
@@ -192,7 +202,7 @@ def test_the_settings_bound_the_jobs_and_say_what_their_words_mean(tmp_path_fact
     jobs = Jobs()
     jobs.status = "completed"
     with (
-        running_sidecar(tmp_path_factory.mktemp("sidecar"), settings=settings) as sidecar,
+        running_sidecar(tmp_path, store_url, settings) as sidecar,
         jobs_of(sidecar, jobs) as (_, model_id),
     ):
         task_id = begun(sidecar, model_id)
@@ -205,10 +215,10 @@ def test_the_settings_bound_the_jobs_and_say_what_their_words_mean(tmp_path_fact
     assert "plugins.ml_commons.max_batch_inference_tasks" in said
 
 
-def test_batch_inference_can_be_switched_off(tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_batch_inference_can_be_switched_off(tmp_path: Path) -> None:
     settings = {"plugins.ml_commons.offline_batch_inference_enabled": "false"}
     with (
-        running_sidecar(tmp_path_factory.mktemp("sidecar"), settings=settings) as sidecar,
+        running_sidecar(tmp_path, settings=settings) as sidecar,
         jobs_of(sidecar) as (provider, model_id),
     ):
         said = reason(begin(sidecar, model_id), 403)

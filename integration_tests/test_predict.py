@@ -60,7 +60,7 @@ def test_texts_are_ranked_in_their_own_order(sidecar: Sidecar) -> None:
 )
 def test_a_text_with_its_image_is_one_multimodal_input(sidecar: Sidecar, texts: list[str], sent: Any) -> None:
     body = '{"text": "${parameters.inputText:-null}", "image": "${parameters.inputImage:-null}"}'
-    functions = {
+    functions: dict[str, Any] = {
         "pre_process_function": "connector.pre_process.bedrock.multimodal_embedding",
         "post_process_function": "connector.post_process.bedrock.embedding",
     }
@@ -175,6 +175,29 @@ def test_an_input_that_breaks_the_interface_never_reaches_the_provider(sidecar: 
         assert data_as_map(ask(sidecar, model_id, inputs="x")) == {"ok": 1}
     assert said.startswith("Error validating input schema, if you think this is expected, please update your 'input'")
     assert "$.parameters: required property 'inputs' not found" in said
+
+
+@pytest.mark.parametrize(
+    ("schema", "said"),
+    [
+        ({"properties": {"text_docs": {"maxItems": 1}}}, "$.text_docs: breaks the rule maxItems 1"),
+        ({"properties": {"parameters": {"required": ["input"]}}, "required": ["parameters"]}, None),
+        ({"properties": {"parameters": {"required": ["other"]}}, "required": ["parameters"]}, "'parameters' not found"),
+    ],
+)
+def test_an_interface_may_speak_of_texts_or_of_the_parameters_that_they_become(
+    sidecar: Sidecar, schema: dict[str, Any], said: str | None
+) -> None:
+    with background_provider(vectors_of) as provider:
+        model_id = sidecar.create_model(
+            blueprint_connector("openai-embedding", provider.url), interface={"input": schema}
+        )
+        answer = predict(sidecar, model_id, {"text_docs": ["a", "b"]})
+    if said is None:
+        assert len(outputs(answer)[0]) == 2
+    else:
+        assert said in reason(answer)
+        assert provider.requests == []
 
 
 def test_an_output_that_breaks_the_interface_is_refused(sidecar: Sidecar) -> None:

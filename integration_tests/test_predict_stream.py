@@ -289,7 +289,8 @@ async def test_a_reader_that_stops_reading_stops_the_reading_of_the_provider(sid
         model_id = await asyncio.to_thread(sidecar.create_model, connectors.openai(url))
         _, writer = await asyncio.open_connection("127.0.0.1", int(sidecar.url.rpartition(":")[2]), limit=2**12)
         body = json.dumps(QUESTION).encode()
-        head_lines = f"POST {stream_path(model_id)} HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}\r\n\r\n"
+        head_lines = f"POST {stream_path(model_id)} HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}\r\n"
+        head_lines += "Content-Type: application/json\r\n\r\n"
         writer.write(head_lines.encode() + body)
         await asyncio.sleep(1)
         stalled_at = taken
@@ -338,7 +339,7 @@ async def test_a_body_over_the_limit_is_a_413(client: httpx.AsyncClient, sidecar
 async def test_a_body_that_is_no_request_is_a_400(
     client: httpx.AsyncClient, sidecar: Sidecar, body: bytes, kind: str
 ) -> None:
-    answer = await client.post(stream_path("m"), content=body)
+    answer = await client.post(stream_path("m"), content=body, headers={"Content-Type": "application/json"})
     assert answer.status_code == 400
     assert answer.json()["error"]["type"] == kind
 

@@ -57,6 +57,20 @@ def test_a_body_that_is_no_object_is_refused() -> None:
         jsontext.load_object(b"[1]")
 
 
+@pytest.mark.parametrize("rest", [b"}", b"\n}\n", b" // the end", b' {"b":2}', b"no JSON"])
+def test_what_follows_the_object_is_not_looked_at_as_in_ml_commons(rest: bytes) -> None:
+    assert jsontext.load_object(b'\n {"a": {"b": 1}}' + rest) == {"a": {"b": 1}}
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [(b" \n", "body is required"), (b'{"a":1,}', "line 1, column"), (b"{", "line 1"), (b"}", "not JSON")],
+)
+def test_an_object_that_does_not_end_well_is_refused(body: bytes, said: str) -> None:
+    with pytest.raises(InvalidRequest, match=said):
+        jsontext.load_object(body)
+
+
 @given(st.dictionaries(st.text(max_size=5), values, max_size=4), st.sampled_from([None, 2]))
 def test_members_keep_their_text(document: dict[str, object], indent: int | None) -> None:
     text = json.dumps(document, indent=indent, ensure_ascii=False)

@@ -4,6 +4,7 @@
     ├── InvalidRequest      400  the caller's request, or the connector's template with it
     ├── Forbidden           403  disabled model, not permitted
     ├── NotFound            404  no such model, connector, task, group
+    ├── NotAcceptable       406  a body that is not JSON by its content type
     ├── Conflict            409  in use, already there
     ├── BodyTooLarge        413
     ├── Throttled           429  our own limit; carries `retry_after`
@@ -62,6 +63,14 @@ class Forbidden(MLStreamError):
 
 class NotFound(MLStreamError):
     status = 404
+
+
+class NotAcceptable(MLStreamError):
+    status = 406
+
+    def body(self) -> dict[str, Any]:
+        """OpenSearch has a bare text here."""
+        return {"error": self.reason, "status": self.status}
 
 
 class Conflict(MLStreamError):

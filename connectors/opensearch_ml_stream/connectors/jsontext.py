@@ -6,7 +6,7 @@ provider keep their own text, so that `0.0001` does not become `1.0E-4`: a `Json
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, NoReturn
 
 from opensearch_ml_stream.connectors.errors import InvalidRequest
@@ -41,23 +41,40 @@ def strip_comments(text: str) -> str:
 
 def loads(data: bytes) -> Any:
     """The value of a request body; InvalidRequest (line and column, never the text) if it is not JSON."""
+    text, _ = _start(data)
+    return _decoded(_DECODER.decode, text)
+
+
+def load_object(data: bytes) -> dict[str, Any]:
+    """The JSON object that a body begins with, for every route that takes one.
+
+    What follows it is not looked at: ML Commons reads up to the object's last brace, and public blueprints have one
+    brace too many.
+    """
+    text, start = _start(data)
+    if text[start] != "{":
+        loads(data)
+        raise InvalidRequest("The request body must be a JSON object", type="parse_exception")
+    value: dict[str, Any] = _decoded(_DECODER.raw_decode, text, start)[0]
+    return value
+
+
+def _start(data: bytes) -> tuple[str, int]:
+    """The text, and where its first value begins."""
     text = decode(data)
-    if not text.strip():
+    start = _skip(text, 0)
+    if start == len(text):
         raise InvalidRequest("request body is required", type="parse_exception")
+    return text, start
+
+
+def _decoded(decode: Callable[..., Any], text: str, *start: int) -> Any:
     try:
-        return _DECODER.decode(text)
+        return decode(text, *start)
     except json.JSONDecodeError as error:
         raise not_json(error) from None
     except RecursionError:
         raise InvalidRequest("The request body is nested too deeply", type="json_parse_exception") from None
-
-
-def load_object(data: bytes) -> dict[str, Any]:
-    """As `loads`, for the JSON object that every route with a body takes."""
-    value = loads(data)
-    if not isinstance(value, dict):
-        raise InvalidRequest("The request body must be a JSON object", type="parse_exception")
-    return value
 
 
 def not_json(error: json.JSONDecodeError) -> InvalidRequest:

@@ -10,6 +10,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 from starlette.applications import Starlette
+from starlette.requests import Request
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from opensearch_ml_stream.plugin.batch import BatchJobs
@@ -29,14 +30,14 @@ from opensearch_ml_stream.plugin.settings import LiveSettings, Settings
 from opensearch_ml_stream.plugin.store.opening import open_store
 from opensearch_ml_stream.plugin.upstream_opening import open_upstream
 from opensearch_ml_stream.rest_handlers.answers import AnswerLimits, Answers
-from opensearch_ml_stream.rest_handlers.errors import exception_handlers
+from opensearch_ml_stream.rest_handlers.errors import exception_handlers, method_not_allowed
 from opensearch_ml_stream.rest_handlers.management import management_routes
 from opensearch_ml_stream.rest_handlers.operations import operation_routes
 from opensearch_ml_stream.rest_handlers.predict import predict_routes
 from opensearch_ml_stream.rest_handlers.predict_stream import PredictStream
 from opensearch_ml_stream.rest_handlers.settings import settings_routes
 
-_STREAM_PATH = re.compile(r"/_plugins/_ml/models/([^/]+)/_predict/stream")
+_STREAM_PATH = re.compile(r"/_plugins/_ml/models/([^/]+)/_predict/stream/?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +77,7 @@ async def open_sidecar(settings: Settings, runtime: Path) -> AsyncIterator[Sidec
         ]
         await stack.enter_async_context(_background(watch_settings(store, live)))
         rest = Starlette(routes=routes, exception_handlers=exception_handlers())
+        rest.router.redirect_slashes = False  # clients of OpenSearch follow no redirects
         yield Sidecar(with_stream_route(PredictStream(predictor, answers), rest), answers)
 
 
@@ -83,12 +85,13 @@ def with_stream_route(predict_stream: PredictStream, rest: ASGIApp) -> ASGIApp:
     """`rest`, with the hot path taken out of it: no middleware stands between a stream and its client."""
 
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http" and scope["method"] == "POST":
-            found = _STREAM_PATH.fullmatch(scope["path"])
-            if found is not None:
-                await predict_stream(scope, receive, send, found[1])
-                return
-        await rest(scope, receive, send)
+        found = _STREAM_PATH.fullmatch(scope["path"]) if scope["type"] == "http" else None
+        if found is None:
+            await rest(scope, receive, send)
+        elif scope["method"] == "POST":
+            await predict_stream(scope, receive, send, found[1])
+        else:
+            await method_not_allowed(Request(scope), ["POST"])(scope, receive, send)
 
     return app
 

@@ -5,13 +5,15 @@ functions, the templates and the input guardrail.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 from opensearch_ml_stream.connectors.documents import Action
+from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.connectors.predict import post_process, pre_process
 from opensearch_ml_stream.connectors.predict.guardrails import INPUT_TRIGGERED, OUTPUT_TRIGGERED
-from opensearch_ml_stream.connectors.predict.inputs import PredictInput
+from opensearch_ml_stream.connectors.predict.inputs import PredictInput, RemoteInput
 from opensearch_ml_stream.connectors.predict.painless import PainlessCall
 from opensearch_ml_stream.connectors.predict.tensors import Tensor
 from opensearch_ml_stream.connectors.rendering import ProviderRequest
@@ -36,9 +38,12 @@ async def predict_whole(
     connector = deployment.connector
     action = deployment.action()
     parameters = {**connector.parameters, **given.parameters}
-    deployment.check_input(given)
+    if isinstance(given, RemoteInput):
+        deployment.check_input(given)
     post_process.check(action.action, parameters)
     steps = await scripted(pre_process.steps(action.action, connector.parameters, given), scripts)
+    if not isinstance(given, RemoteInput):
+        _check_input(deployment, given, steps)
     requests = [deployment.finish(given.parameters, action.render(step.parameters)) for step in steps]
     rails = deployment.guardrails
     parallel = min(MAX_PARALLEL_CALLS, connector.client_config.max_connection)
@@ -57,6 +62,18 @@ async def predict_whole(
     response = {"inference_results": [{"output": output, "status_code": 200} for output in outputs]}
     deployment.check_output(response)
     return response
+
+
+def _check_input(deployment: Deployment, given: PredictInput, steps: Sequence[pre_process.Step]) -> None:
+    """As `check_input`, for texts: an interface may speak of the parameters that they become."""
+    try:
+        deployment.check_input(given)
+    except InvalidRequest as error:
+        for step in steps:
+            try:
+                deployment.check_input(replace(given, parameters=step.parameters))
+            except InvalidRequest:
+                raise error from None
 
 
 def sent_text(request: ProviderRequest, parameters: Mapping[str, str]) -> str:

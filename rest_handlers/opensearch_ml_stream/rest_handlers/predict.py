@@ -9,7 +9,7 @@ from starlette.types import Receive, Scope, Send
 
 from opensearch_ml_stream.connectors.errors import MLStreamError
 from opensearch_ml_stream.rest_handlers.answers import Answer, Answers
-from opensearch_ml_stream.rest_handlers.requests import ClientLeft, read_body
+from opensearch_ml_stream.rest_handlers.requests import ClientLeft, check_content_type, check_query, query, read_body
 from opensearch_ml_stream.rest_handlers.responses import error_response
 
 PREFIX = "/_plugins/_ml"
@@ -34,7 +34,10 @@ class _Endpoint:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         limits = self._answers.limits()
         try:
+            check_query(scope, query(scope))
             body = await read_body(scope, receive, limits.max_body_size)
+            if body:
+                check_content_type(scope)
         except ClientLeft:
             return
         except MLStreamError as error:
@@ -64,8 +67,10 @@ def predict_routes(predictions: WholePredictions, answers: Answers) -> list[Rout
         return predictions.batch_predict(path["model_id"], body)
 
     whole = _Endpoint(predict, answers)
-    return [
-        Route(f"{PREFIX}/models/{{model_id}}/_predict", whole, methods=["POST"]),
-        Route(f"{PREFIX}/_predict/{{algorithm}}/{{model_id}}", whole, methods=["POST"]),
-        Route(f"{PREFIX}/models/{{model_id}}/_batch_predict", _Endpoint(batch_predict, answers), methods=["POST"]),
-    ]
+    endpoints = {
+        "/models/{model_id}/_predict": whole,
+        "/_predict/{algorithm}/{model_id}": whole,
+        "/models/{model_id}/_batch_predict": _Endpoint(batch_predict, answers),
+    }
+    paths = [(PREFIX + path + slash, endpoint) for path, endpoint in endpoints.items() for slash in ("", "/")]
+    return [Route(path, endpoint, methods=["POST"]) for path, endpoint in paths]

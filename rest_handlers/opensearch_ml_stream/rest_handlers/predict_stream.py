@@ -17,8 +17,17 @@ from opensearch_ml_stream.connectors.inference import WireFormat
 from opensearch_ml_stream.connectors.predict.inputs import RemoteInput, read_predict_input
 from opensearch_ml_stream.rest_handlers.answers import Answer, Answers
 from opensearch_ml_stream.rest_handlers.predict import answer_whole
-from opensearch_ml_stream.rest_handlers.requests import ClientLeft, query, read_body, wire_format
+from opensearch_ml_stream.rest_handlers.requests import (
+    ClientLeft,
+    check_content_type,
+    check_query,
+    query,
+    read_body,
+    wire_format,
+)
 from opensearch_ml_stream.rest_handlers.responses import error_response
+
+_PARAMETERS = frozenset({"format", "stream"})
 
 
 class ProviderStream(Protocol):
@@ -62,9 +71,13 @@ class PredictStream:
     async def __call__(self, scope: Scope, receive: Receive, send: Send, model_id: str) -> None:
         limits = self._answers.limits()
         try:
+            asked = query(scope)
+            check_query(scope, asked, _PARAMETERS)
             body = await read_body(scope, receive, limits.max_body_size)
+            if body:
+                check_content_type(scope)
             given = read_predict_input(body)
-            wire = wire_format(scope, query(scope), given.parameters)
+            wire = wire_format(scope, asked, given.parameters)
             parameters = given.parameters if isinstance(given, RemoteInput) else {}
         except ClientLeft:
             return

@@ -13,13 +13,18 @@ from starlette.types import Receive, Scope, Send
 from opensearch_ml_stream.connectors import jsontext
 from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.rest_handlers.errors import method_not_allowed
-from opensearch_ml_stream.rest_handlers.requests import header, query, read_body
+from opensearch_ml_stream.rest_handlers.requests import (
+    check_content_type,
+    check_query,
+    header,
+    is_json,
+    query,
+    read_body,
+    read_flag,
+)
 from opensearch_ml_stream.rest_handlers.responses import json_response
 
 BASE_PATH = "/_plugins/_ml"
-
-_FLAGS = frozenset({"pretty", "human", "error_trace"})
-_EVERYWHERE = _FLAGS | {"filter_path", "source", "source_content_type"}
 
 
 class Body(Enum):
@@ -74,12 +79,10 @@ class _Resource:
     async def _answer(self, request: Request, operation: Operation) -> Response:
         _check_ids(request.path_params)
         asked = query(request.scope)
-        _check_query(request, asked, operation.parameters)
+        check_query(request.scope, asked, operation.parameters)
         text = await read_body(request.scope, request.receive, self._max_body_size())
-        content_type = header(request.scope, b"content-type")
-        if text and operation.body is not Body.NONE and not is_json(content_type):
-            error = f"Content-Type header [{content_type}] is not supported"
-            return json_response(request, {"error": error, "status": 406}, 406)
+        if text and operation.body is not Body.NONE:
+            check_content_type(request.scope)
         call = Call(
             path=request.path_params,
             query=asked,
@@ -93,28 +96,6 @@ def resource(path: str, operations: Mapping[str, Operation], max_body_size: Call
     """The routes of a path below the base path; OpenSearch takes each with a slash at its end, too."""
     endpoint = _Resource(operations, max_body_size)
     return [Route(BASE_PATH + path, endpoint), Route(BASE_PATH + path + "/", endpoint)]
-
-
-def read_flag(value: str) -> bool:
-    """`true` or nothing is true, `false` is false."""
-    if value not in ("", "true", "false"):
-        raise InvalidRequest(f"Failed to parse value [{value}] as only [true] or [false] are allowed.")
-    return value != "false"
-
-
-def is_json(content_type: str) -> bool:
-    kind = content_type.partition(";")[0].strip().lower()
-    return kind == "application/json" or (kind.startswith("application/") and kind.endswith("+json"))
-
-
-def _check_query(request: Request, asked: Mapping[str, str], known: frozenset[str]) -> None:
-    unknown = [name for name in asked if name not in _EVERYWHERE and name not in known]
-    if unknown:
-        label = "parameter" if len(unknown) == 1 else "parameters"
-        names = ", ".join(f"[{name}]" for name in sorted(unknown))
-        raise InvalidRequest(f"request [{request.url.path}] contains unrecognized {label}: {names}")
-    for name in _FLAGS & asked.keys():
-        read_flag(asked[name])
 
 
 def _source(asked: Mapping[str, str]) -> bytes:

@@ -1,7 +1,7 @@
 import pytest
 
 from opensearch_ml_stream.connectors.errors import InvalidRequest
-from opensearch_ml_stream.rest_handlers.resources import is_json, read_flag
+from opensearch_ml_stream.rest_handlers.requests import is_json, read_flag
 
 
 @pytest.mark.parametrize(("text", "flag"), [("", True), ("true", True), ("false", False)])
