@@ -14,6 +14,7 @@ from array import array
 from collections import Counter
 from dataclasses import asdict, dataclass, field
 from time import monotonic_ns
+from typing import cast
 
 import httptools
 import uvloop
@@ -127,8 +128,7 @@ class Stream(asyncio.Protocol):
         self._over = False  # nothing that still happens here counts
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self.transport = transport
+        self.transport = cast(asyncio.Transport, transport)  # uvloop's is not registered as one
         self._begin()
 
     def _begin(self) -> None:

@@ -15,7 +15,7 @@ import httpx
 from bench.load import LoadPlan, as_json
 from bench.processes import Cpus, free_port, started, tree, tree_usage, usage
 from bench.scenarios import Scenario
-from bench.systems import Target, wait_for
+from bench.systems import NotStarted, Target, wait_for
 from bench.wire import StreamPlan
 
 SAMPLE_SECONDS = 0.1
@@ -41,8 +41,8 @@ def provider(cpus: Cpus, folder: Path) -> Iterator[int]:
     """The provider's port."""
     port = free_port()
     log = folder / "provider.log"
-    with started([sys.executable, "-m", "bench.provider", str(port)], cpus.load, log, folder=REPOSITORY):
-        wait_for(f"http://127.0.0.1:{port}/stats", log)
+    with started([sys.executable, "-m", "bench.provider", str(port)], cpus.load, log, folder=REPOSITORY) as process:
+        wait_for(f"http://127.0.0.1:{port}/stats", log, process)
         yield port
 
 
@@ -125,7 +125,7 @@ def warm_up(target: Target) -> None:
     """A few streams before anything counts; raises if they do not come whole."""
     report = finish_load(begin_load(target, Scenario("warm", StreamPlan(20), 8, streams=64)))
     if report["errors"]:
-        raise RuntimeError(f"port {target.port} does not relay: {report['errors']}")
+        raise NotStarted(f"port {target.port} does not relay: {report['errors']}")
 
 
 def measure(target: Target, scenario: Scenario, provider_port: int) -> Metrics:
@@ -156,5 +156,6 @@ def metrics(scenario: Scenario, report: Report, watch: Watch, sent: dict[str, in
         found["kib_per_stream"] = (watch.rss_most - watch.rss_before) / 1024 / scenario.connections
     if scenario.cancel_after and report["cancelled"]:
         found["chunks_after_cancel"] = (sent["chunks"] - report["chunks"]) / report["cancelled"]
-        found["most_chunks_after_cancel"] = sent["most_chunks_left"] - scenario.cancel_after
+        if sent["left"]:  # the relay hung up on the provider too
+            found["most_chunks_after_cancel"] = sent["most_chunks_left"] - scenario.cancel_after
     return found

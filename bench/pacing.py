@@ -35,6 +35,7 @@ class Pacer:
         self._due: list[tuple[int, int, Callable[[int], None]]] = []
         self._number = 0  # settles ties
         self._running = False
+        self._loop = loop
         loop.add_reader(self._fd, self._tick)
 
     def call_at(self, due_ns: int, callback: Callable[[int], None]) -> None:
@@ -43,6 +44,10 @@ class Pacer:
         heapq.heappush(self._due, (due_ns, self._number, callback))
         if not self._running:
             self._run(True)
+
+    def close(self) -> None:
+        self._loop.remove_reader(self._fd)
+        os.close(self._fd)
 
     def _tick(self) -> None:
         os.read(self._fd, 8)

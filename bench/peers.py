@@ -57,11 +57,13 @@ def litellm(place: Place) -> Iterator[Target]:
     config.write_text(_LITELLM_CONFIG.format(provider=place.provider))
     command = [str(command_of("litellm")), "--config", str(config), "--host", "127.0.0.1", "--port", str(port)]
     command += ["--num_workers", "1", "--telemetry", "False"]
-    # Without these it fetches its price list from the network at start, and logs each call.
+    # Its price list from the package, not the network; no line a call; no key, as no other system here asks for one
+    # (it listens on loopback and its provider is the benchmark's).
     quiet = {"LITELLM_LOCAL_MODEL_COST_MAP": "True", "LITELLM_LOG": "ERROR"}
+    quiet["LITELLM_DANGEROUSLY_PERMIT_WEAK_OR_UNSET_MASTER_KEY"] = "true"
     log = place.folder / "litellm.log"
     with started(command, place.cpus.relay, log, quiet, place.folder) as process:
-        wait_for(f"http://127.0.0.1:{port}/health/liveliness", log)
+        wait_for(f"http://127.0.0.1:{port}/health/liveliness", log, process)
         body = '{"model":"bench","stream":true,"messages":[{"role":"user","content":"PROMPT"}]}'
         yield Target(port, "/v1/chat/completions", body, "[DONE]", process.pid)
 
@@ -73,7 +75,7 @@ def mlserver(place: Place) -> Iterator[Target]:
     shutil.copy(_RUNTIME, place.folder / "mlserver_runtime.py")
     settings = {"host": "127.0.0.1", "http_port": port, "grpc_port": free_port(), "metrics_port": free_port()}
     settings |= {"parallel_workers": 0, "gzip_enabled": False, "debug": False}
-    model = {"name": "bench", "implementation": "mlserver_runtime.Relay"}
+    model: dict[str, object] = {"name": "bench", "implementation": "mlserver_runtime.Relay"}
     model |= {"parameters": {"uri": f"http://127.0.0.1:{place.provider}/v1/chat/completions"}}
     (place.folder / "settings.json").write_text(json.dumps(settings))
     (place.folder / "model-settings.json").write_text(json.dumps(model))
@@ -81,6 +83,6 @@ def mlserver(place: Place) -> Iterator[Target]:
     command = [str(command_of("mlserver")), "start", "."]
     # The command is run by its path: the runtime lies in the working folder.
     with started(command, place.cpus.relay, log, {"PYTHONPATH": str(place.folder)}, place.folder) as process:
-        wait_for(f"http://127.0.0.1:{port}/v2/models/bench/ready", log)
+        wait_for(f"http://127.0.0.1:{port}/v2/models/bench/ready", log, process)
         body = '{"inputs":[{"name":"prompt","shape":[1],"datatype":"BYTES","data":["PROMPT"]}]}'
         yield Target(port, "/v2/models/bench/infer_stream", body, "", process.pid)

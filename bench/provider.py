@@ -13,7 +13,10 @@ import json
 import os
 import random
 import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from time import monotonic_ns
+from typing import cast
 
 import httptools
 import uvloop
@@ -72,9 +75,8 @@ class Conversation(asyncio.Protocol):
         self._plan: StreamPlan | None = None  # of the stream that runs
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self.transport = transport
-        transport.set_write_buffer_limits(0)
+        self.transport = cast(asyncio.Transport, transport)  # uvloop's is not registered as one
+        self.transport.set_write_buffer_limits(0)
         self._fd: int = transport.get_extra_info("socket").fileno()
 
     def connection_lost(self, error: Exception | None) -> None:
@@ -175,12 +177,23 @@ class Conversation(asyncio.Protocol):
             self.transport.write(data[sent:])
 
 
-async def serve(port: int) -> None:
+@asynccontextmanager
+async def serving(port: int) -> AsyncIterator[asyncio.Server]:
+    """The provider on that port of loopback; 0 takes a free one."""
     loop = asyncio.get_running_loop()
     counts, pacer = Counts(), Pacer(loop)
     server = await loop.create_server(lambda: Conversation(counts, pacer), "127.0.0.1", port, backlog=4096)
-    await server.serve_forever()
+    try:
+        yield server
+    finally:
+        server.close()
+        pacer.close()
+
+
+async def _serve(port: int) -> None:
+    async with serving(port) as server:
+        await server.serve_forever()
 
 
 if __name__ == "__main__":
-    uvloop.run(serve(int(sys.argv[1])))
+    uvloop.run(_serve(int(sys.argv[1])))

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -39,6 +40,10 @@ http {{
   }}
 }}
 """
+
+
+class NotStarted(Exception):
+    """A system did not come up; the text holds the end of its log."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +99,7 @@ def sidecar_of(place: Place, cpus: frozenset[int], workers: int = 1) -> Iterator
     command += ["--workers", str(workers), "--store", f"sqlite:///{place.folder}/store.db"]
     log = place.folder / "sidecar.log"
     with started(command, cpus, log, _LOOPBACK) as process:
-        wait_for(f"http://127.0.0.1:{port}/_health/ready", log)
+        wait_for(f"http://127.0.0.1:{port}/_health/ready", log, process)
         with httpx.Client(base_url=f"http://127.0.0.1:{port}/_plugins/_ml", timeout=30) as client:
             model_id = create_model(client, create_connector(client, place.provider))
         body = '{"parameters":{"messages":[{"role":"user","content":"PROMPT"}]}}'
@@ -117,8 +122,8 @@ def create_model(client: httpx.Client, connector_id: str) -> str:
     return str(client.post("/models/_register", json=body).raise_for_status().json()["model_id"])
 
 
-def wait_for(url: str, log: Path) -> None:
-    """Until a GET is answered with 200."""
+def wait_for(url: str, log: Path, process: subprocess.Popen[bytes]) -> None:
+    """Until a GET is answered with 200. NotStarted if that takes too long or the process ends."""
     deadline = time.monotonic() + START_SECONDS
     while True:
         try:
@@ -126,6 +131,7 @@ def wait_for(url: str, log: Path) -> None:
                 return
         except httpx.TransportError:
             pass
-        if time.monotonic() > deadline:
-            raise TimeoutError(f"{url} does not answer; the log ends with: {log.read_text()[-500:]}")
+        if process.poll() is not None or time.monotonic() > deadline:
+            what = "does not answer" if process.poll() is None else f"ended with exit code {process.returncode}"
+            raise NotStarted(f"{url}: the server {what}; its log ends with: {log.read_text().strip()[-500:]}")
         time.sleep(0.05)

@@ -2,6 +2,7 @@
 
 import pytest
 from integration_tests import stores
+from integration_tests.peers import servers
 from integration_tests.stores import (
     embedded_store_url,
     index_prefix,
@@ -16,11 +17,13 @@ __all__ = ["embedded_store_url", "index_prefix", "opensearch_2_url", "opensearch
 
 @pytest.hookimpl(trylast=True)  # after -k and -m have chosen
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    servers.select_tests(config, items)
     stores.select_tests(config, items)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
     stores.report_left_out(config, terminalreporter)
+    servers.report_left_out(config, terminalreporter)
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:

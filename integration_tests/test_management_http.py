@@ -148,3 +148,11 @@ async def test_a_client_that_leaves_in_the_middle_of_its_body_harms_nobody(api: 
     writer.close()
     await writer.wait_closed()
     assert (await api.ok("GET", "/connectors/_search"))["hits"]["total"]["value"] == 0
+
+
+@pytest.mark.parametrize("depth", [320, 700])
+async def test_a_search_nested_without_end_is_refused(api: Api, depth: int) -> None:
+    content = '{"query":' + '{"bool":{"must":[' * depth + '{"match_all":{}}' + "]}}" * depth + "}"
+    headers = {"Content-Type": "application/json"}
+    status, reason = await api.refused("POST", "/models/_search", content=content, headers=headers)
+    assert (status, reason) == (400, "The request body is nested too deeply")

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import httpx
 import pytest
-
 from integration_tests import connectors
 from integration_tests.fake_provider import Act, FakeProvider, openai_stream
 from integration_tests.sidecars import Sidecar, running_sidecar

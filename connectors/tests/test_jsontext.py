@@ -2,6 +2,7 @@
 
 import json
 import time
+from contextlib import suppress
 
 import pytest
 from hypothesis import given
@@ -124,3 +125,25 @@ def test_long_texts_cost_their_share() -> None:
     assert jsontext.strip_comments(text) == text
     assert jsontext.compact(text) == text.replace('": "', '":"')
     assert time.perf_counter() - begun < 2
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"keys":{' + ",".join(f'"{n:x}":1' for n in range(40_000)) + ',"9c3f":1}}',
+        "{} " + "/* " * 200_000,
+        '{"//": "' + r"\"" * 200_000,
+        '{"digits": ' + "1" * 200_000 + "}",
+    ],
+    ids=["a key twice among many", "comments never closed", "a string never closed", "a long number"],
+)
+def test_no_text_takes_more_than_linear_time(text: str) -> None:
+    began = time.process_time()
+    with suppress(InvalidRequest):
+        jsontext.load_object(text.encode())
+    assert time.process_time() - began < 1
+
+
+def test_a_number_of_more_digits_than_can_be_read_is_refused() -> None:
+    with pytest.raises(InvalidRequest, match="more than 1000 digits"):
+        jsontext.load_object(b'{"a": ' + b"1" * 5000 + b"}")

@@ -97,3 +97,20 @@ def test_an_error_never_repeats_what_the_caller_wrote() -> None:
     with pytest.raises(InvalidRequest) as caught:
         read_predict_input(b'{"parameters": {"prompt": "my secret diary" oops}}')
     assert "diary" not in caught.value.reason
+
+
+@pytest.mark.parametrize("body", ['{"x": %s}', '{"parameters": {"x": %s}}'])
+def test_a_body_nested_without_end_is_refused(body: str) -> None:
+    with pytest.raises(InvalidRequest, match="nested too deeply"):
+        read_predict_input((body % ("[" * 100_000 + "]" * 100_000)).encode())
+
+
+@pytest.mark.parametrize("field", ["parameters", "text_docs"])
+def test_half_of_a_surrogate_pair_is_refused_by_the_name_of_its_field(field: str) -> None:
+    value = {"parameters": {"inputs": "\ud83d"}, "text_docs": ["\ud83d"]}[field]
+    with pytest.raises(InvalidRequest, match=f"{field} holds half of a surrogate pair"):
+        read_predict_input(json.dumps({field: value}).encode())
+
+
+def test_a_whole_surrogate_pair_is_a_character() -> None:
+    assert read_predict_input(json.dumps({"parameters": {"inputs": "😀"}}).encode()) == RemoteInput({"inputs": "😀"})

@@ -141,6 +141,14 @@ def test_a_post_process_function_for_vectors_says_so_too() -> None:
     assert "connector.post_process.default.embedding" in refusal(made)
 
 
+def test_a_sagemaker_model_that_takes_texts_through_a_function_streams_only_if_its_interface_is_named() -> None:
+    url = "https://runtime.sagemaker.us-east-1.amazonaws.com/endpoints/e/invocations"
+    made = connector(url, pre_process_function="return params.question;")
+    assert "name `_llm_interface` or `_stream`" in refusal(made)
+    named = connector(url, {"_llm_interface": "sagemaker/invocations"}, pre_process_function="return params.question;")
+    assert spec_for(named, named.action(), {}).name == "sagemaker/invocations"
+
+
 def test_an_unknown_url_is_refused_with_what_to_add() -> None:
     reason = refusal(connector("http://h/unknown"))
     assert "_llm_interface" in reason

@@ -8,6 +8,7 @@ from integration_tests.provider_dialects.aws import frames
 from integration_tests.provider_dialects.dialect import QUESTION, Way, mapped
 from integration_tests.provider_dialects.openai import STREAM_WITH_USAGE, completion
 from integration_tests.public_blueprints.body import KEYS, ROLE, PublicBlueprint, calls, commented, connector, row
+
 from tests.eventstream_frames import METRICS, invoke_chunk
 from tests.recorded import Recorded, tokens
 
@@ -39,7 +40,7 @@ def judges(path: str) -> str:
     return (
         "\n      def name = 'response';\n"
         f"      def text = params{keys};\n"
-        "      return '{\"name\":\"' + name + '\",\"dataAsMap\":{\"response\":\"' + escape(text) + '\"}}';\n    "
+        '      return \'{"name":"\' + name + \'","dataAsMap":{"response":"\' + escape(text) + \'"}}\';\n    '
     )
 
 

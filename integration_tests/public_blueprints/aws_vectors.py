@@ -1,9 +1,9 @@
-"""What AWS offers besides text models: embeddings, language detection, text recognition, own models on SageMaker."""
+"""Embedding models at Amazon Bedrock."""
 
 import json
 from typing import Any
 
-from integration_tests.provider_dialects.dialect import QUESTION, mapped, vector
+from integration_tests.provider_dialects.dialect import vector
 from integration_tests.public_blueprints.aws_text import BOTH, HASHED, bedrock
 from integration_tests.public_blueprints.body import (
     KEYS,
@@ -11,8 +11,6 @@ from integration_tests.public_blueprints.body import (
     PublicBlueprint,
     calls,
     commented,
-    connector,
-    row,
     tensors,
     with_a_brace_too_many,
 )
@@ -25,18 +23,19 @@ PICTURE = "iVBORw0KGgo="
 
 
 def _cohere(name: str, model: str, **more: Any) -> list[PublicBlueprint]:
-    template = '{ "texts": ${parameters.texts}, "truncate": "${parameters.truncate}", "input_type": "${parameters.input_type}" }'
+    template = (
+        '{ "texts": ${parameters.texts}, "truncate": "${parameters.truncate}", '
+        '"input_type": "${parameters.input_type}" }'
+    )
     sent = {"texts": TEXTS, "truncate": "END", "input_type": "search_document"}
     parameters = {"input_type": "search_document", "truncate": "END"}
     return _embedding(name, model, template, parameters, sent, {"embeddings": VECTORS}, **more)
 
 
-def _embedding(
-    name: str, model: str, template: str, parameters: dict[str, Any], sent: Any, answer: Any, **more: Any
-) -> list[PublicBlueprint]:
-    """One at Bedrock; `takes` is the whole body of the prediction."""
+def _embedding(name: str, *call: Any, **more: Any) -> list[PublicBlueprint]:
+    """One at Bedrock: `call` as in `bedrock`; `takes` is the whole body of the prediction."""
     takes = more.pop("takes", None)
-    rows = bedrock(name, model, template, parameters, sent, answer, headers=HASHED, **more)
+    rows = bedrock(name, *call, headers=HASHED, **more)
     return rows if takes is None else [_asked(one, takes) for one in rows]
 
 
@@ -48,7 +47,7 @@ def _asked(one: PublicBlueprint, takes: dict[str, Any]) -> PublicBlueprint:
     return PublicBlueprint(one.name, one.text, dialect, refused=one.refused, needs_painless=one.needs_painless)
 
 
-def _functions(name: str) -> dict[str, str]:
+def functions(name: str) -> dict[str, Any]:
     return {"pre": f"connector.pre_process.{name}", "post": f"connector.post_process.{name}"}
 
 
@@ -73,28 +72,28 @@ _PRE = """
 
 def _titan(name: str, standard: bool) -> list[PublicBlueprint]:
     """`standard`: the page for pipelines, which send the provider's own parameters."""
-    functions = _functions("bedrock.embedding")
-    takes, both, tensor = ({"takes": ONE} if not standard else {}), BOTH, {"predicted": _TENSOR}
-    asked = {} if not standard else {"asked": {"inputText": "hello"}}
-    arguments = (_TITAN_V1, _TITAN, {}, _TITAN_SENT, _TITAN_ANSWER)
+    vectors = functions("bedrock.embedding")
+    more: dict[str, Any] = {"asked": {"inputText": "hello"}} if standard else {"takes": ONE}
+    tensor: dict[str, Any] = {"predicted": _TENSOR}
+    arguments: tuple[Any, ...] = (_TITAN_V1, _TITAN, {}, _TITAN_SENT, _TITAN_ANSWER)
     second = {**_TITAN_SENT, **_TITAN_2_PARAMETERS}
     if standard:
         return [
-            *_embedding(name, *arguments, credentials=[KEYS], **functions, **asked, **tensor),
-            *_embedding(f"{name} without functions", *arguments, credentials=[ROLE], **asked),
+            *_embedding(name, *arguments, credentials=[KEYS], **vectors, **more, **tensor),
+            *_embedding(f"{name} without functions", *arguments, credentials=[ROLE], **more),
             *with_a_brace_too_many(
                 _embedding(
                     f"{name} v2", _TITAN_V2, _TITAN_2, _TITAN_2_PARAMETERS, second, _TITAN_ANSWER,
-                    credentials=[KEYS], **asked,
+                    credentials=[KEYS], **more,
                 )
             ),
         ]  # fmt: skip
     return [
-        *_embedding(name, *arguments, credentials=both, **functions, **takes, **tensor),
-        *_embedding(f"{name}, Painless", *arguments, credentials=[ROLE], pre=_PRE, **takes),
+        *_embedding(name, *arguments, credentials=BOTH, **vectors, **more, **tensor),
+        *_embedding(f"{name}, Painless", *arguments, credentials=[ROLE], pre=_PRE, **more),
         *_embedding(
             f"{name} v2", _TITAN_V2, _TITAN_2, _TITAN_2_PARAMETERS, second, _TITAN_ANSWER,
-            credentials=[KEYS], **functions, **takes, **tensor,
+            credentials=[KEYS], **vectors, **more, **tensor,
         ),
     ]  # fmt: skip
 
@@ -152,97 +151,13 @@ def _nova(kind: str, purpose: str, part: dict[str, Any], sent: dict[str, Any], t
     return commented(rows) if kind == "any" else rows
 
 
-def _aws(name: str, service: str, template: str, own: dict[str, Any], asked: Any, sent: Any) -> list[PublicBlueprint]:
-    """Comprehend and Textract: one URL, the operation is a header."""
-    answer = {"Languages": [{"LanguageCode": "en", "Score": 0.9}]}
-    body = connector(
-        name,
-        "https://${parameters.service_name}.${parameters.region}.amazonaws.com",
-        template,
-        {"region": "us-east-1", "service_name": service, **own},
-        KEYS,
-        protocol="aws_sigv4",
-        headers={"X-Amz-Target": "${parameters.api}", "content-type": "application/x-amz-json-1.1"},
-    )
-    headers = {"X-Amz-Target": own["api"], "content-type": "application/x-amz-json-1.1"}
-    return row(name, body, calls("/", sent, answer, {"parameters": asked}, aws=service, headers=headers), BOTH)
-
-
-_COMPREHEND = {"api_version": "20171127", "response_filter": "$"}
-_SAGEMAKER = {"region": "us-east-1", "service_name": "sagemaker"}
-_RUNTIME = "https://runtime.sagemaker.us-east-1.amazonaws.com/endpoints"
-_TRANSFORM = {
-    "action_type": "batch_predict",
-    "method": "POST",
-    "headers": {"content-type": "application/json"},
-    "url": "https://api.sagemaker.us-east-1.amazonaws.com/CreateTransformJob",
-    "request_body": '{ "BatchStrategy": "${parameters.BatchStrategy}", "ModelName": "${parameters.ModelName}" }',
-}
-_HIGHLIGHT_PRE = """
-    if (params.question != null && params.context != null) {
-        return '{"parameters":{"question":"' + params.question + '","context":"' + params.context + '"}}';
-    }
-    if (params.inputs != null) { return '{"parameters":{"inputs":' + params.inputs.toString() + '}}'; }
-    throw new IllegalArgumentException("question and context, or inputs");"""
-
-
-def _sagemaker(name: str, url: str, template: str, dialect: Any, **more: Any) -> list[PublicBlueprint]:
-    parameters = {**_SAGEMAKER, **more.pop("parameters", {})}
-    rows: dict[str, Any] = {key: more.pop(key) for key in ("stream_says",) if key in more}
-    body = connector(name, url, template, parameters, KEYS, protocol="aws_sigv4", **more)
-    return row(name, body, dialect, **rows)
-
-
-def _colpali() -> list[PublicBlueprint]:
-    """A model with its connector inline."""
-    queries = {"queries": ["hello"]}
-    sagemaker = connector(
-        "colpali", f"{_RUNTIME}/{{{{endpoint_name}}}}/invocations", "${parameters.inputs}", _SAGEMAKER, KEYS,
-        protocol="aws_sigv4",
-    )  # fmt: skip
-    answer = {"query_embeddings": [[vector("hello")]]}
-    dialect = calls("/endpoints/my-endpoint/invocations", queries, answer, {"parameters": {"inputs": queries}}, aws="sagemaker")
-    rows = []
-    for credential, refused in ((KEYS, None), (ROLE, "Missing credential")):
-        model = {"name": "colpali", "function_name": "remote", "connector": {**sagemaker, "credential": credential}}
-        kind = "" if refused is None else " with a role"
-        text = json.dumps(model, indent=2)
-        # Nothing tells from outside that this one makes vectors; the fake refuses its stream, as a container may.
-        rows.append(PublicBlueprint(f"colpali{kind}", text, dialect, True, refused, stream_says="path is"))
-    return rows
-
-
 BLUEPRINTS: list[PublicBlueprint] = [
-    *_aws(
-        "comprehend language",
-        "comprehend",
-        '{ "Text": "${parameters.Text}"}',
-        {**_COMPREHEND, "api": "Comprehend_20171127.DetectDominantLanguage"},
-        {"Text": QUESTION},
-        {"Text": QUESTION},
-    ),
-    *_aws(
-        "comprehend entities",
-        "comprehend",
-        '{ "Text": "${parameters.Text}", "LanguageCode": "${parameters.LanguageCode}"}',
-        {**_COMPREHEND, "api": "Comprehend_20171127.DetectEntities"},
-        {"Text": QUESTION, "LanguageCode": "en"},
-        {"Text": QUESTION, "LanguageCode": "en"},
-    ),
-    *_aws(
-        "textract",
-        "textract",
-        '{ "Document": { "Bytes": "${parameters.bytes}" } }',
-        {"api": "Textract.DetectDocumentText"},
-        {"bytes": PICTURE},
-        {"Document": {"Bytes": PICTURE}},
-    ),
     *_cohere(
-        "cohere english", "cohere.embed-english-v3", **_functions("cohere.embedding"), takes=DOCS,
+        "cohere english", "cohere.embed-english-v3", **functions("cohere.embedding"), takes=DOCS,
         predicted=tensors(*VECTORS),
     ),
     *_cohere(
-        "cohere multilingual", "cohere.embed-multilingual-v3", **_functions("cohere.embedding"), takes=DOCS,
+        "cohere multilingual", "cohere.embed-multilingual-v3", **functions("cohere.embedding"), takes=DOCS,
         predicted=tensors(*VECTORS),
     ),
     *_cohere("cohere english, standard", "cohere.embed-english-v3", asked={"texts": TEXTS}),
@@ -257,7 +172,13 @@ BLUEPRINTS: list[PublicBlueprint] = [
         predicted=_TENSOR,
     ),
     *_titan_image("titan image, standard", credentials=[KEYS], asked={"inputText": "hello", "inputImage": PICTURE}),
-    *_nova("any", "GENERIC_INDEX", _NOVA_ALL, {"text": {"truncationMode": "END", "value": "hello"}}, '{"text":"hello"}'),
+    *_nova(
+        "any",
+        "GENERIC_INDEX",
+        _NOVA_ALL,
+        {"text": {"truncationMode": "END", "value": "hello"}},
+        '{"text":"hello"}',
+    ),
     *_nova(
         "text",
         "GENERIC_INDEX",
@@ -297,42 +218,5 @@ BLUEPRINTS: list[PublicBlueprint] = [
         {"audio": {"format": "${parameters.audioFormat}", "source": {"bytes": "${parameters.inputAudio}"}}},
         {"audio": {"format": "mp3", "source": {"bytes": "AAAA"}}},
         "AAAA",
-    ),
-    *_sagemaker(
-        "sagemaker batch",
-        f"{_RUNTIME}/OpenSearch-sagemaker-060124023703/invocations",
-        "${parameters.input}",
-        calls(
-            "/endpoints/OpenSearch-sagemaker-060124023703/invocations", TEXTS, VECTORS, DOCS, tensors(*VECTORS),
-            aws="sagemaker",
-        ),
-        further_actions=[_TRANSFORM],
-        parameters={"DataProcessing": {"InputFilter": "$.text"}, "ModelName": "m", "BatchStrategy": "SingleRecord"},
-        **_functions("default.embedding"),
-    ),
-    *commented(
-        _sagemaker(
-            "sagemaker",
-            "<PLEASE ADD YOUR Sagemaker MODEL INFERENCE ENDPOINT URL>",
-            "${parameters.input}",
-            calls("/invocations", TEXTS, VECTORS, DOCS, tensors(*VECTORS), aws="sagemaker"),
-            **_functions("default.embedding"),
-        )
-    ),
-    *_colpali(),
-    *_sagemaker(
-        "semantic highlighter",
-        "https://runtime.sagemaker.${parameters.region}.amazonaws.com/endpoints/${parameters.model}/invocations",
-        '{ "question": "${parameters.question:-}", "context": "${parameters.context:-}", "inputs": ${parameters.inputs:-[]} }',
-        calls(
-            "/endpoints/highlighter/invocations",
-            {"question": QUESTION, "context": "It is 42.", "inputs": []},
-            {"highlights": [{"start": 0, "end": 9}]},
-            {"parameters": {"question": QUESTION, "context": "It is 42."}},
-            mapped({"highlights": [{"start": 0, "end": 9}]}),
-            aws="sagemaker",
-        ),
-        parameters={"model": "highlighter"},
-        pre=_HIGHLIGHT_PRE,
     ),
 ]  # fmt: skip

@@ -12,6 +12,7 @@ from integration_tests.provider_dialects.dialect import SECRET, Dialect, Streame
 KEYS = {"access_key": SECRET, "secret_key": SECRET, "session_token": SECRET}
 ROLE = {"roleArn": "arn:aws:iam::123456789012:role/my-role"}
 
+_FIXED_HOST = re.compile(r'("url": ")https?://(?!\$\{parameters\.endpoint\})[^/"]+')
 _SAGEMAKER_URL = "<PLEASE ADD YOUR Sagemaker MODEL INFERENCE ENDPOINT URL>"
 
 
@@ -19,7 +20,7 @@ _SAGEMAKER_URL = "<PLEASE ADD YOUR Sagemaker MODEL INFERENCE ENDPOINT URL>"
 class PublicBlueprint:
     """`text` is the body of a request to connectors/_create, or to models/_register where `inline`.
 
-    `refused`: what its creation says, for those that only the managed service can use. `needs_painless`: whole
+    `refused`: what its creation says, or else its first call, for those that only the managed service can use. `needs_painless`: whole
     predictions need an OpenSearch. `stream_says`: why it cannot stream.
     """
 
@@ -34,8 +35,9 @@ class PublicBlueprint:
     def at(self, provider: FakeProvider) -> bytes:
         """The body with its hosts, and nothing else, changed to the provider's."""
         text = self.text.replace(_SAGEMAKER_URL, f"{provider.url}/invocations")
-        text = text.replace("{{endpoint_name}}", "my-endpoint").replace("$HOST", f"127.0.0.1:{provider.port}")
-        return re.sub(r'("url": ")(https?://[^/"]+)', rf"\1{provider.url}", text).encode()
+        text = text.replace("{{endpoint_name}}", "my-endpoint").replace("$HOST", provider.url.removeprefix("http://"))
+        text = text.replace("https://${parameters.endpoint}", "http://${parameters.endpoint}")
+        return _FIXED_HOST.sub(rf"\1{provider.url}", text).encode()
 
 
 def connector(
@@ -116,6 +118,4 @@ def calls(
 
 
 def tensors(*vectors: list[float], name: str = "sentence_embedding", data_type: str = "FLOAT32") -> list[Any]:
-    return [
-        [{"name": name, "data_type": data_type, "shape": [len(vector)], "data": vector} for vector in vectors]
-    ]
+    return [[{"name": name, "data_type": data_type, "shape": [len(vector)], "data": vector} for vector in vectors]]

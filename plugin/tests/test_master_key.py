@@ -66,3 +66,10 @@ async def test_a_key_that_is_no_key_is_an_error_that_names_the_document(store: S
     await store.create(Index.CONFIG, {"master_key": key}, id="master_key")
     with pytest.raises(Internal, match=r"master_key of index \.plugins-ml-config"):
         await Cipher(store).encrypt("sk-1")
+
+
+async def test_what_is_encrypted_after_the_key_was_lost_can_be_decrypted_by_all(store: Store) -> None:
+    one, another = Cipher(store), Cipher(store)
+    await one.encrypt("sk-1")
+    await store.delete(Index.CONFIG, "master_key")
+    assert await another.decrypt(await one.encrypt("sk-2")) == "sk-2"

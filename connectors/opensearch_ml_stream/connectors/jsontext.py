@@ -6,15 +6,18 @@ provider keep their own text, so that `0.0001` does not become `1.0E-4`: a `Json
 
 import json
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any, NoReturn
 
 from opensearch_ml_stream.connectors.errors import InvalidRequest
 
+_MAX_DIGITS = 1000  # as the parser of OpenSearch (Jackson) has it
 _BLANK = re.compile(r"[ \t\n\r]*")
 # Unrolled: `(?:[^"\\]|\\.)*` would keep a state for every character of a long text.
 _STRING = r'"[^"\\]*(?:\\.[^"\\]*)*"'
-_COMMENT_OR_STRING = re.compile(rf"{_STRING}|//[^\n]*|/\*.*?\*/", re.DOTALL)
+# What is not closed reaches to the end; were it no match, each of a million `/*` would be looked for to the end.
+_COMMENT_OR_STRING = re.compile(rf"{_STRING}?|//[^\n]*|/\*.*?(?:\*/|\Z)", re.DOTALL)
 _BLANK_OR_STRING = re.compile(rf"({_STRING})|\s+", re.DOTALL)
 
 
@@ -74,7 +77,11 @@ def _decoded(decode: Callable[..., Any], text: str, *start: int) -> Any:
     except json.JSONDecodeError as error:
         raise not_json(error) from None
     except RecursionError:
-        raise InvalidRequest("The request body is nested too deeply", type="json_parse_exception") from None
+        raise too_deep() from None
+
+
+def too_deep() -> InvalidRequest:
+    return InvalidRequest("The request body is nested too deeply", type="json_parse_exception")
 
 
 def not_json(error: json.JSONDecodeError) -> InvalidRequest:
@@ -172,8 +179,7 @@ def _expect_end(text: str, position: int) -> None:
 def _no_key_twice(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     value = dict(pairs)
     if len(value) != len(pairs):
-        keys = [key for key, _ in pairs]
-        twice = next(key for key in keys if keys.count(key) > 1)
+        twice = next(key for key, count in Counter(key for key, _ in pairs).items() if count > 1)
         raise InvalidRequest(f"Duplicate field '{twice}'", type="json_parse_exception")
     return value
 
@@ -182,4 +188,10 @@ def _no_constant(name: str) -> NoReturn:
     raise InvalidRequest(f"{name} is not a JSON number", type="json_parse_exception")
 
 
-_DECODER = json.JSONDecoder(object_pairs_hook=_no_key_twice, parse_constant=_no_constant)
+def _integer(text: str) -> int:
+    if len(text) > _MAX_DIGITS:  # Python refuses more, since reading them takes quadratic time
+        raise InvalidRequest(f"A number has more than {_MAX_DIGITS} digits", type="json_parse_exception")
+    return int(text)
+
+
+_DECODER = json.JSONDecoder(object_pairs_hook=_no_key_twice, parse_constant=_no_constant, parse_int=_integer)

@@ -85,7 +85,7 @@ def spec_for(connector: Connector, action: Action, parameters: Mapping[str, str]
         return read_stream_spec(own)
     by_url = _by_url(connector, action, parameters)
     if by_url.refusal is not None:
-        raise InvalidRequest(f"Connector [{connector.name}] cannot stream: {by_url.refusal}")
+        raise InvalidRequest(f"{by_url.refusal}, so connector [{connector.name}] cannot stream")
     named = _named(connector.parameters.get("_llm_interface"))
     if named is not None:
         return _variant(named, by_url.spec)
@@ -114,19 +114,19 @@ def _variant(named: StreamSpec, by_url: StreamSpec | None) -> StreamSpec:
 def _by_url(connector: Connector, action: Action, parameters: Mapping[str, str]) -> _Found:
     for function in (action.pre_process_function, action.post_process_function):
         if function and _NO_STREAM_FUNCTION.match(function):
-            return _Found(refusal=f"its action makes vectors or scores ({function}), which come in one piece")
+            return _Found(refusal=f"Its action makes vectors or scores ({function}), which come in one piece")
     url = urlsplit(_filled(Template.compile(action.url, json=False), connector, parameters))
     path = url.path.rstrip("/")
     if _NO_STREAM_PATH.search(path):
-        return _Found(refusal=f"its URL's path ends in [{path.rsplit('/', 1)[-1]}], which does not answer in pieces")
+        return _Found(refusal=f"Its URL's path ends in [{path.rsplit('/', 1)[-1]}], which does not answer in pieces")
     model = _BEDROCK_MODEL.search(path)
     if model and _NO_STREAM_MODEL.search(unquote(model[1])):
-        return _Found(refusal=f"the model [{unquote(model[1])}] makes no text")
+        return _Found(refusal=f"The model [{unquote(model[1])}] makes no text")
     spec = next((spec for pattern, spec in _BY_PATH if pattern.search(path)), None)
     if spec is SAGEMAKER and action.pre_process_function and "_llm_interface" not in connector.parameters:
         return _Found(
-            refusal="its action takes texts through a pre_process_function, as models of vectors, scores and highlights "
-            "do; if this one streams, set `_stream` in the connector's parameters"
+            refusal="Its action takes texts through a pre_process_function, as SageMaker's models of vectors, scores "
+            "and highlights do (name `_llm_interface` or `_stream` in its parameters if this one streams)"
         )
     if spec is OPENAI_CHAT and _refuses_stream_options(url.hostname or "", url.query):
         spec = OPENAI_CHAT_PLAIN

@@ -29,7 +29,11 @@ class Cipher:
         self._cached: tuple[float, bytes] | None = None
 
     async def encrypt(self, text: str) -> str:
-        """The text as base64 cipher text; makes the cluster's master key if there is none yet."""
+        """The text as base64 cipher text; makes the cluster's master key if there is none yet.
+
+        The key is read for each: what a key encrypted that is no longer the cluster's, nobody could decrypt.
+        """
+        self._cached = None
         return credentials.encrypt(await self._key(), text)
 
     async def decrypt(self, text: str) -> str:

@@ -12,6 +12,7 @@ from opensearch_ml_stream.connectors.errors import InvalidRequest, StreamTruncat
 from opensearch_ml_stream.connectors.rendering import ProviderRequest
 from opensearch_ml_stream.connectors.repetition import RepeatingDecoder
 from opensearch_ml_stream.connectors.signing import sign
+from opensearch_ml_stream.connectors.unstreamed import MAX_UNSTREAMED_BYTES, unstreamed_answer
 from opensearch_ml_stream.plugin.deployments import Deployment
 from opensearch_ml_stream.plugin.redaction import redact
 from opensearch_ml_stream.plugin.registry.endpoints import check_endpoint
@@ -64,7 +65,7 @@ Deliver = Callable[[list[Chunk]], bool]
 class ProviderStream:
     """A provider's answer as chunks, then one outcome."""
 
-    __slots__ = ("_credential", "_decoder", "_response", "chunks", "first_chunk", "outcome")
+    __slots__ = ("_before", "_credential", "_decoder", "_response", "chunks", "first_chunk", "outcome")
 
     def __init__(
         self, response: UpstreamResponse, decoder: Decoder | RepeatingDecoder, credential: Mapping[str, str]
@@ -72,6 +73,7 @@ class ProviderStream:
         self._response = response
         self._decoder = decoder
         self._credential = credential
+        self._before = b""  # what came before the first chunk
         self.chunks = 0
         self.first_chunk: float | None = None  # the time of CLOCK_MONOTONIC at which it came
         self.outcome: Ending | UpstreamError | None = None
@@ -117,11 +119,15 @@ class ProviderStream:
     def _take(self, data: bytes) -> list[Chunk]:
         decoder = self._decoder
         chunks = decoder.feed(data)
+        self.chunks += len(chunks)
+        if self.first_chunk is None:
+            if chunks:
+                self.first_chunk = monotonic()
+                self._before = b""
+            elif len(self._before) < MAX_UNSTREAMED_BYTES:
+                self._before += data
         if decoder.outcome is not None:
             self.outcome = self._understood(decoder.outcome)
-        if self.first_chunk is None and chunks:
-            self.first_chunk = monotonic()
-        self.chunks += len(chunks)
         return chunks
 
     def _close(self) -> list[Chunk]:
@@ -137,11 +143,13 @@ class ProviderStream:
         return []
 
     def _understood(self, outcome: Ending | UpstreamError) -> Ending | UpstreamError:
+        # Where the end of the body is a good end, one that says nothing at all may still have been no stream.
+        unread = isinstance(outcome, StreamTruncated) or self.skipped_events or outcome == Ending()
+        if unread and not self.chunks:
+            kind = self._response.headers.get("content-type", "")
+            outcome = unstreamed_answer(self._before, kind) or outcome
         if isinstance(outcome, Ending):
             return outcome
-        kind = self._response.headers.get("content-type", "").partition(";")[0].strip()
-        if isinstance(outcome, StreamTruncated) and not self.chunks and kind in ("application/json", "text/html"):
-            return UpstreamError(f"The provider answered {kind} instead of the stream that its connector announces")
         return type(outcome)(
             redact(outcome.reason, self._credential.values()),
             type=outcome.type,

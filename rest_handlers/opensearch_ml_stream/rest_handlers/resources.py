@@ -89,7 +89,10 @@ class _Resource:
             body=_body(text or _source(asked), operation.body),
             dashboards="OpenSearch Dashboards" in header(request.scope, b"user-agent"),
         )
-        return json_response(request, await operation.run(call))
+        try:
+            return json_response(request, await operation.run(call))
+        except RecursionError:  # what reads a body level by level needs more than the parser did
+            raise jsontext.too_deep() from None
 
 
 def resource(path: str, operations: Mapping[str, Operation], max_body_size: Callable[[], int]) -> list[Route]:
@@ -114,7 +117,7 @@ def _body(text: bytes, wanted: Body) -> Mapping[str, Any]:
         body = jsontext.load_object(text)
         jsontext.dumps(body).encode()  # what cannot be written again cannot be stored
     except RecursionError:
-        raise InvalidRequest("The request body is nested too deeply", type="parse_exception") from None
+        raise jsontext.too_deep() from None
     except UnicodeEncodeError:
         raise InvalidRequest("The request body holds half of a surrogate pair", type="parse_exception") from None
     return body

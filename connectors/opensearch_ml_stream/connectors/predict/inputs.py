@@ -11,6 +11,7 @@ On `/_predict/{algorithm}/{id}` the algorithm says which; on `/models/{id}/_pred
 """
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -28,6 +29,8 @@ _ALGORITHMS = {
     "text_similarity": "query_text",
     "question_answering": "question",
 }
+
+_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")  # as clients whose JSON is ASCII write half an emoji
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +99,21 @@ def _fields(body: bytes) -> dict[str, str]:
         raise InvalidRequest("request body is required", type="parse_exception")
     if not text.startswith("{"):
         raise InvalidRequest("The request body must be a JSON object", type="parse_exception")
-    return _members(text)
+    fields = _members(text)
+    if _SURROGATE.search(text):
+        _check_pairs(fields)
+    return fields
+
+
+def _check_pairs(fields: Mapping[str, str]) -> None:
+    """InvalidRequest for half of a surrogate pair: no provider could be sent it, as it is no character."""
+    for name, value in fields.items():
+        try:
+            jsontext.dumps(json.loads(value)).encode()
+        except UnicodeEncodeError:
+            raise InvalidRequest(
+                f"{name} holds half of a surrogate pair (\\ud800 to \\udfff); was a text cut inside a character?"
+            ) from None
 
 
 def _members(text: str) -> dict[str, str]:
@@ -104,6 +121,8 @@ def _members(text: str) -> dict[str, str]:
         pairs = jsontext.members(text)
     except json.JSONDecodeError as error:
         raise jsontext.not_json(error) from None
+    except RecursionError:
+        raise jsontext.too_deep() from None
     members: dict[str, str] = {}
     for name, value in pairs:
         if name in members:

@@ -5,9 +5,7 @@ from typing import Any
 
 from opensearch_ml_stream.connectors.documents import connector_document, parameter_texts, read_connector
 from opensearch_ml_stream.connectors.errors import InvalidRequest
-from opensearch_ml_stream.connectors.rendering import CompiledAction
 from opensearch_ml_stream.connectors.spec_document import read_stream_spec
-from opensearch_ml_stream.connectors.template import ConnectorParameters
 from opensearch_ml_stream.plugin.registry.documents import Cipher, Json, in_order, object_of
 from opensearch_ml_stream.plugin.registry.endpoints import check_endpoint, fill_url
 from opensearch_ml_stream.plugin.settings import Settings
@@ -54,12 +52,14 @@ def changed_document(stored: Json, changes: Json, settings: Settings) -> dict[st
 
 
 def check_connector(document: Json, settings: Settings) -> None:
-    """InvalidRequest for an untrusted place, a header whose credential is missing, a stream spec that is wrong."""
+    """InvalidRequest for an untrusted place or a stream spec that is wrong.
+
+    A header may name a credential that is not there: blueprints for the managed service, which gets it from a role, do.
+    The first call then says so.
+    """
     connector = read_connector(document)
-    parameters = ConnectorParameters.compile(connector.parameters)
     for action in connector.actions:
         check_endpoint(fill_url(action.url, connector.parameters), settings)
-        CompiledAction.compile(action, parameters, connector.credential)
     if (spec := connector.parameters.get(_STREAM)) is not None:
         read_stream_spec(spec)
 

@@ -1,0 +1,138 @@
+"""`python -m bench`: what a streamed token costs, here and with other relays.
+
+    python -m bench [--quick] [--rounds 3] [--systems sidecar,nginx]     the table
+    python -m bench --scenario large | streams | workers | management    what grows with what, of the sidecar alone
+    python -m bench profile | soak --minutes 30 | peers | render
+
+`--write` puts the results into docs/performance.json, .md and .svg and into the README's table.
+"""
+
+import argparse
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any, cast
+
+from bench import growth, page, peers
+from bench.plot import plot
+from bench.profiling import profile
+from bench.rounds import SYSTEMS, Results, run_rounds
+from bench.scenarios import QUICK, STANDARD
+from bench.soak import soak
+from bench.systems import NotStarted
+from bench.table import comparison_table, ratios_table, systems_table
+
+QUICK_SYSTEMS = ("direct", "sidecar", "nginx")
+
+_COSTS = (("µs a chunk", "us_per_chunk"), ("ns a byte", "ns_per_byte"), ("failed streams", "errors"))
+_WORKERS = (
+    ("chunks per second of the busiest worker", "chunks_per_busiest_second"),
+    ("chunks per CPU-second", "chunks_per_cpu_second"),
+    ("scaling", "scaling"),
+    ("failed streams", "errors"),
+)
+_ADDED = (("added p50 ms", "added_ms_p50"), ("added p99 ms", "added_ms_p99"), ("failed streams", "errors"))
+
+GROWTH: dict[str, tuple[Callable[[int], growth.Rows], tuple[tuple[str, str], ...]]] = {
+    "large": (growth.large, _COSTS),
+    "streams": (growth.streams, _COSTS),
+    "workers": (growth.workers, _WORKERS),
+    "management": (growth.management, _ADDED),
+}
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m bench", description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("what", nargs="?", default="run", choices=("run", "profile", "soak", "peers", "render"))
+    parser.add_argument("--scenario", default="standard", choices=("standard", *GROWTH, "all"))
+    parser.add_argument("--systems", default="", help=f"some of {','.join(SYSTEMS)} (all)")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--quick", action="store_true", help="about 30 s: one short round beside nginx")
+    parser.add_argument("--minutes", type=float, default=30, help="of the soak")
+    parser.add_argument("--write", action="store_true", help="write the results into docs/ and the README")
+    options = parser.parse_args()
+    unknown = [name for name in options.systems.split(",") if name and name not in SYSTEMS]
+    if unknown:
+        parser.error(f"no such system: {', '.join(unknown)}; there are {', '.join(SYSTEMS)}")
+    if options.quick and options.write:
+        parser.error("--quick is too short a run to be written")
+    return options
+
+
+def _say(text: str) -> None:
+    sys.stdout.write(text + "\n\n")
+
+
+def _standard(options: argparse.Namespace) -> None:
+    asked: Sequence[str] = [name for name in options.systems.split(",") if name]
+    names = asked or (QUICK_SYSTEMS if options.quick else tuple(SYSTEMS))
+    rounds = 1 if options.quick else options.rounds
+    results = run_rounds(names, QUICK if options.quick else STANDARD, rounds)
+    _say(systems_table(results))
+    if "sidecar" in results and len(results) > 1:
+        _say(ratios_table(results))
+    if options.write:
+        page.save("standard", {"conditions": page.conditions(rounds, results), "results": results})
+
+
+def _growth(name: str, options: argparse.Namespace) -> None:
+    run, columns = GROWTH[name]
+    rows = run(1 if options.quick else options.rounds)
+    _say(comparison_table(rows, columns))
+    if options.write:
+        page.save(name, rows)
+
+
+def _render() -> None:
+    """Everything that is generated, from the results file."""
+    parts: dict[str, Any] = page.load()
+    if "standard" in parts:
+        results = cast(Results, {name: parts["standard"]["results"][name] for name in _in_order(parts)})
+        conditions = parts["standard"]["conditions"]
+        text = f"{systems_table(results)}\n\n{ratios_table(results)}\n\n{conditions}."
+        page.fill(page.PAGE, "table", text)
+        page.fill(page.README, "table", f"{systems_table(results)}\n\n{conditions}.")
+        page.PLOT.write_text(plot(results, conditions.partition("; Linux")[0]))
+    for name, (_, columns) in GROWTH.items():
+        if name in parts:
+            page.fill(page.PAGE, name, comparison_table([(row[0], row[1]) for row in parts[name]], columns))
+    for name in ("profile", "soak"):
+        if name in parts:
+            page.fill(page.PAGE, name, parts[name])
+
+
+def _in_order(parts: dict[str, Any]) -> list[str]:
+    return [name for name in SYSTEMS if name in parts["standard"]["results"]]
+
+
+def _run(options: argparse.Namespace) -> None:
+    if options.scenario in ("standard", "all"):
+        _standard(options)
+    for name in GROWTH:
+        if options.scenario in (name, "all"):
+            _growth(name, options)
+
+
+def main() -> None:
+    options = _arguments()
+    try:
+        _do(options)
+    except NotStarted as error:
+        sys.exit(str(error))
+
+
+def _do(options: argparse.Namespace) -> None:
+    if options.what == "peers":
+        peers.install()
+    elif options.what == "run":
+        _run(options)
+    elif options.what in ("profile", "soak"):
+        text = profile() if options.what == "profile" else str(soak(options.minutes))
+        _say(text)
+        if options.write:
+            page.save(options.what, text)
+    if options.write or options.what == "render":
+        _render()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,105 @@
+"""What grows with what: streams, chunks, bytes, workers, management calls. Of the sidecar alone."""
+
+import time
+
+import httpx
+
+from bench import scenarios
+from bench.measuring import Metrics, begin_load, finish_load, measure, metrics, provider_counts, warm_up, watched
+from bench.provider import chunk_format
+from bench.rounds import bench_place, medians, say
+from bench.scenarios import Scenario
+from bench.systems import Place, Target, create_connector, create_model, sidecar, sidecar_of
+
+MODELS = 200
+MANAGEMENT_STARTS_SECONDS = 1.5  # when all streams are open
+
+Rows = list[tuple[str, Metrics]]
+
+LARGE = (
+    scenarios.NORMAL,
+    scenarios.LONG,
+    scenarios.HALF_BIG,
+    scenarios.BIG,
+    scenarios.BYTEWISE,
+    scenarios.BYTEWISE_LONG,
+)
+
+
+def _with_costs(scenario: Scenario, found: Metrics) -> Metrics:
+    """CPU per chunk in microseconds and per byte of the provider's in nanoseconds."""
+    cpu, chunks = found["cpu_seconds"], found["chunks"]
+    size = len(chunk_format(scenario.stream.text) % (0, 0))
+    return {**found, "us_per_chunk": cpu * 1e6 / chunks, "ns_per_byte": cpu * 1e9 / (chunks * size)}
+
+
+def _each(chosen: tuple[Scenario, ...], rounds: int) -> Rows:
+    found: dict[str, list[Metrics]] = {scenario.name: [] for scenario in chosen}
+    with bench_place() as place:
+        for number in range(rounds):
+            with sidecar(place) as target:
+                warm_up(target)
+                for scenario in chosen:
+                    say(f"round {number + 1} of {rounds}: {scenario.name}")
+                    found[scenario.name].append(_with_costs(scenario, measure(target, scenario, place.provider)))
+    return [(name, medians(runs)) for name, runs in found.items()]
+
+
+def large(rounds: int) -> Rows:
+    """Long and big answers, and a provider that writes a byte at a time, beside ordinary ones."""
+    return _each(LARGE, rounds)
+
+
+def streams(rounds: int) -> Rows:
+    """The same streams, 100 or 2,000 at a time."""
+    return _each((scenarios.FEW_STREAMS, scenarios.MANY_STREAMS), rounds)
+
+
+def workers(rounds: int) -> Rows:
+    """One worker on one CPU beside two on two.
+
+    On a machine of few CPUs the load generator takes part of what the workers have. So capacity is not what came
+    through but what one second of the busiest worker's CPU carries: chunks / CPU seconds of the busiest process.
+    That is the rate at which the first worker is full, with the load's CPU left out, uneven spreading counted in.
+    """
+    found: dict[str, list[Metrics]] = {"1 worker": [], "2 workers": []}
+    with bench_place() as place:
+        for number in range(rounds):
+            for count, name in enumerate(found, 1):
+                say(f"round {number + 1} of {rounds}: {name}")
+                cpus = place.cpus.relay if count == 1 else place.cpus.relay | place.cpus.load
+                with sidecar_of(place, cpus, count) as target:
+                    warm_up(target)
+                    found[name].append(measure(target, scenarios.WORKERS, place.provider))
+    rows = [(name, medians(runs)) for name, runs in found.items()]
+    base = rows[0][1]["chunks_per_busiest_second"]
+    return [(name, {**each, "scaling": each["chunks_per_busiest_second"] / base}) for name, each in rows]
+
+
+def management(rounds: int) -> Rows:
+    """500 running streams alone, then while 200 models are created."""
+    alone: list[Metrics] = []
+    beside: list[Metrics] = []
+    with bench_place() as place:
+        for number in range(rounds):
+            say(f"round {number + 1} of {rounds}: management")
+            with sidecar(place) as target:
+                warm_up(target)
+                alone.append(measure(target, scenarios.MANAGEMENT, place.provider))
+                beside.append(_while_models_are_created(place, target))
+    return [("500 streams", medians(alone)), (f"while {MODELS} models are created", medians(beside))]
+
+
+def _while_models_are_created(place: Place, target: Target) -> Metrics:
+    provider_counts(place.provider)
+    with (
+        watched(target.pid) as watch,
+        httpx.Client(base_url=f"http://127.0.0.1:{target.port}/_plugins/_ml", timeout=60) as client,
+    ):
+        connector_id = create_connector(client, place.provider)
+        load = begin_load(target, scenarios.MANAGEMENT)
+        time.sleep(MANAGEMENT_STARTS_SECONDS)
+        for _ in range(MODELS):
+            create_model(client, connector_id)
+        report = finish_load(load)
+    return metrics(scenarios.MANAGEMENT, report, watch, provider_counts(place.provider))

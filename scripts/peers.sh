@@ -1,0 +1,29 @@
+#!/usr/bin/env bash
+# Installs real servers from PyPI that the tests put behind the sidecar: MLServer and the LiteLLM proxy.
+#
+#   scripts/peers.sh            install what is not there yet, each into an environment of its own
+#   scripts/peers.sh where      print the folder
+#
+# They lie in .peers/ of the checkout; MLSTREAM_PEERS names another folder, whose NAME/bin/NAME is used as it is.
+# PYTHON is the interpreter that they get (MLServer 1.7 needs 3.9 to 3.12).
+set -euo pipefail
+
+checkout=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+base=${MLSTREAM_PEERS:-$checkout/.peers}
+
+install() {  # NAME REQUIREMENT...
+    local name=$1; shift
+    [ ! -x "$base/$name/bin/$name" ] || return 0
+    echo "Installing $name into $base/$name (once) ..." >&2
+    "${PYTHON:-python3}" -m venv "$base/$name"
+    "$base/$name/bin/pip" install --quiet --disable-pip-version-check "$@"
+}
+
+case ${1:-install} in
+    where) echo "$base" ;;
+    install)
+        install mlserver 'mlserver==1.7.1'
+        install litellm 'litellm[proxy]==1.106.2'
+        ;;
+    *) echo "usage: scripts/peers.sh [install|where]" >&2; exit 2 ;;
+esac
