@@ -51,7 +51,7 @@ def large(rounds: int) -> Rows:
 
 
 def streams(rounds: int) -> Rows:
-    """The same streams, 100 or 2,000 at a time."""
+    """The same streams at the same rate of chunks, 100 or 2,000 at a time."""
     return _each((scenarios.FEW_STREAMS, scenarios.MANY_STREAMS), rounds)
 
 

@@ -28,9 +28,13 @@ from prometheus_client.multiprocess import mark_process_dead
 from opensearch_ml_stream.plugin.app import open_sidecar
 from opensearch_ml_stream.plugin.metrics import MULTIPROC_DIR
 from opensearch_ml_stream.plugin.settings import Settings
+from opensearch_ml_stream.plugin.store.opening import check_store_url
 from opensearch_ml_stream.rest_handlers.answers import Answers
 
 BACKLOG = 4096
+# Longer than the pools of clients and proxies keep an idle connection (nginx: 60 s), so that they close it, and none
+# sends a request on one that is being closed here.
+KEEP_ALIVE_SECONDS = 75
 LAST_WRITES_SECONDS = 5  # after the grace time: what a slow reader gets to take its terminal object
 MIN_WORKER_LIFE_SECONDS = 1.0  # a worker that dies sooner is not replaced at once, so as not to spin
 
@@ -42,8 +46,12 @@ log = logging.getLogger("opensearch_ml_stream")
 
 
 def serve(settings: Settings) -> int:
-    """Serves until a signal; returns the exit code. OSError if the port cannot be had."""
+    """Serves until a signal; returns the exit code.
+
+    OSError if the port cannot be had, InvalidRequest if the store's URL is none.
+    """
     _configure_logging()
+    check_store_url(settings.store)  # here, as a worker that cannot start is started again
     with tempfile.TemporaryDirectory(prefix="mlstream-") as runtime:
         with _bind(settings.host, settings.port) as listener:
             bound = replace(settings, port=listener.getsockname()[1])
@@ -73,6 +81,7 @@ async def run_worker(settings: Settings, listener: socket.socket, runtime: Path)
             server_header=False,
             proxy_headers=False,
             backlog=BACKLOG,
+            timeout_keep_alive=KEEP_ALIVE_SECONDS,
             timeout_graceful_shutdown=LAST_WRITES_SECONDS,
         )
         await _Server(config, sidecar.answers, settings.shutdown_grace_seconds).serve(sockets=[listener])

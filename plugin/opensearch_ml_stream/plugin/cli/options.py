@@ -24,7 +24,11 @@ Port = Annotated[int | None, typer.Option("--port", help="Port to listen on (951
 Workers = Annotated[int | None, typer.Option("--workers", help="Worker processes (1).")]
 Store = Annotated[
     str | None,
-    typer.Option("--store", help="sqlite:///PATH, or http(s)://user:password@host:port of an OpenSearch."),
+    typer.Option(
+        "--store",
+        help="sqlite:///PATH, or http(s)://user:password@host:port of an OpenSearch; "
+        "in MLSTREAM_STORE no other user of this machine sees the password.",
+    ),
 ]
 
 

@@ -1,6 +1,7 @@
 """`serve` and `demo`: the commands that run until they are stopped."""
 
 import errno
+import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
@@ -63,6 +64,8 @@ def _address_errors(settings: Settings) -> Iterator[None]:
     try:
         yield
     except OSError as error:
+        if isinstance(error, socket.gaierror):
+            raise CommandFailed(f"The host {settings.host} has no address ({error.strerror}); see --host") from error
         if error.errno == errno.EADDRINUSE:
             raise CommandFailed(
                 f"{address} is in use: stop the program that listens there, or choose another port with --port"

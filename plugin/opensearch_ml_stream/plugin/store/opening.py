@@ -26,6 +26,11 @@ async def open_store(url: str, index_prefix: str = "") -> AsyncIterator[Store]:
         await store.close()
 
 
+def check_store_url(url: str) -> None:
+    """InvalidRequest if no store can have that URL; whether one answers there is not asked."""
+    _store(url, "")
+
+
 def _store(url: str, index_prefix: str) -> Store:
     if url.startswith(_SQLITE) and len(url) > len(_SQLITE):
         return SQLiteStore(url.removeprefix(_SQLITE), index_prefix)

@@ -6,6 +6,7 @@ only a search or read whose connection broke is asked once more.
 
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
@@ -47,6 +48,8 @@ def connect(url: str) -> AsyncOpenSearch:
     if options or verify not in ("true", "false"):
         wrong = ", ".join(options) or "verify_certs"
         raise InvalidRequest(f"The store's URL takes verify_certs=true|false and ca_certs=PATH after ?; check {wrong}")
+    if ca_certs is not None and not Path(ca_certs).is_file():
+        raise InvalidRequest(f"The store's URL has ca_certs={ca_certs}, and there is no such file")
     tls: dict[str, Any] = {"verify_certs": verify == "true", "ssl_show_warn": False, "ca_certs": ca_certs}
     return AsyncOpenSearch(
         hosts=[{"host": parts.hostname, "port": port, "url_prefix": parts.path.strip("/")}],
