@@ -36,6 +36,12 @@ SHAPES = {
     ],
 }  # fmt: skip
 
+# What stands between the quotes of a text's JSON string, and should not.
+EVIL = [
+    b'"', b"\\", b"\x00", b"\n", b"a\nb", b"a\x00b", b"\xff", b"\xed\xa0\x80", b'","content":"',
+    b"\\u00e9", b"\\ud83d\\ude00", b"\\ud83d", b"\\ude00", b"\\ud83dx", b"\\u12", b"\\x", b"a\\", b"\\\\", b'\\"',
+]  # fmt: skip
+
 texts = st.one_of(
     st.text(max_size=6),
     st.sampled_from(['"', "\\", "\n", "\u2028", "ü", "😀", "stop", "", '"},', "data: ", "\x01", "\x7f"]),
@@ -48,7 +54,7 @@ def long_way(spec: StreamSpec) -> Decoder:
 
 def play(decoder: Decoder | RepeatingDecoder, pieces: Sequence[bytes]) -> object:
     chunks = [chunk for piece in pieces for chunk in decoder.feed(piece)]
-    chunks += decoder.close()
+    chunks += list(decoder.close())
     return chunks, repr(decoder.outcome), decoder.skipped_events
 
 
@@ -71,7 +77,9 @@ def test_both_ways_agree_on_any_stream_cut_anywhere(name: str, data: st.DataObje
 
 
 @pytest.mark.parametrize("name", SHAPES)
-@pytest.mark.parametrize("evil", [b'"', b"\\", b"\x00", b"\n", b"\xff", b"\xed\xa0\x80", b'","content":"', b"\\u00e9"])
+@pytest.mark.parametrize(
+    "evil", [b'"', b"\\", b"\x00", b"\n", b"a\nb", b"a\x00b", b"\xff", b"\xed\xa0\x80", b'","content":"', b"\\u00e9"]
+)
 def test_bytes_that_are_no_plain_text_are_parsed(name: str, evil: bytes) -> None:
     spec = PRESETS[name]
     shape = SHAPES[name][0].encode()

@@ -4,9 +4,11 @@ A `Chunk` is what one provider event adds to the answer. An `Ending` is how a wh
 vocabulary is one for all providers, the provider's own word stays beside it.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, overload
+
+import orjson
 
 FINISH_REASONS = ("stop", "length", "tool_calls", "content_filter", "error")
 
@@ -33,6 +35,32 @@ class Chunk(NamedTuple):
     text: str = ""
     reasoning: str = ""
     tool_calls: tuple[ToolCall, ...] = ()
+
+
+class TextRun(Sequence[Chunk]):
+    """Chunks that are nothing but text, as the provider wrote it: what a run of tokens costs must not be a Chunk each.
+
+    `json` holds the contents of JSON strings, none of them empty, with a NUL between two; no such string can hold a
+    NUL itself.
+    """
+
+    __slots__ = ("json",)
+
+    def __init__(self, json: bytes) -> None:
+        self.json = json
+
+    def __len__(self) -> int:
+        return self.json.count(b"\0") + 1
+
+    @overload
+    def __getitem__(self, index: int) -> Chunk: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Chunk]: ...
+    def __getitem__(self, index: int | slice) -> Chunk | list[Chunk]:
+        return list(self)[index]
+
+    def __iter__(self) -> Iterator[Chunk]:
+        return iter([Chunk(orjson.loads(b'"%b"' % text)) for text in self.json.split(b"\0")])
 
 
 @dataclass(slots=True)

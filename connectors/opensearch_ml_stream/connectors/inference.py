@@ -6,11 +6,12 @@ Key order is as ML Commons prints it. Each function returns whole objects.
 """
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import orjson
 
-from opensearch_ml_stream.connectors.chunks import Chunk, Ending
+from opensearch_ml_stream.connectors.chunks import Chunk, Ending, TextRun
 from opensearch_ml_stream.connectors.errors import MLStreamError
 
 
@@ -25,9 +26,14 @@ class WireFormat(ABC):
     _before: ClassVar[bytes]  # a chunk of text alone, as nearly all are, is put together from these two
     _after: ClassVar[bytes]
 
-    def chunks(self, chunks: list[Chunk]) -> bytes:
-        if len(chunks) == 1:
-            return self._chunk(chunks[0])
+    def __init__(self) -> None:
+        self._opening = self._before + b'"'
+        self._closing = b'"' + self._after
+        self._between = self._closing + self._opening
+
+    def chunks(self, chunks: Sequence[Chunk]) -> bytes:
+        if type(chunks) is TextRun:  # its texts are JSON already: three copies of bytes, however many there are
+            return self._opening + chunks.json.replace(b"\0", self._between) + self._closing
         return b"".join([self._chunk(chunk) for chunk in chunks])
 
     def ending(self, ending: Ending, extra: dict[str, Any]) -> bytes:

@@ -1,21 +1,22 @@
 """Most events of an answer differ from the one before in nothing but their text; those need no parsing.
 
 A provider that writes `data: {"id":"x",...,"delta":{"content":"Hel"},...}` writes the next token with the same bytes
-around it. So from an event that was parsed, its *frame* is learned: the bytes before and after the text. When whole
-reads are such events, the text is cut out. Everything else goes the long way, through framing, JSON and provider.
+around it. So from an event that was parsed, its *frame* is learned: the bytes before and after the text. Where events
+of that frame follow one another, their texts are cut out as they are, JSON in and JSON out. Everything else goes the
+long way, through framing, JSON and provider.
 
 Why both ways are equal (and a property test holds them to it): the frame is learned only if parsing the frame with
-another text in it gives exactly that text and nothing else; the text that is cut out must be plain, that is a JSON
-string without escapes, quotes or control characters, and valid UTF-8; and a spec says that it repeats only if an
-event that differs from the one before in its text alone changes nothing else (usage, model, finish reason).
+another text in it gives exactly that text and nothing else; what is cut out must be the content of a valid JSON
+string in valid UTF-8; and a spec says that it repeats only if an event that differs from the one before in its text
+alone changes nothing else (usage, model, finish reason).
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import orjson
 
-from opensearch_ml_stream.connectors.chunks import Chunk
+from opensearch_ml_stream.connectors.chunks import Chunk, TextRun
 from opensearch_ml_stream.connectors.decoding import Decoder, Outcome, Provider
 from opensearch_ml_stream.connectors.sse import SSEFraming
 
@@ -23,7 +24,15 @@ from opensearch_ml_stream.connectors.sse import SSEFraming
 MAX_LESSONS = 8
 
 _PROBE = "~probe~"
-_PLAIN = re.compile(rb'[^"\\\x00-\x1f]*').fullmatch
+_END_OF_EVENT = b"\n\n"
+
+_PLAIN = rb'[^"\\\x00-\x1f]'
+_SURROGATES = rb"[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}"
+_CODE_UNIT = rb"(?:[0-9a-cA-Ce-fE-F][0-9a-fA-F]|[dD][0-7])[0-9a-fA-F]{2}"
+_ESCAPE = rb'\\(?:["\\/bfnrt]|u(?:%b|%b))' % (_CODE_UNIT, _SURROGATES)
+_TEXT = rb"(?:%b+(?:%b%b*)*|(?:%b%b*)+)" % (_PLAIN, _ESCAPE, _PLAIN, _ESCAPE, _PLAIN)
+# The contents of JSON strings, none empty, a NUL between two.
+_TEXTS = re.compile(rb"%b(?:\x00%b)*" % (_TEXT, _TEXT)).fullmatch
 
 
 class RepeatingDecoder:
@@ -48,53 +57,87 @@ class RepeatingDecoder:
     def skipped_events(self) -> int:
         return self._long_way.skipped_events
 
-    def feed(self, data: bytes) -> list[Chunk]:
-        if self._boundary and self._prefix and data.startswith(self._prefix) and data.endswith(self._suffix):
-            chunks = self._cut_out(data)
-            if chunks is not None:
-                return chunks
+    def feed(self, data: bytes) -> Sequence[Chunk]:
+        if self._prefix and self.outcome is None:
+            if self._boundary and data.startswith(self._prefix) and data.endswith(self._suffix):
+                run = self._run(data)
+                if run is not None:
+                    return run
+            elif len(data) > 2 * len(self._between):
+                return self._in_parts(data)
         return self._parse(data)
 
-    def close(self) -> list[Chunk]:
+    def close(self) -> Sequence[Chunk]:
         chunks = self._long_way.close()
         self.outcome = self._long_way.outcome
         return chunks
 
-    def _cut_out(self, data: bytes) -> list[Chunk] | None:
-        """The chunks of a read that is nothing but such events, else None."""
-        end = len(data) - len(self._suffix)
-        start = len(self._prefix)
-        if start > end or self.outcome is not None:
+    def _run(self, data: bytes) -> TextRun | None:
+        """The texts of `data` if it is nothing but events of the frame."""
+        texts = data[len(self._prefix) : -len(self._suffix)].replace(self._between, b"\0")
+        if b"\0" in data or not _TEXTS(texts) or not _is_utf8(texts):
             return None
-        texts = data[start:end]
-        try:
-            if _PLAIN(texts):
-                return [Chunk(texts.decode())] if texts else []
-            pieces = texts.split(self._between)
-            if not all(map(_PLAIN, pieces)):
-                return None
-            return [Chunk(piece.decode()) for piece in pieces if piece]
-        except UnicodeDecodeError:
-            return None
+        return TextRun(texts)
 
-    def _parse(self, data: bytes) -> list[Chunk]:
-        whole_events = self._boundary
+    def _in_parts(self, data: bytes) -> Sequence[Chunk]:
+        """A read that begins or ends within an event, or with another one: the long way only for those."""
+        start = 0
+        if not (self._boundary and data.startswith(self._prefix)):
+            start = data.find(_END_OF_EVENT) + len(_END_OF_EVENT)
+        end = data.rfind(self._suffix) + len(self._suffix)
+        if (start < len(_END_OF_EVENT) and start) or not data.startswith(self._prefix, start) or end <= start:
+            return self._parse(data)
+        head = self._parse(data[:start]) if start else ()
+        run = self._run(data[start:end]) if self._boundary and self.outcome is None else None
+        if run is None:
+            return _joined([head, self._parse(data[start:])])
+        return _joined([head, run, self._parse(data[end:]) if end < len(data) else ()])
+
+    def _parse(self, data: bytes) -> Sequence[Chunk]:
         chunks = self._long_way.feed(data)
         self.outcome = self._long_way.outcome
         self._boundary = self._framing.idle
-        if whole_events and self._boundary and len(chunks) == 1 and self._lessons < MAX_LESSONS:
-            self._learn(data, chunks[0])
+        if chunks and self.outcome is None and self._lessons < MAX_LESSONS:
+            self._learn(data, chunks[-1])
         return chunks
 
     def _learn(self, data: bytes, chunk: Chunk) -> None:
-        if self.outcome is not None or chunk != Chunk(chunk.text):
-            return
+        """Learns the frame of the last whole event of `data`, if `chunk` is its text."""
+        end = data.rfind(_END_OF_EVENT)
+        start = data.rfind(_END_OF_EVENT, 0, end)
+        event = data[start + len(_END_OF_EVENT) if start >= 0 else 0 : end + len(_END_OF_EVENT)]
         text = orjson.dumps(chunk.text)
-        if data.count(text) != 1 or data.count(b"\n\n") != 1:  # one event, its text in it once
+        if chunk != Chunk(chunk.text) or event.count(text) != 1 or self._is_of_the_frame(event):
             return
         self._lessons += 1
-        prefix, suffix = data.split(text)
-        prefix, suffix = prefix + b'"', b'"' + suffix
+        before, after = event.split(text)
+        prefix, suffix = before + b'"', b'"' + after
         probe = Decoder(SSEFraming(), self._new_provider())
         if probe.feed(prefix + _PROBE.encode() + suffix) == [Chunk(_PROBE)] and probe.outcome is None:
             self._prefix, self._suffix, self._between = prefix, suffix, suffix + prefix
+
+    def _is_of_the_frame(self, event: bytes) -> bool:
+        return bool(self._prefix) and event.startswith(self._prefix) and event.endswith(self._suffix)
+
+
+def _joined(parts: Sequence[Sequence[Chunk]]) -> Sequence[Chunk]:
+    """All chunks of the parts in turn; texts alone stay a run."""
+    parts = [part for part in parts if part]
+    if len(parts) == 1:
+        return parts[0]
+    if any(chunk.reasoning or chunk.tool_calls for part in parts if type(part) is not TextRun for chunk in part):
+        return [chunk for part in parts for chunk in part]
+    runs = [
+        [part.json] if type(part) is TextRun else [orjson.dumps(chunk.text)[1:-1] for chunk in part] for part in parts
+    ]
+    return TextRun(b"\0".join(json for run in runs for json in run)) if runs else ()
+
+
+def _is_utf8(texts: bytes) -> bool:
+    if texts.isascii():
+        return True
+    try:
+        texts.decode()
+    except UnicodeDecodeError:
+        return False
+    return True

@@ -1,6 +1,6 @@
 """One call of a provider: the address is checked, the request signed, the answer's status and errors understood."""
 
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from functools import partial
@@ -59,7 +59,7 @@ async def read_all(response: UpstreamResponse, limit: int) -> bytes:
 
 
 # Takes the chunks of one read at once; False: no more for now.
-Deliver = Callable[[list[Chunk]], bool]
+Deliver = Callable[[Sequence[Chunk]], bool]
 
 
 class ProviderStream:
@@ -73,7 +73,7 @@ class ProviderStream:
         self._response = response
         self._decoder = decoder
         self._credential = credential
-        self._before = b""  # what came before the first chunk
+        self._before = bytearray()  # what came before the first chunk
         self.chunks = 0
         self.first_chunk: float | None = None  # the time of CLOCK_MONOTONIC at which it came
         self.outcome: Ending | UpstreamError | None = None
@@ -82,7 +82,7 @@ class ProviderStream:
     def skipped_events(self) -> int:
         return self._decoder.skipped_events
 
-    async def read(self) -> list[Chunk]:
+    async def read(self) -> Sequence[Chunk]:
         """The next chunks; none only when the outcome is known."""
         while True:
             try:
@@ -93,44 +93,52 @@ class ProviderStream:
             if chunks or self.outcome is not None:
                 return chunks
 
-    async def pump(self, deliver: Deliver) -> list[Chunk]:
+    async def pump(self, deliver: Deliver) -> Sequence[Chunk]:
         """Hands every read's chunks to `deliver` as they come, until it returns False or the outcome is known.
 
         Returns the chunks that came with the outcome; `deliver` does not get those. The hot path: what happens for
         a chunk happens in the connection's own callback.
         """
-        take = self._take
-        last: list[Chunk] = []
+        decoder = self._decoder
+        feed = decoder.feed
+        last: Sequence[Chunk] = ()
 
         def sink(data: bytes) -> bool:
-            chunks = take(data)
-            if self.outcome is not None:
-                last.extend(chunks)
+            nonlocal last
+            chunks = feed(data)
+            if decoder.outcome is not None:
+                last = chunks
                 return False
-            return deliver(chunks) if chunks else True
+            if not chunks:
+                return True
+            self.chunks += len(chunks)
+            return deliver(chunks)
 
         try:
             if await self._response.pump(sink):
                 return self._close()
         except UpstreamError as error:
             return self._broken_off(error)
+        if decoder.outcome is not None:
+            self.chunks += len(last)
+            self.outcome = self._understood(decoder.outcome)
         return last
 
-    def _take(self, data: bytes) -> list[Chunk]:
+    def _take(self, data: bytes) -> Sequence[Chunk]:
         decoder = self._decoder
         chunks = decoder.feed(data)
         self.chunks += len(chunks)
         if self.first_chunk is None:
             if chunks:
                 self.first_chunk = monotonic()
-                self._before = b""
+                self._before.clear()
             elif len(self._before) < MAX_UNSTREAMED_BYTES:
                 self._before += data
         if decoder.outcome is not None:
             self.outcome = self._understood(decoder.outcome)
         return chunks
 
-    def _close(self) -> list[Chunk]:
+    def _close(self) -> Sequence[Chunk]:
         decoder = self._decoder
         chunks = decoder.close()
         self.chunks += len(chunks)
@@ -138,7 +146,7 @@ class ProviderStream:
             self.outcome = self._understood(decoder.outcome)
         return chunks
 
-    def _broken_off(self, error: UpstreamError) -> list[Chunk]:
+    def _broken_off(self, error: UpstreamError) -> Sequence[Chunk]:
         self.outcome = error if isinstance(error, ReadTimedOut) else StreamTruncated(error.reason)
         return []
 
@@ -147,7 +155,7 @@ class ProviderStream:
         unread = isinstance(outcome, StreamTruncated) or self.skipped_events or outcome == Ending()
         if unread and not self.chunks:
             kind = self._response.headers.get("content-type", "")
-            outcome = unstreamed_answer(self._before, kind) or outcome
+            outcome = unstreamed_answer(bytes(self._before), kind) or outcome
         if isinstance(outcome, Ending):
             return outcome
         return type(outcome)(

@@ -4,7 +4,7 @@ Two phases. Until the first bytes are due, every failure is an HTTP status with 
 on, the answer is a stream of whole objects that ends with exactly one terminal object, good or bad.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Protocol
 
@@ -41,11 +41,11 @@ class ProviderStream(Protocol):
     @property
     def skipped_events(self) -> int: ...
 
-    async def read(self) -> list[Chunk]:
+    async def read(self) -> Sequence[Chunk]:
         """The next chunks; none only when the outcome is known."""
         ...
 
-    async def pump(self, deliver: Callable[[list[Chunk]], bool]) -> list[Chunk]:
+    async def pump(self, deliver: Callable[[Sequence[Chunk]], bool]) -> Sequence[Chunk]:
         """Hands chunks to `deliver` as they come, until it returns False or the outcome is known.
 
         Returns the chunks that came with the outcome; `deliver` does not get those.
@@ -96,7 +96,7 @@ async def relay(answer: Answer, opening: AbstractAsyncContextManager[ProviderStr
     encode = wire.chunks
     write = answer.write_now
 
-    def deliver(chunks: list[Chunk]) -> bool:
+    def deliver(chunks: Sequence[Chunk]) -> bool:
         return write(encode(chunks))
 
     try:
