@@ -61,7 +61,9 @@ def test_one_for_the_managed_service_alone_is_refused(sidecar: Sidecar, blueprin
         answer = post(sidecar, blueprint, provider)
         if answer.status_code == 200:
             body = {"name": "m", "function_name": "remote", "connector_id": answer.json()["connector_id"]}
-            answer = predict(sidecar, sidecar.post("/models/_register", body)["model_id"], dict(blueprint.dialect.asked))
+            answer = predict(
+                sidecar, sidecar.post("/models/_register", body)["model_id"], dict(blueprint.dialect.asked)
+            )
         assert reason(answer) == blueprint.refused
         assert provider.requests == []
 

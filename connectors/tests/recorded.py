@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from opensearch_ml_stream.connectors.chunks import Chunk, Ending
+from opensearch_ml_stream.connectors.chunks import Chunk, Ending, as_list
 from opensearch_ml_stream.connectors.decoding import Decoder, Outcome
 from opensearch_ml_stream.connectors.presets import PRESETS
 from opensearch_ml_stream.connectors.repetition import RepeatingDecoder
@@ -40,8 +40,8 @@ def play(decoder: Decoder | RepeatingDecoder, pieces: list[bytes]) -> tuple[list
     """All the chunks and the outcome of a body that comes in these pieces."""
     chunks: list[Chunk] = []
     for piece in pieces:
-        chunks += decoder.feed(piece)
-    chunks += decoder.close()
+        chunks += as_list(decoder.feed(piece))
+    chunks += as_list(decoder.close())
     assert decoder.outcome is not None
     return chunks, decoder.outcome
 

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from opensearch_ml_stream.connectors.chunks import as_list
 from opensearch_ml_stream.connectors.decoding import Decoder
 from opensearch_ml_stream.connectors.presets import PRESETS
 from opensearch_ml_stream.connectors.repetition import RepeatingDecoder
@@ -53,9 +54,9 @@ def long_way(spec: StreamSpec) -> Decoder:
 
 
 def play(decoder: Decoder | RepeatingDecoder, pieces: Sequence[bytes]) -> object:
-    chunks = [chunk for piece in pieces for chunk in decoder.feed(piece)]
-    chunks += list(decoder.close())
-    return chunks, repr(decoder.outcome), decoder.skipped_events
+    chunks = [chunk for piece in pieces for chunk in as_list(decoder.feed(piece))]
+    chunks += as_list(decoder.close())
+    return chunks, repr(decoder.outcome), decoder.skipped_events, decoder.chunks
 
 
 @pytest.mark.parametrize("name", SHAPES)
@@ -109,6 +110,6 @@ def test_repeating_events_are_not_parsed() -> None:
 
     decoder = RepeatingDecoder(Counting)
     shape = SHAPES["openai/v1/chat/completions"][0]
-    answer = [decoder.feed(shape.replace("{}", json.dumps(f"t{n}"), 1).encode())[0].text for n in range(100)]
+    answer = [as_list(decoder.feed(shape.replace("{}", json.dumps(f"t{n}"), 1).encode()))[0].text for n in range(100)]
     assert answer == [f"t{n}" for n in range(100)]
     assert parsed <= 3  # the first event, and the probe

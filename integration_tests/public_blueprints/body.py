@@ -20,8 +20,8 @@ _SAGEMAKER_URL = "<PLEASE ADD YOUR Sagemaker MODEL INFERENCE ENDPOINT URL>"
 class PublicBlueprint:
     """`text` is the body of a request to connectors/_create, or to models/_register where `inline`.
 
-    `refused`: what its creation says, or else its first call, for those that only the managed service can use. `needs_painless`: whole
-    predictions need an OpenSearch. `stream_says`: why it cannot stream.
+    `refused`: what its creation says, or else its first call, for those that only the managed service can use.
+    `needs_painless`: whole predictions need an OpenSearch. `stream_says`: why it cannot stream.
     """
 
     name: str

@@ -130,3 +130,30 @@ def test_chunks_may_not_end_with_the_connection() -> None:
     body = ChunkedBody()
     body.feed(b"1\r\na\r\n")
     assert not body.eof()
+
+
+@given(st.lists(st.sampled_from([b"abc", b"xyz", b"\r\n\r", b"0\r\n", b"a" * 300, b"b" * 300]), max_size=12), st.data())
+def test_chunks_of_one_size_are_read_as_any_others_are(chunks: list[bytes], data: st.DataObject) -> None:
+    """The shortcut for a read that is one whole chunk gives what the parser gives, whatever came before."""
+    framed = [b"%x\r\n%b\r\n" % (len(chunk), chunk) for chunk in chunks]
+    cut = data.draw(st.integers(0, max(len(framed), 1)))
+    for reads in (
+        framed,
+        [b"".join(framed[:cut]), *framed[cut:]],
+        [piece for one in framed for piece in (one[:3], one[3:])],
+    ):
+        body = ChunkedBody()
+        assert b"".join(map(body.feed, filter(None, reads))) == b"".join(chunks)
+        assert not body.done
+        assert body.feed(b"0\r\n\r\n") == b"" and body.done
+
+
+def test_a_read_of_the_length_of_the_chunk_before_is_not_taken_for_a_chunk() -> None:
+    body = ChunkedBody()
+    assert body.feed(b"3\r\nabc\r\n") == b"abc"
+    with pytest.raises(MalformedBody):
+        body.feed(b"z\r\nabc\r\n")
+    body = ChunkedBody()
+    assert body.feed(b"3\r\nabc\r\n") == b"abc"
+    with pytest.raises(MalformedBody):
+        body.feed(b"3\r\nabcde")

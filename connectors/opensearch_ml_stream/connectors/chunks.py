@@ -4,9 +4,9 @@ A `Chunk` is what one provider event adds to the answer. An `Ending` is how a wh
 vocabulary is one for all providers, the provider's own word stays beside it.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, overload
+from typing import Any, NamedTuple
 
 import orjson
 
@@ -37,30 +37,24 @@ class Chunk(NamedTuple):
     tool_calls: tuple[ToolCall, ...] = ()
 
 
-class TextRun(Sequence[Chunk]):
-    """Chunks that are nothing but text, as the provider wrote it: what a run of tokens costs must not be a Chunk each.
+class TextRun(bytes):
+    """Chunks that are nothing but text, as the provider wrote it: a run of tokens should not cost an object for each.
 
-    `json` holds the contents of JSON strings, none of them empty, with a NUL between two; no such string can hold a
-    NUL itself.
+    The contents of JSON strings, none of them empty, with a NUL between two; no such string can hold a NUL itself.
     """
 
-    __slots__ = ("json",)
+    __slots__ = ()
 
-    def __init__(self, json: bytes) -> None:
-        self.json = json
+    def chunks(self) -> list[Chunk]:
+        return [Chunk(orjson.loads(b'"%b"' % text)) for text in self.split(b"\0")]
 
-    def __len__(self) -> int:
-        return self.json.count(b"\0") + 1
 
-    @overload
-    def __getitem__(self, index: int) -> Chunk: ...
-    @overload
-    def __getitem__(self, index: slice) -> list[Chunk]: ...
-    def __getitem__(self, index: int | slice) -> Chunk | list[Chunk]:
-        return list(self)[index]
+Chunks = list[Chunk] | TextRun
 
-    def __iter__(self) -> Iterator[Chunk]:
-        return iter([Chunk(orjson.loads(b'"%b"' % text)) for text in self.json.split(b"\0")])
+
+def as_list(chunks: Chunks) -> list[Chunk]:
+    """A run's chunks one by one; a list as it is."""
+    return chunks.chunks() if isinstance(chunks, TextRun) else chunks
 
 
 @dataclass(slots=True)

@@ -70,12 +70,13 @@ def too_large() -> UpstreamError:
 class Decoder:
     """One provider stream. See the module's docstring for the contract."""
 
-    __slots__ = ("_framing", "_provider", "_read_any", "outcome", "skipped_events")
+    __slots__ = ("_framing", "_provider", "_read_any", "chunks", "outcome", "skipped_events")
 
     def __init__(self, framing: Framing, provider: Provider) -> None:
         self._framing = framing
         self._provider = provider
         self._read_any = False
+        self.chunks = 0  # that it has given so far
         self.skipped_events = 0
         self.outcome: Outcome | None = None
 
@@ -97,6 +98,7 @@ class Decoder:
         if self.outcome is not None:
             return chunks
         read = self._provider.read
+        outcome: Outcome | None = None
         for event in events:
             try:
                 outcome = read(event, chunks)
@@ -105,9 +107,9 @@ class Decoder:
             else:
                 self._read_any = True
             if outcome is not None:
-                self.outcome = outcome
-                return chunks
-        self.outcome = self._framing.error
+                break
+        self.chunks += len(chunks)
+        self.outcome = outcome or self._framing.error
         return chunks
 
     def _skip(self) -> UpstreamError | None:

@@ -6,12 +6,11 @@ Key order is as ML Commons prints it. Each function returns whole objects.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import orjson
 
-from opensearch_ml_stream.connectors.chunks import Chunk, Ending, TextRun
+from opensearch_ml_stream.connectors.chunks import Chunk, Chunks, Ending, TextRun
 from opensearch_ml_stream.connectors.errors import MLStreamError
 
 
@@ -31,9 +30,9 @@ class WireFormat(ABC):
         self._closing = b'"' + self._after
         self._between = self._closing + self._opening
 
-    def chunks(self, chunks: Sequence[Chunk]) -> bytes:
-        if type(chunks) is TextRun:  # its texts are JSON already: three copies of bytes, however many there are
-            return self._opening + chunks.json.replace(b"\0", self._between) + self._closing
+    def chunks(self, chunks: Chunks) -> bytes:
+        if isinstance(chunks, TextRun):  # JSON already: a copy or two of the bytes, however many texts there are
+            return self._opening + chunks.replace(b"\0", self._between) + self._closing
         return b"".join([self._chunk(chunk) for chunk in chunks])
 
     def ending(self, ending: Ending, extra: dict[str, Any]) -> bytes:

@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 
 import orjson
 
-from opensearch_ml_stream.connectors.chunks import Chunk, TextRun
+from opensearch_ml_stream.connectors.chunks import Chunk, Chunks, TextRun, as_list
 from opensearch_ml_stream.connectors.decoding import Decoder, Outcome, Provider
 from opensearch_ml_stream.connectors.sse import SSEFraming
 
@@ -39,7 +39,8 @@ class RepeatingDecoder:
     """A Decoder (same contract, same results) that is quick where events repeat."""
 
     __slots__ = (
-        "_between", "_boundary", "_framing", "_lessons", "_long_way", "_new_provider", "_prefix", "_suffix", "outcome",
+        "_between", "_boundary", "_framing", "_lessons", "_long_way", "_new_provider", "_prefix", "_run_chunks",
+        "_suffix", "_suffix_length", "_text", "outcome",
     )  # fmt: skip
 
     def __init__(self, new_provider: Callable[[], Provider]) -> None:
@@ -51,15 +52,27 @@ class RepeatingDecoder:
         self._prefix = b""
         self._suffix = b""
         self._between = b""  # what stands between the texts of two such events
+        self._text = 0  # where the text of such an event begins
+        self._suffix_length = 0
+        self._run_chunks = 0  # those that were cut out
         self.outcome: Outcome | None = None
+
+    @property
+    def chunks(self) -> int:
+        return self._run_chunks + self._long_way.chunks
 
     @property
     def skipped_events(self) -> int:
         return self._long_way.skipped_events
 
-    def feed(self, data: bytes) -> Sequence[Chunk]:
+    def feed(self, data: bytes) -> Chunks:
         if self._prefix and self.outcome is None:
             if self._boundary and data.startswith(self._prefix) and data.endswith(self._suffix):
+                text = data[self._text : -self._suffix_length]
+                # Most often one text of printable ASCII without quote or backslash.
+                if b'"' not in text and b"\\" not in text and text and text.isascii() and text.decode().isprintable():
+                    self._run_chunks += 1
+                    return TextRun(text)
                 run = self._run(data)
                 if run is not None:
                     return run
@@ -67,7 +80,7 @@ class RepeatingDecoder:
                 return self._in_parts(data)
         return self._parse(data)
 
-    def close(self) -> Sequence[Chunk]:
+    def close(self) -> Chunks:
         chunks = self._long_way.close()
         self.outcome = self._long_way.outcome
         return chunks
@@ -77,9 +90,10 @@ class RepeatingDecoder:
         texts = data[len(self._prefix) : -len(self._suffix)].replace(self._between, b"\0")
         if b"\0" in data or not _TEXTS(texts) or not _is_utf8(texts):
             return None
+        self._run_chunks += texts.count(b"\0") + 1
         return TextRun(texts)
 
-    def _in_parts(self, data: bytes) -> Sequence[Chunk]:
+    def _in_parts(self, data: bytes) -> Chunks:
         """A read that begins or ends within an event, or with another one: the long way only for those."""
         start = 0
         if not (self._boundary and data.startswith(self._prefix)):
@@ -87,13 +101,13 @@ class RepeatingDecoder:
         end = data.rfind(self._suffix) + len(self._suffix)
         if (start < len(_END_OF_EVENT) and start) or not data.startswith(self._prefix, start) or end <= start:
             return self._parse(data)
-        head = self._parse(data[:start]) if start else ()
+        head = self._parse(data[:start]) if start else []
         run = self._run(data[start:end]) if self._boundary and self.outcome is None else None
         if run is None:
             return _joined([head, self._parse(data[start:])])
-        return _joined([head, run, self._parse(data[end:]) if end < len(data) else ()])
+        return _joined([head, run, self._parse(data[end:]) if end < len(data) else []])
 
-    def _parse(self, data: bytes) -> Sequence[Chunk]:
+    def _parse(self, data: bytes) -> Chunks:
         chunks = self._long_way.feed(data)
         self.outcome = self._long_way.outcome
         self._boundary = self._framing.idle
@@ -115,22 +129,25 @@ class RepeatingDecoder:
         probe = Decoder(SSEFraming(), self._new_provider())
         if probe.feed(prefix + _PROBE.encode() + suffix) == [Chunk(_PROBE)] and probe.outcome is None:
             self._prefix, self._suffix, self._between = prefix, suffix, suffix + prefix
+            self._text, self._suffix_length = len(prefix), len(suffix)
 
     def _is_of_the_frame(self, event: bytes) -> bool:
         return bool(self._prefix) and event.startswith(self._prefix) and event.endswith(self._suffix)
 
 
-def _joined(parts: Sequence[Sequence[Chunk]]) -> Sequence[Chunk]:
+def _joined(parts: Sequence[Chunks]) -> Chunks:
     """All chunks of the parts in turn; texts alone stay a run."""
     parts = [part for part in parts if part]
     if len(parts) == 1:
         return parts[0]
-    if any(chunk.reasoning or chunk.tool_calls for part in parts if type(part) is not TextRun for chunk in part):
-        return [chunk for part in parts for chunk in part]
-    runs = [
-        [part.json] if type(part) is TextRun else [orjson.dumps(chunk.text)[1:-1] for chunk in part] for part in parts
-    ]
-    return TextRun(b"\0".join(json for run in runs for json in run)) if runs else ()
+    lists = [part for part in parts if not isinstance(part, TextRun)]
+    if not parts or any(chunk.reasoning or chunk.tool_calls for chunks in lists for chunk in chunks):
+        return [chunk for part in parts for chunk in as_list(part)]
+    return TextRun(b"\0".join([part if isinstance(part, TextRun) else _json(part) for part in parts]))
+
+
+def _json(chunks: list[Chunk]) -> bytes:
+    return b"\0".join([orjson.dumps(chunk.text)[1:-1] for chunk in chunks])
 
 
 def _is_utf8(texts: bytes) -> bool:

@@ -1,12 +1,12 @@
 """One call of a provider: the address is checked, the request signed, the answer's status and errors understood."""
 
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from functools import partial
 from time import monotonic
 
-from opensearch_ml_stream.connectors.chunks import Chunk, Ending
+from opensearch_ml_stream.connectors.chunks import Chunks, Ending
 from opensearch_ml_stream.connectors.decoding import Decoder
 from opensearch_ml_stream.connectors.errors import InvalidRequest, StreamTruncated, UpstreamError
 from opensearch_ml_stream.connectors.rendering import ProviderRequest
@@ -58,14 +58,10 @@ async def read_all(response: UpstreamResponse, limit: int) -> bytes:
     return b"".join(parts)
 
 
-# Takes the chunks of one read at once; False: no more for now.
-Deliver = Callable[[Sequence[Chunk]], bool]
-
-
 class ProviderStream:
     """A provider's answer as chunks, then one outcome."""
 
-    __slots__ = ("_before", "_credential", "_decoder", "_response", "chunks", "first_chunk", "outcome")
+    __slots__ = ("_before", "_credential", "_decoder", "_response", "first_chunk", "outcome")
 
     def __init__(
         self, response: UpstreamResponse, decoder: Decoder | RepeatingDecoder, credential: Mapping[str, str]
@@ -74,15 +70,18 @@ class ProviderStream:
         self._decoder = decoder
         self._credential = credential
         self._before = bytearray()  # what came before the first chunk
-        self.chunks = 0
         self.first_chunk: float | None = None  # the time of CLOCK_MONOTONIC at which it came
         self.outcome: Ending | UpstreamError | None = None
+
+    @property
+    def chunks(self) -> int:
+        return self._decoder.chunks
 
     @property
     def skipped_events(self) -> int:
         return self._decoder.skipped_events
 
-    async def read(self) -> Sequence[Chunk]:
+    async def read(self) -> Chunks:
         """The next chunks; none only when the outcome is known."""
         while True:
             try:
@@ -93,15 +92,15 @@ class ProviderStream:
             if chunks or self.outcome is not None:
                 return chunks
 
-    async def pump(self, deliver: Deliver) -> Sequence[Chunk]:
-        """Hands every read's chunks to `deliver` as they come, until it returns False or the outcome is known.
+    async def pump(self, encode: Callable[[Chunks], bytes], write: Callable[[bytes], bool]) -> Chunks:
+        """Encodes and writes every read's chunks as they come, until `write` returns False or the outcome is known.
 
-        Returns the chunks that came with the outcome; `deliver` does not get those. The hot path: what happens for
-        a chunk happens in the connection's own callback.
+        Returns the chunks that came with the outcome; those are not written. The hot path: what happens for a chunk
+        happens in the connection's own callback.
         """
         decoder = self._decoder
         feed = decoder.feed
-        last: Sequence[Chunk] = ()
+        last: Chunks = []
 
         def sink(data: bytes) -> bool:
             nonlocal last
@@ -111,8 +110,7 @@ class ProviderStream:
                 return False
             if not chunks:
                 return True
-            self.chunks += len(chunks)
-            return deliver(chunks)
+            return write(encode(chunks))
 
         try:
             if await self._response.pump(sink):
@@ -120,14 +118,12 @@ class ProviderStream:
         except UpstreamError as error:
             return self._broken_off(error)
         if decoder.outcome is not None:
-            self.chunks += len(last)
             self.outcome = self._understood(decoder.outcome)
         return last
 
-    def _take(self, data: bytes) -> Sequence[Chunk]:
+    def _take(self, data: bytes) -> Chunks:
         decoder = self._decoder
         chunks = decoder.feed(data)
-        self.chunks += len(chunks)
         if self.first_chunk is None:
             if chunks:
                 self.first_chunk = monotonic()
@@ -138,15 +134,14 @@ class ProviderStream:
             self.outcome = self._understood(decoder.outcome)
         return chunks
 
-    def _close(self) -> Sequence[Chunk]:
+    def _close(self) -> Chunks:
         decoder = self._decoder
         chunks = decoder.close()
-        self.chunks += len(chunks)
         if decoder.outcome is not None:
             self.outcome = self._understood(decoder.outcome)
         return chunks
 
-    def _broken_off(self, error: UpstreamError) -> Sequence[Chunk]:
+    def _broken_off(self, error: UpstreamError) -> Chunks:
         self.outcome = error if isinstance(error, ReadTimedOut) else StreamTruncated(error.reason)
         return []
 

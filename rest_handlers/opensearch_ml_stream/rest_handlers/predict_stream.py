@@ -4,14 +4,14 @@ Two phases. Until the first bytes are due, every failure is an HTTP status with 
 on, the answer is a stream of whole objects that ends with exactly one terminal object, good or bad.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Protocol
 
 from starlette.requests import Request
 from starlette.types import Receive, Scope, Send
 
-from opensearch_ml_stream.connectors.chunks import Chunk, Ending
+from opensearch_ml_stream.connectors.chunks import Chunks, Ending
 from opensearch_ml_stream.connectors.errors import MLStreamError
 from opensearch_ml_stream.connectors.inference import WireFormat
 from opensearch_ml_stream.connectors.predict.inputs import RemoteInput, read_predict_input
@@ -41,14 +41,14 @@ class ProviderStream(Protocol):
     @property
     def skipped_events(self) -> int: ...
 
-    async def read(self) -> Sequence[Chunk]:
+    async def read(self) -> Chunks:
         """The next chunks; none only when the outcome is known."""
         ...
 
-    async def pump(self, deliver: Callable[[Sequence[Chunk]], bool]) -> Sequence[Chunk]:
-        """Hands chunks to `deliver` as they come, until it returns False or the outcome is known.
+    async def pump(self, encode: Callable[[Chunks], bytes], write: Callable[[bytes], bool]) -> Chunks:
+        """Encodes and writes chunks as they come, until `write` returns False or the outcome is known.
 
-        Returns the chunks that came with the outcome; `deliver` does not get those.
+        Returns the chunks that came with the outcome; those are not written.
         """
         ...
 
@@ -94,11 +94,6 @@ class PredictStream:
 async def relay(answer: Answer, opening: AbstractAsyncContextManager[ProviderStream], wire: WireFormat) -> None:
     """From the first chunk to the terminal object."""
     encode = wire.chunks
-    write = answer.write_now
-
-    def deliver(chunks: Sequence[Chunk]) -> bool:
-        return write(encode(chunks))
-
     try:
         async with opening as provider:
             chunks = await provider.read()
@@ -107,10 +102,10 @@ async def relay(answer: Answer, opening: AbstractAsyncContextManager[ProviderStr
                 raise outcome
             await answer.start(wire)
             if outcome is None:
-                deliver(chunks)
+                answer.write_now(encode(chunks))
             while outcome is None:
                 await answer.written()
-                chunks = await provider.pump(deliver)
+                chunks = await provider.pump(encode, answer.write_now)
                 outcome = provider.outcome
             await answer.written()
     except MLStreamError as error:
