@@ -23,6 +23,11 @@ from opensearch_ml_stream.connectors.sse import SSEFraming
 # A stream whose events never look alike is not looked at for ever.
 MAX_LESSONS = 8
 
+# A first read that is long is learned from before all of it has gone the long way. The first event may be one that
+# only says who speaks.
+LONG_READ_BYTES = 2048
+EVENTS_TO_LEARN_FROM = 3
+
 _PROBE = "~probe~"
 _END_OF_EVENT = b"\n\n"
 
@@ -39,8 +44,8 @@ class RepeatingDecoder:
     """A Decoder (same contract, same results) that is quick where events repeat."""
 
     __slots__ = (
-        "_between", "_boundary", "_framing", "_lessons", "_long_way", "_new_provider", "_prefix", "_run_chunks",
-        "_suffix", "_suffix_length", "_text", "outcome",
+        "_between", "_boundary", "_framing", "_lessons", "_long_way", "_looked", "_new_provider", "_prefix",
+        "_run_chunks", "_suffix", "_suffix_length", "_text", "outcome",
     )  # fmt: skip
 
     def __init__(self, new_provider: Callable[[], Provider]) -> None:
@@ -48,6 +53,7 @@ class RepeatingDecoder:
         self._new_provider = new_provider
         self._long_way = Decoder(self._framing, new_provider())
         self._lessons = 0
+        self._looked = False  # whether a long read was learned from
         self._boundary = True  # no event is under way
         self._prefix = b""
         self._suffix = b""
@@ -78,6 +84,10 @@ class RepeatingDecoder:
                     return run
             elif len(data) > 2 * len(self._between):
                 return self._in_parts(data)
+        elif not self._looked and len(data) > LONG_READ_BYTES:
+            self._looked = True
+            end = _end_of_events(data, EVENTS_TO_LEARN_FROM)
+            return _joined([self._parse(data[:end]), self.feed(data[end:])])
         return self._parse(data)
 
     def close(self) -> Chunks:
@@ -133,6 +143,17 @@ class RepeatingDecoder:
 
     def _is_of_the_frame(self, event: bytes) -> bool:
         return bool(self._prefix) and event.startswith(self._prefix) and event.endswith(self._suffix)
+
+
+def _end_of_events(data: bytes, count: int) -> int:
+    """Where the first `count` events end, or the data."""
+    end = 0
+    for _ in range(count):
+        found = data.find(_END_OF_EVENT, end)
+        if found < 0:
+            return len(data)
+        end = found + len(_END_OF_EVENT)
+    return end
 
 
 def _joined(parts: Sequence[Chunks]) -> Chunks:
