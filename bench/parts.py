@@ -8,7 +8,7 @@ from opensearch_ml_stream.connectors.decoding import Decoder
 from opensearch_ml_stream.connectors.inference import NDJSON
 from opensearch_ml_stream.connectors.presets.openai_chat import OpenAIChat
 from opensearch_ml_stream.connectors.sse import SSEFraming
-from opensearch_ml_stream.plugin.http1.bodies import ChunkedBody
+from opensearch_ml_stream.plugin.upstream.http1.bodies import ChunkedBody
 
 TIMES = 20_000
 

@@ -41,8 +41,8 @@ LIBRARIES = (
     ("C library and others", r""),
 )
 FILES = (
-    ("HTTP parse of the provider's answer", r"plugin/http1/|native_upstream|aiohttp"),
-    ("SSE parse", r"connectors/(?:sse|ndjson|decoding)\.py"),
+    ("HTTP parse of the provider's answer", r"plugin/upstream/|aiohttp"),
+    ("SSE parse", r"connectors/(?:sse|ndjson|decoding|repetition)\.py"),
     ("JSON: the event read, the chunk printed", r"connectors/|json/"),
     ("write to the client (uvicorn)", r"uvicorn/"),
     ("event loop and system calls", r"asyncio/"),

@@ -10,7 +10,7 @@ from integration_tests.predicting import ask, connector, outputs, predict, reaso
 from integration_tests.sidecars import Sidecar, running_sidecar
 
 from opensearch_ml_stream.connectors.predict.painless import PainlessCall
-from opensearch_ml_stream.plugin.scripts import Scripts
+from opensearch_ml_stream.plugin.predictions.scripts import Scripts
 from opensearch_ml_stream.plugin.store import Store
 from opensearch_ml_stream.plugin.store.opening import open_store
 

@@ -9,7 +9,7 @@ from integration_tests.upstream.calls import CONFIG, RawServer, fetch, post, rea
 
 from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.plugin.settings import LiveSettings, Settings
-from opensearch_ml_stream.plugin.upstream_opening import open_upstream
+from opensearch_ml_stream.plugin.upstream.opening import open_upstream
 
 CLIENTS = pytest.mark.parametrize("client", ["native", "aiohttp"])
 

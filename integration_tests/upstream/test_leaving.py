@@ -21,8 +21,8 @@ from integration_tests.upstream.calls import CONFIG, fetch, post, read_to_end
 
 from opensearch_ml_stream.connectors.documents import ClientConfig
 from opensearch_ml_stream.connectors.errors import MLStreamError, Throttled
-from opensearch_ml_stream.plugin.native_upstream import NativeUpstream
 from opensearch_ml_stream.plugin.upstream import Upstream
+from opensearch_ml_stream.plugin.upstream.native import NativeUpstream
 
 SOON = 0.5  # seconds, for a machine that is busy; the closing itself takes less than one millisecond
 SILENT: list[Step] = [head(transfer_encoding="chunked") + chunk(b"data: 1\n\n"), Act.WAIT]

@@ -5,13 +5,13 @@ import asyncio
 from integration_tests.fake_provider import Act, FakeProvider, json_answer
 from integration_tests.upstream.calls import fetch
 
-from opensearch_ml_stream.plugin.addresses import AddressPolicy
-from opensearch_ml_stream.plugin.http1.connection import Connection, connect
-from opensearch_ml_stream.plugin.http1.pool import ConnectionPool, Route
-from opensearch_ml_stream.plugin.provider_target import parse_target
 from opensearch_ml_stream.plugin.settings import LiveSettings, Settings
-from opensearch_ml_stream.plugin.tls import PLAIN
-from opensearch_ml_stream.plugin.upstream_opening import open_upstream
+from opensearch_ml_stream.plugin.upstream.addresses import AddressPolicy
+from opensearch_ml_stream.plugin.upstream.http1.connection import Connection, connect
+from opensearch_ml_stream.plugin.upstream.http1.pool import ConnectionPool, Route
+from opensearch_ml_stream.plugin.upstream.opening import open_upstream
+from opensearch_ml_stream.plugin.upstream.target import parse_target
+from opensearch_ml_stream.plugin.upstream.tls import PLAIN
 
 
 def route(port: int) -> Route:

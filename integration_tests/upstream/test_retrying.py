@@ -9,8 +9,8 @@ from integration_tests.upstream.calls import post, read_to_end
 
 from opensearch_ml_stream.connectors.documents import ClientConfig
 from opensearch_ml_stream.connectors.errors import UpstreamError
-from opensearch_ml_stream.plugin.retries import open_with_retries
 from opensearch_ml_stream.plugin.upstream import ReadTimedOut, Upstream
+from opensearch_ml_stream.plugin.upstream.retries import open_with_retries
 
 
 def retrying(times: int, seconds: float = 2, read_timeout: float = 2, millis: int = 10) -> ClientConfig:

@@ -3,7 +3,7 @@
 import pytest
 
 from opensearch_ml_stream.connectors.errors import InvalidRequest
-from opensearch_ml_stream.plugin.addresses import AddressPolicy, is_private, literal_address
+from opensearch_ml_stream.plugin.upstream.addresses import AddressPolicy, is_private, literal_address
 
 URL = "https://host/v1"
 

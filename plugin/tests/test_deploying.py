@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from opensearch_ml_stream.connectors.errors import InvalidRequest, MLStreamError, NotFound
-from opensearch_ml_stream.plugin.master_key import Cipher
+from opensearch_ml_stream.plugin.credentials.master_key import Cipher
 from opensearch_ml_stream.plugin.registry import Registry, open_registry
 from opensearch_ml_stream.plugin.registry.documents import Json
 from opensearch_ml_stream.plugin.settings import LiveSettings, Settings

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from opensearch_ml_stream.connectors.errors import InvalidRequest, Unavailable
-from opensearch_ml_stream.plugin.dynamic_settings import DOCUMENT_ID, DynamicSettings, refresh_settings, watch_settings
 from opensearch_ml_stream.plugin.settings import LiveSettings, Settings
+from opensearch_ml_stream.plugin.settings.dynamic import DOCUMENT_ID, DynamicSettings, refresh_settings, watch_settings
 from opensearch_ml_stream.plugin.store import Document, Index, Store
 from opensearch_ml_stream.plugin.store.opening import open_store
 

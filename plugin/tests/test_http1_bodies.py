@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from opensearch_ml_stream.plugin.http1.bodies import (
+from opensearch_ml_stream.plugin.upstream.http1.bodies import (
     MAX_OVERHEAD_BYTES,
     Body,
     ChunkedBody,

@@ -2,8 +2,15 @@
 
 import pytest
 
-from opensearch_ml_stream.plugin.http1.bodies import ChunkedBody, CloseBody, LengthBody
-from opensearch_ml_stream.plugin.http1.heads import MAX_HEAD_BYTES, Head, HeadReader, MalformedHead, body_of, read_head
+from opensearch_ml_stream.plugin.upstream.http1.bodies import ChunkedBody, CloseBody, LengthBody
+from opensearch_ml_stream.plugin.upstream.http1.heads import (
+    MAX_HEAD_BYTES,
+    Head,
+    HeadReader,
+    MalformedHead,
+    body_of,
+    read_head,
+)
 
 STREAM_HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from opensearch_ml_stream.connectors.errors import Internal
-from opensearch_ml_stream.plugin.master_key import Cipher
+from opensearch_ml_stream.plugin.credentials.master_key import Cipher
 from opensearch_ml_stream.plugin.store import Index, Store
 from opensearch_ml_stream.plugin.store.opening import open_store
 

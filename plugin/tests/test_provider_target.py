@@ -4,9 +4,9 @@ import pytest
 
 from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.connectors.rendering import ProviderRequest
-from opensearch_ml_stream.plugin.http1.request import request_bytes
-from opensearch_ml_stream.plugin.provider_target import Target, parse_target
-from opensearch_ml_stream.plugin.proxies import proxy_for
+from opensearch_ml_stream.plugin.upstream.http1.request import request_bytes
+from opensearch_ml_stream.plugin.upstream.proxies import proxy_for
+from opensearch_ml_stream.plugin.upstream.target import Target, parse_target
 
 
 @pytest.mark.parametrize(

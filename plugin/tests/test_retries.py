@@ -6,7 +6,7 @@ from random import Random
 import pytest
 
 from opensearch_ml_stream.connectors.documents import ClientConfig
-from opensearch_ml_stream.plugin.retries import MAX_BACKOFF_SECONDS, backoff_seconds, retry_after_seconds
+from opensearch_ml_stream.plugin.upstream.retries import MAX_BACKOFF_SECONDS, backoff_seconds, retry_after_seconds
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 

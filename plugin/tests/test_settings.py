@@ -7,8 +7,8 @@ import pytest
 from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.plugin.cli.settings_command import markdown_table
 from opensearch_ml_stream.plugin.settings import Settings
-from opensearch_ml_stream.plugin.settings_sources import load_settings, read_file
-from opensearch_ml_stream.plugin.settings_table import BY_NAME, DEFAULTS, SETTINGS, read_value
+from opensearch_ml_stream.plugin.settings.sources import load_settings, read_file
+from opensearch_ml_stream.plugin.settings.table import BY_NAME, DEFAULTS, SETTINGS, read_value
 
 README = Path(__file__).parents[2] / "README.md"
 

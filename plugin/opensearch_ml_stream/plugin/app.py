@@ -13,22 +13,22 @@ from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from opensearch_ml_stream.plugin.batch import BatchJobs
-from opensearch_ml_stream.plugin.deployments import Deployments
-from opensearch_ml_stream.plugin.dynamic_settings import DynamicSettings, watch_settings
-from opensearch_ml_stream.plugin.external_credentials import resolve_credential
-from opensearch_ml_stream.plugin.master_key import Cipher
+from opensearch_ml_stream.plugin.credentials.external import resolve_credential
+from opensearch_ml_stream.plugin.credentials.master_key import Cipher
 from opensearch_ml_stream.plugin.metrics import Metrics
-from opensearch_ml_stream.plugin.model_calls import ModelCalls
-from opensearch_ml_stream.plugin.predictor import Predictor
-from opensearch_ml_stream.plugin.rate_limits import RateLimits
+from opensearch_ml_stream.plugin.predictions.batch import BatchJobs
+from opensearch_ml_stream.plugin.predictions.deployments import Deployments
+from opensearch_ml_stream.plugin.predictions.model_calls import ModelCalls
+from opensearch_ml_stream.plugin.predictions.predictor import Predictor
+from opensearch_ml_stream.plugin.predictions.rate_limits import RateLimits
+from opensearch_ml_stream.plugin.predictions.scripts import Scripts
 from opensearch_ml_stream.plugin.registry import open_registry
 from opensearch_ml_stream.plugin.registry.deployed_states import DeployedStates
 from opensearch_ml_stream.plugin.registry.deploying import Deploying
-from opensearch_ml_stream.plugin.scripts import Scripts
 from opensearch_ml_stream.plugin.settings import LiveSettings, Settings
+from opensearch_ml_stream.plugin.settings.dynamic import DynamicSettings, watch_settings
 from opensearch_ml_stream.plugin.store.opening import open_store
-from opensearch_ml_stream.plugin.upstream_opening import open_upstream
+from opensearch_ml_stream.plugin.upstream.opening import open_upstream
 from opensearch_ml_stream.rest_handlers.answers import AnswerLimits, Answers
 from opensearch_ml_stream.rest_handlers.errors import exception_handlers, method_not_allowed
 from opensearch_ml_stream.rest_handlers.management import management_routes

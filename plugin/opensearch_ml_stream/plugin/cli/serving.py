@@ -13,7 +13,7 @@ from opensearch_ml_stream.plugin.cli.demo_run import run_demo
 from opensearch_ml_stream.plugin.cli.failures import CommandFailed
 from opensearch_ml_stream.plugin.cli.options import Config, Host, Port, Store, Workers
 from opensearch_ml_stream.plugin.settings import Settings
-from opensearch_ml_stream.plugin.settings_sources import load_settings
+from opensearch_ml_stream.plugin.settings.sources import load_settings
 
 _SQLITE = "sqlite:///"
 

@@ -8,8 +8,8 @@ import typer
 
 from opensearch_ml_stream.plugin.cli.options import Config
 from opensearch_ml_stream.plugin.cli.printing import print_table
-from opensearch_ml_stream.plugin.settings_sources import load_settings
-from opensearch_ml_stream.plugin.settings_table import SETTINGS
+from opensearch_ml_stream.plugin.settings.sources import load_settings
+from opensearch_ml_stream.plugin.settings.table import SETTINGS
 
 _SHOWN_LENGTH = 40
 

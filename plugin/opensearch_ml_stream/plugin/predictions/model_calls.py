@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 from opensearch_ml_stream.connectors.errors import Forbidden, InvalidRequest, UpstreamError
 from opensearch_ml_stream.connectors.rendering import ProviderRequest
-from opensearch_ml_stream.plugin.deployments import Deployment, Deployments
-from opensearch_ml_stream.plugin.provider_call import call_provider, read_all
-from opensearch_ml_stream.plugin.rate_limits import RateLimits
+from opensearch_ml_stream.plugin.predictions.deployments import Deployment, Deployments
+from opensearch_ml_stream.plugin.predictions.provider_call import call_provider, read_all
+from opensearch_ml_stream.plugin.predictions.rate_limits import RateLimits
 from opensearch_ml_stream.plugin.settings import LiveSettings
 from opensearch_ml_stream.plugin.upstream import Upstream, UpstreamResponse
 

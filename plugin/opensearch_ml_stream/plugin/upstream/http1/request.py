@@ -4,7 +4,7 @@ import re
 
 from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.connectors.rendering import ProviderRequest
-from opensearch_ml_stream.plugin.provider_target import Target
+from opensearch_ml_stream.plugin.upstream.target import Target
 
 _TOKEN = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")  # RFC 9110, 5.6.2
 _UNFIT = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")

@@ -8,10 +8,10 @@ import asyncio
 from collections.abc import Mapping
 
 from opensearch_ml_stream.connectors.errors import UpstreamError
-from opensearch_ml_stream.plugin import provider_failures
-from opensearch_ml_stream.plugin.http1.bodies import Body, MalformedBody
-from opensearch_ml_stream.plugin.http1.heads import HeadReader, MalformedHead, body_of
 from opensearch_ml_stream.plugin.upstream import Sink
+from opensearch_ml_stream.plugin.upstream import failures as provider_failures
+from opensearch_ml_stream.plugin.upstream.http1.bodies import Body, MalformedBody
+from opensearch_ml_stream.plugin.upstream.http1.heads import HeadReader, MalformedHead, body_of
 
 HIGH_WATER_BYTES = 64 * 1024  # unread bytes at which the provider is made to wait
 

@@ -6,13 +6,13 @@ from urllib.request import getproxies_environment
 
 from opensearch_ml_stream.connectors.documents import ClientConfig
 from opensearch_ml_stream.connectors.rendering import ProviderRequest
-from opensearch_ml_stream.plugin.addresses import Resolver
-from opensearch_ml_stream.plugin.aiohttp_upstream import AiohttpUpstream, open_aiohttp
-from opensearch_ml_stream.plugin.native_upstream import NativeUpstream
-from opensearch_ml_stream.plugin.proxies import proxy_for
 from opensearch_ml_stream.plugin.settings import LiveSettings
-from opensearch_ml_stream.plugin.tls import TLSContexts
 from opensearch_ml_stream.plugin.upstream import Upstream, UpstreamResponse
+from opensearch_ml_stream.plugin.upstream.addresses import Resolver
+from opensearch_ml_stream.plugin.upstream.aiohttp_client import AiohttpUpstream, open_aiohttp
+from opensearch_ml_stream.plugin.upstream.native import NativeUpstream
+from opensearch_ml_stream.plugin.upstream.proxies import proxy_for
+from opensearch_ml_stream.plugin.upstream.tls import TLSContexts
 
 
 class _ByProxy:

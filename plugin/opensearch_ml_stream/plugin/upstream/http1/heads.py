@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import httptools
 
-from opensearch_ml_stream.plugin.http1.bodies import Body, ChunkedBody, CloseBody, LengthBody
+from opensearch_ml_stream.plugin.upstream.http1.bodies import Body, ChunkedBody, CloseBody, LengthBody
 
 MAX_HEAD_BYTES = 64 * 1024  # node and nginx stop at 16 and 32 KiB
 _BLANK_LINE = b"\r\n\r\n"

@@ -5,8 +5,8 @@ import ssl
 from collections.abc import Callable
 from typing import cast
 
-from opensearch_ml_stream.plugin import provider_failures
-from opensearch_ml_stream.plugin.provider_target import Target
+from opensearch_ml_stream.plugin.upstream import failures as provider_failures
+from opensearch_ml_stream.plugin.upstream.target import Target
 
 
 class Connection(asyncio.Protocol):

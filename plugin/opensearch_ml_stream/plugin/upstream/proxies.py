@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from urllib.request import proxy_bypass_environment  # type: ignore[attr-defined]  # documented, not in typeshed
 
-from opensearch_ml_stream.plugin.provider_target import parse_target
+from opensearch_ml_stream.plugin.upstream.target import parse_target
 
 
 def proxy_for(url: str, proxies: Mapping[str, str]) -> str | None:

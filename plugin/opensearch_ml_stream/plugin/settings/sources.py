@@ -12,7 +12,7 @@ import yaml
 
 from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.plugin.settings import Settings
-from opensearch_ml_stream.plugin.settings_table import BY_NAME, SETTINGS, Setting, read_value
+from opensearch_ml_stream.plugin.settings.table import BY_NAME, SETTINGS, Setting, read_value
 
 CONFIG_VARIABLE = "MLSTREAM_CONFIG"
 SETTING_PREFIX = "MLSTREAM_SETTING__"

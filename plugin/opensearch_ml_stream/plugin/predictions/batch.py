@@ -14,16 +14,16 @@ from opensearch_ml_stream.connectors.predict import batch, pre_process
 from opensearch_ml_stream.connectors.predict.guardrails import INPUT_TRIGGERED
 from opensearch_ml_stream.connectors.predict.inputs import RemoteInput, read_predict_input
 from opensearch_ml_stream.connectors.rendering import ProviderRequest
-from opensearch_ml_stream.plugin.deployments import Deployment
-from opensearch_ml_stream.plugin.guards import Guards
-from opensearch_ml_stream.plugin.model_calls import ModelCalls
+from opensearch_ml_stream.plugin.predictions.deployments import Deployment
+from opensearch_ml_stream.plugin.predictions.guards import Guards
+from opensearch_ml_stream.plugin.predictions.model_calls import ModelCalls
+from opensearch_ml_stream.plugin.predictions.scripts import Scripts
+from opensearch_ml_stream.plugin.predictions.whole import read_answers, scripted, sent_text
 from opensearch_ml_stream.plugin.registry.documents import Clock, Json, rewrite
 from opensearch_ml_stream.plugin.registry.node import node_id
 from opensearch_ml_stream.plugin.registry.tasks import BATCH_PREDICTION, FINAL_STATES
-from opensearch_ml_stream.plugin.scripts import Scripts
 from opensearch_ml_stream.plugin.settings import Settings
 from opensearch_ml_stream.plugin.store import Document, Index, Store
-from opensearch_ml_stream.plugin.whole_prediction import read_answers, scripted, sent_text
 
 BATCH_PREDICT = "BATCH_PREDICT"
 

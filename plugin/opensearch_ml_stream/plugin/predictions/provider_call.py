@@ -13,12 +13,12 @@ from opensearch_ml_stream.connectors.rendering import ProviderRequest
 from opensearch_ml_stream.connectors.repetition import RepeatingDecoder
 from opensearch_ml_stream.connectors.signing import sign
 from opensearch_ml_stream.connectors.unstreamed import MAX_UNSTREAMED_BYTES, unstreamed_answer
-from opensearch_ml_stream.plugin.deployments import Deployment
-from opensearch_ml_stream.plugin.redaction import redact
+from opensearch_ml_stream.plugin.credentials.redaction import redact
+from opensearch_ml_stream.plugin.predictions.deployments import Deployment
 from opensearch_ml_stream.plugin.registry.endpoints import check_endpoint
-from opensearch_ml_stream.plugin.retries import open_with_retries
 from opensearch_ml_stream.plugin.settings import Settings
 from opensearch_ml_stream.plugin.upstream import ReadTimedOut, Upstream, UpstreamResponse
+from opensearch_ml_stream.plugin.upstream.retries import open_with_retries
 
 MAX_ERROR_BODY_BYTES = 64 * 1024  # more of an error is not read; 2 KiB of it are shown
 

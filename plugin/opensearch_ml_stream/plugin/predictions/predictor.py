@@ -10,15 +10,15 @@ from opensearch_ml_stream.connectors.predict.guardrails import INPUT_TRIGGERED, 
 from opensearch_ml_stream.connectors.predict.inputs import PredictInput, RemoteInput, read_predict_input
 from opensearch_ml_stream.connectors.rendering import ProviderRequest, enable_stream
 from opensearch_ml_stream.connectors.stream_spec import StreamSpec
-from opensearch_ml_stream.plugin.batch import BatchJobs
-from opensearch_ml_stream.plugin.deployments import Deployment
-from opensearch_ml_stream.plugin.guards import Guards
 from opensearch_ml_stream.plugin.metrics import UNKNOWN_MODEL, Metrics, StreamFigures
-from opensearch_ml_stream.plugin.model_calls import ModelCalls
-from opensearch_ml_stream.plugin.provider_call import ProviderStream
-from opensearch_ml_stream.plugin.scripts import Scripts
+from opensearch_ml_stream.plugin.predictions.batch import BatchJobs
+from opensearch_ml_stream.plugin.predictions.deployments import Deployment
+from opensearch_ml_stream.plugin.predictions.guards import Guards
+from opensearch_ml_stream.plugin.predictions.model_calls import ModelCalls
+from opensearch_ml_stream.plugin.predictions.provider_call import ProviderStream
+from opensearch_ml_stream.plugin.predictions.scripts import Scripts
+from opensearch_ml_stream.plugin.predictions.whole import predict_whole, sent_text
 from opensearch_ml_stream.plugin.store import Store
-from opensearch_ml_stream.plugin.whole_prediction import predict_whole, sent_text
 
 WHOLE_ANSWER = "$"  # the path of the guard model's answer as its provider gave it
 

@@ -17,10 +17,10 @@ from opensearch_ml_stream.connectors.predict.inputs import PredictInput, RemoteI
 from opensearch_ml_stream.connectors.predict.painless import PainlessCall
 from opensearch_ml_stream.connectors.predict.tensors import Tensor
 from opensearch_ml_stream.connectors.rendering import ProviderRequest
-from opensearch_ml_stream.plugin.deployments import Deployment
-from opensearch_ml_stream.plugin.guards import Guards
-from opensearch_ml_stream.plugin.in_order import in_order
-from opensearch_ml_stream.plugin.scripts import Scripts
+from opensearch_ml_stream.plugin.predictions.deployments import Deployment
+from opensearch_ml_stream.plugin.predictions.guards import Guards
+from opensearch_ml_stream.plugin.predictions.in_order import in_order
+from opensearch_ml_stream.plugin.predictions.scripts import Scripts
 
 MAX_PARALLEL_CALLS = 8  # of one prediction; a connector's max_connection may allow fewer
 

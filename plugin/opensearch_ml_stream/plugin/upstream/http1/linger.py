@@ -8,7 +8,7 @@ a moment after a good end, and goes to the pool if the body ends in it.
 import asyncio
 from collections.abc import Callable
 
-from opensearch_ml_stream.plugin.http1.bodies import Body, MalformedBody
+from opensearch_ml_stream.plugin.upstream.http1.bodies import Body, MalformedBody
 
 LINGER_SECONDS = 0.05
 LINGER_BYTES = 1024  # more than this is not an ending but an answer that goes on: it is paid for, and closed

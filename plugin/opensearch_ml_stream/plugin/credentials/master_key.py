@@ -8,7 +8,7 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from opensearch_ml_stream.connectors.errors import Conflict, Internal
-from opensearch_ml_stream.plugin import credentials
+from opensearch_ml_stream.plugin.credentials import encryption
 from opensearch_ml_stream.plugin.store import Document, Index, Store
 
 _ID = "master_key"
@@ -34,11 +34,11 @@ class Cipher:
         The key is read for each: what a key encrypted that is no longer the cluster's, nobody could decrypt.
         """
         self._cached = None
-        return credentials.encrypt(await self._key(), text)
+        return encryption.encrypt(await self._key(), text)
 
     async def decrypt(self, text: str) -> str:
         """The text of what `encrypt`, or ML Commons, made."""
-        return credentials.decrypt(await self._key(), text)
+        return encryption.decrypt(await self._key(), text)
 
     async def _key(self) -> bytes:
         now = self._clock()

@@ -9,8 +9,8 @@ from typing import Any
 
 from opensearch_ml_stream.connectors.errors import Conflict, Internal, InvalidRequest, MLStreamError
 from opensearch_ml_stream.plugin.settings import LiveSettings, Settings
-from opensearch_ml_stream.plugin.settings_sources import flatten, setting_named
-from opensearch_ml_stream.plugin.settings_table import BY_NAME, SETTINGS, read_value
+from opensearch_ml_stream.plugin.settings.sources import flatten, setting_named
+from opensearch_ml_stream.plugin.settings.table import BY_NAME, SETTINGS, read_value
 from opensearch_ml_stream.plugin.store import Document, Index, Store
 
 DOCUMENT_ID = "opensearch_ml_stream_settings"

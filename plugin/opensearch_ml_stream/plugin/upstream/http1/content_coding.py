@@ -4,8 +4,8 @@ import zlib
 from collections.abc import Mapping
 
 from opensearch_ml_stream.connectors.errors import UpstreamError
-from opensearch_ml_stream.plugin import provider_failures
 from opensearch_ml_stream.plugin.upstream import Sink, UpstreamResponse, pump_by_reading
+from opensearch_ml_stream.plugin.upstream import failures as provider_failures
 
 MAX_READ_BYTES = 256 * 1024  # one read gives no more, however well the bytes were compressed
 

@@ -13,7 +13,7 @@ from opensearch_ml_stream.connectors import jsontext
 from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.connectors.predict import painless_batch
 from opensearch_ml_stream.connectors.predict.painless import PainlessCall
-from opensearch_ml_stream.plugin.in_order import in_order
+from opensearch_ml_stream.plugin.predictions.in_order import in_order
 
 MAX_PARALLEL_RUNS = 4
 MAX_REMEMBERED = 256

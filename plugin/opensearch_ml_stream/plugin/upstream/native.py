@@ -8,18 +8,18 @@ from types import TracebackType
 from opensearch_ml_stream.connectors.documents import ClientConfig
 from opensearch_ml_stream.connectors.errors import UpstreamError
 from opensearch_ml_stream.connectors.rendering import ProviderRequest
-from opensearch_ml_stream.plugin.addresses import AddressPolicy, Resolver
-from opensearch_ml_stream.plugin.connection_slots import ConnectionSlots
-from opensearch_ml_stream.plugin.http1.connection import Connection, connect
-from opensearch_ml_stream.plugin.http1.content_coding import decoded
-from opensearch_ml_stream.plugin.http1.exchange import Exchange
-from opensearch_ml_stream.plugin.http1.linger import Linger
-from opensearch_ml_stream.plugin.http1.pool import ConnectionPool, Route
-from opensearch_ml_stream.plugin.http1.request import request_bytes
-from opensearch_ml_stream.plugin.provider_target import Target, parse_target
 from opensearch_ml_stream.plugin.settings import LiveSettings, Settings
-from opensearch_ml_stream.plugin.tls import PLAIN, TLSContexts, tls_key
 from opensearch_ml_stream.plugin.upstream import UpstreamResponse
+from opensearch_ml_stream.plugin.upstream.addresses import AddressPolicy, Resolver
+from opensearch_ml_stream.plugin.upstream.connection_slots import ConnectionSlots
+from opensearch_ml_stream.plugin.upstream.http1.connection import Connection, connect
+from opensearch_ml_stream.plugin.upstream.http1.content_coding import decoded
+from opensearch_ml_stream.plugin.upstream.http1.exchange import Exchange
+from opensearch_ml_stream.plugin.upstream.http1.linger import Linger
+from opensearch_ml_stream.plugin.upstream.http1.pool import ConnectionPool, Route
+from opensearch_ml_stream.plugin.upstream.http1.request import request_bytes
+from opensearch_ml_stream.plugin.upstream.target import Target, parse_target
+from opensearch_ml_stream.plugin.upstream.tls import PLAIN, TLSContexts, tls_key
 
 # A reused connection that is closed this soon after a request went out, before a byte came back, was closed by the
 # provider as idle while the request was on its way: the request was not looked at, and is sent once more. Later

@@ -2,9 +2,9 @@
 
 import asyncio
 
-from opensearch_ml_stream.plugin.addresses import AddressPolicy
-from opensearch_ml_stream.plugin.http1.connection import Connection
-from opensearch_ml_stream.plugin.tls import TLSKey
+from opensearch_ml_stream.plugin.upstream.addresses import AddressPolicy
+from opensearch_ml_stream.plugin.upstream.http1.connection import Connection
+from opensearch_ml_stream.plugin.upstream.tls import TLSKey
 
 IDLE_SECONDS = 30.0  # servers close theirs after 5 (uvicorn, node) to 75 (nginx) seconds
 

@@ -14,15 +14,15 @@ from yarl import URL
 from opensearch_ml_stream.connectors.documents import ClientConfig
 from opensearch_ml_stream.connectors.errors import UpstreamError
 from opensearch_ml_stream.connectors.rendering import ProviderRequest
-from opensearch_ml_stream.plugin import provider_failures
-from opensearch_ml_stream.plugin.addresses import AddressPolicy, Resolver
-from opensearch_ml_stream.plugin.connection_slots import ConnectionSlots
-from opensearch_ml_stream.plugin.http1.request import provider_headers
-from opensearch_ml_stream.plugin.provider_target import Target, parse_target
-from opensearch_ml_stream.plugin.proxies import proxy_for
 from opensearch_ml_stream.plugin.settings import LiveSettings
-from opensearch_ml_stream.plugin.tls import TLSContexts, tls_key
 from opensearch_ml_stream.plugin.upstream import Sink, pump_by_reading
+from opensearch_ml_stream.plugin.upstream import failures as provider_failures
+from opensearch_ml_stream.plugin.upstream.addresses import AddressPolicy, Resolver
+from opensearch_ml_stream.plugin.upstream.connection_slots import ConnectionSlots
+from opensearch_ml_stream.plugin.upstream.http1.request import provider_headers
+from opensearch_ml_stream.plugin.upstream.proxies import proxy_for
+from opensearch_ml_stream.plugin.upstream.target import Target, parse_target
+from opensearch_ml_stream.plugin.upstream.tls import TLSContexts, tls_key
 
 MAX_HEADER_BYTES = 64 * 1024
 READ_BUFFER_BYTES = 64 * 1024

@@ -1,0 +1,1 @@
+"""Secrets: how they are stored, found and kept out of sight."""

@@ -1,0 +1,1 @@
+"""The predict use cases: a model made ready, called, guarded, counted."""
