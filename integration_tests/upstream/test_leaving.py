@@ -10,6 +10,7 @@ from integration_tests.fake_provider import (
     LAST_CHUNK,
     Act,
     FakeProvider,
+    Script,
     Step,
     chunk,
     chunked_stream,
@@ -39,20 +40,11 @@ async def test_leaving_in_the_middle_of_a_silent_stream_closes_it(upstream: Upst
     assert provider.left_at - left_at < SOON
 
 
-async def test_a_cancelled_read_closes_the_connection(upstream: Upstream) -> None:
-    async with FakeProvider(SILENT) as provider:
-        task = asyncio.create_task(fetch(upstream, provider.url))
-        await asyncio.sleep(0.05)
-        left_at = asyncio.get_running_loop().time()
-        task.cancel()
-        await asyncio.wait_for(provider.left.wait(), 1)
-        with pytest.raises(asyncio.CancelledError):
-            await task
-    assert provider.left_at - left_at < SOON
-
-
-async def test_leaving_while_waiting_for_the_head_closes_the_connection(upstream: Upstream) -> None:
-    async with FakeProvider([Act.WAIT]) as provider:
+@pytest.mark.parametrize(
+    "script", [pytest.param(SILENT, id="while reading"), pytest.param([Act.WAIT], id="while waiting for the head")]
+)
+async def test_a_cancelled_call_closes_the_connection(upstream: Upstream, script: Script) -> None:
+    async with FakeProvider(script) as provider:
         task = asyncio.create_task(fetch(upstream, provider.url))
         await asyncio.sleep(0.05)
         left_at = asyncio.get_running_loop().time()

@@ -10,8 +10,6 @@ no more chunks come. The result does not depend on how the bytes were cut.
 
 from typing import NamedTuple, Protocol
 
-import orjson
-
 from opensearch_ml_stream.connectors.chunks import Chunk, Ending
 from opensearch_ml_stream.connectors.errors import StreamTruncated, UpstreamError
 
@@ -117,11 +115,3 @@ class Decoder:
         if self._read_any and self.skipped_events <= MAX_SKIPPED_EVENTS:
             return None
         return UpstreamError("The provider sent an event that is not of the form its connector announces")
-
-
-def parse_object(data: bytes) -> dict[str, object]:
-    """The event's JSON object; ValueError for anything else."""
-    value = orjson.loads(data)
-    if not isinstance(value, dict):
-        raise ValueError("not a JSON object")
-    return value

@@ -85,7 +85,6 @@ class Model:
     connector_id: str | None
     connector: Connector | None
     is_enabled: bool
-    model_state: str
     document: Mapping[str, Any]
 
 
@@ -111,7 +110,6 @@ def read_model(document: Mapping[str, Any]) -> Model:
         connector_id=document.get("connector_id"),
         connector=read_connector(inline) if isinstance(inline, Mapping) else None,
         is_enabled=document.get("is_enabled") is not False,
-        model_state=str(document.get("model_state", "REGISTERED")),
         document=document,
     )
 

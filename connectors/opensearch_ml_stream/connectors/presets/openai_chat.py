@@ -50,13 +50,7 @@ class OpenAIChat:
         choices = payload.get("choices")
         if choices:
             choice = first_choice(choices)
-            delta = choice.get("delta")
-            if delta:
-                text = delta.get("content")
-                if text and len(delta) == 1 and isinstance(text, str):
-                    chunks.append(Chunk(text))
-                else:
-                    self._read_delta(delta, chunks)
+            self._read_choice(choice, chunks)
             if choice.get("finish_reason"):
                 self._finish = fields.name(choice["finish_reason"])
         if payload.get("usage"):
@@ -72,6 +66,16 @@ class OpenAIChat:
 
     def _ending(self) -> Ending:
         return Ending(finish_reason(self._finish), self._finish, self._usage, self._model)
+
+    def _read_choice(self, choice: dict[str, Any], chunks: list[Chunk]) -> None:
+        delta = choice.get("delta")
+        if not delta:
+            return
+        text = delta.get("content")
+        if text and len(delta) == 1 and isinstance(text, str):
+            chunks.append(Chunk(text))
+        else:
+            self._read_delta(delta, chunks)
 
     def _read_delta(self, delta: dict[str, Any], chunks: list[Chunk]) -> None:
         content = delta.get("content")
