@@ -27,6 +27,7 @@ from prometheus_client.multiprocess import mark_process_dead
 
 from opensearch_ml_stream.plugin.app import open_sidecar
 from opensearch_ml_stream.plugin.metrics import MULTIPROC_DIR
+from opensearch_ml_stream.plugin.server_protocol import StreamingProtocol
 from opensearch_ml_stream.plugin.settings import Settings
 from opensearch_ml_stream.plugin.store.opening import check_store_url
 from opensearch_ml_stream.rest_handlers.answers import Answers
@@ -73,7 +74,7 @@ async def run_worker(settings: Settings, listener: socket.socket, runtime: Path)
         _spare_the_collector()
         config = uvicorn.Config(
             sidecar.app,
-            http="httptools",
+            http=StreamingProtocol,
             ws="none",
             lifespan="off",
             log_config=None,

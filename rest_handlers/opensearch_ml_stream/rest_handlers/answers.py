@@ -6,22 +6,31 @@ client goes. Neither costs anything per chunk.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Generator
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from time import monotonic
-from types import coroutine
-from typing import Any, cast
+from typing import Any, Protocol
 
 from starlette.requests import Request
-from starlette.types import Message, Receive, Scope, Send
+from starlette.types import Receive, Scope, Send
 
 from opensearch_ml_stream.connectors.errors import Internal, MLStreamError, Unavailable
 from opensearch_ml_stream.connectors.inference import WireFormat
 from opensearch_ml_stream.rest_handlers.requests import ClientLeft
 from opensearch_ml_stream.rest_handlers.responses import error_response, json_response
 
-# What servers pass as `send` are coroutine functions; ASGI's type says a little less.
-_Send = Callable[[Message], Coroutine[Any, Any, None]]
+# Where a server that has one offers its ChunkWriter, among the `extensions` of ASGI's HTTP scope.
+CHUNK_WRITER = "opensearch_ml_stream.chunk_writer"
+
+
+class ChunkWriter(Protocol):
+    """The body of an answer under way, without ASGI's message and coroutine for each part of it."""
+
+    def write(self, data: bytes) -> bool:
+        """False if the client has yet to take what was written: then `drain` must be awaited before the next write."""
+        ...
+
+    async def drain(self) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +84,7 @@ class Answer:
 
     __slots__ = (
         "_ended", "_interrupted_by", "_last_write", "_limits", "_receive", "_request_scope", "_send", "_sending",
-        "_task", "_wire", "started",
+        "_task", "_wire", "_writer", "started",
     )  # fmt: skip
 
     def __init__(
@@ -83,9 +92,10 @@ class Answer:
     ) -> None:
         self._request_scope = scope
         self._receive = receive
-        self._send = cast(_Send, send)
+        self._send = send
         self._limits = limits
         self._wire = wire
+        self._writer: ChunkWriter | None = scope.get("extensions", {}).get(CHUNK_WRITER)
         self._ended = False
         self._last_write = monotonic()
         self._sending: Awaitable[None] | None = None
@@ -135,19 +145,18 @@ class Answer:
         False if the client does not take them now: then `written` must be awaited before the next write.
         """
         self._last_write = monotonic()
-        sending = self._send({"type": "http.response.body", "body": data, "more_body": True})
-        # Run up to where it has to wait: a send that finds room, as nearly every one does, costs no task switch.
-        try:
-            waits_for = sending.send(None)
-        except StopIteration:
-            return True
-        self._sending = _finish(sending, waits_for)
+        writer = self._writer
+        if writer is not None:
+            return writer.write(data)
+        self._sending = self._send({"type": "http.response.body", "body": data, "more_body": True})
         return False
 
     async def written(self) -> None:
         """Waits until what was written has been taken."""
-        sending, self._sending = self._sending, None
-        if sending is not None:
+        if self._writer is not None:
+            await self._writer.drain()
+        elif (sending := self._sending) is not None:
+            self._sending = None
             await sending
 
     async def end(self, data: bytes) -> None:
@@ -201,13 +210,3 @@ class Answer:
         self._last_write = monotonic()
         await self._send({"type": "http.response.body", "body": wire.heartbeat, "more_body": True})
 
-
-@coroutine
-def _finish(sending: Coroutine[Any, Any, None], waits_for: Any) -> Generator[Any, Any, None]:
-    """The rest of a coroutine that has begun, for a task to await."""
-    while True:
-        yield waits_for
-        try:
-            waits_for = sending.send(None)
-        except StopIteration:
-            return
