@@ -37,24 +37,18 @@ class Chunk(NamedTuple):
     tool_calls: tuple[ToolCall, ...] = ()
 
 
-class TextRun(bytes):
-    """Chunks that are nothing but text, as the provider wrote it: a run of tokens should not cost an object for each.
-
-    The contents of JSON strings, none of them empty, with a NUL between two; no such string can hold a NUL itself.
-    """
-
-    __slots__ = ()
-
-    def chunks(self) -> list[Chunk]:
-        return [Chunk(orjson.loads(b'"%b"' % text)) for text in self.split(b"\0")]
-
-
-Chunks = list[Chunk] | TextRun
+# Chunks that are nothing but text may also come as a *run*, as the provider wrote them, since a run of tokens should
+# not cost an object for each: the contents of JSON strings, none of them empty, with a NUL between two. No such string
+# can hold a NUL itself.
+Run = bytes
+Chunks = list[Chunk] | Run
 
 
 def as_list(chunks: Chunks) -> list[Chunk]:
     """A run's chunks one by one; a list as it is."""
-    return chunks.chunks() if isinstance(chunks, TextRun) else chunks
+    if isinstance(chunks, list):
+        return chunks
+    return [Chunk(orjson.loads(b'"%b"' % text)) for text in chunks.split(b"\0")]
 
 
 @dataclass(slots=True)

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 import orjson
 
-from opensearch_ml_stream.connectors.chunks import Chunk, Chunks, Ending, TextRun
+from opensearch_ml_stream.connectors.chunks import Chunk, Chunks, Ending
 from opensearch_ml_stream.connectors.errors import MLStreamError
 
 
@@ -31,9 +31,10 @@ class WireFormat(ABC):
         self._between = self._closing + self._opening
 
     def chunks(self, chunks: Chunks) -> bytes:
-        if isinstance(chunks, TextRun):  # JSON already: a copy or two of the bytes, however many texts there are
-            return self._opening + chunks.replace(b"\0", self._between) + self._closing
-        return b"".join([self._chunk(chunk) for chunk in chunks])
+        if isinstance(chunks, list):
+            return b"".join([self._chunk(chunk) for chunk in chunks])
+        # A run is JSON already: a copy or two of the bytes, however many texts there are.
+        return self._opening + chunks.replace(b"\0", self._between) + self._closing
 
     def ending(self, ending: Ending, extra: dict[str, Any]) -> bytes:
         return self._whole({self._text_key: "", "is_last": True, **_ending_fields(ending, extra)})

@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 
 import orjson
 
-from opensearch_ml_stream.connectors.chunks import Chunk, Chunks, TextRun, as_list
+from opensearch_ml_stream.connectors.chunks import Chunk, Chunks, Run, as_list
 from opensearch_ml_stream.connectors.decoding import Decoder, Outcome, Provider
 from opensearch_ml_stream.connectors.sse import SSEFraming
 
@@ -36,6 +36,9 @@ _SURROGATES = rb"[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}"
 _CODE_UNIT = rb"(?:[0-9a-cA-Ce-fE-F][0-9a-fA-F]|[dD][0-7])[0-9a-fA-F]{2}"
 _ESCAPE = rb'\\(?:["\\/bfnrt]|u(?:%b|%b))' % (_CODE_UNIT, _SURROGATES)
 _TEXT = rb"(?:%b+(?:%b%b*)*|(?:%b%b*)+)" % (_PLAIN, _ESCAPE, _PLAIN, _ESCAPE, _PLAIN)
+# Characters that stand for themselves in a JSON string, whatever surrounds them.
+_ORDINARY = bytes(code for code in range(0x20, 0x7F) if code not in b'"\\')
+
 # The contents of JSON strings, none empty, a NUL between two.
 _TEXTS = re.compile(rb"%b(?:\x00%b)*" % (_TEXT, _TEXT)).fullmatch
 
@@ -75,10 +78,9 @@ class RepeatingDecoder:
         if self._prefix and self.outcome is None:
             if self._boundary and data.startswith(self._prefix) and data.endswith(self._suffix):
                 text = data[self._text : -self._suffix_length]
-                # Most often one text of printable ASCII without quote or backslash.
-                if b'"' not in text and b"\\" not in text and text and text.isascii() and text.decode().isprintable():
+                if text and not text.translate(None, _ORDINARY):  # as nearly all are
                     self._run_chunks += 1
-                    return TextRun(text)
+                    return text
                 run = self._run(data)
                 if run is not None:
                     return run
@@ -95,13 +97,13 @@ class RepeatingDecoder:
         self.outcome = self._long_way.outcome
         return chunks
 
-    def _run(self, data: bytes) -> TextRun | None:
+    def _run(self, data: bytes) -> Run | None:
         """The texts of `data` if it is nothing but events of the frame."""
         texts = data[len(self._prefix) : -len(self._suffix)].replace(self._between, b"\0")
         if b"\0" in data or not _TEXTS(texts) or not _is_utf8(texts):
             return None
         self._run_chunks += texts.count(b"\0") + 1
-        return TextRun(texts)
+        return texts
 
     def _in_parts(self, data: bytes) -> Chunks:
         """A read that begins or ends within an event, or with another one: the long way only for those."""
@@ -161,10 +163,10 @@ def _joined(parts: Sequence[Chunks]) -> Chunks:
     parts = [part for part in parts if part]
     if len(parts) == 1:
         return parts[0]
-    lists = [part for part in parts if not isinstance(part, TextRun)]
+    lists = [part for part in parts if isinstance(part, list)]
     if not parts or any(chunk.reasoning or chunk.tool_calls for chunks in lists for chunk in chunks):
         return [chunk for part in parts for chunk in as_list(part)]
-    return TextRun(b"\0".join([part if isinstance(part, TextRun) else _json(part) for part in parts]))
+    return b"\0".join([_json(part) if isinstance(part, list) else part for part in parts])
 
 
 def _json(chunks: list[Chunk]) -> bytes:

@@ -1,11 +1,13 @@
 """HTTP to clients: uvicorn's protocol, and beside it the short way for the chunks of a stream."""
 
 from asyncio import Transport
+from time import monotonic
+from typing import Any
 
 from uvicorn.protocols.http.flow_control import FlowControl
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from opensearch_ml_stream.rest_handlers.answers import CHUNK_WRITER
+from opensearch_ml_stream.rest_handlers.chunk_writer import CHUNK_WRITER
 
 
 class StreamingProtocol(HttpToolsProtocol):
@@ -14,19 +16,22 @@ class StreamingProtocol(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         super().on_headers_complete()
         # The request's task does not run before this returns.
-        self.scope["extensions"] = {CHUNK_WRITER: _ChunkedWriter(self.transport, self.flow)}
+        writer: Any = _ChunkedWriter(self.transport, self.flow)  # uvicorn's type knows its own extensions only
+        self.scope["extensions"] = {CHUNK_WRITER: writer}
 
 
 class _ChunkedWriter:
     """Chunks of `Transfer-Encoding: chunked` (RFC 9112, section 7.1), which uvicorn has announced."""
 
-    __slots__ = ("_flow", "_transport")
+    __slots__ = ("_flow", "_transport", "last_write")
 
     def __init__(self, transport: Transport, flow: FlowControl) -> None:
         self._transport = transport
         self._flow = flow
+        self.last_write = monotonic()
 
     def write(self, data: bytes) -> bool:
+        self.last_write = monotonic()
         transport = self._transport
         if not transport.is_closing():
             transport.write(b"%x\r\n%b\r\n" % (len(data), data))

@@ -9,28 +9,16 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from time import monotonic
-from typing import Any, Protocol
+from typing import Any
 
 from starlette.requests import Request
 from starlette.types import Receive, Scope, Send
 
 from opensearch_ml_stream.connectors.errors import Internal, MLStreamError, Unavailable
 from opensearch_ml_stream.connectors.inference import WireFormat
+from opensearch_ml_stream.rest_handlers.chunk_writer import chunk_writer
 from opensearch_ml_stream.rest_handlers.requests import ClientLeft
 from opensearch_ml_stream.rest_handlers.responses import error_response, json_response
-
-# Where a server that has one offers its ChunkWriter, among the `extensions` of ASGI's HTTP scope.
-CHUNK_WRITER = "opensearch_ml_stream.chunk_writer"
-
-
-class ChunkWriter(Protocol):
-    """The body of an answer under way, without ASGI's message and coroutine for each part of it."""
-
-    def write(self, data: bytes) -> bool:
-        """False if the client has yet to take what was written: then `drain` must be awaited before the next write."""
-        ...
-
-    async def drain(self) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,8 +71,8 @@ class Answer:
     """One answer to one client. `wire` is None for an answer that is one JSON object."""
 
     __slots__ = (
-        "_ended", "_interrupted_by", "_last_write", "_limits", "_receive", "_request_scope", "_send", "_sending",
-        "_task", "_wire", "_writer", "started",
+        "_ended", "_interrupted_by", "_limits", "_receive", "_request_scope", "_send", "_task", "_wire", "started",
+        "writer",
     )  # fmt: skip
 
     def __init__(
@@ -95,13 +83,11 @@ class Answer:
         self._send = send
         self._limits = limits
         self._wire = wire
-        self._writer: ChunkWriter | None = scope.get("extensions", {}).get(CHUNK_WRITER)
         self._ended = False
-        self._last_write = monotonic()
-        self._sending: Awaitable[None] | None = None
         self._interrupted_by: ClientLeft | MLStreamError | None = None
         self._task: asyncio.Task[Any] | None = None
         self.started = False
+        self.writer = chunk_writer(scope, send)  # for the chunks between `start` and `end`
 
     async def run(self, work: Awaitable[None]) -> None:
         task = self._task = asyncio.current_task()
@@ -138,26 +124,6 @@ class Answer:
         ]
         headers += [pair for pair in self._request_scope["headers"] if pair[0] == b"x-opaque-id"][:1]
         await self._send({"type": "http.response.start", "status": 200, "headers": headers})
-
-    def write_now(self, data: bytes) -> bool:
-        """Whole objects of a started stream, from a place that cannot wait.
-
-        False if the client does not take them now: then `written` must be awaited before the next write.
-        """
-        self._last_write = monotonic()
-        writer = self._writer
-        if writer is not None:
-            return writer.write(data)
-        self._sending = self._send({"type": "http.response.body", "body": data, "more_body": True})
-        return False
-
-    async def written(self) -> None:
-        """Waits until what was written has been taken."""
-        if self._writer is not None:
-            await self._writer.drain()
-        elif (sending := self._sending) is not None:
-            self._sending = None
-            await sending
 
     async def end(self, data: bytes) -> None:
         """The last objects of a started stream, the terminal one among them."""
@@ -200,13 +166,12 @@ class Answer:
         if not self.started:
             await self.start(wire)
             await self._heartbeat(wire)
-        silent = monotonic() - self._last_write
+        silent = monotonic() - self.writer.last_write
         if silent >= pause:
             await self._heartbeat(wire)
             return pause
         return pause - silent
 
     async def _heartbeat(self, wire: WireFormat) -> None:
-        self._last_write = monotonic()
+        self.writer.last_write = monotonic()
         await self._send({"type": "http.response.body", "body": wire.heartbeat, "more_body": True})
-

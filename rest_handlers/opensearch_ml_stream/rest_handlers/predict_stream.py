@@ -93,7 +93,7 @@ class PredictStream:
 
 async def relay(answer: Answer, opening: AbstractAsyncContextManager[ProviderStream], wire: WireFormat) -> None:
     """From the first chunk to the terminal object."""
-    encode = wire.chunks
+    encode, writer = wire.chunks, answer.writer
     try:
         async with opening as provider:
             chunks = await provider.read()
@@ -102,12 +102,12 @@ async def relay(answer: Answer, opening: AbstractAsyncContextManager[ProviderStr
                 raise outcome
             await answer.start(wire)
             if outcome is None:
-                answer.write_now(encode(chunks))
+                writer.write(encode(chunks))
             while outcome is None:
-                await answer.written()
-                chunks = await provider.pump(encode, answer.write_now)
+                await writer.drain()
+                chunks = await provider.pump(encode, writer.write)
                 outcome = provider.outcome
-            await answer.written()
+            await writer.drain()
     except MLStreamError as error:
         await answer.fail(error)
         return
