@@ -7,7 +7,7 @@ provider keep their own text, so that `0.0001` does not become `1.0E-4`: a `Json
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, NoReturn
 
 from opensearch_ml_stream.connectors.errors import InvalidRequest
@@ -16,6 +16,10 @@ _MAX_DIGITS = 1000  # as the parser of OpenSearch (Jackson) has it
 _BLANK = re.compile(r"[ \t\n\r]*")
 # Unrolled: `(?:[^"\\]|\\.)*` would keep a state for every character of a long text.
 _STRING = r'"[^"\\]*(?:\\.[^"\\]*)*"'
+# The tokens around an object's values; a `{` takes its `}` along if the object is empty.
+_BEGIN = re.compile(r"[ \t\n\r]*\{[ \t\n\r]*(\})?")
+_KEY = re.compile(r'[ \t\n\r]*("[^"\\\x00-\x1f]*(?:\\.[^"\\\x00-\x1f]*)*")[ \t\n\r]*:[ \t\n\r]*')
+_NEXT = re.compile(r"[ \t\n\r]*([,}])")
 # What is not closed reaches to the end; were it no match, each of a million `/*` would be looked for to the end.
 _COMMENT_OR_STRING = re.compile(rf"{_STRING}?|//[^\n]*|/\*.*?(?:\*/|\Z)", re.DOTALL)
 _BLANK_OR_STRING = re.compile(rf"({_STRING})|\s+", re.DOTALL)
@@ -103,12 +107,12 @@ def is_json(text: str) -> bool:
 
 def dumps(value: Any) -> str:
     """Compact JSON; non-ASCII as it is."""
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    return _ENCODER.encode(value)
 
 
 def escape(text: str) -> str:
     """The text as it stands between the quotes of a JSON string."""
-    return json.dumps(text, ensure_ascii=False)[1:-1]
+    return _ENCODER.encode(text)[1:-1]
 
 
 def compact(text: str) -> str:
@@ -118,18 +122,20 @@ def compact(text: str) -> str:
 
 def members(text: str) -> list[tuple[str, str]]:
     """Each key of a JSON object with the text of its value; json.JSONDecodeError if it is no object."""
-    return list(_members(text))
+    return [(_string(key), value) for key, value in _members(text)]
 
 
-def set_members(text: str, values: dict[str, Any], drop: tuple[str, ...] = ()) -> str:
+def set_members(text: str, values: Mapping[str, Any], drop: Collection[str] = ()) -> str:
     """The JSON object `text` with `values` in place of, or added to, its own; the others keep their text."""
-    kept = [f"{dumps(key)}:{value}" for key, value in _members(text) if key not in values and key not in drop]
+    kept = [
+        f"{key}:{value}" for key, value in _members(text) if (name := _string(key)) not in values and name not in drop
+    ]
     return "{" + ",".join([*kept, *(f"{dumps(key)}:{dumps(value)}" for key, value in values.items())]) + "}"
 
 
 def parameter(text: str) -> str:
     """A parameter's value from its JSON text: a string's content as `str`, anything else as `JsonText`."""
-    return str(json.loads(text)) if text.startswith('"') else JsonText(text)
+    return _string(text) if text.startswith('"') else JsonText(text)
 
 
 def parameter_of(value: Any) -> str:
@@ -137,43 +143,50 @@ def parameter_of(value: Any) -> str:
     return value if isinstance(value, str) else JsonText(dumps(value))
 
 
-def _members(text: str) -> Iterator[tuple[str, str]]:
-    position = _skip(text, 0)
-    if text[position : position + 1] != "{":
-        raise json.JSONDecodeError("Expecting an object", text, position)
-    position = _skip(text, position + 1)
-    if text[position : position + 1] == "}":
-        _expect_end(text, position + 1)
-        return
-    while True:
-        if text[position : position + 1] != '"':
-            raise json.JSONDecodeError("Expecting property name enclosed in double quotes", text, position)
-        key, position = _DECODER.raw_decode(text, position)
-        position = _skip(text, position)
-        if text[position : position + 1] != ":":
-            raise json.JSONDecodeError("Expecting ':' delimiter", text, position)
-        start = _skip(text, position + 1)
+def _members(text: str) -> list[tuple[str, str]]:
+    """The texts of an object's keys and values."""
+    begin = _BEGIN.match(text)
+    if begin is None:
+        raise json.JSONDecodeError("Expecting an object", text, _skip(text, 0))
+    found: list[tuple[str, str]] = []
+    position, more = begin.end(), begin[1] is None
+    while more:
+        key = _KEY.match(text, position)
+        if key is None:
+            raise _syntax_error(text)
+        if "\\" in key[1]:
+            _DECODER.raw_decode(text, key.start(1))  # raises if the escape is none
+        start = key.end()
         _, end = _DECODER.raw_decode(text, start)
-        yield key, text[start:end]
-        position = _skip(text, end)
-        separator = text[position : position + 1]
-        if separator == "}":
-            _expect_end(text, position + 1)
-            return
-        if separator != ",":
-            raise json.JSONDecodeError("Expecting ',' delimiter", text, position)
-        position = _skip(text, position + 1)
+        found.append((key[1], text[start:end]))
+        after = _NEXT.match(text, end)
+        if after is None:
+            raise _syntax_error(text)
+        position, more = after.end(), after[1] == ","
+    if _skip(text, position) != len(text):
+        raise json.JSONDecodeError("Extra data", text, _skip(text, position))
+    return found
+
+
+def _string(text: str) -> str:
+    """The content of a string's JSON text."""
+    if "\\" not in text and text.isprintable():
+        return text[1:-1]
+    return str(json.loads(text))
+
+
+def _syntax_error(text: str) -> json.JSONDecodeError:
+    """What the parser says of a text that is no JSON object."""
+    try:
+        _DECODER.decode(text)
+    except json.JSONDecodeError as error:
+        return error
+    return json.JSONDecodeError("Expecting an object", text, 0)
 
 
 def _skip(text: str, position: int) -> int:
     found = _BLANK.match(text, position)
     return found.end() if found else position
-
-
-def _expect_end(text: str, position: int) -> None:
-    end = _skip(text, position)
-    if end != len(text):
-        raise json.JSONDecodeError("Extra data", text, end)
 
 
 def _no_key_twice(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -195,3 +208,4 @@ def _integer(text: str) -> int:
 
 
 _DECODER = json.JSONDecoder(object_pairs_hook=_no_key_twice, parse_constant=_no_constant, parse_int=_integer)
+_ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from urllib.parse import quote, urlencode, urlsplit, urlunsplit
 
@@ -85,8 +85,7 @@ class CompiledAction:
 
     def _render_url(self, scope: Parameters) -> str:
         """Request values are percent-encoded, so that a value cannot become another path, host or query."""
-        encoded = {name: quote(value, safe=":@,/-._~") for name, value in scope.request.items()}
-        url = self.url.render_text(Parameters(scope.connector, encoded))
+        url = self.url.render_text(Parameters(scope.connector, _PercentEncoded(scope.request)))
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https"):
             raise InvalidRequest(f"Protocol is not http or https: {parts.scheme}")
@@ -98,7 +97,7 @@ class CompiledAction:
         return url
 
     def _render_header(self, name: str, template: Template, scope: Parameters) -> tuple[str, str]:
-        if name.lower() in _CONNECTOR_ONLY_HEADERS:
+        if template.placeholders and name.lower() in _CONNECTOR_ONLY_HEADERS:
             scope = Parameters(scope.connector, {})
         try:
             value = template.render_text(scope)
@@ -123,6 +122,25 @@ class CompiledAction:
                 "Invalid payload: the connector's request_body, filled with the parameters, is not JSON"
             )
         return text
+
+
+class _PercentEncoded(Mapping[str, str]):
+    """Values encoded when they are asked for: most parameters are no part of the URL, and some are long."""
+
+    def __init__(self, values: Mapping[str, str]) -> None:
+        self._values = values
+
+    def __getitem__(self, name: str) -> str:
+        return quote(self._values[name], safe=":@,/-._~")
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._values
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        return len(self._values)
 
 
 def enable_stream(request: ProviderRequest, stream: StreamSpec) -> ProviderRequest:
@@ -171,7 +189,7 @@ def _enable(enable: Enable, url: str, headers: dict[str, str], body: str) -> tup
         }
     if enable.body or enable.drop:
         try:
-            body = jsontext.set_members(body, dict(enable.body), enable.drop)
+            body = jsontext.set_members(body, enable.body, enable.drop)
         except json.JSONDecodeError:
             raise InvalidRequest(
                 "The connector's request_body is not a JSON object, so it cannot be streamed"

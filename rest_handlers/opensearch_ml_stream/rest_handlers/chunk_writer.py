@@ -19,7 +19,7 @@ class ChunkWriter(Protocol):
 
     last_write: float  # CLOCK_MONOTONIC, seconds
 
-    def write(self, data: bytes) -> bool:
+    def write_chunk(self, data: bytes) -> bool:
         """Never waits. False if the client has to catch up: then `drain` must be awaited before the next write."""
         ...
 
@@ -42,7 +42,7 @@ class MessageWriter:
         self._sending: Awaitable[None] | None = None
         self.last_write = monotonic()
 
-    def write(self, data: bytes) -> bool:
+    def write_chunk(self, data: bytes) -> bool:
         self.last_write = monotonic()
         self._sending = self._send({"type": "http.response.body", "body": data, "more_body": True})
         return False

@@ -102,10 +102,10 @@ async def relay(answer: Answer, opening: AbstractAsyncContextManager[ProviderStr
                 raise outcome
             await answer.start(wire)
             if outcome is None:
-                writer.write(encode(chunks))
+                writer.write_chunk(encode(chunks))
             while outcome is None:
                 await writer.drain()
-                chunks = await provider.pump(encode, writer.write)
+                chunks = await provider.pump(encode, writer.write_chunk)
                 outcome = provider.outcome
             await writer.drain()
     except MLStreamError as error:
