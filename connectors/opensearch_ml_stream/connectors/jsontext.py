@@ -13,6 +13,7 @@ from typing import Any, NoReturn
 from opensearch_ml_stream.connectors.errors import InvalidRequest
 
 _MAX_DIGITS = 1000  # as the parser of OpenSearch (Jackson) has it
+_BYTE_ORDER_MARK = "\ufeff"
 _BLANK = re.compile(r"[ \t\n\r]*")
 # Unrolled: `(?:[^"\\]|\\.)*` would keep a state for every character of a long text.
 _STRING = r'"[^"\\]*(?:\\.[^"\\]*)*"'
@@ -34,10 +35,10 @@ class JsonText(str):
 def decode(data: bytes) -> str:
     """The body as text without comments; InvalidRequest if it is not UTF-8."""
     try:
-        text = data.decode("utf-8-sig")
+        text = data.decode()
     except UnicodeDecodeError as error:
         raise InvalidRequest(f"The request body is not UTF-8 at byte {error.start}", type="parse_exception") from None
-    return strip_comments(text)
+    return strip_comments(text.removeprefix(_BYTE_ORDER_MARK))
 
 
 def strip_comments(text: str) -> str:
@@ -96,6 +97,10 @@ def not_json(error: json.JSONDecodeError) -> InvalidRequest:
     )
 
 
+def given_twice(name: str) -> InvalidRequest:
+    return InvalidRequest(f"Duplicate field '{name}'", type="json_parse_exception")
+
+
 def is_json(text: str) -> bool:
     """Whether the whole text is one JSON value, by the strict grammar (RFC 8259)."""
     try:
@@ -126,11 +131,21 @@ def members(text: str) -> list[tuple[str, str]]:
 
 
 def set_members(text: str, values: Mapping[str, Any], drop: Collection[str] = ()) -> str:
-    """The JSON object `text` with `values` in place of, or added to, its own; the others keep their text."""
-    kept = [
-        f"{key}:{value}" for key, value in _members(text) if (name := _string(key)) not in values and name not in drop
-    ]
-    return "{" + ",".join([*kept, *(f"{dumps(key)}:{dumps(value)}" for key, value in values.items())]) + "}"
+    """The JSON object `text` with `values` in place of, or added to, its own; the others keep their text.
+
+    json.JSONDecodeError or InvalidRequest if it is no object that OpenSearch would take.
+    """
+    parts: list[str] = []
+    names = set()
+    for key, value in _members(text):
+        name = _string(key)
+        if name in names:
+            raise given_twice(name)
+        names.add(name)
+        if name not in values and name not in drop:
+            parts.append(f"{key}:{value}")
+    parts += [f"{dumps(name)}:{dumps(value)}" for name, value in values.items()]
+    return "{" + ",".join(parts) + "}"
 
 
 def parameter(text: str) -> str:
@@ -193,7 +208,7 @@ def _no_key_twice(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     value = dict(pairs)
     if len(value) != len(pairs):
         twice = next(key for key, count in Counter(key for key, _ in pairs).items() if count > 1)
-        raise InvalidRequest(f"Duplicate field '{twice}'", type="json_parse_exception")
+        raise given_twice(twice)
     return value
 
 

@@ -4,6 +4,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from urllib.parse import quote, urlencode, urlsplit, urlunsplit
 
 from opensearch_ml_stream.connectors import jsontext
@@ -72,10 +73,14 @@ class CompiledAction:
         if self.action.method not in _METHODS:
             raise InvalidRequest(f"unsupported http method [{self.action.method}]")
         url = self._render_url(scope)
-        headers = dict(self._render_header(name, template, scope) for name, template in self.headers)
+        headers = {name: self._render_header(name, template, scope) for name, template in self.headers}
         body = self._render_body(scope)
+        if stream is not None and (stream.enable.body or stream.enable.drop):
+            body = _enable_body(stream.enable, body)
+        elif self.body is not None:
+            _check_json(body)
         if stream is not None:
-            url, headers, body = _enable(stream.enable, url, headers, body)
+            url, headers = _enable_head(stream.enable, url, headers)
         if self.action.method == "POST" and not body and self.action.action_type != "CANCEL_BATCH_PREDICT":
             raise InvalidRequest("Content length is 0. Aborting request to remote model")
         try:
@@ -86,17 +91,10 @@ class CompiledAction:
     def _render_url(self, scope: Parameters) -> str:
         """Request values are percent-encoded, so that a value cannot become another path, host or query."""
         url = self.url.render_text(Parameters(scope.connector, _PercentEncoded(scope.request)))
-        parts = urlsplit(url)
-        if parts.scheme not in ("http", "https"):
-            raise InvalidRequest(f"Protocol is not http or https: {parts.scheme}")
-        if not parts.hostname or ".." in parts.path.split("/") or _CONTROL.search(url):
-            raise InvalidRequest(
-                "Encountered error when trying to create uri from endpoint in ml connector. "
-                "Please update the endpoint in connection configuration"
-            )
+        _check_url(url)
         return url
 
-    def _render_header(self, name: str, template: Template, scope: Parameters) -> tuple[str, str]:
+    def _render_header(self, name: str, template: Template, scope: Parameters) -> str:
         if template.placeholders and name.lower() in _CONNECTOR_ONLY_HEADERS:
             scope = Parameters(scope.connector, {})
         try:
@@ -109,19 +107,12 @@ class CompiledAction:
             raise InvalidRequest("Header value contains invalid control character")
         if len(name) + len(value) > MAX_HEADER_BYTES:
             raise InvalidRequest("Header size (key + value) exceeds 8KB limit")
-        return name, value
+        return value
 
     def _render_body(self, scope: Parameters) -> str:
-        template = self.body
-        if template is None:
-            own = scope.get("http_body")
-            return "" if own is None else own
-        text = template.render_json(scope)
-        if not jsontext.is_json(text) and not all(jsontext.is_json(line) for line in text.splitlines() if line.strip()):
-            raise InvalidRequest(
-                "Invalid payload: the connector's request_body, filled with the parameters, is not JSON"
-            )
-        return text
+        if self.body is None:
+            return scope.get("http_body") or ""
+        return self.body.render_json(scope)
 
 
 class _PercentEncoded(Mapping[str, str]):
@@ -145,9 +136,30 @@ class _PercentEncoded(Mapping[str, str]):
 
 def enable_stream(request: ProviderRequest, stream: StreamSpec) -> ProviderRequest:
     """The request with its stream turned on, in UTF-8; one that has it on stays the same."""
-    text = request.body.decode("utf-8")
-    url, headers, body = _enable(stream.enable, request.url, dict(request.headers), text)
-    return ProviderRequest(request.method, url, headers, body.encode())
+    enable = stream.enable
+    body = request.body
+    if enable.body or enable.drop:
+        body = _enable_body(enable, body.decode("utf-8")).encode()
+    url, headers = _enable_head(enable, request.url, dict(request.headers))
+    return ProviderRequest(request.method, url, headers, body)
+
+
+@lru_cache(maxsize=1024)  # most calls are of the same few URLs
+def _check_url(url: str) -> None:
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https"):
+        raise InvalidRequest(f"Protocol is not http or https: {parts.scheme}")
+    if not parts.hostname or ".." in parts.path.split("/") or _CONTROL.search(url):
+        raise InvalidRequest(
+            "Encountered error when trying to create uri from endpoint in ml connector. "
+            "Please update the endpoint in connection configuration"
+        )
+
+
+def _check_json(text: str) -> None:
+    """JSON, or JSON lines."""
+    if not jsontext.is_json(text) and not all(jsontext.is_json(line) for line in text.splitlines() if line.strip()):
+        raise InvalidRequest("Invalid payload: the connector's request_body, filled with the parameters, is not JSON")
 
 
 def _header_template(name: str, value: str, credential: Mapping[str, str]) -> Template:
@@ -175,8 +187,9 @@ def _enable_url(replacements: tuple[tuple[str, str], ...], url: str) -> str:
     return url
 
 
-def _enable(enable: Enable, url: str, headers: dict[str, str], body: str) -> tuple[str, dict[str, str], str]:
-    url = _enable_url(enable.url, url)
+def _enable_head(enable: Enable, url: str, headers: dict[str, str]) -> tuple[str, dict[str, str]]:
+    if enable.url:
+        url = _enable_url(enable.url, url)
     if enable.query:
         parts = urlsplit(url)
         own = [pair for pair in parts.query.split("&") if pair and pair.partition("=")[0] not in enable.query]
@@ -187,11 +200,12 @@ def _enable(enable: Enable, url: str, headers: dict[str, str], body: str) -> tup
             **{name: value for name, value in headers.items() if name.lower() not in lower},
             **enable.headers,
         }
-    if enable.body or enable.drop:
-        try:
-            body = jsontext.set_members(body, enable.body, enable.drop)
-        except json.JSONDecodeError:
-            raise InvalidRequest(
-                "The connector's request_body is not a JSON object, so it cannot be streamed"
-            ) from None
-    return url, headers, body
+    return url, headers
+
+
+def _enable_body(enable: Enable, body: str) -> str:
+    try:
+        return jsontext.set_members(body, enable.body, enable.drop)
+    except (json.JSONDecodeError, InvalidRequest, RecursionError):
+        _check_json(body)
+        raise InvalidRequest("The connector's request_body is not a JSON object, so it cannot be streamed") from None

@@ -126,7 +126,7 @@ def _members(text: str) -> dict[str, str]:
     members: dict[str, str] = {}
     for name, value in pairs:
         if name in members:
-            raise InvalidRequest(f"Duplicate field '{name}'", type="json_parse_exception")
+            raise jsontext.given_twice(name)
         members[name] = value
     return members
 
@@ -173,7 +173,9 @@ def _action_type(fields: Mapping[str, str]) -> str | None:
 
 
 def _dlq(fields: Mapping[str, str]) -> Mapping[str, Any] | None:
-    dlq = json.loads(fields.get("dlq", "null"))
+    if "dlq" not in fields:
+        return None
+    dlq = json.loads(fields["dlq"])
     if dlq is not None and not isinstance(dlq, dict):
         raise InvalidRequest("dlq must be an object with bucket and region")
     return dlq
