@@ -108,12 +108,12 @@ async def relay(answer: Answer, opening: AbstractAsyncContextManager[ProviderStr
                 chunks = await provider.pump(encode, writer.write_chunk)
                 outcome = provider.outcome
             await writer.drain()
+            # Before the call of the provider is wound up, which the client need not wait for.
+            last = encode(chunks) if chunks else b""
+            if isinstance(outcome, MLStreamError):
+                await answer.end(last + wire.error(outcome))
+            else:
+                extra = {"skipped_events": provider.skipped_events} if provider.skipped_events else {}
+                await answer.end(last + wire.ending(outcome, extra))
     except MLStreamError as error:
         await answer.fail(error)
-        return
-    last = encode(chunks) if chunks else b""
-    if isinstance(outcome, MLStreamError):
-        await answer.end(last + wire.error(outcome))
-    else:
-        extra = {"skipped_events": provider.skipped_events} if provider.skipped_events else {}
-        await answer.end(last + wire.ending(outcome, extra))

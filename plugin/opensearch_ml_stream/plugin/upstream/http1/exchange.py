@@ -72,10 +72,10 @@ class Exchange(asyncio.Protocol):
 
     async def start(self, request: bytes) -> None:
         """Sends the request and waits for the head. UpstreamError if none comes."""
-        self._transport.set_protocol(self)
+        self._transport.write(request)
+        self._transport.set_protocol(self)  # nothing is read in between
         self._heard = self._loop.time()
         self._timer = self._loop.call_later(self._read_timeout, self._check_silence)
-        self._transport.write(request)
         while self._body is None:
             if self._failure is not None:
                 raise self._failure
