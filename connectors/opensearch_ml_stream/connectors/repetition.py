@@ -47,7 +47,7 @@ class RepeatingDecoder:
     """A Decoder (same contract, same results) that is quick where events repeat."""
 
     __slots__ = (
-        "_between", "_boundary", "_framing", "_lessons", "_long_way", "_looked", "_new_provider", "_prefix",
+        "_boundary", "_framing", "_lessons", "_long_way", "_looked", "_new_provider", "_prefix",
         "_run_chunks", "_suffix", "_suffix_length", "_text", "outcome",
     )  # fmt: skip
 
@@ -60,7 +60,6 @@ class RepeatingDecoder:
         self._boundary = True  # no event is under way
         self._prefix = b""
         self._suffix = b""
-        self._between = b""  # what stands between the texts of two such events
         self._text = 0  # where the text of such an event begins
         self._suffix_length = 0
         self._run_chunks = 0  # those that were cut out
@@ -84,7 +83,7 @@ class RepeatingDecoder:
                 run = self._run(data)
                 if run is not None:
                     return run
-            elif len(data) > 2 * len(self._between):
+            elif len(data) > 2 * (self._text + self._suffix_length):
                 return self._in_parts(data)
         elif not self._looked and len(data) > LONG_READ_BYTES:
             self._looked = True
@@ -99,7 +98,7 @@ class RepeatingDecoder:
 
     def _run(self, data: bytes) -> Run | None:
         """The texts of `data` if it is nothing but events of the frame."""
-        texts = data[len(self._prefix) : -len(self._suffix)].replace(self._between, b"\0")
+        texts = data[len(self._prefix) : -len(self._suffix)].replace(self._suffix + self._prefix, b"\0")
         if b"\0" in data or not _TEXTS(texts) or not _is_utf8(texts):
             return None
         self._run_chunks += texts.count(b"\0") + 1
@@ -140,7 +139,7 @@ class RepeatingDecoder:
         prefix, suffix = before + b'"', b'"' + after
         probe = Decoder(SSEFraming(), self._new_provider())
         if probe.feed(prefix + _PROBE.encode() + suffix) == [Chunk(_PROBE)] and probe.outcome is None:
-            self._prefix, self._suffix, self._between = prefix, suffix, suffix + prefix
+            self._prefix, self._suffix = prefix, suffix
             self._text, self._suffix_length = len(prefix), len(suffix)
 
     def _is_of_the_frame(self, event: bytes) -> bool:

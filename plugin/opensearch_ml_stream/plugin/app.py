@@ -85,15 +85,20 @@ def with_stream_route(predict_stream: PredictStream, rest: ASGIApp) -> ASGIApp:
     """`rest`, with the hot path taken out of it: no middleware stands between a stream and its client."""
 
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
-        found = _STREAM_PATH.fullmatch(scope["path"]) if scope["type"] == "http" else None
-        if found is None:
+        model_id = _streamed_model(scope["path"]) if scope["type"] == "http" else None
+        if model_id is None:
             await rest(scope, receive, send)
         elif scope["method"] == "POST":
-            await predict_stream(scope, receive, send, found[1])
+            await predict_stream(scope, receive, send, model_id)
         else:
             await method_not_allowed(Request(scope), ["POST"])(scope, receive, send)
 
     return app
+
+
+def _streamed_model(path: str) -> str | None:
+    found = _STREAM_PATH.fullmatch(path)
+    return None if found is None else found[1]
 
 
 def _limits(settings: Settings) -> AnswerLimits:

@@ -5,9 +5,6 @@ start), and any worker answers for all of them.
 """
 
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
 from time import monotonic
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
@@ -25,15 +22,30 @@ _FIRST_CHUNK_BUCKETS = (0.05, 0.1, 0.25, 0.5, 1, 2, 4, 8, 16, 32, 64)
 _DURATION_BUCKETS = (0.1, 0.5, 1, 2, 5, 10, 30, 60, 120, 300, 600)
 
 
-@dataclass(slots=True)
 class StreamFigures:
-    """What is known of one stream; filled while it runs, counted when it ends."""
+    """What is known of one stream: filled while it runs, counted when the block is left.
 
-    begun: float
-    model_id: str = UNKNOWN_MODEL
-    first_chunk: float | None = None
-    chunks: int = 0
-    outcome: Ending | MLStreamError | None = None
+    An error that leaves the block is the stream's outcome; without an outcome it was the client who left.
+    """
+
+    __slots__ = ("_metrics", "begun", "chunks", "first_chunk", "model_id", "outcome")
+
+    def __init__(self, metrics: "Metrics") -> None:
+        self._metrics = metrics
+        self.begun = monotonic()
+        self.model_id = UNKNOWN_MODEL
+        self.first_chunk: float | None = None
+        self.chunks = 0
+        self.outcome: Ending | MLStreamError | None = None
+
+    def __enter__(self) -> "StreamFigures":
+        self._metrics.stream_opened()
+        return self
+
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
+        if isinstance(error, MLStreamError):
+            self.outcome = error
+        self._metrics.stream_closed(self)
 
 
 class Metrics:
@@ -70,34 +82,20 @@ class Metrics:
             [*model, "provider_status"], registry=registry,
         )  # fmt: skip
 
-    @contextmanager
-    def stream(self) -> Iterator[StreamFigures]:
-        """Counts one stream; an error that leaves the block is its outcome, leaving without one is the client's."""
-        figures = StreamFigures(monotonic())
-        self._open.inc()
-        try:
-            yield figures
-        except MLStreamError as error:
-            figures.outcome = error
-            raise
-        finally:
-            self._open.dec()
-            self._count(figures)
+    def stream(self) -> StreamFigures:
+        """For one stream, to be entered where it begins."""
+        return StreamFigures(self)
 
     def prediction(self, model_id: str, error: MLStreamError | None) -> None:
         """Counts one prediction that was not streamed."""
         self._predictions.labels(model_id, "200" if error is None else str(error.status)).inc()
         self._count_error(model_id, error)
 
-    def text(self) -> bytes:
-        """Prometheus' text exposition format, version 0.0.4."""
-        if MULTIPROC_DIR not in os.environ:
-            return generate_latest(self._registry)
-        registry = CollectorRegistry()
-        MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
-        return generate_latest(registry)
+    def stream_opened(self) -> None:
+        self._open.inc()
 
-    def _count(self, figures: StreamFigures) -> None:
+    def stream_closed(self, figures: StreamFigures) -> None:
+        self._open.dec()
         model_id = figures.model_id
         outcome = figures.outcome
         name = "client_left" if outcome is None else "ok" if isinstance(outcome, Ending) else "error"
@@ -111,6 +109,14 @@ class Metrics:
                 self._tokens.labels(model_id, kind.removesuffix("_tokens")).inc(count)
         if isinstance(outcome, MLStreamError):
             self._count_error(model_id, outcome)
+
+    def text(self) -> bytes:
+        """Prometheus' text exposition format, version 0.0.4."""
+        if MULTIPROC_DIR not in os.environ:
+            return generate_latest(self._registry)
+        registry = CollectorRegistry()
+        MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
+        return generate_latest(registry)
 
     def _count_error(self, model_id: str, error: MLStreamError | None) -> None:
         if error is not None and (error.provider_status is not None or error.status == 424):

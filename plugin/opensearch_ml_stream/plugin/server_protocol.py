@@ -1,6 +1,6 @@
 """HTTP to clients: uvicorn's protocol, and beside it the short way for the chunks of a stream."""
 
-from asyncio import Transport
+import asyncio
 from time import monotonic
 from typing import Any
 
@@ -13,6 +13,10 @@ from opensearch_ml_stream.rest_handlers.chunk_writer import CHUNK_WRITER
 class StreamingProtocol(HttpToolsProtocol):
     """Offers each request a ChunkWriter."""
 
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self.flow = _Flow(transport)
+
     def on_headers_complete(self) -> None:
         super().on_headers_complete()
         # The request's task does not run before this returns.
@@ -20,12 +24,26 @@ class StreamingProtocol(HttpToolsProtocol):
         self.scope["extensions"] = {CHUNK_WRITER: writer}
 
 
+class _Flow(FlowControl):
+    """uvicorn's, but an asyncio.Event (760 bytes) only where a reader is slow: few of thousands of open streams are."""
+
+    def __init__(self, transport: asyncio.Transport) -> None:
+        self._transport = transport
+        self.read_paused = False
+        self.write_paused = False
+
+    def pause_writing(self) -> None:
+        if not self.write_paused:
+            self._is_writable_event = asyncio.Event()
+            self.write_paused = True
+
+
 class _ChunkWriter:
     """Chunks of `Transfer-Encoding: chunked` (RFC 9112, section 7.1), which uvicorn has announced."""
 
     __slots__ = ("_flow", "_transport", "last_write")
 
-    def __init__(self, transport: Transport, flow: FlowControl) -> None:
+    def __init__(self, transport: asyncio.Transport, flow: FlowControl) -> None:
         self._transport = transport
         self._flow = flow
         self.last_write = monotonic()

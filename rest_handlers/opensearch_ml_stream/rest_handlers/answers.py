@@ -42,16 +42,14 @@ class Answers:
     def __len__(self) -> int:
         return len(self._under_way)
 
-    async def run(self, answer: "Answer", work: Awaitable[None]) -> None:
-        """Runs `work` beside the watch over the client; returns when the answer has ended or the client left."""
+    def began(self, answer: "Answer") -> None:
         self._under_way.add(answer)
         self._none.clear()
-        try:
-            await answer.run(work)
-        finally:
-            self._under_way.discard(answer)
-            if not self._under_way:
-                self._none.set()
+
+    def ended(self, answer: "Answer") -> None:
+        self._under_way.discard(answer)
+        if not self._under_way:
+            self._none.set()
 
     async def drain(self, grace: float) -> None:
         """Waits up to `grace` seconds for the answers under way, then interrupts the rest."""
@@ -71,17 +69,17 @@ class Answer:
     """One answer to one client. `wire` is None for an answer that is one JSON object."""
 
     __slots__ = (
-        "_ended", "_interrupted_by", "_limits", "_receive", "_request_scope", "_send", "_task", "_wire", "started",
+        "_answers", "_ended", "_interrupted_by", "_receive", "_request_scope", "_send", "_task", "_wire", "started",
         "writer",
     )  # fmt: skip
 
     def __init__(
-        self, scope: Scope, receive: Receive, send: Send, limits: AnswerLimits, wire: WireFormat | None = None
+        self, scope: Scope, receive: Receive, send: Send, answers: Answers, wire: WireFormat | None = None
     ) -> None:
         self._request_scope = scope
         self._receive = receive
         self._send = send
-        self._limits = limits
+        self._answers = answers
         self._wire = wire
         self._ended = False
         self._interrupted_by: ClientLeft | MLStreamError | None = None
@@ -90,6 +88,8 @@ class Answer:
         self.writer = chunk_writer(scope, send)  # for the chunks between `start` and `end`
 
     async def run(self, work: Awaitable[None]) -> None:
+        """Runs `work` beside the watch over the client; returns when the answer has ended or the client left."""
+        self._answers.began(self)
         task = self._task = asyncio.current_task()
         watch = asyncio.create_task(self._watch())
         try:
@@ -102,6 +102,7 @@ class Answer:
                 await self.fail(self._interrupted_by)
         finally:
             watch.cancel()
+            self._answers.ended(self)
             if not self._ended and self._interrupted_by is None:  # a defect of ours, on its way to the log
                 await self.fail(Internal("Internal error; the server's log says more", type="exception"))
             self._ended = True
@@ -145,7 +146,7 @@ class Answer:
             await response(self._request_scope, self._receive, self._send)
 
     async def _watch(self) -> None:
-        wait = self._limits.first_event_wait
+        wait = self._answers.limits().first_event_wait
         while True:
             try:
                 async with asyncio.timeout(wait):
@@ -160,7 +161,7 @@ class Answer:
     async def _beat(self) -> float:
         """Commits to 200, or sends a heartbeat if one is due; returns the seconds until the next look."""
         wire = self._wire
-        pause = self._limits.heartbeat
+        pause = self._answers.limits().heartbeat
         if wire is None or self._ended:
             return pause
         if not self.started:

@@ -32,10 +32,9 @@ class _Endpoint:
         self._answers = answers
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        limits = self._answers.limits()
         try:
             check_query(scope, query(scope))
-            body = await read_body(scope, receive, limits.max_body_size)
+            body = await read_body(scope, receive, self._answers.limits().max_body_size)
             if body:
                 check_content_type(scope)
         except ClientLeft:
@@ -43,8 +42,8 @@ class _Endpoint:
         except MLStreamError as error:
             await error_response(Request(scope), error)(scope, receive, send)
             return
-        answer = Answer(scope, receive, send, limits)
-        await self._answers.run(answer, answer_whole(answer, self._predict(scope["path_params"], body)))
+        answer = Answer(scope, receive, send, self._answers)
+        await answer.run(answer_whole(answer, self._predict(scope["path_params"], body)))
 
 
 async def answer_whole(answer: Answer, prediction: Awaitable[Mapping[str, Any]]) -> None:

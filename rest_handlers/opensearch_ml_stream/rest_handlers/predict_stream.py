@@ -69,11 +69,10 @@ class PredictStream:
         self._answers = answers
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send, model_id: str) -> None:
-        limits = self._answers.limits()
         try:
             asked = query(scope)
             check_query(scope, asked, _PARAMETERS)
-            body = await read_body(scope, receive, limits.max_body_size)
+            body = await read_body(scope, receive, self._answers.limits().max_body_size)
             if body:
                 check_content_type(scope)
             given = read_predict_input(body)
@@ -84,11 +83,13 @@ class PredictStream:
         except MLStreamError as error:
             await error_response(Request(scope), error)(scope, receive, send)
             return
-        answer = Answer(scope, receive, send, limits, wire)
+        answer = Answer(scope, receive, send, self._answers, wire)
         if wire is None:
-            await self._answers.run(answer, answer_whole(answer, self._predictions.predict(model_id, body)))
+            work = answer_whole(answer, self._predictions.predict(model_id, body))
         else:
-            await self._answers.run(answer, relay(answer, self._predictions.stream(model_id, parameters), wire))
+            work = relay(answer, self._predictions.stream(model_id, parameters), wire)
+        del body, given, parameters  # a prompt may be large, and its answer long
+        await answer.run(work)
 
 
 async def relay(answer: Answer, opening: AbstractAsyncContextManager[ProviderStream], wire: WireFormat) -> None:

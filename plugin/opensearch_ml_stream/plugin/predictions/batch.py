@@ -17,6 +17,7 @@ from opensearch_ml_stream.connectors.rendering import ProviderRequest
 from opensearch_ml_stream.plugin.predictions.deployments import Deployment
 from opensearch_ml_stream.plugin.predictions.guards import Guards
 from opensearch_ml_stream.plugin.predictions.model_calls import ModelCalls
+from opensearch_ml_stream.plugin.predictions.provider_call import check_status
 from opensearch_ml_stream.plugin.predictions.scripts import Scripts
 from opensearch_ml_stream.plugin.predictions.whole import read_answers, scripted, sent_text
 from opensearch_ml_stream.plugin.registry.documents import Clock, Json, rewrite
@@ -87,8 +88,8 @@ class BatchJobs:
         """Asks the provider to stop; what became of it, the next `refresh` finds out."""
         deployment = await self.calls.deployment(source["model_id"])
         request = _request(deployment, batch.batch_action(deployment.connector, batch.CANCEL), source)
-        async with self.calls.open(deployment, request):
-            pass  # some providers answer with an empty body
+        async with self.calls.open(deployment, request) as response:
+            await check_status(response, deployment)  # some providers answer with an empty body
 
     async def _check_open_jobs(self) -> None:
         limit = self.calls.live.current.max_batch_inference_tasks

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from opensearch_ml_stream.connectors.errors import Forbidden, InvalidRequest, UpstreamError
 from opensearch_ml_stream.connectors.rendering import ProviderRequest
 from opensearch_ml_stream.plugin.predictions.deployments import Deployment, Deployments
-from opensearch_ml_stream.plugin.predictions.provider_call import call_provider, read_all
+from opensearch_ml_stream.plugin.predictions.provider_call import check_status, open_provider, read_all
 from opensearch_ml_stream.plugin.predictions.rate_limits import RateLimits
 from opensearch_ml_stream.plugin.settings import LiveSettings
 from opensearch_ml_stream.plugin.upstream import Upstream, UpstreamResponse
@@ -39,12 +39,13 @@ class ModelCalls:
         self.limits.take(deployment.model_id, deployment.model.document.get("rate_limiter"))
 
     def open(self, deployment: Deployment, request: ProviderRequest) -> AbstractAsyncContextManager[UpstreamResponse]:
-        """The provider's answer, its status already good."""
-        return call_provider(self.upstream, self.live.current, deployment, request)
+        """The provider's answer, whatever its status; see `check_status`."""
+        return open_provider(self.upstream, self.live.current, deployment, request)
 
     async def fetch(self, deployment: Deployment, request: ProviderRequest) -> bytes:
         """The whole body of a good answer, which is never empty."""
         async with self.open(deployment, request) as response:
+            await check_status(response, deployment)
             body = await read_all(response, self.live.current.max_json_size)
         if not body.strip():
             raise UpstreamError("Remote service returned empty response body")

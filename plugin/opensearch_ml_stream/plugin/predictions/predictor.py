@@ -15,7 +15,7 @@ from opensearch_ml_stream.plugin.predictions.batch import BatchJobs
 from opensearch_ml_stream.plugin.predictions.deployments import Deployment
 from opensearch_ml_stream.plugin.predictions.guards import Guards
 from opensearch_ml_stream.plugin.predictions.model_calls import ModelCalls
-from opensearch_ml_stream.plugin.predictions.provider_call import ProviderStream
+from opensearch_ml_stream.plugin.predictions.provider_call import ProviderStream, check_status
 from opensearch_ml_stream.plugin.predictions.scripts import Scripts
 from opensearch_ml_stream.plugin.predictions.whole import predict_whole, sent_text
 from opensearch_ml_stream.plugin.store import Store
@@ -45,9 +45,11 @@ class Predictor:
             deployment = await self._calls.deployment(model_id)
             figures.model_id = model_id
             spec = deployment.spec(parameters)
-            request = await self._streaming_request(deployment, spec, parameters)
+            opening = self._calls.open(deployment, await self._streaming_request(deployment, spec, parameters))
+            del parameters  # a prompt may be large, and its answer long
             self._calls.count(deployment)
-            async with self._calls.open(deployment, request) as response:
+            async with opening as response:
+                await check_status(response, deployment)
                 stream = ProviderStream(response, spec.decoder(), deployment.credential)
                 try:
                     yield stream

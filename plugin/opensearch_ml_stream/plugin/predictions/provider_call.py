@@ -1,9 +1,8 @@
 """One call of a provider: the address is checked, the request signed, the answer's status and errors understood."""
 
-from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Mapping
+from contextlib import AbstractAsyncContextManager
 from datetime import UTC, datetime
-from functools import partial
 from time import monotonic
 
 from opensearch_ml_stream.connectors.chunks import Chunks, Ending
@@ -23,13 +22,12 @@ from opensearch_ml_stream.plugin.upstream.retries import open_with_retries
 MAX_ERROR_BODY_BYTES = 64 * 1024  # more of an error is not read; 2 KiB of it are shown
 
 
-@asynccontextmanager
-async def call_provider(
+def open_provider(
     upstream: Upstream, settings: Settings, deployment: Deployment, request: ProviderRequest
-) -> AsyncIterator[UpstreamResponse]:
-    """The provider's answer with a good status; UpstreamError with the provider's words for a bad one.
+) -> AbstractAsyncContextManager[UpstreamResponse]:
+    """The provider's answer, whatever its status. Called again as the connector's client_config says.
 
-    It is called again as the connector's client_config says, but never once a body has been handed on.
+    InvalidRequest for an endpoint that is not trusted, or credentials that do not sign.
     """
     connector = deployment.connector
     check_endpoint(request.url, settings)
@@ -37,11 +35,15 @@ async def call_provider(
         request = _signed(deployment, request)
     config = connector.client_config
     tls = deployment.credential if config.mutual_tls_enabled else {}
-    open_response = partial(open_with_retries, upstream) if config.max_retry_times else upstream.open
-    async with open_response(request, config, tls, deployment.pool_key) as response:
-        if not 200 <= response.status < 300:
-            raise await _refusal(response, deployment.credential)
-        yield response
+    if config.max_retry_times:
+        return open_with_retries(upstream, request, config, tls, deployment.pool_key)
+    return upstream.open(request, config, tls, deployment.pool_key)
+
+
+async def check_status(response: UpstreamResponse, deployment: Deployment) -> None:
+    """UpstreamError with the provider's words for a status that is not good."""
+    if not 200 <= response.status < 300:
+        raise await _refusal(response, deployment.credential)
 
 
 async def read_all(response: UpstreamResponse, limit: int) -> bytes:

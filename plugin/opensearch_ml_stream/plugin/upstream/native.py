@@ -71,13 +71,14 @@ class NativeUpstream:
 class _Call(AbstractAsyncContextManager[UpstreamResponse]):
     """One call from slot to slot: whatever happens inside, the slot and the connection are given back once."""
 
-    __slots__ = ("_config", "_connection", "_exchange", "_request", "_route", "_target", "_upstream")
+    __slots__ = ("_config", "_connection", "_data", "_exchange", "_route", "_target", "_upstream", "_url")
 
     def __init__(
         self, upstream: NativeUpstream, request: ProviderRequest, config: ClientConfig, target: Target, route: Route
     ) -> None:
         self._upstream = upstream
-        self._request = request
+        self._url = request.url
+        self._data = request_bytes(request, target)
         self._config = config
         self._target = target
         self._route = route
@@ -85,7 +86,7 @@ class _Call(AbstractAsyncContextManager[UpstreamResponse]):
         self._exchange: Exchange | None = None
 
     async def __aenter__(self) -> UpstreamResponse:
-        data = request_bytes(self._request, self._target)
+        data, self._data = self._data, b""  # a prompt may be large, and its answer long
         config = self._config
         await self._upstream.slots.take(self._route[0], config.max_connection, config.connection_timeout)
         try:
@@ -111,9 +112,7 @@ class _Call(AbstractAsyncContextManager[UpstreamResponse]):
             self._close()
 
     async def _connect(self) -> Connection:
-        return await self._upstream.connect(
-            self._request.url, self._target, self._route, self._config.connection_timeout
-        )
+        return await self._upstream.connect(self._url, self._target, self._route, self._config.connection_timeout)
 
     async def _start(self, connection: Connection, data: bytes) -> Exchange:
         assert connection.transport is not None
@@ -130,7 +129,7 @@ class _Call(AbstractAsyncContextManager[UpstreamResponse]):
         self._connection = connection
         policy = self._route[-1]
         if policy.trusted_private:  # the only check that depends on the URL, not on the address alone
-            policy.check(self._target.host, (connection.address,), self._request.url)
+            policy.check(self._target.host, (connection.address,), self._url)
         began = asyncio.get_running_loop().time()
         try:
             return await self._start(connection, data)

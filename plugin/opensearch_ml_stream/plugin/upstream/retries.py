@@ -84,6 +84,7 @@ async def open_with_retries(
                 else:
                     more = False
                 if not more or loop.time() + wait > deadline:
+                    del request  # a prompt may be large, and its answer long
                     yield response
                     return
         await asyncio.sleep(wait)

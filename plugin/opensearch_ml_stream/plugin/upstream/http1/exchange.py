@@ -29,7 +29,7 @@ class Exchange(asyncio.Protocol):
         self._place = place
         self._read_timeout = read_timeout
         self._loop = asyncio.get_running_loop()
-        self._head_reader = HeadReader()
+        self._head_reader: HeadReader | None = HeadReader()
         self._body: Body | None = None
         self._pending: list[bytes] = []
         self._unread = 0
@@ -79,7 +79,8 @@ class Exchange(asyncio.Protocol):
         while self._body is None:
             if self._failure is not None:
                 raise self._failure
-            await self._woken()
+            self._waiter = self._loop.create_future()
+            await self._waiter
 
     async def read(self) -> bytes:
         """All body bytes that have come since the last read; b"" at the end. UpstreamError if it breaks off."""
@@ -89,11 +90,8 @@ class Exchange(asyncio.Protocol):
                 raise self._failure
             if self.done:
                 return b""
-            waiter = self._waiter = self._loop.create_future()  # as _woken, without a coroutine in between
-            try:
-                await waiter
-            finally:
-                self._waiter = None
+            self._waiter = self._loop.create_future()
+            await self._waiter
         data = pending[0] if len(pending) == 1 else b"".join(pending)
         pending.clear()
         self._unread = 0
@@ -113,7 +111,8 @@ class Exchange(asyncio.Protocol):
                     return not data
             self._sink = sink
             try:
-                await self._woken()
+                self._waiter = self._loop.create_future()
+                await self._waiter
                 stopped = self._sink is None
             finally:
                 self._sink = None
@@ -130,10 +129,6 @@ class Exchange(asyncio.Protocol):
         """Closes the connection at once, so that the provider stops its work."""
         self.stop()
         self._transport.abort()
-
-    async def _woken(self) -> None:
-        self._waiter = self._loop.create_future()
-        await self._waiter
 
     def _wake(self) -> None:
         if self._waiter is not None and not self._waiter.done():
@@ -181,12 +176,14 @@ class Exchange(asyncio.Protocol):
     def _receive_head(self, data: bytes) -> None:
         self.touched = True
         self._heard = self._loop.time()
+        assert self._head_reader is not None
         try:
             found = self._head_reader.feed(data)
             if found is None:
                 return
             head, rest = found
             self._body = body_of(head)
+            self._head_reader = None
         except MalformedHead as error:
             self._fail(provider_failures.not_http(self._place, str(error)))
             return
