@@ -97,6 +97,16 @@ def test_set_members_takes_objects_only(text: str) -> None:
         jsontext.set_members(text, {})
 
 
+@pytest.mark.parametrize(
+    ("text", "column"),
+    [('{"a\\q":1}', 4), ('{"a\nb":1}', 4), ('{"a" 1}', 6), ('{"a":1 "b":2}', 8), ('{"b":2, 1}', 9), ('{"a":[1,]}', 9)],
+)
+def test_members_tells_where_the_text_is_wrong(text: str, column: int) -> None:
+    with pytest.raises(json.JSONDecodeError) as raised:
+        jsontext.members(text)
+    assert raised.value.pos + 1 == column
+
+
 @pytest.mark.parametrize("text", ["{}", "[1]", "7", '"x"', "true", "null", ' {"a":[1,2]} '])
 def test_json_is_json(text: str) -> None:
     assert jsontext.is_json(text)

@@ -89,6 +89,7 @@ class AiohttpUpstream:
         await self._slots.take(pool_key, config.max_connection, config.connection_timeout)
         try:
             response = await self._send(request, target, config, context, proxy)
+            del request  # a prompt may be large, and its answer long
             try:
                 yield AiohttpResponse(response, target.place, config.read_timeout)
             finally:
