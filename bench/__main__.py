@@ -1,7 +1,7 @@
 """`python -m bench`: what a streamed token costs, here and with other relays.
 
     python -m bench [--quick] [--rounds 3] [--systems sidecar,nginx]     the table
-    python -m bench --scenario large | streams | workers | management    what grows with what, of the sidecar alone
+    python -m bench --scenario large | streams | workers | management | start    the sidecar by itself
     python -m bench profile | soak --minutes 30 | peers | render
 
 `--write` puts the results into docs/performance.json, .md and .svg and into the README's table.
@@ -37,6 +37,7 @@ GROWTH: dict[str, tuple[Callable[[int], growth.Rows], tuple[tuple[str, str], ...
     "streams": (growth.streams, _COSTS),
     "workers": (growth.workers, _WORKERS),
     "management": (growth.management, _ADDED),
+    "start": (growth.cold_start, (("seconds after the process's start", "seconds"),)),
 }
 
 

@@ -1,17 +1,22 @@
-"""What grows with what: streams, chunks, bytes, workers, management calls. Of the sidecar alone."""
+"""What grows with what: streams, chunks, bytes, workers, management calls; and how soon a start is over."""
 
 import time
+from collections.abc import Iterator
 
 import httpx
 
 from bench import scenarios
 from bench.measuring import Metrics, begin_load, finish_load, measure, metrics, provider_counts, warm_up, watched
+from bench.processes import free_port
 from bench.provider import chunk_format
-from bench.rounds import bench_place, medians, say
+from bench.rounds import SYSTEMS, bench_place, medians, missing, say
 from bench.scenarios import Scenario
-from bench.systems import Place, Target, create_connector, create_model, sidecar, sidecar_of
+from bench.systems import Place, Target, create_connector, create_model, sidecar, sidecar_of, sidecar_process
+from bench.wire import StreamPlan
 
 MODELS = 200
+STARTS_A_ROUND = 3
+CONNECT_AGAIN_SECONDS = 0.005
 MANAGEMENT_STARTS_SECONDS = 1.5  # when all streams are open
 
 Rows = list[tuple[str, Metrics]]
@@ -33,14 +38,14 @@ def _with_costs(scenario: Scenario, found: Metrics) -> Metrics:
     return {**found, "us_per_chunk": cpu * 1e6 / chunks, "ns_per_byte": cpu * 1e9 / (chunks * size)}
 
 
-def _each(chosen: tuple[Scenario, ...], rounds: int) -> Rows:
+def _each(chosen: tuple[Scenario, ...], rounds: int, system: str = "sidecar") -> Rows:
     found: dict[str, list[Metrics]] = {scenario.name: [] for scenario in chosen}
     with bench_place() as place:
         for number in range(rounds):
-            with sidecar(place) as target:
+            with SYSTEMS[system](place) as target:
                 warm_up(target)
                 for scenario in chosen:
-                    say(f"round {number + 1} of {rounds}: {scenario.name}")
+                    say(f"round {number + 1} of {rounds}: {scenario.name}, {system}")
                     found[scenario.name].append(_with_costs(scenario, measure(target, scenario, place.provider)))
     return [(name, medians(runs)) for name, runs in found.items()]
 
@@ -51,8 +56,12 @@ def large(rounds: int) -> Rows:
 
 
 def streams(rounds: int) -> Rows:
-    """The same streams at the same rate of chunks, 100 or 2,000 at a time."""
-    return _each((scenarios.FEW_STREAMS, scenarios.MANY_STREAMS), rounds)
+    """The same streams at the same rate of chunks, 100 or 2,000 at a time; nginx shows the kernel's share of it."""
+    chosen = (scenarios.FEW_STREAMS, scenarios.MANY_STREAMS)
+    rows = _each(chosen, rounds)
+    if not missing("nginx"):
+        rows += [(f"nginx, {name}", found) for name, found in _each(chosen, rounds, "nginx")]
+    return rows
 
 
 def workers(rounds: int) -> Rows:
@@ -103,3 +112,33 @@ def _while_models_are_created(place: Place, target: Target) -> Metrics:
             create_model(client, connector_id)
         report = finish_load(load)
     return metrics(scenarios.MANAGEMENT, report, watch, provider_counts(place.provider))
+
+
+def cold_start(rounds: int) -> Rows:
+    """From the start of the process to the first byte of a stream, of a model that is in the embedded store."""
+    seconds: list[Metrics] = []
+    with bench_place() as place:
+        with sidecar(place) as target:
+            warm_up(target)
+        body = target.body_for(StreamPlan(2))
+        for number in range(rounds * STARTS_A_ROUND):
+            say(f"start {number + 1} of {rounds * STARTS_A_ROUND}")
+            port = free_port()
+            began = time.monotonic()
+            with sidecar_process(place, place.cpus.relay, port):
+                next(_first_bytes(f"http://127.0.0.1:{port}{target.path}", body))
+                seconds.append({"seconds": time.monotonic() - began})
+    return [("first streamed byte", medians(seconds))]
+
+
+def _first_bytes(url: str, body: str) -> Iterator[bytes]:
+    """Asks until somebody listens."""
+    headers = {"content-type": "application/json"}
+    while True:
+        try:
+            with httpx.stream("POST", url, content=body, headers=headers, timeout=30) as response:
+                response.raise_for_status()
+                yield from response.iter_raw()
+                return
+        except httpx.ConnectError:
+            time.sleep(CONNECT_AGAIN_SECONDS)

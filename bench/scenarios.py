@@ -38,9 +38,9 @@ QUICK = (
     replace(CANCEL, seconds=1),
 )
 
-# 2,000 streams at 5,000 chunks a second, 100 or all of them at a time; and bodies of unusual shapes.
-FEW_STREAMS = Scenario("100 streams", StreamPlan(40, TOKEN_SECONDS), 100, streams=2000, ramp=0.5)
-MANY_STREAMS = Scenario("2,000 streams", StreamPlan(40, 20 * TOKEN_SECONDS), 2000, streams=2000, ramp=4)
+# 5,000 chunks a second in all, from 100 or from 2,000 streams at a time; and bodies of unusual shapes.
+FEW_STREAMS = Scenario("100 streams", StreamPlan(100, TOKEN_SECONDS), 100, streams=1000, ramp=0.5)
+MANY_STREAMS = Scenario("2,000 streams", StreamPlan(100, 20 * TOKEN_SECONDS), 2000, streams=2000, ramp=4)
 NORMAL = Scenario("200 chunks", StreamPlan(200), 1, streams=1000)
 LONG = Scenario("200,000 chunks", StreamPlan(200_000), 1, streams=1)
 BIG = Scenario("1 MiB in one chunk", StreamPlan(1, text=2**20), 1, streams=150)

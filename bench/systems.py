@@ -93,18 +93,24 @@ def sidecar(place: Place) -> AbstractContextManager[Target]:
 
 @contextmanager
 def sidecar_of(place: Place, cpus: frozenset[int], workers: int = 1) -> Iterator[Target]:
-    """The sidecar over a new embedded store, with a model of the openai-chat blueprint."""
+    """The sidecar over the place's embedded store, with a new model of the openai-chat blueprint."""
     port = free_port()
-    command = [sys.executable, "-m", "opensearch_ml_stream.plugin", "serve", "--port", str(port)]
-    command += ["--workers", str(workers), "--store", f"sqlite:///{place.folder}/store.db"]
-    log = place.folder / "sidecar.log"
-    with started(command, cpus, log, _LOOPBACK) as process:
-        wait_for(f"http://127.0.0.1:{port}/_health/ready", log, process)
+    with sidecar_process(place, cpus, port, workers) as process:
+        wait_for(f"http://127.0.0.1:{port}/_health/ready", place.folder / "sidecar.log", process)
         with httpx.Client(base_url=f"http://127.0.0.1:{port}/_plugins/_ml", timeout=30) as client:
             model_id = create_model(client, create_connector(client, place.provider))
         body = '{"parameters":{"messages":[{"role":"user","content":"PROMPT"}]}}'
         path = f"/_plugins/_ml/models/{model_id}/_predict/stream"
         yield Target(port, path, body, '"is_last":true', process.pid)
+
+
+def sidecar_process(
+    place: Place, cpus: frozenset[int], port: int, workers: int = 1
+) -> AbstractContextManager[subprocess.Popen[bytes]]:
+    """The sidecar as it starts: nobody has waited for it yet."""
+    command = [sys.executable, "-m", "opensearch_ml_stream.plugin", "serve", "--port", str(port)]
+    command += ["--workers", str(workers), "--store", f"sqlite:///{place.folder}/store.db"]
+    return started(command, cpus, place.folder / "sidecar.log", _LOOPBACK)
 
 
 def create_connector(client: httpx.Client, provider: int) -> str:
