@@ -12,6 +12,7 @@ from typing import NamedTuple, Protocol
 
 from opensearch_ml_stream.connectors.chunks import Chunk, Ending
 from opensearch_ml_stream.connectors.errors import StreamTruncated, UpstreamError
+from opensearch_ml_stream.connectors.surrogates import Halves
 
 # One broken event in a long answer should not cost the answer; more of them mean that the framing is not what
 # we think it is. What was skipped is told in the terminal object ("skipped_events").
@@ -20,6 +21,9 @@ MAX_SKIPPED_EVENTS = 3
 MAX_EVENT_BYTES = 16 * 1024 * 1024
 
 Outcome = Ending | UpstreamError
+
+# What reading an event of the wrong shape raises; MalformedEvent is a ValueError.
+_UNREADABLE = (ValueError, KeyError, TypeError, IndexError, AttributeError)
 
 
 class Event(NamedTuple):
@@ -68,15 +72,21 @@ def too_large() -> UpstreamError:
 class Decoder:
     """One provider stream. See the module's docstring for the contract."""
 
-    __slots__ = ("_framing", "_provider", "_read_any", "chunks", "outcome", "skipped_events")
+    __slots__ = ("_framing", "_halves", "_provider", "_read_any", "_skipped", "chunks", "outcome")
 
     def __init__(self, framing: Framing, provider: Provider) -> None:
         self._framing = framing
         self._provider = provider
+        self._halves: Halves | None = None
         self._read_any = False
+        self._skipped = 0
         self.chunks = 0  # that it has given so far
-        self.skipped_events = 0
         self.outcome: Outcome | None = None
+
+    @property
+    def skipped_events(self) -> int:
+        """Events of which something was lost."""
+        return self._skipped + bool(self._halves and self._halves.waiting)
 
     def feed(self, data: bytes) -> list[Chunk]:
         return self._read(self._framing.feed(data))
@@ -84,10 +94,10 @@ class Decoder:
     def close(self) -> list[Chunk]:
         if self.outcome is not None:
             return []
-        skipped = self.skipped_events
+        skipped = self._skipped
         chunks = self._read(self._framing.close())
         if self.outcome is None:
-            cut_off = self.skipped_events > skipped  # what came last was half an event
+            cut_off = self._skipped > skipped  # what came last was half an event
             self.outcome = truncated("the end of an event") if cut_off else self._provider.end_of_input()
         return chunks
 
@@ -100,8 +110,8 @@ class Decoder:
         for event in events:
             try:
                 outcome = read(event, chunks)
-            except (ValueError, KeyError, TypeError, IndexError, AttributeError):
-                outcome = self._skip()
+            except _UNREADABLE:
+                outcome = self._read_mended(event, chunks)
             else:
                 self._read_any = True
             if outcome is not None:
@@ -110,8 +120,21 @@ class Decoder:
         self.outcome = outcome or self._framing.error
         return chunks
 
+    def _read_mended(self, event: Event, chunks: list[Chunk]) -> Outcome | None:
+        if self._halves is None:
+            self._halves = Halves()
+        data = self._halves.mended(event.data)
+        if data is None:
+            return self._skip()
+        try:
+            outcome = self._provider.read(Event(event.name, data), chunks)
+        except _UNREADABLE:
+            return self._skip()
+        self._read_any = True
+        return outcome
+
     def _skip(self) -> UpstreamError | None:
-        self.skipped_events += 1
-        if self._read_any and self.skipped_events <= MAX_SKIPPED_EVENTS:
+        self._skipped += 1
+        if self._read_any and self._skipped <= MAX_SKIPPED_EVENTS:
             return None
         return UpstreamError("The provider sent an event that is not of the form its connector announces")
