@@ -44,7 +44,7 @@ FILES = (
     ("HTTP parse of the provider's answer", r"plugin/upstream/|aiohttp"),
     ("SSE parse", r"connectors/(?:sse|ndjson|decoding|repetition)\.py"),
     ("JSON: the event read, the chunk printed", r"connectors/|json/"),
-    ("write to the client (uvicorn)", r"uvicorn/"),
+    ("write to the client", r"uvicorn/|plugin/server_protocol"),
     ("event loop and system calls", r"asyncio/"),
     ("metrics", r"prometheus_client|plugin/metrics"),
     ("the stream's own steps", r""),
