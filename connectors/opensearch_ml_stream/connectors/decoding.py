@@ -86,7 +86,13 @@ class Decoder:
     @property
     def skipped_events(self) -> int:
         """Events of which something was lost."""
-        return self._skipped + bool(self._halves and self._halves.waiting)
+        halves = self._halves
+        return self._skipped + (0 if halves is None else halves.lost + bool(halves.waiting))
+
+    @property
+    def half_waits(self) -> bool:
+        """Whether the next text may begin with the other half of a character (see `surrogates`)."""
+        return self._halves is not None and bool(self._halves.waiting)
 
     def feed(self, data: bytes) -> list[Chunk]:
         return self._read(self._framing.feed(data))
@@ -108,12 +114,15 @@ class Decoder:
         read = self._provider.read
         outcome: Outcome | None = None
         for event in events:
+            known = len(chunks)
             try:
                 outcome = read(event, chunks)
             except _UNREADABLE:
                 outcome = self._read_mended(event, chunks)
             else:
                 self._read_any = True
+                if self._halves is not None and len(chunks) > known:
+                    self._halves.wait(b"")
             if outcome is not None:
                 break
         self.chunks += len(chunks)
@@ -123,14 +132,16 @@ class Decoder:
     def _read_mended(self, event: Event, chunks: list[Chunk]) -> Outcome | None:
         if self._halves is None:
             self._halves = Halves()
-        data = self._halves.mended(event.data)
-        if data is None:
+        mended = self._halves.mended(event.data)
+        if mended is None:
             return self._skip()
+        data, half = mended
         try:
             outcome = self._provider.read(Event(event.name, data), chunks)
         except _UNREADABLE:
             return self._skip()
         self._read_any = True
+        self._halves.wait(half)
         return outcome
 
     def _skip(self) -> UpstreamError | None:

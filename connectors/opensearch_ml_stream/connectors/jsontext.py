@@ -15,11 +15,11 @@ from opensearch_ml_stream.connectors.errors import InvalidRequest
 _MAX_DIGITS = 1000  # as the parser of OpenSearch (Jackson) has it
 _BYTE_ORDER_MARK = "\ufeff"
 _BLANK = re.compile(r"[ \t\n\r]*")
-# Unrolled: `(?:[^"\\]|\\.)*` would keep a state for every character of a long text.
-_STRING = r'"[^"\\]*(?:\\.[^"\\]*)*"'
+# Possessive, and unrolled: anything else keeps a state for every character or escape of a long text.
+_STRING = r'"[^"\\]*+(?:\\.[^"\\]*+)*+"'
 # The tokens around an object's values; a `{` takes its `}` along if the object is empty.
 _BEGIN = re.compile(r"[ \t\n\r]*\{[ \t\n\r]*(\})?")
-_KEY = re.compile(r'[ \t\n\r]*("[^"\\\x00-\x1f]*(?:\\.[^"\\\x00-\x1f]*)*")[ \t\n\r]*:[ \t\n\r]*')
+_KEY = re.compile(r'[ \t\n\r]*+("[^"\\\x00-\x1f]*+(?:\\.[^"\\\x00-\x1f]*+)*+")[ \t\n\r]*+:[ \t\n\r]*+')
 _NEXT = re.compile(r"[ \t\n\r]*([,}])")
 # What is not closed reaches to the end; were it no match, each of a million `/*` would be looked for to the end.
 _COMMENT_OR_STRING = re.compile(rf"{_STRING}?|//[^\n]*|/\*.*?(?:\*/|\Z)", re.DOTALL)

@@ -14,6 +14,7 @@ from opensearch_ml_stream.connectors.stream_spec import Enable, StreamSpec
 from opensearch_ml_stream.connectors.template import ConnectorParameters, Missing, Parameters, Template
 
 MAX_HEADER_BYTES = 8192  # name and value, as ML Commons 3.7 has it
+MAX_URL_LENGTH = 16_384  # characters; servers refuse more than 8 to 16 KiB
 
 # Only the connector's own parameters may fill these: they say who calls, and where.
 _CONNECTOR_ONLY_HEADERS = frozenset({
@@ -135,7 +136,7 @@ class _PercentEncoded(Mapping[str, str]):
 
 
 def enable_stream(request: ProviderRequest, stream: StreamSpec) -> ProviderRequest:
-    """The request with its stream turned on, in UTF-8; one that has it on stays the same."""
+    """The request with its stream turned on (its body, where that is changed, in UTF-8)."""
     enable = stream.enable
     body = request.body
     if enable.body or enable.drop:
@@ -146,6 +147,11 @@ def enable_stream(request: ProviderRequest, stream: StreamSpec) -> ProviderReque
 
 @lru_cache(maxsize=1024)  # most calls are of the same few URLs
 def _check_url(url: str) -> None:
+    if len(url) > MAX_URL_LENGTH:  # before any cache, here or in the standard library, keeps it
+        raise InvalidRequest(
+            f"The connector's url, filled with the parameters, has more than {MAX_URL_LENGTH} characters. "
+            "Put long values into the request_body"
+        )
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https"):
         raise InvalidRequest(f"Protocol is not http or https: {parts.scheme}")

@@ -98,6 +98,8 @@ class RepeatingDecoder:
 
     def _run(self, data: bytes) -> Run | None:
         """The texts of `data` if it is nothing but events of the frame."""
+        if not (data.startswith(self._prefix) and data.endswith(self._suffix)):
+            return None
         texts = data[len(self._prefix) : -len(self._suffix)].replace(self._suffix + self._prefix, b"\0")
         if b"\0" in data or not _TEXTS(texts) or not _is_utf8(texts):
             return None
@@ -121,7 +123,7 @@ class RepeatingDecoder:
     def _parse(self, data: bytes) -> Chunks:
         chunks = self._long_way.feed(data)
         self.outcome = self._long_way.outcome
-        self._boundary = self._framing.idle
+        self._boundary = self._framing.idle and not self._long_way.half_waits
         if chunks and self.outcome is None and self._lessons < MAX_LESSONS:
             self._learn(data, chunks[-1])
         return chunks

@@ -13,17 +13,18 @@ _LOW = range(0xDC00, 0xE000)
 
 
 class Halves:
-    """The half that waits for the next event."""
+    """The half that waits for the rest of its character, and how many waited in vain."""
 
-    __slots__ = ("waiting",)
+    __slots__ = ("lost", "waiting")
 
     def __init__(self) -> None:
+        self.lost = 0
         self.waiting = b""
 
-    def mended(self, data: bytes) -> bytes | None:
-        """JSON whose strings hold no half: one at a string's end is kept for the next event, whose string it begins.
+    def mended(self, data: bytes) -> tuple[bytes, bytes] | None:
+        """JSON whose strings hold no half: one that waits is put before the string that begins with its other half.
 
-        None if that is not what is wrong with `data`.
+        With it the half at a string's end, which shall wait from now on. None if that is not what is wrong with `data`.
         """
         halves = list(_halves(data))
         if not halves:
@@ -31,14 +32,19 @@ class Halves:
         first, last = halves[0], halves[-1]
         begins = int(first[1], 16) in _LOW and data[: first.start()].endswith(b'"')
         ends = int(last[1], 16) in _HIGH and data.startswith(b'"', last.end())
-        if len(halves) != begins + ends or (begins and not self.waiting) or (ends and not begins and self.waiting):
+        if len(halves) != begins + ends or (begins and not self.waiting):
             return None
         if ends:
             data = data[: last.start()] + data[last.end() :]
         if begins:
             data = data[: first.start()] + self.waiting + data[first.start() :]
-        self.waiting = last[0] if ends else b""
-        return data
+            self.waiting = b""
+        return data, last[0] if ends else b""
+
+    def wait(self, half: bytes) -> None:
+        """Keeps `half`; one that still waits is lost, and so it is when `half` is empty."""
+        self.lost += bool(self.waiting)
+        self.waiting = half
 
 
 def _halves(data: bytes) -> Iterator[re.Match[bytes]]:

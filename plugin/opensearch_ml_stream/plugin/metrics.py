@@ -46,6 +46,7 @@ class StreamFigures:
         if isinstance(error, MLStreamError):
             self.outcome = error
         self._metrics.stream_closed(self)
+        self.outcome = None  # an error holds the frame that holds this
 
 
 class Metrics:

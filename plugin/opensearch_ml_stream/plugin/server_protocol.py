@@ -11,7 +11,7 @@ from opensearch_ml_stream.rest_handlers.chunk_writer import CHUNK_WRITER
 
 
 class StreamingProtocol(HttpToolsProtocol):
-    """Offers each request a ChunkWriter."""
+    """Offers a ChunkWriter to each request whose answer can begin at once, as nearly all can."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
@@ -19,6 +19,8 @@ class StreamingProtocol(HttpToolsProtocol):
 
     def on_headers_complete(self) -> None:
         super().on_headers_complete()
+        if self.flow.write_paused or self.pipeline:
+            return  # what is still to be taken of an earlier answer would hold the head back, but not the chunks
         # The request's task does not run before this returns.
         writer: Any = _ChunkWriter(self.transport, self.flow)  # uvicorn's type knows its own extensions only
         self.scope["extensions"] = {CHUNK_WRITER: writer}

@@ -129,6 +129,7 @@ class Answer:
     async def end(self, data: bytes) -> None:
         """The last objects of a started stream, the terminal one among them."""
         self._ended = True
+        await self.writer.drain()  # an interrupt may have come before a chunk was sent
         await self._send({"type": "http.response.body", "body": data, "more_body": False})
 
     async def whole(self, body: Any) -> None:

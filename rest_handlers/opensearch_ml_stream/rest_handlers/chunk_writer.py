@@ -5,11 +5,10 @@ ChunkWriter of its own among the `extensions` of the scope, under CHUNK_WRITER. 
 ever.
 """
 
-from collections.abc import Awaitable
 from time import monotonic
 from typing import Protocol
 
-from starlette.types import Scope, Send
+from starlette.types import Message, Scope, Send
 
 CHUNK_WRITER = "opensearch_ml_stream.chunk_writer"
 
@@ -35,19 +34,19 @@ def chunk_writer(scope: Scope, send: Send) -> ChunkWriter:
 class MessageWriter:
     """ASGI's `http.response.body`; only `drain` can send it."""
 
-    __slots__ = ("_send", "_sending", "last_write")
+    __slots__ = ("_message", "_send", "last_write")
 
     def __init__(self, send: Send) -> None:
         self._send = send
-        self._sending: Awaitable[None] | None = None
+        self._message: Message | None = None
         self.last_write = monotonic()
 
     def write_chunk(self, data: bytes) -> bool:
         self.last_write = monotonic()
-        self._sending = self._send({"type": "http.response.body", "body": data, "more_body": True})
+        self._message = {"type": "http.response.body", "body": data, "more_body": True}
         return False
 
     async def drain(self) -> None:
-        sending, self._sending = self._sending, None
-        if sending is not None:
-            await sending
+        message, self._message = self._message, None
+        if message is not None:
+            await self._send(message)

@@ -108,7 +108,6 @@ async def relay(answer: Answer, opening: AbstractAsyncContextManager[ProviderStr
                 await writer.drain()
                 chunks = await provider.pump(encode, writer.write_chunk)
                 outcome = provider.outcome
-            await writer.drain()
             # Before the call of the provider is wound up, which the client need not wait for.
             last = encode(chunks) if chunks else b""
             if isinstance(outcome, MLStreamError):

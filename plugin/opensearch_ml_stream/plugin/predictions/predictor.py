@@ -45,9 +45,10 @@ class Predictor:
             deployment = await self._calls.deployment(model_id)
             figures.model_id = model_id
             spec = deployment.spec(parameters)
-            opening = self._calls.open(deployment, await self._streaming_request(deployment, spec, parameters))
-            del parameters  # a prompt may be large, and its answer long
+            request = await self._streaming_request(deployment, spec, parameters)
             self._calls.count(deployment)
+            opening = self._calls.open(deployment, request)
+            del parameters, request  # a prompt may be large, and its answer long
             async with opening as response:
                 await check_status(response, deployment)
                 stream = ProviderStream(response, spec.decoder(), deployment.credential)
