@@ -144,13 +144,24 @@ def test_long_texts_cost_their_share() -> None:
         "{} " + "/* " * 200_000,
         '{"//": "' + r"\"" * 200_000,
         '{"digits": ' + "1" * 200_000 + "}",
+        '{"' + r"\n" * 4_000_000,
+        '{"' + r"\n" * 4_000_000 + '":1}',
     ],
-    ids=["a key twice among many", "comments never closed", "a string never closed", "a long number"],
+    ids=[
+        "a key twice among many",
+        "comments never closed",
+        "a string never closed",
+        "a long number",
+        "a key never closed",
+        "a long key",
+    ],
 )
 def test_no_text_takes_more_than_linear_time(text: str) -> None:
     began = time.process_time()
     with suppress(InvalidRequest):
         jsontext.load_object(text.encode())
+    with suppress(InvalidRequest, json.JSONDecodeError):
+        jsontext.members(text)
     assert time.process_time() - began < 1
 
 

@@ -45,6 +45,10 @@ def refusal(request: dict[str, str] | None = None, **given: Any) -> str:
 # The URL
 
 
+def test_a_url_longer_than_servers_take_is_refused() -> None:
+    assert "more than 16384 characters" in refusal({"model": "x" * 16_384}, own={"endpoint": "h"}, url=URL)
+
+
 @pytest.mark.parametrize(
     "value", ["a/../../b", "x?y=1", "x#y", "x y", "x\r\nHost: evil", "é", "%2e%2e", "@evil.example"]
 )

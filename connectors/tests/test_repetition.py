@@ -71,7 +71,9 @@ def test_both_ways_agree_on_any_stream_cut_anywhere(name: str, data: st.DataObje
         for text in run
     ]
     raw = b"".join(events)
-    cuts = sorted(data.draw(st.lists(st.integers(0, len(raw)), max_size=6)))
+    ends = [sum(map(len, events[: number + 1])) for number in range(len(events))]
+    beside_ends = st.sampled_from([end + off for end in ends for off in (-1, 0) if end + off >= 0] or [0])
+    cuts = sorted(data.draw(st.lists(st.integers(0, len(raw)) | beside_ends, max_size=6)))
     pieces = [raw[start:end] for start, end in zip([0, *cuts], [*cuts, len(raw)], strict=True)]
     for way in (events, [raw], pieces):
         assert play(spec.decoder(), way) == play(long_way(spec), way)
@@ -87,6 +89,23 @@ def test_bytes_that_are_no_plain_text_are_parsed(name: str, evil: bytes) -> None
     events = [shape.replace(b"{}", b'"%b"' % text, 1) for text in (b"one", b"two", evil, b"four")]
     assert play(spec.decoder(), events) == play(long_way(spec), events)
     assert play(spec.decoder(), [b"".join(events)]) == play(long_way(spec), [b"".join(events)])
+
+
+def chat(text: str, before: str = "") -> bytes:
+    return f'data: {{{before}"choices":[{{"delta":{{"content":"{text}"}}}}]}}\n\n'.encode()
+
+
+@pytest.mark.parametrize("text", ["Hello", " Hello", "\\u00e9", "\\n"])
+@pytest.mark.parametrize("before", ["", '"id":"x",'])
+def test_a_frame_learned_in_the_middle_of_a_read_cuts_only_what_is_of_it(text: str, before: str) -> None:
+    spec = PRESETS["openai/v1/chat/completions"]
+    learned = chat(" a") + chat(" b", before)
+    for pieces in (
+        [chat(" a"), chat(" b")[:-1], b"\n" + chat(" c", before) + chat(text)],
+        [learned, chat(" c", before) + chat(text)],
+        [chat(" a"), chat(" b")[:-2], b"\n\n" + chat(" c", before) + chat(text, before) + chat(text)],
+    ):
+        assert play(spec.decoder(), pieces) == play(long_way(spec), pieces)
 
 
 @pytest.mark.parametrize("spec", REPEATING, ids=lambda spec: spec.name)

@@ -48,6 +48,15 @@ def test_a_half_whose_other_half_never_comes_is_told() -> None:
     assert isinstance(decoder.outcome, Ending)
 
 
+@pytest.mark.parametrize("between", ["b", "bcd"])
+def test_a_half_is_not_put_behind_other_text(between: str) -> None:
+    plain = openai("x").partition(b"data: [DONE]")[0]
+    for body in (openai("a\\ud83d", between, "\\ude00"), plain * 3 + openai("a\\ud83d", between, "\\ude00")):
+        for cut in range(len(body)):
+            got, decoder = read(body, cut)
+            assert (got.lstrip("x"), decoder.skipped_events) == (f"a{between}", 2)
+
+
 @pytest.mark.parametrize("content", ["\\ude00", "\\ud83d in the middle", "x\\ude00", "\\ud83d\\ud83d"])
 def test_what_no_other_event_can_mend_is_skipped_and_told(content: str) -> None:
     got, decoder = read(openai("a", content, "b"))
