@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 
 import httpx
 
@@ -65,7 +66,7 @@ def streams(rounds: int) -> Rows:
 
 
 def workers(rounds: int) -> Rows:
-    """One worker on one CPU beside two on two.
+    """One worker on one CPU beside two on two, with as many streams for each.
 
     On a machine of few CPUs the load generator takes part of what the workers have. So capacity is not what came
     through but what one second of the busiest worker's CPU carries: chunks / CPU seconds of the busiest process.
@@ -76,10 +77,12 @@ def workers(rounds: int) -> Rows:
         for number in range(rounds):
             for count, name in enumerate(found, 1):
                 say(f"round {number + 1} of {rounds}: {name}")
+                streams = scenarios.WORKER.streams * count
+                load = replace(scenarios.WORKER, connections=streams, streams=streams)
                 cpus = place.cpus.relay if count == 1 else place.cpus.relay | place.cpus.load
                 with sidecar_of(place, cpus, count) as target:
                     warm_up(target)
-                    found[name].append(measure(target, scenarios.WORKERS, place.provider))
+                    found[name].append(measure(target, load, place.provider))
     rows = [(name, medians(runs)) for name, runs in found.items()]
     base = rows[0][1]["chunks_per_busiest_second"]
     return [(name, {**each, "scaling": each["chunks_per_busiest_second"] / base}) for name, each in rows]

@@ -58,14 +58,21 @@ def profile() -> str:
         say("the cost, undisturbed")
         found = measure(target, LOAD, place.provider)
         us = 1e6 / found["chunks_per_cpu_second"]
-        kernel = us * found["kernel_share"]
-        lines = [f"A paced chunk costs {us:.1f} µs of CPU: {kernel:.1f} in the kernel, {us - kernel:.1f} outside it."]
-        samples = (_with_perf(place, target), _with_py_spy(place, target))
-        lines += [_shares(counted, us) for counted in samples if counted]
+        by_part, by_caller = _with_perf(place, target), _with_py_spy(place, target)
+    # By perf's samples where it is there: the ticks of /proc keep step with the provider's timer.
+    share = found["kernel_share"] if not by_part else _kernel_share(by_part)
+    lines = [
+        f"A paced chunk costs {us:.1f} µs of CPU: {us * share:.1f} in the kernel, {us * (1 - share):.1f} outside it.",
+        *(_shares(counted, us) for counted in (by_part, by_caller) if counted),
+    ]
     if len(lines) == 1:
         say("neither perf nor py-spy is here: the parts are timed by themselves")
         lines.append(grid(("part, timed by itself", "µs"), [(name, number(us)) for name, us in time_parts()]))
     return "\n\n".join(lines)
+
+
+def _kernel_share(counted: Counter[str]) -> float:
+    return sum(counted[name] for name, _ in KERNEL) / counted.total()
 
 
 def _shares(counted: Counter[str], us: float) -> str:

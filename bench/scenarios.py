@@ -48,5 +48,5 @@ HALF_BIG = Scenario("64 KiB in one chunk", StreamPlan(1, text=2**16), 1, streams
 BYTEWISE = Scenario("1 byte a write", StreamPlan(200, piece=1), 1, streams=12)
 BYTEWISE_LONG = Scenario("1 byte a write, long", StreamPlan(2400, piece=1), 1, streams=1)
 
-WORKERS = replace(MANY, name="workers")
+WORKER = replace(MANY, name="worker", connections=250, streams=250)  # for each worker
 MANAGEMENT = replace(MANY, name="management", stream=StreamPlan(150, TOKEN_SECONDS))
