@@ -1,7 +1,7 @@
 """`python -m bench`: what a streamed token costs, here and with other relays.
 
     python -m bench [--quick] [--rounds 3] [--systems sidecar,nginx]     the table
-    python -m bench --scenario large | streams | workers | management | start    the sidecar by itself
+    python -m bench --scenario large | streams | workers | management | start    what grows with what
     python -m bench profile | soak --minutes 30 | peers | render
 
 `--write` puts the results into docs/performance.json, .md and .svg and into the README's table.

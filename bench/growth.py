@@ -1,7 +1,6 @@
 """What grows with what: streams, chunks, bytes, workers, management calls; and how soon a start is over."""
 
 import time
-from collections.abc import Iterator
 from dataclasses import replace
 
 import httpx
@@ -10,7 +9,7 @@ from bench import scenarios
 from bench.measuring import Metrics, begin_load, finish_load, measure, metrics, provider_counts, warm_up, watched
 from bench.processes import free_port
 from bench.provider import chunk_format
-from bench.rounds import SYSTEMS, bench_place, medians, missing, say
+from bench.rounds import bench_place, medians, run_rounds, say
 from bench.scenarios import Scenario
 from bench.systems import Place, Target, create_connector, create_model, sidecar, sidecar_of, sidecar_process
 from bench.wire import StreamPlan
@@ -39,16 +38,15 @@ def _with_costs(scenario: Scenario, found: Metrics) -> Metrics:
     return {**found, "us_per_chunk": cpu * 1e6 / chunks, "ns_per_byte": cpu * 1e9 / (chunks * size)}
 
 
-def _each(chosen: tuple[Scenario, ...], rounds: int, system: str = "sidecar") -> Rows:
-    found: dict[str, list[Metrics]] = {scenario.name: [] for scenario in chosen}
-    with bench_place() as place:
-        for number in range(rounds):
-            with SYSTEMS[system](place) as target:
-                warm_up(target)
-                for scenario in chosen:
-                    say(f"round {number + 1} of {rounds}: {scenario.name}, {system}")
-                    found[scenario.name].append(_with_costs(scenario, measure(target, scenario, place.provider)))
-    return [(name, medians(runs)) for name, runs in found.items()]
+def _each(chosen: tuple[Scenario, ...], rounds: int, systems: tuple[str, ...] = ("sidecar",)) -> Rows:
+    return [
+        (
+            scenario.name if system == "sidecar" else f"{system}, {scenario.name}",
+            _with_costs(scenario, by[scenario.name]),
+        )
+        for system, by in run_rounds(systems, chosen, rounds).items()
+        for scenario in chosen
+    ]
 
 
 def large(rounds: int) -> Rows:
@@ -58,11 +56,7 @@ def large(rounds: int) -> Rows:
 
 def streams(rounds: int) -> Rows:
     """The same streams at the same rate of chunks, 100 or 2,000 at a time; nginx shows the kernel's share of it."""
-    chosen = (scenarios.FEW_STREAMS, scenarios.MANY_STREAMS)
-    rows = _each(chosen, rounds)
-    if not missing("nginx"):
-        rows += [(f"nginx, {name}", found) for name, found in _each(chosen, rounds, "nginx")]
-    return rows
+    return _each((scenarios.FEW_STREAMS, scenarios.MANY_STREAMS), rounds, ("sidecar", "nginx"))
 
 
 def workers(rounds: int) -> Rows:
@@ -129,19 +123,19 @@ def cold_start(rounds: int) -> Rows:
             port = free_port()
             began = time.monotonic()
             with sidecar_process(place, place.cpus.relay, port):
-                next(_first_bytes(f"http://127.0.0.1:{port}{target.path}", body))
+                _stream_a_byte(f"http://127.0.0.1:{port}{target.path}", body)
                 seconds.append({"seconds": time.monotonic() - began})
     return [("first streamed byte", medians(seconds))]
 
 
-def _first_bytes(url: str, body: str) -> Iterator[bytes]:
+def _stream_a_byte(url: str, body: str) -> None:
     """Asks until somebody listens."""
     headers = {"content-type": "application/json"}
     while True:
         try:
             with httpx.stream("POST", url, content=body, headers=headers, timeout=30) as response:
                 response.raise_for_status()
-                yield from response.iter_raw()
+                next(response.iter_raw())
                 return
         except httpx.ConnectError:
             time.sleep(CONNECT_AGAIN_SECONDS)

@@ -207,6 +207,15 @@ def sse_event(value: Any, event: str | None = None) -> bytes:
     return name + b"data: " + json.dumps(value, separators=(",", ":")).encode() + b"\n\n"
 
 
+# The head of a stream whose events follow as chunks.
+SSE_HEAD = head(content_type="text/event-stream", transfer_encoding="chunked")
+
+
+def openai_delta(text: str) -> bytes:
+    """The event of an OpenAI chat stream that adds `text`."""
+    return sse_event({"choices": [{"index": 0, "delta": {"content": text}}]})
+
+
 def openai_stream(texts: Sequence[str], pause: float = 0, model: str = "gpt-fake") -> list[Step]:
     """OpenAI chat completions with a usage chunk and `[DONE]`."""
 

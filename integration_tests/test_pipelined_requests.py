@@ -1,13 +1,13 @@
 """Requests that follow one another on a connection before the first is answered (RFC 9112, section 9.3.2)."""
 
 import asyncio
-import json
 import re
 from collections.abc import Iterator
 
 import pytest
 from integration_tests import connectors
 from integration_tests.fake_provider import FakeProvider, Request, Script, json_answer, openai_stream
+from integration_tests.raw_requests import connected, predict_request
 from integration_tests.sidecars import Sidecar, running_sidecar
 
 LARGE = 30_000_000
@@ -20,21 +20,9 @@ def sidecar(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sidecar]:
         yield running
 
 
-def request(model_id: str, question: str, path: str = "_predict/stream", close: bool = False) -> bytes:
-    body = json.dumps({"parameters": {"inputs": question}}).encode()
-    lines = [
-        f"POST /_plugins/_ml/models/{model_id}/{path} HTTP/1.1",
-        "Host: x",
-        "Content-Type: application/json",
-        f"Content-Length: {len(body)}",
-        *(["Connection: close"] if close else []),
-    ]
-    return "\r\n".join([*lines, "", ""]).encode() + body
-
-
 async def answers(sidecar: Sidecar, data: bytes, pause: float = 0) -> bytes:
     """All that comes back until the server closes; reading begins after `pause` seconds."""
-    reader, writer = await asyncio.open_connection("127.0.0.1", int(sidecar.url.rpartition(":")[2]), limit=2**12)
+    reader, writer = await connected(sidecar)
     try:
         writer.write(data)
         await asyncio.sleep(pause)
@@ -50,7 +38,9 @@ async def test_streams_on_one_connection_come_whole_and_in_turn(sidecar: Sidecar
 
     async with FakeProvider(script) as provider:
         model_id = await asyncio.to_thread(sidecar.create_model, connectors.openai(provider.url))
-        pipelined = request(model_id, "a") + request(model_id, "b") + request(model_id, "c", close=True)
+        pipelined = (
+            predict_request(model_id, "a") + predict_request(model_id, "b") + predict_request(model_id, "c", close=True)
+        )
         got = await answers(sidecar, pipelined)
     assert got.count(b"HTTP/1.1 200 OK") == 3
     words = re.findall(rb'"response":"([abc]\d+) "', got)
@@ -65,7 +55,7 @@ async def test_a_stream_behind_an_answer_that_is_not_read_yet_begins_with_its_he
 
     async with FakeProvider(script) as provider:
         model_id = await asyncio.to_thread(sidecar.create_model, connectors.openai(provider.url))
-        pipelined = request(model_id, "a", "_predict") + request(model_id, "b", close=True)
+        pipelined = predict_request(model_id, "a", "_predict") + predict_request(model_id, "b", close=True)
         got = await answers(sidecar, pipelined, pause=1.5)
     whole, stream = got[: LARGE // 2], got[LARGE:]
     assert whole.startswith(b"HTTP/1.1 200 OK")

@@ -15,21 +15,22 @@ import pytest
 from httpx_sse import connect_sse
 from integration_tests import connectors
 from integration_tests.fake_provider import (
+    SSE_HEAD,
     Act,
     FakeProvider,
     Script,
     anthropic_stream,
     chunk,
     chunked_stream,
-    head,
     json_answer,
+    openai_delta,
     openai_stream,
     sse_event,
 )
+from integration_tests.raw_requests import connected, predict_request
 from integration_tests.sidecars import Sidecar, running_sidecar
 
 QUESTION = {"parameters": {"inputs": "What is the meaning of life?"}}
-SSE_HEAD = head(content_type="text/event-stream", transfer_encoding="chunked")
 
 
 @pytest.fixture(scope="module")
@@ -46,10 +47,6 @@ def sidecar(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sidecar]:
 async def client(sidecar: Sidecar) -> AsyncIterator[httpx.AsyncClient]:
     async with httpx.AsyncClient(base_url=sidecar.url, timeout=10) as opened:
         yield opened
-
-
-def delta(text: str) -> bytes:
-    return sse_event({"choices": [{"index": 0, "delta": {"content": text}}]})
 
 
 def stream_path(model_id: str, query: str = "") -> str:
@@ -146,7 +143,7 @@ async def test_reasoning_and_tool_calls_stay_out_of_the_text(client: httpx.Async
 
     pieces = [
         sse_event({"choices": [{"index": 0, "delta": {"reasoning_content": "hmm"}}]}),
-        delta("Let me look"),
+        openai_delta("Let me look"),
         call(0, name="weather", arguments=""),
         call(1, name="time", arguments=""),
         call(0, arguments='{"city":'),
@@ -192,7 +189,7 @@ async def test_a_provider_that_refuses_gives_a_status_and_its_own_words(
 async def test_an_answer_that_breaks_off_ends_with_one_error_object(
     client: httpx.AsyncClient, sidecar: Sidecar, end: list[Any], kind: str, query: str
 ) -> None:
-    answer = await ask(client, sidecar, [SSE_HEAD, chunk(delta("Hel")), 0.05, *end], query)
+    answer = await ask(client, sidecar, [SSE_HEAD, chunk(openai_delta("Hel")), 0.05, *end], query)
     assert answer.status_code == 200
     texts = [line.removeprefix("data: ") for line in answer.text.splitlines() if line]
     assert len(texts) == 2
@@ -217,7 +214,7 @@ async def test_a_provider_that_does_not_stream_is_named(client: httpx.AsyncClien
 
 
 async def test_a_slow_beginning_is_bridged_by_heartbeats(client: httpx.AsyncClient, sidecar: Sidecar) -> None:
-    slow: Script = [SSE_HEAD, 1.2, chunk(delta("Hi")), chunk(b"data: [DONE]\n\n"), b"0\r\n\r\n"]
+    slow: Script = [SSE_HEAD, 1.2, chunk(openai_delta("Hi")), chunk(b"data: [DONE]\n\n"), b"0\r\n\r\n"]
     plain = await ask(client, sidecar, slow)
     assert plain.text.startswith("\n\n")
     assert [data_as_map(one)["response"] for one in lines(plain.text)] == ["Hi", ""]
@@ -240,8 +237,8 @@ async def test_an_error_after_a_slow_beginning_is_the_terminal_object(
     [
         pytest.param([Act.WAIT], id="before the head"),
         pytest.param([SSE_HEAD, Act.WAIT], id="before the first token"),
-        pytest.param([SSE_HEAD, chunk(delta("Hel")), Act.WAIT], id="in the middle, silent"),
-        pytest.param([SSE_HEAD, *[chunk(delta("x")), 0.01] * 500], id="in the middle, talking"),
+        pytest.param([SSE_HEAD, chunk(openai_delta("Hel")), Act.WAIT], id="in the middle, silent"),
+        pytest.param([SSE_HEAD, *[chunk(openai_delta("x")), 0.01] * 500], id="in the middle, talking"),
     ],
 )
 async def test_a_client_that_leaves_frees_the_provider_within_a_second(
@@ -274,7 +271,7 @@ async def test_a_reader_that_stops_reading_stops_the_reading_of_the_provider(sid
     async def flood(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         nonlocal taken
         await reader.readuntil(b"\r\n\r\n")
-        piece = chunk(delta("x" * 10_000))
+        piece = chunk(openai_delta("x" * 10_000))
         writer.write(SSE_HEAD)
         try:
             while taken < offered:
@@ -287,11 +284,8 @@ async def test_a_reader_that_stops_reading_stops_the_reading_of_the_provider(sid
     async with await asyncio.start_server(flood, "127.0.0.1", 0) as provider:
         url = f"http://127.0.0.1:{provider.sockets[0].getsockname()[1]}"
         model_id = await asyncio.to_thread(sidecar.create_model, connectors.openai(url))
-        _, writer = await asyncio.open_connection("127.0.0.1", int(sidecar.url.rpartition(":")[2]), limit=2**12)
-        body = json.dumps(QUESTION).encode()
-        head_lines = f"POST {stream_path(model_id)} HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}\r\n"
-        head_lines += "Content-Type: application/json\r\n\r\n"
-        writer.write(head_lines.encode() + body)
+        _, writer = await connected(sidecar)
+        writer.write(predict_request(model_id, "go on"))
         await asyncio.sleep(1)
         stalled_at = taken
         await asyncio.sleep(0.3)
@@ -431,7 +425,7 @@ async def test_a_stop_lets_streams_end_and_cuts_the_rest_with_an_error_object(tm
         short = openai_stream(["a"] * 5, pause=0.1)
         async with (
             FakeProvider(short) as quick,
-            FakeProvider([SSE_HEAD, chunk(delta("Hel")), Act.WAIT]) as silent,
+            FakeProvider([SSE_HEAD, chunk(openai_delta("Hel")), Act.WAIT]) as silent,
             httpx.AsyncClient(base_url=sidecar.url, timeout=20) as client,
         ):
             models = [

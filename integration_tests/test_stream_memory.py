@@ -1,7 +1,6 @@
 """What an open stream holds in memory, whatever its caller sends and however slowly it reads."""
 
 import asyncio
-import json
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -9,12 +8,12 @@ from typing import Any
 
 import pytest
 from integration_tests import connectors
-from integration_tests.fake_provider import Act, FakeProvider, chunk, head, sse_event
+from integration_tests.fake_provider import SSE_HEAD, Act, FakeProvider, chunk, openai_delta
+from integration_tests.raw_requests import connected, predict_request
 from integration_tests.sidecars import Sidecar, running_sidecar
 
 MIB = 2**20
 STREAMS = 16
-SSE_HEAD = head(content_type="text/event-stream", transfer_encoding="chunked")
 
 
 @pytest.fixture(scope="module", params=["native", "aiohttp"])
@@ -26,10 +25,6 @@ def sidecar(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
             yield running
 
 
-def delta(text: str) -> bytes:
-    return chunk(sse_event({"choices": [{"index": 0, "delta": {"content": text}}]}))
-
-
 def resident_mib(sidecar: Sidecar) -> float:
     pages = int(Path(f"/proc/{sidecar.process.pid}/statm").read_text().split()[1])
     return pages * 4096 / MIB
@@ -38,18 +33,10 @@ def resident_mib(sidecar: Sidecar) -> float:
 @asynccontextmanager
 async def open_streams(sidecar: Sidecar, model_id: str, prompt: str) -> AsyncIterator[list[asyncio.StreamReader]]:
     """STREAMS clients whose heads have come, and who read no further by themselves."""
-    body = json.dumps({"parameters": {"inputs": prompt}}).encode()
-    lines = (
-        f"POST /_plugins/_ml/models/{model_id}/_predict/stream HTTP/1.1",
-        "Host: x",
-        "Content-Type: application/json",
-        f"Content-Length: {len(body)}",
-    )
-    port = int(sidecar.url.rpartition(":")[2])
-    opened = [await asyncio.open_connection("127.0.0.1", port, limit=2**12) for _ in range(STREAMS)]
+    opened = [await connected(sidecar) for _ in range(STREAMS)]
     try:
         for _, writer in opened:
-            writer.write("\r\n".join([*lines, "", ""]).encode() + body)
+            writer.write(predict_request(model_id, prompt))
         for reader, _ in opened:
             assert (await reader.readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 200")
         yield [reader for reader, _ in opened]
@@ -61,7 +48,7 @@ async def open_streams(sidecar: Sidecar, model_id: str, prompt: str) -> AsyncIte
 @pytest.mark.parametrize("retries", [0, 1])
 async def test_a_prompt_is_not_kept_while_its_answer_streams(sidecar: Sidecar, retries: int) -> None:
     prompt = "long " * 500_000
-    async with FakeProvider([SSE_HEAD, delta("first"), Act.WAIT]) as provider:
+    async with FakeProvider([SSE_HEAD, chunk(openai_delta("first")), Act.WAIT]) as provider:
         connector = connectors.openai(provider.url, client_config={"max_retry_times": retries})
         model_id = await asyncio.to_thread(sidecar.create_model, connector)
         async with open_streams(sidecar, model_id, "short"):
@@ -77,7 +64,7 @@ async def test_a_stream_whose_reader_stalls_holds_about_a_mebibyte(sidecar: Side
         writer.write(SSE_HEAD)
         try:
             while True:
-                writer.write(delta("x" * 20) * 500)
+                writer.write(chunk(openai_delta("x" * 20)) * 500)
                 await writer.drain()
         except ConnectionError:
             writer.close()

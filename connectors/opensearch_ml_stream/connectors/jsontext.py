@@ -97,7 +97,7 @@ def not_json(error: json.JSONDecodeError) -> InvalidRequest:
     )
 
 
-def given_twice(name: str) -> InvalidRequest:
+def _given_twice(name: str) -> InvalidRequest:
     return InvalidRequest(f"Duplicate field '{name}'", type="json_parse_exception")
 
 
@@ -127,39 +127,6 @@ def compact(text: str) -> str:
 
 def members(text: str) -> list[tuple[str, str]]:
     """Each key of a JSON object with the text of its value; json.JSONDecodeError if it is no object."""
-    return [(_string(key), value) for key, value in _members(text)]
-
-
-def set_members(text: str, values: Mapping[str, Any], drop: Collection[str] = ()) -> str:
-    """The JSON object `text` with `values` in place of, or added to, its own; the others keep their text.
-
-    json.JSONDecodeError or InvalidRequest if it is no object that OpenSearch would take.
-    """
-    parts: list[str] = []
-    names = set()
-    for key, value in _members(text):
-        name = _string(key)
-        if name in names:
-            raise given_twice(name)
-        names.add(name)
-        if name not in values and name not in drop:
-            parts.append(f"{key}:{value}")
-    parts += [f"{dumps(name)}:{dumps(value)}" for name, value in values.items()]
-    return "{" + ",".join(parts) + "}"
-
-
-def parameter(text: str) -> str:
-    """A parameter's value from its JSON text: a string's content as `str`, anything else as `JsonText`."""
-    return _string(text) if text.startswith('"') else JsonText(text)
-
-
-def parameter_of(value: Any) -> str:
-    """As `parameter`, for a value that is parsed already (numbers in Python's notation)."""
-    return value if isinstance(value, str) else JsonText(dumps(value))
-
-
-def _members(text: str) -> list[tuple[str, str]]:
-    """The texts of an object's keys and values."""
     begin = _BEGIN.match(text)
     if begin is None:
         raise json.JSONDecodeError("Expecting an object", text, _skip(text, 0))
@@ -173,7 +140,7 @@ def _members(text: str) -> list[tuple[str, str]]:
             _DECODER.raw_decode(text, key.start(1))  # raises if the escape is none
         start = key.end()
         _, end = _DECODER.raw_decode(text, start)
-        found.append((key[1], text[start:end]))
+        found.append((_string(key[1]), text[start:end]))
         after = _NEXT.match(text, end)
         if after is None:
             raise _syntax_error(text)
@@ -181,6 +148,40 @@ def _members(text: str) -> list[tuple[str, str]]:
     if _skip(text, position) != len(text):
         raise json.JSONDecodeError("Extra data", text, _skip(text, position))
     return found
+
+
+def unique_members(text: str) -> dict[str, str]:
+    """As `members`; InvalidRequest for a key given twice."""
+    found: dict[str, str] = {}
+    for name, value in members(text):
+        if name in found:
+            raise _given_twice(name)
+        found[name] = value
+    return found
+
+
+def object_of(texts: Mapping[str, str]) -> str:
+    """The JSON object of these names and texts of values."""
+    return "{" + ",".join([f"{dumps(name)}:{value}" for name, value in texts.items()]) + "}"
+
+
+def set_members(text: str, values: Mapping[str, Any], drop: Collection[str] = ()) -> str:
+    """The JSON object `text` with `values` in place of, or added to, its own; the other values keep their text.
+
+    json.JSONDecodeError or InvalidRequest if it is no object that OpenSearch would take.
+    """
+    kept = {name: value for name, value in unique_members(text).items() if name not in values and name not in drop}
+    return object_of(kept | {name: dumps(value) for name, value in values.items()})
+
+
+def parameter(text: str) -> str:
+    """A parameter's value from its JSON text: a string's content as `str`, anything else as `JsonText`."""
+    return _string(text) if text.startswith('"') else JsonText(text)
+
+
+def parameter_of(value: Any) -> str:
+    """As `parameter`, for a value that is parsed already (numbers in Python's notation)."""
+    return value if isinstance(value, str) else JsonText(dumps(value))
 
 
 def _string(text: str) -> str:
@@ -208,7 +209,7 @@ def _no_key_twice(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     value = dict(pairs)
     if len(value) != len(pairs):
         twice = next(key for key, count in Counter(key for key, _ in pairs).items() if count > 1)
-        raise given_twice(twice)
+        raise _given_twice(twice)
     return value
 
 

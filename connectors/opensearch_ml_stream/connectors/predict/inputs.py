@@ -118,17 +118,11 @@ def _check_pairs(fields: Mapping[str, str]) -> None:
 
 def _members(text: str) -> dict[str, str]:
     try:
-        pairs = jsontext.members(text)
+        return jsontext.unique_members(text)
     except json.JSONDecodeError as error:
         raise jsontext.not_json(error) from None
     except RecursionError:
         raise jsontext.too_deep() from None
-    members: dict[str, str] = {}
-    for name, value in pairs:
-        if name in members:
-            raise jsontext.given_twice(name)
-        members[name] = value
-    return members
 
 
 def _kind(fields: Mapping[str, str], algorithm: str | None) -> str | None:

@@ -29,8 +29,8 @@ def apply_structured_output(action: Action, request: Mapping[str, str], body: st
         name = f"_{field}_additions_json"
         if name in request:
             present = _members(members.get(field, "{}"), f"The field {field} of the connector's request_body")
-            members[field] = _join({**present, **_members(request[name], f"Parameter [{name}]")})
-    return _join(members)
+            members[field] = jsontext.object_of({**present, **_members(request[name], f"Parameter [{name}]")})
+    return jsontext.object_of(members)
 
 
 def _json(text: str, name: str) -> str:
@@ -44,7 +44,3 @@ def _members(text: str, what: str) -> dict[str, str]:
         return dict(jsontext.members(text))
     except json.JSONDecodeError:
         raise InvalidRequest(f"{what} must be a JSON object to take structured output") from None
-
-
-def _join(members: Mapping[str, str]) -> str:
-    return "{" + ",".join(f"{jsontext.dumps(name)}:{value}" for name, value in members.items()) + "}"

@@ -2,6 +2,10 @@
 
 from dataclasses import dataclass
 
+from opensearch_ml_stream.connectors.predict.batch import RemoteJobRules
+
+_JOBS = RemoteJobRules()
+
 # The hosts that ML Commons trusts, and those of the other blueprints. Unlike ML Commons' list no part of a
 # pattern before the path can match a `/`, so that https://runtime.sagemaker.evil.example/x.amazonaws.com/ is
 # refused. A host name is spelt [a-z0-9-] because nothing else may stand between two dots.
@@ -50,12 +54,12 @@ class Settings:
     max_batch_inference_tasks: int = 100
     max_json_size: int = 100_000_000
     master_key_cache_ttl_minutes: int = 5
-    remote_job_status_field: tuple[str, ...] = ("status", "Status", "TransformJobStatus")
-    remote_job_status_completed: str = "(complete|completed|partiallyCompleted)"
-    remote_job_status_cancelled: str = "(stopped|cancelled)"
-    remote_job_status_cancelling: str = "(stopping|cancelling)"
-    remote_job_status_expired: str = "(expired|timeout)"
-    remote_job_status_failed: str = "(failed)"
+    remote_job_status_field: tuple[str, ...] = _JOBS.status_field
+    remote_job_status_completed: str = _JOBS.completed
+    remote_job_status_cancelled: str = _JOBS.cancelled
+    remote_job_status_cancelling: str = _JOBS.cancelling
+    remote_job_status_expired: str = _JOBS.expired
+    remote_job_status_failed: str = _JOBS.failed
 
     # opensearch_ml_stream.*
     max_body_size: int = 10 * 1024 * 1024
