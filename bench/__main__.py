@@ -12,14 +12,16 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any, cast
 
-from bench import growth, page, peers
-from bench.plot import plot
-from bench.profiling import profile
-from bench.rounds import SYSTEMS, Results, run_rounds
-from bench.scenarios import QUICK, STANDARD
-from bench.soak import soak
-from bench.systems import NotStarted
-from bench.table import comparison_table, ratios_table, systems_table
+from bench.relays import peers
+from bench.relays.systems import NotStarted
+from bench.report import page
+from bench.report.plot import plot
+from bench.report.table import comparison_table, ratios_table, systems_table
+from bench.runs import growth
+from bench.runs.profiling import profile
+from bench.runs.rounds import SYSTEMS, Results, run_rounds
+from bench.runs.scenarios import QUICK, STANDARD
+from bench.runs.soak import soak
 
 QUICK_SYSTEMS = ("direct", "sidecar", "nginx")
 

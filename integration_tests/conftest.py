@@ -1,9 +1,9 @@
 """What all integration tests share."""
 
 import pytest
-from integration_tests import stores
-from integration_tests.peers import servers
-from integration_tests.stores import (
+from integration_tests.interop.peers import servers
+from integration_tests.support import stores
+from integration_tests.support.stores import (
     embedded_store_url,
     index_prefix,
     opensearch_2_url,

@@ -81,13 +81,6 @@ def test_a_client_config_that_is_wrong_names_the_key(config: Any, field: str) ->
     assert field in refusal(client_config=config)
 
 
-@pytest.mark.parametrize("spec", ['{"preset":"nope"}', {"preset": "nope"}])
-def test_a_stream_that_is_wrongly_described_is_refused_when_the_connector_is_made(spec: Any) -> None:
-    assert refusal(parameters={"_stream": spec}).startswith("_stream.preset: there is no preset [nope]")
-    made = connector_document({**BODY, "parameters": {"_stream": {"preset": "ollama/api/chat"}}})
-    assert made["parameters"] == {"_stream": '{"preset":"ollama/api/chat"}'}
-
-
 def test_a_client_config_is_read_with_its_defaults() -> None:
     read = read_client_config({"max_retry_times": "-1", "read_timeout": 5, "retry_backoff_policy": "CONSTANT"})
     assert read == ClientConfig(max_retry_times=-1, read_timeout=5)

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Mapping
 
 from opensearch_ml_stream.connectors.documents import ClientConfig
-from opensearch_ml_stream.connectors.rendering import ProviderRequest
+from opensearch_ml_stream.connectors.rendering.action import ProviderRequest
 from opensearch_ml_stream.plugin.upstream import Upstream, UpstreamResponse
 
 CONFIG = ClientConfig(connection_timeout=2, read_timeout=2)

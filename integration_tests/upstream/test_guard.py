@@ -4,12 +4,12 @@ import asyncio
 from dataclasses import replace
 
 import pytest
-from integration_tests.fake_provider import FakeProvider, json_answer
+from integration_tests.support.fake_provider import FakeProvider, json_answer
 from integration_tests.upstream.calls import CONFIG, RawServer, fetch, post, read_to_end
 
 from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.plugin.settings import LiveSettings, Settings
-from opensearch_ml_stream.plugin.upstream.opening import open_upstream
+from opensearch_ml_stream.plugin.upstream.open_upstream import open_upstream
 
 CLIENTS = pytest.mark.parametrize("client", ["native", "aiohttp"])
 

@@ -4,7 +4,7 @@ import asyncio
 from random import Random
 
 import pytest
-from integration_tests.fake_provider import Act, FakeProvider, Request, Script, chunk, head, json_answer
+from integration_tests.support.fake_provider import Act, FakeProvider, Request, Script, chunk, head, json_answer
 from integration_tests.upstream.calls import post, read_to_end
 
 from opensearch_ml_stream.connectors.documents import ClientConfig

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 from cryptography.hazmat.primitives.serialization import BestAvailableEncryption, pkcs12
-from integration_tests.certificates import Certificate, new_authority
-from integration_tests.fake_provider import FakeProvider, openai_stream
+from integration_tests.support.certificates import Certificate, new_authority
+from integration_tests.support.fake_provider import FakeProvider, openai_stream
 from integration_tests.upstream.calls import RawServer, post, read_to_end
 
 from opensearch_ml_stream.connectors.documents import ClientConfig

@@ -37,18 +37,36 @@ class Chunk(NamedTuple):
     tool_calls: tuple[ToolCall, ...] = ()
 
 
-# Chunks that are nothing but text may also come as a *run*, as the provider wrote them, since a run of tokens should
-# not cost an object for each: the contents of JSON strings, none of them empty, with a NUL between two. No such string
-# can hold a NUL itself.
-Run = bytes
-Chunks = list[Chunk] | Run
+class TextRun(bytes):
+    """Chunks of text alone, as the provider wrote them: contents of JSON strings, none empty, a SEPARATOR between two.
+
+    A run of tokens is one object instead of one for each token, and its text is never decoded on the way.
+    """
+
+    __slots__ = ()
+
+    SEPARATOR = b"\0"  # which no JSON string can hold
+
+    @property
+    def length(self) -> int:
+        """How many chunks the run holds."""
+        return self.count(self.SEPARATOR) + 1
+
+    def enclosed(self, before: bytes, between: bytes, after: bytes) -> bytes:
+        """Put `before` in front of the first text, `between` each two, and `after` the last: a copy or two in all."""
+        return before + self.replace(self.SEPARATOR, between) + after
+
+    def decoded(self) -> list[Chunk]:
+        """Decode the run into chunks."""
+        return [Chunk(orjson.loads(b'"%b"' % text)) for text in self.split(self.SEPARATOR)]
+
+
+Chunks = list[Chunk] | TextRun
 
 
 def as_list(chunks: Chunks) -> list[Chunk]:
-    """A run's chunks one by one; a list as it is."""
-    if isinstance(chunks, list):
-        return chunks
-    return [Chunk(orjson.loads(b'"%b"' % text)) for text in chunks.split(b"\0")]
+    """Return the chunks one by one, whichever form they came in."""
+    return chunks if isinstance(chunks, list) else chunks.decoded()
 
 
 @dataclass(slots=True)

@@ -9,9 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-from opensearch_ml_stream.connectors import jsontext
 from opensearch_ml_stream.connectors.errors import InvalidRequest
-from opensearch_ml_stream.connectors.spec_document import read_stream_spec
+from opensearch_ml_stream.connectors.syntax import jsontext
 
 PROTOCOLS = ("aws_sigv4", "http", "mcp_sse", "mcp_streamable_http")
 ACTION_TYPES = ("PREDICT", "EXECUTE", "BATCH_PREDICT", "CANCEL_BATCH_PREDICT", "BATCH_PREDICT_STATUS")
@@ -117,7 +116,7 @@ def read_model(document: Mapping[str, Any]) -> Model:
 def connector_document(body: Mapping[str, Any]) -> dict[str, Any]:
     """What to store for a create request's body: checked and in the stored form, `credential` still in clear.
 
-    The caller checks the URLs against the trusted endpoints, encrypts and adds the times.
+    The caller checks `_stream` and the URLs against the trusted endpoints, encrypts and adds the times.
     """
     for name in ("name", "version", "protocol"):
         if body.get(name) is None:
@@ -134,7 +133,7 @@ def connector_document(body: Mapping[str, Any]) -> dict[str, Any]:
     if body.get("description") is not None:
         document["description"] = str(body["description"])
     document["protocol"] = protocol
-    parameters = _checked_parameters(body.get("parameters"))
+    parameters = parameter_texts(body.get("parameters"))
     if parameters:
         document["parameters"] = parameters
     document["credential"] = {name: str(value) for name, value in credential.items()}
@@ -153,13 +152,6 @@ def parameter_texts(parameters: object) -> dict[str, str]:
         name: jsontext.compact(text) if isinstance(text := jsontext.parameter_of(value), jsontext.JsonText) else text
         for name, value in _object(parameters, "parameters").items()
     }
-
-
-def _checked_parameters(parameters: object) -> dict[str, str]:
-    texts = parameter_texts(parameters)
-    if "_stream" in texts:
-        read_stream_spec(texts["_stream"])
-    return texts
 
 
 def action_documents(actions: object) -> list[dict[str, Any]]:

@@ -4,8 +4,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from opensearch_ml_stream.connectors.decoding import Decoder, Framing, Provider
-from opensearch_ml_stream.connectors.repetition import RepeatingDecoder
+from opensearch_ml_stream.connectors.decoding.contract import Framing, Provider
+from opensearch_ml_stream.connectors.decoding.decoder import Decoder
+from opensearch_ml_stream.connectors.decoding.fast_path import FastPathDecoder
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,17 +28,17 @@ class Enable:
 class StreamSpec:
     """`framing` and `provider` make the two halves of a stream's decoder, fresh for each stream.
 
-    `repeats`: the framing is SSE, and an event that differs from the one before in its text alone changes nothing
-    else, so that such events need not be parsed (see `repetition`).
+    `has_fast_path`: the framing is SSE, and an event that differs from the one before in its text alone changes nothing
+    else, so that such events need not be parsed (see `decoding.fast_path`).
     """
 
     name: str
     enable: Enable
     framing: Callable[[], Framing]
     provider: Callable[[], Provider]
-    repeats: bool = False
+    has_fast_path: bool = False
 
-    def decoder(self) -> Decoder | RepeatingDecoder:
-        if self.repeats:
-            return RepeatingDecoder(self.provider)
+    def decoder(self) -> Decoder | FastPathDecoder:
+        if self.has_fast_path:
+            return FastPathDecoder(self.provider)
         return Decoder(self.framing(), self.provider())

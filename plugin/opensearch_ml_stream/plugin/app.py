@@ -16,26 +16,26 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from opensearch_ml_stream.plugin.credentials.external import resolve_credential
 from opensearch_ml_stream.plugin.credentials.master_key import Cipher
 from opensearch_ml_stream.plugin.metrics import Metrics
-from opensearch_ml_stream.plugin.predictions.batch import BatchJobs
-from opensearch_ml_stream.plugin.predictions.deployments import Deployments
+from opensearch_ml_stream.plugin.predictions.batch_jobs import BatchJobs
 from opensearch_ml_stream.plugin.predictions.model_calls import ModelCalls
+from opensearch_ml_stream.plugin.predictions.painless_runs import PainlessRunner
 from opensearch_ml_stream.plugin.predictions.predictor import Predictor
 from opensearch_ml_stream.plugin.predictions.rate_limits import RateLimits
-from opensearch_ml_stream.plugin.predictions.scripts import Scripts
+from opensearch_ml_stream.plugin.predictions.ready_models import ReadyModels
 from opensearch_ml_stream.plugin.registry import open_registry
 from opensearch_ml_stream.plugin.registry.deployed_states import DeployedStates
-from opensearch_ml_stream.plugin.registry.deploying import Deploying
+from opensearch_ml_stream.plugin.registry.model_deployment import ModelDeployment
 from opensearch_ml_stream.plugin.settings import LiveSettings, Settings
 from opensearch_ml_stream.plugin.settings.dynamic import DynamicSettings, watch_settings
-from opensearch_ml_stream.plugin.store.opening import open_store
-from opensearch_ml_stream.plugin.upstream.opening import open_upstream
-from opensearch_ml_stream.rest_handlers.answers import AnswerLimits, Answers
-from opensearch_ml_stream.rest_handlers.errors import exception_handlers, method_not_allowed
-from opensearch_ml_stream.rest_handlers.management import management_routes
-from opensearch_ml_stream.rest_handlers.operations import operation_routes
-from opensearch_ml_stream.rest_handlers.predict import predict_routes
-from opensearch_ml_stream.rest_handlers.predict_stream import PredictStream
-from opensearch_ml_stream.rest_handlers.settings import settings_routes
+from opensearch_ml_stream.plugin.store.open_store import open_store
+from opensearch_ml_stream.plugin.upstream.open_upstream import open_upstream
+from opensearch_ml_stream.rest_handlers.http.exception_handlers import exception_handlers, method_not_allowed
+from opensearch_ml_stream.rest_handlers.http.response_lifecycle import InFlightResponses, ResponseLimits
+from opensearch_ml_stream.rest_handlers.routes.management import management_routes
+from opensearch_ml_stream.rest_handlers.routes.operations import operation_routes
+from opensearch_ml_stream.rest_handlers.routes.predict import predict_routes
+from opensearch_ml_stream.rest_handlers.routes.predict_stream import PredictStream
+from opensearch_ml_stream.rest_handlers.routes.settings import settings_routes
 
 _STREAM_PATH = re.compile(r"/_plugins/_ml/models/([^/]+)/_predict/stream/?")
 
@@ -45,7 +45,7 @@ class Sidecar:
     """The ASGI application, and the answers it has under way."""
 
     app: ASGIApp
-    answers: Answers
+    answers: InFlightResponses
 
 
 @asynccontextmanager
@@ -56,19 +56,19 @@ async def open_sidecar(settings: Settings, runtime: Path) -> AsyncIterator[Sidec
         store = await stack.enter_async_context(open_store(settings.store, settings.index_prefix))
         upstream = await stack.enter_async_context(open_upstream(live))
         cipher = Cipher(store, settings.master_key_cache_ttl_minutes)
-        scripts = Scripts(store)
+        scripts = PainlessRunner(store)
         metrics = Metrics()
-        deploying = Deploying(store, cipher, live, _now_millis, DeployedStates(store, _now_millis))
+        deploying = ModelDeployment(store, cipher, live, _now_millis, DeployedStates(store, _now_millis))
 
         def resolve(credential: Mapping[str, str]) -> Mapping[str, str]:
             return resolve_credential(credential, live.current.external_credentials_enabled)
 
-        deployments = Deployments(store, cipher, resolve, deploying.ensure)
+        deployments = ReadyModels(store, cipher, resolve, deploying.ensure)
         calls = ModelCalls(live, deployments, upstream, RateLimits(runtime))
         batch = BatchJobs(calls, store, scripts, _now_millis)
         registry = open_registry(store, cipher, live, _now_millis, batch)
         predictor = Predictor(calls, store, scripts, batch, metrics)
-        answers = Answers(lambda: _limits(live.current))
+        answers = InFlightResponses(lambda: _limits(live.current))
         routes = [
             *predict_routes(predictor, answers),
             *management_routes(registry),
@@ -101,8 +101,8 @@ def _streamed_model(path: str) -> str | None:
     return None if found is None else found[1]
 
 
-def _limits(settings: Settings) -> AnswerLimits:
-    return AnswerLimits(settings.max_body_size, settings.first_event_wait_seconds, settings.heartbeat_seconds)
+def _limits(settings: Settings) -> ResponseLimits:
+    return ResponseLimits(settings.max_body_size, settings.first_event_wait_seconds, settings.heartbeat_seconds)
 
 
 def _now_millis() -> int:

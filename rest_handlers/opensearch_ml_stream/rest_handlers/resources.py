@@ -10,10 +10,10 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
-from opensearch_ml_stream.connectors import jsontext
 from opensearch_ml_stream.connectors.errors import InvalidRequest
-from opensearch_ml_stream.rest_handlers.errors import method_not_allowed
-from opensearch_ml_stream.rest_handlers.requests import (
+from opensearch_ml_stream.connectors.syntax import jsontext
+from opensearch_ml_stream.rest_handlers.http.exception_handlers import method_not_allowed
+from opensearch_ml_stream.rest_handlers.http.requests import (
     check_content_type,
     check_query,
     header,
@@ -22,7 +22,7 @@ from opensearch_ml_stream.rest_handlers.requests import (
     read_body,
     read_flag,
 )
-from opensearch_ml_stream.rest_handlers.responses import json_response
+from opensearch_ml_stream.rest_handlers.http.responses import json_response
 
 BASE_PATH = "/_plugins/_ml"
 

@@ -1,6 +1,6 @@
 """The use cases behind the management routes, as the routes see them.
 
-`dashboards` says that the caller is OpenSearch Dashboards, which alone gets `ui_metadata`. Answers are JSON objects
+`dashboards` says that the caller is OpenSearch Dashboards, which alone gets `ui_metadata`. InFlightResponses are JSON objects
 as the API has them; no answer ever holds a credential. Errors are MLStreamErrors.
 """
 

@@ -1,1 +1,1 @@
-"""Non-streaming predict as functions over values: read the input, shape the calls, shape the answers."""
+"""What a predict request says, and what its response holds."""

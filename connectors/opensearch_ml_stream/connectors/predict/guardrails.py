@@ -14,8 +14,8 @@ from typing import Any
 import orjson
 
 from opensearch_ml_stream.connectors.errors import InvalidRequest
-from opensearch_ml_stream.connectors.predict.regex import compile_regex
-from opensearch_ml_stream.connectors.predict.response_filter import MISSING, compile_path
+from opensearch_ml_stream.connectors.syntax.jsonpath import MISSING, compile_path
+from opensearch_ml_stream.connectors.syntax.regex import compile_regex
 
 INPUT_TRIGGERED = "guardrails triggered for user input"
 OUTPUT_TRIGGERED = "guardrails triggered for LLM output"

@@ -16,9 +16,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from opensearch_ml_stream.connectors import jsontext
 from opensearch_ml_stream.connectors.documents import ACTION_TYPES
 from opensearch_ml_stream.connectors.errors import InvalidRequest
+from opensearch_ml_stream.connectors.syntax import jsontext
 
 # `algorithm` in the path, lower case -> the field that its input must have.
 _ALGORITHMS = {

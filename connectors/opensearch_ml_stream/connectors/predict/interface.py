@@ -16,9 +16,7 @@ from jsonschema.validators import extend
 from referencing.exceptions import Unresolvable
 from referencing.jsonschema import EMPTY_REGISTRY
 
-from opensearch_ml_stream.connectors import jsontext
 from opensearch_ml_stream.connectors.errors import InvalidRequest
-from opensearch_ml_stream.connectors.jsontext import JsonText
 from opensearch_ml_stream.connectors.predict.inputs import (
     PredictInput,
     QuestionAnsweringInput,
@@ -26,7 +24,9 @@ from opensearch_ml_stream.connectors.predict.inputs import (
     TextDocsInput,
     TextSimilarityInput,
 )
-from opensearch_ml_stream.connectors.predict.regex import compile_regex
+from opensearch_ml_stream.connectors.syntax import jsontext
+from opensearch_ml_stream.connectors.syntax.jsontext import JsonText
+from opensearch_ml_stream.connectors.syntax.regex import compile_regex
 
 _MAX_ERRORS = 10
 

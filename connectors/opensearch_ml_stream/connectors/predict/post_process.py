@@ -13,7 +13,6 @@ from typing import Any
 
 import orjson
 
-from opensearch_ml_stream.connectors import jsontext
 from opensearch_ml_stream.connectors.documents import Action
 from opensearch_ml_stream.connectors.errors import InvalidRequest, UpstreamError
 from opensearch_ml_stream.connectors.predict import tensors
@@ -23,9 +22,10 @@ from opensearch_ml_stream.connectors.predict.painless import (
     loads_result,
     with_escape,
 )
-from opensearch_ml_stream.connectors.predict.processors import compile_processors, process
-from opensearch_ml_stream.connectors.predict.response_filter import MISSING, compile_path
 from opensearch_ml_stream.connectors.predict.tensors import Tensor
+from opensearch_ml_stream.connectors.processors.chain import compile_processors, process
+from opensearch_ml_stream.connectors.syntax import jsontext
+from opensearch_ml_stream.connectors.syntax.jsonpath import MISSING, compile_path
 
 RESPONSE_FILTER = "response_filter"
 OUTPUT_PROCESSORS = "output_processors"

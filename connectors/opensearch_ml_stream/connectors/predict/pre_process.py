@@ -10,10 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from opensearch_ml_stream.connectors import jsontext
 from opensearch_ml_stream.connectors.documents import Action
 from opensearch_ml_stream.connectors.errors import InvalidRequest
-from opensearch_ml_stream.connectors.jsontext import JsonText
 from opensearch_ml_stream.connectors.predict.inputs import (
     PredictInput,
     QuestionAnsweringInput,
@@ -27,6 +25,8 @@ from opensearch_ml_stream.connectors.predict.painless import (
     loads_result,
     with_escape,
 )
+from opensearch_ml_stream.connectors.syntax import jsontext
+from opensearch_ml_stream.connectors.syntax.jsontext import JsonText
 
 STEP_SIZE = "input_docs_processed_step_size"
 _PREFIX = "connector.pre_process."

@@ -11,10 +11,10 @@ import typer
 
 from opensearch_ml_stream.connectors.errors import MLStreamError
 from opensearch_ml_stream.plugin.cli.blueprint_commands import blueprints_app
-from opensearch_ml_stream.plugin.cli.failures import USAGE, CommandFailed
+from opensearch_ml_stream.plugin.cli.command_errors import USAGE, CommandFailed
 from opensearch_ml_stream.plugin.cli.model_commands import models_app
-from opensearch_ml_stream.plugin.cli.predicting import predict
-from opensearch_ml_stream.plugin.cli.serving import demo, serve
+from opensearch_ml_stream.plugin.cli.predict_command import predict
+from opensearch_ml_stream.plugin.cli.serve_commands import demo, serve
 from opensearch_ml_stream.plugin.cli.settings_command import settings
 
 app = typer.Typer(

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from opensearch_ml_stream.plugin.blueprints import Blueprint, find_blueprint, list_blueprints
+from opensearch_ml_stream.client.blueprints import Blueprint, find_blueprint, list_blueprints
 from opensearch_ml_stream.plugin.cli.printing import print_json, print_table
 
 blueprints_app = typer.Typer(no_args_is_help=True, help="The connector documents that come with the sidecar.")

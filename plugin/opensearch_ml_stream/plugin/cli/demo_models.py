@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
-from opensearch_ml_stream.plugin.blueprints import connector_body, find_blueprint, model_body
+from opensearch_ml_stream.client.blueprints import connector_body, find_blueprint, model_body
 from opensearch_ml_stream.plugin.cli.sidecar_api import SidecarAPI
 
 BLUEPRINTS = ("openai-chat", "anthropic-messages")

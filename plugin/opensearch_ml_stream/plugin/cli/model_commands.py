@@ -5,9 +5,9 @@ from urllib.parse import quote
 
 import typer
 
+from opensearch_ml_stream.client.blueprints import connector_body, find_blueprint, model_body
 from opensearch_ml_stream.connectors.errors import InvalidRequest
-from opensearch_ml_stream.plugin.blueprints import connector_body, find_blueprint, model_body
-from opensearch_ml_stream.plugin.cli.failures import CommandFailed, ServerSaidNo, WrongUsage
+from opensearch_ml_stream.plugin.cli.command_errors import CommandFailed, ServerSaidNo, WrongUsage
 from opensearch_ml_stream.plugin.cli.options import DEFAULT_URL, Url, User, read_pairs, read_secret
 from opensearch_ml_stream.plugin.cli.printing import print_json, print_table
 from opensearch_ml_stream.plugin.cli.sidecar_api import SidecarAPI, open_api

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from opensearch_ml_stream.plugin.cli.failures import WrongUsage
+from opensearch_ml_stream.plugin.cli.command_errors import WrongUsage
 
 DEFAULT_URL = "http://127.0.0.1:9510"
 

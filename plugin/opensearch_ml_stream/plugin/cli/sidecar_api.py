@@ -8,8 +8,8 @@ from urllib.parse import quote, unquote, urlsplit
 import httpx
 import orjson
 
-from opensearch_ml_stream.plugin.cli.failures import CommandFailed, ServerSaidNo, Unreachable, WrongUsage
-from opensearch_ml_stream.plugin.client.chunks import Chunk, ChunkReader, StreamError
+from opensearch_ml_stream.client.response_chunks import Chunk, ChunkReader, StreamError
+from opensearch_ml_stream.plugin.cli.command_errors import CommandFailed, ServerSaidNo, Unreachable, WrongUsage
 
 BASE = "/_plugins/_ml"
 CONNECT_SECONDS = 10

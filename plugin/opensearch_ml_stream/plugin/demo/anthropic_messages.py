@@ -9,7 +9,7 @@ import orjson
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 
-from opensearch_ml_stream.plugin.demo.answers import Answer, answer_to, paces
+from opensearch_ml_stream.plugin.demo.canned_responses import Answer, answer_to, paces
 from opensearch_ml_stream.plugin.demo.questions import Refused, last_question, read_object
 
 _THOUGHT = ("The", " user", " asks", " something", ";", " I", " look", " for", " a", " rule", ".")

@@ -8,16 +8,16 @@ from typing import Any
 from opensearch_ml_stream.connectors.errors import Forbidden, InvalidRequest, MLStreamError
 from opensearch_ml_stream.connectors.predict.guardrails import INPUT_TRIGGERED, ModelGuard
 from opensearch_ml_stream.connectors.predict.inputs import PredictInput, RemoteInput, read_predict_input
-from opensearch_ml_stream.connectors.rendering import ProviderRequest, enable_stream
+from opensearch_ml_stream.connectors.rendering.action import ProviderRequest, enable_stream
 from opensearch_ml_stream.connectors.stream_spec import StreamSpec
 from opensearch_ml_stream.plugin.metrics import UNKNOWN_MODEL, Metrics, StreamFigures
-from opensearch_ml_stream.plugin.predictions.batch import BatchJobs
-from opensearch_ml_stream.plugin.predictions.deployments import Deployment
-from opensearch_ml_stream.plugin.predictions.guards import Guards
+from opensearch_ml_stream.plugin.predictions.batch_jobs import BatchJobs
+from opensearch_ml_stream.plugin.predictions.guardrail_checks import GuardrailChecks
 from opensearch_ml_stream.plugin.predictions.model_calls import ModelCalls
+from opensearch_ml_stream.plugin.predictions.painless_runs import PainlessRunner
 from opensearch_ml_stream.plugin.predictions.provider_call import ProviderStream, check_status
-from opensearch_ml_stream.plugin.predictions.scripts import Scripts
-from opensearch_ml_stream.plugin.predictions.whole import predict_whole, sent_text
+from opensearch_ml_stream.plugin.predictions.ready_models import ReadyModel
+from opensearch_ml_stream.plugin.predictions.whole_prediction import predict_whole, request_text
 from opensearch_ml_stream.plugin.store import Store
 
 WHOLE_ANSWER = "$"  # the path of the guard model's answer as its provider gave it
@@ -26,7 +26,9 @@ WHOLE_ANSWER = "$"  # the path of the guard model's answer as its provider gave 
 class Predictor:
     """What the routes need, over the models that may be called."""
 
-    def __init__(self, calls: ModelCalls, store: Store, scripts: Scripts, batch: BatchJobs, metrics: Metrics) -> None:
+    def __init__(
+        self, calls: ModelCalls, store: Store, scripts: PainlessRunner, batch: BatchJobs, metrics: Metrics
+    ) -> None:
         self._calls = calls
         self._store = store
         self._scripts = scripts
@@ -66,7 +68,7 @@ class Predictor:
         return await self._batch.create(model_id, body, self._guards((model_id,)))
 
     async def _streaming_request(
-        self, deployment: Deployment, spec: StreamSpec, parameters: Mapping[str, str]
+        self, deployment: ReadyModel, spec: StreamSpec, parameters: Mapping[str, str]
     ) -> ProviderRequest:
         deployment.check_input(RemoteInput(parameters))
         rendered = deployment.action().render(parameters, spec)
@@ -76,7 +78,7 @@ class Predictor:
             request = enable_stream(request, spec)
         guard = deployment.guardrails.input
         if guard is not None:
-            text = sent_text(request, {**deployment.connector.parameters, **parameters})
+            text = request_text(request, {**deployment.connector.parameters, **parameters})
             await self._guards((deployment.model_id,)).check(guard, text, INPUT_TRIGGERED)
         return request
 
@@ -99,8 +101,8 @@ class Predictor:
         self._metrics.prediction(counted, None)
         return response
 
-    def _guards(self, guarded: tuple[str, ...]) -> Guards:
-        return Guards(self._store, partial(self._ask_guard_model, guarded))
+    def _guards(self, guarded: tuple[str, ...]) -> GuardrailChecks:
+        return GuardrailChecks(self._store, partial(self._ask_guard_model, guarded))
 
     async def _ask_guard_model(self, guarded: tuple[str, ...], guard: ModelGuard, text: str) -> Any:
         """A guard with a `response_filter` reads it from the provider's answer, whatever its connector filters."""

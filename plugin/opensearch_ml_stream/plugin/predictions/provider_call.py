@@ -6,24 +6,24 @@ from datetime import UTC, datetime
 from time import monotonic
 
 from opensearch_ml_stream.connectors.chunks import Chunks, Ending
-from opensearch_ml_stream.connectors.decoding import Decoder
+from opensearch_ml_stream.connectors.decoding.decoder import Decoder
+from opensearch_ml_stream.connectors.decoding.fast_path import FastPathDecoder
 from opensearch_ml_stream.connectors.errors import InvalidRequest, StreamTruncated, UpstreamError
-from opensearch_ml_stream.connectors.rendering import ProviderRequest
-from opensearch_ml_stream.connectors.repetition import RepeatingDecoder
-from opensearch_ml_stream.connectors.signing import sign
-from opensearch_ml_stream.connectors.unstreamed import MAX_UNSTREAMED_BYTES, unstreamed_answer
+from opensearch_ml_stream.connectors.providers.non_stream_response import MAX_NON_STREAM_BYTES, non_stream_response
+from opensearch_ml_stream.connectors.rendering.action import ProviderRequest
+from opensearch_ml_stream.connectors.rendering.sigv4 import sign
 from opensearch_ml_stream.plugin.credentials.redaction import redact
-from opensearch_ml_stream.plugin.predictions.deployments import Deployment
-from opensearch_ml_stream.plugin.registry.endpoints import check_endpoint
+from opensearch_ml_stream.plugin.predictions.ready_models import ReadyModel
 from opensearch_ml_stream.plugin.settings import Settings
 from opensearch_ml_stream.plugin.upstream import ReadTimedOut, Upstream, UpstreamResponse
 from opensearch_ml_stream.plugin.upstream.retries import open_with_retries
+from opensearch_ml_stream.plugin.upstream.trusted_endpoints import check_endpoint
 
 MAX_ERROR_BODY_BYTES = 64 * 1024  # more of an error is not read; 2 KiB of it are shown
 
 
 def open_provider(
-    upstream: Upstream, settings: Settings, deployment: Deployment, request: ProviderRequest
+    upstream: Upstream, settings: Settings, deployment: ReadyModel, request: ProviderRequest
 ) -> AbstractAsyncContextManager[UpstreamResponse]:
     """The provider's answer, whatever its status. Called again as the connector's client_config says.
 
@@ -40,7 +40,7 @@ def open_provider(
     return upstream.open(request, config, tls, deployment.pool_key)
 
 
-async def check_status(response: UpstreamResponse, deployment: Deployment) -> None:
+async def check_status(response: UpstreamResponse, deployment: ReadyModel) -> None:
     """UpstreamError with the provider's words for a status that is not good."""
     if not 200 <= response.status < 300:
         raise await _refusal(response, deployment.credential)
@@ -66,7 +66,7 @@ class ProviderStream:
     __slots__ = ("_before", "_credential", "_decoder", "_response", "first_chunk", "outcome")
 
     def __init__(
-        self, response: UpstreamResponse, decoder: Decoder | RepeatingDecoder, credential: Mapping[str, str]
+        self, response: UpstreamResponse, decoder: Decoder | FastPathDecoder, credential: Mapping[str, str]
     ) -> None:
         self._response = response
         self._decoder = decoder
@@ -130,7 +130,7 @@ class ProviderStream:
             if chunks:
                 self.first_chunk = monotonic()
                 self._before.clear()
-            elif len(self._before) < MAX_UNSTREAMED_BYTES:
+            elif len(self._before) < MAX_NON_STREAM_BYTES:
                 self._before += data
         if decoder.outcome is not None:
             self.outcome = self._understood(decoder.outcome)
@@ -152,7 +152,7 @@ class ProviderStream:
         unread = isinstance(outcome, StreamTruncated) or self.skipped_events or outcome == Ending()
         if unread and not self.chunks:
             kind = self._response.headers.get("content-type", "")
-            outcome = unstreamed_answer(bytes(self._before), kind) or outcome
+            outcome = non_stream_response(bytes(self._before), kind) or outcome
         if isinstance(outcome, Ending):
             return outcome
         return type(outcome)(
@@ -187,7 +187,7 @@ async def _refusal(response: UpstreamResponse, credential: Mapping[str, str]) ->
     )
 
 
-def _signed(deployment: Deployment, request: ProviderRequest) -> ProviderRequest:
+def _signed(deployment: ReadyModel, request: ProviderRequest) -> ProviderRequest:
     credential = deployment.credential
     parameters = deployment.connector.parameters
     region = parameters.get("region") or credential.get("region")

@@ -4,10 +4,10 @@ from dataclasses import dataclass
 
 from opensearch_ml_stream.plugin.registry.connectors import Connectors
 from opensearch_ml_stream.plugin.registry.deployed_states import DeployedStates
-from opensearch_ml_stream.plugin.registry.deploying import Deploying
-from opensearch_ml_stream.plugin.registry.documents import Cipher, Clock
+from opensearch_ml_stream.plugin.registry.model_deployment import ModelDeployment
 from opensearch_ml_stream.plugin.registry.model_groups import ModelGroups
 from opensearch_ml_stream.plugin.registry.models import Models
+from opensearch_ml_stream.plugin.registry.stored_documents import Cipher, Clock
 from opensearch_ml_stream.plugin.registry.tasks import BatchJobs, Tasks
 from opensearch_ml_stream.plugin.settings import LiveSettings
 from opensearch_ml_stream.plugin.store import Store
@@ -34,7 +34,7 @@ def open_registry(
     """`clock` gives milliseconds since 1970. Without `batch`, tasks of batch jobs are shown as stored."""
     states = DeployedStates(store, clock)
     groups = ModelGroups(store, clock)
-    deploying = Deploying(store, cipher, live_settings, clock, states)
+    deploying = ModelDeployment(store, cipher, live_settings, clock, states)
     return Registry(
         connectors=Connectors(store, cipher, live_settings, clock, states),
         models=Models(store, cipher, live_settings, clock, states, groups, deploying),

@@ -5,10 +5,10 @@ from typing import Any
 
 from opensearch_ml_stream.connectors.documents import connector_document, parameter_texts, read_connector
 from opensearch_ml_stream.connectors.errors import InvalidRequest
-from opensearch_ml_stream.connectors.spec_document import read_stream_spec
-from opensearch_ml_stream.plugin.registry.documents import Cipher, Json, in_order, object_of
-from opensearch_ml_stream.plugin.registry.endpoints import check_endpoint, fill_url
+from opensearch_ml_stream.connectors.selection.stream_parameter import read_stream_spec
+from opensearch_ml_stream.plugin.registry.stored_documents import Cipher, Json, in_order, object_of
 from opensearch_ml_stream.plugin.settings import Settings
+from opensearch_ml_stream.plugin.upstream.trusted_endpoints import check_endpoint, fill_url
 
 HIDDEN = ("credential", "connector.credential", "content", "model_content")
 UI_METADATA = "ui_metadata"
@@ -58,10 +58,10 @@ def check_connector(document: Json, settings: Settings) -> None:
     The first call then says so.
     """
     connector = read_connector(document)
-    for action in connector.actions:
-        check_endpoint(fill_url(action.url, connector.parameters), settings)
     if (spec := connector.parameters.get(_STREAM)) is not None:
         read_stream_spec(spec)
+    for action in connector.actions:
+        check_endpoint(fill_url(action.url, connector.parameters), settings)
 
 
 def without_secrets(source: Json, *, dashboards: bool) -> dict[str, Any]:

@@ -12,7 +12,8 @@ from opensearch_ml_stream.plugin.registry.connector_documents import (
     new_document,
 )
 from opensearch_ml_stream.plugin.registry.deployed_states import DeployedStates, is_deployed
-from opensearch_ml_stream.plugin.registry.documents import (
+from opensearch_ml_stream.plugin.registry.search import search
+from opensearch_ml_stream.plugin.registry.stored_documents import (
     Cipher,
     Clock,
     Json,
@@ -21,7 +22,6 @@ from opensearch_ml_stream.plugin.registry.documents import (
     refuse_access_control,
     rewrite,
 )
-from opensearch_ml_stream.plugin.registry.searching import search
 from opensearch_ml_stream.plugin.settings import LiveSettings, Settings
 from opensearch_ml_stream.plugin.store import Document, Index, Store
 

@@ -4,12 +4,12 @@ from typing import Any
 
 import orjson
 
-from opensearch_ml_stream.connectors import jsontext
 from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.connectors.predict.guardrails import read_guardrails
 from opensearch_ml_stream.connectors.predict.interface import check_schema
+from opensearch_ml_stream.connectors.syntax import jsontext
 from opensearch_ml_stream.plugin.registry.connector_documents import without_secrets
-from opensearch_ml_stream.plugin.registry.documents import Json, flag_of, in_order, object_of, text_of
+from opensearch_ml_stream.plugin.registry.stored_documents import Json, flag_of, in_order, object_of, text_of
 
 _FIELDS = (
     "name", "model_group_id", "algorithm", "model_version", "user", "description", "model_state", "model_config",

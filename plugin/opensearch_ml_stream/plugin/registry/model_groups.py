@@ -4,7 +4,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from opensearch_ml_stream.connectors.errors import Conflict, InvalidRequest, NotFound
-from opensearch_ml_stream.plugin.registry.documents import (
+from opensearch_ml_stream.plugin.registry.search import search
+from opensearch_ml_stream.plugin.registry.stored_documents import (
     Clock,
     Json,
     find,
@@ -13,7 +14,6 @@ from opensearch_ml_stream.plugin.registry.documents import (
     rewrite,
     text_of,
 )
-from opensearch_ml_stream.plugin.registry.searching import search
 from opensearch_ml_stream.plugin.store import Document, Index, Store
 
 NO_ACCESS_CONTROL = (

@@ -1,4 +1,4 @@
-"""Models: registered, shown, changed, removed. Deploying them is in `deploying`."""
+"""Models: registered, shown, changed, removed. ModelDeployment them is in `deploying`."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -13,8 +13,13 @@ from opensearch_ml_stream.plugin.registry.connector_documents import (
 )
 from opensearch_ml_stream.plugin.registry.connectors import check_remote_inference
 from opensearch_ml_stream.plugin.registry.deployed_states import DeployedStates, is_deployed, is_deploying
-from opensearch_ml_stream.plugin.registry.deploying import Deploying
-from opensearch_ml_stream.plugin.registry.documents import (
+from opensearch_ml_stream.plugin.registry.model_deployment import ModelDeployment
+from opensearch_ml_stream.plugin.registry.model_documents import check_function, model_view, settable_fields
+from opensearch_ml_stream.plugin.registry.model_groups import NO_ACCESS_CONTROL, ModelGroups
+from opensearch_ml_stream.plugin.registry.node_id import node_id
+from opensearch_ml_stream.plugin.registry.preset_interfaces import preset_interface
+from opensearch_ml_stream.plugin.registry.search import search
+from opensearch_ml_stream.plugin.registry.stored_documents import (
     Cipher,
     Clock,
     Json,
@@ -24,11 +29,6 @@ from opensearch_ml_stream.plugin.registry.documents import (
     text_of,
     texts_of,
 )
-from opensearch_ml_stream.plugin.registry.interfaces import preset_interface
-from opensearch_ml_stream.plugin.registry.model_documents import check_function, model_view, settable_fields
-from opensearch_ml_stream.plugin.registry.model_groups import NO_ACCESS_CONTROL, ModelGroups
-from opensearch_ml_stream.plugin.registry.node import node_id
-from opensearch_ml_stream.plugin.registry.searching import search
 from opensearch_ml_stream.plugin.registry.tasks import record_task
 from opensearch_ml_stream.plugin.settings import LiveSettings
 from opensearch_ml_stream.plugin.store import Document, Index, Store
@@ -42,7 +42,7 @@ class Models:
     clock: Clock
     states: DeployedStates
     groups: ModelGroups
-    deploying: Deploying
+    deploying: ModelDeployment
 
     async def register(self, body: Json, *, deploy: bool = False) -> Json:
         """Stores a model and its (finished) task; with `deploy` the model is deployed when the answer goes out."""

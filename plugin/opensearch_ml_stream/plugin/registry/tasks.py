@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from opensearch_ml_stream.connectors.errors import InvalidRequest, NotFound
-from opensearch_ml_stream.plugin.registry.documents import Clock, Json, in_order
-from opensearch_ml_stream.plugin.registry.searching import search
+from opensearch_ml_stream.plugin.registry.search import search
+from opensearch_ml_stream.plugin.registry.stored_documents import Clock, Json, in_order
 from opensearch_ml_stream.plugin.store import Index, Store
 
 BATCH_PREDICTION = "BATCH_PREDICTION"

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from opensearch_ml_stream.connectors.predict.batch import RemoteJobRules
+from opensearch_ml_stream.connectors.predict.batch_job import RemoteJobRules
 
 _JOBS = RemoteJobRules()
 

@@ -10,7 +10,7 @@ from typing import Protocol
 
 from opensearch_ml_stream.connectors.documents import ClientConfig
 from opensearch_ml_stream.connectors.errors import UpstreamError
-from opensearch_ml_stream.connectors.rendering import ProviderRequest
+from opensearch_ml_stream.connectors.rendering.action import ProviderRequest
 
 # Takes bytes of a body as they come, in the connection's own callback; False: no more for now. Must not raise.
 Sink = Callable[[bytes], bool]

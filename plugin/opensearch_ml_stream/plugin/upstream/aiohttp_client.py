@@ -13,13 +13,12 @@ from yarl import URL
 
 from opensearch_ml_stream.connectors.documents import ClientConfig
 from opensearch_ml_stream.connectors.errors import UpstreamError
-from opensearch_ml_stream.connectors.rendering import ProviderRequest
+from opensearch_ml_stream.connectors.rendering.action import ProviderRequest
 from opensearch_ml_stream.plugin.settings import LiveSettings
-from opensearch_ml_stream.plugin.upstream import Sink, pump_by_reading
-from opensearch_ml_stream.plugin.upstream import failures as provider_failures
+from opensearch_ml_stream.plugin.upstream import Sink, network_errors, pump_by_reading
 from opensearch_ml_stream.plugin.upstream.addresses import AddressPolicy, Resolver
-from opensearch_ml_stream.plugin.upstream.connection_slots import ConnectionSlots
-from opensearch_ml_stream.plugin.upstream.http1.request import provider_headers
+from opensearch_ml_stream.plugin.upstream.connection_limiter import ConnectionLimiter
+from opensearch_ml_stream.plugin.upstream.http1.request_bytes import provider_headers
 from opensearch_ml_stream.plugin.upstream.proxies import proxy_for
 from opensearch_ml_stream.plugin.upstream.target import Target, parse_target
 from opensearch_ml_stream.plugin.upstream.tls import TLSContexts, tls_key
@@ -31,11 +30,11 @@ READ_BUFFER_BYTES = 64 * 1024
 class AiohttpResponse:
     """An answer whose head has come; see UpstreamResponse."""
 
-    __slots__ = ("_place", "_read_timeout", "_response", "headers", "status")
+    __slots__ = ("_authority", "_read_timeout", "_response", "headers", "status")
 
     def __init__(self, response: aiohttp.ClientResponse, place: str, read_timeout: float) -> None:
         self._response = response
-        self._place = place
+        self._authority = place
         self._read_timeout = read_timeout
         self.status = response.status
         self.headers: Mapping[str, str] = {
@@ -47,12 +46,12 @@ class AiohttpResponse:
         try:
             return await self._response.content.readany()
         except TimeoutError:
-            raise provider_failures.read_timed_out(self._place, self._read_timeout) from None
+            raise network_errors.read_timed_out(self._authority, self._read_timeout) from None
         except aiohttp.http_exceptions.ContentEncodingError:
             coding = self.headers.get("content-encoding", "")
-            raise provider_failures.undecodable(self._place, coding) from None
+            raise network_errors.undecodable(self._authority, coding) from None
         except (aiohttp.ClientError, OSError):
-            raise provider_failures.closed_in_the_middle(self._place) from None
+            raise network_errors.closed_in_the_middle(self._authority) from None
 
     async def pump(self, sink: Sink) -> bool:
         """See UpstreamResponse.pump."""
@@ -75,7 +74,7 @@ class AiohttpUpstream:
         self._live = live
         self._resolver = resolver
         self._contexts = contexts
-        self._slots = ConnectionSlots()
+        self._limiter = ConnectionLimiter()
 
     @asynccontextmanager
     async def open(
@@ -86,16 +85,16 @@ class AiohttpUpstream:
         proxy = proxy_for(request.url, self._proxies)
         await self._check_address(request.url, target, proxy)
         context = await self._contexts.get(tls_key(config, tls)) if target.scheme == "https" else None
-        await self._slots.take(pool_key, config.max_connection, config.connection_timeout)
+        await self._limiter.acquire(pool_key, config.max_connection, config.connection_timeout)
         try:
             response = await self._send(request, target, config, context, proxy)
             del request  # a prompt may be large, and its answer long
             try:
-                yield AiohttpResponse(response, target.place, config.read_timeout)
+                yield AiohttpResponse(response, target.authority, config.read_timeout)
             finally:
                 response.close()  # keeps a connection whose answer has ended, aborts any other
         finally:
-            self._slots.give_back(pool_key, config.max_connection)
+            self._limiter.release(pool_key, config.max_connection)
 
     async def _check_address(self, url: str, target: Target, proxy: str | None) -> None:
         try:
@@ -114,11 +113,11 @@ class AiohttpUpstream:
         context: SSLContext | None,
         proxy: str | None,
     ) -> aiohttp.ClientResponse:
-        place = target.place
+        place = target.authority
         try:
             return await self._session.request(
                 request.method,
-                URL(f"{target.scheme}://{target.authority}{target.path}", encoded=True),
+                URL(f"{target.scheme}://{target.host_header}{target.path}", encoded=True),
                 headers=CIMultiDict(provider_headers(request, target)),
                 data=BytesIO(request.body) if request.body else None,  # as a file: aiohttp sends it in pieces
                 ssl=context if context is not None else True,
@@ -127,17 +126,17 @@ class AiohttpUpstream:
                 proxy=proxy,
             )
         except aiohttp.ConnectionTimeoutError:
-            raise provider_failures.connect_timed_out(place, config.connection_timeout) from None
+            raise network_errors.connect_timed_out(place, config.connection_timeout) from None
         except TimeoutError:
-            raise provider_failures.read_timed_out(place, config.read_timeout) from None
+            raise network_errors.read_timed_out(place, config.read_timeout) from None
         except aiohttp.ClientConnectorCertificateError as error:
-            raise provider_failures.unreachable(place, error.certificate_error) from None  # type: ignore[arg-type]
+            raise network_errors.unreachable(place, error.certificate_error) from None  # type: ignore[arg-type]
         except aiohttp.ClientConnectorError as error:
-            raise provider_failures.unreachable(place, error.os_error) from None
+            raise network_errors.unreachable(place, error.os_error) from None
         except aiohttp.ClientResponseError:
-            raise provider_failures.not_http(place, "the head cannot be read") from None
+            raise network_errors.not_http(place, "the head cannot be read") from None
         except (aiohttp.ClientError, OSError):
-            raise provider_failures.closed_early(place) from None
+            raise network_errors.closed_early(place) from None
 
 
 @asynccontextmanager

@@ -13,18 +13,18 @@ _KEPT = "/?:@!$&'()*+,;=%-._~[]"
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """`host` is in ASCII (IDNA) without brackets; `authority` is the Host header; `path` has the query with it."""
+    """The parts of a provider's URL.
+
+    `host` is in ASCII (IDNA) without brackets, `authority` is host:port for messages, `host_header` the value of
+    `Host` (without a default port), `path` includes the query.
+    """
 
     scheme: str
     host: str
     port: int
     authority: str
+    host_header: str
     path: str
-
-    @property
-    def place(self) -> str:
-        """`host:port`, for messages."""
-        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
 
 @lru_cache(maxsize=1024)
@@ -53,6 +53,7 @@ def parse_target(url: str) -> Target:
         scheme=parts.scheme,
         host=host,
         port=port or default,
-        authority=name if port in (None, default) else f"{name}:{port}",
+        authority=f"{name}:{port or default}",
+        host_header=name if port in (None, default) else f"{name}:{port}",
         path=path,
     )

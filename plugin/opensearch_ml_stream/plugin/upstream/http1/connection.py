@@ -5,7 +5,7 @@ import ssl
 from collections.abc import Callable
 from typing import cast
 
-from opensearch_ml_stream.plugin.upstream import failures as provider_failures
+from opensearch_ml_stream.plugin.upstream import network_errors
 from opensearch_ml_stream.plugin.upstream.target import Target
 
 
@@ -55,7 +55,7 @@ async def connect(
     """
     loop = asyncio.get_running_loop()
     deadline = loop.time() + seconds
-    failure = provider_failures.connect_timed_out(target.place, seconds)
+    failure = network_errors.connect_timed_out(target.authority, seconds)
     for count, address in zip(range(len(addresses), 0, -1), addresses, strict=True):
         connection = Connection(address)
         try:
@@ -66,7 +66,7 @@ async def connect(
             connection.abort()
         except OSError as error:
             connection.abort()
-            failure = provider_failures.unreachable(target.place, error)
+            failure = network_errors.unreachable(target.authority, error)
         except BaseException:
             connection.abort()
             raise

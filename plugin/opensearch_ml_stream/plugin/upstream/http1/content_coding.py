@@ -4,8 +4,7 @@ import zlib
 from collections.abc import Mapping
 
 from opensearch_ml_stream.connectors.errors import UpstreamError
-from opensearch_ml_stream.plugin.upstream import Sink, UpstreamResponse, pump_by_reading
-from opensearch_ml_stream.plugin.upstream import failures as provider_failures
+from opensearch_ml_stream.plugin.upstream import Sink, UpstreamResponse, network_errors, pump_by_reading
 
 MAX_READ_BYTES = 256 * 1024  # one read gives no more, however well the bytes were compressed
 
@@ -15,12 +14,12 @@ _WINDOW_BITS = {"gzip": 31, "x-gzip": 31, "deflate": 15}
 class DecodedResponse:
     """A response whose body is decompressed as it is read. Use `decoded` to make one."""
 
-    __slots__ = ("_bits", "_coding", "_decompressor", "_place", "_response", "_rest", "headers", "status")
+    __slots__ = ("_authority", "_bits", "_coding", "_decompressor", "_response", "_rest", "headers", "status")
 
     def __init__(self, response: UpstreamResponse, coding: str, place: str) -> None:
         self._response = response
         self._coding = coding
-        self._place = place
+        self._authority = place
         self._bits = _WINDOW_BITS[coding]
         self._decompressor = zlib.decompressobj(self._bits)
         self._rest = b""
@@ -54,7 +53,7 @@ class DecodedResponse:
         return found
 
     def _undecodable(self) -> UpstreamError:
-        return provider_failures.undecodable(self._place, self._coding)
+        return network_errors.undecodable(self._authority, self._coding)
 
 
 def decoded(response: UpstreamResponse, place: str) -> UpstreamResponse:
@@ -63,5 +62,5 @@ def decoded(response: UpstreamResponse, place: str) -> UpstreamResponse:
     if coding in ("identity", ""):
         return response
     if coding not in _WINDOW_BITS:
-        raise provider_failures.undecodable(place, coding[:40])
+        raise network_errors.undecodable(place, coding[:40])
     return DecodedResponse(response, coding, place)

@@ -8,10 +8,9 @@ import asyncio
 from collections.abc import Mapping
 
 from opensearch_ml_stream.connectors.errors import UpstreamError
-from opensearch_ml_stream.plugin.upstream import Sink
-from opensearch_ml_stream.plugin.upstream import failures as provider_failures
+from opensearch_ml_stream.plugin.upstream import Sink, network_errors
 from opensearch_ml_stream.plugin.upstream.http1.bodies import Body, MalformedBody
-from opensearch_ml_stream.plugin.upstream.http1.heads import HeadReader, MalformedHead, body_of
+from opensearch_ml_stream.plugin.upstream.http1.response_head import MalformedHead, ResponseHeadParser, body_of
 
 HIGH_WATER_BYTES = 64 * 1024  # unread bytes at which the provider is made to wait
 
@@ -20,16 +19,32 @@ class Exchange(asyncio.Protocol):
     """An UpstreamResponse once `start` has returned."""
 
     __slots__ = (
-        "_body", "_failure", "_head_reader", "_heard", "_loop", "_paused", "_pending", "_place", "_read_timeout",
-        "_sink", "_timer", "_transport", "_unread", "_waiter", "headers", "keep_alive", "status", "touched",
+        "_authority",
+        "_body",
+        "_failure",
+        "_head_parser",
+        "_last_activity",
+        "_loop",
+        "_paused",
+        "_pending",
+        "_read_timeout",
+        "_sink",
+        "_timer",
+        "_transport",
+        "_unread",
+        "_waiter",
+        "bytes_received",
+        "headers",
+        "keep_alive",
+        "status",
     )  # fmt: skip
 
     def __init__(self, transport: asyncio.Transport, place: str, read_timeout: float) -> None:
         self._transport = transport
-        self._place = place
+        self._authority = place
         self._read_timeout = read_timeout
         self._loop = asyncio.get_running_loop()
-        self._head_reader: HeadReader | None = HeadReader()
+        self._head_parser: ResponseHeadParser | None = ResponseHeadParser()
         self._body: Body | None = None
         self._pending: list[bytes] = []
         self._unread = 0
@@ -37,12 +52,12 @@ class Exchange(asyncio.Protocol):
         self._waiter: asyncio.Future[None] | None = None
         self._sink: Sink | None = None
         self._failure: UpstreamError | None = None
-        self._heard = 0.0
+        self._last_activity = 0.0
         self._timer: asyncio.TimerHandle | None = None
         self.status = 0
         self.headers: Mapping[str, str] = {}
         self.keep_alive = False
-        self.touched = False  # whether any byte has come back
+        self.bytes_received = False  # whether any byte has come back
 
     @property
     def done(self) -> bool:
@@ -74,7 +89,7 @@ class Exchange(asyncio.Protocol):
         """Sends the request and waits for the head. UpstreamError if none comes."""
         self._transport.write(request)
         self._transport.set_protocol(self)  # nothing is read in between
-        self._heard = self._loop.time()
+        self._last_activity = self._loop.time()
         self._timer = self._loop.call_later(self._read_timeout, self._check_silence)
         while self._body is None:
             if self._failure is not None:
@@ -97,7 +112,7 @@ class Exchange(asyncio.Protocol):
         self._unread = 0
         if self._paused:
             self._paused = False
-            self._heard = self._loop.time()  # the silence so far was ours
+            self._last_activity = self._loop.time()  # the silence so far was ours
             if not self._transport.is_closing():
                 self._transport.resume_reading()
         return data
@@ -142,9 +157,9 @@ class Exchange(asyncio.Protocol):
         try:
             data = body.feed(data)
         except MalformedBody as error:
-            self._fail(provider_failures.not_http(self._place, str(error)))
+            self._fail(network_errors.not_http(self._authority, str(error)))
             return
-        self._heard = self._loop.time()
+        self._last_activity = self._loop.time()
         if data:
             sink = self._sink
             if sink is None:
@@ -174,18 +189,18 @@ class Exchange(asyncio.Protocol):
         self._end(error)
 
     def _receive_head(self, data: bytes) -> None:
-        self.touched = True
-        self._heard = self._loop.time()
-        assert self._head_reader is not None
+        self.bytes_received = True
+        self._last_activity = self._loop.time()
+        assert self._head_parser is not None
         try:
-            found = self._head_reader.feed(data)
+            found = self._head_parser.feed(data)
             if found is None:
                 return
             head, rest = found
             self._body = body_of(head)
-            self._head_reader = None
+            self._head_parser = None
         except MalformedHead as error:
-            self._fail(provider_failures.not_http(self._place, str(error)))
+            self._fail(network_errors.not_http(self._authority, str(error)))
             return
         self.status = head.status
         self.headers = head.headers
@@ -199,9 +214,9 @@ class Exchange(asyncio.Protocol):
         body = self._body
         self.keep_alive = False
         if self._failure is None and body is None:
-            self._fail(provider_failures.closed_early(self._place))
+            self._fail(network_errors.closed_early(self._authority))
         elif self._failure is None and body is not None and not body.done and (error is not None or not body.eof()):
-            self._fail(provider_failures.closed_in_the_middle(self._place))
+            self._fail(network_errors.closed_in_the_middle(self._authority))
         else:
             self._wake()
 
@@ -215,8 +230,8 @@ class Exchange(asyncio.Protocol):
         """The one timer of an exchange: it is not moved for every read, but looks at when the last one was."""
         if self.done or self._failure is not None:
             return
-        left = self._read_timeout if self._paused else self._heard + self._read_timeout - self._loop.time()
+        left = self._read_timeout if self._paused else self._last_activity + self._read_timeout - self._loop.time()
         if left > 0:
             self._timer = self._loop.call_later(left, self._check_silence)
         else:
-            self._fail(provider_failures.read_timed_out(self._place, self._read_timeout))
+            self._fail(network_errors.read_timed_out(self._authority, self._read_timeout))

@@ -1,0 +1,1 @@
+"""The relays that are compared, and their processes."""

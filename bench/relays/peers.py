@@ -1,0 +1,88 @@
+"""Peers from PyPI, each in an environment of its own: `python -m bench peers` makes them.
+
+They lie in bench/.peers, or in the folder that BENCH_PEERS names.
+"""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import venv
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from bench.relays.processes import free_port, started
+from bench.relays.systems import Place, Target, wait_for
+
+PACKAGES = {
+    "litellm": ["litellm[proxy]==1.106.2"],
+    "mlserver": ["mlserver==1.7.1", "aiohttp", "orjson", "uvloop"],
+}
+
+_LITELLM_CONFIG = """\
+model_list:
+  - model_name: bench
+    litellm_params: {{model: openai/bench, api_base: "http://127.0.0.1:{provider}/v1", api_key: none}}
+"""
+_RUNTIME = Path(__file__).parent / "mlserver_runtime.py"
+
+
+def environments() -> Path:
+    return Path(os.environ.get("BENCH_PEERS") or Path(__file__).parents[1] / ".peers")
+
+
+def command_of(peer: str) -> Path:
+    """The peer's command, which is there only after `install`."""
+    return environments() / peer / "bin" / peer
+
+
+def install() -> None:
+    for peer, packages in PACKAGES.items():
+        if command_of(peer).exists():
+            sys.stdout.write(f"{peer} is there\n")
+            continue
+        folder = environments() / peer
+        venv.create(folder, with_pip=True)
+        subprocess.run([folder / "bin" / "pip", "install", "--quiet", *packages], check=True)
+        sys.stdout.write(f"{peer} installed\n")
+
+
+@contextmanager
+def litellm(place: Place) -> Iterator[Target]:
+    """LiteLLM's proxy with one worker, its OpenAI-compatible route."""
+    port = free_port()
+    config = place.folder / "litellm.yaml"
+    config.write_text(_LITELLM_CONFIG.format(provider=place.provider))
+    command = [str(command_of("litellm")), "--config", str(config), "--host", "127.0.0.1", "--port", str(port)]
+    command += ["--num_workers", "1", "--telemetry", "False"]
+    # Its price list from the package, not the network; no line a call; no key, as no other system here asks for one
+    # (it listens on loopback and its provider is the benchmark's).
+    quiet = {"LITELLM_LOCAL_MODEL_COST_MAP": "True", "LITELLM_LOG": "ERROR"}
+    quiet["LITELLM_DANGEROUSLY_PERMIT_WEAK_OR_UNSET_MASTER_KEY"] = "true"
+    log = place.folder / "litellm.log"
+    with started(command, place.cpus.relay, log, quiet, place.folder) as process:
+        wait_for(f"http://127.0.0.1:{port}/health/liveliness", log, process)
+        body = '{"model":"bench","stream":true,"messages":[{"role":"user","content":"PROMPT"}]}'
+        yield Target(port, "/v1/chat/completions", body, "[DONE]", process.pid)
+
+
+@contextmanager
+def mlserver(place: Place) -> Iterator[Target]:
+    """MLServer in one process with a runtime that relays the provider's chunks, its infer_stream route."""
+    port = free_port()
+    shutil.copy(_RUNTIME, place.folder / "mlserver_runtime.py")
+    settings = {"host": "127.0.0.1", "http_port": port, "grpc_port": free_port(), "metrics_port": free_port()}
+    settings |= {"parallel_workers": 0, "gzip_enabled": False, "debug": False}
+    model: dict[str, object] = {"name": "bench", "implementation": "mlserver_runtime.Relay"}
+    model |= {"parameters": {"uri": f"http://127.0.0.1:{place.provider}/v1/chat/completions"}}
+    (place.folder / "settings.json").write_text(json.dumps(settings))
+    (place.folder / "model-settings.json").write_text(json.dumps(model))
+    log = place.folder / "mlserver.log"
+    command = [str(command_of("mlserver")), "start", "."]
+    # The command is run by its path: the runtime lies in the working folder.
+    with started(command, place.cpus.relay, log, {"PYTHONPATH": str(place.folder)}, place.folder) as process:
+        wait_for(f"http://127.0.0.1:{port}/v2/models/bench/ready", log, process)
+        body = '{"inputs":[{"name":"prompt","shape":[1],"datatype":"BYTES","data":["PROMPT"]}]}'
+        yield Target(port, "/v2/models/bench/infer_stream", body, "", process.pid)

@@ -1,0 +1,143 @@
+"""The systems that are measured: the provider itself, this sidecar, nginx. Peers from PyPI are in peers.py."""
+
+import json
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import httpx
+
+from bench.relays.processes import Cpus, free_port, started
+from bench.traffic.stream_plan import StreamPlan
+
+BLUEPRINT = Path(__file__).parents[2] / "blueprints" / "openai-chat.json"
+START_SECONDS = 120  # LiteLLM takes half a minute on a busy machine
+
+_LOOPBACK = {
+    "MLSTREAM_SETTING__PLUGINS__ML_COMMONS__TRUSTED_CONNECTOR_ENDPOINTS_REGEX": '["^http://127\\\\.0\\\\.0\\\\.1:.*$"]',
+    "MLSTREAM_SETTING__PLUGINS__ML_COMMONS__CONNECTOR__PRIVATE_IP_ENABLED": "true",
+}
+_OPENAI_BODY = '{"model":"bench","stream":true,"messages":[{"role":"user","content":"PROMPT"}]}'
+
+NGINX_CONFIG = """\
+worker_processes 1; daemon off; pid {folder}/nginx.pid; error_log {folder}/nginx.log;
+events {{ worker_connections 20000; }}
+http {{
+  access_log off; keepalive_requests 1000000; client_body_temp_path {folder}; proxy_temp_path {folder};
+  fastcgi_temp_path {folder}; uwsgi_temp_path {folder}; scgi_temp_path {folder};
+  upstream provider {{ server 127.0.0.1:{provider}; keepalive 3000; keepalive_requests 1000000; }}
+  server {{
+    listen 127.0.0.1:{port} backlog=4096;
+    location / {{
+      proxy_pass http://provider; proxy_http_version 1.1; proxy_set_header Connection "";
+      proxy_buffering off; proxy_read_timeout 600s;
+    }}
+  }}
+}}
+"""
+
+
+class NotStarted(Exception):
+    """A system did not come up; the text holds the end of its log."""
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Where a system takes streams. `pid` is the root of its process tree (None: the provider, asked directly)."""
+
+    port: int
+    path: str
+    body: str  # with PROMPT in it
+    done: str
+    pid: int | None = None
+
+    def body_for(self, plan: StreamPlan) -> str:
+        return self.body.replace("PROMPT", plan.prompt())
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """What a system needs to start: its provider's port, the CPUs, a folder of its own."""
+
+    provider: int
+    cpus: Cpus
+    folder: Path
+
+
+System = Callable[[Place], AbstractContextManager[Target]]
+
+
+@contextmanager
+def direct(place: Place) -> Iterator[Target]:
+    yield Target(place.provider, "/v1/chat/completions", _OPENAI_BODY, "[DONE]")
+
+
+@contextmanager
+def nginx(place: Place) -> Iterator[Target]:
+    port = free_port()
+    config = place.folder / "nginx.conf"
+    config.write_text(NGINX_CONFIG.format(folder=place.folder, provider=place.provider, port=port))
+    command = [shutil.which("nginx") or "nginx", "-e", str(place.folder / "nginx.log"), "-c", str(config)]
+    with started(command, place.cpus.relay, place.folder / "nginx.log") as process:
+        yield Target(port, "/v1/chat/completions", _OPENAI_BODY, "[DONE]", process.pid)
+
+
+def sidecar(place: Place) -> AbstractContextManager[Target]:
+    return sidecar_of(place, place.cpus.relay)
+
+
+@contextmanager
+def sidecar_of(place: Place, cpus: frozenset[int], workers: int = 1) -> Iterator[Target]:
+    """The sidecar over the place's embedded store, with a new model of the openai-chat blueprint."""
+    port = free_port()
+    with sidecar_process(place, cpus, port, workers) as process:
+        wait_for(f"http://127.0.0.1:{port}/_health/ready", place.folder / "sidecar.log", process)
+        with httpx.Client(base_url=f"http://127.0.0.1:{port}/_plugins/_ml", timeout=30) as client:
+            model_id = create_model(client, create_connector(client, place.provider))
+        body = '{"parameters":{"messages":[{"role":"user","content":"PROMPT"}]}}'
+        path = f"/_plugins/_ml/models/{model_id}/_predict/stream"
+        yield Target(port, path, body, '"is_last":true', process.pid)
+
+
+def sidecar_process(
+    place: Place, cpus: frozenset[int], port: int, workers: int = 1
+) -> AbstractContextManager[subprocess.Popen[bytes]]:
+    """The sidecar as it starts: nobody has waited for it yet."""
+    command = [sys.executable, "-m", "opensearch_ml_stream.plugin", "serve", "--port", str(port)]
+    command += ["--workers", str(workers), "--store", f"sqlite:///{place.folder}/store.db"]
+    return started(command, cpus, place.folder / "sidecar.log", _LOOPBACK)
+
+
+def create_connector(client: httpx.Client, provider: int) -> str:
+    """The id of a connector of the blueprint that calls the provider."""
+    document = json.loads(BLUEPRINT.read_text())["connector"]
+    document["parameters"]["endpoint"] = f"http://127.0.0.1:{provider}"
+    document["credential"] = {"openAI_key": "none"}
+    document["client_config"] = {"max_connection": 10_000}
+    answer = client.post("/connectors/_create", json=document).raise_for_status().json()
+    return str(answer["connector_id"])
+
+
+def create_model(client: httpx.Client, connector_id: str) -> str:
+    body = {"name": "bench", "function_name": "remote", "connector_id": connector_id}
+    return str(client.post("/models/_register", json=body).raise_for_status().json()["model_id"])
+
+
+def wait_for(url: str, log: Path, process: subprocess.Popen[bytes]) -> None:
+    """Until a GET is answered with 200. NotStarted if that takes too long or the process ends."""
+    deadline = time.monotonic() + START_SECONDS
+    while True:
+        try:
+            if httpx.get(url, timeout=10).status_code == 200:
+                return
+        except httpx.TransportError:
+            pass
+        if process.poll() is not None or time.monotonic() > deadline:
+            what = "does not answer" if process.poll() is None else f"ended with exit code {process.returncode}"
+            raise NotStarted(f"{url}: the server {what}; its log ends with: {log.read_text().strip()[-500:]}")
+        time.sleep(0.05)

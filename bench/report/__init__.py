@@ -1,0 +1,1 @@
+"""Results as tables, as a plot and as a page."""

@@ -1,0 +1,110 @@
+"""The results as tables: markdown that reads well in a terminal too."""
+
+from collections.abc import Sequence
+
+from bench.runs.measuring import Metrics
+from bench.runs.rounds import Results
+
+TITLES = {
+    "direct": "the provider itself",
+    "sidecar": "**this sidecar**",
+    "nginx": "nginx (bytes only)",
+    "mlserver": "MLServer",
+    "litellm": "LiteLLM proxy",
+}
+HEAD = (
+    "",
+    "chunks per CPU-second, paced",
+    "bulk",
+    "first token added, p50 ms",
+    "500 streams: added p50 / p99 ms",
+    "2,000 streams: KiB each",
+    "added p99 ms",
+    "chunks sent after a hang-up",
+    "failed streams",
+)
+
+NONE = "-"
+
+
+def number(value: float | None, digits: int = 2) -> str:
+    """With thousands marked; small numbers with so many significant digits."""
+    if value is None:
+        return NONE
+    if abs(value) >= 100:
+        return f"{value:,.0f}"
+    return f"{value:.{digits}g}"
+
+
+def count(value: float | None) -> str:
+    """Rounded to three digits: more are noise."""
+    return NONE if value is None else f"{float(f'{value:.3g}'):,.0f}"
+
+
+def first_added(results: Results, system: str) -> float | None:
+    """Milliseconds that the first token comes later than in a direct call, p50."""
+    own = results[system].get("first", {}).get("first_ms_p50")
+    base = results.get("direct", {}).get("first", {}).get("first_ms_p50")
+    if own is None or base is None or system == "direct":
+        return None
+    return own - base
+
+
+def grid(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A markdown table with its columns aligned."""
+    widths = [max(len(row[at]) for row in (head, *rows)) for at in range(len(head))]
+    ruler = ["-" * width if not at else "-" * (width - 1) + ":" for at, width in enumerate(widths)]
+
+    def line(row: Sequence[str]) -> str:
+        cells = [
+            text.rjust(width) if at else text.ljust(width)
+            for at, (text, width) in enumerate(zip(row, widths, strict=True))
+        ]
+        return "| " + " | ".join(cells) + " |"
+
+    return "\n".join([line(head), line(ruler), *map(line, rows)])
+
+
+def systems_table(results: Results) -> str:
+    """A row a system."""
+    return grid(HEAD, [_row(results, system) for system in results])
+
+
+def _row(results: Results, system: str) -> list[str]:
+    by = results[system]
+
+    def of(scenario: str, metric: str) -> float | None:
+        return by.get(scenario, {}).get(metric)
+
+    return [
+        TITLES[system],
+        count(of("paced", "chunks_per_cpu_second")),
+        count(of("bulk", "chunks_per_cpu_second")),
+        number(first_added(results, system)),
+        f"{number(of('many', 'added_ms_p50'))} / {number(of('many', 'added_ms_p99'))}",
+        number(of("open", "kib_per_stream")) if system != "direct" else NONE,
+        number(of("open", "added_ms_p99")),
+        number(of("cancel", "chunks_after_cancel")),
+        f"{sum(metrics.get('errors', 0) for metrics in by.values()):.0f}",
+    ]
+
+
+def ratios_table(results: Results) -> str:
+    """The sidecar's chunks per CPU-second as multiples of each peer's."""
+    rows = []
+    for system in results:
+        if system in ("direct", "sidecar"):
+            continue
+        cells = []
+        for scenario in ("paced", "bulk"):
+            own = results["sidecar"].get(scenario, {}).get("chunks_per_cpu_second")
+            other = results[system].get(scenario, {}).get("chunks_per_cpu_second")
+            cells.append(f"{number(own / other)} x" if own and other else NONE)
+        rows.append([TITLES[system], *cells])
+    return grid(("this sidecar to", "paced", "bulk"), rows)
+
+
+def comparison_table(rows: Sequence[tuple[str, Metrics]], columns: Sequence[tuple[str, str]]) -> str:
+    """Named measurements; each column is a title and a metric."""
+    lines = [[name, *(number(metrics.get(metric), 3) for _, metric in columns)] for name, metrics in rows]
+    return grid(("", *(title for title, _ in columns)), lines)

@@ -1,0 +1,52 @@
+"""What is measured: each scenario by its load. They run in this order, on a system started afresh."""
+
+from dataclasses import dataclass, replace
+
+from bench.traffic.stream_plan import StreamPlan
+
+TOKEN_SECONDS = 0.02  # 50 tokens a second
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    """The load of a LoadPlan, over streams like `stream`."""
+
+    name: str
+    stream: StreamPlan
+    connections: int
+    streams: int = 0
+    seconds: float = 0
+    ramp: float = 0
+    cancel_after: int = 0
+
+
+FIRST = Scenario("first", StreamPlan(1), 1, streams=150)
+# Before those that leave freed memory behind, which would hide what its streams take.
+OPEN = Scenario("open", StreamPlan(12, 0.4), 2000, streams=2000, ramp=2)
+PACED = Scenario("paced", StreamPlan(200, TOKEN_SECONDS), 200, streams=200, ramp=0.5)
+BULK = Scenario("bulk", StreamPlan(200), 64, seconds=5)
+MANY = Scenario("many", StreamPlan(200, TOKEN_SECONDS), 500, streams=500, ramp=1)
+CANCEL = Scenario("cancel", StreamPlan(500, 0.005), 32, seconds=4, cancel_after=10)
+
+STANDARD = (FIRST, OPEN, PACED, BULK, MANY, CANCEL)
+
+QUICK = (
+    replace(FIRST, streams=60),
+    replace(PACED, stream=StreamPlan(100, TOKEN_SECONDS)),
+    replace(BULK, seconds=1.5),
+    replace(MANY, stream=StreamPlan(75, TOKEN_SECONDS), ramp=0.5),
+    replace(CANCEL, seconds=1),
+)
+
+# 5,000 chunks a second in all, from 100 or from 2,000 streams at a time; and bodies of unusual shapes.
+FEW_STREAMS = Scenario("100 streams", StreamPlan(100, TOKEN_SECONDS), 100, streams=1000, ramp=0.5)
+MANY_STREAMS = Scenario("2,000 streams", StreamPlan(100, 20 * TOKEN_SECONDS), 2000, streams=2000, ramp=4)
+NORMAL = Scenario("200 chunks", StreamPlan(200), 1, streams=1000)
+LONG = Scenario("200,000 chunks", StreamPlan(200_000), 1, streams=1)
+BIG = Scenario("1 MiB in one chunk", StreamPlan(1, text=2**20), 1, streams=150)
+HALF_BIG = Scenario("64 KiB in one chunk", StreamPlan(1, text=2**16), 1, streams=2400)
+BYTEWISE = Scenario("1 byte a write", StreamPlan(200, piece=1), 1, streams=12)
+BYTEWISE_LONG = Scenario("1 byte a write, long", StreamPlan(2400, piece=1), 1, streams=1)
+
+WORKER = replace(MANY, name="worker", connections=250, streams=250)  # for each worker
+MANAGEMENT = replace(MANY, name="management", stream=StreamPlan(150, TOKEN_SECONDS))

@@ -1,0 +1,243 @@
+"""The load generator: opens streams, finds the markers in them, checks that each comes whole and in order.
+
+    python -m bench.traffic.load < plan.json        prints a report as JSON
+
+Chunks are found in the body's bytes without parsing what a system made of them, which is the same work for all.
+"""
+
+import asyncio
+import json
+import random
+import sys
+import time
+from array import array
+from collections import Counter
+from dataclasses import asdict, dataclass, field
+from time import monotonic_ns
+from typing import cast
+
+import httptools
+import uvloop
+
+from bench.traffic.stream_plan import MARKER, MARKER_LENGTH
+
+_TAIL = 256  # bytes at a body's end that `done` must be in
+_PAUSE_AFTER_ERROR_SECONDS = 0.05  # not to spin on a target that refuses
+
+
+@dataclass(frozen=True, slots=True)
+class LoadPlan:
+    """`connections` at a time, opened over `ramp` seconds; `streams` in all, or as many as start within `seconds`.
+
+    `chunks` is what a whole stream has; `cancel_after` so many the connection is closed (0: never). `done` is text
+    that every whole body ends with. `timeout` seconds is the whole load's.
+    """
+
+    host: str
+    port: int
+    path: str
+    body: str
+    done: str
+    chunks: int
+    connections: int
+    streams: int = 0
+    seconds: float = 0
+    ramp: float = 0
+    cancel_after: int = 0
+    timeout: float = 150
+
+    def request(self) -> bytes:
+        head = f"POST {self.path} HTTP/1.1\r\nHost: {self.host}:{self.port}\r\nContent-Type: application/json\r\n"
+        return f"{head}Content-Length: {len(self.body)}\r\n\r\n{self.body}".encode()
+
+
+@dataclass(slots=True)
+class Tally:
+    """What came. Times are in nanoseconds."""
+
+    streams: int = 0
+    cancelled: int = 0
+    chunks: int = 0
+    first: "array[int]" = field(default_factory=lambda: array("q"))
+    added: "array[int]" = field(default_factory=lambda: array("q"))
+    errors: Counter[str] = field(default_factory=Counter)
+
+
+class Load:
+    """Hands out streams to the connections until the plan is done."""
+
+    def __init__(self, plan: LoadPlan) -> None:
+        self.plan = plan
+        self.tally = Tally()
+        self.request = plan.request()
+        self.done = plan.done.encode()
+        self._loop = asyncio.get_running_loop()
+        self._ends = time.monotonic() + plan.seconds if plan.seconds else float("inf")
+        self._left = plan.streams or sys.maxsize
+        self._open = plan.connections
+        self.over = asyncio.Event()
+
+    async def run(self) -> None:
+        plan = self.plan
+        for number in range(plan.connections):
+            self._loop.call_later(plan.ramp * number / plan.connections, self.connect)
+        try:
+            async with asyncio.timeout(plan.timeout):
+                await self.over.wait()
+        except TimeoutError:
+            self.tally.errors["timeout"] += self._open
+
+    def take(self) -> bool:
+        """Whether another stream is to be made."""
+        if not self._left or time.monotonic() >= self._ends:
+            return False
+        self._left -= 1
+        return True
+
+    def connect(self) -> None:
+        if self.take():
+            self._loop.create_task(self._connect())
+        else:
+            self.retire()
+
+    def retire(self) -> None:
+        self._open -= 1
+        if not self._open:
+            self.over.set()
+
+    def fail(self, kind: str) -> None:
+        self.tally.errors[kind] += 1
+        self._loop.call_later(_PAUSE_AFTER_ERROR_SECONDS * random.random(), self.connect)
+
+    async def _connect(self) -> None:
+        try:
+            await self._loop.create_connection(lambda: Stream(self), self.plan.host, self.plan.port)
+        except OSError as error:
+            self.fail(f"cannot connect: {error.strerror}")
+
+
+class Stream(asyncio.Protocol):
+    """One connection, one stream after the other."""
+
+    transport: asyncio.Transport
+
+    def __init__(self, load: Load) -> None:
+        self._load = load
+        self._tally = load.tally
+        self._parser = httptools.HttpResponseParser(self)
+        self._over = False  # nothing that still happens here counts
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport = cast(asyncio.Transport, transport)  # uvloop's is not registered as one
+        self._begin()
+
+    def _begin(self) -> None:
+        self._next = 0
+        self._carry = b""  # a marker that is not whole yet
+        self._tail = b""
+        self._began = monotonic_ns()
+        self.transport.write(self._load.request)
+
+    def data_received(self, data: bytes) -> None:
+        self._now = monotonic_ns()
+        try:
+            self._parser.feed_data(data)
+        except httptools.HttpParserError:
+            self._leave("not HTTP")
+
+    def connection_lost(self, error: Exception | None) -> None:
+        if not self._over:
+            self._leave("connection closed early")
+
+    def on_body(self, body: bytes) -> None:
+        if self._over:
+            return
+        data = self._carry + body if self._carry else body
+        end, expected = 0, self._next
+        for found in MARKER.finditer(data):
+            end = found.end()
+            if int(found[1]) != expected:
+                self._leave("chunks out of order")
+                return
+            if not expected:
+                self._tally.first.append(self._now - self._began)
+            expected += 1
+            self._tally.added.append(self._now - int(found[2]))
+        self._tally.chunks += expected - self._next
+        self._next = expected
+        start = data.rfind(b"~", max(end, len(data) - MARKER_LENGTH))
+        self._carry = data[start:] if start >= 0 else b""
+        self._tail = body if len(body) >= _TAIL else self._tail[-_TAIL:] + body
+        if 0 < self._load.plan.cancel_after <= expected:
+            self._tally.cancelled += 1
+            self._over = True
+            self.transport.abort()
+            self._load.connect()
+
+    def on_message_complete(self) -> None:
+        if self._over:
+            return
+        status = self._parser.get_status_code()
+        if status != 200:
+            self._leave(f"status {status}")
+        elif self._next != self._load.plan.chunks:
+            self._leave("chunks missing")
+        elif self._load.done not in self._tail:
+            self._leave("end not marked")
+        else:
+            self._tally.streams += 1
+            self._go_on()
+
+    def _go_on(self) -> None:
+        if not self._parser.should_keep_alive():
+            self._over = True
+            self.transport.close()
+            self._load.connect()
+        elif self._load.take():
+            self._begin()
+        else:
+            self._over = True
+            self.transport.close()
+            self._load.retire()
+
+    def _leave(self, kind: str) -> None:
+        self._over = True
+        self.transport.abort()
+        self._load.fail(kind)
+
+
+def quantiles(times: "array[int]") -> dict[str, float]:
+    """Milliseconds, from nanoseconds; nothing where nothing came."""
+    if not times:
+        return {}
+    ordered = sorted(times)
+    last = len(ordered) - 1
+    found = {f"p{share}": ordered[round(last * share / 100)] / 1e6 for share in (50, 95, 99)}
+    return {**found, "max": ordered[-1] / 1e6}
+
+
+async def measure(plan: LoadPlan) -> dict[str, object]:
+    """The report: counts, `first_ms` and `added_ms` quantiles, `errors` by kind, own `cpu_seconds`."""
+    began, cpu = time.monotonic(), time.process_time()
+    load = Load(plan)
+    await load.run()
+    seconds, cpu = time.monotonic() - began, time.process_time() - cpu
+    tally = load.tally
+    return {
+        "seconds": seconds,
+        "streams": tally.streams,
+        "cancelled": tally.cancelled,
+        "chunks": tally.chunks,
+        "first_ms": quantiles(tally.first),
+        "added_ms": quantiles(tally.added),
+        "errors": dict(tally.errors),
+        "cpu_seconds": cpu,
+    }
+
+
+def as_json(plan: LoadPlan) -> str:
+    return json.dumps(asdict(plan))
+
+
+if __name__ == "__main__":
+    sys.stdout.write(json.dumps(uvloop.run(measure(LoadPlan(**json.load(sys.stdin))))))

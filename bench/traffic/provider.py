@@ -1,0 +1,199 @@
+"""The provider: answers any POST with the OpenAI chat completion stream that its prompt asks for (see wire.py).
+
+    python -m bench.traffic.provider PORT
+
+`GET /stats` tells, as JSON, what happened since it was last asked: streams `started`, `finished` and `left` (the caller
+hung up), `chunks` sent, and `most_chunks_left`, those sent into the longest of the streams that were left.
+
+It writes straight to the socket and formats nothing but the marker, so that it can feed every relay on one core.
+"""
+
+import asyncio
+import json
+import os
+import random
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from time import monotonic_ns
+from typing import cast
+
+import httptools
+import uvloop
+
+from bench.traffic.pacing import Pacer
+from bench.traffic.stream_plan import MARKER_LENGTH, StreamPlan, plan_in
+
+_HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nCache-Control: no-cache\r\n"
+_HEAD += b"Transfer-Encoding: chunked\r\n\r\n"
+_EVENT = b'data: {"id":"chatcmpl-bench","object":"chat.completion.chunk","created":1700000000,"model":"bench",'
+_EVENT += b'"service_tier":"default","system_fingerprint":"fp_bench","choices":[%b]%b}\n\n'
+_CHOICE = b'{"index":0,"delta":{%b},"logprobs":null,"finish_reason":%b}'
+_USAGE = b',"usage":{"prompt_tokens":9,"completion_tokens":200,"total_tokens":209}'
+
+
+def _http_chunk(data: bytes) -> bytes:
+    return b"%x\r\n%b\r\n" % (len(data), data)
+
+
+def _event(delta: bytes, finish: bytes = b"null") -> bytes:
+    return _EVENT % (_CHOICE % (delta, finish), b"")
+
+
+_FIRST = _HEAD + _http_chunk(_event(b'"role":"assistant","content":"","refusal":null'))
+_LAST = _http_chunk(_event(b"", b'"stop"') + _EVENT % (b"", _USAGE) + b"data: [DONE]\n\n") + b"0\r\n\r\n"
+
+
+def chunk_format(text: int) -> bytes:
+    """A chunk to be filled in with its number and time: `chunk_format(30) % (number, ns)`."""
+    filled = _http_chunk(_event(b'"content":"' + b"~" * MARKER_LENGTH + b"x" * (text - MARKER_LENGTH) + b'"'))
+    return filled.replace(b"~" * MARKER_LENGTH, b"~%06dt%019d~")
+
+
+class Counts:
+    """What happened since `take`."""
+
+    def __init__(self) -> None:
+        self.now = dict.fromkeys(("started", "finished", "left", "chunks", "most_chunks_left"), 0)
+
+    def take(self) -> dict[str, int]:
+        taken, self.now = self.now, dict.fromkeys(self.now, 0)
+        return taken
+
+
+class Conversation(asyncio.Protocol):
+    """One connection: reads a request, sends its stream, and so on."""
+
+    transport: asyncio.Transport
+
+    def __init__(self, counts: Counts, pacer: Pacer) -> None:
+        self._counts = counts
+        self._pacer = pacer
+        self._parser = httptools.HttpRequestParser(self)
+        self._body = bytearray()
+        self._url = b""
+        self._plan: StreamPlan | None = None  # of the stream that runs
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport = cast(asyncio.Transport, transport)  # uvloop's is not registered as one
+        self.transport.set_write_buffer_limits(0)
+        self._fd: int = transport.get_extra_info("socket").fileno()
+
+    def connection_lost(self, error: Exception | None) -> None:
+        if self._plan is not None:
+            self._plan = None
+            now = self._counts.now
+            now["left"] += 1
+            now["most_chunks_left"] = max(now["most_chunks_left"], self._sent)
+
+    def data_received(self, data: bytes) -> None:
+        self._parser.feed_data(data)
+
+    def on_message_begin(self) -> None:
+        self._body.clear()
+        self._url = b""
+
+    def on_url(self, url: bytes) -> None:
+        self._url += url
+
+    def on_body(self, body: bytes) -> None:
+        self._body += body
+
+    def on_message_complete(self) -> None:
+        if self._url == b"/stats":
+            answer = json.dumps(self._counts.take()).encode()
+            head = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n" % len(answer)
+            self.transport.write(head + answer)
+            return
+        plan = plan_in(bytes(self._body))
+        if plan is None:
+            self.transport.write(b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n")
+            return
+        self._begin(plan)
+
+    def _begin(self, plan: StreamPlan) -> None:
+        self._plan = plan
+        self._chunk = chunk_format(plan.text)
+        self._sent = 0
+        self._counts.now["started"] += 1
+        self._write(_FIRST)
+        if not plan.every:
+            self._send_all()
+            return
+        self._every_ns = int(plan.every * 1e9)
+        # A phase of its own: streams that start together must not tick together.
+        self._pacer.call_at(monotonic_ns() + random.randrange(self._every_ns), self._send_next)
+
+    def resume_writing(self) -> None:
+        if self._plan is not None and not self._plan.every:
+            self._send_all()
+
+    def _send_all(self) -> None:
+        plan = self._plan
+        while plan is not None and self._sent < plan.chunks:
+            if self.transport.is_closing() or self.transport.get_write_buffer_size():
+                return  # goes on in resume_writing, if at all
+            self._send_chunk(plan)
+        self._finish()
+
+    def _send_next(self, due_ns: int) -> None:
+        if self._plan is None or self.transport.is_closing():
+            return
+        self._send_chunk(self._plan)
+        if self._sent < self._plan.chunks:
+            self._pacer.call_at(due_ns + self._every_ns, self._send_next)
+        else:
+            self._finish()
+
+    def _send_chunk(self, plan: StreamPlan) -> None:
+        data = self._chunk % (self._sent, monotonic_ns())
+        if plan.piece:
+            for at in range(0, len(data), plan.piece):
+                self._write(data[at : at + plan.piece])
+        else:
+            self._write(data)
+        self._sent += 1
+        self._counts.now["chunks"] += 1
+
+    def _finish(self) -> None:
+        self._plan = None
+        self._counts.now["finished"] += 1
+        self._write(_LAST)
+
+    def _write(self, data: bytes) -> None:
+        """Straight to the kernel; what it does not take now goes through the transport."""
+        if self.transport.is_closing():
+            return
+        sent = 0
+        if not self.transport.get_write_buffer_size():
+            try:
+                sent = os.write(self._fd, data)
+            except BlockingIOError:
+                pass
+            except ConnectionError:
+                self.transport.abort()
+                return
+        if sent < len(data):
+            self.transport.write(data[sent:])
+
+
+@asynccontextmanager
+async def serving(port: int) -> AsyncIterator[asyncio.Server]:
+    """The provider on that port of loopback; 0 takes a free one."""
+    loop = asyncio.get_running_loop()
+    counts, pacer = Counts(), Pacer(loop)
+    server = await loop.create_server(lambda: Conversation(counts, pacer), "127.0.0.1", port, backlog=4096)
+    try:
+        yield server
+    finally:
+        server.close()
+        pacer.close()
+
+
+async def _serve(port: int) -> None:
+    async with serving(port) as server:
+        await server.serve_forever()
+
+
+if __name__ == "__main__":
+    uvloop.run(_serve(int(sys.argv[1])))

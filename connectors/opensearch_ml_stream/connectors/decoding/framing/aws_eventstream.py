@@ -1,0 +1,151 @@
+"""AWS event streams (application/vnd.amazon.eventstream): binary frames, each with two checksums.
+
+    total length u32 | headers length u32 | CRC of these 8 bytes | headers | payload | CRC of all before
+
+An exception or error frame ends the stream with an UpstreamError; what came before it is kept.
+"""
+
+import struct
+from typing import Any
+from zlib import crc32
+
+import orjson
+
+from opensearch_ml_stream.connectors.decoding.contract import Event, truncated
+from opensearch_ml_stream.connectors.errors import UpstreamError
+
+MAX_HEADERS_BYTES = 128 * 1024
+MAX_PAYLOAD_BYTES = 24 * 1024 * 1024
+
+_PRELUDE = struct.Struct(">III")
+_CRC = struct.Struct(">I")
+_FIXED_BYTES = _PRELUDE.size + _CRC.size
+_STRING = 7
+# Bytes of a header value by its type: fixed, or None where a u16 before the value tells.
+_VALUE_BYTES = {0: 0, 1: 0, 2: 1, 3: 2, 4: 4, 5: 8, 6: None, _STRING: None, 8: 8, 9: 16}
+
+# The HTTP status of each exception, as the services' own models have it.
+_STATUS = {
+    "accessDeniedException": 403,
+    "internalServerException": 500,
+    "internalStreamFailure": 500,
+    "modelNotReadyException": 429,
+    "modelStreamError": 424,
+    "modelStreamErrorException": 424,
+    "modelTimeoutException": 408,
+    "resourceNotFoundException": 404,
+    "serviceQuotaExceededException": 400,
+    "serviceUnavailableException": 503,
+    "throttlingException": 429,
+    "validationException": 400,
+}
+
+
+class AWSEventStreamFraming:
+    """Events are named by their `:event-type`; a frame is given out whole and once, after both its CRCs agree."""
+
+    __slots__ = ("_buffer", "_headers_bytes", "_needed", "error")
+
+    def __init__(self) -> None:
+        self._buffer = bytearray()
+        self._needed = 0  # bytes of the frame under way, 0 before its prelude is read
+        self._headers_bytes = 0
+        self.error: UpstreamError | None = None
+
+    def feed(self, data: bytes) -> list[Event]:
+        events: list[Event] = []
+        if self.error is not None:
+            return events
+        self._buffer += data
+        start = 0
+        try:
+            while self._has_frame(start):
+                frame = bytes(memoryview(self._buffer)[start : start + self._needed])
+                start += self._needed
+                self._needed = 0
+                events.append(_read_frame(frame, self._headers_bytes))
+        except UpstreamError as error:
+            self.error = error
+        del self._buffer[:start]
+        return events
+
+    def close(self) -> list[Event]:
+        if self._buffer and self.error is None:
+            self.error = truncated("the end of a frame")
+        return []
+
+    def _has_frame(self, start: int) -> bool:
+        held = len(self._buffer) - start
+        if not self._needed:
+            if held < _PRELUDE.size:
+                return False
+            self._read_prelude(start)
+        return held >= self._needed
+
+    def _read_prelude(self, start: int) -> None:
+        total, headers, checksum = _PRELUDE.unpack_from(self._buffer, start)
+        if crc32(memoryview(self._buffer)[start : start + 8]) != checksum:
+            raise UpstreamError("The provider's event stream is damaged: the checksum of a frame's prelude is wrong")
+        if headers > MAX_HEADERS_BYTES or total - headers > MAX_PAYLOAD_BYTES + _FIXED_BYTES:
+            raise UpstreamError(f"The provider sent an event of more than {MAX_PAYLOAD_BYTES} bytes")
+        if total < headers + _FIXED_BYTES:
+            raise UpstreamError("The provider's event stream is damaged: a frame is shorter than its headers")
+        self._needed = total
+        self._headers_bytes = headers
+
+
+def _read_frame(frame: bytes, headers_bytes: int) -> Event:
+    if crc32(memoryview(frame)[:-4]) != _CRC.unpack_from(frame, len(frame) - 4)[0]:
+        raise UpstreamError("The provider's event stream is damaged: the checksum of a frame is wrong")
+    headers_end = _PRELUDE.size + headers_bytes
+    try:
+        headers = _read_headers(frame, headers_end)
+    except (struct.error, KeyError, UnicodeDecodeError, IndexError, ValueError):
+        raise UpstreamError("The provider's event stream is damaged: a frame's headers cannot be read") from None
+    kind = headers.get(":message-type", "event")
+    payload = frame[headers_end:-4]
+    if kind == "exception":
+        raise _exception(headers.get(":exception-type", ""), payload)
+    if kind == "error":
+        name = headers.get(":error-code", "")
+        raise _error(name, headers.get(":error-message", name))
+    return Event(headers.get(":event-type", ""), payload)
+
+
+def _read_headers(frame: bytes, end: int) -> dict[str, str]:
+    """The headers that are strings; the others are checked and left out."""
+    headers: dict[str, str] = {}
+    names: set[bytes] = set()
+    position = _PRELUDE.size
+    while position < end:
+        value_at = position + 1 + frame[position]
+        name = frame[position + 1 : value_at]
+        kind = frame[value_at]
+        size = _VALUE_BYTES[kind]
+        value_at += 1
+        if size is None:
+            size = struct.unpack_from(">H", frame, value_at)[0]
+            value_at += 2
+        position = value_at + size
+        if position > end or name in names:
+            raise ValueError
+        names.add(name)
+        if kind == _STRING:
+            headers[name.decode()] = frame[value_at:position].decode()
+    return headers
+
+
+def _exception(name: str, payload: bytes) -> UpstreamError:
+    try:
+        body: Any = orjson.loads(payload)
+    except orjson.JSONDecodeError:
+        body = None
+    fields = body if isinstance(body, dict) else {}
+    message = fields.get("message") or fields.get("Message") or fields.get("originalMessage")
+    return _error(name, message if isinstance(message, str) else name)
+
+
+def _error(name: str, message: str) -> UpstreamError:
+    known = name[:1].lower() + name[1:]
+    kind = "remote_connector_throttling_exception" if known == "throttlingException" else None
+    return UpstreamError(f"Error from remote service: {message}", type=kind, provider_status=_STATUS.get(known, 500))

@@ -1,0 +1,32 @@
+"""Newline-delimited JSON: every line that is not blank is one event."""
+
+from opensearch_ml_stream.connectors.decoding.contract import MAX_EVENT_BYTES, Event, too_large
+from opensearch_ml_stream.connectors.errors import UpstreamError
+
+
+class NDJSONFraming:
+    """Lines end at LF; the CR of a CRLF is blank to JSON. A last line without its end counts."""
+
+    __slots__ = ("_parts", "_size", "error")
+
+    def __init__(self) -> None:
+        self._parts: list[bytes] = []  # the pieces of a line whose end has not come
+        self._size = 0
+        self.error: UpstreamError | None = None
+
+    def feed(self, data: bytes) -> list[Event]:
+        lines = data.split(b"\n")
+        rest = lines.pop()
+        if lines and self._parts:
+            lines[0] = b"".join([*self._parts, lines[0]])
+            self._parts.clear()
+            self._size = 0
+        if rest:
+            self._parts.append(rest)
+            self._size += len(rest)
+            if self._size > MAX_EVENT_BYTES:
+                self.error = too_large()
+        return [Event("", line) for line in lines if line and not line.isspace()]
+
+    def close(self) -> list[Event]:
+        return self.feed(b"\n")

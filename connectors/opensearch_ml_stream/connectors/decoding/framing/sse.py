@@ -1,0 +1,88 @@
+"""Server-sent events, as https://html.spec.whatwg.org/multipage/server-sent-events.html has them.
+
+Bytes, not text: a line ends at CR, LF or CRLF only (U+2028 and its kin are text), so UTF-8 may be cut anywhere.
+One deliberate divergence: a last event without its blank line is delivered, since some providers omit it.
+"""
+
+from opensearch_ml_stream.connectors.decoding.contract import MAX_EVENT_BYTES, Event, too_large
+from opensearch_ml_stream.connectors.errors import UpstreamError
+
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+
+
+class SSEFraming:
+    """`feed` costs time linear in the bytes fed, also when they come one by one."""
+
+    __slots__ = ("_data", "_data_bytes", "_data_counted", "_name", "_parts", "_parts_bytes", "_skip_lf", "_started",
+                 "error")  # fmt: skip
+
+    def __init__(self) -> None:
+        self._parts: list[bytes] = []  # the pieces of a line whose end has not come
+        self._parts_bytes = 0
+        self._data: list[bytes] = []  # the data lines of the event under way
+        self._data_bytes = 0  # of the first `_data_counted` of them
+        self._data_counted = 0
+        self._name = ""
+        self._skip_lf = False  # the last byte was a CR: a LF that follows belongs to it
+        self._started = False
+        self.error: UpstreamError | None = None
+
+    @property
+    def idle(self) -> bool:
+        """Whether no event is under way: the bytes so far end with a blank line."""
+        return self._started and not (self._parts or self._data or self._name or self._skip_lf)
+
+    def feed(self, data: bytes) -> list[Event]:
+        if self._skip_lf and data:
+            self._skip_lf = False
+            if data[:1] == b"\n":
+                data = data[1:]
+        if b"\r" in data:
+            self._skip_lf = data[-1:] == b"\r"
+            data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+        lines = data.split(b"\n")
+        rest = lines.pop()
+        events: list[Event] = []
+        if lines:
+            if self._parts:
+                lines[0] = b"".join([*self._parts, lines[0]])
+                self._parts.clear()
+                self._parts_bytes = 0
+            if not self._started:
+                self._started = True
+                lines[0] = lines[0].removeprefix(_BYTE_ORDER_MARK)
+            self._read_lines(lines, events)
+            if self._data or self._data_counted:
+                self._count_data(new_event=bool(events))
+        if rest:
+            self._parts.append(rest)
+            self._parts_bytes += len(rest)
+        if self._parts_bytes + self._data_bytes > MAX_EVENT_BYTES:
+            self.error = too_large()
+        return events
+
+    def close(self) -> list[Event]:
+        return self.feed(b"\n\n")
+
+    def _count_data(self, *, new_event: bool) -> None:
+        if new_event:
+            self._data_bytes = self._data_counted = 0
+        self._data_bytes += sum(map(len, self._data[self._data_counted :]))
+        self._data_counted = len(self._data)
+
+    def _read_lines(self, lines: list[bytes], events: list[Event]) -> None:
+        data = self._data
+        for line in lines:
+            if line[:6] == b"data: ":
+                data.append(line[6:])
+            elif not line:
+                if data:
+                    events.append(Event(self._name, data[0] if len(data) == 1 else b"\n".join(data)))
+                    data.clear()
+                self._name = ""
+            elif line[:5] == b"data:":
+                data.append(line[5:])
+            elif line[:6] == b"event:":
+                self._name = line[6:].removeprefix(b" ").decode("utf-8", "replace")
+            # Anything else is a comment, an id, a retry time or a field that the norm says to ignore; `data`
+            # without a colon is an empty data line, which no provider sends and which says nothing.

@@ -1,0 +1,1 @@
+"""`input_processors` and `output_processors`: chains of edits to a JSON value."""

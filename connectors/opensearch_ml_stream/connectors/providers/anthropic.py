@@ -1,0 +1,121 @@
+"""Anthropic messages: https://docs.anthropic.com/en/docs/build-with-claude/streaming.
+
+`message_delta.usage` is cumulative and replaces what `message_start` told; `message_stop` ends the stream;
+`ping` may come anywhere, and unknown event types are to be ignored.
+"""
+
+from typing import Any
+
+import orjson
+
+from opensearch_ml_stream.connectors.chunks import Chunk, Ending, ToolCall, Usage
+from opensearch_ml_stream.connectors.decoding import event_fields
+from opensearch_ml_stream.connectors.decoding.contract import Event, Outcome, truncated
+from opensearch_ml_stream.connectors.decoding.finish_reasons import finish_reason
+from opensearch_ml_stream.connectors.decoding.framing.sse import SSEFraming
+from opensearch_ml_stream.connectors.errors import UpstreamError
+from opensearch_ml_stream.connectors.stream_spec import Enable, StreamSpec
+
+# What the error types of https://docs.anthropic.com/en/api/errors would have been as a status.
+_ERROR_STATUS = {
+    "invalid_request_error": 400,
+    "authentication_error": 401,
+    "permission_error": 403,
+    "not_found_error": 404,
+    "request_too_large": 413,
+    "rate_limit_error": 429,
+    "api_error": 500,
+    "overloaded_error": 529,
+}
+
+
+class Anthropic:
+    """Reads the events by the `type` in their data (Bedrock and Vertex give no event names)."""
+
+    __slots__ = ("_finish", "_model", "_tools", "_usage")
+
+    def __init__(self) -> None:
+        self._finish: str | None = None
+        self._model: str | None = None
+        self._usage: dict[str, Any] = {}
+        self._tools: dict[int, int] = {}  # content block index -> tool call index
+
+    def read(self, event: Event, chunks: list[Chunk]) -> Outcome | None:
+        payload: Any = orjson.loads(event.data)
+        kind = payload["type"]
+        if kind == "content_block_delta":
+            self._read_delta(payload, chunks)
+        elif kind == "content_block_start":
+            self._read_block_start(payload, chunks)
+        elif kind == "message_start":
+            self._model = event_fields.name(payload["message"].get("model"))
+            self._usage.update(payload["message"].get("usage") or {})
+        elif kind == "message_delta":
+            self._finish = event_fields.name(payload["delta"].get("stop_reason")) or self._finish
+            self._usage.update({k: v for k, v in (payload.get("usage") or {}).items() if v is not None})
+        elif kind == "message_stop":
+            return Ending(finish_reason(self._finish), self._finish, self._read_usage(), self._model)
+        elif kind == "error":
+            return read_error(payload)
+        return None
+
+    def end_of_input(self) -> Outcome:
+        return truncated("message_stop")
+
+    def _read_delta(self, payload: dict[str, Any], chunks: list[Chunk]) -> None:
+        delta = payload["delta"]
+        kind = delta["type"]
+        if kind == "text_delta":
+            if text := event_fields.text(delta["text"]):
+                chunks.append(Chunk(text))
+        elif kind == "thinking_delta":
+            if text := event_fields.text(delta["thinking"]):
+                chunks.append(Chunk(reasoning=text))
+        elif kind == "input_json_delta":
+            index = self._tools.get(payload["index"])
+            text = event_fields.text(delta["partial_json"])
+            if index is not None and text:
+                chunks.append(Chunk(tool_calls=(ToolCall(index, arguments=text),)))
+
+    def _read_block_start(self, payload: dict[str, Any], chunks: list[Chunk]) -> None:
+        block = payload["content_block"]
+        if block["type"] == "tool_use":  # not the tools that the server runs itself: nobody has to answer those
+            index = self._tools.setdefault(payload["index"], len(self._tools))
+            chunks.append(
+                Chunk(tool_calls=(ToolCall(index, event_fields.name(block["id"]), event_fields.name(block["name"])),))
+            )
+        elif block["type"] == "text" and (text := event_fields.text(block.get("text"))):
+            chunks.append(Chunk(text))
+
+    def _read_usage(self) -> Usage | None:
+        if not self._usage:
+            return None
+        counted = self._usage
+        return Usage(
+            input_tokens=event_fields.count(counted.get("input_tokens")),
+            output_tokens=event_fields.count(counted.get("output_tokens")),
+            cached_tokens=event_fields.count(counted.get("cache_read_input_tokens")),
+        )
+
+
+def read_error(payload: dict[str, Any]) -> UpstreamError:
+    error = event_fields.mapping(payload.get("error"))
+    return event_fields.remote_error(error.get("message"), _ERROR_STATUS.get(str(error.get("type"))))
+
+
+ANTHROPIC = StreamSpec(
+    name="anthropic/v1/messages",
+    enable=Enable(body={"stream": True}),
+    framing=SSEFraming,
+    provider=Anthropic,
+    has_fast_path=True,
+)
+
+# Claude on Vertex AI; the body's `anthropic_version` is the template's.
+VERTEX_ANTHROPIC = StreamSpec(
+    name="vertex/anthropic",
+    enable=Enable(body={"stream": True}, url=((":rawPredict", ":streamRawPredict"),)),
+    framing=SSEFraming,
+    provider=Anthropic,
+    has_fast_path=True,
+)

@@ -1,0 +1,91 @@
+"""Bedrock ConverseStream: https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_ConverseStream.html.
+
+`metadata` with the usage comes after `messageStop`, so only it ends the stream; without it, the end of the body does.
+"""
+
+from typing import Any
+
+import orjson
+
+from opensearch_ml_stream.connectors.chunks import Chunk, Ending, ToolCall, Usage
+from opensearch_ml_stream.connectors.decoding import event_fields
+from opensearch_ml_stream.connectors.decoding.contract import Event, Outcome, truncated
+from opensearch_ml_stream.connectors.decoding.finish_reasons import finish_reason
+from opensearch_ml_stream.connectors.decoding.framing.aws_eventstream import AWSEventStreamFraming
+from opensearch_ml_stream.connectors.stream_spec import Enable, StreamSpec
+
+
+class BedrockConverse:
+    """Reads events by their name; Nova's InvokeModel wraps the same in an object of one key instead."""
+
+    __slots__ = ("_finish", "_tools", "_usage")
+
+    def __init__(self) -> None:
+        self._finish: str | None = None
+        self._tools: dict[int, int] = {}  # content block index -> tool call index
+        self._usage: Usage | None = None
+
+    def read(self, event: Event, chunks: list[Chunk]) -> Outcome | None:
+        payload: Any = orjson.loads(event.data)
+        if event.name not in ("", "chunk"):
+            return self._read_event(event.name, payload, chunks)
+        for name, inner in payload.items():
+            if isinstance(inner, dict) and (outcome := self._read_event(name, inner, chunks)):
+                return outcome
+        return None
+
+    def end_of_input(self) -> Outcome:
+        return truncated("messageStop") if self._finish is None else self._ending()
+
+    def _read_event(self, name: str, payload: dict[str, Any], chunks: list[Chunk]) -> Outcome | None:
+        if name == "contentBlockDelta":
+            self._read_delta(payload, chunks)
+        elif name == "contentBlockStart":
+            tool = event_fields.mapping(payload.get("start")).get("toolUse")
+            if tool:
+                index = self._tools.setdefault(payload["contentBlockIndex"], len(self._tools))
+                call = ToolCall(index, event_fields.name(tool["toolUseId"]), event_fields.name(tool["name"]))
+                chunks.append(Chunk(tool_calls=(call,)))
+        elif name == "messageStop":
+            self._finish = event_fields.name(payload["stopReason"]) or "end_turn"
+        elif name == "metadata":
+            self._usage = _usage(event_fields.mapping(payload.get("usage")))
+            return None if self._finish is None else self._ending()
+        return None
+
+    def _read_delta(self, payload: dict[str, Any], chunks: list[Chunk]) -> None:
+        delta = payload["delta"]
+        text = event_fields.text(delta.get("text"))
+        reasoning = event_fields.text(event_fields.mapping(delta.get("reasoningContent")).get("text"))
+        fragment = event_fields.text(event_fields.mapping(delta.get("toolUse")).get("input"))
+        index = self._tools.get(payload.get("contentBlockIndex", 0))
+        calls = (ToolCall(index, arguments=fragment),) if fragment and index is not None else ()
+        if text or reasoning or calls:
+            chunks.append(Chunk(text, reasoning, calls))
+
+    def _ending(self) -> Ending:
+        return Ending(finish_reason(self._finish), self._finish, self._usage)
+
+
+def _usage(usage: dict[str, Any]) -> Usage:
+    return Usage(
+        input_tokens=event_fields.count(usage.get("inputTokens")),
+        output_tokens=event_fields.count(usage.get("outputTokens")),
+        total_tokens=event_fields.count(usage.get("totalTokens")),
+        cached_tokens=event_fields.count(usage.get("cacheReadInputTokens", usage.get("cacheReadInputTokenCount"))),
+    )
+
+
+BEDROCK_CONVERSE = StreamSpec(
+    name="bedrock/converse",
+    enable=Enable(
+        url=(
+            ("/converse", "/converse-stream"),
+            # As ML Commons, which calls ConverseStream by its interface's name whatever the action's URL is.
+            ("/invoke-with-response-stream", "/converse-stream"),
+            ("/invoke", "/converse-stream"),
+        ),
+    ),
+    framing=AWSEventStreamFraming,
+    provider=BedrockConverse,
+)

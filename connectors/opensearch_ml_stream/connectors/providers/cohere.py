@@ -1,0 +1,139 @@
+"""Cohere chat, v1 (NDJSON) and v2 (server-sent events): https://docs.cohere.com/docs/streaming."""
+
+from typing import Any
+
+import orjson
+
+from opensearch_ml_stream.connectors.chunks import Chunk, Ending, ToolCall, Usage
+from opensearch_ml_stream.connectors.decoding import event_fields
+from opensearch_ml_stream.connectors.decoding.contract import Event, Outcome, truncated
+from opensearch_ml_stream.connectors.decoding.finish_reasons import finish_reason
+from opensearch_ml_stream.connectors.decoding.framing.ndjson import NDJSONFraming
+from opensearch_ml_stream.connectors.decoding.framing.sse import SSEFraming
+from opensearch_ml_stream.connectors.stream_spec import Enable, StreamSpec
+
+
+class CohereV2:
+    """Reads the events by the `type` in their data; `message-end` is the last, a `[DONE]` may follow."""
+
+    __slots__ = ("_tools",)
+
+    def __init__(self) -> None:
+        self._tools: dict[int, int] = {}  # Cohere's index -> ours
+
+    def read(self, event: Event, chunks: list[Chunk]) -> Outcome | None:
+        payload: Any = orjson.loads(event.data)
+        kind = payload["type"]
+        if kind == "message-end":
+            return _end_v2(payload["delta"])
+        if kind in ("content-start", "content-delta"):
+            content = event_fields.mapping(payload["delta"]["message"].get("content"))
+            text, thinking = event_fields.text(content.get("text")), event_fields.text(content.get("thinking"))
+            if text or thinking:
+                chunks.append(Chunk(text, thinking))
+        elif kind == "tool-plan-delta":
+            if plan := event_fields.text(payload["delta"]["message"]["tool_plan"]):
+                chunks.append(Chunk(reasoning=plan))
+        elif kind in ("tool-call-start", "tool-call-delta"):
+            call = payload["delta"]["message"]["tool_calls"]
+            function = call["function"]
+            index = self._tools.setdefault(payload.get("index", 0), len(self._tools))
+            text = event_fields.arguments(function.get("arguments"))
+            fragment = ToolCall(index, event_fields.name(call.get("id")), event_fields.name(function.get("name")), text)
+            if fragment.id or fragment.name or text:
+                chunks.append(Chunk(tool_calls=(fragment,)))
+        elif kind == "error":
+            return event_fields.remote_error(payload.get("message", payload.get("error")))
+        return None
+
+    def end_of_input(self) -> Outcome:
+        return truncated("message-end")
+
+
+class CohereV1:
+    """Reads the lines by their `event_type`; `stream-end` is the last."""
+
+    __slots__ = ("_calls",)
+
+    def __init__(self) -> None:
+        self._calls = 0  # tool calls seen in fragments; the whole ones that follow say nothing new
+
+    def read(self, event: Event, chunks: list[Chunk]) -> Outcome | None:
+        payload: Any = orjson.loads(event.data)
+        kind = payload.get("event_type")
+        if kind == "stream-end":
+            return _end_v1(payload)
+        if kind == "text-generation":
+            if text := event_fields.text(payload["text"]):
+                chunks.append(Chunk(text))
+        elif kind == "tool-calls-chunk":
+            self._read_fragment(payload, chunks)
+        elif kind == "tool-calls-generation" and not self._calls:
+            calls = enumerate(payload["tool_calls"])
+            whole = (
+                ToolCall(i, None, event_fields.name(c["name"]), event_fields.arguments(c.get("parameters")))
+                for i, c in calls
+            )
+            chunks.append(Chunk(tool_calls=tuple(whole)))
+        elif kind is None:
+            return event_fields.remote_error(payload["message"])
+        return None
+
+    def end_of_input(self) -> Outcome:
+        return truncated("stream-end")
+
+    def _read_fragment(self, payload: dict[str, Any], chunks: list[Chunk]) -> None:
+        plan = event_fields.text(payload.get("text"))
+        delta = payload.get("tool_call_delta")
+        calls: tuple[ToolCall, ...] = ()
+        if delta:
+            self._calls += 1
+            text = event_fields.arguments(delta.get("parameters"))
+            calls = (ToolCall(delta["index"], None, event_fields.name(delta.get("name")), text),)
+        if plan or calls:
+            chunks.append(Chunk(reasoning=plan, tool_calls=calls))
+
+
+def _end_v2(delta: dict[str, Any]) -> Outcome:
+    native = event_fields.name(delta.get("finish_reason"))
+    if delta.get("error") or native == "ERROR":
+        return event_fields.remote_error(delta.get("error") or "finish_reason ERROR")
+    return Ending(finish_reason(native), native, _usage(event_fields.mapping(delta.get("usage"))))
+
+
+def _end_v1(payload: dict[str, Any]) -> Outcome:
+    native = event_fields.name(payload.get("finish_reason"))
+    response = event_fields.mapping(payload.get("response"))
+    if native == "ERROR":
+        return event_fields.remote_error(payload.get("error") or response.get("error") or "finish_reason ERROR")
+    tools = bool(response.get("tool_calls"))
+    return Ending(finish_reason(native, tools=tools), native, _usage(event_fields.mapping(response.get("meta"))))
+
+
+def _usage(usage: dict[str, Any]) -> Usage | None:
+    """`tokens` counts all tokens, `billed_units` those that cost."""
+    counted = event_fields.mapping(usage.get("tokens")) or event_fields.mapping(usage.get("billed_units"))
+    if not counted:
+        return None
+    return Usage(_whole(counted.get("input_tokens")), _whole(counted.get("output_tokens")))
+
+
+def _whole(value: Any) -> int | None:
+    """Cohere counts tokens as 12.0 at times."""
+    return int(value) if isinstance(value, float) else event_fields.count(value)
+
+
+COHERE_V2 = StreamSpec(
+    name="cohere/v2/chat",
+    enable=Enable(body={"stream": True}),
+    framing=SSEFraming,
+    provider=CohereV2,
+    has_fast_path=True,
+)
+
+COHERE_V1 = StreamSpec(
+    name="cohere/v1/chat",
+    enable=Enable(body={"stream": True}),
+    framing=NDJSONFraming,
+    provider=CohereV1,
+)

@@ -1,0 +1,1 @@
+"""Services that stream whatever dialect their model speaks; the dialect is recognised from its events."""

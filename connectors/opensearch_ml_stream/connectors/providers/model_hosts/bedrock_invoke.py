@@ -1,0 +1,70 @@
+"""Bedrock InvokeModelWithResponseStream: the model's own events in base64, whatever the model is.
+
+https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_InvokeModelWithResponseStream.html. Bedrock adds its
+token counts (`amazon-bedrock-invocationMetrics`) to the last event. The model's dialect is told by its events, so that
+inference profiles, provisioned and imported models work too, whose ids say nothing.
+"""
+
+from base64 import b64decode
+from dataclasses import replace
+from typing import Any
+
+import orjson
+
+from opensearch_ml_stream.connectors.chunks import Chunk, Ending, Usage
+from opensearch_ml_stream.connectors.decoding import event_fields
+from opensearch_ml_stream.connectors.decoding.contract import Event, Outcome
+from opensearch_ml_stream.connectors.decoding.framing.aws_eventstream import AWSEventStreamFraming
+from opensearch_ml_stream.connectors.providers.model_hosts.dialect_sniffing import SniffedDialect
+from opensearch_ml_stream.connectors.stream_spec import Enable, StreamSpec
+
+_METRICS = "amazon-bedrock-invocationMetrics"
+_GUARDRAIL = "amazon-bedrock-guardrailAction"
+
+
+class BedrockInvoke:
+    """Reads `chunk` events; others say nothing about the answer."""
+
+    __slots__ = ("_blocked", "_inner", "_usage")
+
+    def __init__(self) -> None:
+        self._inner = SniffedDialect(framed=True)
+        self._usage: Usage | None = None
+        self._blocked = False
+
+    def read(self, event: Event, chunks: list[Chunk]) -> Outcome | None:
+        if event.name != "chunk":
+            return None
+        data = b64decode(orjson.loads(event.data)["bytes"], validate=True)
+        if b'"amazon-bedrock-' in data:
+            self._read_additions(orjson.loads(data))
+        outcome = self._inner.read(Event("", data), chunks)
+        return self._complete(outcome)
+
+    def end_of_input(self) -> Outcome:
+        return self._complete(self._inner.end_of_input()) or Ending()
+
+    def _read_additions(self, payload: Any) -> None:
+        metrics = event_fields.mapping(payload.get(_METRICS))
+        if metrics:
+            self._usage = Usage(
+                input_tokens=event_fields.count(metrics.get("inputTokenCount")),
+                output_tokens=event_fields.count(metrics.get("outputTokenCount")),
+                cached_tokens=event_fields.count(metrics.get("cacheReadInputTokenCount")),
+            )
+        self._blocked = self._blocked or payload.get(_GUARDRAIL) == "INTERVENED"
+
+    def _complete(self, outcome: Outcome | None) -> Outcome | None:
+        if not isinstance(outcome, Ending):
+            return outcome
+        if outcome.usage is None:
+            outcome = replace(outcome, usage=self._usage)
+        return replace(outcome, finish_reason="content_filter") if self._blocked else outcome
+
+
+BEDROCK_INVOKE = StreamSpec(
+    name="bedrock/invoke",
+    enable=Enable(url=(("/invoke", "/invoke-with-response-stream"),), drop=("stream", "stream_options")),
+    framing=AWSEventStreamFraming,
+    provider=BedrockInvoke,
+)

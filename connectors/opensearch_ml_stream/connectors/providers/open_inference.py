@@ -1,0 +1,67 @@
+"""The Open Inference Protocol (V2): MLServer, Seldon, KServe, Triton.
+
+Two dialects: MLServer sends tensors (`outputs`), the protocol's generate extension `text_output`. Neither has a
+terminator: a server that fails breaks the connection, so the end of the body is a good end.
+"""
+
+from typing import Any
+
+import orjson
+
+from opensearch_ml_stream.connectors.chunks import Chunk, Ending
+from opensearch_ml_stream.connectors.decoding import event_fields
+from opensearch_ml_stream.connectors.decoding.contract import Event, Outcome
+from opensearch_ml_stream.connectors.decoding.finish_reasons import finish_reason
+from opensearch_ml_stream.connectors.decoding.framing.sse import SSEFraming
+from opensearch_ml_stream.connectors.stream_spec import Enable, StreamSpec
+
+_TEXT_TENSORS = ("content", "text_output", "output", "text")
+
+
+class OpenInference:
+    """Reads both dialects."""
+
+    __slots__ = ("_finish", "_model")
+
+    def __init__(self) -> None:
+        self._finish: str | None = None
+        self._model: str | None = None
+
+    def read(self, event: Event, chunks: list[Chunk]) -> Outcome | None:
+        payload: Any = orjson.loads(event.data)
+        if payload.get("error"):
+            return event_fields.remote_error(payload["error"])
+        outputs = payload.get("outputs")
+        text = _joined(payload["text_output"]) if outputs is None else _tensor_text(outputs)
+        if text:
+            chunks.append(Chunk(text))
+        self._model = self._model or event_fields.name(payload.get("model_name"))
+        self._finish = (
+            event_fields.name(event_fields.mapping(payload.get("details")).get("finish_reason")) or self._finish
+        )
+        return None
+
+    def end_of_input(self) -> Outcome:
+        return Ending(finish_reason(self._finish), self._finish, model=self._model)
+
+
+def _tensor_text(outputs: list[dict[str, Any]]) -> str:
+    """The text of the tensor that is known to hold it, else of the first BYTES tensor."""
+    named = {output.get("name"): output for output in reversed(outputs)}
+    known = next((named[name] for name in _TEXT_TENSORS if name in named), None)
+    tensor = known or next((output for output in outputs if output.get("datatype") == "BYTES"), None)
+    return "" if tensor is None else _joined(tensor["data"])
+
+
+def _joined(data: Any) -> str:
+    """Tensor data may be nested as its shape is."""
+    return "".join([_joined(element) for element in data]) if isinstance(data, list) else event_fields.text(data)
+
+
+OPEN_INFERENCE = StreamSpec(
+    name="v2/models/infer_stream",
+    enable=Enable(url=(("/infer", "/infer_stream"), ("/generate", "/generate_stream"))),
+    framing=SSEFraming,
+    provider=OpenInference,
+    has_fast_path=True,
+)

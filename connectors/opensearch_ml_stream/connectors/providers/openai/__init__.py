@@ -1,0 +1,1 @@
+"""OpenAI's interfaces, which many other servers speak too."""

@@ -1,0 +1,28 @@
+"""OpenAI completions (the text interface before chat), as vLLM, SGLang and llama.cpp also serve it."""
+
+from typing import Any
+
+from opensearch_ml_stream.connectors.chunks import Chunk
+from opensearch_ml_stream.connectors.decoding import event_fields
+from opensearch_ml_stream.connectors.decoding.framing.sse import SSEFraming
+from opensearch_ml_stream.connectors.providers.openai.chat import OpenAIChat
+from opensearch_ml_stream.connectors.stream_spec import Enable, StreamSpec
+
+
+class OpenAICompletions(OpenAIChat):
+    """Reads `text_completion` events of choice 0, which are chat's but for where the text is."""
+
+    __slots__ = ()
+
+    def _read_choice(self, choice: dict[str, Any], chunks: list[Chunk]) -> None:
+        if text := event_fields.text(choice.get("text")):
+            chunks.append(Chunk(text))
+
+
+OPENAI_COMPLETIONS = StreamSpec(
+    name="openai/v1/completions",
+    enable=Enable(body={"stream": True, "stream_options": {"include_usage": True}}),
+    framing=SSEFraming,
+    provider=OpenAICompletions,
+    has_fast_path=True,
+)

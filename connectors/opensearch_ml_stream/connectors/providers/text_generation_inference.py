@@ -1,0 +1,37 @@
+"""Hugging Face text-generation-inference: https://huggingface.co/docs/text-generation-inference/reference/api_reference."""
+
+from typing import Any
+
+import orjson
+
+from opensearch_ml_stream.connectors.chunks import Chunk, Ending, Usage
+from opensearch_ml_stream.connectors.decoding import event_fields
+from opensearch_ml_stream.connectors.decoding.contract import Event, Outcome, truncated
+from opensearch_ml_stream.connectors.decoding.finish_reasons import finish_reason
+
+_ERROR_STATUS = {"validation": 422, "overloaded": 429, "generation": 424, "incomplete_generation": 500}
+
+
+class TextGenerationInference:
+    """The event whose `generated_text` is not null is the last; special tokens (`</s>`) are no text."""
+
+    __slots__ = ()
+
+    def read(self, event: Event, chunks: list[Chunk]) -> Outcome | None:
+        payload: Any = orjson.loads(event.data)
+        if payload.get("error"):
+            return event_fields.remote_error(payload["error"], _ERROR_STATUS.get(str(payload.get("error_type"))))
+        token = event_fields.mapping(payload.get("token"))
+        text = event_fields.text(token.get("text"))
+        if text and not token.get("special"):
+            chunks.append(Chunk(text))
+        if payload.get("generated_text") is None:
+            return None
+        details = event_fields.mapping(payload.get("details"))
+        native = event_fields.name(details.get("finish_reason"))
+        output = event_fields.count(details.get("generated_tokens"))
+        usage = None if output is None else Usage(event_fields.count(details.get("input_length")), output)
+        return Ending(finish_reason(native), native, usage)
+
+    def end_of_input(self) -> Outcome:
+        return truncated("generated_text")

@@ -1,0 +1,217 @@
+"""A connector's action and a caller's parameters become the request that goes to the provider."""
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from urllib.parse import quote, urlencode, urlsplit, urlunsplit
+
+from opensearch_ml_stream.connectors.documents import Action
+from opensearch_ml_stream.connectors.errors import InvalidRequest
+from opensearch_ml_stream.connectors.rendering.template import ConnectorParameters, Missing, Parameters, Template
+from opensearch_ml_stream.connectors.stream_spec import Enable, StreamSpec
+from opensearch_ml_stream.connectors.syntax import jsontext
+
+MAX_HEADER_BYTES = 8192  # name and value, as ML Commons 3.7 has it
+MAX_URL_LENGTH = 16_384  # characters; servers refuse more than 8 to 16 KiB
+
+# Only the connector's own parameters may fill these: they say who calls, and where.
+_CONNECTOR_ONLY_HEADERS = frozenset({
+    "authorization", "proxy-authorization", "cookie", "x-api-key", "x-auth-token", "x-auth-header",
+    "x-forwarded-for", "x-real-ip", "x-client-ip", "cf-connecting-ip", "true-client-ip", "x-originating-ip",
+    "host", "x-forwarded-host", "x-forwarded-server", "forwarded",
+})  # fmt: skip
+_CREDENTIAL = re.compile(r"\$\{credential\.([^\s{}]+)\}")
+_CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
+_METHODS = ("POST", "GET", "PUT", "DELETE")
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderRequest:
+    """What is sent: header names as the connector wrote them, the body as bytes (empty for none)."""
+
+    method: str
+    url: str
+    headers: Mapping[str, str]
+    body: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class CompiledAction:
+    """An action with its templates compiled and its credentials filled in; one per connector version."""
+
+    action: Action
+    parameters: ConnectorParameters
+    url: Template
+    headers: tuple[tuple[str, Template], ...]
+    body: Template | None
+
+    @classmethod
+    def compile(
+        cls, action: Action, parameters: ConnectorParameters, credential: Mapping[str, str]
+    ) -> "CompiledAction":
+        """`credential` in clear. It is put into headers only, never into a URL or a body."""
+        headers = {"Content-Type": "application/json"}
+        if any(name.lower() == "content-type" for name in action.headers):
+            headers.clear()
+        headers.update(action.headers)
+        return cls(
+            action=action,
+            parameters=parameters,
+            url=Template.compile(action.url, json=False),
+            headers=tuple((name, _header_template(name, value, credential)) for name, value in headers.items()),
+            body=None if action.request_body is None else Template.compile(action.request_body),
+        )
+
+    def scope(self, request: Mapping[str, str]) -> Parameters:
+        """The request's parameters over the connector's."""
+        return Parameters(self.parameters, request)
+
+    def render(self, request: Mapping[str, str], stream: StreamSpec | None = None) -> ProviderRequest:
+        """The provider's request; with `stream`, changed so that the provider streams. InvalidRequest says why not."""
+        scope = self.scope(request)
+        if self.action.method not in _METHODS:
+            raise InvalidRequest(f"unsupported http method [{self.action.method}]")
+        url = self._render_url(scope)
+        headers = {name: self._render_header(name, template, scope) for name, template in self.headers}
+        body = self._render_body(scope)
+        if stream is not None and (stream.enable.body or stream.enable.drop):
+            body = _enable_body(stream.enable, body)
+        elif self.body is not None:
+            _check_json(body)
+        if stream is not None:
+            url, headers = _enable_head(stream.enable, url, headers)
+        if self.action.method == "POST" and not body and self.action.action_type != "CANCEL_BATCH_PREDICT":
+            raise InvalidRequest("Content length is 0. Aborting request to remote model")
+        try:
+            return ProviderRequest(self.action.method, url, headers, body.encode(scope.get("charset") or "utf-8"))
+        except (UnicodeEncodeError, LookupError):
+            raise InvalidRequest("The parameters hold text that the connector's charset cannot encode") from None
+
+    def _render_url(self, scope: Parameters) -> str:
+        """Request values are percent-encoded, so that a value cannot become another path, host or query."""
+        url = self.url.render_text(Parameters(scope.connector, _PercentEncoded(scope.request)))
+        _check_url(url)
+        return url
+
+    def _render_header(self, name: str, template: Template, scope: Parameters) -> str:
+        if template.placeholders and name.lower() in _CONNECTOR_ONLY_HEADERS:
+            scope = Parameters(scope.connector, {})
+        try:
+            value = template.render_text(scope)
+        except Missing:
+            raise InvalidRequest(
+                f"Header '{name}' contains unresolved placeholder. Required parameter is missing."
+            ) from None
+        if _CONTROL.search(value):
+            raise InvalidRequest("Header value contains invalid control character")
+        if len(name) + len(value) > MAX_HEADER_BYTES:
+            raise InvalidRequest("Header size (key + value) exceeds 8KB limit")
+        return value
+
+    def _render_body(self, scope: Parameters) -> str:
+        if self.body is None:
+            return scope.get("http_body") or ""
+        return self.body.render_json(scope)
+
+
+class _PercentEncoded(Mapping[str, str]):
+    """Values encoded when they are asked for: most parameters are no part of the URL, and some are long."""
+
+    def __init__(self, values: Mapping[str, str]) -> None:
+        self._values = values
+
+    def __getitem__(self, name: str) -> str:
+        return quote(self._values[name], safe=":@,/-._~")
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._values
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+
+def enable_stream(request: ProviderRequest, stream: StreamSpec) -> ProviderRequest:
+    """The request with its stream turned on (its body, where that is changed, in UTF-8)."""
+    enable = stream.enable
+    body = request.body
+    if enable.body or enable.drop:
+        body = _enable_body(enable, body.decode("utf-8")).encode()
+    url, headers = _enable_head(enable, request.url, dict(request.headers))
+    return ProviderRequest(request.method, url, headers, body)
+
+
+@lru_cache(maxsize=1024)  # most calls are of the same few URLs
+def _check_url(url: str) -> None:
+    if len(url) > MAX_URL_LENGTH:  # before any cache, here or in the standard library, keeps it
+        raise InvalidRequest(
+            f"The connector's url, filled with the parameters, has more than {MAX_URL_LENGTH} characters. "
+            "Put long values into the request_body"
+        )
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https"):
+        raise InvalidRequest(f"Protocol is not http or https: {parts.scheme}")
+    if not parts.hostname or ".." in parts.path.split("/") or _CONTROL.search(url):
+        raise InvalidRequest(
+            "Encountered error when trying to create uri from endpoint in ml connector. "
+            "Please update the endpoint in connection configuration"
+        )
+
+
+def _check_json(text: str) -> None:
+    """JSON, or JSON lines."""
+    if not jsontext.is_json(text) and not all(jsontext.is_json(line) for line in text.splitlines() if line.strip()):
+        raise InvalidRequest("Invalid payload: the connector's request_body, filled with the parameters, is not JSON")
+
+
+def _header_template(name: str, value: str, credential: Mapping[str, str]) -> Template:
+    def fill(found: re.Match[str]) -> str:
+        if found[1] not in credential:
+            raise InvalidRequest(f"Header '{name}' needs the credential [{found[1]}], which the connector lacks")
+        return credential[found[1]]
+
+    return Template.compile(value, json=False).map_literals(lambda literal: _CREDENTIAL.sub(fill, literal))
+
+
+def _enable_url(replacements: tuple[tuple[str, str], ...], url: str) -> str:
+    """The end of the path counts, before any other place in it; a path that streams already stays as it is."""
+    parts = urlsplit(url)
+    path = parts.path
+    if any(path.endswith(new) for _, new in replacements):
+        return url
+    for old, new in replacements:
+        if path.endswith(old):
+            return urlunsplit(parts._replace(path=path.removesuffix(old) + new))
+    for old, new in replacements:
+        before, found, after = path.rpartition(old)
+        if found and new not in path:
+            return urlunsplit(parts._replace(path=f"{before}{new}{after}"))
+    return url
+
+
+def _enable_head(enable: Enable, url: str, headers: dict[str, str]) -> tuple[str, dict[str, str]]:
+    if enable.url:
+        url = _enable_url(enable.url, url)
+    if enable.query:
+        parts = urlsplit(url)
+        own = [pair for pair in parts.query.split("&") if pair and pair.partition("=")[0] not in enable.query]
+        url = urlunsplit(parts._replace(query="&".join([*own, urlencode(enable.query)])))
+    if enable.headers:
+        lower = {name.lower() for name in enable.headers}
+        headers = {
+            **{name: value for name, value in headers.items() if name.lower() not in lower},
+            **enable.headers,
+        }
+    return url, headers
+
+
+def _enable_body(enable: Enable, body: str) -> str:
+    try:
+        return jsontext.set_members(body, enable.body, enable.drop)
+    except (json.JSONDecodeError, InvalidRequest, RecursionError):
+        _check_json(body)
+        raise InvalidRequest("The connector's request_body is not a JSON object, so it cannot be streamed") from None

@@ -1,0 +1,46 @@
+"""`supports_structured_output`: a request's JSON Schema goes into a rendered body that has no place for it.
+
+For the body fields in FIELDS, the request parameter `_<field>_json` (JSON text) replaces the field and
+`_<field>_additions_json` is merged into it, key by key. All other members of the body keep their text.
+"""
+
+import json
+from collections.abc import Mapping
+
+from opensearch_ml_stream.connectors.documents import Action
+from opensearch_ml_stream.connectors.errors import InvalidRequest
+from opensearch_ml_stream.connectors.syntax import jsontext
+
+FIELDS = ("response_format", "generationConfig", "toolConfig")
+
+
+def apply_structured_output(action: Action, request: Mapping[str, str], body: str) -> str:
+    """The body with what the request's own parameters (never the connector's) ask for; InvalidRequest names which."""
+    if not action.supports_structured_output:
+        return body
+    asked = [field for field in FIELDS if f"_{field}_json" in request or f"_{field}_additions_json" in request]
+    if not asked:
+        return body
+    members = _members(body, "The connector's request_body")
+    for field in asked:
+        name = f"_{field}_json"
+        if name in request:
+            members[field] = _json(request[name], name)
+        name = f"_{field}_additions_json"
+        if name in request:
+            present = _members(members.get(field, "{}"), f"The field {field} of the connector's request_body")
+            members[field] = jsontext.object_of({**present, **_members(request[name], f"Parameter [{name}]")})
+    return jsontext.object_of(members)
+
+
+def _json(text: str, name: str) -> str:
+    if not jsontext.is_json(text):
+        raise InvalidRequest(f"Parameter [{name}] must be JSON text")
+    return text
+
+
+def _members(text: str, what: str) -> dict[str, str]:
+    try:
+        return dict(jsontext.members(text))
+    except json.JSONDecodeError:
+        raise InvalidRequest(f"{what} must be a JSON object to take structured output") from None

@@ -1,0 +1,75 @@
+"""The providers whose streams are known by name: one small module each, and the only list of them here."""
+
+from opensearch_ml_stream.connectors.providers.anthropic import ANTHROPIC, VERTEX_ANTHROPIC
+from opensearch_ml_stream.connectors.providers.bedrock_converse import BEDROCK_CONVERSE
+from opensearch_ml_stream.connectors.providers.cohere import COHERE_V1, COHERE_V2
+from opensearch_ml_stream.connectors.providers.cumulative_text import CUMULATIVE_TEXT
+from opensearch_ml_stream.connectors.providers.gemini import GEMINI, GEMINI_ARRAY
+from opensearch_ml_stream.connectors.providers.model_hosts.bedrock_invoke import BEDROCK_INVOKE
+from opensearch_ml_stream.connectors.providers.model_hosts.generate_stream import GENERATE_STREAM
+from opensearch_ml_stream.connectors.providers.model_hosts.sagemaker import SAGEMAKER
+from opensearch_ml_stream.connectors.providers.ollama import OLLAMA
+from opensearch_ml_stream.connectors.providers.open_inference import OPEN_INFERENCE
+from opensearch_ml_stream.connectors.providers.openai.chat import OPENAI_CHAT, OPENAI_CHAT_PLAIN
+from opensearch_ml_stream.connectors.providers.openai.completions import OPENAI_COMPLETIONS
+from opensearch_ml_stream.connectors.providers.openai.responses import OPENAI_RESPONSES
+from opensearch_ml_stream.connectors.stream_spec import StreamSpec
+
+__all__ = [
+    "ANTHROPIC",
+    "BEDROCK_CONVERSE",
+    "BEDROCK_INVOKE",
+    "COHERE_V1",
+    "COHERE_V2",
+    "CUMULATIVE_TEXT",
+    "GEMINI",
+    "GEMINI_ARRAY",
+    "GENERATE_STREAM",
+    "OLLAMA",
+    "OPENAI_CHAT",
+    "OPENAI_CHAT_PLAIN",
+    "OPENAI_COMPLETIONS",
+    "OPENAI_RESPONSES",
+    "OPEN_INFERENCE",
+    "PRESETS",
+    "SAGEMAKER",
+    "VERTEX_ANTHROPIC",
+]
+
+_SPECS = (
+    OPENAI_CHAT,
+    OPENAI_CHAT_PLAIN,
+    OPENAI_COMPLETIONS,
+    OPENAI_RESPONSES,
+    ANTHROPIC,
+    VERTEX_ANTHROPIC,
+    BEDROCK_CONVERSE,
+    BEDROCK_INVOKE,
+    SAGEMAKER,
+    GEMINI,
+    GEMINI_ARRAY,
+    COHERE_V1,
+    COHERE_V2,
+    OLLAMA,
+    GENERATE_STREAM,
+    OPEN_INFERENCE,
+    CUMULATIVE_TEXT,
+)
+
+# By the name that `_llm_interface` and `_stream` give: a preset's own, ML Commons' further ones, and those of
+# providers that speak another's interface.
+PRESETS: dict[str, StreamSpec] = {
+    **{spec.name: spec for spec in _SPECS},
+    "bedrock/converse/claude": BEDROCK_CONVERSE,
+    "azure/openai/chat/completions": OPENAI_CHAT,
+    "deepseek/v1/chat/completions": OPENAI_CHAT,
+    "openrouter/v1/chat/completions": OPENAI_CHAT,
+    "vllm/v1/chat/completions": OPENAI_CHAT,
+    "sglang/v1/chat/completions": OPENAI_CHAT,
+    "llama.cpp/v1/chat/completions": OPENAI_CHAT,
+    "ollama/v1/chat/completions": OPENAI_CHAT,
+    "bedrock/openai/v1/chat/completions": OPENAI_CHAT,
+    "vertex/gemini": GEMINI,
+    "ollama/api/generate": OLLAMA,
+    "v2/models/generate_stream": OPEN_INFERENCE,
+}

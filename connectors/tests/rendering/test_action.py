@@ -1,0 +1,205 @@
+"""The provider's request, from a connector's action and a caller's parameters."""
+
+import json
+from typing import Any
+
+import pytest
+
+from opensearch_ml_stream.connectors.decoding.framing.sse import SSEFraming
+from opensearch_ml_stream.connectors.documents import Action
+from opensearch_ml_stream.connectors.errors import InvalidRequest
+from opensearch_ml_stream.connectors.providers.openai.chat import OPENAI_CHAT, OPENAI_CHAT_PLAIN, OpenAIChat
+from opensearch_ml_stream.connectors.rendering.action import CompiledAction, ProviderRequest
+from opensearch_ml_stream.connectors.rendering.template import ConnectorParameters
+from opensearch_ml_stream.connectors.stream_spec import Enable, StreamSpec
+from opensearch_ml_stream.connectors.syntax.jsontext import JsonText
+
+URL = "https://${parameters.endpoint}/v1/${parameters.model}/chat"
+
+
+def render(
+    request: dict[str, str],
+    *,
+    own: dict[str, str] | None = None,
+    credential: dict[str, str] | None = None,
+    stream: StreamSpec | None = None,
+    **action: Any,
+) -> ProviderRequest:
+    given = {"url": "https://h/p", "method": "POST", "request_body": '{"p":"${parameters.p}"}', **action}
+    compiled = CompiledAction.compile(
+        Action(action_type="PREDICT", **given), ConnectorParameters.compile(own or {}), credential or {}
+    )
+    return compiled.render({"p": "x", **request}, stream)
+
+
+def spec(**enable: Any) -> StreamSpec:
+    return StreamSpec("s", Enable(**enable), SSEFraming, OpenAIChat)
+
+
+def refusal(request: dict[str, str] | None = None, **given: Any) -> str:
+    with pytest.raises(InvalidRequest) as caught:
+        render(request or {}, **given)
+    return caught.value.reason
+
+
+# The URL
+
+
+def test_a_url_longer_than_servers_take_is_refused() -> None:
+    assert "more than 16384 characters" in refusal({"model": "x" * 16_384}, own={"endpoint": "h"}, url=URL)
+
+
+@pytest.mark.parametrize(
+    "value", ["a/../../b", "x?y=1", "x#y", "x y", "x\r\nHost: evil", "é", "%2e%2e", "@evil.example"]
+)
+def test_a_requests_value_cannot_become_another_place(value: str) -> None:
+    try:
+        url = render({"model": value}, own={"endpoint": "h"}, url=URL).url
+    except InvalidRequest as error:
+        assert value not in error.reason
+        return
+    assert url.startswith("https://h/v1/")
+    assert url.endswith("/chat")
+    assert not set(url) & set("?# \r\n")
+    assert url.isascii()
+
+
+def test_a_connectors_value_stands_in_the_url_as_it_is() -> None:
+    request = render({}, own={"endpoint": "h:8080/base", "model": "a%2Fb"}, url=URL)
+    assert request.url == "https://h:8080/base/v1/a%2Fb/chat"
+
+
+@pytest.mark.parametrize("url", ["ftp://h/p", "file:///etc/passwd", "h/p", "https:///p", "https://h/a/../b"])
+def test_what_is_no_http_address_is_refused(url: str) -> None:
+    assert refusal(url=url)
+
+
+# Headers
+
+
+def test_credentials_fill_headers_only() -> None:
+    request = render(
+        {}, credential={"k": "se${parameters.p}cret"}, headers={"Authorization": "Bearer ${credential.k}"},
+        request_body='{"p":"${credential.k}"}',
+    )  # fmt: skip
+    assert request.headers["Authorization"] == "Bearer se${parameters.p}cret"
+    assert request.body == b'{"p":"${credential.k}"}'
+
+
+def test_a_missing_credential_is_named() -> None:
+    assert "[k]" in refusal(headers={"A": "${credential.k}"})
+
+
+@pytest.mark.parametrize("name", ["Authorization", "X-API-Key", "Host", "cookie", "X-Forwarded-For"])
+def test_a_request_cannot_say_who_calls(name: str) -> None:
+    headers = {name: "v ${parameters.who}"}
+    assert render({"who": "me"}, own={"who": "us"}, headers=headers).headers[name] == "v us"
+    assert name in refusal({"who": "me"}, headers=headers)
+
+
+def test_a_request_may_fill_other_headers() -> None:
+    assert render({"who": "me"}, headers={"X-Folder": "${parameters.who}"}).headers["X-Folder"] == "me"
+
+
+@pytest.mark.parametrize("value", ["a\r\nX: y", "a\nb", "\x00", "x" * 9000])
+def test_a_header_that_breaks_the_request_is_refused(value: str) -> None:
+    assert refusal({"who": value}, headers={"X-Folder": "${parameters.who}"}).startswith("Header")
+
+
+def test_the_content_type_is_json_unless_the_connector_says_otherwise() -> None:
+    assert render({}).headers == {"Content-Type": "application/json"}
+    assert render({}, headers={"content-type": "text/plain"}).headers == {"content-type": "text/plain"}
+
+
+# The body
+
+
+def test_numbers_keep_their_text() -> None:
+    body = '{"t":${parameters.t},"p":"${parameters.p}"}'
+    assert render({"t": JsonText("0.0001")}, request_body=body).body == b'{"t":0.0001,"p":"x"}'
+    assert render({"t": JsonText("1E7")}, request_body=body, stream=spec(body={"s": 1})).body == (
+        b'{"t":1E7,"p":"x","s":1}'
+    )
+
+
+def test_a_body_that_is_no_json_is_refused_without_repeating_it() -> None:
+    reason = refusal({"p": "secret prompt"}, request_body='{"p":"${parameters.p}"')
+    assert reason.startswith("Invalid payload")
+    assert "secret prompt" not in reason
+
+
+def test_lines_of_json_are_a_body() -> None:
+    body = '{"a":1}\n{"b":"${parameters.p}"}\n'
+    assert render({}, request_body=body).body == b'{"a":1}\n{"b":"x"}\n'
+
+
+def test_without_a_template_the_parameter_http_body_is_the_body() -> None:
+    assert render({"http_body": '{"a":1}'}, request_body=None).body == b'{"a":1}'
+    assert "Content length is 0" in refusal(request_body=None)
+
+
+def test_get_needs_no_body() -> None:
+    assert render({}, request_body=None, method="GET").body == b""
+    assert "unsupported http method" in refusal(method="TRACE")
+
+
+def test_the_charset_parameter_encodes_the_body() -> None:
+    assert render({"p": "é", "charset": "iso-8859-1"}).body == '{"p":"é"}'.encode("iso-8859-1")
+    assert "é" not in refusal({"p": "世é", "charset": "iso-8859-1"})
+    assert refusal({"charset": "no-such"})
+
+
+# Turning the stream on
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        '{"p":"x"}',
+        '{"stream":false,"p":"x"}',
+        '{"p":"x","stream":"no","stream_options":{"include_usage":false}}',
+        '{\n  "stream_options": null,\n  "p": "x"\n}',
+    ],
+)
+def test_stream_and_its_options_are_set_and_never_doubled(body: str) -> None:
+    sent = render({}, request_body=body, stream=OPENAI_CHAT).body.decode()
+    assert json.loads(sent) == {"p": "x", "stream": True, "stream_options": {"include_usage": True}}
+    assert (sent.count('"stream"'), sent.count('"stream_options"')) == (1, 1)
+
+
+def test_options_that_a_server_refuses_are_dropped() -> None:
+    sent = render({}, request_body='{"p":"x","stream_options":{}}', stream=OPENAI_CHAT_PLAIN).body
+    assert json.loads(sent) == {"p": "x", "stream": True}
+
+
+@pytest.mark.parametrize(
+    ("url", "pairs", "expected"),
+    [
+        ("https://h/model/m/invoke", (("/invoke", "/invoke-x"),), "https://h/model/m/invoke-x"),
+        ("https://h/model/m/invoke-x", (("/invoke", "/invoke-x"),), "https://h/model/m/invoke-x"),
+        ("https://h/v2/models/infer/generate", (("/infer", "/infer_s"), ("/generate", "/generate_s")),
+         "https://h/v2/models/infer/generate_s"),
+        ("https://h/v2/models/infer/generate_s", (("/infer", "/infer_s"), ("/generate", "/generate_s")),
+         "https://h/v2/models/infer/generate_s"),
+        ("https://invoke.h/invoke?a=/invoke", (("/invoke", "/x"),), "https://invoke.h/x?a=/invoke"),
+        ("https://h/ask/now", (("/ask", "/ask_live"),), "https://h/ask_live/now"),
+        ("https://h/other", (("/ask", "/ask_live"),), "https://h/other"),
+    ],
+)  # fmt: skip
+def test_the_path_is_changed_where_it_should_be(url: str, pairs: tuple[tuple[str, str], ...], expected: str) -> None:
+    assert render({}, url=url, stream=spec(url=pairs)).url == expected
+
+
+def test_query_and_headers_are_set_and_not_doubled() -> None:
+    request = render(
+        {}, url="https://h/p?alt=json&key=1", headers={"accept": "application/json"},
+        stream=spec(query={"alt": "sse"}, headers={"Accept": "text/event-stream"}),
+    )  # fmt: skip
+    assert request.url == "https://h/p?key=1&alt=sse"
+    assert {name: value for name, value in request.headers.items() if name.lower() == "accept"} == {
+        "Accept": "text/event-stream"
+    }
+
+
+def test_a_body_that_is_no_object_cannot_be_told_to_stream() -> None:
+    assert "cannot be streamed" in refusal(request_body='["${parameters.p}"]', stream=OPENAI_CHAT)

@@ -1,0 +1,144 @@
+"""Templates: what ML Commons' own substitution gives, less what its users report as defects."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from opensearch_ml_stream.connectors.errors import InvalidRequest
+from opensearch_ml_stream.connectors.rendering.template import ConnectorParameters, Missing, Parameters, Template
+from opensearch_ml_stream.connectors.syntax.jsontext import JsonText, is_json
+
+Q = '{"p":"${parameters.p}"}'
+RAW = '{"p":${parameters.p}}'
+J = JsonText
+
+
+def rendered(template: str, request: dict[str, str], own: dict[str, str] | None = None) -> str:
+    return Template.compile(template).render_json(Parameters(ConnectorParameters.compile(own or {}), request))
+
+
+@pytest.mark.parametrize(
+    ("template", "own", "request_parameters", "expected"),
+    [
+        (Q, {}, {"p": "hi"}, '{"p":"hi"}'),
+        (Q, {}, {"p": 'a "b"\nc/d é \\ \t'}, '{"p":"a \\"b\\"\\nc/d é \\\\ \\t"}'),
+        (Q, {}, {"p": "日本😀<b>&'"}, '{"p":"日本😀<b>&\'"}'),
+        (Q, {}, {"p": J("7")}, '{"p":"7"}'),
+        (Q, {}, {"p": J("true")}, '{"p":"true"}'),
+        (Q, {}, {"p": J("null")}, '{"p":"null"}'),
+        (Q, {}, {"p": '"x"'}, '{"p":"\\"x\\""}'),
+        (Q, {}, {"p": '{"a":1}'}, '{"p":"{\\"a\\":1}"}'),
+        (Q, {}, {"p": '["a"]'}, '{"p":"[\\"a\\"]"}'),
+        (Q, {}, {"p": J('["a"]')}, '{"p":"[\\"a\\"]"}'),
+        (Q, {}, {"p": "[1]"}, '{"p":"[1]"}'),
+        (Q, {}, {"p": "{a:1}"}, '{"p":"{a:1}"}'),
+        (Q, {}, {"p": '{"a":1} tail'}, '{"p":"{\\"a\\":1} tail"}'),
+        (RAW, {}, {"p": J('[{"role":"user","content":"a \\"b\\""}]')}, '{"p":[{"role":"user","content":"a \\"b\\""}]}'),
+        (RAW, {}, {"p": '[{"role":"user","content":"é/"}]'}, '{"p":[{"role":"user","content":"é/"}]}'),
+        (RAW, {}, {"p": J("7")}, '{"p":7}'),
+        (RAW, {}, {"p": J("null")}, '{"p":null}'),
+        (RAW, {}, {"p": J("0.0001")}, '{"p":0.0001}'),
+        (RAW, {}, {"p": J("1e7")}, '{"p":1e7}'),
+        ('{"p":"${parameters.p:-null}"}', {}, {}, '{"p":null}'),
+        ('{"p":"${parameters.p:-null}"}', {}, {"p": J("null")}, '{"p":null}'),
+        ('{"p":"${parameters.p:-null}"}', {}, {"p": "v"}, '{"p":"v"}'),
+        ('{"p":"${parameters.p:-null}"}', {}, {"p": 'a"b'}, '{"p":"a\\"b"}'),
+        ('{"p":${parameters.p:-[]}}', {}, {}, '{"p":[]}'),
+        ('{"p":"${parameters.p:-def}"}', {}, {}, '{"p":"def"}'),
+        ('{"p":"${parameters.p:-}"}', {}, {}, '{"p":""}'),
+        ('{"p":"${parameters.x:-a}b}"}', {}, {}, '{"p":"ab}"}'),
+        (Q, {"p": "x ${parameters.z} y", "z": "zz"}, {}, '{"p":"x zz y"}'),
+        (Q, {"p": "x ${parameters.z} y"}, {"z": "zz"}, '{"p":"x zz y"}'),
+        (Q, {}, {"p": "see ${parameters.model}", "model": "m1"}, '{"p":"see ${parameters.model}"}'),
+        (Q, {}, {"p": "see ${parameters.nope}"}, '{"p":"see ${parameters.nope}"}'),
+        (Q, {}, {"p": "loop ${parameters.p}"}, '{"p":"loop ${parameters.p}"}'),
+        (Q, {}, {"p": "$${parameters.q}"}, '{"p":"$${parameters.q}"}'),
+        (Q, {"p": "ctx: ${parameters.c}"}, {"c": 'a "b"\n'}, '{"p":"ctx: a \\"b\\"\\n"}'),
+        (Q, {"p": 'raw "quote"'}, {}, '{"p":"raw \\"quote\\""}'),
+        (Q, {}, {"p": 'a"b', "no_escape_params": "p"}, '{"p":"a\\"b"}'),
+        ('{"m":"${parameters.a.b}"}', {}, {"a.b": "dot"}, '{"m":"dot"}'),
+        ('{"p":"${parameters.deploy-name}"}', {}, {"deploy-name": "d"}, '{"p":"d"}'),
+        ("${parameters.p}", {}, {"p": J('["a","b"]')}, '["a","b"]'),
+        ('{"a":1}\n{"b":"${parameters.p}"}', {}, {"p": "x"}, '{"a":1}\n{"b":"x"}'),
+        ('{"c":"${credential.k}"}', {}, {"k": "v"}, '{"c":"${credential.k}"}'),
+        ('{"p":"${ parameters.p }"}', {}, {"p": "v"}, '{"p":"${ parameters.p }"}'),
+        (RAW, {"p": '[{"content":"${parameters.inputs}"}]'}, {"inputs": 'a "b"'}, '{"p":[{"content":"a \\"b\\""}]}'),
+        (RAW, {"p": '[{"content":"${parameters.inputs}"}]'}, {"p": J("[1]")}, '{"p":[1]}'),
+        (RAW, {"p": "512"}, {}, '{"p":512}'),
+        ('{"a":"\\"${parameters.p}\\"","b":${parameters.n}}', {}, {"p": "x", "n": J("1")}, '{"a":"\\"x\\"","b":1}'),
+    ],
+)  # fmt: skip
+def test_a_template_is_filled(
+    template: str, own: dict[str, str], request_parameters: dict[str, str], expected: str
+) -> None:
+    assert rendered(template, request_parameters, own) == expected
+
+
+@pytest.mark.parametrize(
+    ("template", "own", "request_parameters", "names"),
+    [
+        (Q, {}, {}, ("p",)),
+        (RAW, {}, {}, ("p",)),
+        ('{"a":"${parameters.b}","c":${parameters.d},"e":"${parameters.b}"}', {}, {}, ("b", "d")),
+        ('{"p":"$${parameters.q}"}', {}, {"q": "x"}, ()),
+        ('{"p":"${parameters.p.toString()}"}', {}, {"p": "x"}, ("p.toString()",)),
+        (Q, {"p": "x ${parameters.z}"}, {}, ("z",)),
+    ],
+)
+def test_what_is_missing_is_named(
+    template: str, own: dict[str, str], request_parameters: dict[str, str], names: tuple[str, ...]
+) -> None:
+    if not names:
+        assert "${parameters.q}" not in rendered(template, request_parameters, own)
+        return
+    with pytest.raises(Missing) as caught:
+        rendered(template, request_parameters, own)
+    assert caught.value.names == names
+    assert caught.value.reason == f"Some parameter placeholder not filled in payload: {', '.join(names)}"
+
+
+@pytest.mark.parametrize("value", ["hi", "hi there", "[1,", "{a:1}", "nan"])
+def test_a_text_that_is_no_json_at_a_bare_place_is_refused_and_not_repeated(value: str) -> None:
+    with pytest.raises(InvalidRequest) as caught:
+        rendered(RAW, {"p": value})
+    assert "[p]" in caught.value.reason
+    assert value not in caught.value.reason
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ('[{"t":"a\\"b"}]', '{"p":"ctx: [{\\"t\\":\\"a\\\\\\"b\\"}]"}'),
+        ("plain", '{"p":"ctx: plain"}'),
+    ],
+)
+def test_to_string_inside_a_connectors_value_is_the_text(value: str, expected: str) -> None:
+    assert rendered(Q, {"c": value}, {"p": "ctx: ${parameters.c.toString()}"}) == expected
+
+
+def test_a_connectors_values_that_name_each_other_are_an_error_with_the_way() -> None:
+    with pytest.raises(InvalidRequest, match=r"parameters\.a: a->b->a") as caught:
+        rendered('{"p":"${parameters.a}"}', {}, {"a": "${parameters.b}", "b": "${parameters.a}"})
+    assert caught.value.status == 400
+
+
+@given(st.text(st.characters(codec="utf-8")))
+def test_any_text_survives_a_quoted_place(text: str) -> None:
+    assert json.loads(rendered(Q, {"p": text})) == {"p": text}
+
+
+@given(st.text(st.characters(codec="utf-8")))
+def test_any_text_survives_a_quoted_place_in_a_connectors_json_value(text: str) -> None:
+    own = {"p": '[{"role":"user","content":"${parameters.inputs}"}]'}
+    assert json.loads(rendered(RAW, {"inputs": text}, own)) == {"p": [{"role": "user", "content": text}]}
+
+
+@given(st.text(st.characters(codec="utf-8")))
+def test_a_bare_place_takes_json_or_is_refused(text: str) -> None:
+    if is_json(text):
+        json.loads(rendered(RAW, {"p": text}))
+    else:
+        with pytest.raises(InvalidRequest):
+            rendered(RAW, {"p": text})

@@ -1,0 +1,167 @@
+"""Which stream a connector has: by `_stream`, by `_llm_interface`, by its URL."""
+
+from typing import Any
+
+import pytest
+
+from opensearch_ml_stream.connectors.documents import Action, Connector, read_connector
+from opensearch_ml_stream.connectors.errors import InvalidRequest
+from opensearch_ml_stream.connectors.selection.presets import PRESETS
+from opensearch_ml_stream.connectors.selection.spec_for import spec_for
+
+CHAT = "openai/v1/chat/completions"
+AWS = "https://bedrock-runtime.us-east-1.amazonaws.com"
+VERTEX = "https://us-central1-aiplatform.googleapis.com/v1/projects/p/locations/us-central1/publishers"
+
+
+def connector(url: str, parameters: dict[str, Any] | None = None, **action: str) -> Connector:
+    return read_connector({
+        "name": "c", "version": "1", "protocol": "http", "parameters": parameters or {},
+        "actions": [{"action_type": "predict", "method": "POST", "url": url, **action}],
+    })  # fmt: skip
+
+
+def chosen(url: str, parameters: dict[str, Any] | None = None, request: dict[str, str] | None = None) -> str:
+    made = connector(url, parameters)
+    return spec_for(made, made.action(), request or {}).name
+
+
+def refusal(made: Connector, request: dict[str, str] | None = None) -> str:
+    with pytest.raises(InvalidRequest) as caught:
+        spec_for(made, made.action(), request or {})
+    return caught.value.reason
+
+
+@pytest.mark.parametrize(
+    ("url", "name"),
+    [
+        ("https://api.openai.com/v1/chat/completions", CHAT),
+        ("http://127.0.0.1:11434/v1/chat/completions", CHAT),
+        (f"{AWS}/openai/v1/chat/completions", CHAT),
+        ("https://api.mistral.ai/v1/chat/completions", "mistral/v1/chat/completions"),
+        ("https://r.openai.azure.com/openai/deployments/d/chat/completions?api-version=2024-10-21", CHAT),
+        ("https://r.openai.azure.com/openai/deployments/d/chat/completions?api-version=2024-09-01-preview", CHAT),
+        ("https://r.openai.azure.com/openai/deployments/d/chat/completions?api-version=2023-07-01-preview",
+         "mistral/v1/chat/completions"),
+        ("https://api.openai.com/v1/completions", "openai/v1/completions"),
+        ("https://api.openai.com/v1/responses", "openai/v1/responses"),
+        ("https://api.anthropic.com/v1/messages", "anthropic/v1/messages"),
+        (f"{AWS}/model/us.anthropic.claude-v1:0/converse", "bedrock/converse"),
+        (f"{AWS}/model/m/converse-stream", "bedrock/converse"),
+        (f"{AWS}/model/arn:aws:bedrock:us-east-1:1:inference-profile%2Fx/invoke", "bedrock/invoke"),
+        (f"{AWS}/model/m/invoke-with-response-stream", "bedrock/invoke"),
+        ("https://runtime.sagemaker.us-east-1.amazonaws.com/endpoints/e/invocations", "sagemaker/invocations"),
+        ("https://generativelanguage.googleapis.com/v1beta/models/gemini:generateContent",
+         "gemini/v1beta/generatecontent"),
+        (f"{VERTEX}/google/models/gemini:streamGenerateContent", "gemini/v1beta/generatecontent"),
+        (f"{VERTEX}/anthropic/models/claude@1:rawPredict", "vertex/anthropic"),
+        ("https://api.cohere.ai/v1/chat", "cohere/v1/chat"),
+        ("https://api.cohere.com/v2/chat", "cohere/v2/chat"),
+        ("http://127.0.0.1:11434/api/chat", "ollama/api/chat"),
+        ("http://127.0.0.1:11434/api/generate", "ollama/api/chat"),
+        ("http://127.0.0.1:8080/generate", "huggingface/generate_stream"),
+        ("http://127.0.0.1:8080/generate_stream", "huggingface/generate_stream"),
+        ("http://127.0.0.1:8080/v2/models/m/infer", "v2/models/infer_stream"),
+        ("http://127.0.0.1:8080/v2/models/m/versions/1/generate_stream", "v2/models/infer_stream"),
+    ],
+)  # fmt: skip
+def test_the_url_tells_the_interface(url: str, name: str) -> None:
+    assert chosen(url) == name
+
+
+def test_the_url_is_filled_from_connector_and_request() -> None:
+    url = "${parameters.endpoint}/model/${parameters.model}/converse"
+    assert chosen(url, {"endpoint": AWS}, {"model": "m"}) == "bedrock/converse"
+
+
+def test_a_url_that_only_the_request_completes_is_told_by_the_rest_of_its_path() -> None:
+    assert chosen(AWS + "/model/${parameters.model}/converse") == "bedrock/converse"
+    assert chosen("${parameters.a}/${parameters.b}/v1/messages", {"a": "http://${parameters.c}"}) == (
+        "anthropic/v1/messages"
+    )
+
+
+@pytest.mark.parametrize("name", sorted(PRESETS))
+def test_every_documented_name_chooses_its_preset(name: str) -> None:
+    for written in (name, f"  {name.upper()} ", name.replace("/", "\\/")):
+        assert chosen("http://h/unknown", {"_llm_interface": written}) == PRESETS[name].name
+        assert chosen("http://h/unknown", None, {"_llm_interface": written}) == PRESETS[name].name
+
+
+def test_the_names_of_ml_commons_are_known() -> None:
+    names = {CHAT, "bedrock/converse", "bedrock/converse/claude", "gemini/v1beta/generatecontent"}
+    assert names <= PRESETS.keys()
+
+
+def test_a_request_cannot_contradict_what_the_url_says() -> None:
+    assert chosen("https://api.anthropic.com/v1/messages", None, {"_llm_interface": CHAT}) == "anthropic/v1/messages"
+    assert chosen("https://api.openai.com/v1/chat/completions", None, {"_llm_interface": "no/such"}) == CHAT
+
+
+def test_the_connectors_own_interface_beats_its_url() -> None:
+    parameters = {"_llm_interface": "bedrock/converse/claude"}
+    assert chosen(f"{AWS}/model/m/invoke", parameters) == "bedrock/converse"
+
+
+def test_the_url_knows_which_variant_of_an_interface_a_server_needs() -> None:
+    parameters = {"_llm_interface": CHAT}
+    assert chosen("https://api.mistral.ai/v1/chat/completions", parameters) == "mistral/v1/chat/completions"
+
+
+def test_a_connector_may_name_the_variant_itself() -> None:
+    parameters = {"_llm_interface": "mistral/v1/chat/completions"}
+    assert chosen("http://127.0.0.1:8000/v1/chat/completions", parameters) == "mistral/v1/chat/completions"
+
+
+def test_stream_beats_all_else() -> None:
+    parameters = {"_stream": '{"preset": "ollama/api/chat"}', "_llm_interface": CHAT}
+    assert chosen("https://api.anthropic.com/v1/messages", parameters, {"_llm_interface": CHAT}) == "ollama/api/chat"
+    assert chosen("http://h/v1/embeddings", parameters) == "ollama/api/chat"
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "https://api.openai.com/v1/embeddings",
+        "https://api.cohere.ai/v1/embed",
+        "https://api.cohere.ai/v1/rerank",
+        "https://r.openai.azure.com/openai/deployments/d/embeddings?api-version=2024-10-21",
+        f"{VERTEX}/google/models/text-embedding-005:predict",
+        f"{AWS}/model/amazon.titan-embed-text-v1/invoke",
+        f"{AWS}/model/cohere.embed-english-v3/invoke",
+    ],
+)
+def test_what_makes_vectors_or_scores_cannot_stream_whatever_the_request_says(url: str) -> None:
+    assert "connector [c] cannot stream" in refusal(connector(url), {"_llm_interface": CHAT})
+
+
+def test_a_post_process_function_for_vectors_says_so_too() -> None:
+    url = "https://runtime.sagemaker.us-east-1.amazonaws.com/endpoints/e/invocations"
+    made = connector(url, post_process_function="connector.post_process.default.embedding")
+    assert "connector.post_process.default.embedding" in refusal(made)
+
+
+def test_a_sagemaker_model_that_takes_texts_through_a_function_streams_only_if_its_interface_is_named() -> None:
+    url = "https://runtime.sagemaker.us-east-1.amazonaws.com/endpoints/e/invocations"
+    made = connector(url, pre_process_function="return params.question;")
+    assert "name `_llm_interface` or `_stream`" in refusal(made)
+    named = connector(url, {"_llm_interface": "sagemaker/invocations"}, pre_process_function="return params.question;")
+    assert spec_for(named, named.action(), {}).name == "sagemaker/invocations"
+
+
+def test_an_unknown_url_is_refused_with_what_to_add() -> None:
+    reason = refusal(connector("http://h/unknown"))
+    assert "_llm_interface" in reason
+    assert "_stream" in reason
+
+
+def test_an_unknown_interface_is_refused_with_the_known_ones() -> None:
+    reason = refusal(connector("http://h/unknown", {"_llm_interface": "open/ai"}))
+    assert "[open/ai]" in reason
+    assert CHAT in reason
+
+
+def test_the_action_is_the_one_that_is_asked_for() -> None:
+    made = connector("http://h/unknown")
+    action = Action("PREDICT", "POST", "http://h/api/chat")
+    assert spec_for(made, action, {}).name == "ollama/api/chat"

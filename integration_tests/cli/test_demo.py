@@ -1,0 +1,133 @@
+"""The first run, as `make run` starts it."""
+
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx
+import pytest
+
+from opensearch_ml_stream.plugin.demo.canned_responses import answer_to
+
+QUESTION = "What is the meaning of life?"
+LAST_LINE = "Ctrl-C ends the sidecar"
+
+
+class Demo:
+    """A running demo; `output` is what it has shown so far."""
+
+    def __init__(self, process: subprocess.Popen[bytes], url: str) -> None:
+        self.process = process
+        self.url = url
+        self.output = ""
+
+    def read_until(self, words: str) -> str:
+        assert self.process.stdout is not None
+        while words not in self.output:
+            data = os.read(self.process.stdout.fileno(), 65536)
+            assert data, self.output
+            self.output += data.decode()
+        return self.output
+
+    def stop(self, number: int) -> float:
+        """How long it takes to end after the signal, in seconds."""
+        before = time.monotonic()
+        self.process.send_signal(number)
+        assert self.process.wait(10) == 0
+        return time.monotonic() - before
+
+
+def free_port() -> int:
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        port: int = unused.getsockname()[1]
+        return port
+
+
+@contextmanager
+def running_demo(folder: Path, port: int) -> Iterator[Demo]:
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("MLSTREAM_")}
+    command = [sys.executable, "-m", "opensearch_ml_stream.plugin", "demo", "--port", str(port)]
+    with subprocess.Popen(
+        command,
+        env={**environment, "XDG_DATA_HOME": str(folder)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        start_new_session=True,
+    ) as process:
+        try:
+            yield Demo(process, f"http://127.0.0.1:{port}")
+        finally:
+            if process.poll() is None:
+                process.terminate()
+
+
+def model_names(url: str) -> list[str]:
+    hits = httpx.post(f"{url}/_plugins/_ml/models/_search", json={"query": {"match_all": {}}}).json()["hits"]["hits"]
+    return sorted(hit["_source"]["name"] for hit in hits)
+
+
+def test_the_first_run_shows_an_answer_and_curl_lines_that_work_and_the_second_makes_nothing_twice(
+    tmp_path: Path,
+) -> None:
+    port = free_port()
+    with running_demo(tmp_path, port) as demo:
+        shown = demo.read_until(LAST_LINE)
+        assert answer_to(QUESTION).text in shown
+        urls = re.findall(r"http://\S+/_predict/stream", shown)
+        assert len(set(urls)) == 2
+        for url in set(urls):
+            answer = httpx.post(url, json={"parameters": {"inputs": "Hello"}})
+            assert answer.status_code == 200
+            assert answer.text.count('"is_last":true') == 1
+        assert model_names(demo.url) == ["Demo of anthropic-messages", "Demo of openai-chat"]
+        assert demo.stop(signal.SIGINT) < 2
+    store = tmp_path / "opensearch-ml-stream" / "store.db"
+    assert store.exists()
+    assert store.parent.stat().st_mode & 0o077 == 0
+
+    with running_demo(tmp_path, port) as demo:
+        shown = demo.read_until(LAST_LINE)
+        assert set(re.findall(r"http://\S+/_predict/stream", shown)) == set(urls)
+        assert model_names(demo.url) == ["Demo of anthropic-messages", "Demo of openai-chat"]
+        assert demo.stop(signal.SIGTERM) < 2
+
+
+def test_the_models_answer_again_when_the_provider_has_to_take_another_port(tmp_path: Path) -> None:
+    with running_demo(tmp_path, free_port()) as demo:
+        demo.read_until(LAST_LINE)
+        path = f"{demo.url}/_plugins/_ml/connectors/_search"
+        hits = httpx.post(path, json={"query": {"match_all": {}}}).json()["hits"]["hits"]
+        endpoint = hits[0]["_source"]["parameters"]["endpoint"]
+        demo.stop(signal.SIGINT)
+    with (
+        socket.create_server(("127.0.0.1", int(endpoint.rpartition(":")[2]))),
+        running_demo(tmp_path, free_port()) as demo,
+    ):
+        assert answer_to(QUESTION).text in demo.read_until(LAST_LINE)
+
+
+def test_ctrl_c_ends_it_within_2_s_while_an_answer_streams(tmp_path: Path) -> None:
+    with running_demo(tmp_path, free_port()) as demo:
+        demo.read_until("The meaning of")
+        assert demo.stop(signal.SIGINT) < 2
+        assert LAST_LINE not in demo.output
+        with pytest.raises(httpx.ConnectError):
+            httpx.get(f"{demo.url}/_health/live")
+
+
+def test_a_port_in_use_is_said_with_what_to_do(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        with running_demo(tmp_path, port) as demo:
+            shown = demo.read_until("--port")
+            assert demo.process.wait(10) == 1
+    assert f"127.0.0.1:{port} is in use" in shown
+    assert "Traceback" not in shown

@@ -1,0 +1,55 @@
+"""opensearch-py's four kinds of connection, all used the same way."""
+
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from typing import Any
+
+from opensearchpy import AIOHttpConnection, AsyncHttpConnection, AsyncOpenSearch, OpenSearch
+from opensearchpy.connection import RequestsHttpConnection, Urllib3HttpConnection
+
+from opensearch_ml_stream.client import Chunk, async_predict_stream, predict_stream
+
+CONNECTIONS = [Urllib3HttpConnection, RequestsHttpConnection, AsyncHttpConnection, AIOHttpConnection]
+PARAMETERS = {"inputs": "hi"}
+
+
+class Streaming:
+    """One of the four kinds of connection, all used the same way."""
+
+    def __init__(self, connection_class: Any) -> None:
+        self.connection_class = connection_class
+        self.is_async = connection_class in (AsyncHttpConnection, AIOHttpConnection)
+
+    async def collect(self, host: str, each: Callable[[Chunk], object] = lambda _: None, **options: Any) -> list[Chunk]:
+        """All chunks; `each` may return True to leave the loop."""
+        call = {name: options.pop(name) for name in ("url", "idle_timeout") if name in options}
+        if self.is_async:
+            async with self._async_client(host, **options) as client:
+                got = []
+                async for one in async_predict_stream(client, "m1", PARAMETERS, **call):
+                    got.append(one)
+                    if each(one):
+                        break
+                return got
+        with self._client(host, **options) as client:
+            return _until(predict_stream(client, "m1", PARAMETERS, **call), each)
+
+    @contextmanager
+    def _client(self, host: str, **options: Any) -> Iterator[OpenSearch]:
+        client = OpenSearch(host, connection_class=self.connection_class, **options)
+        yield client
+        client.close()
+
+    @asynccontextmanager
+    async def _async_client(self, host: str, **options: Any) -> AsyncIterator[AsyncOpenSearch]:
+        async with AsyncOpenSearch(host, connection_class=self.connection_class, **options) as client:
+            yield client
+
+
+def _until(chunks: Iterable[Chunk], each: Callable[[Chunk], object]) -> list[Chunk]:
+    got = []
+    for one in chunks:
+        got.append(one)
+        if each(one):
+            break
+    return got

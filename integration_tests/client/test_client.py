@@ -1,0 +1,252 @@
+"""The opensearch-py helper: streams over a client that the user already holds."""
+
+import asyncio
+import socket
+import time
+from typing import Any
+
+import opensearchpy
+import pytest
+from integration_tests.client.streaming_clients import CONNECTIONS, Streaming
+from integration_tests.support.background_provider import background_provider, left_within
+from integration_tests.support.fake_provider import Act, Script, chunk, head, json_answer
+from opensearchpy import AIOHttpConnection, AsyncOpenSearch, OpenSearch
+from opensearchpy.connection import RequestsHttpConnection, Urllib3HttpConnection
+from opensearchpy.exceptions import ConnectionTimeout, NotFoundError, OpenSearchException, RequestError, TransportError
+
+from opensearch_ml_stream.client import Chunk, StreamError, async_predict_stream, predict_stream
+from opensearch_ml_stream.connectors.chunks import Chunk as SentChunk
+from opensearch_ml_stream.connectors.chunks import Ending, ToolCall, Usage
+from opensearch_ml_stream.connectors.errors import UpstreamError
+from opensearch_ml_stream.connectors.wire_format import NDJSON, SSE, WireFormat
+
+# opensearch-py's AsyncHttpConnection still uses it.
+pytestmark = pytest.mark.filterwarnings("ignore:BasicAuth is deprecated:DeprecationWarning")
+
+PARAMETERS = {"inputs": "hi"}
+GOOD_END = NDJSON.ending(Ending("stop", "stop", Usage(2, 3), "gpt"), {})
+HEAD = head(content_type="application/x-ndjson", transfer_encoding="chunked")
+LAST = b"0\r\n\r\n"
+NOT_FOUND = {
+    "error": {
+        "root_cause": [{"type": "status_exception", "reason": "Failed to find model"}],
+        "type": "status_exception",
+        "reason": "Failed to find model",
+    },
+    "status": 404,
+}
+
+
+def text(value: str) -> bytes:
+    return chunk(NDJSON.chunks([SentChunk(value)]))
+
+
+@pytest.fixture(params=CONNECTIONS, ids=lambda connection_class: connection_class.__name__)
+def streaming(request: pytest.FixtureRequest) -> Streaming:
+    return Streaming(request.param)
+
+
+async def test_chunks_arrive_as_they_are_sent(streaming: Streaming) -> None:
+    pause = 0.15
+    script: Script = [HEAD, text("a"), pause, text("b"), pause, text("c"), pause, chunk(GOOD_END), LAST]
+    times: list[float] = []
+    with background_provider(script) as provider:
+        got = await streaming.collect(provider.url, lambda _: times.append(time.monotonic()))
+    assert [one.text for one in got] == ["a", "b", "c", ""]
+    # Were they gathered, they would come together; were they late, the machine is busy.
+    assert times[2] - times[0] > pause * 1.2
+    assert times[3] - times[1] > pause * 1.2
+
+
+async def test_the_request_is_the_one_that_the_sidecar_serves(streaming: Streaming) -> None:
+    with background_provider([HEAD, chunk(GOOD_END), LAST]) as provider:
+        await streaming.collect(provider.url, http_auth=("me", "pass"), headers={"X-Tenant": "t"})
+    (request,) = provider.requests
+    assert (request.method, request.path) == ("POST", "/_plugins/_ml/models/m1/_predict/stream")
+    assert request.json() == {"parameters": PARAMETERS}
+    assert request.headers["accept"].startswith("application/x-ndjson")
+    assert request.headers["content-type"] == "application/json"
+    assert request.headers["authorization"] == "Basic bWU6cGFzcw=="
+    assert request.headers["x-tenant"] == "t"
+
+
+async def test_the_sidecars_own_url_is_called_with_the_clients_login_and_headers(streaming: Streaming) -> None:
+    with background_provider([HEAD, chunk(GOOD_END), LAST]) as provider:
+        host, url = "http://me:pass@localhost:1/prefix", f"{provider.url}/sidecar"
+        await streaming.collect(host, url=url, headers={"X-Tenant": "t"})
+    (request,) = provider.requests
+    assert request.path == "/sidecar/_plugins/_ml/models/m1/_predict/stream"
+    assert request.headers["authorization"] == "Basic bWU6cGFzcw=="
+    assert request.headers["x-tenant"] == "t"
+
+
+# AIOHttpConnection takes no signer.
+@pytest.mark.parametrize("streaming", [kind for kind in CONNECTIONS if kind is not AIOHttpConnection], indirect=True)
+async def test_a_signer_signs_the_very_request_that_is_sent(streaming: Streaming) -> None:
+    seen = []
+
+    def sign(method: str, url: str, body: bytes, headers: object = None) -> dict[str, str]:
+        seen.append((method, url, body))
+        return {"Authorization": "signed"}
+
+    def sign_prepared(request: Any) -> Any:
+        request.headers["Authorization"] = "signed"
+        seen.append((request.method, request.url, request.body))
+        return request
+
+    by_requests = streaming.connection_class is RequestsHttpConnection
+    with background_provider([HEAD, chunk(GOOD_END), LAST]) as provider:
+        await streaming.collect(provider.url, http_auth=sign_prepared if by_requests else sign)
+    (request,) = provider.requests
+    assert request.headers["authorization"] == "signed"
+    assert seen == [("POST", provider.url + request.path, request.body)]
+
+
+async def test_the_last_chunk_says_how_the_answer_ended_and_what_it_cost(streaming: Streaming) -> None:
+    call = SentChunk("", "hm", (ToolCall(0, "c1", "f", "{}"),))
+    with background_provider([HEAD, chunk(NDJSON.chunks([call])), chunk(GOOD_END), LAST]) as provider:
+        first, last = await streaming.collect(provider.url)
+    assert (first.reasoning, first.is_last, first.finish_reason) == ("hm", False, None)
+    assert first.tool_calls == ({"index": 0, "id": "c1", "name": "f", "arguments": "{}"},)
+    assert (last.is_last, last.finish_reason, last.model) == (True, "stop", "gpt")
+    assert last.usage == {"input_tokens": 2, "output_tokens": 3, "total_tokens": 5}
+    assert last.raw["inference_results"][0]["status_code"] == 200
+
+
+async def test_server_sent_events_are_read_as_well_since_ml_commons_itself_sends_them(streaming: Streaming) -> None:
+    data = SSE.chunks([SentChunk("a")]) + SSE.heartbeat + SSE.ending(Ending(), {})
+    with background_provider([head(content_type="text/event-stream"), data, Act.CLOSE]) as provider:
+        got = await streaming.collect(provider.url)
+    assert [one.text for one in got] == ["a", ""]
+
+
+@pytest.mark.parametrize(
+    ("status", "exception"), [(400, RequestError), (404, NotFoundError), (429, TransportError), (503, TransportError)]
+)
+async def test_an_error_before_the_stream_is_opensearch_pys_own_and_nothing_is_sent_twice(
+    streaming: Streaming, status: int, exception: type[TransportError]
+) -> None:
+    with (
+        background_provider(json_answer({**NOT_FOUND, "status": status}, status)) as provider,
+        pytest.raises(exception) as error,
+    ):
+        await streaming.collect(provider.url)
+    assert (error.value.status_code, error.value.error) == (status, "status_exception")
+    assert error.value.info == {**NOT_FOUND, "status": status}
+    assert len(provider.requests) == 1
+
+
+async def test_an_error_answer_that_is_not_json_is_told_as_text(streaming: Streaming) -> None:
+    script = [head(502, content_type="text/html", content_length="6") + b"<html>"]
+    with background_provider(script) as provider, pytest.raises(TransportError) as error:
+        await streaming.collect(provider.url)
+    assert (error.value.status_code, error.value.error, error.value.info) == (502, "<html>", None)
+
+
+async def test_a_redirect_is_an_error_since_the_prompt_is_for_the_sidecar_alone(streaming: Streaming) -> None:
+    with (
+        background_provider([head(307, location="http://127.0.0.1:1/", content_length="0")]) as provider,
+        pytest.raises(TransportError) as error,
+    ):
+        await streaming.collect(provider.url)
+    assert error.value.status_code == 307
+
+
+async def test_a_server_that_cannot_be_reached_is_opensearch_pys_connection_error(streaming: Streaming) -> None:
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        with pytest.raises(opensearchpy.exceptions.ConnectionError) as error:
+            await streaming.collect(f"http://127.0.0.1:{unused.getsockname()[1]}")
+    assert error.value.status_code == "N/A"
+
+
+async def test_a_server_that_never_answers_is_a_timeout_of_opensearch_py(streaming: Streaming) -> None:
+    with (
+        background_provider([Act.WAIT]) as provider,
+        pytest.raises(ConnectionTimeout),
+    ):
+        await streaming.collect(provider.url, idle_timeout=0.1)
+        assert len(provider.requests) == 1
+
+
+@pytest.mark.parametrize("wire", [NDJSON, SSE], ids=["ndjson", "sse"])
+async def test_an_error_inside_the_stream_comes_after_the_chunks_before_it(
+    streaming: Streaming, wire: WireFormat
+) -> None:
+    data = wire.error(UpstreamError("overloaded", type="remote_exception", provider_status=529))
+    got: list[Chunk] = []
+    with background_provider([HEAD, text("a"), chunk(data), LAST]) as provider, pytest.raises(StreamError) as error:
+        await streaming.collect(provider.url, got.append)
+    assert [one.text for one in got] == ["a"]
+    assert isinstance(error.value, OpenSearchException)
+    assert (error.value.status, error.value.type, error.value.reason) == (424, "remote_exception", "overloaded")
+    assert error.value.provider_status == 529
+
+
+@pytest.mark.parametrize(
+    "ending",
+    [[LAST], [Act.CLOSE], [Act.RESET], [b"5\r\n{", Act.CLOSE], [Act.WAIT]],
+    ids=["ended", "closed", "reset", "cut in a line", "silent"],
+)
+async def test_an_answer_without_its_last_chunk_is_an_error(streaming: Streaming, ending: list[Any]) -> None:
+    script: Script = [HEAD, text("a"), 0.02, *ending]
+    got: list[Chunk] = []
+    with background_provider(script) as provider, pytest.raises(StreamError) as error:
+        await streaming.collect(provider.url, got.append, idle_timeout=0.3)
+    assert [one.text for one in got] == ["a"]
+    assert error.value.type == "stream_truncated_exception"
+
+
+async def test_what_goes_wrong_after_the_last_chunk_is_no_error(streaming: Streaming) -> None:
+    with background_provider([HEAD, text("a"), chunk(GOOD_END), 0.02, Act.RESET]) as provider:
+        got = await streaming.collect(provider.url)
+    assert [one.is_last for one in got] == [False, True]
+
+
+async def test_something_else_than_the_sidecar_is_told_from_it(streaming: Streaming) -> None:
+    with (
+        background_provider([HEAD, chunk(b'{"hits": []}\n'), LAST]) as provider,
+        pytest.raises(StreamError, match="is it the sidecar"),
+    ):
+        await streaming.collect(provider.url)
+
+
+async def test_leaving_the_loop_closes_the_connection(streaming: Streaming) -> None:
+    with background_provider([HEAD, text("a"), Act.WAIT]) as provider:
+        await streaming.collect(provider.url, lambda _: True)
+        assert left_within(provider, 1)
+
+
+async def test_heartbeats_keep_a_stream_open_beyond_the_clients_own_timeout(streaming: Streaming) -> None:
+    beats = [step for _ in range(8) for step in (0.05, chunk(NDJSON.heartbeat))]
+    with background_provider([HEAD, *beats, chunk(GOOD_END), LAST]) as provider:
+        got = await streaming.collect(provider.url, timeout=0.2, idle_timeout=0.3)
+    assert [one.is_last for one in got] == [True]
+
+
+def test_a_generator_that_is_kept_closes_the_connection_when_it_is_closed() -> None:
+    with background_provider([HEAD, text("a"), Act.WAIT]) as provider:
+        chunks = predict_stream(OpenSearch(provider.url), "m1", PARAMETERS)
+        next(chunks)
+        assert not left_within(provider, 0.05)
+        chunks.close()
+        assert left_within(provider, 1)
+
+
+async def test_an_async_generator_that_is_kept_closes_the_connection_when_it_is_closed() -> None:
+    with background_provider([HEAD, text("a"), Act.WAIT]) as provider:
+        async with AsyncOpenSearch(provider.url) as client:
+            chunks = async_predict_stream(client, "m1", PARAMETERS)
+            await anext(chunks)
+            await chunks.aclose()
+            assert await asyncio.to_thread(left_within, provider, 1)
+
+
+@pytest.mark.parametrize("connection_class", [Urllib3HttpConnection, RequestsHttpConnection])
+def test_a_connection_whose_answer_was_read_to_its_end_is_used_again(connection_class: Any) -> None:
+    with background_provider([HEAD, text("a"), chunk(GOOD_END), LAST]) as provider:
+        client = OpenSearch(provider.url, connection_class=connection_class)
+        for _ in range(3):
+            list(predict_stream(client, "m1", PARAMETERS))
+        client.close()
+    assert (len(provider.requests), provider.connections) == (3, 1)

@@ -1,0 +1,85 @@
+"""Every shipped blueprint from its creation to the last chunk, at a server that looks closely at what it is asked."""
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pytest
+from integration_tests.interop.provider_dialects import DIALECTS
+from integration_tests.interop.provider_dialects.dialect import SECRET
+from integration_tests.support.background_provider import background_provider
+from integration_tests.support.connector_bodies import BLUEPRINTS, blueprint_connector
+from integration_tests.support.fake_provider import FakeProvider
+from integration_tests.support.predict_calls import outputs, predict, reason
+from integration_tests.support.sidecars import Sidecar, running_sidecar
+from integration_tests.support.streamed_responses import assert_says, stream
+
+NAMES = sorted(path.stem for path in BLUEPRINTS.glob("*.json"))
+CHATS = [name for name in NAMES if name in DIALECTS and DIALECTS[name].streamed]
+VECTORS = [name for name in NAMES if name in DIALECTS and not DIALECTS[name].streamed]
+
+
+@pytest.fixture(scope="module")
+def sidecar(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sidecar]:
+    with running_sidecar(tmp_path_factory.mktemp("sidecar")) as running:
+        yield running
+
+
+def create(sidecar: Sidecar, name: str, provider: FakeProvider) -> str:
+    connector = blueprint_connector(name, provider.url)
+    document = json.loads((BLUEPRINTS / f"{name}.json").read_text())
+    connector["credential"] = dict.fromkeys(document["credential"], SECRET)  # also those that may be left out
+    return sidecar.create_model(connector, **document["model"])
+
+
+def test_every_blueprint_has_a_server_that_checks_it() -> None:
+    assert set(DIALECTS) == set(NAMES), "give each blueprint a dialect in integration_tests/provider_dialects"
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_blueprint_predicts(sidecar: Sidecar, name: str) -> None:
+    dialect = DIALECTS[name]
+    with background_provider(dialect.script) as provider:
+        answer = predict(sidecar, create(sidecar, name, provider), dict(dialect.asked))
+    assert outputs(answer) == dialect.predicted
+    assert len(provider.requests) == len(dialect.wholes)
+
+
+@pytest.mark.parametrize("name", CHATS)
+@pytest.mark.parametrize("own", [False, True], ids=["inputs", "own form"])
+def test_a_blueprint_streams(sidecar: Sidecar, name: str, own: bool) -> None:
+    dialect = DIALECTS[name]
+    asked: Mapping[str, Any] = {"parameters": dialect.own} if own and dialect.own else dialect.asked
+    with background_provider(dialect.script) as provider:
+        answer = stream(sidecar, create(sidecar, name, provider), asked)
+    assert dialect.streamed is not None
+    assert_says(answer, dialect.streamed.recorded)
+    assert len(provider.requests) == 1
+
+
+@pytest.mark.parametrize("name", VECTORS)
+def test_a_blueprint_that_makes_vectors_says_why_it_does_not_stream(sidecar: Sidecar, name: str) -> None:
+    with background_provider(DIALECTS[name].script) as provider:
+        answer = stream(sidecar, create(sidecar, name, provider), DIALECTS[name].asked)
+    assert "cannot stream" in reason(answer)
+    assert "vectors or scores" in reason(answer) or "does not answer in pieces" in reason(answer)
+    assert provider.requests == []
+
+
+@pytest.mark.parametrize(
+    ("name", "changed", "said"),
+    [
+        ("openai-chat", {"temperature": "0.5"}, "body is"),
+        ("gemini-chat", {"model": "another"}, "path is"),
+        ("anthropic-messages", {"anthropic_version": "2020-01-01"}, "anthropic-version is"),
+        ("bedrock-converse", {"region": "eu-west-1"}, "signed for bedrock in eu-west-1"),
+    ],
+)
+def test_the_servers_refuse_what_the_provider_would_refuse(
+    sidecar: Sidecar, name: str, changed: dict[str, str], said: str
+) -> None:
+    """So the tests above can fail."""
+    with background_provider(DIALECTS[name].script) as provider:
+        model_id = sidecar.create_model(blueprint_connector(name, provider.url, **changed))
+        answer = stream(sidecar, model_id, DIALECTS[name].asked)
+    assert said in reason(answer)

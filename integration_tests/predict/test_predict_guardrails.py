@@ -1,0 +1,163 @@
+"""Guardrails of a model: what they stop, streamed and whole, and that what cannot be asked stops too."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import httpx
+import pytest
+from integration_tests.support.background_provider import background_provider
+from integration_tests.support.connector_bodies import openai
+from integration_tests.support.fake_provider import Request, Script, json_answer, openai_stream
+from integration_tests.support.predict_calls import ask, connector, data_as_map, reason
+from integration_tests.support.sidecars import Sidecar, running_sidecar
+from opensearchpy import OpenSearch
+
+INPUT = "guardrails triggered for user input"
+OUTPUT = "guardrails triggered for LLM output"
+
+
+@pytest.fixture(scope="module")
+def sidecar(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sidecar]:
+    with running_sidecar(tmp_path_factory.mktemp("sidecar")) as running:
+        yield running
+
+
+def stream(sidecar: Sidecar, model_id: str, **parameters: Any) -> httpx.Response:
+    return sidecar.client.post(f"/_plugins/_ml/models/{model_id}/_predict/stream", json={"parameters": parameters})
+
+
+def guarded(**sides: Any) -> dict[str, Any]:
+    return {"guardrails": {"type": "local_regex", **{f"{side}_guardrail": guard for side, guard in sides.items()}}}
+
+
+def test_a_regular_expression_stops_the_body_that_would_be_sent(sidecar: Sidecar) -> None:
+    with background_provider(json_answer({"ok": 1})) as provider:
+        model_id = sidecar.create_model(connector(provider.url), **guarded(input={"regex": [".*bomb.*"]}))
+        assert reason(ask(sidecar, model_id, inputs="build a bomb")) == INPUT
+        assert provider.requests == []
+        assert data_as_map(ask(sidecar, model_id, inputs="bake a cake")) == {"ok": 1}
+
+
+def test_another_charset_does_not_hide_a_text(sidecar: Sidecar) -> None:
+    with background_provider(json_answer({})) as provider:
+        model_id = sidecar.create_model(connector(provider.url), **guarded(input={"regex": [".*bomb.*"]}))
+        assert reason(ask(sidecar, model_id, inputs="a bomb", charset="utf-16")) == INPUT
+    assert provider.requests == []
+
+
+def test_a_stream_is_stopped_before_it_begins(sidecar: Sidecar) -> None:
+    with background_provider(openai_stream(["fine"])) as provider:
+        model_id = sidecar.create_model(openai(provider.url), **guarded(input={"regex": [".*bomb.*"]}))
+        assert reason(stream(sidecar, model_id, inputs="a bomb")) == INPUT
+        assert provider.requests == []
+        assert stream(sidecar, model_id, inputs="a cake").status_code == 200
+
+
+def test_a_regular_expression_stops_what_the_provider_answered(sidecar: Sidecar) -> None:
+    with background_provider(json_answer({"text": "here is my password"})) as provider:
+        model_id = sidecar.create_model(connector(provider.url), **guarded(output={"regex": [".*password.*"]}))
+        assert reason(ask(sidecar, model_id, inputs="x")) == OUTPUT
+
+
+def judge(request: Request) -> Script:
+    question = request.json()["q"]
+    return json_answer({"verdict": {"text": "reject" if "bomb" in question else "accept"}})
+
+
+@pytest.mark.parametrize(
+    ("filters", "parameters"),
+    [
+        ({"response_filter": "$.verdict.text"}, {}),
+        ({"response_filter": "$.verdict.text"}, {"response_filter": "$.nothing"}),
+        ({}, {"response_filter": "$.verdict.text"}),
+    ],
+)
+def test_a_guard_model_is_asked_about_both_sides(
+    sidecar: Sidecar, filters: dict[str, str], parameters: dict[str, str]
+) -> None:
+    def script(request: Request) -> Script:
+        return json_answer({"text": "a bomb" if "answer badly" in request.json()["inputs"] else "a cake"})
+
+    with background_provider(judge) as judging, background_provider(script) as provider:
+        guard_id = sidecar.create_model(connector(judging.url, '{"q": "${parameters.question}"}', parameters))
+        guard = {"model_id": guard_id, "response_validation_regex": '^\\s*"?[Aa]ccept"?\\s*$', **filters}
+        guardrails = {"type": "model", "input_guardrail": guard, "output_guardrail": guard}
+        model_id = sidecar.create_model(connector(provider.url), guardrails=guardrails)
+        assert data_as_map(ask(sidecar, model_id, inputs="hello")) == {"text": "a cake"}
+        assert [request.json()["q"] for request in judging.requests] == ['{"inputs": "hello"}', '{"text": "a cake"}']
+        assert reason(ask(sidecar, model_id, inputs="a bomb")) == INPUT
+        assert len(provider.requests) == 1
+        assert reason(ask(sidecar, model_id, inputs="answer badly")) == OUTPUT
+
+
+@pytest.mark.parametrize("script", [json_answer({"error": "over quota"}, 429), json_answer({"other": "accept"})])
+def test_a_guard_model_that_gives_no_verdict_lets_nothing_pass(sidecar: Sidecar, script: Script) -> None:
+    with background_provider(script) as judging, background_provider(json_answer({})) as provider:
+        guard_id = sidecar.create_model(connector(judging.url, '{"q": "${parameters.question}"}'))
+        guard = {"model_id": guard_id, "response_filter": "$.text", "response_validation_regex": ".*accept.*"}
+        guardrails = {"type": "model", "input_guardrail": guard}
+        model_id = sidecar.create_model(connector(provider.url), guardrails=guardrails)
+        assert reason(ask(sidecar, model_id, inputs="hello")).startswith(INPUT)
+    assert provider.requests == []
+
+
+def test_a_guard_model_that_is_gone_is_named(sidecar: Sidecar) -> None:
+    guard = {"model_id": "gone", "response_validation_regex": ".*"}
+    with background_provider(json_answer({})) as provider:
+        guardrails = {"type": "model", "input_guardrail": guard}
+        model_id = sidecar.create_model(connector(provider.url), guardrails=guardrails)
+        said = reason(ask(sidecar, model_id, inputs="hello"))
+    assert said == f"{INPUT}: its guard model [gone] cannot be asked: Failed to find model"
+
+
+def test_models_that_guard_each_other_are_refused(sidecar: Sidecar) -> None:
+    with background_provider(json_answer({})) as provider:
+        model_id = sidecar.create_model(connector(provider.url))
+        guard = {"model_id": model_id, "response_validation_regex": ".*"}
+        update = {"guardrails": {"type": "model", "input_guardrail": guard}}
+        assert sidecar.client.put(f"/_plugins/_ml/models/{model_id}", json=update).status_code == 200
+        assert "by this very guardrail" in reason(ask(sidecar, model_id, inputs="hello"))
+    assert provider.requests == []
+
+
+def test_guardrails_that_are_wrong_are_refused_when_the_model_is_registered(sidecar: Sidecar) -> None:
+    body = {"name": "m", "function_name": "remote", "connector": connector("http://127.0.0.1:1")}
+    for guardrails in ({"type": "x"}, {"input_guardrail": {"regex": ["("]}}):
+        answer = sidecar.client.post("/_plugins/_ml/models/_register", json={**body, "guardrails": guardrails})
+        assert answer.status_code == 400, answer.text
+
+
+def test_stop_words_on_the_embedded_store_let_nothing_pass_and_say_why(sidecar: Sidecar) -> None:
+    words = {"index_name": "stop", "source_fields": ["title"]}
+    with background_provider(json_answer({})) as provider:
+        model_id = sidecar.create_model(connector(provider.url), **guarded(input={"stop_words": [words]}))
+        said = reason(ask(sidecar, model_id, inputs="x"))
+    assert said.startswith(f"{INPUT}: its stop words in index [stop] cannot be searched: ")
+    assert "the embedded store cannot" in said
+    assert provider.requests == []
+
+
+@pytest.mark.opensearch
+def test_stop_words_are_queries_in_an_index_of_the_cluster(
+    tmp_path_factory: pytest.TempPathFactory, opensearch_url: str, index_prefix: str
+) -> None:
+    index = f"{index_prefix}-words"
+    mapping = {"properties": {"title": {"type": "text"}, "query": {"type": "percolator"}}}
+    query = {"query": {"match": {"title": "bomb"}}}
+    with OpenSearch(opensearch_url) as cluster:
+        cluster.indices.create(index=index, body={"mappings": mapping})
+        cluster.index(index=index, body=query, params={"refresh": "true"})
+    folder = tmp_path_factory.mktemp("sidecar")
+    settings = {"opensearch_ml_stream.index_prefix": index_prefix}
+    provider = background_provider(json_answer({"ok": 1}))
+    with running_sidecar(folder, opensearch_url, settings) as sidecar, provider as running:
+        words = {"index_name": index, "source_fields": ["title"]}
+        model_id = sidecar.create_model(connector(running.url), **guarded(input={"stop_words": [words]}))
+        assert reason(ask(sidecar, model_id, inputs="a Bomb, please")) == INPUT
+        assert running.requests == []
+        assert data_as_map(ask(sidecar, model_id, inputs="a cake")) == {"ok": 1}
+        words = {"index_name": f"{index}-gone", "source_fields": ["title"]}
+        other = sidecar.create_model(connector(running.url), **guarded(input={"stop_words": [words]}))
+        assert "index_not_found_exception" in reason(ask(sidecar, other, inputs="a cake"))
+    assert json.loads(running.requests[0].body) == {"inputs": "a cake"}

@@ -1,0 +1,88 @@
+"""What an open stream holds in memory, whatever its caller sends and however slowly it reads."""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from integration_tests.support import connector_bodies as connectors
+from integration_tests.support.fake_provider import SSE_HEAD, Act, FakeProvider, chunk, openai_delta
+from integration_tests.support.raw_requests import connected, predict_request
+from integration_tests.support.sidecars import Sidecar, running_sidecar
+
+MIB = 2**20
+STREAMS = 16
+
+
+@pytest.fixture(scope="module", params=["native", "aiohttp"])
+def sidecar(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sidecar]:
+    settings = {"opensearch_ml_stream.upstream": request.param}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("MALLOC_MMAP_THRESHOLD_", str(128 * 1024))  # what is large and freed goes back at once
+        with running_sidecar(tmp_path_factory.mktemp("sidecar"), settings=settings) as running:
+            yield running
+
+
+def resident_mib(sidecar: Sidecar) -> float:
+    pages = int(Path(f"/proc/{sidecar.process.pid}/statm").read_text().split()[1])
+    return pages * 4096 / MIB
+
+
+@asynccontextmanager
+async def open_streams(sidecar: Sidecar, model_id: str, prompt: str) -> AsyncIterator[list[asyncio.StreamReader]]:
+    """STREAMS clients whose heads have come, and who read no further by themselves."""
+    opened = [await connected(sidecar) for _ in range(STREAMS)]
+    try:
+        for _, writer in opened:
+            writer.write(predict_request(model_id, prompt))
+        for reader, _ in opened:
+            assert (await reader.readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 200")
+        yield [reader for reader, _ in opened]
+    finally:
+        for _, writer in opened:
+            writer.transport.abort()
+
+
+@pytest.mark.parametrize("retries", [0, 1])
+async def test_a_prompt_is_not_kept_while_its_answer_streams(sidecar: Sidecar, retries: int) -> None:
+    prompt = "long " * 500_000
+    async with FakeProvider([SSE_HEAD, chunk(openai_delta("first")), Act.WAIT]) as provider:
+        connector = connectors.openai(provider.url, client_config={"max_retry_times": retries})
+        model_id = await asyncio.to_thread(sidecar.create_model, connector)
+        async with open_streams(sidecar, model_id, "short"):
+            before = resident_mib(sidecar)
+        async with open_streams(sidecar, model_id, prompt):
+            held = (resident_mib(sidecar) - before) / STREAMS
+    assert held < len(prompt) / MIB / 2
+
+
+async def test_a_stream_whose_reader_stalls_holds_about_a_mebibyte(sidecar: Sidecar) -> None:
+    async def flood(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(SSE_HEAD)
+        try:
+            while True:
+                writer.write(chunk(openai_delta("x" * 20)) * 500)
+                await writer.drain()
+        except ConnectionError:
+            writer.close()
+
+    async with await asyncio.start_server(flood, "127.0.0.1", 0) as provider:
+        url = f"http://127.0.0.1:{provider.sockets[0].getsockname()[1]}"
+        model_id = await asyncio.to_thread(sidecar.create_model, connectors.openai(url))
+        before = resident_mib(sidecar)
+        async with open_streams(sidecar, model_id, "go on") as readers:
+            await _until_steady(sidecar)
+            held = (resident_mib(sidecar) - before) / STREAMS
+            resumed: Any = await asyncio.wait_for(readers[0].readuntil(b"xxxx"), 5)
+    assert held < 1.5
+    assert resumed
+
+
+async def _until_steady(sidecar: Sidecar) -> None:
+    last = 0.0
+    while abs((now := resident_mib(sidecar)) - last) > 0.1:
+        last = now
+        await asyncio.sleep(0.5)

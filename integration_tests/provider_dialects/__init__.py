@@ -1,6 +1,0 @@
-"""How every provider of a shipped blueprint is called, by the blueprint's name."""
-
-from integration_tests.provider_dialects import aws, hosted, openai, own_servers
-from integration_tests.provider_dialects.dialect import Dialect
-
-DIALECTS: dict[str, Dialect] = {**openai.DIALECTS, **aws.DIALECTS, **hosted.DIALECTS, **own_servers.DIALECTS}

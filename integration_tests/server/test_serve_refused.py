@@ -1,0 +1,35 @@
+"""`serve` that cannot start ends at once and says why, in one line, before it says that it listens."""
+
+import subprocess
+
+import pytest
+from integration_tests.cli.commands import COMMAND, environment
+
+SECRET = "pw-1234567890"
+STORES = {
+    f"postgres://u:{SECRET}@h/x": "The store must be sqlite:///PATH",
+    f"http://u:{SECRET}@h:99999": "no number from 0 to 65535",
+    "sqlite://": "The store must be sqlite:///PATH",
+    f"https://u:{SECRET}@h?ca_certs=/nowhere/ca.pem": "/nowhere/ca.pem",
+}
+
+
+def serve(*arguments: str) -> tuple[int, str]:
+    """Exit code and standard error."""
+    command = [*COMMAND, "serve", "--port", "0", *arguments]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=20, env=environment())
+    return ended.returncode, ended.stderr
+
+
+@pytest.mark.parametrize("url", STORES)
+def test_a_store_that_cannot_be_is_told_before_anything_starts(url: str) -> None:
+    code, shown = serve("--store", url, "--workers", "2")  # a worker that cannot start would be started again
+    assert (code, len(shown.splitlines())) == (2, 1), shown
+    assert STORES[url] in shown
+    assert SECRET not in shown
+
+
+def test_a_host_without_an_address_is_told() -> None:
+    code, shown = serve("--store", "sqlite:///:memory:", "--host", "nowhere.invalid")
+    assert (code, len(shown.splitlines())) == (1, 1), shown
+    assert "The host nowhere.invalid has no address" in shown

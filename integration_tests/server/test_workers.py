@@ -1,0 +1,145 @@
+"""Several workers on one port: spread, replaced, counted together."""
+
+import asyncio
+import os
+import re
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+from integration_tests.support import connector_bodies as connectors
+from integration_tests.support.fake_provider import Act, FakeProvider, openai_stream
+from integration_tests.support.sidecars import Sidecar, running_sidecar
+
+QUESTION = {"parameters": {"inputs": "x"}}
+
+
+def worker_pids(sidecar: Sidecar) -> list[int]:
+    """The workers are the supervisor's children that spawn started (the other one tracks shared resources)."""
+    children = Path(f"/proc/{sidecar.process.pid}/task/{sidecar.process.pid}/children").read_text().split()
+    return [int(pid) for pid in children if b"spawn_main" in Path(f"/proc/{pid}/cmdline").read_bytes()]
+
+
+async def wait_for_workers(sidecar: Sidecar, pids: int, not_these: frozenset[int] = frozenset()) -> list[int]:
+    """Until so many workers run that are none of `not_these`, and answer."""
+    deadline = time.monotonic() + 15
+    while True:
+        found = worker_pids(sidecar)
+        if len(found) == pids and not not_these & set(found):
+            return found
+        assert time.monotonic() < deadline, f"workers: {found}"
+        await asyncio.sleep(0.05)
+
+
+@pytest.fixture(scope="module")
+def two_workers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sidecar]:
+    with running_sidecar(tmp_path_factory.mktemp("workers"), arguments=("--workers", "2")) as sidecar:
+        yield sidecar
+
+
+async def test_metrics_and_rate_limits_are_those_of_all_workers(two_workers: Sidecar) -> None:
+    async with FakeProvider(openai_stream(["a", "b"])) as provider:
+        limiter = {"limit": "30", "unit": "HOURS"}
+        model_id = await asyncio.to_thread(
+            two_workers.create_model, connectors.openai(provider.url), rate_limiter=limiter
+        )
+        statuses = []
+        for _ in range(40):  # a connection each, so that the kernel spreads them
+            async with httpx.AsyncClient(base_url=two_workers.url) as client:
+                answer = await client.post(f"/_plugins/_ml/models/{model_id}/_predict/stream", json=QUESTION)
+                statuses.append(answer.status_code)
+        assert statuses == [200] * 30 + [429] * 10
+        for _ in range(5):
+            async with httpx.AsyncClient(base_url=two_workers.url) as client:
+                text = (await client.get("/metrics")).text
+            counted = dict(re.findall(rf'mlstream_streams_total{{model_id="{model_id}",outcome="(\w+)"}} (\S+)', text))
+            assert counted == {"ok": "30.0", "error": "10.0"}
+            assert f'mlstream_stream_chunks_total{{model_id="{model_id}"}} 60.0' in text
+
+
+async def test_a_changed_setting_is_in_force_on_every_worker_within_two_seconds(two_workers: Sidecar) -> None:
+    async with FakeProvider(openai_stream(["a"])) as provider:
+        model_id = await asyncio.to_thread(two_workers.create_model, connectors.openai(provider.url))
+        path = f"/_plugins/_ml/models/{model_id}/_predict/stream"
+
+        async def statuses() -> set[int]:
+            found = set()
+            for _ in range(12):
+                async with httpx.AsyncClient(base_url=two_workers.url) as client:
+                    found.add((await client.post(path, json=QUESTION)).status_code)
+            return found
+
+        for value, status in ((False, 403), (None, 200)):
+            change = {"persistent": {"plugins.ml_commons.stream_enabled": value}}
+            assert two_workers.client.put("/_plugins/_ml/_settings", json=change).status_code == 200
+            await asyncio.sleep(2)
+            assert await statuses() == {status}
+
+
+async def test_a_worker_that_dies_is_replaced_and_only_its_own_streams_are_lost(two_workers: Sidecar) -> None:
+    before = await wait_for_workers(two_workers, 2)
+    async with FakeProvider([*openai_stream(["a"])[:3], Act.WAIT]) as provider:
+        model_id = await asyncio.to_thread(two_workers.create_model, connectors.openai(provider.url))
+        path = f"/_plugins/_ml/models/{model_id}/_predict/stream"
+        clients = [httpx.AsyncClient(base_url=two_workers.url, timeout=10) for _ in range(16)]
+
+        async def outcome(client: httpx.AsyncClient) -> str:
+            async with client.stream("POST", path, json=QUESTION) as answer:
+                try:
+                    async for _ in answer.aiter_raw():
+                        pass
+                except httpx.RemoteProtocolError:
+                    return "lost"
+                except httpx.ReadTimeout:
+                    return "runs"
+            return "ended"
+
+        asked = [asyncio.create_task(outcome(client)) for client in clients]
+        async with asyncio.timeout(10):
+            while len(provider.requests) < 16:
+                await provider.called.wait()
+                await asyncio.sleep(0.02)
+        os.kill(before[0], signal.SIGKILL)
+        after = await wait_for_workers(two_workers, 2, frozenset({before[0]}))
+        assert before[1] in after
+        await asyncio.sleep(0.2)
+        lost = [task for task in asked if task.done()]
+        assert {task.result() for task in lost} == {"lost"}
+        assert 0 < len(lost) < 16
+        for task in asked:
+            task.cancel()
+        await asyncio.gather(*asked, return_exceptions=True)
+        for client in clients:
+            await client.aclose()
+
+
+def test_a_stop_ends_every_process(tmp_path: Path) -> None:
+    with running_sidecar(tmp_path, arguments=("--workers", "2")) as sidecar:
+        pids = worker_pids(sidecar)
+        assert len(pids) == 2
+        assert sidecar.stop() == 0
+        assert not any(Path(f"/proc/{pid}").exists() for pid in pids)
+
+
+def test_workers_end_with_a_supervisor_that_was_killed(tmp_path: Path) -> None:
+    with running_sidecar(tmp_path, arguments=("--workers", "2")) as sidecar:
+        pids = worker_pids(sidecar)
+        sidecar.stop(signal.SIGKILL)
+        deadline = time.monotonic() + 5
+        while any(Path(f"/proc/{pid}").exists() for pid in pids):
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+
+
+def test_a_port_in_use_is_said_so(tmp_path: Path) -> None:
+    with running_sidecar(tmp_path) as sidecar:
+        port = sidecar.url.rpartition(":")[2]
+        for workers in ("1", "2"):
+            with (
+                pytest.raises(AssertionError, match=f"(?s)the sidecar ended:.*{port}.*in use"),
+                running_sidecar(tmp_path, arguments=("--port", port, "--workers", workers)),
+            ):
+                pass

@@ -1,0 +1,139 @@
+"""What only the embedded store can promise: one file, many processes, nobody else may read it."""
+
+import asyncio
+import sqlite3
+import stat
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from opensearch_ml_stream.connectors.errors import InvalidRequest, Unavailable
+from opensearch_ml_stream.plugin.store import Index
+from opensearch_ml_stream.plugin.store.open_store import open_store
+
+COUNT_UP = """
+import asyncio, sys
+from opensearch_ml_stream.connectors.errors import Conflict
+from opensearch_ml_stream.plugin.store import Index
+from opensearch_ml_stream.plugin.store.open_store import open_store
+
+async def main() -> None:
+    async with open_store(sys.argv[1]) as store:
+        done = 0
+        while done < 20:
+            read = await store.get(Index.MODEL, "m")
+            source = {"count": read.source["count"] + 1}
+            try:
+                await store.put(
+                    Index.MODEL, "m", source, if_seq_no=read.seq_no, if_primary_term=read.primary_term
+                )
+                done += 1
+            except Conflict:
+                pass
+
+asyncio.run(main())
+"""
+
+OPEN_MANY = """
+import asyncio, sys, time
+from opensearch_ml_stream.plugin.store.open_store import open_store
+
+async def main() -> None:
+    for number in range(100):
+        async with open_store(f"sqlite:///{sys.argv[1]}/{number}") as store:
+            time.sleep(max(0, float(sys.argv[2]) + number * 0.01 - time.time()))
+            await store.ping()
+
+asyncio.run(main())
+"""
+
+
+async def test_processes_that_share_a_file_lose_no_update(embedded_store_url: str) -> None:
+    async with open_store(embedded_store_url) as store:
+        await store.create(Index.MODEL, {"count": 0}, id="m")
+        processes = [
+            await asyncio.create_subprocess_exec(sys.executable, "-c", COUNT_UP, embedded_store_url) for _ in range(3)
+        ]
+        assert [await process.wait() for process in processes] == [0, 0, 0]
+        found = await store.get(Index.MODEL, "m")
+    assert found is not None and found.source == {"count": 60}
+
+
+async def test_processes_that_open_a_new_file_at_once_all_open(tmp_path: Path) -> None:
+    """Many files, as the race for a new one's journal is lost only now and then."""
+    start = str(time.time() + 1)
+    processes = [
+        await asyncio.create_subprocess_exec(sys.executable, "-c", OPEN_MANY, str(tmp_path), start) for _ in range(3)
+    ]
+    assert [await process.wait() for process in processes] == [0, 0, 0]
+
+
+async def test_the_file_and_its_folder_are_for_their_user_alone(tmp_path: Path) -> None:
+    path = tmp_path / "new" / "store.db"
+    async with open_store(f"sqlite:///{path}") as store:
+        await store.create(Index.CONFIG, {"master_key": "k"})
+        modes = {each.name: stat.S_IMODE(each.stat().st_mode) for each in (path.parent, *path.parent.iterdir())}
+    assert modes.pop("new") == 0o700
+    assert set(modes) >= {"store.db"} and set(modes.values()) == {0o600}
+
+
+async def test_memory_is_a_store_too_and_gone_when_closed() -> None:
+    async with open_store("sqlite:///:memory:") as store:
+        await store.create(Index.MODEL, {"name": "x"}, id="m")
+        assert await store.get(Index.MODEL, "m") is not None
+    async with open_store("sqlite:///:memory:") as store:
+        assert await store.get(Index.MODEL, "m") is None
+
+
+async def test_a_lock_of_another_process_does_not_hold_up_the_event_loop(embedded_store_url: str) -> None:
+    async with open_store(embedded_store_url) as store:
+        await store.create(Index.MODEL, {"name": "x"}, id="m")
+        other = sqlite3.connect(embedded_store_url.removeprefix("sqlite:///"), isolation_level=None)
+        other.execute("BEGIN IMMEDIATE")
+        writing = asyncio.create_task(store.put(Index.MODEL, "m", {"name": "y"}))
+        longest = 0.0
+        for _ in range(20):
+            before = time.perf_counter()
+            await asyncio.sleep(0.005)
+            longest = max(longest, time.perf_counter() - before)
+        assert not writing.done()
+        other.execute("COMMIT")
+        other.close()
+        await writing
+    assert longest < 0.1
+
+
+async def test_a_place_that_cannot_be_written_says_what_to_check(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("no folder")
+    async with open_store(f"sqlite:///{tmp_path / 'file' / 'store.db'}") as store:
+        with pytest.raises(Unavailable, match="folder can be read and written"):
+            await store.ping()
+
+
+async def test_a_file_that_is_no_store_says_so(tmp_path: Path) -> None:
+    (tmp_path / "store.db").write_text("this is no database, " * 100)
+    async with open_store(f"sqlite:///{tmp_path / 'store.db'}") as store:
+        with pytest.raises(Unavailable, match="not a database"):
+            await store.ping()
+
+
+@pytest.mark.parametrize(
+    ("url", "named"),
+    [
+        ("", "sqlite:///PATH"),
+        ("sqlite:///", "sqlite:///PATH"),
+        ("store.db", "sqlite:///PATH"),
+        ("ftp://ann:secret@host", "sqlite:///PATH"),
+        ("https://", "no host"),
+        ("http://ann:secret@host:99999", "port"),
+        ("https://ann:secret@host:9200?verify=false", "check verify"),
+        ("https://ann:secret@host:9200?verify_certs=maybe", "check verify_certs"),
+    ],
+)
+async def test_a_url_that_names_no_store_is_refused_without_repeating_it(url: str, named: str) -> None:
+    with pytest.raises(InvalidRequest, match=named) as caught:
+        async with open_store(url):
+            pass
+    assert "secret" not in caught.value.reason

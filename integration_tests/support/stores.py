@@ -1,0 +1,202 @@
+"""The stores that tests run against: SQLite, and real OpenSearch servers that are started for the run.
+
+A test that needs a server has the marker `opensearch` (3.6.0) or `opensearch("2.19.6")`. The server is the one at
+OPENSEARCH_URL (for 2.19.6: OPENSEARCH_2_URL), or one that `make opensearch` started, or is started for this run by
+scripts/opensearch.sh. Where it cannot be had its tests are left out, and the end of the run says so; with CI=true that
+is a failure. Each test takes an index prefix of its own, so that servers can be shared.
+"""
+
+import os
+import secrets
+import socket
+import subprocess
+import urllib.error
+import urllib.request
+from collections.abc import AsyncIterator, Iterator
+from contextlib import closing
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+from opensearchpy import AsyncOpenSearch
+
+from opensearch_ml_stream.plugin.store import Store
+from opensearch_ml_stream.plugin.store.open_store import open_store
+
+OPENSEARCH_3 = "3.6.0"
+OPENSEARCH_2 = "2.19.6"
+
+_SCRIPT = Path(__file__).parents[2] / "scripts" / "opensearch.sh"
+_URL_VARIABLES = {OPENSEARCH_3: "OPENSEARCH_URL", OPENSEARCH_2: "OPENSEARCH_2_URL"}
+_PORTS = {OPENSEARCH_3: 9236, OPENSEARCH_2: 9219}  # where `make opensearch` runs them
+
+
+@dataclass(slots=True)
+class Server:
+    """One OpenSearch of this run; `starting` is the script that starts it, if this run does."""
+
+    url: str
+    port: int
+    starting: subprocess.Popen[str] | None = None
+
+    def wait(self) -> str:
+        """The URL, once the server answers there."""
+        if self.starting is not None and self.starting.wait() != 0:
+            pytest.fail(f"OpenSearch could not be started:\n{self.starting.communicate()[1]}")
+        return self.url
+
+    def stop(self) -> None:
+        if self.starting is not None:
+            self.starting.communicate()
+            subprocess.run([_SCRIPT, "stop", str(self.port)], check=False, capture_output=True)
+
+
+@dataclass(slots=True)
+class Servers:
+    """The servers of this run, and how many tests were left out for want of one, by version and reason."""
+
+    running: dict[str, Server] = field(default_factory=dict)
+    left_out: dict[tuple[str, str], int] = field(default_factory=dict)
+
+
+SERVERS = pytest.StashKey[Servers]()
+
+
+def select_tests(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Starts the servers that the chosen tests need, and takes out the tests whose server cannot be had."""
+    servers = config.stash[SERVERS] = Servers()
+    reasons: dict[str, str | None] = {}
+    kept, dropped = [], []
+    for item in items:
+        version = version_of(item)
+        if version is None:
+            kept.append(item)
+            continue
+        if version not in reasons:
+            reasons[version] = None if config.option.collectonly else _prepare(servers, version)
+        reason = reasons[version]
+        if reason is None:
+            item.add_marker(pytest.mark.timeout(240))  # the first one waits for its server
+            kept.append(item)
+        else:
+            servers.left_out[version, reason] = servers.left_out.get((version, reason), 0) + 1
+            dropped.append(item)
+    if dropped and os.environ.get("CI") == "true":
+        raise pytest.UsageError("; ".join(_left_out_lines(servers)))
+    if dropped:
+        config.hook.pytest_deselected(items=dropped)
+        items[:] = kept
+
+
+def version_of(item: pytest.Item) -> str | None:
+    """The OpenSearch that a test needs, or None."""
+    marker = item.get_closest_marker("opensearch")
+    if marker is None:
+        return None
+    return str(marker.args[0]) if marker.args else OPENSEARCH_3
+
+
+def report_left_out(config: pytest.Config, terminal: pytest.TerminalReporter) -> None:
+    for line in _left_out_lines(config.stash.get(SERVERS, Servers())):
+        terminal.write_line(line, yellow=True)
+
+
+def stop_servers(config: pytest.Config) -> None:
+    for server in config.stash.get(SERVERS, Servers()).running.values():
+        server.stop()
+
+
+def _left_out_lines(servers: Servers) -> list[str]:
+    return [
+        f"left out: {count} tests that need a real OpenSearch {version} ({reason}); to include them install Java and "
+        f"Maven, or set {_URL_VARIABLES[version]}"
+        for (version, reason), count in servers.left_out.items()
+    ]
+
+
+def _prepare(servers: Servers, version: str) -> str | None:
+    """Finds the server or begins to start it, in the background. The reason if it cannot be had."""
+    url = os.environ.get(_URL_VARIABLES[version]) or f"http://127.0.0.1:{_PORTS[version]}"
+    if _URL_VARIABLES[version] in os.environ or _runs(url, version):
+        servers.running[version] = Server(url.rstrip("/"), 0)
+        return None
+    fetched = subprocess.run([_SCRIPT, "fetch", version], capture_output=True, text=True, check=False)
+    if fetched.returncode != 0:
+        return fetched.stderr.strip().rpartition("\n")[2].removeprefix("opensearch.sh: ")
+    port = free_port()
+    command = [str(_SCRIPT), "start", version, str(port)]
+    starting = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    servers.running[version] = Server(f"http://127.0.0.1:{port}", port, starting)
+    return None
+
+
+def _runs(url: str, version: str) -> bool:
+    try:
+        with urllib.request.urlopen(url, timeout=2) as response:
+            return f'"{version}"' in response.read().decode()
+    except (urllib.error.URLError, OSError):
+        return False
+
+
+def free_port() -> int:
+    with closing(socket.socket()) as listener:
+        listener.bind(("127.0.0.1", 0))
+        port: int = listener.getsockname()[1]
+        return port
+
+
+def _url_of(config: pytest.Config, version: str) -> str:
+    servers = config.stash[SERVERS].running
+    if version not in servers:
+        pytest.fail(f'a test that uses OpenSearch {version} needs @pytest.mark.opensearch("{version}")')
+    return servers[version].wait()
+
+
+@pytest.fixture
+def opensearch_url(pytestconfig: pytest.Config) -> str:
+    """The URL of OpenSearch 3.6.0; for tests with the marker `opensearch`."""
+    return _url_of(pytestconfig, OPENSEARCH_3)
+
+
+@pytest.fixture
+def opensearch_2_url(pytestconfig: pytest.Config) -> str:
+    """The URL of OpenSearch 2.19.6; for tests with the marker `opensearch("2.19.6")`."""
+    return _url_of(pytestconfig, OPENSEARCH_2)
+
+
+@pytest.fixture(
+    params=[
+        "sqlite",
+        pytest.param(OPENSEARCH_3, marks=pytest.mark.opensearch(OPENSEARCH_3), id="opensearch-3.6.0"),
+        pytest.param(OPENSEARCH_2, marks=pytest.mark.opensearch(OPENSEARCH_2), id="opensearch-2.19.6"),
+    ]
+)
+def store_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """The URL of each kind of store in turn."""
+    if request.param == "sqlite":
+        return f"sqlite:///{tmp_path / 'store.db'}"
+    return _url_of(request.config, request.param)
+
+
+@pytest.fixture
+async def index_prefix(request: pytest.FixtureRequest) -> AsyncIterator[str]:
+    """A prefix that no other test has; what is written under it on the test's servers is deleted at the end."""
+    prefix = f"test-{secrets.token_hex(6)}"
+    yield prefix
+    version = version_of(request.node)
+    if version is not None:
+        async with AsyncOpenSearch(_url_of(request.config, version)) as client:
+            await client.indices.delete(index=f"{prefix}*")
+
+
+@pytest.fixture
+async def store(store_url: str, index_prefix: str) -> AsyncIterator[Store]:
+    """An open store of each kind in turn, empty."""
+    async with open_store(store_url, index_prefix) as opened:
+        yield opened
+
+
+@pytest.fixture
+def embedded_store_url(tmp_path: Path) -> Iterator[str]:
+    """The URL of a SQLite store in a file of the test's own."""
+    yield f"sqlite:///{tmp_path / 'store.db'}"

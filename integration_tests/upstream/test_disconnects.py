@@ -1,0 +1,208 @@
+"""A caller who leaves ends the provider's work within milliseconds, and leaves nothing behind."""
+
+import asyncio
+import contextlib
+import random
+import socket
+
+import pytest
+from integration_tests.support.fake_provider import (
+    LAST_CHUNK,
+    Act,
+    FakeProvider,
+    Script,
+    Step,
+    chunk,
+    chunked_stream,
+    head,
+    json_answer,
+    openai_stream,
+)
+from integration_tests.upstream.calls import CONFIG, fetch, post, read_to_end
+
+from opensearch_ml_stream.connectors.documents import ClientConfig
+from opensearch_ml_stream.connectors.errors import MLStreamError, Throttled
+from opensearch_ml_stream.plugin.upstream import Upstream
+from opensearch_ml_stream.plugin.upstream.native_client import NativeUpstream
+
+SOON = 0.5  # seconds, for a machine that is busy; the closing itself takes less than one millisecond
+SILENT: list[Step] = [head(transfer_encoding="chunked") + chunk(b"data: 1\n\n"), Act.WAIT]
+
+
+async def test_leaving_in_the_middle_of_a_silent_stream_closes_it(upstream: Upstream) -> None:
+    async with FakeProvider(SILENT) as provider:
+        with contextlib.suppress(ZeroDivisionError):
+            async with upstream.open(post(provider.url), CONFIG, {}) as response:
+                await response.read()
+                left_at = asyncio.get_running_loop().time()
+                raise ZeroDivisionError
+        await asyncio.wait_for(provider.left.wait(), 1)
+    assert provider.left_at - left_at < SOON
+
+
+@pytest.mark.parametrize(
+    "script", [pytest.param(SILENT, id="while reading"), pytest.param([Act.WAIT], id="while waiting for the head")]
+)
+async def test_a_cancelled_call_closes_the_connection(upstream: Upstream, script: Script) -> None:
+    async with FakeProvider(script) as provider:
+        task = asyncio.create_task(fetch(upstream, provider.url))
+        await asyncio.sleep(0.05)
+        left_at = asyncio.get_running_loop().time()
+        task.cancel()
+        await asyncio.wait_for(provider.left.wait(), 1)
+        with pytest.raises(asyncio.CancelledError):
+            await task
+    assert provider.left_at - left_at < SOON
+
+
+async def test_leaving_during_the_tls_handshake_closes_the_connection(upstream: Upstream) -> None:
+    gone = asyncio.Event()
+
+    async def never_answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with contextlib.suppress(ConnectionError):
+            await reader.read()
+        gone.set()
+        writer.close()
+
+    server = await asyncio.start_server(never_answer, "127.0.0.1", 0)
+    task = asyncio.create_task(fetch(upstream, f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}/"))
+    await asyncio.sleep(0.1)
+    task.cancel()
+    await asyncio.wait_for(gone.wait(), SOON)
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    server.close()
+
+
+async def test_a_connection_that_takes_too_long_is_given_up(upstream: Upstream) -> None:
+    with socket.socket() as full:  # a listener whose queue is full answers no one
+        full.bind(("127.0.0.1", 0))
+        full.listen(0)
+        address = full.getsockname()
+        waiting = [socket.socket() for _ in range(4)]
+        for one in waiting:
+            one.setblocking(False)
+            one.connect_ex(address)
+        config = ClientConfig(connection_timeout=0.1, read_timeout=5)
+        with pytest.raises(MLStreamError, match=r"Connect timeout: no connection to 127\.0\.0\.1:\d+ within 0\.1 s"):
+            await fetch(upstream, f"http://127.0.0.1:{address[1]}/", config)
+        for one in waiting:
+            one.close()
+
+
+async def test_a_reader_who_has_seen_the_terminator_leaves_the_connection_to_the_next(native: Upstream) -> None:
+    """`[DONE]` comes before the body's own end; the connection is worth waiting a moment for it."""
+    script = [*openai_stream(["a"])[:-1], 0.02, LAST_CHUNK]
+    async with FakeProvider(script) as provider:
+        for _ in range(2):
+            async with native.open(post(provider.url), CONFIG, {}) as response:
+                seen = b""
+                while b"[DONE]" not in seen:
+                    seen += await response.read()
+            await asyncio.sleep(0.04)
+    assert provider.connections == 1
+
+
+async def test_a_reader_who_leaves_a_stream_that_goes_on_closes_it(native: Upstream) -> None:
+    async with FakeProvider(chunked_stream([b"x" * 2000] * 50, pause=0.02)) as provider:
+        async with native.open(post(provider.url), CONFIG, {}) as response:
+            await response.read()
+            left_at = asyncio.get_running_loop().time()
+        await asyncio.wait_for(provider.left.wait(), 1)
+    assert provider.left_at - left_at < SOON
+
+
+async def test_no_more_connections_are_open_than_the_connector_allows(upstream: Upstream) -> None:
+    config = ClientConfig(max_connection=2, connection_timeout=2, read_timeout=2)
+    async with FakeProvider([head(transfer_encoding="chunked"), 0.03, LAST_CHUNK]) as provider:
+        most = 0
+
+        async def call() -> None:
+            nonlocal most
+            await fetch(upstream, provider.url, config)
+            most = max(most, provider.open_connections)
+
+        await asyncio.gather(*(call() for _ in range(6)))
+    assert most == 2
+    assert len(provider.requests) == 6
+
+
+async def test_who_finds_no_free_connection_in_time_is_throttled(upstream: Upstream) -> None:
+    config = ClientConfig(max_connection=1, connection_timeout=0.05, read_timeout=2)
+    async with FakeProvider(SILENT) as provider, upstream.open(post(provider.url), config, {}, "connector"):
+        with pytest.raises(Throttled, match=r"all 1 connections of the connector were busy for 0\.05 s") as raised:
+            await fetch(upstream, provider.url, config)
+        assert raised.value.status == 429
+        async with upstream.open(post(provider.url), config, {}, "another connector") as response:
+            assert response.status == 200
+
+
+async def test_a_connection_that_the_provider_has_closed_meanwhile_is_replaced(upstream: Upstream) -> None:
+    async with FakeProvider([*json_answer({}), Act.CLOSE]) as provider:
+        for _ in range(3):
+            await fetch(upstream, provider.url)
+            await asyncio.sleep(0.02)
+    assert provider.connections == 3
+
+
+async def test_a_reused_connection_that_closes_at_the_request_is_replaced_once(native: Upstream) -> None:
+    """The provider's idle timeout and our request crossed on the way."""
+    async with FakeProvider(lambda request: [Act.RESET] if len(provider.requests) == 2 else json_answer(1)) as provider:
+        await fetch(native, provider.url)
+        assert await fetch(native, provider.url) == (200, b"1")
+    assert [request.connection for request in provider.requests] == [1, 1, 2]
+
+
+async def test_a_new_connection_that_closes_at_the_request_is_an_error(native: Upstream) -> None:
+    async with FakeProvider([Act.RESET]) as provider:
+        with pytest.raises(MLStreamError):
+            await fetch(native, provider.url)
+    assert len(provider.requests) == 1
+
+
+async def test_bytes_behind_the_end_of_an_answer_cost_the_connection(native: Upstream) -> None:
+    async with FakeProvider([head(content_length="1") + b"1" + head(content_length="1") + b"2"]) as provider:
+        assert [await fetch(native, provider.url) for _ in range(2)] == [(200, b"1")] * 2
+    assert provider.connections == 2
+
+
+async def test_a_reader_who_pauses_makes_the_provider_wait(upstream: Upstream) -> None:
+    size = 64 * 2**20
+    sent = 0
+
+    async def pour(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal sent
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(head(content_length=str(size)))
+        with contextlib.suppress(ConnectionError):
+            while sent < size:
+                writer.write(bytes(2**20))
+                await writer.drain()
+                sent += 2**20
+        writer.close()
+
+    server = await asyncio.start_server(pour, "127.0.0.1", 0)
+    config = ClientConfig(connection_timeout=2, read_timeout=0.1)
+    async with upstream.open(post(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"), config, {}) as response:
+        await asyncio.sleep(0.3)  # longer than the read timeout: our own pause is not the provider's silence
+        assert sent < 16 * 2**20  # what the kernel's buffers hold
+        assert len(await response.read()) <= 512 * 1024
+        assert len(await read_to_end(response)) > size - 512 * 1024
+    server.close()
+
+
+async def test_random_cancels_under_load_leave_no_slot_and_no_connection_behind(native: Upstream) -> None:
+    assert isinstance(native, NativeUpstream)
+    config = ClientConfig(max_connection=8, connection_timeout=2, read_timeout=2)
+    chance = random.Random(7)
+    async with FakeProvider(openai_stream(["a", "b", "c"], pause=0.002)) as provider:
+        tasks = [asyncio.create_task(fetch(native, provider.url, config)) for _ in range(120)]
+        for task in tasks[::2]:
+            await asyncio.sleep(chance.uniform(0, 0.003))
+            task.cancel()
+        outcomes = await asyncio.gather(*tasks, return_exceptions=True)
+        assert all(not isinstance(one, BaseException) for one in outcomes[1::2])
+        assert native.limiter.acquired("connector") == 0
+        await asyncio.sleep(0.02)
+        assert len(native.pool) == provider.open_connections <= 8
+        assert provider.leavers > 0

@@ -1,0 +1,119 @@
+"""Blueprints: connector documents for one provider each, with what a user has to fill in.
+
+A file holds `{"name", "description", "credential": {key: help}, "parameters": {name: help}, "connector": {...},
+"model": {"name", "description"}}`. A connector body alone, as ML Commons' documentation has them, is read as well.
+"""
+
+import re
+import sysconfig
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+from opensearch_ml_stream.connectors.errors import InvalidRequest, NotFound
+from opensearch_ml_stream.connectors.syntax import jsontext
+
+_PLACEHOLDER = re.compile(r"<[^<>]*>")
+
+
+@dataclass(frozen=True, slots=True)
+class Blueprint:
+    """`credential` and `parameters` say in one line each what to give; `connector` is the request body."""
+
+    name: str
+    description: str
+    connector: Mapping[str, Any]
+    credential: Mapping[str, str] = field(default_factory=dict)
+    parameters: Mapping[str, str] = field(default_factory=dict)
+    model: Mapping[str, Any] = field(default_factory=dict)
+
+
+def blueprint_folders() -> tuple[Path, ...]:
+    """Where blueprints may lie: in the checkout of an editable install, or in the environment's share folder."""
+    checkout = Path(__file__).resolve().parents[3] / "blueprints"
+    schemes = {sysconfig.get_default_scheme(), sysconfig.get_preferred_scheme("user")}
+    shared = (Path(sysconfig.get_path("data", scheme)) for scheme in sorted(schemes))
+    return (checkout, *(folder / "share" / "opensearch-ml-stream" / "blueprints" for folder in shared))
+
+
+def list_blueprints() -> list[Blueprint]:
+    """All shipped blueprints by name; NotFound if none are installed."""
+    for folder in blueprint_folders():
+        found = [read_blueprint(file) for file in folder.glob("*.json")]
+        if found:
+            return sorted(found, key=lambda blueprint: blueprint.name)
+    raise NotFound("No blueprints are installed; give a file to --blueprint instead")
+
+
+def find_blueprint(name: str) -> Blueprint:
+    """A shipped blueprint by its name, or any by its path (with a `/` or `.json`)."""
+    if name.endswith(".json") or "/" in name:
+        return read_blueprint(Path(name))
+    known = {blueprint.name: blueprint for blueprint in list_blueprints()}
+    if name not in known:
+        near = get_close_matches(name, known, n=3)
+        hint = f"did you mean {' or '.join(near)}?" if near else "`opensearch-ml-stream blueprints list` shows all"
+        raise NotFound(f"No blueprint is named {name}; {hint}")
+    return known[name]
+
+
+def read_blueprint(path: Path) -> Blueprint:
+    """InvalidRequest names the file and what is wrong with it."""
+    try:
+        document = jsontext.load_object(path.read_bytes())
+    except OSError as error:
+        raise InvalidRequest(f"Cannot read the blueprint {path}: {error.strerror}") from None
+    except InvalidRequest as error:
+        raise InvalidRequest(f"The blueprint {path} is not JSON: {error.reason}") from None
+    if "actions" in document:
+        document = {"connector": document}
+    connector = document.get("connector")
+    if not isinstance(connector, Mapping):
+        raise InvalidRequest(f"The blueprint {path} has no [connector] object")
+    return Blueprint(
+        name=str(document.get("name", path.stem)),
+        description=str(document.get("description", connector.get("description", ""))),
+        connector=connector,
+        credential=document.get("credential") or dict.fromkeys(connector.get("credential") or {}, ""),
+        parameters=document.get("parameters") or {},
+        model=document.get("model") or {},
+    )
+
+
+def connector_body(
+    blueprint: Blueprint,
+    parameters: Mapping[str, Any],
+    credential: Mapping[str, str],
+    name: str | None = None,
+) -> dict[str, Any]:
+    """The body for `connectors/_create`. InvalidRequest names each value that is still to be given."""
+    for key in credential:
+        if key not in blueprint.credential:
+            known = ", ".join(blueprint.credential) or "none"
+            raise InvalidRequest(f"{blueprint.name} has no credential [{key}]; it takes {known}")
+    filled = {
+        **blueprint.connector,
+        "parameters": {**(blueprint.connector.get("parameters") or {}), **parameters},
+        "credential": {**(blueprint.connector.get("credential") or {}), **credential},
+    }
+    for part, help_texts in (("credential", blueprint.credential), ("parameters", blueprint.parameters)):
+        for key, value in filled[part].items():
+            if isinstance(value, str) and _PLACEHOLDER.fullmatch(value.strip()):
+                raise InvalidRequest(_to_be_given(blueprint, part, key, help_texts.get(key, "")))
+    return filled if name is None else {**filled, "name": name}
+
+
+def model_body(blueprint: Blueprint, connector_id: str, name: str | None = None) -> dict[str, Any]:
+    """The body for `models/_register`."""
+    model = {"name": blueprint.model.get("name") or blueprint.name, **blueprint.model}
+    if name is not None:
+        model["name"] = name
+    return {**model, "function_name": "remote", "connector_id": connector_id}
+
+
+def _to_be_given(blueprint: Blueprint, part: str, key: str, help_text: str) -> str:
+    kind = "credential" if part == "credential" else "parameter"
+    said = f" ({help_text})" if help_text else ""
+    return f"{blueprint.name} needs the {kind} [{key}]{said}"

@@ -1,0 +1,147 @@
+"""`opensearch-ml-stream demo`: the sidecar in a process of its own, the demo provider, and a first answer."""
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import orjson
+import typer
+
+from opensearch_ml_stream.plugin.cli.command_errors import CommandFailed
+from opensearch_ml_stream.plugin.cli.demo_models import find_models, port_of, set_up_models
+from opensearch_ml_stream.plugin.cli.predict_command import show_stream
+from opensearch_ml_stream.plugin.cli.sidecar_api import SidecarAPI, open_api
+from opensearch_ml_stream.plugin.demo.provider import demo_provider
+from opensearch_ml_stream.plugin.settings import Settings
+
+QUESTION = "What is the meaning of life?"
+LOOPBACK_ENDPOINTS = r"^http://127\.0\.0\.1:[0-9]+/.*$"
+_GRACE_SECONDS = 0.5  # of running streams at Ctrl-C
+_STOP_SECONDS = 1.2
+_START_SECONDS = 30.0
+_POLL_SECONDS = 0.05
+
+
+def run_demo(settings: Settings, config: Path | None) -> None:
+    """Until Ctrl-C or SIGTERM. OSError if the port cannot be had, CommandFailed if the sidecar does not start."""
+    settings = replace(settings, port=_free_port(settings.host, settings.port))
+    url = f"http://{_url_host(settings.host)}:{settings.port}"
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.default_int_handler)
+    try:
+        with _sidecar(settings, config) as process, open_api(url) as api:
+            _wait_until_ready(process, api)
+            known = find_models(api)
+            with demo_provider(port_of(known)) as provider_url:
+                models = set_up_models(api, known, provider_url)
+                typer.echo(f"\nThe sidecar is on {url}, its models are in {_shown_store(settings.store)}.")
+                typer.echo(f"\n> {QUESTION}\n")
+                show_stream(api.predict_stream(models["openai-chat"], {"inputs": QUESTION}))
+                typer.echo(_go_on(url, models["openai-chat"], models["anthropic-messages"]))
+                code = process.wait()
+        raise CommandFailed(f"The sidecar ended with exit code {code}; what it said stands above")
+    except KeyboardInterrupt:
+        typer.echo("\nstopped")
+
+
+@contextmanager
+def _sidecar(settings: Settings, config: Path | None) -> Iterator[subprocess.Popen[bytes]]:
+    """`serve` in a process of its own, which alone trusts loopback and private addresses."""
+    endpoints = [*settings.trusted_connector_endpoints_regex, LOOPBACK_ENDPOINTS]
+    environment = {
+        **os.environ,
+        "MLSTREAM_HOST": settings.host,
+        "MLSTREAM_PORT": str(settings.port),
+        "MLSTREAM_STORE": settings.store,
+        "MLSTREAM_SETTING__OPENSEARCH_ML_STREAM__SHUTDOWN_GRACE_SECONDS": str(_GRACE_SECONDS),
+        "MLSTREAM_SETTING__PLUGINS__ML_COMMONS__CONNECTOR__PRIVATE_IP_ENABLED": "true",
+        "MLSTREAM_SETTING__PLUGINS__ML_COMMONS__TRUSTED_CONNECTOR_ENDPOINTS_REGEX": orjson.dumps(endpoints).decode(),
+    }
+    command = [sys.executable, "-m", "opensearch_ml_stream.plugin", "serve"]
+    if config is not None:
+        command += ["--config", str(config)]
+    process = subprocess.Popen(command, env=environment)
+    try:
+        yield process
+    finally:
+        process.terminate()
+        try:
+            process.wait(_STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def _wait_until_ready(process: subprocess.Popen[bytes], api: SidecarAPI) -> None:
+    deadline = time.monotonic() + _START_SECONDS
+    while not api.is_ready():
+        if process.poll() is not None:
+            raise CommandFailed(f"The sidecar did not start (exit code {process.returncode}); the reason stands above")
+        if time.monotonic() > deadline:
+            raise CommandFailed(f"The sidecar was not ready after {_START_SECONDS:.0f} s; does its store answer?")
+        time.sleep(_POLL_SECONDS)
+
+
+def _free_port(host: str, port: int) -> int:
+    """The port, any free one for 0; OSError if it is in use.
+
+    Asked before the sidecar starts, or the answers of another one might be taken for its own.
+    """
+    family, kind, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+    with socket.socket(family, kind) as listener:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(address)
+        free: int = listener.getsockname()[1]
+    return free
+
+
+def _go_on(url: str, openai: str, anthropic: str) -> str:
+    path = f"{url}/_plugins/_ml/models"
+    body = f"""-H 'Content-Type: application/json' -d '{{"parameters":{{"inputs":"{QUESTION}"}}}}'"""
+    return f"""
+Go on with the same question, as one JSON object a line:
+
+  curl -N {path}/{openai}/_predict/stream {body}
+
+only the text, with jq:
+
+  curl -sN {path}/{openai}/_predict/stream {body} \\
+    | jq --unbuffered -rj '.inference_results[0].output[0].dataAsMap.response'
+
+the other model, as server-sent events:
+
+  curl -N -H 'Accept: text/event-stream' {path}/{anthropic}/_predict/stream {body}
+
+your own words, and a model of your own:
+
+  {_program()} predict {openai} --stream "Tell me a joke" --url {url}
+  {_program()} models create --blueprint openai-chat --credential openAI_key=env:OPENAI_API_KEY --url {url}
+
+Ctrl-C ends the sidecar; the models stay.
+"""
+
+
+def _program() -> str:
+    """How this command was called, where its name alone would not be found."""
+    name = Path(sys.argv[0]).name
+    return name if shutil.which(name) else sys.argv[0]
+
+
+def _url_host(host: str) -> str:
+    """Where a client on this machine reaches what listens on `host`."""
+    reachable = {"0.0.0.0": "127.0.0.1", "": "127.0.0.1", "::": "::1"}.get(host, host)
+    return f"[{reachable}]" if ":" in reachable else reachable
+
+
+def _shown_store(url: str) -> str:
+    if url.startswith("sqlite:///"):
+        return url.removeprefix("sqlite:///")
+    return url.rpartition("@")[2] if "@" in url else url

@@ -1,0 +1,111 @@
+"""`predict`: a model's answer, streamed or whole. Only the answer goes to stdout; all about it goes to stderr."""
+
+import sys
+from collections.abc import Iterable, Mapping
+from typing import Annotated, Any
+from urllib.parse import quote
+
+import orjson
+import typer
+
+from opensearch_ml_stream.client.response_chunks import Chunk
+from opensearch_ml_stream.plugin.cli.command_errors import WrongUsage
+from opensearch_ml_stream.plugin.cli.model_commands import ModelId
+from opensearch_ml_stream.plugin.cli.options import DEFAULT_URL, Url, User, read_pairs
+from opensearch_ml_stream.plugin.cli.printing import print_json
+from opensearch_ml_stream.plugin.cli.sidecar_api import SidecarAPI, open_api
+
+
+def predict(
+    model_id: ModelId,
+    text: Annotated[str, typer.Argument(help="What to ask, as the parameter `inputs`; - reads stdin.")] = "",
+    stream: Annotated[bool, typer.Option("--stream", help="Show the answer as it arrives.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print the objects that the sidecar sends.")] = False,
+    set_: Annotated[list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="A further parameter.")] = None,
+    url: Url = DEFAULT_URL,
+    user: User = None,
+) -> None:
+    """Ask a model."""
+    asked = sys.stdin.read() if text == "-" else text
+    parameters = {**({"inputs": asked} if asked else {}), **read_pairs("--set", set_)}
+    if not parameters:
+        raise WrongUsage("Say what to ask: a text, - for stdin, or --set name=value")
+    with open_api(url, user) as api:
+        if not stream:
+            _show_whole(api, model_id, parameters, json=json)
+        elif json:
+            for chunk in api.predict_stream(model_id, parameters):
+                typer.echo(orjson.dumps(chunk.raw))
+        else:
+            show_stream(api.predict_stream(model_id, parameters))
+
+
+def show_stream(chunks: Iterable[Chunk]) -> None:
+    """Text as it arrives. Reasoning is dim, and on stderr, as are tool calls and what the answer cost."""
+    calls: dict[int, dict[str, str]] = {}
+    shown = ""
+    try:
+        for chunk in chunks:
+            if chunk.reasoning:
+                typer.echo(typer.style(chunk.reasoning, dim=True), nl=False, err=True)
+            if chunk.text:
+                typer.echo(chunk.text, nl=False)
+                shown = chunk.text
+            _collect(calls, chunk.tool_calls)
+            if chunk.is_last:
+                shown = _new_line(shown)
+                _show_ending(chunk, calls)
+    finally:
+        _new_line(shown)
+
+
+def _show_whole(api: SidecarAPI, model_id: str, parameters: Mapping[str, Any], *, json: bool) -> None:
+    answer = api.call("POST", f"/models/{quote(model_id, safe='')}/_predict", {"parameters": parameters})
+    text = None if json else _answer_text(answer)
+    if text is None:
+        print_json(answer)
+    else:
+        typer.echo(text)
+
+
+def _answer_text(answer: Mapping[str, Any]) -> str | None:
+    """The text of a chat answer as the common providers send it; None for anything else (embeddings, ...)."""
+    try:
+        data = answer["inference_results"][0]["output"][0]["dataAsMap"]
+    except (LookupError, TypeError):
+        return None
+    for path in (("response",), ("choices", 0, "message", "content"), ("content", 0, "text")):
+        found: Any = data
+        try:
+            for step in path:
+                found = found[step]
+        except (LookupError, TypeError):
+            continue
+        if isinstance(found, str):
+            return found
+    return None
+
+
+def _collect(calls: dict[int, dict[str, str]], fragments: Iterable[Mapping[str, Any]]) -> None:
+    for fragment in fragments:
+        call = calls.setdefault(fragment.get("index", 0), {"name": "", "arguments": ""})
+        call["name"] += fragment.get("name") or ""
+        call["arguments"] += fragment.get("arguments") or ""
+
+
+def _show_ending(last: Chunk, calls: Mapping[int, Mapping[str, str]]) -> None:
+    for call in calls.values():
+        typer.echo(f"tool call: {call['name']}({call['arguments']})", err=True)
+    if last.finish_reason not in (None, "stop", "tool_calls"):
+        typer.echo(f"the model stopped early: {last.finish_reason}", err=True)
+    if sys.stderr.isatty():
+        usage = last.usage or {}
+        counts = [f"{usage[key]} {key.replace('_', ' ')}" for key in ("input_tokens", "output_tokens") if key in usage]
+        typer.echo(typer.style(", ".join([last.model or "", *counts]).strip(", "), dim=True), err=True)
+
+
+def _new_line(shown: str) -> str:
+    """Ends the line that the text left open; says that nothing is open now."""
+    if shown and not shown.endswith("\n"):
+        typer.echo()
+    return ""

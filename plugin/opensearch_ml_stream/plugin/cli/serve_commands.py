@@ -1,0 +1,75 @@
+"""`serve` and `demo`: the commands that run until they are stopped."""
+
+import errno
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib import import_module
+from pathlib import Path
+
+import typer
+
+from opensearch_ml_stream.plugin.cli.command_errors import CommandFailed
+from opensearch_ml_stream.plugin.cli.demo_command import run_demo
+from opensearch_ml_stream.plugin.cli.options import Config, Host, Port, Store, Workers
+from opensearch_ml_stream.plugin.settings import Settings
+from opensearch_ml_stream.plugin.settings.sources import load_settings
+
+_SQLITE = "sqlite:///"
+
+
+def serve(
+    config: Config = None,
+    host: Host = None,
+    port: Port = None,
+    workers: Workers = None,
+    store: Store = None,
+) -> None:
+    """Run the sidecar until SIGTERM or Ctrl-C."""
+    options = {"host": host, "port": port, "workers": workers, "store": store}
+    settings = load_settings(config, options=options)
+    make_store_folder(settings)
+    # Loaded here, so that the commands which only talk to a sidecar start in half the time.
+    server = import_module("opensearch_ml_stream.plugin.server.serve")
+    with _address_errors(settings):
+        code: int = server.serve(settings)
+    raise typer.Exit(code)
+
+
+def demo(config: Config = None, host: Host = None, port: Port = None, store: Store = None) -> None:
+    """Run the sidecar with a provider that needs no key, make two models, and show a first answer."""
+    settings = load_settings(config, options={"host": host, "port": port, "store": store})
+    make_store_folder(settings)
+    with _address_errors(settings):
+        run_demo(settings, config)
+
+
+def make_store_folder(settings: Settings) -> None:
+    """The folder of an embedded store, readable by its owner alone: credentials and their key lie in it."""
+    path = settings.store.removeprefix(_SQLITE)
+    if path == settings.store or path == ":memory:":
+        return
+    folder = Path(path).parent
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise CommandFailed(
+            f"Cannot make the store's folder {folder} ({error.strerror}); choose another with --store"
+        ) from error
+
+
+@contextmanager
+def _address_errors(settings: Settings) -> Iterator[None]:
+    address = f"{settings.host}:{settings.port}"
+    try:
+        yield
+    except OSError as error:
+        if isinstance(error, socket.gaierror):
+            raise CommandFailed(f"The host {settings.host} has no address ({error.strerror}); see --host") from error
+        if error.errno == errno.EADDRINUSE:
+            raise CommandFailed(
+                f"{address} is in use: stop the program that listens there, or choose another port with --port"
+            ) from error
+        if error.errno in (errno.EADDRNOTAVAIL, errno.EACCES):
+            raise CommandFailed(f"Cannot listen on {address}: {error.strerror}; see --host and --port") from error
+        raise

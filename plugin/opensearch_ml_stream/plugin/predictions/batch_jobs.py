@@ -1,0 +1,151 @@
+"""Batch jobs: the provider works through a file on its own, and a task of ours says how far it is.
+
+A task keeps the provider's words about its job in `remote_job`; its state follows from them by the settings
+`plugins.ml_commons.remote_job.*`. It is brought up to date when it is asked for.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from opensearch_ml_stream.connectors.documents import Action
+from opensearch_ml_stream.connectors.errors import Forbidden, InvalidRequest, NotFound, Throttled
+from opensearch_ml_stream.connectors.predict import batch_job, pre_process
+from opensearch_ml_stream.connectors.predict.guardrails import INPUT_TRIGGERED
+from opensearch_ml_stream.connectors.predict.inputs import RemoteInput, read_predict_input
+from opensearch_ml_stream.connectors.rendering.action import ProviderRequest
+from opensearch_ml_stream.plugin.predictions.guardrail_checks import GuardrailChecks
+from opensearch_ml_stream.plugin.predictions.model_calls import ModelCalls
+from opensearch_ml_stream.plugin.predictions.painless_runs import PainlessRunner
+from opensearch_ml_stream.plugin.predictions.provider_call import check_status
+from opensearch_ml_stream.plugin.predictions.ready_models import ReadyModel
+from opensearch_ml_stream.plugin.predictions.whole_prediction import read_responses, request_text, scripted
+from opensearch_ml_stream.plugin.registry.node_id import node_id
+from opensearch_ml_stream.plugin.registry.stored_documents import Clock, Json, rewrite
+from opensearch_ml_stream.plugin.registry.tasks import BATCH_PREDICTION, FINAL_STATES
+from opensearch_ml_stream.plugin.settings import Settings
+from opensearch_ml_stream.plugin.store import Document, Index, Store
+
+BATCH_PREDICT = "BATCH_PREDICT"
+
+
+@dataclass(frozen=True, slots=True)
+class BatchJobs:
+    """Fits `registry.tasks.BatchJobs`."""
+
+    calls: ModelCalls
+    store: Store
+    scripts: PainlessRunner
+    clock: Clock
+
+    async def create(self, model_id: str, body: bytes, guards: GuardrailChecks) -> Json:
+        """Starts the provider's job and stores its task: `{"task_id", "status": "CREATED", "remote_job"}`."""
+        if not self.calls.live.current.offline_batch_inference_enabled:
+            raise Forbidden(
+                "Offline batch inference is currently disabled. To enable it, update the setting "
+                '"plugins.ml_commons.offline_batch_inference_enabled" to true.'
+            )
+        given = read_predict_input(body)
+        if not isinstance(given, RemoteInput):
+            raise InvalidRequest("_batch_predict takes parameters: the texts lie in a file that the provider reads")
+        deployment = await self.calls.deployment(model_id)
+        compiled = deployment.action(BATCH_PREDICT)
+        await self._check_open_jobs()
+        [step] = await scripted(
+            pre_process.steps(compiled.action, deployment.connector.parameters, given), self.scripts
+        )
+        request = deployment.finish(given.parameters, compiled.render(step.parameters), BATCH_PREDICT)
+        parameters = {**deployment.connector.parameters, **given.parameters}
+        await guards.check(deployment.guardrails.input, request_text(request, parameters), INPUT_TRIGGERED)
+        self.calls.count(deployment)
+        remote_job = await self._ask(deployment, compiled.action, request, parameters)
+        if given.dlq is not None:
+            remote_job["dlq"] = given.dlq
+        task_id = await self._record(model_id, remote_job)
+        return {"task_id": task_id, "status": "CREATED"} | ({"remote_job": remote_job} if remote_job else {})
+
+    async def refresh(self, task_id: str, source: Json) -> Json:
+        """Asks the provider, stores what has changed, and returns the task's source as it is now."""
+        try:
+            deployment = await self.calls.deployment(source["model_id"])
+        except NotFound:
+            return source  # nobody is left to ask
+        said = await self._ask_about(deployment, batch_job.STATUS, source)
+        known: Mapping[str, Any] = source.get("remote_job") or {}
+        state = batch_job.task_state(said, _rules(self.calls.live.current)) or source.get("state")
+        changes = {"remote_job": {**known, **said}, "state": state}
+        if all(source.get(name) == value for name, value in changes.items()):
+            return source
+        changes["last_update_time"] = self.clock()
+
+        def change(document: Document) -> Json:
+            return {**document.source, **changes}
+
+        await rewrite(self.store, Index.TASK, task_id, change, NotFound("Failed to find task"))
+        return {**source, **changes}
+
+    async def cancel(self, task_id: str, source: Json) -> None:
+        """Asks the provider to stop; what became of it, the next `refresh` finds out."""
+        deployment = await self.calls.deployment(source["model_id"])
+        request = _request(deployment, batch_job.batch_action(deployment.connector, batch_job.CANCEL), source)
+        async with self.calls.open(deployment, request) as response:
+            await check_status(response, deployment)  # some providers answer with an empty body
+
+    async def _check_open_jobs(self) -> None:
+        limit = self.calls.live.current.max_batch_inference_tasks
+        open_jobs = {
+            "bool": {
+                "must": [{"term": {"task_type": BATCH_PREDICTION}}],
+                "must_not": [{"terms": {"state": sorted(FINAL_STATES)}}],
+            }
+        }
+        found = await self.store.search(Index.TASK, {"query": open_jobs, "size": 0})
+        if found["hits"]["total"]["value"] >= limit:
+            raise Throttled(
+                f"Exceeded maximum limit for BATCH_PREDICTION tasks: {limit} are not finished. A task is brought up to "
+                "date by GET /_plugins/_ml/tasks/{task_id}. To increase the limit, update the setting "
+                '"plugins.ml_commons.max_batch_inference_tasks".'
+            )
+
+    async def _record(self, model_id: str, remote_job: Json) -> str:
+        now = self.clock()
+        source: dict[str, Any] = {
+            "model_id": model_id,
+            "task_type": BATCH_PREDICTION,
+            "function_name": "REMOTE",
+            "state": "CREATED",
+            "input_type": "REMOTE",
+            "worker_node": [await node_id(self.store, self.clock)],
+            "create_time": now,
+            "last_update_time": now,
+            "is_async": False,
+            "remote_job": remote_job,
+        }
+        return (await self.store.create(Index.TASK, source)).id
+
+    async def _ask_about(self, deployment: ReadyModel, action_type: str, source: Json) -> dict[str, Any]:
+        action = batch_job.batch_action(deployment.connector, action_type)
+        return await self._ask(deployment, action, _request(deployment, action, source), {})
+
+    async def _ask(
+        self, deployment: ReadyModel, action: Action, request: ProviderRequest, parameters: Mapping[str, str]
+    ) -> dict[str, Any]:
+        """What the provider says about the job."""
+        body = await self.calls.fetch(deployment, request)
+        [output] = await read_responses(action, parameters, [body], self.scripts)
+        return dict(output[0].get("dataAsMap", {})) if output else {}
+
+
+def _request(deployment: ReadyModel, action: Action, source: Json) -> ProviderRequest:
+    return deployment.one_off(action, batch_job.job_parameters(source.get("remote_job") or {})).render({})
+
+
+def _rules(settings: Settings) -> batch_job.RemoteJobRules:
+    return batch_job.RemoteJobRules(
+        status_field=settings.remote_job_status_field,
+        completed=settings.remote_job_status_completed,
+        cancelled=settings.remote_job_status_cancelled,
+        cancelling=settings.remote_job_status_cancelling,
+        expired=settings.remote_job_status_expired,
+        failed=settings.remote_job_status_failed,
+    )

@@ -1,0 +1,180 @@
+"""Search bodies: what may be asked for, and what is cut out of the hits.
+
+The stored documents hold credentials (as cipher text), so a search is allowed by list: every query, sort and
+aggregation names its fields, none of them a credential's, and nothing reads fields by script, pattern or lookup.
+`_source` is applied here, after the hits are cut, not in the store.
+"""
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from typing import Any
+
+from opensearch_ml_stream.connectors.errors import InvalidRequest
+from opensearch_ml_stream.connectors.syntax.filter_path import filter_path
+from opensearch_ml_stream.plugin.registry.stored_documents import Json
+from opensearch_ml_stream.plugin.store import Index, Store
+
+View = Callable[[Mapping[str, Json]], Awaitable[Mapping[str, Json]]]
+
+_PLAIN = frozenset({
+    "from", "size", "search_after", "track_total_hits", "track_scores", "min_score", "timeout", "terminate_after",
+    "version", "seq_no_primary_term",
+})  # fmt: skip
+_FIELD_QUERIES = frozenset({
+    "term", "terms", "match", "match_phrase", "match_phrase_prefix", "match_bool_prefix", "prefix", "wildcard",
+    "regexp", "fuzzy", "range",
+})  # fmt: skip
+_FIELD_AGGREGATIONS = frozenset({
+    "terms", "value_count", "cardinality", "min", "max", "avg", "sum", "stats", "missing", "histogram",
+    "date_histogram", "range", "date_range",
+})  # fmt: skip
+_OPTIONS = frozenset({"boost", "_name"})
+_CLAUSES = ("must", "filter", "should", "must_not")
+_WRAPPERS = {"constant_score": ("filter", ()), "nested": ("query", ("path", "score_mode", "ignore_unmapped"))}
+_NEVER = frozenset({"script", "_script", "inner_hits", "nested"})
+
+
+async def search(store: Store, index: Index, body: Json, hidden: Iterable[str], view: View | None = None) -> Json:
+    """The store's response. `hidden` are the fields that never leave; `view` may change the sources, given by id."""
+    check_search(body)
+    response = await store.search(index, {name: value for name, value in body.items() if name != "_source"})
+    patterns = _source_patterns(body.get("_source"))
+    excluded = [f"-{field}" for field in hidden]
+    hits = response["hits"]["hits"]
+    sources: Mapping[str, Json] = {hit["_id"]: filter_path(hit.pop("_source", {}), excluded) for hit in hits}
+    if view is not None:
+        sources = await view(sources)
+    if patterns is not None:
+        for hit in hits:
+            hit["_source"] = filter_path(sources[hit["_id"]], patterns)
+    return response
+
+
+def check_search(body: Json) -> None:
+    """InvalidRequest names what cannot be asked for."""
+    for name, value in body.items():
+        if name in ("query", "post_filter"):
+            _check_query(value)
+        elif name in ("aggs", "aggregations"):
+            _check_aggregations(value)
+        elif name == "sort":
+            _check_sort(value)
+        elif name == "collapse":
+            _check_only(name, _object(name, value), {"field"})
+            _check_field(value.get("field"))
+        elif name not in _PLAIN and name != "_source":
+            raise InvalidRequest(f"search: [{name}] is not supported here")
+
+
+def _check_query(query: Any) -> None:
+    for kind, clause in _object("query", query).items():
+        if kind in _FIELD_QUERIES:
+            _check_field_query(kind, _object(kind, clause))
+        elif kind == "bool":
+            _check_bool(_object(kind, clause))
+        elif kind in _WRAPPERS:
+            inner, options = _WRAPPERS[kind]
+            _check_only(kind, _object(kind, clause), {inner, *options, *_OPTIONS})
+            _check_query(clause.get(inner))
+        elif kind == "exists":
+            _check_field(_object(kind, clause).get("field"))
+        elif kind == "multi_match":
+            _check_fields(_object(kind, clause).get("fields"))
+        elif kind not in ("match_all", "match_none", "ids"):
+            raise InvalidRequest(f"search: the query [{kind}] is not supported here")
+
+
+def _check_bool(clause: Json) -> None:
+    _check_only("bool", clause, {*_CLAUSES, *_OPTIONS, "minimum_should_match", "adjust_pure_negative"})
+    for name in _CLAUSES:
+        inner = clause.get(name, [])
+        for part in inner if isinstance(inner, list) else [inner]:
+            _check_query(part)
+
+
+def _check_field_query(kind: str, clause: Json) -> None:
+    for field, value in clause.items():
+        if field in _OPTIONS:
+            continue
+        _check_field(field)
+        if kind == "terms" and not isinstance(value, list):  # a lookup would read another index
+            raise InvalidRequest(f"search: [terms] on [{field}] needs an array of values")
+
+
+def _check_aggregations(aggregations: Any) -> None:
+    for name, aggregation in _object("aggs", aggregations).items():
+        for kind, value in _object(name, aggregation).items():
+            if kind in ("aggs", "aggregations"):
+                _check_aggregations(value)
+            elif kind in _FIELD_AGGREGATIONS:
+                _check_field(_object(kind, value).get("field"))
+                _check_never(value)
+            elif kind == "filter":
+                _check_query(value)
+            elif kind != "meta":
+                raise InvalidRequest(f"search: the aggregation [{kind}] is not supported here")
+
+
+def _check_sort(sort: Any) -> None:
+    for part in sort if isinstance(sort, list) else [sort]:
+        for field in [part] if isinstance(part, str) else _object("sort", part):
+            _check_field(field)
+        _check_never(part)
+
+
+def _check_fields(fields: Any) -> None:
+    if not isinstance(fields, list) or not fields:
+        raise InvalidRequest("search: [multi_match] needs its fields, an array of names")
+    for field in fields:
+        _check_field(field.partition("^")[0] if isinstance(field, str) else field)
+
+
+def _check_field(field: Any) -> None:
+    if not isinstance(field, str) or not field:
+        raise InvalidRequest("search: a field's name is missing")
+    if "*" in field:
+        raise InvalidRequest(f"search: name each field in full, not [{field}]")
+    if "credential" in field.split("."):
+        raise InvalidRequest(f"search: the field [{field}] cannot be used, credentials are not searchable")
+
+
+def _check_only(kind: str, clause: Json, known: Iterable[str]) -> None:
+    for name in clause:
+        if name not in known:
+            raise InvalidRequest(f"search: [{kind}] with [{name}] is not supported here")
+
+
+def _check_never(value: Any) -> None:
+    if isinstance(value, dict):
+        for name, inner in value.items():
+            if name in _NEVER:
+                raise InvalidRequest(f"search: [{name}] is not supported here")
+            _check_never(inner)
+    elif isinstance(value, list):
+        for inner in value:
+            _check_never(inner)
+
+
+def _object(name: str, value: Any) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise InvalidRequest(f"search: [{name}] must be an object")
+    return value
+
+
+def _source_patterns(source: Any) -> list[str] | None:
+    """`_source` as path patterns; None if no source is wanted."""
+    if source is None or source is True:
+        return []
+    if source is False:
+        return None
+    if isinstance(source, dict):
+        _check_only("_source", source, {"includes", "include", "excludes", "exclude"})
+        excludes = _names(source.get("excludes", source.get("exclude")))
+        return [*_names(source.get("includes", source.get("include"))), *(f"-{name}" for name in excludes)]
+    return _names(source)
+
+
+def _names(value: Any) -> list[str]:
+    names = [] if value is None else [value] if isinstance(value, str) else value
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        raise InvalidRequest("search: [_source] must be true, false, or names of fields")
+    return names

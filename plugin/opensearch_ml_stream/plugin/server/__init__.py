@@ -1,0 +1,1 @@
+"""The server process: workers on one port, and HTTP to clients."""

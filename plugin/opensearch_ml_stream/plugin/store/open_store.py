@@ -1,0 +1,39 @@
+"""Opens the store that a URL names."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from urllib.parse import urlsplit
+
+from opensearch_ml_stream.connectors.errors import InvalidRequest
+from opensearch_ml_stream.plugin.store import Store
+from opensearch_ml_stream.plugin.store.opensearch_store import OpenSearchStore, connect
+from opensearch_ml_stream.plugin.store.sqlite_store import SQLiteStore
+
+_SQLITE = "sqlite:///"
+
+
+@asynccontextmanager
+async def open_store(url: str, index_prefix: str = "") -> AsyncIterator[Store]:
+    """The store at `sqlite:///PATH`, `sqlite:///:memory:` or `http(s)://[user:pass@]host[:port]`, closed at the end.
+
+    An absolute path has four slashes. An OpenSearch URL may end in `?verify_certs=false` or `?ca_certs=PATH`.
+    InvalidRequest if the URL is none of these. Nothing is sent yet: `ping` tells whether it answers.
+    """
+    store = _store(url, index_prefix)
+    try:
+        yield store
+    finally:
+        await store.close()
+
+
+def check_store_url(url: str) -> None:
+    """InvalidRequest if no store can have that URL; whether one answers there is not asked."""
+    _store(url, "")
+
+
+def _store(url: str, index_prefix: str) -> Store:
+    if url.startswith(_SQLITE) and len(url) > len(_SQLITE):
+        return SQLiteStore(url.removeprefix(_SQLITE), index_prefix)
+    if urlsplit(url).scheme in ("http", "https"):
+        return OpenSearchStore(connect(url), index_prefix)
+    raise InvalidRequest("The store must be sqlite:///PATH, sqlite:///:memory: or http(s)://[user:password@]host:port")

@@ -1,0 +1,45 @@
+"""A provider request as the bytes that go over the wire."""
+
+import re
+
+from opensearch_ml_stream.connectors.errors import InvalidRequest
+from opensearch_ml_stream.connectors.rendering.action import ProviderRequest
+from opensearch_ml_stream.plugin.upstream.target import Target
+
+_TOKEN = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")  # RFC 9110, 5.6.2
+_UNFIT = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
+# These frame the message or belong to the connection, and are ours to say.
+_OURS = frozenset({
+    "accept-encoding", "connection", "content-length", "expect", "keep-alive", "proxy-connection", "te", "trailer",
+    "transfer-encoding", "upgrade",
+})  # fmt: skip
+_WITH_BODY = ("POST", "PUT", "PATCH")
+
+
+def provider_headers(request: ProviderRequest, target: Target) -> list[tuple[str, str]]:
+    """The headers to send: the connector's and those that every request has. InvalidRequest for an unfit one.
+
+    `Accept-Encoding: identity`: a compressed stream would arrive in blocks, not as it is written.
+    """
+    headers = [("Host", target.host_header)]
+    for name, value in request.headers.items():
+        if not _TOKEN.fullmatch(name) or _UNFIT.search(value):
+            raise InvalidRequest("The connector's headers hold a name or value that HTTP does not allow")
+        lower = name.lower()
+        if lower == "host":
+            headers[0] = (name, value)
+        elif lower not in _OURS:
+            headers.append((name, value))
+    headers.append(("Accept-Encoding", "identity"))
+    if request.body or request.method in _WITH_BODY:
+        headers.append(("Content-Length", str(len(request.body))))
+    return headers
+
+
+def request_bytes(request: ProviderRequest, target: Target) -> bytes:
+    """Head and body in one piece, so that a small request is one packet."""
+    if not _TOKEN.fullmatch(request.method):
+        raise InvalidRequest("The connector's method is not an HTTP method")
+    lines = [f"{request.method} {target.path} HTTP/1.1"]
+    lines += [f"{name}: {value.strip()}" for name, value in provider_headers(request, target)]
+    return "\r\n".join([*lines, "\r\n"]).encode("utf-8", "surrogatepass") + request.body

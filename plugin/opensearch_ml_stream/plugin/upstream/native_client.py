@@ -1,0 +1,159 @@
+"""The way to a provider on our own HTTP/1.1 client."""
+
+import asyncio
+from collections.abc import Mapping
+from contextlib import AbstractAsyncContextManager
+from types import TracebackType
+
+from opensearch_ml_stream.connectors.documents import ClientConfig
+from opensearch_ml_stream.connectors.errors import UpstreamError
+from opensearch_ml_stream.connectors.rendering.action import ProviderRequest
+from opensearch_ml_stream.plugin.settings import LiveSettings, Settings
+from opensearch_ml_stream.plugin.upstream import UpstreamResponse
+from opensearch_ml_stream.plugin.upstream.addresses import AddressPolicy, Resolver
+from opensearch_ml_stream.plugin.upstream.connection_limiter import ConnectionLimiter
+from opensearch_ml_stream.plugin.upstream.http1.connection import Connection, connect
+from opensearch_ml_stream.plugin.upstream.http1.content_coding import decoded
+from opensearch_ml_stream.plugin.upstream.http1.exchange import Exchange
+from opensearch_ml_stream.plugin.upstream.http1.linger import Linger
+from opensearch_ml_stream.plugin.upstream.http1.pool import ConnectionPool, Route
+from opensearch_ml_stream.plugin.upstream.http1.request_bytes import request_bytes
+from opensearch_ml_stream.plugin.upstream.target import Target, parse_target
+from opensearch_ml_stream.plugin.upstream.tls import PLAIN, TLSContexts, tls_key
+
+# A reused connection that is closed this soon after a request went out, before a byte came back, was closed by the
+# provider as idle while the request was on its way: the request was not looked at, and is sent once more. Later
+# than this the provider may have been at work on it, and a prompt is not paid for twice.
+STALE_SECONDS = 1.0
+
+
+class NativeUpstream:
+    """Connections by connector, host and TLS; see Upstream."""
+
+    def __init__(self, live: LiveSettings, resolver: Resolver, contexts: TLSContexts) -> None:
+        self.pool = ConnectionPool()
+        self.limiter = ConnectionLimiter()
+        self._live = live
+        self._resolver = resolver
+        self._contexts = contexts
+        self._policy: tuple[Settings, AddressPolicy] = (live.current, AddressPolicy.of(live.current))
+
+    def open(
+        self, request: ProviderRequest, config: ClientConfig, tls: Mapping[str, str], pool_key: str = ""
+    ) -> AbstractAsyncContextManager[UpstreamResponse]:
+        """See Upstream.open."""
+        target = parse_target(request.url)
+        key = tls_key(config, tls) if target.scheme == "https" else PLAIN
+        route = (pool_key, target.scheme, target.host, target.port, key, self.policy())
+        return _Call(self, request, config, target, route)
+
+    def policy(self) -> AddressPolicy:
+        """The address policy of the settings now in force."""
+        settings, policy = self._policy
+        if settings is not self._live.current:
+            policy = AddressPolicy.of(self._live.current)
+            self._policy = (self._live.current, policy)
+        return policy
+
+    async def connect(self, url: str, target: Target, route: Route, seconds: float) -> Connection:
+        """A new connection to an address that the policy allows."""
+        _, scheme, host, _, key, policy = route
+        addresses = await self._resolver.resolve(host)
+        policy.check(host, addresses, url)
+        context = await self._contexts.get(key) if scheme == "https" else None
+        return await connect(addresses, target, context, seconds)
+
+    def close(self) -> None:
+        """Closes idle connections; those in use end with their calls."""
+        self.pool.close()
+
+
+class _Call(AbstractAsyncContextManager[UpstreamResponse]):
+    """One call from slot to slot: whatever happens inside, the slot and the connection are given back once."""
+
+    __slots__ = ("_config", "_connection", "_data", "_exchange", "_route", "_target", "_upstream", "_url")
+
+    def __init__(
+        self, upstream: NativeUpstream, request: ProviderRequest, config: ClientConfig, target: Target, route: Route
+    ) -> None:
+        self._upstream = upstream
+        self._url = request.url
+        self._data = request_bytes(request, target)
+        self._config = config
+        self._target = target
+        self._route = route
+        self._connection: Connection | None = None
+        self._exchange: Exchange | None = None
+
+    async def __aenter__(self) -> UpstreamResponse:
+        data, self._data = self._data, b""  # a prompt may be large, and its answer long
+        config = self._config
+        await self._upstream.limiter.acquire(self._route[0], config.max_connection, config.connection_timeout)
+        try:
+            exchange = await self._start_on_idle(data) or await self._start(await self._connect(), data)
+            return decoded(exchange, self._target.authority)
+        except BaseException:
+            self._close()
+            raise
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        exchange, connection = self._exchange, self._connection
+        if exchange is None or connection is None or connection.transport is None:
+            self._close()
+            return
+        exchange.stop()
+        if exchange.reusable:
+            self._give_back(True)
+        elif kind is None and (body := exchange.lingering_body) is not None:
+            Linger(connection.transport, body, self._give_back)
+        else:
+            self._close()
+
+    async def _connect(self) -> Connection:
+        return await self._upstream.connect(self._url, self._target, self._route, self._config.connection_timeout)
+
+    async def _start(self, connection: Connection, data: bytes) -> Exchange:
+        assert connection.transport is not None
+        self._connection = connection
+        exchange = self._exchange = Exchange(connection.transport, self._target.authority, self._config.read_timeout)
+        await exchange.start(data)
+        return exchange
+
+    async def _start_on_idle(self, data: bytes) -> Exchange | None:
+        """None if there is no idle connection, or the provider had closed it without our knowing yet."""
+        connection = self._upstream.pool.take(self._route)
+        if connection is None:
+            return None
+        self._connection = connection
+        policy = self._route[-1]
+        if policy.trusted_private:  # the only check that depends on the URL, not on the address alone
+            policy.check(self._target.host, (connection.address,), self._url)
+        began = asyncio.get_running_loop().time()
+        try:
+            return await self._start(connection, data)
+        except UpstreamError:
+            exchange = self._exchange
+            late = asyncio.get_running_loop().time() - began > STALE_SECONDS
+            if exchange is None or exchange.bytes_received or late:
+                raise
+            exchange.abort()
+            return None
+
+    def _give_back(self, usable: bool) -> None:
+        if not usable or self._connection is None:
+            self._close()
+            return
+        self._upstream.pool.put(self._route, self._connection)
+        self._free_slot()
+
+    def _close(self) -> None:
+        if self._exchange is not None:
+            self._exchange.abort()
+        elif self._connection is not None:
+            self._connection.abort()
+        self._free_slot()
+
+    def _free_slot(self) -> None:
+        self._upstream.limiter.release(self._route[0], self._config.max_connection)

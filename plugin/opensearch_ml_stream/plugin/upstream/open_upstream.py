@@ -1,0 +1,55 @@
+"""Opens the way to providers: our own client, aiohttp where the setting or an HTTP proxy asks for it."""
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from urllib.request import getproxies_environment
+
+from opensearch_ml_stream.connectors.documents import ClientConfig
+from opensearch_ml_stream.connectors.rendering.action import ProviderRequest
+from opensearch_ml_stream.plugin.settings import LiveSettings
+from opensearch_ml_stream.plugin.upstream import Upstream, UpstreamResponse
+from opensearch_ml_stream.plugin.upstream.addresses import Resolver
+from opensearch_ml_stream.plugin.upstream.aiohttp_client import AiohttpUpstream, open_aiohttp
+from opensearch_ml_stream.plugin.upstream.native_client import NativeUpstream
+from opensearch_ml_stream.plugin.upstream.proxies import proxy_for
+from opensearch_ml_stream.plugin.upstream.tls import TLSContexts
+
+
+class _ByProxy:
+    """Our own client for hosts that are reached directly, aiohttp for those behind a proxy."""
+
+    def __init__(self, native: NativeUpstream, aiohttp: AiohttpUpstream, proxies: Mapping[str, str]) -> None:
+        self._native = native
+        self._aiohttp = aiohttp
+        self._proxies = proxies
+
+    def open(
+        self, request: ProviderRequest, config: ClientConfig, tls: Mapping[str, str], pool_key: str = ""
+    ) -> AbstractAsyncContextManager[UpstreamResponse]:
+        """See Upstream.open."""
+        if proxy_for(request.url, self._proxies) is None:
+            return self._native.open(request, config, tls, pool_key)
+        return self._aiohttp.open(request, config, tls, pool_key)
+
+
+@asynccontextmanager
+async def open_upstream(live_settings: LiveSettings) -> AsyncIterator[Upstream]:
+    """An upstream that lives as long as the context; its idle connections end with it.
+
+    HTTP_PROXY, HTTPS_PROXY and NO_PROXY are read once, here.
+    """
+    resolver = Resolver()
+    contexts = TLSContexts()
+    native = NativeUpstream(live_settings, resolver, contexts)
+    proxies = getproxies_environment()
+    try:
+        async with open_aiohttp(live_settings, resolver, contexts, proxies) as aiohttp:
+            if live_settings.current.upstream == "aiohttp":
+                yield aiohttp
+            elif "http" in proxies or "https" in proxies:
+                yield _ByProxy(native, aiohttp, proxies)
+            else:
+                yield native
+    finally:
+        native.close()
+        resolver.close()

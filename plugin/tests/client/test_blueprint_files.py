@@ -1,0 +1,97 @@
+"""Blueprint files: where they are found, what is read from them, what must still be given."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from opensearch_ml_stream.client import blueprints
+from opensearch_ml_stream.client.blueprints import connector_body, find_blueprint, list_blueprints, model_body
+from opensearch_ml_stream.connectors.errors import InvalidRequest, NotFound
+
+CONNECTOR = {"name": "c", "parameters": {"model": "<model>", "t": 1}, "credential": {"key": "<key>"}, "actions": [{}]}
+DOCUMENT = {
+    "name": "b",
+    "description": "d",
+    "credential": {"key": "the key"},
+    "parameters": {"model": "its name"},
+    "connector": CONNECTOR,
+    "model": {"name": "M", "description": "D"},
+}
+
+
+def written(folder: Path, document: Any) -> str:
+    path = folder / "file.json"
+    path.write_text(document if isinstance(document, str) else json.dumps(document))
+    return str(path)
+
+
+def test_the_shipped_blueprints_are_found_by_name() -> None:
+    names = [blueprint.name for blueprint in list_blueprints()]
+    assert {"openai-chat", "anthropic-messages"} <= set(names)
+    assert names == sorted(names)
+    assert find_blueprint("openai-chat").description
+
+
+def test_a_name_that_no_blueprint_has_is_answered_with_those_like_it() -> None:
+    with pytest.raises(NotFound, match=r"No blueprint is named openai-caht; did you mean openai-chat"):
+        find_blueprint("openai-caht")
+
+
+def test_in_an_installed_wheel_blueprints_are_found_in_the_share_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shared = tmp_path / "share" / "opensearch-ml-stream" / "blueprints"
+    shared.mkdir(parents=True)
+    written(shared, DOCUMENT)
+    monkeypatch.setattr(blueprints, "__file__", str(tmp_path / "a/b/c/d/blueprints.py"))
+    monkeypatch.setattr("sysconfig.get_path", lambda name, scheme: str(tmp_path))
+    assert [blueprint.name for blueprint in list_blueprints()] == ["b"]
+
+
+def test_what_is_given_fills_the_connector(tmp_path: Path) -> None:
+    blueprint = find_blueprint(written(tmp_path, DOCUMENT))
+    body = connector_body(blueprint, {"model": "x", "extra": "y"}, {"key": "k"}, "mine")
+    assert body["parameters"] == {"model": "x", "t": 1, "extra": "y"}
+    assert (body["credential"], body["name"]) == ({"key": "k"}, "mine")
+    assert model_body(blueprint, "c1") == {
+        "name": "M", "description": "D", "function_name": "remote", "connector_id": "c1"
+    }  # fmt: skip
+    assert model_body(blueprint, "c1", "mine")["name"] == "mine"
+    assert CONNECTOR["credential"] == {"key": "<key>"}
+
+
+@pytest.mark.parametrize(
+    ("parameters", "credential", "said"),
+    [
+        ({"model": "x"}, {}, r"needs the credential \[key\] \(the key\)"),
+        ({}, {"key": "k"}, r"needs the parameter \[model\] \(its name\)"),
+        ({"model": "x"}, {"key": "k", "kye": "k"}, r"no credential \[kye\]; it takes key"),
+    ],
+)
+def test_what_is_missing_or_unknown_is_named(
+    tmp_path: Path, parameters: dict[str, str], credential: dict[str, str], said: str
+) -> None:
+    with pytest.raises(InvalidRequest, match=said):
+        connector_body(find_blueprint(written(tmp_path, DOCUMENT)), parameters, credential)
+
+
+def test_a_connector_body_alone_is_a_blueprint_with_comments_and_all(tmp_path: Path) -> None:
+    text = "// from the documentation\n" + json.dumps(CONNECTOR)
+    blueprint = find_blueprint(written(tmp_path, text))
+    assert blueprint.name == "file"
+    assert connector_body(blueprint, {"model": "x"}, {"key": "k"})["credential"] == {"key": "k"}
+
+
+@pytest.mark.parametrize(
+    ("document", "said"), [("{", "is not JSON"), ("[]", "is not JSON"), ({"name": "x"}, r"has no \[connector\] object")]
+)
+def test_a_file_that_is_no_blueprint_is_named_with_the_reason(tmp_path: Path, document: Any, said: str) -> None:
+    with pytest.raises(InvalidRequest, match=rf"The blueprint .*file\.json {said}"):
+        find_blueprint(written(tmp_path, document))
+
+
+def test_a_file_that_is_not_there_is_named() -> None:
+    with pytest.raises(InvalidRequest, match=r"Cannot read the blueprint nope\.json: No such file"):
+        find_blueprint("nope.json")

@@ -1,0 +1,31 @@
+"""Connectors on their way into the store."""
+
+from typing import Any
+
+import pytest
+
+from opensearch_ml_stream.connectors.documents import connector_document
+from opensearch_ml_stream.connectors.errors import InvalidRequest
+from opensearch_ml_stream.plugin.registry.connector_documents import check_connector
+from opensearch_ml_stream.plugin.settings import Settings
+
+BODY: dict[str, Any] = {
+    "name": "c",
+    "version": 1,
+    "protocol": "http",
+    "credential": {"k": "v"},
+    "actions": [{"action_type": "predict", "method": "post", "url": "https://api.openai.com/v1"}],
+}
+
+
+@pytest.mark.parametrize("spec", ['{"preset":"nope"}', {"preset": "nope"}])
+def test_a_stream_that_is_wrongly_described_is_refused_when_the_connector_is_made(spec: Any) -> None:
+    with pytest.raises(InvalidRequest) as refused:
+        check_connector(connector_document({**BODY, "parameters": {"_stream": spec}}), Settings())
+    assert refused.value.reason.startswith("_stream.preset: there is no preset [nope]")
+
+
+def test_a_stream_given_as_an_object_is_stored_as_json_text() -> None:
+    document = connector_document({**BODY, "parameters": {"_stream": {"preset": "ollama/api/chat"}}})
+    assert document["parameters"] == {"_stream": '{"preset":"ollama/api/chat"}'}
+    check_connector(document, Settings())

@@ -1,0 +1,104 @@
+from typing import Any
+
+import pytest
+
+from opensearch_ml_stream.connectors.errors import InvalidRequest
+from opensearch_ml_stream.plugin.registry.model_documents import check_function, model_view, settable_fields
+from opensearch_ml_stream.plugin.registry.preset_interfaces import preset_interface
+
+EMBEDDING = {"model_type": "TEXT_EMBEDDING", "embedding_dimension": 8, "framework_type": "sentence_transformers"}
+
+
+@pytest.mark.parametrize(
+    ("body", "reason"),
+    [
+        ({"is_enabled": "yes"}, "is_enabled must be true or false"),
+        ({"description": ["x"]}, "description must be a string"),
+        ({"guardrails": 1}, "guardrails must be an object"),
+        (
+            {"guardrails": {"limit": 10**30}},
+            "guardrails holds what cannot be stored: a whole number of more than 64 bits",
+        ),
+        ({"interface": {"input": "{"}}, "interface.input must be a JSON Schema"),
+        ({"rate_limiter": {"limit": "many"}}, "rate_limiter.limit must be a number, zero or more"),
+        ({"deploy_setting": {"model_ttl_minutes": "5"}}, "deploy_setting.model_ttl_minutes must be a whole number"),
+        (
+            {"model_config": {"model_type": "text_embedding"}},
+            "Embedding dimension must be provided for remote text embedding model",
+        ),
+        (
+            {"model_config": {"model_type": "text_embedding", "embedding_dimension": 8}},
+            "Framework type must be provided for remote text embedding model",
+        ),
+        (
+            {"model_config": EMBEDDING},
+            "Space type must be provided in additional_config for remote text embedding model",
+        ),
+    ],
+)
+def test_a_wrong_field_is_named(body: dict[str, Any], reason: str) -> None:
+    with pytest.raises(InvalidRequest) as raised:
+        settable_fields(body)
+    assert raised.value.reason == reason
+
+
+def test_an_unknown_time_unit_is_answered_with_the_known_ones() -> None:
+    with pytest.raises(InvalidRequest, match=r"^rate_limiter.unit must be one of NANOSECONDS, .*DAYS$"):
+        settable_fields({"rate_limiter": {"limit": 4, "unit": "FORTNIGHTS"}})
+
+
+def test_fields_are_stored_in_the_form_of_ml_commons() -> None:
+    assert settable_fields({
+        "rate_limiter": {"limit": 4, "unit": "minutes"},
+        "interface": {"input": {"type": "object"}, "output": '{"type": "object"}'},
+        "model_config": {**EMBEDDING, "additional_config": {"space_type": "l2"}},
+        "is_enabled": False,
+        "description": None,
+    }) == {
+        "rate_limiter": {"limit": "4", "unit": "MINUTES"},
+        "interface": {"input": '{"type":"object"}', "output": '{"type": "object"}'},
+        "model_config": {**EMBEDDING, "additional_config": {"space_type": "l2"}},
+        "is_enabled": False,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("function", "reason"),
+    [
+        (None, "model format is null"),
+        ("zap", "Wrong function name"),
+        ("text_embedding", "The function category TEXT_EMBEDDING is not supported here, only remote models are"),
+    ],
+)
+def test_only_remote_models_are_registered(function: str | None, reason: str) -> None:
+    with pytest.raises(InvalidRequest) as raised:
+        check_function({"function_name": function})
+    assert raised.value.reason == reason
+    check_function({"function_name": "Remote"})
+
+
+def test_a_model_is_shown_without_its_inline_credential_and_without_nulls() -> None:
+    source = {"connector": {"name": "c", "credential": {"k": "cipher"}}, "name": "m", "description": None}
+    assert model_view(source, dashboards=False) == {"name": "m", "connector": {"name": "c"}}
+
+
+@pytest.mark.parametrize(
+    ("parameters", "required"),
+    [
+        ({"service_name": "bedrock", "model": "anthropic.claude-v2"}, ["inputs"]),
+        ({"service_name": "bedrock", "model": "cohere.embed-english-v3"}, ["texts"]),
+        ({"service_name": "bedrock", "model": "amazon.titan-embed-image-v1"}, ["inputText", "inputImage"]),
+        ({"service_name": "comprehend", "api_name": "DetectDominantLanguage"}, ["Text"]),
+        ({"service_name": "textract"}, ["bytes"]),
+        ({"service_name": "comprehend"}, None),
+        ({"service_name": "bedrock", "model": "other"}, None),
+    ],
+)
+def test_known_aws_models_get_an_interface(parameters: dict[str, str], required: list[str] | None) -> None:
+    interface = preset_interface({"protocol": "aws_sigv4", "parameters": parameters})
+    if required is None:
+        assert interface is None
+    else:
+        assert interface is not None
+        assert f'"required":{required}'.replace("'", '"').replace(", ", ",") in interface["input"]
+    assert preset_interface({"protocol": "http", "parameters": parameters}) is None

@@ -1,0 +1,153 @@
+"""Settings that change at run time: checked, kept in the store, and seen by everyone who watches it."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+
+import pytest
+
+from opensearch_ml_stream.connectors.errors import InvalidRequest, Unavailable
+from opensearch_ml_stream.plugin.settings import LiveSettings, Settings
+from opensearch_ml_stream.plugin.settings.dynamic import DOCUMENT_ID, DynamicSettings, refresh_settings, watch_settings
+from opensearch_ml_stream.plugin.store import Document, Index, Store
+from opensearch_ml_stream.plugin.store.open_store import open_store
+
+STREAM_ENABLED = "plugins.ml_commons.stream_enabled"
+TASKS = "plugins.ml_commons.max_batch_inference_tasks"
+ENDPOINTS = "plugins.ml_commons.trusted_connector_endpoints_regex"
+
+
+@pytest.fixture
+async def store(tmp_path: Path) -> AsyncIterator[Store]:
+    async with open_store(f"sqlite:///{tmp_path / 'store.db'}", "") as opened:
+        yield opened
+
+
+def worker(store: Store) -> DynamicSettings:
+    return DynamicSettings(store, LiveSettings(Settings()), lambda: 1_700_000_000_000)
+
+
+@asynccontextmanager
+async def watched(store: Store, live: LiveSettings) -> AsyncIterator[None]:
+    task = asyncio.create_task(watch_settings(store, live, interval=0.01))
+    yield
+    task.cancel()
+    with suppress(asyncio.CancelledError):
+        await task
+
+
+async def until(live: LiveSettings, **fields: object) -> None:
+    async with asyncio.timeout(2):
+        while any(getattr(live.current, name) != value for name, value in fields.items()):  # noqa: ASYNC110 - a poller
+            await asyncio.sleep(0.005)
+
+
+async def test_a_change_is_in_force_at_once_where_it_was_made(store: Store) -> None:
+    here = worker(store)
+    assert await here.change({"persistent": {STREAM_ENABLED: "false", TASKS: 5}}) == {STREAM_ENABLED: False, TASKS: 5}
+    assert (here.live.current.stream_enabled, here.live.current.max_batch_inference_tasks) == (False, 5)
+    assert await here.persistent() == {STREAM_ENABLED: False, TASKS: 5}
+
+
+async def test_settings_may_be_given_without_persistent_and_nested(store: Store) -> None:
+    here = worker(store)
+    await here.change({"plugins": {"ml_commons": {"stream_enabled": False, "connector.private_ip_enabled": True}}})
+    assert (here.live.current.stream_enabled, here.live.current.private_ip_enabled) == (False, True)
+
+
+async def test_a_change_is_seen_by_every_worker_that_watches_the_store(store: Store) -> None:
+    here, there = worker(store), worker(store)
+    async with watched(store, there.live):
+        await here.change({ENDPOINTS: ["^https://a/.*$"]})
+        await until(there.live, trusted_connector_endpoints_regex=("^https://a/.*$",))
+        await here.change({ENDPOINTS: None})
+        await until(there.live, trusted_connector_endpoints_regex=Settings().trusted_connector_endpoints_regex)
+
+
+async def test_null_resets_a_setting_to_what_the_operator_started_with(store: Store) -> None:
+    live = LiveSettings(Settings(max_batch_inference_tasks=7))
+    here = DynamicSettings(store, live, lambda: 0)
+    await here.change({TASKS: 9})
+    assert await here.change({TASKS: None}) == {}
+    assert live.current.max_batch_inference_tasks == 7
+    assert here.defaults()[TASKS] == 7
+    assert await here.persistent() == {}
+
+
+async def test_changes_of_other_settings_are_kept(store: Store) -> None:
+    here, there = worker(store), worker(store)
+    await asyncio.gather(here.change({TASKS: 9}), there.change({STREAM_ENABLED: False}))
+    assert await here.persistent() == {TASKS: 9, STREAM_ENABLED: False}
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ({STREAM_ENABLED: False, "plugins.ml_commons.nope": 1}, "[plugins.ml_commons.nope] not recognized"),
+        ({STREAM_ENABLED: False, TASKS: -1}, "at least 0"),
+        ({STREAM_ENABLED: False, "opensearch_ml_stream.port": 1}, "not updateable"),
+        ({STREAM_ENABLED: False, ENDPOINTS: [r"(a)\1"]}, "RE2"),
+        ({"transient": {STREAM_ENABLED: False}}, "use [persistent]"),
+        ({}, "no settings to update"),
+        ({"persistent": {}}, "no settings to update"),
+    ],
+)
+async def test_nothing_changes_if_anything_of_it_is_wrong(store: Store, body: dict[str, object], said: str) -> None:
+    here = worker(store)
+    with pytest.raises(InvalidRequest) as error:
+        await here.change(body)
+    assert said in error.value.reason
+    assert here.live.current == Settings()
+    assert await store.get(Index.CONFIG, DOCUMENT_ID) is None
+
+
+async def test_a_setting_that_only_another_version_knows_does_no_harm(store: Store) -> None:
+    here = worker(store)
+    await here.change({TASKS: 9})
+    document = await store.get(Index.CONFIG, DOCUMENT_ID)
+    assert document is not None
+    text = document.source["ml_configuration"]["settings"].replace("{", '{"plugins.ml_commons.of_tomorrow": 1, ')
+    await store.put(Index.CONFIG, DOCUMENT_ID, {**document.source, "ml_configuration": {"settings": text}})
+    there = LiveSettings(Settings())
+    await refresh_settings(store, there)
+    assert there.current.max_batch_inference_tasks == 9
+
+
+class StoreWithOutage:
+    """A store that can be away."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self.away = False
+        self.asked_while_away = asyncio.Event()
+
+    async def get(self, index: Index, id: str) -> Document | None:
+        if self.away:
+            self.asked_while_away.set()
+            raise Unavailable("away")
+        return await self._store.get(index, id)
+
+
+async def test_while_the_store_is_away_the_last_settings_stay_and_changes_come_through_after_it(store: Store) -> None:
+    here, live = worker(store), LiveSettings(Settings())
+    unsteady = StoreWithOutage(store)
+    async with watched(unsteady, live):  # type: ignore[arg-type] # watching needs no more of a store than `get`
+        await here.change({TASKS: 9})
+        await until(live, max_batch_inference_tasks=9)
+        unsteady.away = True
+        await asyncio.wait_for(unsteady.asked_while_away.wait(), 2)
+        await here.change({TASKS: 10})
+        assert live.current.max_batch_inference_tasks == 9
+        unsteady.away = False
+        await until(live, max_batch_inference_tasks=10)
+
+
+async def test_a_document_spoilt_by_hand_is_reported_and_the_last_settings_stay(store: Store) -> None:
+    live = LiveSettings(Settings())
+    await store.create(Index.CONFIG, {"ml_configuration": {"settings": "{"}}, DOCUMENT_ID)
+    async with watched(store, live):
+        await asyncio.sleep(0.05)
+        await store.delete(Index.CONFIG, DOCUMENT_ID)
+        await worker(store).change({TASKS: 9})
+        await until(live, max_batch_inference_tasks=9)

@@ -1,0 +1,145 @@
+"""Settings: where they come from, which source wins, and what is said of a wrong one."""
+
+from pathlib import Path
+
+import pytest
+
+from opensearch_ml_stream.connectors.errors import InvalidRequest
+from opensearch_ml_stream.plugin.cli.settings_command import markdown_table
+from opensearch_ml_stream.plugin.settings import Settings
+from opensearch_ml_stream.plugin.settings.sources import load_settings, read_file
+from opensearch_ml_stream.plugin.settings.table import BY_NAME, DEFAULTS, SETTINGS, read_value
+
+README = Path(__file__).parents[3] / "README.md"
+
+
+def config(folder: Path, text: str) -> Path:
+    path = folder / "config.yml"
+    path.write_text(text)
+    return path
+
+
+def test_without_any_source_the_defaults_hold_and_the_store_lies_in_the_users_data_directory() -> None:
+    settings = load_settings(environment={"XDG_DATA_HOME": "/data"})
+    assert settings == Settings(store="sqlite:////data/opensearch-ml-stream/store.db")
+
+
+def test_the_command_line_beats_the_environment_which_beats_the_file_which_beats_the_defaults(tmp_path: Path) -> None:
+    path = config(tmp_path, "opensearch_ml_stream: {host: file, port: 1, workers: 3}")
+    environment = {"HOME": "/h", "MLSTREAM_HOST": "environment", "MLSTREAM_PORT": "2"}
+    settings = load_settings(path, environment, {"port": 3, "workers": None})
+    assert (settings.host, settings.port, settings.workers) == ("environment", 3, 3)
+
+
+def test_the_environment_names_the_file_unless_the_command_line_does(tmp_path: Path) -> None:
+    path = config(tmp_path, "opensearch_ml_stream.port: 7")
+    assert load_settings(None, {"HOME": "/h", "MLSTREAM_CONFIG": str(path)}).port == 7
+
+
+def test_keys_of_the_file_may_be_nested_dotted_or_both(tmp_path: Path) -> None:
+    text = """
+plugins.ml_commons:
+  connector.private_ip_enabled: true
+  model_auto_deploy: {enable: false}
+  trusted_connector_endpoints_regex: ["^https://a/.*$"]
+"""
+    settings = load_settings(config(tmp_path, text), {"HOME": "/h"})
+    assert settings.private_ip_enabled is True
+    assert settings.model_auto_deploy_enable is False
+    assert settings.trusted_connector_endpoints_regex == ("^https://a/.*$",)
+
+
+def test_an_empty_file_sets_nothing(tmp_path: Path) -> None:
+    assert read_file(config(tmp_path, "# nothing yet\n")) == {}
+
+
+def test_any_setting_can_be_given_by_an_environment_variable() -> None:
+    environment = {
+        "HOME": "/h",
+        "MLSTREAM_SETTING__PLUGINS__ML_COMMONS__CONNECTOR__PRIVATE_IP_ENABLED": "true",
+        "MLSTREAM_SETTING__PLUGINS__ML_COMMONS__TRUSTED_CONNECTOR_ENDPOINTS_REGEX": '["^https://[a-z]{1,2}/", "b"]',
+        "MLSTREAM_SETTING__PLUGINS__ML_COMMONS__CONNECTOR__RESTRICTED_IP_PATTERNS": "[0-9]{1,3}",
+    }
+    settings = load_settings(None, environment)
+    assert settings.private_ip_enabled is True
+    assert settings.trusted_connector_endpoints_regex == ("^https://[a-z]{1,2}/", "b")
+    assert settings.restricted_ip_patterns == ("[0-9]{1,3}",)
+
+
+def test_an_unknown_key_is_an_error_that_names_its_place_and_the_nearest_known_key(tmp_path: Path) -> None:
+    path = config(tmp_path, "plugins.ml_commons.stream_enable: true")
+    with pytest.raises(InvalidRequest) as error:
+        load_settings(path, {"HOME": "/h"})
+    assert str(path) in error.value.reason
+    assert "[plugins.ml_commons.stream_enable] not recognized" in error.value.reason
+    assert "did you mean [plugins.ml_commons.stream_enabled]?" in error.value.reason
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("a: [", "not YAML"),
+        ("- a", "must hold settings"),
+        ("a.b: 1\na: {b: 2}", "[a.b] is given twice"),
+        ("opensearch_ml_stream.port:", "[opensearch_ml_stream.port]: expected a whole number from 0 to 65535"),
+        ("a: !!python/object:os.system {}", "not YAML"),
+    ],
+)
+def test_a_file_that_cannot_be_taken_is_an_error_that_says_why(tmp_path: Path, text: str, said: str) -> None:
+    with pytest.raises(InvalidRequest) as error:
+        load_settings(config(tmp_path, text), {"HOME": "/h"})
+    assert said in error.value.reason
+
+
+def test_a_file_that_is_not_there_is_an_error_that_names_it(tmp_path: Path) -> None:
+    with pytest.raises(InvalidRequest, match=r"missing\.yml: No such file"):
+        load_settings(tmp_path / "missing.yml", {"HOME": "/h"})
+
+
+def test_a_wrong_value_is_never_repeated_since_it_may_hold_a_password() -> None:
+    with pytest.raises(InvalidRequest) as error:
+        load_settings(None, {"HOME": "/h", "MLSTREAM_PORT": "hunter2"})
+    assert "environment variable MLSTREAM_PORT" in error.value.reason
+    assert "hunter2" not in error.value.reason
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("opensearch_ml_stream.port", 65536),
+        ("opensearch_ml_stream.port", 1.5),
+        ("opensearch_ml_stream.port", True),
+        ("opensearch_ml_stream.workers", 0),
+        ("opensearch_ml_stream.heartbeat_seconds", 0),
+        ("opensearch_ml_stream.heartbeat_seconds", float("nan")),
+        ("opensearch_ml_stream.heartbeat_seconds", float("inf")),
+        ("opensearch_ml_stream.upstream", "curl"),
+        ("opensearch_ml_stream.host", 7),
+        ("plugins.ml_commons.stream_enabled", "yes"),
+        ("plugins.ml_commons.stream_enabled", 1),
+        ("plugins.ml_commons.remote_job.status_field", [1]),
+        ("plugins.ml_commons.trusted_connector_endpoints_regex", [r"(a)\1"]),
+        ("plugins.ml_commons.trusted_connector_endpoints_regex", ["a" * 257]),
+        ("plugins.ml_commons.remote_job.status_regex.failed", "("),
+    ],
+)
+def test_a_value_of_the_wrong_kind_or_out_of_range_is_refused_by_the_settings_name(name: str, value: object) -> None:
+    with pytest.raises(InvalidRequest) as error:
+        read_value(BY_NAME[name], value)
+    assert f"[{name}]" in error.value.reason
+
+
+@pytest.mark.parametrize("setting", SETTINGS, ids=lambda setting: setting.name)
+def test_every_default_is_a_value_that_its_own_setting_takes(setting: object) -> None:
+    named = next(one for one in SETTINGS if one is setting)
+    assert read_value(named, named.default) == named.default
+
+
+def test_the_table_holds_each_field_of_the_settings_once() -> None:
+    assert sorted(setting.field for setting in SETTINGS) == sorted(DEFAULTS)
+
+
+def test_the_readme_names_every_setting_with_its_default() -> None:
+    readme = README.read_text()
+    missing = [row for row in markdown_table().splitlines() if row not in readme]
+    assert missing == [], "put the output of `opensearch-ml-stream settings --markdown` into the README"

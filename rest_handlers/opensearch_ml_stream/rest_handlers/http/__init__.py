@@ -1,0 +1,1 @@
+"""How requests are read and responses are written."""

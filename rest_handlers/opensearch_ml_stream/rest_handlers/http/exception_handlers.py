@@ -1,0 +1,64 @@
+"""What a request meets when something is wrong: exceptions become OpenSearch's error answers."""
+
+from collections.abc import Callable
+from typing import Any
+
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+
+from opensearch_ml_stream.connectors.errors import Internal, MLStreamError
+from opensearch_ml_stream.rest_handlers.http.requests import ClientDisconnect
+from opensearch_ml_stream.rest_handlers.http.responses import error_response, json_response
+
+
+async def mlstream_error(request: Request, exc: Exception) -> Response:
+    """An error of ours: its status, type and reason."""
+    if not isinstance(exc, MLStreamError):
+        return await unexpected_error(request, exc)
+    return error_response(request, exc)
+
+
+async def http_error(request: Request, exc: Exception) -> Response:
+    """What Starlette's router refuses, in OpenSearch's words."""
+    status = exc.status_code if isinstance(exc, HTTPException) else 404
+    if status == 405:
+        allowed = (exc.headers or {}).get("Allow", "") if isinstance(exc, HTTPException) else ""
+        return method_not_allowed(request, [name for name in allowed.split(", ") if name])
+    return no_handler(request)
+
+
+async def client_left(request: Request, exc: Exception) -> Response:
+    """Nobody is there to read it."""
+    return Response(status_code=400)
+
+
+async def unexpected_error(request: Request, exc: Exception) -> Response:
+    """A defect of ours. The exception's text stays in the log: it may hold a prompt."""
+    return error_response(request, Internal("Internal error; the service's log says more", type="exception"))
+
+
+def no_handler(request: Request) -> Response:
+    text = f"no handler found for uri [{_uri(request)}] and method [{request.method}]"
+    return json_response(request, {"error": text}, 400)
+
+
+def method_not_allowed(request: Request, allowed: list[str]) -> Response:
+    methods = ", ".join(allowed)
+    text = f"Incorrect HTTP method for uri [{_uri(request)}] and method [{request.method}], allowed: [{methods}]"
+    return json_response(request, {"error": text, "status": 405}, 405, {"Allow": methods})
+
+
+def exception_handlers() -> dict[Any, Callable[[Request, Exception], Any]]:
+    """For `Starlette(exception_handlers=...)`."""
+    return {
+        MLStreamError: mlstream_error,
+        HTTPException: http_error,
+        ClientDisconnect: client_left,
+        Exception: unexpected_error,
+    }
+
+
+def _uri(request: Request) -> str:
+    query = request.url.query
+    return f"{request.url.path}?{query}" if query else request.url.path

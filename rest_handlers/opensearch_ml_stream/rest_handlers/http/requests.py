@@ -1,0 +1,148 @@
+"""What a request says, whatever route it goes to: its body, and which answer its sender wants to `_predict/stream`."""
+
+import zlib
+from collections.abc import Mapping, Set
+from urllib.parse import parse_qs
+
+from starlette.types import Receive, Scope
+
+from opensearch_ml_stream.connectors.errors import BodyTooLarge, InvalidRequest, NotAcceptable
+from opensearch_ml_stream.connectors.wire_format import NDJSON, SSE, WireFormat
+
+LLM_INTERFACE = "_llm_interface"
+_GZIP = 16 + zlib.MAX_WBITS  # zlib's way to say gzip
+
+_FLAGS = frozenset({"pretty", "human", "error_trace"})
+_EVERYWHERE = _FLAGS | {"filter_path", "source", "source_content_type"}
+
+
+class ClientDisconnect(Exception):
+    """The client closed its connection before the whole request had come."""
+
+
+async def read_body(scope: Scope, receive: Receive, limit: int) -> bytes:
+    """The whole body, in however many pieces it comes, and unpacked if it is gzip.
+
+    BodyTooLarge beyond `limit` bytes, packed or unpacked; ClientDisconnect if cut; InvalidRequest if it cannot be unpacked.
+    """
+    body = await _read_pieces(scope, receive, limit)
+    coding = header(scope, b"content-encoding")
+    return _unpacked(body, coding.strip().lower(), limit) if coding and body else body
+
+
+async def _read_pieces(scope: Scope, receive: Receive, limit: int) -> bytes:
+    announced = header(scope, b"content-length")
+    if announced.isdigit() and int(announced) > limit:
+        raise _too_large(limit)
+    parts: list[bytes] = []
+    size = 0
+    while True:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise ClientDisconnect
+        part = message.get("body", b"")
+        size += len(part)
+        if size > limit:
+            raise _too_large(limit)
+        parts.append(part)
+        if not message.get("more_body", False):
+            return parts[0] if len(parts) == 1 else b"".join(parts)
+
+
+def _unpacked(body: bytes, coding: str, limit: int) -> bytes:
+    if coding == "identity":
+        return body
+    if coding != "gzip":
+        raise InvalidRequest(f"Content-Encoding [{coding}] is not supported; use gzip, or send the body as it is")
+    unpacking = zlib.decompressobj(_GZIP)
+    try:
+        unpacked = unpacking.decompress(body, limit + 1)
+    except zlib.error:
+        raise InvalidRequest("The request body is not gzip, as its Content-Encoding says it is") from None
+    if len(unpacked) > limit:
+        raise _too_large(limit)
+    if not unpacking.eof or unpacking.unused_data:
+        raise InvalidRequest("The request body is not one whole gzip stream; is it cut off?")
+    return unpacked
+
+
+def check_content_type(scope: Scope) -> None:
+    """NotAcceptable for a body that does not say that it is JSON, as in OpenSearch.
+
+    It also keeps web pages out: what a browser sends to a foreign server unasked is never JSON by its content type.
+    """
+    content_type = header(scope, b"content-type")
+    if not is_json(content_type):
+        raise NotAcceptable(f"Content-Type header [{content_type}] is not supported")
+
+
+def is_json(content_type: str) -> bool:
+    kind = content_type.partition(";")[0].strip().lower()
+    return kind == "application/json" or (kind.startswith("application/") and kind.endswith("+json"))
+
+
+def read_flag(value: str) -> bool:
+    """`true` or nothing is true, `false` is false."""
+    if value not in ("", "true", "false"):
+        raise InvalidRequest(f"Failed to parse value [{value}] as only [true] or [false] are allowed.")
+    return value != "false"
+
+
+def check_query(scope: Scope, asked: Mapping[str, str], known: Set[str] = frozenset()) -> None:
+    """InvalidRequest for a parameter that is neither one of all routes nor a `known` one, and for a bad flag."""
+    unknown = [name for name in asked if name not in _EVERYWHERE and name not in known]
+    if unknown:
+        label = "parameter" if len(unknown) == 1 else "parameters"
+        names = ", ".join(f"[{name}]" for name in sorted(unknown))
+        raise InvalidRequest(f"request [{scope['path']}] contains unrecognized {label}: {names}")
+    for name in _FLAGS & asked.keys():
+        read_flag(asked[name])
+
+
+def header(scope: Scope, name: bytes) -> str:
+    """The first header of that (lower-case) name, or ""."""
+    for key, value in scope["headers"]:
+        if key == name:
+            return str(value, "latin-1")
+    return ""
+
+
+def query(scope: Scope) -> dict[str, str]:
+    """The query's parameters, the last of each name; one without a value is ""."""
+    text = scope["query_string"].decode("latin-1")
+    return {name: values[-1] for name, values in parse_qs(text, keep_blank_values=True).items()} if text else {}
+
+
+def wire_format(scope: Scope, asked: Mapping[str, str], parameters: Mapping[str, str]) -> WireFormat | None:
+    """The format of a streamed answer, or None for one merged object.
+
+    `?format=` beats the rest, then `?stream=false`, then `Accept`, then `_llm_interface` among the parameters
+    (clients of ML Commons 3.3+ always send it, and read server-sent events).
+    """
+    named = asked.get("format")
+    if named is not None:
+        return _named_format(named)
+    if asked.get("stream") == "false":
+        return None
+    accept = header(scope, b"accept").lower()
+    if "text/event-stream" in accept:
+        return SSE
+    if "application/x-ndjson" in accept:
+        return NDJSON
+    if accept and all(kind.partition(";")[0].strip() == "application/json" for kind in accept.split(",")):
+        return None
+    return SSE if LLM_INTERFACE in parameters else NDJSON
+
+
+def _named_format(name: str) -> WireFormat:
+    formats: dict[str, WireFormat] = {"sse": SSE, "json": NDJSON, "ndjson": NDJSON}
+    if name not in formats:
+        raise InvalidRequest(f"Unknown format [{name}]; use sse or json")
+    return formats[name]
+
+
+def _too_large(limit: int) -> BodyTooLarge:
+    return BodyTooLarge(
+        f"The request body is larger than {limit} bytes (setting opensearch_ml_stream.max_body_size)",
+        type="content_too_long_exception",
+    )

@@ -1,0 +1,1 @@
+"""Which paths there are, and what each one does."""

@@ -1,0 +1,23 @@
+"""The routes that create, show, change and remove connectors, models, model groups and tasks."""
+
+from starlette.routing import Route
+
+from opensearch_ml_stream.rest_handlers.routes.connectors import connector_routes
+from opensearch_ml_stream.rest_handlers.routes.model_groups import model_group_routes
+from opensearch_ml_stream.rest_handlers.routes.models import model_routes
+from opensearch_ml_stream.rest_handlers.routes.tasks import task_routes
+from opensearch_ml_stream.rest_handlers.services import ManagementServices
+
+
+def management_routes(services: ManagementServices) -> list[Route]:
+    """In the order in which they must be tried: a name before an id."""
+
+    def max_body_size() -> int:
+        return services.max_body_size
+
+    return [
+        *connector_routes(services.connectors, max_body_size),
+        *model_routes(services.models, max_body_size),
+        *model_group_routes(services.model_groups, max_body_size),
+        *task_routes(services.tasks, max_body_size),
+    ]
