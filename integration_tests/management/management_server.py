@@ -2,21 +2,22 @@
 
 import asyncio
 import socket
-import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
 import httpx
 import uvicorn
-from starlette.applications import Starlette
 from starlette.types import ASGIApp
 
 from opensearch_ml_stream.plugin.credentials.master_key import Cipher
 from opensearch_ml_stream.plugin.registry import Registry, open_registry
+from opensearch_ml_stream.plugin.registry.deployed_states import DeployedStates
+from opensearch_ml_stream.plugin.registry.model_deployment import ModelDeployment
+from opensearch_ml_stream.plugin.registry.stored_documents import now_millis
 from opensearch_ml_stream.plugin.settings import LiveSettings, Settings
 from opensearch_ml_stream.plugin.store import Store
-from opensearch_ml_stream.rest_handlers.http.exception_handlers import exception_handlers
+from opensearch_ml_stream.rest_handlers.application import rest_application
 from opensearch_ml_stream.rest_handlers.routes.management import management_routes
 
 SETTINGS = Settings(trusted_connector_endpoints_regex=(r"^http://127\.0\.0\.1:.*$",), max_body_size=20_000)
@@ -42,12 +43,10 @@ CONNECTOR: dict[str, Any] = {
 }
 
 
-def now_millis() -> int:
-    return time.time_ns() // 1_000_000
-
-
 def open_test_registry(store: Store, settings: Settings = SETTINGS) -> Registry:
-    return open_registry(store, Cipher(store), LiveSettings(settings), now_millis)
+    cipher, live = Cipher(store), LiveSettings(settings)
+    deployment = ModelDeployment(store, cipher, live, now_millis, DeployedStates(store, now_millis))
+    return open_registry(store, cipher, live, now_millis, deployment)
 
 
 @asynccontextmanager
@@ -94,7 +93,7 @@ class Api:
 
 @asynccontextmanager
 async def management_api(registry: Registry) -> AsyncIterator[Api]:
-    app = Starlette(routes=management_routes(registry), exception_handlers=exception_handlers())
+    app = rest_application(management_routes(registry, SETTINGS.max_body_size))
     async with served(app) as url, httpx.AsyncClient(verify=False) as http:
         yield Api(http, url)
 

@@ -15,7 +15,7 @@ from opensearch_ml_stream.plugin.upstream.tls import PLAIN
 
 
 def route(port: int) -> Route:
-    return ("connector", "http", "127.0.0.1", port, PLAIN, AddressPolicy())
+    return Route("connector", "http", "127.0.0.1", port, PLAIN, AddressPolicy())
 
 
 async def connected(provider: FakeProvider) -> Connection:

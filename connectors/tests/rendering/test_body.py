@@ -7,10 +7,11 @@ import pytest
 
 from opensearch_ml_stream.connectors.documents import Action
 from opensearch_ml_stream.connectors.errors import InvalidRequest
-from opensearch_ml_stream.connectors.rendering.action import ProviderRequest
-from opensearch_ml_stream.connectors.rendering.body import finish_body
+from opensearch_ml_stream.connectors.rendering.action import CompiledAction
 from opensearch_ml_stream.connectors.rendering.nova import NOVA_EMBEDDINGS, clean_nova_body
 from opensearch_ml_stream.connectors.rendering.structured_output import apply_structured_output
+from opensearch_ml_stream.connectors.rendering.template import ConnectorParameters
+from opensearch_ml_stream.connectors.selection.presets import PRESETS
 from opensearch_ml_stream.connectors.syntax.jsontext import JsonText
 
 _ACTION = Action("PREDICT", "POST", "http://provider/v1", supports_structured_output=True)
@@ -87,32 +88,45 @@ def test_other_models_and_other_bodies_are_left_alone() -> None:
 # All of it
 
 
-def _finish(body: bytes, connector: dict[str, str], request: dict[str, str]) -> bytes:
-    sent = ProviderRequest("POST", "http://provider/v1", {}, body)
-    return finish_body(_ACTION, connector, request, sent).body
+def _rendered(template: str, connector: dict[str, str], request: dict[str, str]) -> bytes:
+    action = replace(_ACTION, request_body=template)
+    return CompiledAction.compile(action, ConnectorParameters.compile(connector), {}).render(request).body
 
 
 def test_processors_come_before_structured_output() -> None:
     processors = '[{"type": "set_field", "path": "$.toolConfig", "value": {"a": 1}}]'
     request = {"_toolConfig_additions_json": '{"b": 2}'}
-    assert _finish(b'{"x":"\xc3\xa9"}', {"input_processors": processors}, request) == (
+    assert _rendered('{"x":"é"}', {"input_processors": processors}, request) == (
         '{"x":"é","toolConfig":{"a":1,"b":2}}'.encode()
     )
 
 
 def test_empty_sections_are_left_out_of_the_final_body() -> None:
-    body = b'{"singleEmbeddingParams":{"text":{"value":null},"n":1}}'
-    assert _finish(body, {"model": NOVA_EMBEDDINGS}, {}) == b'{"singleEmbeddingParams":{"n":1}}'
+    body = '{"singleEmbeddingParams":{"text":{"value":null},"n":1}}'
+    assert _rendered(body, {"model": NOVA_EMBEDDINGS}, {}) == b'{"singleEmbeddingParams":{"n":1}}'
 
 
 def test_a_body_that_nothing_applies_to_is_sent_as_it_was_rendered() -> None:
-    sent = ProviderRequest("POST", "http://provider/v1", {}, b'{ "t" : 1.0E-4 }')
-    assert finish_body(_ACTION, {"model": "m"}, {"p": "x"}, sent) is sent
+    assert _rendered('{ "t" : 1.0E-4 }', {"model": "m"}, {"p": "x"}) == b'{ "t" : 1.0E-4 }'
 
 
-def test_a_charset_holds_for_the_final_body_too() -> None:
-    body = '{"x":"é"}'.encode("latin-1")
-    with_field = {"_toolConfig_json": '"ü"'}
-    assert _finish(body, {"charset": "latin-1"}, with_field) == '{"x":"é","toolConfig":"ü"}'.encode("latin-1")
-    with pytest.raises(InvalidRequest, match="the connector's charset cannot encode"):
-        _finish(body, {"charset": "latin-1"}, {"_toolConfig_json": '"日"'})
+def test_processors_of_the_request_win_over_the_connectors() -> None:
+    connector = {"input_processors": '[{"type": "set_field", "path": "$.a", "value": 1}]'}
+    assert _rendered("{}", connector, {"input_processors": ""}) == b"{}"
+    assert (
+        _rendered("{}", connector, {"input_processors": connector["input_processors"].replace("1", "2")}) == b'{"a":2}'
+    )
+
+
+@pytest.mark.parametrize("action_type", ["BATCH_PREDICT_STATUS", "CANCEL_BATCH_PREDICT"])
+def test_a_request_about_a_job_is_not_edited(action_type: str) -> None:
+    connector = ConnectorParameters.compile({"input_processors": '[{"type": "set_field", "path": "$.a", "value": 1}]'})
+    action = replace(_ACTION, action_type=action_type, request_body="{}")
+    assert CompiledAction.compile(action, connector, {}).render({}).body == b"{}"
+
+
+def test_the_stream_is_enabled_after_the_processors() -> None:
+    connector = {"input_processors": '[{"type": "set_field", "path": "$.stream", "value": false}]'}
+    compiled = CompiledAction.compile(replace(_ACTION, request_body="{}"), ConnectorParameters.compile(connector), {})
+    spec = PRESETS["ollama/api/chat"]
+    assert json.loads(compiled.render({}, spec).body) == {"stream": True}

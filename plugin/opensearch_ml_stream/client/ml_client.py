@@ -11,8 +11,9 @@ from opensearchpy.exceptions import OpenSearchException
 
 from opensearch_ml_stream.client.blueprints import connector_body, find_blueprint, model_body
 from opensearch_ml_stream.client.response_chunks import Chunk
-from opensearch_ml_stream.client.stream_request import BASE, HEADERS, IDLE_SECONDS, predict_body, predict_path
+from opensearch_ml_stream.client.stream_request import HEADERS, IDLE_SECONDS, predict_body, predict_path
 from opensearch_ml_stream.client.sync_stream import Call, answer, connection_to, predict_stream
+from opensearch_ml_stream.rest_handlers.paths import BASE_PATH
 
 
 class StreamingMLClient:
@@ -67,7 +68,7 @@ class StreamingMLClient:
 
     def _send(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> dict[str, Any]:
         data = b"" if body is None else orjson.dumps(body)
-        return self._call(Call(BASE + path, data, HEADERS, self._idle_timeout, method))
+        return self._call(Call(BASE_PATH + path, data, HEADERS, self._idle_timeout, method))
 
     def _call(self, call: Call) -> dict[str, Any]:
         with connection_to(self._client, self._url) as connection, answer(connection, call) as pieces:

@@ -7,7 +7,8 @@ from urllib.parse import quote, unquote, urlsplit
 import orjson
 from opensearchpy.exceptions import HTTP_EXCEPTIONS, ImproperlyConfigured, OpenSearchException, TransportError
 
-BASE = "/_plugins/_ml"
+from opensearch_ml_stream.rest_handlers.paths import BASE_PATH
+
 IDLE_SECONDS = 60.0
 """How long nothing at all may come, heartbeats included (the sidecar sends one each 15 s)."""
 
@@ -20,7 +21,7 @@ HEADERS = {"accept": "application/json", "accept-encoding": "identity", "content
 
 
 def predict_path(model_id: str, *, stream: bool) -> str:
-    return f"{BASE}/models/{quote(model_id, safe='')}/_predict{'/stream' if stream else ''}"
+    return f"{BASE_PATH}/models/{quote(model_id, safe='')}/_predict{'/stream' if stream else ''}"
 
 
 def predict_body(parameters: Mapping[str, Any]) -> bytes:

@@ -10,7 +10,10 @@ import pytest
 from opensearch_ml_stream.connectors.errors import InvalidRequest, MLStreamError, NotFound
 from opensearch_ml_stream.plugin.credentials.master_key import Cipher
 from opensearch_ml_stream.plugin.registry import Registry, open_registry
-from opensearch_ml_stream.plugin.registry.stored_documents import Json
+from opensearch_ml_stream.plugin.registry.deployed_states import DeployedStates
+from opensearch_ml_stream.plugin.registry.model_deployment import ModelDeployment
+from opensearch_ml_stream.plugin.registry.stored_documents import Clock, Json
+from opensearch_ml_stream.plugin.registry.tasks import BatchJobs
 from opensearch_ml_stream.plugin.settings import LiveSettings, Settings
 from opensearch_ml_stream.plugin.store import Document, Index, Store
 from opensearch_ml_stream.plugin.store.sqlite_store import SQLiteStore
@@ -51,9 +54,15 @@ async def beside() -> AsyncIterator[Store]:
         yield store
 
 
+def registry_over(store: Store, settings: Settings, clock: Clock, batch: BatchJobs | None = None) -> Registry:
+    cipher, live = Cipher(store), LiveSettings(settings)
+    deployment = ModelDeployment(store, cipher, live, clock, DeployedStates(store, clock))
+    return open_registry(store, cipher, live, clock, deployment, batch)
+
+
 def registry_on(store: Store, **settings: Any) -> Registry:
     ticks = count(1_000_000)
-    return open_registry(store, Cipher(store), LiveSettings(Settings(**settings)), lambda: next(ticks))
+    return registry_over(store, Settings(**settings), lambda: next(ticks))
 
 
 async def register(registry: Registry, **fields: Any) -> str:
@@ -138,7 +147,7 @@ async def check_first_prediction(store: Store) -> None:
     registry = registry_on(store)
     model_id = await register(registry)
     for _ in range(2):
-        await registry.models.ensure_deployed(model_id, await stored(store, model_id))
+        await registry.models.deployment.ensure(model_id, await stored(store, model_id))
     assert await states_found(registry) == ["DEPLOYED"]
     tasks = await registry.tasks.search({"query": {"term": {"task_type": "DEPLOY_MODEL"}}})
     assert tasks["hits"]["total"]["value"] == 1
@@ -148,15 +157,15 @@ async def test_a_model_is_not_deployed_by_itself_where_that_is_switched_off(alon
     off = registry_on(alone, model_auto_deploy_enable=False)
     model_id = await register(off)
     with pytest.raises(InvalidRequest, match=r"^Model not ready yet. Please deploy the model first.$"):
-        await off.models.ensure_deployed(model_id, await stored(alone, model_id))
+        await off.models.deployment.ensure(model_id, await stored(alone, model_id))
     on = registry_on(alone)
     await on.models.update(model_id, {"deploy_setting": {"is_auto_deploy_enabled": False}})
     with pytest.raises(InvalidRequest) as raised:
-        await on.models.ensure_deployed(model_id, await stored(alone, model_id))
+        await on.models.deployment.ensure(model_id, await stored(alone, model_id))
     text = "Auto deployment disabled for this model, please deploy model first Model ID: "
     assert raised.value.reason == text + model_id
     await off.models.deploy(model_id, {})
-    await off.models.ensure_deployed(model_id, await stored(alone, model_id))
+    await off.models.deployment.ensure(model_id, await stored(alone, model_id))
 
 
 async def test_a_model_whose_connector_is_gone_or_unreadable_is_not_deployed(alone: Store) -> None:
@@ -202,7 +211,7 @@ class FinishedBatch:
 
 async def test_an_unfinished_batch_job_is_brought_up_to_date_when_it_is_asked_for(alone: Store) -> None:
     batch = FinishedBatch()
-    registry = open_registry(alone, Cipher(alone), LiveSettings(Settings()), lambda: 0, batch)
+    registry = registry_over(alone, Settings(), lambda: 0, batch)
     task = {"task_type": "BATCH_PREDICTION", "state": "RUNNING"}
     open_id = (await alone.create(Index.TASK, task)).id
     closed_id = (await alone.create(Index.TASK, {**task, "state": "CANCELLED"})).id

@@ -52,7 +52,7 @@ def test_a_regex_must_match_the_whole_url() -> None:
 def test_a_regex_that_cannot_be_used_is_named_with_its_setting(pattern: str) -> None:
     with pytest.raises(InvalidRequest) as raised:
         compile_patterns("plugins.x", (pattern,))
-    assert raised.value.reason.startswith(f"plugins.x: [{pattern}] is not a regex that RE2 takes")
+    assert raised.value.reason.startswith(f"plugins.x: The regular expression [{pattern}] cannot be used: ")
 
 
 def test_a_regex_of_more_than_256_characters_is_refused() -> None:

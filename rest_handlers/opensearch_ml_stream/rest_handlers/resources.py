@@ -23,8 +23,7 @@ from opensearch_ml_stream.rest_handlers.http.requests import (
     read_flag,
 )
 from opensearch_ml_stream.rest_handlers.http.responses import json_response
-
-BASE_PATH = "/_plugins/_ml"
+from opensearch_ml_stream.rest_handlers.paths import BASE_PATH
 
 
 class Body(Enum):
@@ -63,7 +62,7 @@ class Operation:
 class _Resource:
     """The ASGI endpoint of one path; `max_body_size` in bytes."""
 
-    def __init__(self, operations: Mapping[str, Operation], max_body_size: Callable[[], int]) -> None:
+    def __init__(self, operations: Mapping[str, Operation], max_body_size: int) -> None:
         self._operations = operations
         self._max_body_size = max_body_size
 
@@ -80,7 +79,7 @@ class _Resource:
         _check_ids(request.path_params)
         asked = query(request.scope)
         check_query(request.scope, asked, operation.parameters)
-        text = await read_body(request.scope, request.receive, self._max_body_size())
+        text = await read_body(request.scope, request.receive, self._max_body_size)
         if text and operation.body is not Body.NONE:
             check_content_type(request.scope)
         call = Call(
@@ -95,7 +94,7 @@ class _Resource:
             raise jsontext.too_deep() from None
 
 
-def resource(path: str, operations: Mapping[str, Operation], max_body_size: Callable[[], int]) -> list[Route]:
+def resource(path: str, operations: Mapping[str, Operation], max_body_size: int) -> list[Route]:
     """The routes of a path below the base path; OpenSearch takes each with a slash at its end, too."""
     endpoint = _Resource(operations, max_body_size)
     return [Route(BASE_PATH + path, endpoint), Route(BASE_PATH + path + "/", endpoint)]

@@ -1,7 +1,7 @@
 """The use cases behind the management routes, as the routes see them.
 
-`dashboards` says that the caller is OpenSearch Dashboards, which alone gets `ui_metadata`. InFlightResponses are JSON objects
-as the API has them; no answer ever holds a credential. Errors are MLStreamErrors.
+`dashboards` says that the caller is OpenSearch Dashboards, which alone gets `ui_metadata`. Responses are JSON
+objects as the API has them; no response ever holds a credential. Errors are MLStreamErrors.
 """
 
 from collections.abc import Mapping
@@ -45,7 +45,7 @@ class Tasks(Protocol):
 
 
 class ManagementServices(Protocol):
-    """All of them. `max_body_size` in bytes, as it is set now."""
+    """All of them."""
 
     @property
     def connectors(self) -> Connectors: ...
@@ -55,5 +55,3 @@ class ManagementServices(Protocol):
     def model_groups(self) -> ModelGroups: ...
     @property
     def tasks(self) -> Tasks: ...
-    @property
-    def max_body_size(self) -> int: ...

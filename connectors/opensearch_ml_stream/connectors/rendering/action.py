@@ -9,6 +9,7 @@ from urllib.parse import quote, urlencode, urlsplit, urlunsplit
 
 from opensearch_ml_stream.connectors.documents import Action
 from opensearch_ml_stream.connectors.errors import InvalidRequest
+from opensearch_ml_stream.connectors.rendering.body import INPUT_PROCESSORS, edit_body, may_edit_body
 from opensearch_ml_stream.connectors.rendering.template import ConnectorParameters, Missing, Parameters, Template
 from opensearch_ml_stream.connectors.stream_spec import Enable, StreamSpec
 from opensearch_ml_stream.connectors.syntax import jsontext
@@ -25,6 +26,7 @@ _CONNECTOR_ONLY_HEADERS = frozenset({
 _CREDENTIAL = re.compile(r"\$\{credential\.([^\s{}]+)\}")
 _CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 _METHODS = ("POST", "GET", "PUT", "DELETE")
+_JOB_ACTIONS = ("BATCH_PREDICT_STATUS", "CANCEL_BATCH_PREDICT")  # about a job, not about a prediction: never edited
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +48,7 @@ class CompiledAction:
     url: Template
     headers: tuple[tuple[str, Template], ...]
     body: Template | None
+    may_edit_body: bool  # whether edits apply that the request does not ask for
 
     @classmethod
     def compile(
@@ -62,6 +65,7 @@ class CompiledAction:
             url=Template.compile(action.url, json=False),
             headers=tuple((name, _header_template(name, value, credential)) for name, value in headers.items()),
             body=None if action.request_body is None else Template.compile(action.request_body),
+            may_edit_body=may_edit_body(action, parameters.values),
         )
 
     def scope(self, request: Mapping[str, str]) -> Parameters:
@@ -75,12 +79,16 @@ class CompiledAction:
             raise InvalidRequest(f"unsupported http method [{self.action.method}]")
         url = self._render_url(scope)
         headers = {name: self._render_header(name, template, scope) for name, template in self.headers}
-        body = self._render_body(scope)
-        if stream is not None and (stream.enable.body or stream.enable.drop):
-            body = _enable_body(stream.enable, body)
-        elif self.body is not None:
+        body = (scope.get("http_body") or "") if self.body is None else self.body.render_json(scope)
+        enables_body = stream is not None and bool(stream.enable.body or stream.enable.drop)
+        edits_body = (self.may_edit_body or INPUT_PROCESSORS in request) and self.action.action_type not in _JOB_ACTIONS
+        if self.body is not None and (edits_body or not enables_body):
             _check_json(body)
+        if edits_body:
+            body = edit_body(self.action, self.parameters.values, request, body)
         if stream is not None:
+            if enables_body:
+                body = _enable_body(stream.enable, body)
             url, headers = _enable_head(stream.enable, url, headers)
         if self.action.method == "POST" and not body and self.action.action_type != "CANCEL_BATCH_PREDICT":
             raise InvalidRequest("Content length is 0. Aborting request to remote model")
@@ -110,11 +118,6 @@ class CompiledAction:
             raise InvalidRequest("Header size (key + value) exceeds 8KB limit")
         return value
 
-    def _render_body(self, scope: Parameters) -> str:
-        if self.body is None:
-            return scope.get("http_body") or ""
-        return self.body.render_json(scope)
-
 
 class _PercentEncoded(Mapping[str, str]):
     """Values encoded when they are asked for: most parameters are no part of the URL, and some are long."""
@@ -133,16 +136,6 @@ class _PercentEncoded(Mapping[str, str]):
 
     def __len__(self) -> int:
         return len(self._values)
-
-
-def enable_stream(request: ProviderRequest, stream: StreamSpec) -> ProviderRequest:
-    """The request with its stream turned on (its body, where that is changed, in UTF-8)."""
-    enable = stream.enable
-    body = request.body
-    if enable.body or enable.drop:
-        body = _enable_body(enable, body.decode("utf-8")).encode()
-    url, headers = _enable_head(enable, request.url, dict(request.headers))
-    return ProviderRequest(request.method, url, headers, body)
 
 
 @lru_cache(maxsize=1024)  # most calls are of the same few URLs

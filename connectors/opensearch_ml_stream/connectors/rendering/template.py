@@ -140,14 +140,17 @@ class Template:
 
     def render_json(self, parameters: Parameters, within: tuple[str, ...] = ()) -> str:
         """The filled JSON text; Missing or InvalidRequest names what is wrong."""
-        return self._fill([self._json_value(place, parameters, within) for place in self.placeholders])
+        values = []
+        for placeholder in self.placeholders:  # a loop: a comprehension would be a frame at each level of a template
+            values.append(_json_value(placeholder, parameters, within))  # noqa: PERF401
+        return self._fill(values)
 
     def render_text(self, parameters: Parameters, within: tuple[str, ...] = ()) -> str:
         """The filled text, no escaping."""
         return self._fill(
             [
-                place.default if (value := parameters.text(place.name, within)) is None else value
-                for place in self.placeholders
+                placeholder.default if (value := parameters.text(placeholder.name, within)) is None else value
+                for placeholder in self.placeholders
             ]
         )
 
@@ -158,9 +161,9 @@ class Template:
     def _fill(self, values: list[str | None]) -> str:
         parts = [self.literals[0]]
         missing: list[str] = []
-        for place, value, literal in zip(self.placeholders, values, self.literals[1:], strict=True):
+        for placeholder, value, literal in zip(self.placeholders, values, self.literals[1:], strict=True):
             if value is None:
-                missing.append(place.name)
+                missing.append(placeholder.name)
             else:
                 parts.append(value)
             parts.append(literal)
@@ -168,15 +171,29 @@ class Template:
             raise Missing(missing)
         return "".join(parts)
 
-    def _json_value(self, place: Placeholder, parameters: Parameters, within: tuple[str, ...]) -> str | None:
-        if not place.quoted:
-            value = parameters.json(place.name, within)
-            return place.default if value is None else value
-        value = parameters.text(place.name, within)
-        if place.or_null:
-            absent = value is None or (value == "null" and isinstance(value, jsontext.JsonText))
-            return "null" if absent else f'"{jsontext.escape(str(value))}"'
-        return place.default if value is None else jsontext.escape(value)
+
+def fill_with_stand_ins(
+    source: str, connector: ConnectorParameters, request: Mapping[str, str], stand_in: Callable[[str], str]
+) -> str:
+    """Fill text such as a URL; each parameter that neither side gives becomes `stand_in(name)`."""
+    template = Template.compile(source, json=False)
+    values = dict(request)
+    while True:
+        try:
+            return template.render_text(Parameters(connector, values))
+        except Missing as missing:
+            values |= {name: stand_in(name) for name in missing.names}
+
+
+def _json_value(placeholder: Placeholder, parameters: Parameters, within: tuple[str, ...]) -> str | None:
+    if not placeholder.quoted:
+        value = parameters.json(placeholder.name, within)
+        return placeholder.default if value is None else value
+    value = parameters.text(placeholder.name, within)
+    if placeholder.or_null:
+        absent = value is None or (value == "null" and isinstance(value, jsontext.JsonText))
+        return "null" if absent else f'"{jsontext.escape(str(value))}"'
+    return placeholder.default if value is None else jsontext.escape(value)
 
 
 def _ends_in_string(text: str, inside: bool) -> bool:

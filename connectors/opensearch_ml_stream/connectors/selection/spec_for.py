@@ -11,7 +11,7 @@ from urllib.parse import unquote, urlsplit
 
 from opensearch_ml_stream.connectors.documents import Action, Connector
 from opensearch_ml_stream.connectors.errors import InvalidRequest
-from opensearch_ml_stream.connectors.rendering.template import ConnectorParameters, Missing, Parameters, Template
+from opensearch_ml_stream.connectors.rendering.template import ConnectorParameters, fill_with_stand_ins
 from opensearch_ml_stream.connectors.selection.presets import (
     ANTHROPIC,
     BEDROCK_CONVERSE,
@@ -115,7 +115,9 @@ def _by_url(connector: Connector, action: Action, parameters: Mapping[str, str])
     for function in (action.pre_process_function, action.post_process_function):
         if function and _NO_STREAM_FUNCTION.match(function):
             return _Found(refusal=f"Its action makes vectors or scores ({function}), which come in one piece")
-    url = urlsplit(_filled(Template.compile(action.url, json=False), connector, parameters))
+    # What the request has not filled stands as `_`: the rest of the path tells the interface all the same.
+    own = ConnectorParameters.compile(connector.parameters)
+    url = urlsplit(fill_with_stand_ins(action.url, own, parameters, lambda name: "_"))
     path = url.path.rstrip("/")
     if _NO_STREAM_PATH.search(path):
         return _Found(refusal=f"Its URL's path ends in [{path.rsplit('/', 1)[-1]}], which does not answer in pieces")
@@ -131,17 +133,6 @@ def _by_url(connector: Connector, action: Action, parameters: Mapping[str, str])
     if spec is OPENAI_CHAT and _refuses_stream_options(url.hostname or "", url.query):
         spec = OPENAI_CHAT_PLAIN
     return _Found(spec)
-
-
-def _filled(url: Template, connector: Connector, parameters: Mapping[str, str]) -> str:
-    """The URL. What the request has not filled stands as `_`: the rest of the path tells the interface all the same."""
-    own = ConnectorParameters.compile(connector.parameters)
-    values = dict(parameters)
-    while True:
-        try:
-            return url.render_text(Parameters(own, values))
-        except Missing as missing:
-            values |= dict.fromkeys(missing.names, "_")
 
 
 def _refuses_stream_options(host: str, query: str) -> bool:

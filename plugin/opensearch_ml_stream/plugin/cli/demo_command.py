@@ -21,6 +21,7 @@ from opensearch_ml_stream.plugin.cli.predict_command import show_stream
 from opensearch_ml_stream.plugin.cli.sidecar_api import SidecarAPI, open_api
 from opensearch_ml_stream.plugin.demo.provider import demo_provider
 from opensearch_ml_stream.plugin.settings import Settings
+from opensearch_ml_stream.rest_handlers.paths import BASE_PATH
 
 QUESTION = "What is the meaning of life?"
 LOOPBACK_ENDPOINTS = r"^http://127\.0\.0\.1:[0-9]+/.*$"
@@ -104,7 +105,7 @@ def _free_port(host: str, port: int) -> int:
 
 
 def _go_on(url: str, openai: str, anthropic: str) -> str:
-    path = f"{url}/_plugins/_ml/models"
+    path = f"{url}{BASE_PATH}/models"
     body = f"""-H 'Content-Type: application/json' -d '{{"parameters":{{"inputs":"{QUESTION}"}}}}'"""
     return f"""
 Go on with the same question, as one JSON object a line:

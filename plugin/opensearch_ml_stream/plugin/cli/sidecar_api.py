@@ -10,8 +10,8 @@ import orjson
 
 from opensearch_ml_stream.client.response_chunks import Chunk, ChunkReader, StreamError
 from opensearch_ml_stream.plugin.cli.command_errors import CommandFailed, ServerSaidNo, Unreachable, WrongUsage
+from opensearch_ml_stream.rest_handlers.paths import BASE_PATH
 
-BASE = "/_plugins/_ml"
 CONNECT_SECONDS = 10
 IDLE_SECONDS = 60  # of a stream; heartbeats come each 15 s
 ANSWER_SECONDS = 300  # a whole answer of a slow model
@@ -26,7 +26,7 @@ class SidecarAPI:
     def call(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """A path below the base path; the answer's JSON object."""
         with self._errors():
-            response = self._client.request(method, BASE + path, json=body)
+            response = self._client.request(method, BASE_PATH + path, json=body)
             _check(response)
         return _object(response)
 
@@ -47,7 +47,7 @@ class SidecarAPI:
         """Chunks as they arrive; what came before the answer broke off is yielded, too."""
         request = self._client.build_request(
             "POST",
-            f"{BASE}/models/{quote(model_id, safe='')}/_predict/stream",
+            f"{BASE_PATH}/models/{quote(model_id, safe='')}/_predict/stream",
             json={"parameters": parameters},
             headers={"Accept": "application/x-ndjson"},
             timeout=httpx.Timeout(IDLE_SECONDS, connect=CONNECT_SECONDS),

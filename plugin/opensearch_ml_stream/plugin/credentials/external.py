@@ -14,9 +14,14 @@ MAX_FILE_BYTES = 64 * 1024
 _PREFIXES = ("env:", "file:")
 
 
+def is_external(credential: Mapping[str, str]) -> bool:
+    """Whether any value is kept outside the store."""
+    return any(value.startswith(_PREFIXES) for value in credential.values())
+
+
 def resolve_credential(credential: Mapping[str, str], enabled: bool) -> Mapping[str, str]:
-    """The values in clear; the mapping itself where none is external. Errors name the key, never a value."""
-    if not any(value.startswith(_PREFIXES) for value in credential.values()):
+    """Return the values in clear, external ones as they are now. Errors name the key, never a value."""
+    if not is_external(credential):
         return credential
     if not enabled:
         raise Forbidden(

@@ -9,21 +9,21 @@ from dataclasses import dataclass
 from typing import Any
 
 from opensearch_ml_stream.connectors.documents import Action
-from opensearch_ml_stream.connectors.errors import Forbidden, InvalidRequest, NotFound, Throttled
+from opensearch_ml_stream.connectors.errors import InvalidRequest, NotFound, Throttled
 from opensearch_ml_stream.connectors.predict import batch_job, pre_process
 from opensearch_ml_stream.connectors.predict.guardrails import INPUT_TRIGGERED
 from opensearch_ml_stream.connectors.predict.inputs import RemoteInput, read_predict_input
 from opensearch_ml_stream.connectors.rendering.action import ProviderRequest
 from opensearch_ml_stream.plugin.predictions.guardrail_checks import GuardrailChecks
-from opensearch_ml_stream.plugin.predictions.model_calls import ModelCalls
 from opensearch_ml_stream.plugin.predictions.painless_runs import PainlessRunner
-from opensearch_ml_stream.plugin.predictions.provider_call import check_status
-from opensearch_ml_stream.plugin.predictions.ready_models import ReadyModel
+from opensearch_ml_stream.plugin.predictions.provider_call import ProviderCalls, check_status
+from opensearch_ml_stream.plugin.predictions.ready_models import ReadyModel, ReadyModels
 from opensearch_ml_stream.plugin.predictions.whole_prediction import read_responses, request_text, scripted
 from opensearch_ml_stream.plugin.registry.node_id import node_id
 from opensearch_ml_stream.plugin.registry.stored_documents import Clock, Json, rewrite
 from opensearch_ml_stream.plugin.registry.tasks import BATCH_PREDICTION, FINAL_STATES
 from opensearch_ml_stream.plugin.settings import Settings
+from opensearch_ml_stream.plugin.settings.feature_switches import batch_inference_disabled
 from opensearch_ml_stream.plugin.store import Document, Index, Store
 
 BATCH_PREDICT = "BATCH_PREDICT"
@@ -33,7 +33,8 @@ BATCH_PREDICT = "BATCH_PREDICT"
 class BatchJobs:
     """Fits `registry.tasks.BatchJobs`."""
 
-    calls: ModelCalls
+    models: ReadyModels
+    calls: ProviderCalls
     store: Store
     scripts: PainlessRunner
     clock: Clock
@@ -41,24 +42,19 @@ class BatchJobs:
     async def create(self, model_id: str, body: bytes, guards: GuardrailChecks) -> Json:
         """Starts the provider's job and stores its task: `{"task_id", "status": "CREATED", "remote_job"}`."""
         if not self.calls.live.current.offline_batch_inference_enabled:
-            raise Forbidden(
-                "Offline batch inference is currently disabled. To enable it, update the setting "
-                '"plugins.ml_commons.offline_batch_inference_enabled" to true.'
-            )
+            raise batch_inference_disabled()
         given = read_predict_input(body)
         if not isinstance(given, RemoteInput):
             raise InvalidRequest("_batch_predict takes parameters: the texts lie in a file that the provider reads")
-        deployment = await self.calls.deployment(model_id)
-        compiled = deployment.action(BATCH_PREDICT)
+        model = await self.models.get(model_id)
+        compiled = model.action(BATCH_PREDICT)
         await self._check_open_jobs()
-        [step] = await scripted(
-            pre_process.steps(compiled.action, deployment.connector.parameters, given), self.scripts
-        )
-        request = deployment.finish(given.parameters, compiled.render(step.parameters), BATCH_PREDICT)
-        parameters = {**deployment.connector.parameters, **given.parameters}
-        await guards.check(deployment.guardrails.input, request_text(request, parameters), INPUT_TRIGGERED)
-        self.calls.count(deployment)
-        remote_job = await self._ask(deployment, compiled.action, request, parameters)
+        [step] = await scripted(pre_process.steps(compiled.action, model.connector.parameters, given), self.scripts)
+        request = compiled.render(step.parameters)
+        parameters = {**model.connector.parameters, **given.parameters}
+        await guards.check(model.guardrails.input, request_text(request, parameters), INPUT_TRIGGERED)
+        self.calls.count(model)
+        remote_job = await self._ask(model, compiled.action, request, parameters)
         if given.dlq is not None:
             remote_job["dlq"] = given.dlq
         task_id = await self._record(model_id, remote_job)
@@ -67,10 +63,10 @@ class BatchJobs:
     async def refresh(self, task_id: str, source: Json) -> Json:
         """Asks the provider, stores what has changed, and returns the task's source as it is now."""
         try:
-            deployment = await self.calls.deployment(source["model_id"])
+            model = await self.models.get(source["model_id"])
         except NotFound:
             return source  # nobody is left to ask
-        said = await self._ask_about(deployment, batch_job.STATUS, source)
+        said = await self._ask_about(model, batch_job.STATUS, source)
         known: Mapping[str, Any] = source.get("remote_job") or {}
         state = batch_job.task_state(said, _rules(self.calls.live.current)) or source.get("state")
         changes = {"remote_job": {**known, **said}, "state": state}
@@ -86,10 +82,10 @@ class BatchJobs:
 
     async def cancel(self, task_id: str, source: Json) -> None:
         """Asks the provider to stop; what became of it, the next `refresh` finds out."""
-        deployment = await self.calls.deployment(source["model_id"])
-        request = _request(deployment, batch_job.batch_action(deployment.connector, batch_job.CANCEL), source)
-        async with self.calls.open(deployment, request) as response:
-            await check_status(response, deployment)  # some providers answer with an empty body
+        model = await self.models.get(source["model_id"])
+        request = _request(model, batch_job.batch_action(model.connector, batch_job.CANCEL), source)
+        async with self.calls.open(model, request) as response:
+            await check_status(response, model)  # some providers answer with an empty body
 
     async def _check_open_jobs(self) -> None:
         limit = self.calls.live.current.max_batch_inference_tasks
@@ -123,21 +119,21 @@ class BatchJobs:
         }
         return (await self.store.create(Index.TASK, source)).id
 
-    async def _ask_about(self, deployment: ReadyModel, action_type: str, source: Json) -> dict[str, Any]:
-        action = batch_job.batch_action(deployment.connector, action_type)
-        return await self._ask(deployment, action, _request(deployment, action, source), {})
+    async def _ask_about(self, model: ReadyModel, action_type: str, source: Json) -> dict[str, Any]:
+        action = batch_job.batch_action(model.connector, action_type)
+        return await self._ask(model, action, _request(model, action, source), {})
 
     async def _ask(
-        self, deployment: ReadyModel, action: Action, request: ProviderRequest, parameters: Mapping[str, str]
+        self, model: ReadyModel, action: Action, request: ProviderRequest, parameters: Mapping[str, str]
     ) -> dict[str, Any]:
         """What the provider says about the job."""
-        body = await self.calls.fetch(deployment, request)
+        body = await self.calls.fetch(model, request)
         [output] = await read_responses(action, parameters, [body], self.scripts)
         return dict(output[0].get("dataAsMap", {})) if output else {}
 
 
-def _request(deployment: ReadyModel, action: Action, source: Json) -> ProviderRequest:
-    return deployment.one_off(action, batch_job.job_parameters(source.get("remote_job") or {})).render({})
+def _request(model: ReadyModel, action: Action, source: Json) -> ProviderRequest:
+    return model.one_off(action, batch_job.job_parameters(source.get("remote_job") or {})).render({})
 
 
 def _rules(settings: Settings) -> batch_job.RemoteJobRules:

@@ -5,19 +5,19 @@ from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any
 
-from opensearch_ml_stream.connectors.errors import Forbidden, InvalidRequest, MLStreamError
+from opensearch_ml_stream.connectors.errors import InvalidRequest, MLStreamError
 from opensearch_ml_stream.connectors.predict.guardrails import INPUT_TRIGGERED, ModelGuard
 from opensearch_ml_stream.connectors.predict.inputs import PredictInput, RemoteInput, read_predict_input
-from opensearch_ml_stream.connectors.rendering.action import ProviderRequest, enable_stream
+from opensearch_ml_stream.connectors.rendering.action import ProviderRequest
 from opensearch_ml_stream.connectors.stream_spec import StreamSpec
 from opensearch_ml_stream.plugin.metrics import UNKNOWN_MODEL, Metrics, StreamFigures
 from opensearch_ml_stream.plugin.predictions.batch_jobs import BatchJobs
 from opensearch_ml_stream.plugin.predictions.guardrail_checks import GuardrailChecks
-from opensearch_ml_stream.plugin.predictions.model_calls import ModelCalls
 from opensearch_ml_stream.plugin.predictions.painless_runs import PainlessRunner
-from opensearch_ml_stream.plugin.predictions.provider_call import ProviderStream, check_status
-from opensearch_ml_stream.plugin.predictions.ready_models import ReadyModel
+from opensearch_ml_stream.plugin.predictions.provider_call import ProviderCalls, ProviderStream, check_status
+from opensearch_ml_stream.plugin.predictions.ready_models import ReadyModel, ReadyModels
 from opensearch_ml_stream.plugin.predictions.whole_prediction import predict_whole, request_text
+from opensearch_ml_stream.plugin.settings.feature_switches import streaming_disabled
 from opensearch_ml_stream.plugin.store import Store
 
 WHOLE_ANSWER = "$"  # the path of the guard model's answer as its provider gave it
@@ -27,8 +27,15 @@ class Predictor:
     """What the routes need, over the models that may be called."""
 
     def __init__(
-        self, calls: ModelCalls, store: Store, scripts: PainlessRunner, batch: BatchJobs, metrics: Metrics
+        self,
+        models: ReadyModels,
+        calls: ProviderCalls,
+        store: Store,
+        scripts: PainlessRunner,
+        batch: BatchJobs,
+        metrics: Metrics,
     ) -> None:
+        self._models = models
         self._calls = calls
         self._store = store
         self._scripts = scripts
@@ -39,21 +46,18 @@ class Predictor:
     async def stream(self, model_id: str, parameters: Mapping[str, str]) -> AsyncIterator[ProviderStream]:
         """The provider's stream, its head already good; closed, whatever state it is in, on leaving."""
         if not self._calls.live.current.stream_enabled:
-            raise Forbidden(
-                "Streaming is currently disabled. To enable it, update the setting "
-                '"plugins.ml_commons.stream_enabled" to true.'
-            )
+            raise streaming_disabled()
         with self._metrics.stream() as figures:
-            deployment = await self._calls.deployment(model_id)
+            model = await self._models.get(model_id)
             figures.model_id = model_id
-            spec = deployment.spec(parameters)
-            request = await self._streaming_request(deployment, spec, parameters)
-            self._calls.count(deployment)
-            opening = self._calls.open(deployment, request)
+            spec = model.spec(parameters)
+            request = await self._streaming_request(model, spec, parameters)
+            self._calls.count(model)
+            opening = self._calls.open(model, request)
             del parameters, request  # a prompt may be large, and its answer long
             async with opening as response:
-                await check_status(response, deployment)
-                stream = ProviderStream(response, spec.decoder(), deployment.credential)
+                await check_status(response, model)
+                stream = ProviderStream(response, spec.decoder(), model.credential)
                 try:
                     yield stream
                 finally:
@@ -68,33 +72,29 @@ class Predictor:
         return await self._batch.create(model_id, body, self._guards((model_id,)))
 
     async def _streaming_request(
-        self, deployment: ReadyModel, spec: StreamSpec, parameters: Mapping[str, str]
+        self, model: ReadyModel, spec: StreamSpec, parameters: Mapping[str, str]
     ) -> ProviderRequest:
-        deployment.check_input(RemoteInput(parameters))
-        rendered = deployment.action().render(parameters, spec)
-        request = deployment.finish(parameters, rendered)
-        if request is not rendered:
-            # A processor may have made another body of it. Only the provider's way of streaming is ours to say.
-            request = enable_stream(request, spec)
-        guard = deployment.guardrails.input
+        model.check_input(RemoteInput(parameters))
+        request = model.action().render(parameters, spec)
+        guard = model.guardrails.input
         if guard is not None:
-            text = request_text(request, {**deployment.connector.parameters, **parameters})
-            await self._guards((deployment.model_id,)).check(guard, text, INPUT_TRIGGERED)
+            text = request_text(request, {**model.connector.parameters, **parameters})
+            await self._guards((model.model_id,)).check(guard, text, INPUT_TRIGGERED)
         return request
 
     async def _predict(self, model_id: str, given: PredictInput, guarded: tuple[str, ...]) -> dict[str, Any]:
         """`guarded` are the models whose guardrails have led to this prediction."""
         counted = UNKNOWN_MODEL
         try:
-            deployment = await self._calls.deployment(model_id)
+            model = await self._models.get(model_id)
             counted = model_id
 
             async def fetch(request: ProviderRequest) -> bytes:
-                self._calls.count(deployment)
-                return await self._calls.fetch(deployment, request)
+                self._calls.count(model)
+                return await self._calls.fetch(model, request)
 
             guards = self._guards((*guarded, model_id))
-            response = await predict_whole(deployment, given, fetch, self._scripts, guards)
+            response = await predict_whole(model, given, fetch, self._scripts, guards)
         except MLStreamError as error:
             self._metrics.prediction(counted, error)
             raise

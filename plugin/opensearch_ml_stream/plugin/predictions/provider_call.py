@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from time import monotonic
 
@@ -13,8 +14,9 @@ from opensearch_ml_stream.connectors.providers.non_stream_response import MAX_NO
 from opensearch_ml_stream.connectors.rendering.action import ProviderRequest
 from opensearch_ml_stream.connectors.rendering.sigv4 import sign
 from opensearch_ml_stream.plugin.credentials.redaction import redact
+from opensearch_ml_stream.plugin.predictions.rate_limits import RateLimits
 from opensearch_ml_stream.plugin.predictions.ready_models import ReadyModel
-from opensearch_ml_stream.plugin.settings import Settings
+from opensearch_ml_stream.plugin.settings import LiveSettings
 from opensearch_ml_stream.plugin.upstream import ReadTimedOut, Upstream, UpstreamResponse
 from opensearch_ml_stream.plugin.upstream.retries import open_with_retries
 from opensearch_ml_stream.plugin.upstream.trusted_endpoints import check_endpoint
@@ -22,28 +24,48 @@ from opensearch_ml_stream.plugin.upstream.trusted_endpoints import check_endpoin
 MAX_ERROR_BODY_BYTES = 64 * 1024  # more of an error is not read; 2 KiB of it are shown
 
 
-def open_provider(
-    upstream: Upstream, settings: Settings, deployment: ReadyModel, request: ProviderRequest
-) -> AbstractAsyncContextManager[UpstreamResponse]:
-    """The provider's answer, whatever its status. Called again as the connector's client_config says.
+@dataclass(frozen=True, slots=True)
+class ProviderCalls:
+    """The way to the providers, with what limits it."""
 
-    InvalidRequest for an endpoint that is not trusted, or credentials that do not sign.
-    """
-    connector = deployment.connector
-    check_endpoint(request.url, settings)
-    if connector.protocol == "aws_sigv4":
-        request = _signed(deployment, request)
-    config = connector.client_config
-    tls = deployment.credential if config.mutual_tls_enabled else {}
-    if config.max_retry_times:
-        return open_with_retries(upstream, request, config, tls, deployment.pool_key)
-    return upstream.open(request, config, tls, deployment.pool_key)
+    live: LiveSettings
+    upstream: Upstream
+    limits: RateLimits
+
+    def count(self, model: ReadyModel) -> None:
+        """Count one more prediction by the provider; Throttled if the model's `rate_limiter` does not allow it."""
+        if (rate_limit := model.rate_limit) is not None:
+            self.limits.acquire(model.model_id, rate_limit)
+
+    def open(self, model: ReadyModel, request: ProviderRequest) -> AbstractAsyncContextManager[UpstreamResponse]:
+        """Open the provider's response, whatever its status (see `check_status`); retried as `client_config` says.
+
+        InvalidRequest for an endpoint that is not trusted, or credentials that do not sign.
+        """
+        connector = model.connector
+        check_endpoint(request.url, self.live.current)
+        if connector.protocol == "aws_sigv4":
+            request = _signed(model, request)
+        config = connector.client_config
+        tls = model.credential if config.mutual_tls_enabled else {}
+        if config.max_retry_times:
+            return open_with_retries(self.upstream, request, config, tls, model.pool_key)
+        return self.upstream.open(request, config, tls, model.pool_key)
+
+    async def fetch(self, model: ReadyModel, request: ProviderRequest) -> bytes:
+        """Return the whole body of a good response, which is never empty."""
+        async with self.open(model, request) as response:
+            await check_status(response, model)
+            body = await read_all(response, self.live.current.max_json_size)
+        if not body.strip():
+            raise UpstreamError("Remote service returned empty response body")
+        return body
 
 
-async def check_status(response: UpstreamResponse, deployment: ReadyModel) -> None:
+async def check_status(response: UpstreamResponse, model: ReadyModel) -> None:
     """UpstreamError with the provider's words for a status that is not good."""
     if not 200 <= response.status < 300:
-        raise await _refusal(response, deployment.credential)
+        raise await _refusal(response, model.credential)
 
 
 async def read_all(response: UpstreamResponse, limit: int) -> bytes:
@@ -187,9 +209,9 @@ async def _refusal(response: UpstreamResponse, credential: Mapping[str, str]) ->
     )
 
 
-def _signed(deployment: ReadyModel, request: ProviderRequest) -> ProviderRequest:
-    credential = deployment.credential
-    parameters = deployment.connector.parameters
+def _signed(model: ReadyModel, request: ProviderRequest) -> ProviderRequest:
+    credential = model.credential
+    parameters = model.connector.parameters
     region = parameters.get("region") or credential.get("region")
     service = parameters.get("service_name") or credential.get("service_name")
     if not region or not service:

@@ -8,6 +8,7 @@ import fcntl
 import os
 import struct
 from collections.abc import Mapping
+from dataclasses import dataclass
 from hashlib import sha256
 from math import ceil
 from pathlib import Path
@@ -30,20 +31,25 @@ UNITS = {
 _BUCKET = struct.Struct("dd")
 
 
+@dataclass(frozen=True, slots=True)
+class RateLimit:
+    """`limit` predictions in `seconds`."""
+
+    limit: float
+    seconds: float
+
+
 class RateLimits:
-    """`directory` is shared by the workers and goes with the server."""
+    """The token buckets. `directory` is shared by the workers and removed with the server."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
 
-    def take(self, model_id: str, rate_limiter: Mapping[str, Any] | None) -> None:
-        """Takes a token; Throttled (429, with the seconds to wait) if there is none."""
-        if not rate_limiter or rate_limiter.get("limit") is None or rate_limiter.get("unit") is None:
-            return
-        limit, seconds = read_rate_limiter(rate_limiter)
-        if limit <= 0:
+    def acquire(self, model_id: str, rate_limit: RateLimit) -> None:
+        """Take a token; Throttled (429, with the seconds to wait) if there is none."""
+        if rate_limit.limit <= 0:
             raise Throttled("Request is throttled at model level.")
-        wait = self._take(model_id, limit / seconds, max(limit, 1.0))
+        wait = self._take(model_id, rate_limit.limit / rate_limit.seconds, max(rate_limit.limit, 1.0))
         if wait > 0:
             raise Throttled("Request is throttled at model level.", retry_after=str(ceil(wait)))
 
@@ -64,13 +70,15 @@ class RateLimits:
             os.close(bucket)
 
 
-def read_rate_limiter(rate_limiter: Mapping[str, Any]) -> tuple[float, float]:
-    """The limit and its unit in seconds; InvalidRequest names what is wrong."""
+def read_rate_limiter(rate_limiter: Mapping[str, Any] | None) -> RateLimit | None:
+    """Read a stored `rate_limiter`, None if it does not limit; InvalidRequest names what is wrong."""
+    if not rate_limiter or rate_limiter.get("limit") is None or rate_limiter.get("unit") is None:
+        return None
     try:
         limit = float(rate_limiter["limit"])
-    except (KeyError, TypeError, ValueError):
+    except (TypeError, ValueError):
         raise InvalidRequest("rate_limiter.limit must be a number") from None
-    unit = str(rate_limiter.get("unit", "")).upper()
+    unit = str(rate_limiter["unit"]).upper()
     if unit not in UNITS or limit < 0:
         raise InvalidRequest(f"rate_limiter needs a limit of 0 or more and a unit of {', '.join(UNITS)}")
-    return limit, UNITS[unit]
+    return RateLimit(limit, UNITS[unit])

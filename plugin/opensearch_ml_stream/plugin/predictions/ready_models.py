@@ -9,19 +9,23 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from time import monotonic
-from typing import Any, Protocol
+from typing import Any
 
 from opensearch_ml_stream.connectors.documents import Action, Connector, Model, read_connector, read_model
-from opensearch_ml_stream.connectors.errors import MLStreamError, NotFound, Unavailable
+from opensearch_ml_stream.connectors.errors import Forbidden, MLStreamError, NotFound, Unavailable
 from opensearch_ml_stream.connectors.predict import interface
 from opensearch_ml_stream.connectors.predict.guardrails import Guardrails, read_guardrails
 from opensearch_ml_stream.connectors.predict.inputs import PredictInput
-from opensearch_ml_stream.connectors.rendering.action import CompiledAction, ProviderRequest
-from opensearch_ml_stream.connectors.rendering.body import finish_body
+from opensearch_ml_stream.connectors.rendering.action import CompiledAction
 from opensearch_ml_stream.connectors.rendering.template import ConnectorParameters
 from opensearch_ml_stream.connectors.selection.spec_for import spec_for
 from opensearch_ml_stream.connectors.stream_spec import StreamSpec
 from opensearch_ml_stream.connectors.syntax import jsontext
+from opensearch_ml_stream.plugin.credentials.external import is_external, resolve_credential
+from opensearch_ml_stream.plugin.credentials.master_key import Cipher
+from opensearch_ml_stream.plugin.predictions.rate_limits import RateLimit, read_rate_limiter
+from opensearch_ml_stream.plugin.settings import LiveSettings
+from opensearch_ml_stream.plugin.settings.feature_switches import remote_inference_disabled
 from opensearch_ml_stream.plugin.store import Document, Index, Store
 
 FRESH_SECONDS = 1.0
@@ -30,11 +34,6 @@ CHECK_TIMEOUT_SECONDS = 0.8
 _LLM_INTERFACE = "_llm_interface"
 
 
-class Cipher(Protocol):
-    async def decrypt(self, text: str) -> str: ...
-
-
-ResolveCredential = Callable[[Mapping[str, str]], Mapping[str, str]]
 EnsureDeployed = Callable[[str, Document], Awaitable[None]]
 
 
@@ -47,13 +46,15 @@ class ReadyModel:
         model: Model,
         connector: Connector,
         credential: Mapping[str, str],
-        resolve: ResolveCredential,
+        *,
+        external_credentials_enabled: bool = False,
     ) -> None:
         self.model_id = model_id
         self.model = model
         self.connector = connector
         self._stored_credential = credential
-        self._resolve = resolve
+        self._has_external_credential = is_external(credential)
+        self._external_credentials_enabled = external_credentials_enabled
         self._parameters = ConnectorParameters.compile(connector.parameters)
         self._compiled: dict[str, tuple[Mapping[str, str], CompiledAction]] = {}
         self._specs: dict[str, StreamSpec | MLStreamError] = {}
@@ -66,7 +67,9 @@ class ReadyModel:
     @property
     def credential(self) -> Mapping[str, str]:
         """The credentials in clear, those kept outside (`env:`, `file:`) as they are now."""
-        return self._resolve(self._stored_credential)
+        if not self._has_external_credential:
+            return self._stored_credential
+        return resolve_credential(self._stored_credential, self._external_credentials_enabled)
 
     def action(self, action_type: str = "PREDICT") -> CompiledAction:
         """The compiled action; compiled anew only when a credential that is kept outside has changed."""
@@ -83,11 +86,10 @@ class ReadyModel:
         own = ConnectorParameters.compile({**self.connector.parameters, **parameters})
         return CompiledAction.compile(action, own, self.credential)
 
-    def finish(
-        self, parameters: Mapping[str, str], sent: ProviderRequest, action_type: str = "PREDICT"
-    ) -> ProviderRequest:
-        """A rendered request with its final body, by the request's and the connector's parameters."""
-        return finish_body(self.connector.action(action_type), self.connector.parameters, parameters, sent)
+    @cached_property
+    def rate_limit(self) -> RateLimit | None:
+        """The model's `rate_limiter`; InvalidRequest names what is wrong in it."""
+        return read_rate_limiter(self.model.document.get("rate_limiter"))
 
     @cached_property
     def guardrails(self) -> Guardrails:
@@ -130,7 +132,7 @@ class ReadyModel:
 
 @dataclass(slots=True)
 class _Entry:
-    deployment: ReadyModel
+    model: ReadyModel
     stamps: tuple[tuple[Index, Document], ...]
     checked: float
 
@@ -138,33 +140,35 @@ class _Entry:
 class ReadyModels:
     """The cache. One look at the store at a time per model; the others wait for it."""
 
-    def __init__(
-        self, store: Store, cipher: Cipher, resolve: ResolveCredential, ensure_deployed: EnsureDeployed
-    ) -> None:
+    def __init__(self, store: Store, cipher: Cipher, live: LiveSettings, ensure_deployed: EnsureDeployed) -> None:
         self._store = store
         self._cipher = cipher
-        self._resolve = resolve
+        self._live = live
         self._ensure_deployed = ensure_deployed
         self._entries: dict[str, _Entry] = {}
         self._locks: dict[str, asyncio.Lock] = {}
 
     async def get(self, model_id: str) -> ReadyModel:
-        """The deployment in force; NotFound, Unavailable (store down and model unknown here), or what is wrong."""
-        entry = self._fresh(model_id)
-        if entry is not None:
-            return entry.deployment
+        """Return the version in force.
+
+        Errors: InvalidRequest while remote inference is off, NotFound, Forbidden for a disabled model, Unavailable if
+        the store is down and the model unknown here, or whatever is wrong with the model.
+        """
+        if not self._live.current.remote_inference_enabled:
+            raise remote_inference_disabled()
+        model = (self._fresh(model_id) or await self._load_fresh(model_id)).model
+        if not model.model.is_enabled:
+            raise Forbidden("Model is disabled.")
+        return model
+
+    async def _load_fresh(self, model_id: str) -> "_Entry":
         lock = self._locks.setdefault(model_id, asyncio.Lock())
         try:
             async with lock:
-                entry = self._fresh(model_id) or await self._refresh(model_id)
+                return self._fresh(model_id) or await self._refresh(model_id)
         finally:
             if not lock.locked() and model_id not in self._entries:
                 self._locks.pop(model_id, None)
-        return entry.deployment
-
-    def forget(self, model_id: str) -> None:
-        """The next call reads the store."""
-        self._entries.pop(model_id, None)
 
     def _fresh(self, model_id: str) -> _Entry | None:
         entry = self._entries.get(model_id)
@@ -207,6 +211,7 @@ class ReadyModels:
             stamps.append((Index.CONNECTOR, found))
             connector = read_connector(found.source)
         credential = {name: await self._cipher.decrypt(text) for name, text in connector.credential.items()}
-        deployment = ReadyModel(model_id, model, connector, credential, self._resolve)
+        external = self._live.current.external_credentials_enabled
+        ready = ReadyModel(model_id, model, connector, credential, external_credentials_enabled=external)
         await self._ensure_deployed(model_id, document)
-        return _Entry(deployment, tuple(stamps), read)
+        return _Entry(ready, tuple(stamps), read)

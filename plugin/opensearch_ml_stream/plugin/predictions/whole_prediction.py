@@ -29,23 +29,23 @@ Result = dict[str, Any]
 
 
 async def predict_whole(
-    deployment: ReadyModel, given: PredictInput, fetch: Fetch, scripts: PainlessRunner, guards: GuardrailChecks
+    model: ReadyModel, given: PredictInput, fetch: Fetch, scripts: PainlessRunner, guards: GuardrailChecks
 ) -> Result:
     """`{"inference_results": [{"output": [...], "status_code": 200}, ...]}`, an element for each call of the provider.
 
     `fetch` sends a request and gives the body of a good answer. Any call that fails fails all of them.
     """
-    connector = deployment.connector
-    action = deployment.action()
+    connector = model.connector
+    action = model.action()
     parameters = {**connector.parameters, **given.parameters}
     if isinstance(given, RemoteInput):
-        deployment.check_input(given)
+        model.check_input(given)
     post_process.check(action.action, parameters)
     steps = await scripted(pre_process.steps(action.action, connector.parameters, given), scripts)
     if not isinstance(given, RemoteInput):
-        _check_input(deployment, given, steps)
-    requests = [deployment.finish(given.parameters, action.render(step.parameters)) for step in steps]
-    rails = deployment.guardrails
+        _check_input(model, given, steps)
+    requests = [action.render(step.parameters) for step in steps]
+    rails = model.guardrails
     parallel = min(MAX_PARALLEL_CALLS, connector.client_config.max_connection)
     if rails.input is not None:
         texts = [request_text(request, parameters) for request in requests]
@@ -60,18 +60,18 @@ async def predict_whole(
     bodies = await run_in_order([partial(call, request) for request in requests], parallel)
     outputs = await read_responses(action.action, parameters, bodies, scripts)
     response = {"inference_results": [{"output": output, "status_code": 200} for output in outputs]}
-    deployment.check_output(response)
+    model.check_output(response)
     return response
 
 
-def _check_input(deployment: ReadyModel, given: PredictInput, steps: Sequence[pre_process.Step]) -> None:
+def _check_input(model: ReadyModel, given: PredictInput, steps: Sequence[pre_process.Step]) -> None:
     """As `check_input`, for texts: an interface may speak of the parameters that they become."""
     try:
-        deployment.check_input(given)
+        model.check_input(given)
     except InvalidRequest as error:
         for step in steps:
             try:
-                deployment.check_input(replace(given, parameters=step.parameters))
+                model.check_input(replace(given, parameters=step.parameters))
             except InvalidRequest:
                 raise error from None
 

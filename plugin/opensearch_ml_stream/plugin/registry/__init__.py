@@ -2,12 +2,12 @@
 
 from dataclasses import dataclass
 
+from opensearch_ml_stream.plugin.credentials.master_key import Cipher
 from opensearch_ml_stream.plugin.registry.connectors import Connectors
-from opensearch_ml_stream.plugin.registry.deployed_states import DeployedStates
 from opensearch_ml_stream.plugin.registry.model_deployment import ModelDeployment
 from opensearch_ml_stream.plugin.registry.model_groups import ModelGroups
 from opensearch_ml_stream.plugin.registry.models import Models
-from opensearch_ml_stream.plugin.registry.stored_documents import Cipher, Clock
+from opensearch_ml_stream.plugin.registry.stored_documents import Clock
 from opensearch_ml_stream.plugin.registry.tasks import BatchJobs, Tasks
 from opensearch_ml_stream.plugin.settings import LiveSettings
 from opensearch_ml_stream.plugin.store import Store
@@ -21,24 +21,21 @@ class Registry:
     models: Models
     model_groups: ModelGroups
     tasks: Tasks
-    live_settings: LiveSettings
-
-    @property
-    def max_body_size(self) -> int:
-        return self.live_settings.current.max_body_size
 
 
 def open_registry(
-    store: Store, cipher: Cipher, live_settings: LiveSettings, clock: Clock, batch: BatchJobs | None = None
+    store: Store,
+    cipher: Cipher,
+    live_settings: LiveSettings,
+    clock: Clock,
+    deployment: ModelDeployment,
+    batch: BatchJobs | None = None,
 ) -> Registry:
-    """`clock` gives milliseconds since 1970. Without `batch`, tasks of batch jobs are shown as stored."""
-    states = DeployedStates(store, clock)
+    """Put the use cases together. Without `batch`, tasks of batch jobs are shown as stored."""
     groups = ModelGroups(store, clock)
-    deploying = ModelDeployment(store, cipher, live_settings, clock, states)
     return Registry(
-        connectors=Connectors(store, cipher, live_settings, clock, states),
-        models=Models(store, cipher, live_settings, clock, states, groups, deploying),
+        connectors=Connectors(store, cipher, live_settings, clock, deployment.states),
+        models=Models(store, cipher, live_settings, clock, groups, deployment),
         model_groups=groups,
         tasks=Tasks(store, batch),
-        live_settings=live_settings,
     )

@@ -6,7 +6,8 @@ from typing import Any
 from opensearch_ml_stream.connectors.documents import connector_document, parameter_texts, read_connector
 from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.connectors.selection.stream_parameter import read_stream_spec
-from opensearch_ml_stream.plugin.registry.stored_documents import Cipher, Json, in_order, object_of
+from opensearch_ml_stream.plugin.credentials.master_key import Cipher
+from opensearch_ml_stream.plugin.registry.stored_documents import Json, in_order, object_of
 from opensearch_ml_stream.plugin.settings import Settings
 from opensearch_ml_stream.plugin.upstream.trusted_endpoints import check_endpoint, fill_url
 

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from opensearch_ml_stream.connectors.errors import Conflict, InvalidRequest, NotFound
+from opensearch_ml_stream.plugin.credentials.master_key import Cipher
 from opensearch_ml_stream.plugin.registry.connector_documents import (
     changed_document,
     connector_view,
@@ -14,7 +15,6 @@ from opensearch_ml_stream.plugin.registry.connector_documents import (
 from opensearch_ml_stream.plugin.registry.deployed_states import DeployedStates, is_deployed
 from opensearch_ml_stream.plugin.registry.search import search
 from opensearch_ml_stream.plugin.registry.stored_documents import (
-    Cipher,
     Clock,
     Json,
     find,
@@ -22,7 +22,8 @@ from opensearch_ml_stream.plugin.registry.stored_documents import (
     refuse_access_control,
     rewrite,
 )
-from opensearch_ml_stream.plugin.settings import LiveSettings, Settings
+from opensearch_ml_stream.plugin.settings import LiveSettings
+from opensearch_ml_stream.plugin.settings.feature_switches import remote_inference_disabled
 from opensearch_ml_stream.plugin.store import Document, Index, Store
 
 NO_ACCESS_CONTROL = (
@@ -43,7 +44,8 @@ class Connectors:
     async def create(self, body: Json) -> Json:
         """Stores a connector; with `dry_run`, all is checked and nothing stored."""
         settings = self.live_settings.current
-        check_remote_inference(settings)
+        if not settings.remote_inference_enabled:
+            raise remote_inference_disabled()
         refuse_access_control(body, NO_ACCESS_CONTROL)
         document = await new_document(body, settings, self.cipher)
         if flag_of(body, "dry_run"):
@@ -86,15 +88,6 @@ class Connectors:
 
     async def _users(self, connector_id: str) -> list[tuple[str, Json]]:
         return await find(self.store, Index.MODEL, "connector_id", connector_id)
-
-
-def check_remote_inference(settings: Settings) -> None:
-    if not settings.remote_inference_enabled:
-        raise InvalidRequest(
-            "Remote Inference is currently disabled. To enable it, update the setting "
-            '"plugins.ml_commons.remote_inference.enabled" to true.',
-            type="status_exception",
-        )
 
 
 def _still_used(model_ids: Iterable[str], what_to_do: str) -> str:

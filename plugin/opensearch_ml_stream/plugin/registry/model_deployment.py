@@ -9,9 +9,10 @@ from dataclasses import dataclass
 
 from opensearch_ml_stream.connectors.documents import read_connector, read_model
 from opensearch_ml_stream.connectors.errors import InvalidRequest, NotFound
+from opensearch_ml_stream.plugin.credentials.master_key import Cipher
 from opensearch_ml_stream.plugin.registry.deployed_states import DeployedStates, is_deployed
 from opensearch_ml_stream.plugin.registry.node_id import node_id
-from opensearch_ml_stream.plugin.registry.stored_documents import Cipher, Clock, Json
+from opensearch_ml_stream.plugin.registry.stored_documents import Clock, Json
 from opensearch_ml_stream.plugin.registry.tasks import record_task
 from opensearch_ml_stream.plugin.settings import LiveSettings
 from opensearch_ml_stream.plugin.store import Document, Index, Store

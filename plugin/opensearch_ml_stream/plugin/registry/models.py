@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from opensearch_ml_stream.connectors.errors import Conflict, Forbidden, InvalidRequest, NotFound
+from opensearch_ml_stream.plugin.credentials.master_key import Cipher
 from opensearch_ml_stream.plugin.registry.connector_documents import (
     changed_document,
     encrypted_changes,
@@ -11,8 +12,7 @@ from opensearch_ml_stream.plugin.registry.connector_documents import (
     new_document,
     require_predict_action,
 )
-from opensearch_ml_stream.plugin.registry.connectors import check_remote_inference
-from opensearch_ml_stream.plugin.registry.deployed_states import DeployedStates, is_deployed, is_deploying
+from opensearch_ml_stream.plugin.registry.deployed_states import is_deployed, is_deploying
 from opensearch_ml_stream.plugin.registry.model_deployment import ModelDeployment
 from opensearch_ml_stream.plugin.registry.model_documents import check_function, model_view, settable_fields
 from opensearch_ml_stream.plugin.registry.model_groups import NO_ACCESS_CONTROL, ModelGroups
@@ -20,7 +20,6 @@ from opensearch_ml_stream.plugin.registry.node_id import node_id
 from opensearch_ml_stream.plugin.registry.preset_interfaces import preset_interface
 from opensearch_ml_stream.plugin.registry.search import search
 from opensearch_ml_stream.plugin.registry.stored_documents import (
-    Cipher,
     Clock,
     Json,
     object_of,
@@ -31,6 +30,7 @@ from opensearch_ml_stream.plugin.registry.stored_documents import (
 )
 from opensearch_ml_stream.plugin.registry.tasks import record_task
 from opensearch_ml_stream.plugin.settings import LiveSettings
+from opensearch_ml_stream.plugin.settings.feature_switches import remote_inference_disabled
 from opensearch_ml_stream.plugin.store import Document, Index, Store
 
 
@@ -40,14 +40,14 @@ class Models:
     cipher: Cipher
     live_settings: LiveSettings
     clock: Clock
-    states: DeployedStates
     groups: ModelGroups
-    deploying: ModelDeployment
+    deployment: ModelDeployment
 
     async def register(self, body: Json, *, deploy: bool = False) -> Json:
         """Stores a model and its (finished) task; with `deploy` the model is deployed when the answer goes out."""
         started = self.clock()
-        check_remote_inference(self.live_settings.current)
+        if not self.live_settings.current.remote_inference_enabled:
+            raise remote_inference_disabled()
         name = text_of(body, "name")
         if not name:
             raise InvalidRequest("model name is null")
@@ -62,12 +62,12 @@ class Models:
         node = await node_id(self.store, self.clock)
         task_id = await record_task(self.store, self.clock, "REGISTER_MODEL", model_id, node, started)
         if deploy:
-            await self.deploying.deploy(model_id)
+            await self.deployment.deploy(model_id)
         return {"task_id": task_id, "status": "CREATED", "model_id": model_id}
 
     async def get(self, model_id: str, *, dashboards: bool = False) -> Json:
         document = await self._document(model_id, f"Failed to find model with the provided model id: {model_id}")
-        return model_view(await self.states.view(model_id, document.source), dashboards=dashboards)
+        return model_view(await self.deployment.states.view(model_id, document.source), dashboards=dashboards)
 
     async def update(self, model_id: str, body: Json) -> Json:
         missing = NotFound(f"Failed to find model to update with the provided model id: {model_id}")
@@ -98,40 +98,37 @@ class Models:
 
     async def delete(self, model_id: str) -> Json:
         document = await self._document(model_id, "Failed to find model")
-        source = await self.states.view(model_id, document.source)
+        source = await self.deployment.states.view(model_id, document.source)
         if is_deployed(source) or is_deploying(source):
             raise InvalidRequest(
                 "Model cannot be deleted in deploying or deployed state. Try undeploy model first then delete",
                 type="status_exception",
             )
         response = (await self.store.delete(Index.MODEL, model_id)).response
-        await self.states.forget(model_id)
+        await self.deployment.states.forget(model_id)
         return response
 
     async def search(self, body: Json, *, dashboards: bool = False) -> Json:
         hidden = hidden_fields(dashboards=dashboards)
-        return await search(self.store, Index.MODEL, body, hidden, self.states.view_all)
+        return await search(self.store, Index.MODEL, body, hidden, self.deployment.states.view_all)
 
     async def deploy(self, model_id: str, body: Json) -> Json:
-        check_remote_inference(self.live_settings.current)
+        if not self.live_settings.current.remote_inference_enabled:
+            raise remote_inference_disabled()
         if texts_of(body, "node_ids"):
             raise InvalidRequest("Don't allow custom deployment plan")
-        task_id = await self.deploying.deploy(model_id)
+        task_id = await self.deployment.deploy(model_id)
         return {"task_id": task_id, "task_type": "DEPLOY_MODEL", "status": "COMPLETED"}
 
     async def undeploy(self, model_id: str) -> Json:
         await self._document(model_id, "Failed to find model")
-        return await self.deploying.undeploy([model_id])
+        return await self.deployment.undeploy([model_id])
 
     async def undeploy_many(self, body: Json) -> Json:
         model_ids = texts_of(body, "model_ids")
         if not model_ids:
             raise InvalidRequest("Must set specific model ids to undeploy")
-        return await self.deploying.undeploy(model_ids)
-
-    async def ensure_deployed(self, model_id: str, document: Document) -> None:
-        """Before a prediction: deploys the model if it is not, or says why that may not be."""
-        await self.deploying.ensure(model_id, document)
+        return await self.deployment.undeploy(model_ids)
 
     async def _document(self, model_id: str, missing: str) -> Document:
         document = await self.store.get(Index.MODEL, model_id)

@@ -1,7 +1,8 @@
 """Small ways with stored documents that all use cases share: read, change without losing an update, pick fields."""
 
+import time
 from collections.abc import Callable, Mapping
-from typing import Any, Protocol
+from typing import Any
 
 from opensearch_ml_stream.connectors.errors import Conflict, InvalidRequest, MLStreamError
 from opensearch_ml_stream.plugin.store import Document, Index, Store, Written
@@ -14,11 +15,9 @@ MAX_ATTEMPTS = 10
 MAX_FOUND = 1000
 
 
-class Cipher(Protocol):
-    """Credentials, to and from their stored form (ml-commons contract, section 6.1)."""
-
-    async def encrypt(self, text: str) -> str: ...
-    async def decrypt(self, text: str) -> str: ...
+def now_millis() -> int:
+    """Return the time as the documents hold it: the clock of a server."""
+    return time.time_ns() // 1_000_000
 
 
 async def rewrite(

@@ -1,4 +1,9 @@
-"""HTTP to clients: uvicorn's protocol, and beside it the short way for the chunks of a stream."""
+"""HTTP to clients: uvicorn's protocol, with a shorter way for the chunks of a stream.
+
+uvicorn is the server; this adds a ChunkWriter to each request and a flow control that is small for idle streams. Both
+build upon names that uvicorn does not promise to keep. Where a version lacks one of them, uvicorn's own protocol is
+used: every response still works, and a chunk costs an ASGI message.
+"""
 
 import asyncio
 from time import monotonic
@@ -9,35 +14,84 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from opensearch_ml_stream.rest_handlers.http.chunk_writer import CHUNK_WRITER
 
+_ATTRIBUTES = frozenset({"flow", "pipeline", "scope", "transport"})  # of a protocol, used below
+_METHODS = frozenset({"connection_made", "on_headers_complete"})  # of a protocol, extended below
+
+
+def http_protocol(own: type[asyncio.Protocol] = HttpToolsProtocol) -> type[asyncio.Protocol]:
+    """Return the protocol class for the server: StreamingProtocol, or `own` if that is not what we build upon."""
+    return StreamingProtocol if is_supported(own, FlowControl) else own
+
+
+def is_supported(protocol: type, flow_control: type) -> bool:
+    """Whether classes of uvicorn have the names that StreamingProtocol needs, and no flow control that it lacks."""
+    code = getattr(vars(protocol).get("__init__"), "__code__", None)  # its attributes exist only on a connection
+    attributes = () if code is None else code.co_names
+    public = {name for name in vars(flow_control) if not name.startswith("_")}
+    return (
+        set(attributes) >= _ATTRIBUTES
+        and all(hasattr(protocol, name) for name in _METHODS)
+        and all(hasattr(StreamFlowControl, name) for name in public)
+    )
+
 
 class StreamingProtocol(HttpToolsProtocol):
-    """Offers a ChunkWriter to each request whose answer can begin at once, as nearly all can."""
+    """Offers a ChunkWriter to each request whose response can begin at once, as nearly all can."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        self.flow = _Flow(transport)
+        self.flow = StreamFlowControl(transport)  # type: ignore[assignment]  # the same interface
 
     def on_headers_complete(self) -> None:
         super().on_headers_complete()
         if self.flow.write_paused or self.pipeline:
-            return  # what is still to be taken of an earlier answer would hold the head back, but not the chunks
+            return  # unread bytes of an earlier response would hold the head back, but not the chunks
         # The request's task does not run before this returns.
         writer: Any = _ChunkWriter(self.transport, self.flow)  # uvicorn's type knows its own extensions only
         self.scope["extensions"] = {CHUNK_WRITER: writer}
 
 
-class _Flow(FlowControl):
-    """uvicorn's, but an asyncio.Event (760 bytes) only where a reader is slow: few of thousands of open streams are."""
+class StreamFlowControl:
+    """uvicorn's FlowControl, but an asyncio.Event (760 bytes) only where a reader is slow: few of thousands are."""
+
+    __slots__ = ("_transport", "_writable", "read_paused", "write_paused")
 
     def __init__(self, transport: asyncio.Transport) -> None:
         self._transport = transport
+        self._writable: asyncio.Event | None = None
         self.read_paused = False
         self.write_paused = False
 
+    async def drain(self) -> None:
+        """Wait until the transport takes bytes again."""
+        if self._writable is not None:
+            await self._writable.wait()
+
+    def pause_reading(self) -> None:
+        """Stop reading from the client."""
+        if not self.read_paused:
+            self.read_paused = True
+            self._transport.pause_reading()
+
+    def resume_reading(self) -> None:
+        """Read from the client again."""
+        if self.read_paused:
+            self.read_paused = False
+            self._transport.resume_reading()
+
     def pause_writing(self) -> None:
+        """Note that the transport holds enough (called by it)."""
         if not self.write_paused:
-            self._is_writable_event = asyncio.Event()
             self.write_paused = True
+            self._writable = asyncio.Event()
+
+    def resume_writing(self) -> None:
+        """Note that the transport takes bytes again (called by it)."""
+        if self.write_paused:
+            self.write_paused = False
+            if self._writable is not None:
+                self._writable.set()
+                self._writable = None
 
 
 class _ChunkWriter:

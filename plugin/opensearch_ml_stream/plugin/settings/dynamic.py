@@ -3,7 +3,8 @@
 import asyncio
 import json
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -74,6 +75,18 @@ class DynamicSettings:
 async def refresh_settings(store: Store, live: LiveSettings) -> None:
     """Puts what the store holds into force."""
     _apply(live, _kept(await store.get(Index.CONFIG, DOCUMENT_ID)))
+
+
+@asynccontextmanager
+async def watching_settings(store: Store, live: LiveSettings) -> AsyncIterator[None]:
+    """Keep the settings as the store holds them while the block runs."""
+    task = asyncio.create_task(watch_settings(store, live))
+    try:
+        yield
+    finally:
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
 
 
 async def watch_settings(store: Store, live: LiveSettings, interval: float = POLL_SECONDS) -> None:

@@ -8,13 +8,10 @@ import asyncio
 import socket
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import lru_cache
 from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
-from typing import Any
-
-import re2
 
 from opensearch_ml_stream.connectors.errors import InvalidRequest, UpstreamError
+from opensearch_ml_stream.connectors.syntax.regex import compile_regex
 from opensearch_ml_stream.plugin.settings import Settings
 
 CACHE_SECONDS = 5.0  # long enough for a burst of requests, short enough for a provider that moves
@@ -30,7 +27,7 @@ Address = IPv4Address | IPv6Address
 
 @dataclass(frozen=True, slots=True)
 class AddressPolicy:
-    """What the settings allow. Patterns are RE2; `restricted` is searched for in an address's text."""
+    """What the settings allow. Patterns are RE2; `restricted` is searched for in the text of an address."""
 
     private_allowed: bool = False
     restricted: tuple[str, ...] = ()
@@ -54,7 +51,7 @@ class AddressPolicy:
             return
         if not self.private_allowed:
             raise InvalidRequest(f"Remote inference host name has private ip address: {host}")
-        if self.trusted_private and not any(_pattern(one).fullmatch(url) for one in self.trusted_private):
+        if self.trusted_private and not any(compile_regex(one).fullmatch(url) for one in self.trusted_private):
             raise InvalidRequest(
                 "Connector URL is not matching the trusted connector private endpoint regex, "
                 f"and its host has a private ip address: {host}"
@@ -151,9 +148,4 @@ def _with_embedded(address: Address) -> Iterator[Address]:
 
 def _restricted(address: str, patterns: tuple[str, ...]) -> bool:
     texts = [str(one) for one in _with_embedded(ip_address(address))] if patterns else []
-    return any(_pattern(pattern).search(text) for pattern in patterns for text in texts)
-
-
-@lru_cache(maxsize=256)
-def _pattern(pattern: str) -> Any:
-    return re2.compile(pattern)
+    return any(compile_regex(pattern).search(text) for pattern in patterns for text in texts)

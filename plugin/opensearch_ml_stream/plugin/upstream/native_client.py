@@ -44,7 +44,7 @@ class NativeUpstream:
         """See Upstream.open."""
         target = parse_target(request.url)
         key = tls_key(config, tls) if target.scheme == "https" else PLAIN
-        route = (pool_key, target.scheme, target.host, target.port, key, self.policy())
+        route = Route(pool_key, target.scheme, target.host, target.port, key, self.policy())
         return _Call(self, request, config, target, route)
 
     def policy(self) -> AddressPolicy:
@@ -57,10 +57,9 @@ class NativeUpstream:
 
     async def connect(self, url: str, target: Target, route: Route, seconds: float) -> Connection:
         """A new connection to an address that the policy allows."""
-        _, scheme, host, _, key, policy = route
-        addresses = await self._resolver.resolve(host)
-        policy.check(host, addresses, url)
-        context = await self._contexts.get(key) if scheme == "https" else None
+        addresses = await self._resolver.resolve(route.host)
+        route.policy.check(route.host, addresses, url)
+        context = await self._contexts.get(route.tls) if route.scheme == "https" else None
         return await connect(addresses, target, context, seconds)
 
     def close(self) -> None:
@@ -88,10 +87,10 @@ class _Call(AbstractAsyncContextManager[UpstreamResponse]):
     async def __aenter__(self) -> UpstreamResponse:
         data, self._data = self._data, b""  # a prompt may be large, and its answer long
         config = self._config
-        await self._upstream.limiter.acquire(self._route[0], config.max_connection, config.connection_timeout)
+        await self._upstream.limiter.acquire(self._route.pool_key, config.max_connection, config.connection_timeout)
         try:
             exchange = await self._start_on_idle(data) or await self._start(await self._connect(), data)
-            return decoded(exchange, self._target.authority)
+            return decoded(exchange, self._target.authority) if "content-encoding" in exchange.headers else exchange
         except BaseException:
             self._close()
             raise
@@ -127,7 +126,7 @@ class _Call(AbstractAsyncContextManager[UpstreamResponse]):
         if connection is None:
             return None
         self._connection = connection
-        policy = self._route[-1]
+        policy = self._route.policy
         if policy.trusted_private:  # the only check that depends on the URL, not on the address alone
             policy.check(self._target.host, (connection.address,), self._url)
         began = asyncio.get_running_loop().time()
@@ -156,4 +155,4 @@ class _Call(AbstractAsyncContextManager[UpstreamResponse]):
         self._free_slot()
 
     def _free_slot(self) -> None:
-        self._upstream.limiter.release(self._route[0], self._config.max_connection)
+        self._upstream.limiter.release(self._route.pool_key, self._config.max_connection)

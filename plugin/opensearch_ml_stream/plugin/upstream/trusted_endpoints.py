@@ -2,12 +2,12 @@
 
 from collections.abc import Mapping
 from functools import lru_cache
+from typing import Any
 from urllib.parse import urlsplit
 
-import re2
-
 from opensearch_ml_stream.connectors.errors import InvalidRequest
-from opensearch_ml_stream.connectors.rendering.template import ConnectorParameters, Missing, Parameters, Template
+from opensearch_ml_stream.connectors.rendering.template import ConnectorParameters, fill_with_stand_ins
+from opensearch_ml_stream.connectors.syntax.regex import compile_regex
 from opensearch_ml_stream.plugin.settings import Settings
 
 MAX_PATTERN_LENGTH = 256  # as in ML Commons
@@ -31,32 +31,23 @@ def _is_trusted(url: str, patterns: tuple[str, ...]) -> bool:
 
 
 @lru_cache(maxsize=32)
-def compile_patterns(setting: str, patterns: tuple[str, ...]) -> tuple["re2._Regexp", ...]:
+def compile_patterns(setting: str, patterns: tuple[str, ...]) -> tuple[Any, ...]:
     """The compiled regular expressions of a setting; InvalidRequest names the one that is wrong."""
     return tuple(_compile(setting, pattern) for pattern in patterns)
 
 
 def fill_url(url: str, parameters: Mapping[str, str]) -> str:
-    """The URL with a connector's parameters put in; what only a request can fill is left as it is."""
-    template = Template.compile(url, json=False)
+    """Fill a connector's parameters into its URL; what only a request can fill is left as it is."""
     connector = ConnectorParameters.compile(parameters)
-    left: dict[str, str] = {}
-    while True:
-        try:
-            return template.render_text(Parameters(connector, left))
-        except Missing as missing:
-            left.update({name: "${parameters." + name + "}" for name in missing.names})
+    return fill_with_stand_ins(url, connector, {}, lambda name: "${parameters." + name + "}")
 
 
-def _compile(setting: str, pattern: str) -> "re2._Regexp":
+def _compile(setting: str, pattern: str) -> Any:
     if len(pattern) > MAX_PATTERN_LENGTH:
         raise InvalidRequest(f"{setting}: a regex has more than {MAX_PATTERN_LENGTH} characters: {pattern[:40]}...")
-    options = re2.Options()
-    options.log_errors = False
     try:
-        return re2.compile(pattern, options)
-    except re2.error as error:
-        why = error.args[0].decode() if error.args and isinstance(error.args[0], bytes) else str(error)
+        return compile_regex(pattern)
+    except InvalidRequest as error:
         raise InvalidRequest(
-            f"{setting}: [{pattern}] is not a regex that RE2 takes (no back-references, no look-around): {why}"
+            f"{setting}: {error.reason}. Patterns are RE2: no back-references, no look-around"
         ) from None

@@ -4,11 +4,10 @@ from collections.abc import Callable
 from typing import Any
 
 from starlette.exceptions import HTTPException
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
 from opensearch_ml_stream.connectors.errors import Internal, MLStreamError
-from opensearch_ml_stream.rest_handlers.http.requests import ClientDisconnect
 from opensearch_ml_stream.rest_handlers.http.responses import error_response, json_response
 
 

@@ -4,6 +4,7 @@ import zlib
 from collections.abc import Mapping, Set
 from urllib.parse import parse_qs
 
+from starlette.requests import ClientDisconnect
 from starlette.types import Receive, Scope
 
 from opensearch_ml_stream.connectors.errors import BodyTooLarge, InvalidRequest, NotAcceptable
@@ -16,14 +17,11 @@ _FLAGS = frozenset({"pretty", "human", "error_trace"})
 _EVERYWHERE = _FLAGS | {"filter_path", "source", "source_content_type"}
 
 
-class ClientDisconnect(Exception):
-    """The client closed its connection before the whole request had come."""
-
-
 async def read_body(scope: Scope, receive: Receive, limit: int) -> bytes:
     """The whole body, in however many pieces it comes, and unpacked if it is gzip.
 
-    BodyTooLarge beyond `limit` bytes, packed or unpacked; ClientDisconnect if cut; InvalidRequest if it cannot be unpacked.
+    BodyTooLarge beyond `limit` bytes, packed or unpacked; ClientDisconnect if the client
+    has gone before the end; InvalidRequest if it cannot be unpacked.
     """
     body = await _read_pieces(scope, receive, limit)
     coding = header(scope, b"content-encoding")

@@ -1,6 +1,6 @@
 """`/connectors`: create, get, update, delete, search."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from starlette.routing import Route
@@ -9,7 +9,7 @@ from opensearch_ml_stream.rest_handlers.resources import Body, Call, Operation, 
 from opensearch_ml_stream.rest_handlers.services import Connectors
 
 
-def connector_routes(connectors: Connectors, max_body_size: Callable[[], int]) -> list[Route]:
+def connector_routes(connectors: Connectors, max_body_size: int) -> list[Route]:
     async def create(call: Call) -> Mapping[str, Any]:
         return await connectors.create(call.body)
 

@@ -9,12 +9,8 @@ from opensearch_ml_stream.rest_handlers.routes.tasks import task_routes
 from opensearch_ml_stream.rest_handlers.services import ManagementServices
 
 
-def management_routes(services: ManagementServices) -> list[Route]:
-    """In the order in which they must be tried: a name before an id."""
-
-    def max_body_size() -> int:
-        return services.max_body_size
-
+def management_routes(services: ManagementServices, max_body_size: int) -> list[Route]:
+    """Return the routes in the order in which they must be tried: a name before an id. `max_body_size` in bytes."""
     return [
         *connector_routes(services.connectors, max_body_size),
         *model_routes(services.models, max_body_size),

@@ -1,6 +1,6 @@
 """`/model_groups`: register, get, update, delete, search."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from starlette.routing import Route
@@ -9,7 +9,7 @@ from opensearch_ml_stream.rest_handlers.resources import Body, Call, Operation, 
 from opensearch_ml_stream.rest_handlers.services import ModelGroups
 
 
-def model_group_routes(groups: ModelGroups, max_body_size: Callable[[], int]) -> list[Route]:
+def model_group_routes(groups: ModelGroups, max_body_size: int) -> list[Route]:
     async def register(call: Call) -> Mapping[str, Any]:
         return await groups.register(call.body)
 

@@ -9,7 +9,7 @@ from opensearch_ml_stream.rest_handlers.resources import Body, Call, Operation, 
 from opensearch_ml_stream.rest_handlers.services import Models
 
 
-def model_routes(models: Models, max_body_size: Callable[[], int]) -> list[Route]:
+def model_routes(models: Models, max_body_size: int) -> list[Route]:
     def at(operations: Mapping[str, Operation], *paths: str) -> list[Route]:
         return [route for path in paths for route in resource(path, operations, max_body_size)]
 

@@ -3,44 +3,44 @@
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Protocol
 
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from opensearch_ml_stream.connectors.errors import MLStreamError
-from opensearch_ml_stream.rest_handlers.http.requests import (
-    ClientDisconnect,
-    check_content_type,
-    check_query,
-    query,
-    read_body,
-)
+from opensearch_ml_stream.rest_handlers.http.requests import check_content_type, check_query, query, read_body
 from opensearch_ml_stream.rest_handlers.http.response_lifecycle import InFlightResponse, InFlightResponses
 from opensearch_ml_stream.rest_handlers.http.responses import error_response
-
-PREFIX = "/_plugins/_ml"
+from opensearch_ml_stream.rest_handlers.paths import BASE_PATH
 
 
 class WholePredictions(Protocol):
-    async def predict(self, model_id: str, body: bytes, algorithm: str | None = None) -> Mapping[str, Any]: ...
+    """The use cases behind these routes. Responses are JSON objects as the API has them; errors MLStreamErrors."""
 
-    async def batch_predict(self, model_id: str, body: bytes) -> Mapping[str, Any]: ...
+    async def predict(self, model_id: str, body: bytes, algorithm: str | None = None) -> Mapping[str, Any]:
+        """Make a whole prediction: `{"inference_results": [...]}`."""
+        ...
+
+    async def batch_predict(self, model_id: str, body: bytes) -> Mapping[str, Any]:
+        """Start a batch job: `{"task_id", "status", ...}`."""
+        ...
 
 
 Predict = Callable[[Mapping[str, str], bytes], Awaitable[Mapping[str, Any]]]
+"""A prediction from the path's parameters and the request body."""
 
 
-class _Endpoint:
-    """An ASGI endpoint that ends the call of the provider when the client leaves."""
+class _PredictEndpoint:
+    """An ASGI endpoint that ends the provider call when the client disconnects."""
 
-    def __init__(self, predict: Predict, answers: InFlightResponses) -> None:
+    def __init__(self, predict: Predict, in_flight: InFlightResponses) -> None:
         self._predict = predict
-        self._answers = answers
+        self._in_flight = in_flight
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
             check_query(scope, query(scope))
-            body = await read_body(scope, receive, self._answers.limits().max_body_size)
+            body = await read_body(scope, receive, self._in_flight.limits.max_body_size)
             if body:
                 check_content_type(scope)
         except ClientDisconnect:
@@ -48,22 +48,22 @@ class _Endpoint:
         except MLStreamError as error:
             await error_response(Request(scope), error)(scope, receive, send)
             return
-        answer = InFlightResponse(scope, receive, send, self._answers)
-        await answer.run(send_whole(answer, self._predict(scope["path_params"], body)))
+        response = InFlightResponse(scope, receive, send, self._in_flight)
+        await response.run(send_prediction(response, self._predict(scope["path_params"], body)))
 
 
-async def send_whole(answer: InFlightResponse, prediction: Awaitable[Mapping[str, Any]]) -> None:
-    """The prediction, or its error, as the whole answer."""
+async def send_prediction(response: InFlightResponse, prediction: Awaitable[Mapping[str, Any]]) -> None:
+    """Send the prediction, or its error, as the whole response."""
     try:
         body = await prediction
     except MLStreamError as error:
-        await answer.fail(error)
+        await response.fail(error)
     else:
-        await answer.whole(body)
+        await response.send_whole(body)
 
 
-def predict_routes(predictions: WholePredictions, answers: InFlightResponses) -> list[Route]:
-    """The routes of all predictions that are not streamed."""
+def predict_routes(predictions: WholePredictions, in_flight: InFlightResponses) -> list[Route]:
+    """Return the routes of all predictions that are not streamed."""
 
     def predict(path: Mapping[str, str], body: bytes) -> Awaitable[Mapping[str, Any]]:
         return predictions.predict(path["model_id"], body, path.get("algorithm"))
@@ -71,11 +71,11 @@ def predict_routes(predictions: WholePredictions, answers: InFlightResponses) ->
     def batch_predict(path: Mapping[str, str], body: bytes) -> Awaitable[Mapping[str, Any]]:
         return predictions.batch_predict(path["model_id"], body)
 
-    whole = _Endpoint(predict, answers)
+    whole = _PredictEndpoint(predict, in_flight)
     endpoints = {
         "/models/{model_id}/_predict": whole,
         "/_predict/{algorithm}/{model_id}": whole,
-        "/models/{model_id}/_batch_predict": _Endpoint(batch_predict, answers),
+        "/models/{model_id}/_batch_predict": _PredictEndpoint(batch_predict, in_flight),
     }
-    paths = [(PREFIX + path + slash, endpoint) for path, endpoint in endpoints.items() for slash in ("", "/")]
+    paths = [(BASE_PATH + path + slash, endpoint) for path, endpoint in endpoints.items() for slash in ("", "/")]
     return [Route(path, endpoint, methods=["POST"]) for path, endpoint in paths]

@@ -1,22 +1,23 @@
-"""`POST /_plugins/_ml/models/{model_id}/_predict/stream`: a pure ASGI endpoint, since it is the hot path.
+"""`POST /_plugins/_ml/models/{model_id}/_predict/stream`: a plain ASGI endpoint in front of the router, the hot path.
 
 Two phases. Until the first bytes are due, every failure is an HTTP status with OpenSearch's error body. From then
-on, the answer is a stream of whole objects that ends with exactly one terminal object, good or bad.
+on, the response is a stream of whole objects that ends with exactly one terminal object, good or bad.
 """
 
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Protocol
 
-from starlette.requests import Request
-from starlette.types import Receive, Scope, Send
+from starlette.requests import ClientDisconnect, Request
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from opensearch_ml_stream.connectors.chunks import Chunks, Ending
 from opensearch_ml_stream.connectors.errors import MLStreamError
 from opensearch_ml_stream.connectors.predict.inputs import RemoteInput, read_predict_input
 from opensearch_ml_stream.connectors.wire_format import WireFormat
+from opensearch_ml_stream.rest_handlers.http.exception_handlers import method_not_allowed
 from opensearch_ml_stream.rest_handlers.http.requests import (
-    ClientDisconnect,
     check_content_type,
     check_query,
     query,
@@ -25,9 +26,11 @@ from opensearch_ml_stream.rest_handlers.http.requests import (
 )
 from opensearch_ml_stream.rest_handlers.http.response_lifecycle import InFlightResponse, InFlightResponses
 from opensearch_ml_stream.rest_handlers.http.responses import error_response
-from opensearch_ml_stream.rest_handlers.routes.predict import send_whole
+from opensearch_ml_stream.rest_handlers.paths import BASE_PATH
+from opensearch_ml_stream.rest_handlers.routes.predict import send_prediction
 
-_PARAMETERS = frozenset({"format", "stream"})
+_PATH = re.compile(rf"{BASE_PATH}/models/([^/]+)/_predict/stream/?")
+_QUERY_PARAMETERS = frozenset({"format", "stream"})
 
 
 class ProviderStream(Protocol):
@@ -39,14 +42,16 @@ class ProviderStream(Protocol):
         ...
 
     @property
-    def skipped_events(self) -> int: ...
+    def skipped_events(self) -> int:
+        """How many events could not be read so far."""
+        ...
 
     async def read(self) -> Chunks:
-        """The next chunks; none only when the outcome is known."""
+        """Return the next chunks; none only when the outcome is known."""
         ...
 
     async def pump(self, encode: Callable[[Chunks], bytes], write: Callable[[bytes], bool]) -> Chunks:
-        """Encodes and writes chunks as they come, until `write` returns False or the outcome is known.
+        """Encode and write chunks as they come, until `write` returns False or the outcome is known.
 
         Returns the chunks that came with the outcome; those are not written.
         """
@@ -54,68 +59,86 @@ class ProviderStream(Protocol):
 
 
 class Predictions(Protocol):
-    """The use cases behind the predict routes."""
+    """The use cases behind the stream route."""
 
-    def stream(self, model_id: str, parameters: Mapping[str, str]) -> AbstractAsyncContextManager[ProviderStream]: ...
+    def stream(self, model_id: str, parameters: Mapping[str, str]) -> AbstractAsyncContextManager[ProviderStream]:
+        """Open the provider's stream for the parameters of a request."""
+        ...
 
-    async def predict(self, model_id: str, body: bytes, algorithm: str | None = None) -> Mapping[str, Any]: ...
+    async def predict(self, model_id: str, body: bytes, algorithm: str | None = None) -> Mapping[str, Any]:
+        """Make a whole prediction, for callers who ask for one merged object."""
+        ...
 
 
 class PredictStream:
-    """The endpoint."""
+    """The ASGI application: streams here, every other path to `router`."""
 
-    def __init__(self, predictions: Predictions, answers: InFlightResponses) -> None:
+    def __init__(self, predictions: Predictions, in_flight: InFlightResponses, router: ASGIApp) -> None:
         self._predictions = predictions
-        self._answers = answers
+        self._in_flight = in_flight
+        self._router = router
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send, model_id: str) -> None:
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        found = _PATH.fullmatch(scope["path"]) if scope["type"] == "http" else None
+        if found is None:
+            await self._router(scope, receive, send)
+        elif scope["method"] != "POST":
+            await method_not_allowed(Request(scope), ["POST"])(scope, receive, send)
+        elif (begun := await self._begin(scope, receive, send, found[1])) is not None:
+            response, work = begun
+            await response.run(work)
+
+    async def _begin(
+        self, scope: Scope, receive: Receive, send: Send, model_id: str
+    ) -> tuple[InFlightResponse, Awaitable[None]] | None:
+        """Read the request; return its response and what makes it, None if the request is answered already.
+
+        Nothing of the prompt stays here while the response streams: a prompt may be large, and its response long.
+        """
         try:
             asked = query(scope)
-            check_query(scope, asked, _PARAMETERS)
-            body = await read_body(scope, receive, self._answers.limits().max_body_size)
+            check_query(scope, asked, _QUERY_PARAMETERS)
+            body = await read_body(scope, receive, self._in_flight.limits.max_body_size)
             if body:
                 check_content_type(scope)
             given = read_predict_input(body)
             wire = wire_format(scope, asked, given.parameters)
             parameters = given.parameters if isinstance(given, RemoteInput) else {}
         except ClientDisconnect:
-            return
+            return None
         except MLStreamError as error:
             await error_response(Request(scope), error)(scope, receive, send)
-            return
-        answer = InFlightResponse(scope, receive, send, self._answers, wire)
+            return None
+        response = InFlightResponse(scope, receive, send, self._in_flight, wire)
         if wire is None:
-            work = send_whole(answer, self._predictions.predict(model_id, body))
-        else:
-            work = relay(answer, self._predictions.stream(model_id, parameters), wire)
-        del body, given, parameters  # a prompt may be large, and its answer long
-        await answer.run(work)
+            return response, send_prediction(response, self._predictions.predict(model_id, body))
+        return response, relay(response, self._predictions.stream(model_id, parameters), wire)
 
 
 async def relay(
-    answer: InFlightResponse, opening: AbstractAsyncContextManager[ProviderStream], wire: WireFormat
+    response: InFlightResponse, opening: AbstractAsyncContextManager[ProviderStream], wire: WireFormat
 ) -> None:
-    """From the first chunk to the terminal object."""
-    encode, writer = wire.chunks, answer.writer
+    """Relay the stream from its first chunk to the terminal object."""
+    encode, writer = wire.chunks, response.writer
     try:
         async with opening as provider:
             chunks = await provider.read()
             outcome = provider.outcome
             if not chunks and isinstance(outcome, MLStreamError):
                 raise outcome
-            await answer.start(wire)
+            await response.start(wire)
             if outcome is None:
                 writer.write_chunk(encode(chunks))
             while outcome is None:
                 await writer.drain()
                 chunks = await provider.pump(encode, writer.write_chunk)
                 outcome = provider.outcome
-            # Before the call of the provider is wound up, which the client need not wait for.
+            # Before the provider call is wound up, which the client need not wait for.
             last = encode(chunks) if chunks else b""
             if isinstance(outcome, MLStreamError):
-                await answer.end(last + wire.error(outcome))
+                await response.end(last + wire.error(outcome))
             else:
                 extra = {"skipped_events": provider.skipped_events} if provider.skipped_events else {}
-                await answer.end(last + wire.ending(outcome, extra))
+                await response.end(last + wire.ending(outcome, extra))
     except MLStreamError as error:
-        await answer.fail(error)
+        await response.fail(error)

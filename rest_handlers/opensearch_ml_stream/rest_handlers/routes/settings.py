@@ -1,6 +1,6 @@
 """`_plugins/_ml/_settings`: settings that can change at run time, in the shape of OpenSearch's `_cluster/settings`."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, Protocol
 
 from starlette.routing import Route
@@ -24,7 +24,7 @@ class SettingsService(Protocol):
         ...
 
 
-def settings_routes(service: SettingsService, max_body_size: Callable[[], int]) -> list[Route]:
+def settings_routes(service: SettingsService, max_body_size: int) -> list[Route]:
     """GET takes `flat_settings` and `include_defaults`, PUT `{"persistent": {...}}` or the settings themselves."""
 
     async def show(call: Call) -> Mapping[str, Any]:

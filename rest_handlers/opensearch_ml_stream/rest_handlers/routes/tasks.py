@@ -1,6 +1,6 @@
 """`/tasks`: get, delete, cancel, search."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from starlette.routing import Route
@@ -9,7 +9,7 @@ from opensearch_ml_stream.rest_handlers.resources import Body, Call, Operation, 
 from opensearch_ml_stream.rest_handlers.services import Tasks
 
 
-def task_routes(tasks: Tasks, max_body_size: Callable[[], int]) -> list[Route]:
+def task_routes(tasks: Tasks, max_body_size: int) -> list[Route]:
     async def get(call: Call) -> Mapping[str, Any]:
         return await tasks.get(call.id)
 

@@ -1,6 +1,7 @@
 """Connections that wait for their next request."""
 
 import asyncio
+from dataclasses import dataclass, field
 
 from opensearch_ml_stream.plugin.upstream.addresses import AddressPolicy
 from opensearch_ml_stream.plugin.upstream.http1.connection import Connection
@@ -8,8 +9,21 @@ from opensearch_ml_stream.plugin.upstream.tls import TLSKey
 
 IDLE_SECONDS = 30.0  # servers close theirs after 5 (uvicorn, node) to 75 (nginx) seconds
 
-# Connector, scheme, host, port, TLS, and the address policy under which the connection was allowed.
-Route = tuple[str, str, str, int, TLSKey, AddressPolicy]
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """What two requests must share to use one connection.
+
+    `policy` is the address policy under which the connection was allowed. It is compared, not hashed: there is one at
+    a time.
+    """
+
+    pool_key: str
+    scheme: str
+    host: str
+    port: int
+    tls: TLSKey
+    policy: AddressPolicy = field(hash=False)
 
 
 class ConnectionPool:

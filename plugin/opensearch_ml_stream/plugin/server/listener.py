@@ -1,0 +1,28 @@
+"""The port that the server listens on."""
+
+import logging
+import socket
+
+from opensearch_ml_stream.plugin.settings import Settings
+
+BACKLOG = 4096
+
+log = logging.getLogger("opensearch_ml_stream")
+
+
+def bind(host: str, port: int, *, shared: bool = False) -> socket.socket:
+    """Return a bound socket that does not listen yet; `shared` with others that say so (SO_REUSEPORT)."""
+    address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
+    listener = socket.socket(address[0], socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    if shared:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+    listener.bind(address[4])
+    return listener
+
+
+def announce(settings: Settings) -> None:
+    """Log the URL of the server."""
+    host = f"[{settings.host}]" if ":" in settings.host else settings.host
+    workers = "" if settings.workers <= 1 else f" ({settings.workers} workers)"
+    log.info("listening on http://%s:%s%s", host, settings.port, workers)
