@@ -1,16 +1,45 @@
-# `make run` starts everything; ARGS are passed on: make run ARGS="--port 9600", make test ARGS="-k client -x".
+# `make` lists the targets. ARGS are passed on: make run ARGS="--port 9600", make test ARGS="-k client -x".
 PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3.14 python3; do command -v $$p >/dev/null && $$p -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
-CODE := plugin rest_handlers connectors integration_tests $(wildcard bench examples)
+CODE := plugin rest_handlers connectors integration_tests bench examples scripts
+UNIT := .venv/bin/pytest --cov-branch --cov-report=
+# The least branch coverage of each room by its own tests, in percent.
+FLOORS := connectors:95 rest_handlers:90 plugin:75
 
-.PHONY: run test check bench opensearch peers clean
+.PHONY: help install run test unit integration check format mutants bench build clean opensearch peers versions
+.DEFAULT_GOAL := help
 
-run: .venv/installed ; @.venv/bin/opensearch-ml-stream demo $(ARGS)
-test: .venv/installed-test ; .venv/bin/pytest $(ARGS)
-check: .venv/installed-test ; .venv/bin/ruff check . && .venv/bin/ruff format --check . && .venv/bin/mypy $(CODE)
-bench: .venv/installed-test ; .venv/bin/python -m bench $(ARGS)
-opensearch: ; scripts/opensearch.sh $(or $(ARGS),start)
-peers: .venv/installed-test ; PYTHON=$(PYTHON) scripts/peers.sh && .venv/bin/pytest -m peers $(ARGS)
-clean: ; rm -rf .venv .opensearch .peers .mypy_cache .ruff_cache .pytest_cache .hypothesis dist
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+install: .venv/installed-test ## set up .venv with everything for development
+run: .venv/installed ## start the sidecar with a demo provider (Ctrl-C ends it)
+	@.venv/bin/opensearch-ml-stream demo $(ARGS)
+test: .venv/installed-test ## run all tests
+	.venv/bin/pytest $(ARGS)
+unit: .venv/installed-test ## run each room's own tests and check its coverage
+	@for floor in $(FLOORS); do room=$${floor%:*}; echo "== $$room: at least $${floor#*:} %"; \
+		COVERAGE_FILE=.coverage.$$room $(UNIT) --cov=$$room/opensearch_ml_stream $$room/tests $(ARGS) && \
+		COVERAGE_FILE=.coverage.$$room .venv/bin/coverage report --fail-under=$${floor#*:} --format=total || exit 1; done
+integration: .venv/installed-test ## run the tests with real servers
+	.venv/bin/pytest integration_tests $(ARGS)
+check: .venv/installed-test ## check style and types
+	.venv/bin/ruff check . && .venv/bin/ruff format --check . && .venv/bin/mypy $(CODE)
+format: .venv/installed-test ## format the code and mend what ruff can
+	.venv/bin/ruff format . && .venv/bin/ruff check --fix .
+mutants: .venv/installed-test ## change the code in small ways and see whether the room tests notice (half an hour)
+	.venv/bin/pip install --quiet --disable-pip-version-check --editable '.[mutants]' && .venv/bin/python scripts/mutants.py $(ARGS)
+bench: .venv/installed-test ## measure what a streamed token costs (python -m bench --help)
+	.venv/bin/python -m bench $(ARGS)
+build: .venv/installed-test ## build a wheel and a source distribution, and try them
+	scripts/build.sh
+versions: ## run the room tests with other Pythons and with the oldest dependencies
+	PYTHON=$(PYTHON) scripts/versions.sh $(ARGS)
+opensearch: ## start a real OpenSearch for the tests (ARGS="stop" ends it)
+	scripts/opensearch.sh $(or $(ARGS),start)
+peers: .venv/installed-test ## run the tests with a real MLServer and a real LiteLLM
+	PYTHON=$(PYTHON) scripts/peers.sh && .venv/bin/pytest -m peers $(ARGS)
+clean: ## delete what the other targets made
+	rm -rf .venv .venvs .opensearch .peers .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage* .mutants dist
 
 .venv/installed: pyproject.toml
 	@test -n "$(PYTHON)" || { echo "No Python 3.11 or newer with venv found; install one (Debian: python3 python3-venv) or set PYTHON." >&2; exit 1; }
@@ -18,4 +47,5 @@ clean: ; rm -rf .venv .opensearch .peers .mypy_cache .ruff_cache .pytest_cache .
 	@$(PYTHON) -m venv .venv && .venv/bin/pip install --quiet --disable-pip-version-check --editable . && touch $@
 
 .venv/installed-test: .venv/installed
+	@echo "Installing the tools for tests and checks (once) ..."
 	@.venv/bin/pip install --quiet --disable-pip-version-check --editable '.[test]' && touch $@

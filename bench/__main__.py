@@ -1,4 +1,4 @@
-"""`python -m bench`: what a streamed token costs, here and with other relays.
+"""`python -m bench`: measure what a streamed token costs in CPU, time and memory, here and with other relays.
 
     python -m bench [--quick] [--rounds 3] [--systems sidecar,nginx]     the table
     python -m bench --scenario large | streams | workers | management | start    what grows with what
@@ -66,8 +66,8 @@ def _say(text: str) -> None:
 
 
 def _standard(options: argparse.Namespace) -> None:
-    asked: Sequence[str] = [name for name in options.systems.split(",") if name]
-    names = asked or (QUICK_SYSTEMS if options.quick else tuple(SYSTEMS))
+    chosen: Sequence[str] = [name for name in options.systems.split(",") if name]
+    names = chosen or (QUICK_SYSTEMS if options.quick else tuple(SYSTEMS))
     rounds = 1 if options.quick else options.rounds
     results = run_rounds(names, QUICK if options.quick else STANDARD, rounds)
     _say(systems_table(results))
@@ -86,7 +86,7 @@ def _growth(name: str, options: argparse.Namespace) -> None:
 
 
 def _render() -> None:
-    """Everything that is generated, from the results file."""
+    """Writes the generated tables and the plot anew, from the results file."""
     parts: dict[str, Any] = page.load()
     if "standard" in parts:
         results = cast(Results, {name: parts["standard"]["results"][name] for name in _in_order(parts)})

@@ -1,1 +1,1 @@
-"""The relays that are compared, and their processes."""
+"""The relays that are compared, and the processes they run in."""

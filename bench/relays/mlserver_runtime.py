@@ -1,4 +1,4 @@
-"""Copied beside MLServer's settings and run in its environment: a runtime that relays a provider's stream.
+"""An MLServer runtime that relays a provider's stream; copied beside MLServer's settings, run in its environment.
 
 Written as an MLServer user would for speed: aiohttp, orjson, one response a chunk.
 """

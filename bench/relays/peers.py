@@ -1,6 +1,6 @@
-"""Peers from PyPI, each in an environment of its own: `python -m bench peers` makes them.
+"""LiteLLM's proxy and MLServer as systems to measure, each in an environment of its own from PyPI.
 
-They lie in bench/.peers, or in the folder that BENCH_PEERS names.
+`python -m bench peers` makes the environments. They lie in bench/.peers, or in the folder that BENCH_PEERS names.
 """
 
 import json
@@ -30,15 +30,17 @@ _RUNTIME = Path(__file__).parent / "mlserver_runtime.py"
 
 
 def environments() -> Path:
+    """The folder of all peers' environments."""
     return Path(os.environ.get("BENCH_PEERS") or Path(__file__).parents[1] / ".peers")
 
 
 def command_of(peer: str) -> Path:
-    """The peer's command, which is there only after `install`."""
+    """The path of the peer's command, which exists only after `install`."""
     return environments() / peer / "bin" / peer
 
 
 def install() -> None:
+    """Makes the environment of each peer that has none yet."""
     for peer, packages in PACKAGES.items():
         if command_of(peer).exists():
             sys.stdout.write(f"{peer} is there\n")
@@ -51,13 +53,13 @@ def install() -> None:
 
 @contextmanager
 def litellm(place: Place) -> Iterator[Target]:
-    """LiteLLM's proxy with one worker, its OpenAI-compatible route."""
+    """LiteLLM's proxy with one worker, measured at its OpenAI-compatible route."""
     port = free_port()
     config = place.folder / "litellm.yaml"
     config.write_text(_LITELLM_CONFIG.format(provider=place.provider))
     command = [str(command_of("litellm")), "--config", str(config), "--host", "127.0.0.1", "--port", str(port)]
     command += ["--num_workers", "1", "--telemetry", "False"]
-    # Its price list from the package, not the network; no line a call; no key, as no other system here asks for one
+    # Its price list from the package, not the network; no log line per call; no key, as no other system here has one
     # (it listens on loopback and its provider is the benchmark's).
     quiet = {"LITELLM_LOCAL_MODEL_COST_MAP": "True", "LITELLM_LOG": "ERROR"}
     quiet["LITELLM_DANGEROUSLY_PERMIT_WEAK_OR_UNSET_MASTER_KEY"] = "true"
@@ -70,7 +72,7 @@ def litellm(place: Place) -> Iterator[Target]:
 
 @contextmanager
 def mlserver(place: Place) -> Iterator[Target]:
-    """MLServer in one process with a runtime that relays the provider's chunks, its infer_stream route."""
+    """MLServer in one process with a runtime that relays the provider's chunks, measured at its infer_stream route."""
     port = free_port()
     shutil.copy(_RUNTIME, place.folder / "mlserver_runtime.py")
     settings = {"host": "127.0.0.1", "http_port": port, "grpc_port": free_port(), "metrics_port": free_port()}

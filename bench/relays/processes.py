@@ -1,4 +1,4 @@
-"""Processes pinned to CPUs, and what their trees use, from /proc."""
+"""Processes pinned to CPUs, and the CPU time and memory that a process tree uses, read from /proc."""
 
 import os
 import resource
@@ -18,7 +18,7 @@ _UTIME, _STIME, _RSS = 11, 12, 21  # fields of /proc/PID/stat after the name
 
 @dataclass(frozen=True, slots=True)
 class Cpus:
-    """Where the relay runs, and where everything that measures it does."""
+    """The CPUs of the relay, and those of the load generator and the provider that measure it."""
 
     relay: frozenset[int]
     load: frozenset[int]
@@ -26,7 +26,7 @@ class Cpus:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """`cpu_seconds` holds `kernel_seconds`."""
+    """CPU time since the start, of which `kernel_seconds` in the kernel, and resident memory now."""
 
     cpu_seconds: float
     kernel_seconds: float
@@ -40,7 +40,7 @@ def split_cpus() -> Cpus:
 
 
 def allow_many_files() -> None:
-    """2,000 streams are 4,000 sockets to a relay: the children inherit the limit."""
+    """Raises this process's limit of open files, which children inherit: 2,000 streams are 4,000 sockets to a relay."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
@@ -79,7 +79,7 @@ def started(
 
 @contextmanager
 def _on_cpus(cpus: frozenset[int]) -> Iterator[None]:
-    """Children inherit the CPUs from the moment they start."""
+    """Runs this process on these CPUs, so that children inherit them from the moment they start."""
     before = os.sched_getaffinity(0)
     os.sched_setaffinity(0, cpus)
     try:
@@ -93,24 +93,24 @@ def _stop(process: subprocess.Popen[bytes]) -> None:
     try:
         process.wait(_STOP_SECONDS)
     except subprocess.TimeoutExpired:
-        os.killpg(process.pid, signal.SIGKILL)  # its own session: nobody else's
+        os.killpg(process.pid, signal.SIGKILL)  # its own session, so nothing else is in the group
         process.wait()
 
 
 def tree(root: int) -> list[int]:
-    """The process and its living descendants."""
-    found = [root]
-    for pid in found:
+    """The pids of the process and its living descendants."""
+    pids = [root]
+    for pid in pids:
         try:
             for task in Path(f"/proc/{pid}/task").iterdir():
-                found += map(int, (task / "children").read_text().split())
+                pids += map(int, (task / "children").read_text().split())
         except (FileNotFoundError, ProcessLookupError):
-            continue  # ended meanwhile
-    return found
+            continue  # it has ended
+    return pids
 
 
 def usage(pid: int) -> Usage:
-    """What one process has used; zeros if there is none."""
+    """What one process has used so far; zeros if it does not exist."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text()
     except (FileNotFoundError, ProcessLookupError):
@@ -121,10 +121,10 @@ def usage(pid: int) -> Usage:
 
 
 def tree_usage(root: int) -> Usage:
-    """The sum over the process tree."""
-    found = [usage(pid) for pid in tree(root)]
+    """What all processes of the tree have used so far, summed."""
+    usages = [usage(pid) for pid in tree(root)]
     return Usage(
-        sum(each.cpu_seconds for each in found),
-        sum(each.kernel_seconds for each in found),
-        sum(each.rss_bytes for each in found),
+        sum(each.cpu_seconds for each in usages),
+        sum(each.kernel_seconds for each in usages),
+        sum(each.rss_bytes for each in usages),
     )

@@ -1,4 +1,8 @@
-"""The systems that are measured: the provider itself, this sidecar, nginx. Peers from PyPI are in peers.py."""
+"""The systems that are measured: the provider called directly, this sidecar, nginx as a proxy.
+
+Each starts afresh in a folder of its own and yields a Target: where its streams are requested, in which form, and the
+process tree whose CPU time and memory are measured. Peers from PyPI are in peers.py.
+"""
 
 import json
 import shutil
@@ -43,20 +47,25 @@ http {{
 
 
 class NotStarted(Exception):
-    """A system did not come up; the text holds the end of its log."""
+    """A system that did not start; the message holds the end of its log."""
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Where a system takes streams. `pid` is the root of its process tree (None: the provider, asked directly)."""
+    """How streams are requested of a running system.
+
+    `body` holds PROMPT where the plan of a stream goes; `done` is in the last bytes of every whole response; `pid` is
+    the root of the process tree that is measured (None for the provider, which is called directly).
+    """
 
     port: int
     path: str
-    body: str  # with PROMPT in it
+    body: str
     done: str
     pid: int | None = None
 
     def body_for(self, plan: StreamPlan) -> str:
+        """The request body for a stream of that plan."""
         return self.body.replace("PROMPT", plan.prompt())
 
 
@@ -74,11 +83,13 @@ System = Callable[[Place], AbstractContextManager[Target]]
 
 @contextmanager
 def direct(place: Place) -> Iterator[Target]:
+    """No relay: the baseline of added times, and the check that provider and load generator keep up."""
     yield Target(place.provider, "/v1/chat/completions", _OPENAI_BODY, "[DONE]")
 
 
 @contextmanager
 def nginx(place: Place) -> Iterator[Target]:
+    """nginx with one worker, which passes bytes on unread: the floor of what a relay costs."""
     port = free_port()
     config = place.folder / "nginx.conf"
     config.write_text(NGINX_CONFIG.format(folder=place.folder, provider=place.provider, port=port))
@@ -88,12 +99,13 @@ def nginx(place: Place) -> Iterator[Target]:
 
 
 def sidecar(place: Place) -> AbstractContextManager[Target]:
+    """This sidecar with one worker on the relay's CPU."""
     return sidecar_of(place, place.cpus.relay)
 
 
 @contextmanager
 def sidecar_of(place: Place, cpus: frozenset[int], workers: int = 1) -> Iterator[Target]:
-    """The sidecar over the place's embedded store, with a new model of the openai-chat blueprint."""
+    """This sidecar over an embedded store in the place's folder, with a new model of the openai-chat blueprint."""
     port = free_port()
     with sidecar_process(place, cpus, port, workers) as process:
         wait_for(f"http://127.0.0.1:{port}/_health/ready", place.folder / "sidecar.log", process)
@@ -107,7 +119,7 @@ def sidecar_of(place: Place, cpus: frozenset[int], workers: int = 1) -> Iterator
 def sidecar_process(
     place: Place, cpus: frozenset[int], port: int, workers: int = 1
 ) -> AbstractContextManager[subprocess.Popen[bytes]]:
-    """The sidecar as it starts: nobody has waited for it yet."""
+    """The sidecar's process, which may not listen yet."""
     command = [sys.executable, "-m", "opensearch_ml_stream.plugin", "serve", "--port", str(port)]
     command += ["--workers", str(workers), "--store", f"sqlite:///{place.folder}/store.db"]
     return started(command, cpus, place.folder / "sidecar.log", _LOOPBACK)
@@ -119,8 +131,8 @@ def create_connector(client: httpx.Client, provider: int) -> str:
     document["parameters"]["endpoint"] = f"http://127.0.0.1:{provider}"
     document["credential"] = {"openAI_key": "none"}
     document["client_config"] = {"max_connection": 10_000}
-    answer = client.post("/connectors/_create", json=document).raise_for_status().json()
-    return str(answer["connector_id"])
+    created = client.post("/connectors/_create", json=document).raise_for_status().json()
+    return str(created["connector_id"])
 
 
 def create_model(client: httpx.Client, connector_id: str) -> str:
@@ -129,7 +141,7 @@ def create_model(client: httpx.Client, connector_id: str) -> str:
 
 
 def wait_for(url: str, log: Path, process: subprocess.Popen[bytes]) -> None:
-    """Until a GET is answered with 200. NotStarted if that takes too long or the process ends."""
+    """Returns once a GET gets a 200; NotStarted if that takes longer than START_SECONDS or the process ends."""
     deadline = time.monotonic() + START_SECONDS
     while True:
         try:
@@ -138,6 +150,6 @@ def wait_for(url: str, log: Path, process: subprocess.Popen[bytes]) -> None:
         except httpx.TransportError:
             pass
         if process.poll() is not None or time.monotonic() > deadline:
-            what = "does not answer" if process.poll() is None else f"ended with exit code {process.returncode}"
+            what = "does not respond" if process.poll() is None else f"ended with exit code {process.returncode}"
             raise NotStarted(f"{url}: the server {what}; its log ends with: {log.read_text().strip()[-500:]}")
         time.sleep(0.05)

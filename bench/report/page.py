@@ -19,23 +19,24 @@ README = DOCS.parent / "README.md"
 
 
 def fill(page: Path, block: str, text: str) -> bool:
-    """Puts the text into the page's block of that name; whether the page has one."""
+    """Replaces the page's block of that name by the text; whether the page has such a block."""
     before = page.read_text()
     marked = re.compile(rf"(<!-- bench:{re.escape(block)} -->\n).*?(<!-- /bench -->)", re.DOTALL)
-    after, found = marked.subn(lambda match: f"{match[1]}{text.rstrip()}\n{match[2]}", before)
-    if found:
+    after, blocks = marked.subn(lambda match: f"{match[1]}{text.rstrip()}\n{match[2]}", before)
+    if blocks:
         page.write_text(after)
-    return bool(found)
+    return bool(blocks)
 
 
 def save(name: str, value: object) -> None:
-    """Adds one part to the results file."""
+    """Writes one part of the results file."""
     parts = load()
     parts[name] = value
     RESULTS.write_text(json.dumps(parts, indent=1, sort_keys=True) + "\n")
 
 
 def load() -> dict[str, object]:
+    """All parts of the results file, by name."""
     if not RESULTS.exists():
         return {}
     parts: dict[str, object] = json.loads(RESULTS.read_text())
@@ -59,8 +60,8 @@ def _plain(requirement: str) -> str:
 
 
 def _cpu_model() -> str:
-    found = re.search(r"^model name\s*: (.+)$", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
-    return found[1].split("@")[0].strip() if found else platform.machine()
+    match = re.search(r"^model name\s*: (.+)$", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
+    return match[1].split("@")[0].strip() if match else platform.machine()
 
 
 def _nginx_version() -> str:

@@ -74,12 +74,12 @@ def plot(results: Results, note: str) -> str:
 
 def _panels(results: Results) -> list[Panel]:
     def of(scenario: str, *metrics: str) -> dict[str, tuple[float, ...]]:
-        found = {}
+        values_of = {}
         for system, by in results.items():
             values = tuple(by[scenario][metric] for metric in metrics if metric in by.get(scenario, {}))
             if len(values) == len(metrics) and system != "direct":
-                found[system] = values
-        return found
+                values_of[system] = values
+        return values_of
 
     first = {system: first_added(results, system) for system in results}
     added: dict[str, tuple[float, ...]] = {

@@ -1,4 +1,4 @@
-"""What grows with what: streams, chunks, bytes, workers, management calls; and how soon a start is over."""
+"""How costs grow with streams, chunks, bytes, workers and management calls, and how long the sidecar takes to start."""
 
 import time
 from dataclasses import replace
@@ -31,11 +31,11 @@ LARGE = (
 )
 
 
-def _with_costs(scenario: Scenario, found: Metrics) -> Metrics:
-    """CPU per chunk in microseconds and per byte of the provider's in nanoseconds."""
-    cpu, chunks = found["cpu_seconds"], found["chunks"]
+def _with_costs(scenario: Scenario, figures: Metrics) -> Metrics:
+    """The metrics with the CPU per chunk in microseconds and per byte of the provider's in nanoseconds."""
+    cpu, chunks = figures["cpu_seconds"], figures["chunks"]
     size = len(chunk_format(scenario.stream.text) % (0, 0))
-    return {**found, "us_per_chunk": cpu * 1e6 / chunks, "ns_per_byte": cpu * 1e9 / (chunks * size)}
+    return {**figures, "us_per_chunk": cpu * 1e6 / chunks, "ns_per_byte": cpu * 1e9 / (chunks * size)}
 
 
 def _each(chosen: tuple[Scenario, ...], rounds: int, systems: tuple[str, ...] = ("sidecar",)) -> Rows:
@@ -50,40 +50,40 @@ def _each(chosen: tuple[Scenario, ...], rounds: int, systems: tuple[str, ...] = 
 
 
 def large(rounds: int) -> Rows:
-    """Long and big answers, and a provider that writes a byte at a time, beside ordinary ones."""
+    """CPU per chunk and byte of long and big responses, and of one written a byte at a time, beside ordinary ones."""
     return _each(LARGE, rounds)
 
 
 def streams(rounds: int) -> Rows:
-    """The same streams at the same rate of chunks, 100 or 2,000 at a time; nginx shows the kernel's share of it."""
+    """CPU per chunk at the same rate of chunks, from 100 or 2,000 streams at a time; nginx shows the kernel's share."""
     return _each((scenarios.FEW_STREAMS, scenarios.MANY_STREAMS), rounds, ("sidecar", "nginx"))
 
 
 def workers(rounds: int) -> Rows:
-    """One worker on one CPU beside two on two, with as many streams for each.
+    """Capacity of one worker on one CPU and of two on two, with as many streams for each.
 
     On a machine of few CPUs the load generator takes part of what the workers have. So capacity is not what came
     through but what one second of the busiest worker's CPU carries: chunks / CPU seconds of the busiest process.
     That is the rate at which the first worker is full, with the load's CPU left out, uneven spreading counted in.
     """
-    found: dict[str, list[Metrics]] = {"1 worker": [], "2 workers": []}
+    runs_of: dict[str, list[Metrics]] = {"1 worker": [], "2 workers": []}
     with bench_place() as place:
         for number in range(rounds):
-            for count, name in enumerate(found, 1):
+            for count, name in enumerate(runs_of, 1):
                 say(f"round {number + 1} of {rounds}: {name}")
                 streams = scenarios.WORKER.streams * count
                 load = replace(scenarios.WORKER, connections=streams, streams=streams)
                 cpus = place.cpus.relay if count == 1 else place.cpus.relay | place.cpus.load
                 with sidecar_of(place, cpus, count) as target:
                     warm_up(target)
-                    found[name].append(measure(target, load, place.provider))
-    rows = [(name, medians(runs)) for name, runs in found.items()]
+                    runs_of[name].append(measure(target, load, place.provider))
+    rows = [(name, medians(runs)) for name, runs in runs_of.items()]
     base = rows[0][1]["chunks_per_busiest_second"]
     return [(name, {**each, "scaling": each["chunks_per_busiest_second"] / base}) for name, each in rows]
 
 
 def management(rounds: int) -> Rows:
-    """500 running streams alone, then while 200 models are created."""
+    """Time added per token at 500 running streams: alone, then while 200 models are created."""
     alone: list[Metrics] = []
     beside: list[Metrics] = []
     with bench_place() as place:
@@ -112,7 +112,7 @@ def _while_models_are_created(place: Place, target: Target) -> Metrics:
 
 
 def cold_start(rounds: int) -> Rows:
-    """From the start of the process to the first byte of a stream, of a model that is in the embedded store."""
+    """Seconds from the start of the process to the first byte of a stream, of a model in the embedded store."""
     seconds: list[Metrics] = []
     with bench_place() as place:
         with sidecar(place) as target:
@@ -129,7 +129,7 @@ def cold_start(rounds: int) -> Rows:
 
 
 def _stream_a_byte(url: str, body: str) -> None:
-    """Asks until somebody listens."""
+    """Reads the first byte of a stream, once the server accepts connections."""
     headers = {"content-type": "application/json"}
     while True:
         try:

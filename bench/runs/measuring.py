@@ -1,4 +1,4 @@
-"""One scenario on one system: the load's report, beside what the system's processes used meanwhile."""
+"""The metrics of one scenario on one system: the load's report, and what the system's processes used during it."""
 
 import json
 import subprocess
@@ -27,7 +27,7 @@ Report = dict[str, Any]
 
 @dataclass(slots=True)
 class Watch:
-    """A process tree over a time. `busiest` is the most CPU seconds that one of its processes took."""
+    """What a process tree used during a load: CPU seconds, those of its busiest process, memory before and at most."""
 
     cpu_seconds: float = 0
     kernel_seconds: float = 0
@@ -38,7 +38,7 @@ class Watch:
 
 @contextmanager
 def provider(cpus: Cpus, folder: Path) -> Iterator[int]:
-    """The provider's port."""
+    """A running provider's port."""
     port = free_port()
     log = folder / "provider.log"
     with started(
@@ -49,20 +49,20 @@ def provider(cpus: Cpus, folder: Path) -> Iterator[int]:
 
 
 def provider_counts(port: int) -> dict[str, int]:
-    """What the provider counted since it was last asked."""
+    """What the provider has counted since the last call (see provider.py)."""
     counts: dict[str, int] = httpx.get(f"http://127.0.0.1:{port}/stats", timeout=30).json()
     return counts
 
 
 @contextmanager
 def watched(root: int | None) -> Iterator[Watch]:
-    """Filled in when left."""
+    """Watches the process tree during the block; the result is complete at its end."""
     watch = Watch()
     if root is None:
         yield watch
         return
     before = tree_usage(root)
-    each = {pid: usage(pid).cpu_seconds for pid in tree(root)}
+    cpu_before = {pid: usage(pid).cpu_seconds for pid in tree(root)}
     watch.rss_before = watch.rss_most = before.rss_bytes
     over = threading.Event()
 
@@ -80,10 +80,11 @@ def watched(root: int | None) -> Iterator[Watch]:
         after = tree_usage(root)
         watch.cpu_seconds = after.cpu_seconds - before.cpu_seconds
         watch.kernel_seconds = after.kernel_seconds - before.kernel_seconds
-        watch.busiest = max(usage(pid).cpu_seconds - each.get(pid, 0) for pid in tree(root))
+        watch.busiest = max(usage(pid).cpu_seconds - cpu_before.get(pid, 0) for pid in tree(root))
 
 
 def load_plan(target: Target, scenario: Scenario) -> LoadPlan:
+    """The scenario's load for that system."""
     return LoadPlan(
         host="127.0.0.1",
         port=target.port,
@@ -100,7 +101,7 @@ def load_plan(target: Target, scenario: Scenario) -> LoadPlan:
 
 
 def begin_load(target: Target, scenario: Scenario) -> subprocess.Popen[str]:
-    """The load generator at work; `finish_load` waits for it. It runs where the benchmark itself does."""
+    """Starts the load generator, on the CPUs of this process; `finish_load` waits for it."""
     process = subprocess.Popen(
         [sys.executable, "-m", "bench.traffic.load"],
         stdin=subprocess.PIPE,
@@ -116,6 +117,7 @@ def begin_load(target: Target, scenario: Scenario) -> subprocess.Popen[str]:
 
 
 def finish_load(process: subprocess.Popen[str]) -> Report:
+    """The report of a load generator, at its end (see `measure` in load.py)."""
     output, _ = process.communicate()
     if process.returncode:
         raise RuntimeError(f"the load generator ended with {process.returncode}")
@@ -124,14 +126,14 @@ def finish_load(process: subprocess.Popen[str]) -> Report:
 
 
 def warm_up(target: Target) -> None:
-    """A few streams before anything counts; raises if they do not come whole."""
+    """Runs a few streams that are not measured; NotStarted if they do not come whole."""
     report = finish_load(begin_load(target, Scenario("warm", StreamPlan(20), 8, streams=64)))
     if report["errors"]:
         raise NotStarted(f"port {target.port} does not relay: {report['errors']}")
 
 
 def measure(target: Target, scenario: Scenario, provider_port: int) -> Metrics:
-    """The scenario's figures by name; those that need a process tree are left out for the direct call."""
+    """The scenario's metrics by name; without those of a process tree for the direct call."""
     provider_counts(provider_port)
     with watched(target.pid) as watch:
         report = finish_load(begin_load(target, scenario))
@@ -139,25 +141,25 @@ def measure(target: Target, scenario: Scenario, provider_port: int) -> Metrics:
 
 
 def metrics(scenario: Scenario, report: Report, watch: Watch, sent: dict[str, int]) -> Metrics:
-    """Times in milliseconds, memory in KiB a stream."""
-    found: Metrics = {
+    """The metrics by name: times in milliseconds, memory in KiB a stream, CPU in seconds."""
+    figures: Metrics = {
         "errors": sum(report["errors"].values()),
         "chunks": report["chunks"],
         "chunks_per_second": report["chunks"] / report["seconds"],
         "load_cpu_share": report["cpu_seconds"] / report["seconds"],
     }
     for name in ("first_ms", "added_ms"):
-        found |= {f"{name}_{share}": value for share, value in report[name].items()}
+        figures |= {f"{name}_{share}": value for share, value in report[name].items()}
     if watch.cpu_seconds:
-        found["chunks_per_cpu_second"] = report["chunks"] / watch.cpu_seconds
-        found["chunks_per_busiest_second"] = report["chunks"] / watch.busiest
-        found["kernel_share"] = watch.kernel_seconds / watch.cpu_seconds
-        found["cpu_share"] = watch.cpu_seconds / report["seconds"]
-        found["cpu_seconds"] = watch.cpu_seconds
+        figures["chunks_per_cpu_second"] = report["chunks"] / watch.cpu_seconds
+        figures["chunks_per_busiest_second"] = report["chunks"] / watch.busiest
+        figures["kernel_share"] = watch.kernel_seconds / watch.cpu_seconds
+        figures["cpu_share"] = watch.cpu_seconds / report["seconds"]
+        figures["cpu_seconds"] = watch.cpu_seconds
     if watch.rss_most:
-        found["kib_per_stream"] = (watch.rss_most - watch.rss_before) / 1024 / scenario.connections
+        figures["kib_per_stream"] = (watch.rss_most - watch.rss_before) / 1024 / scenario.connections
     if scenario.cancel_after and report["cancelled"]:
-        found["chunks_after_cancel"] = (sent["chunks"] - report["chunks"]) / report["cancelled"]
-        if sent["left"]:  # the relay hung up on the provider too
-            found["most_chunks_after_cancel"] = sent["most_chunks_left"] - scenario.cancel_after
-    return found
+        figures["chunks_after_cancel"] = (sent["chunks"] - report["chunks"]) / report["cancelled"]
+        if sent["disconnected"]:  # the relay disconnected from the provider too
+            figures["most_chunks_after_cancel"] = sent["most_chunks_disconnected"] - scenario.cancel_after
+    return figures

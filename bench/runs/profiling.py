@@ -1,4 +1,4 @@
-"""What a paced chunk costs the sidecar, and where: the kernel, parsing, JSON, writing.
+"""The CPU time that a paced chunk costs the sidecar, and its division: the kernel, parsing, JSON, writing.
 
 The cost comes from a run that nothing disturbs (user and kernel time of the process). How it divides comes from perf
 where it is installed (each sample counts for the system call or library it was taken in), and from py-spy (each
@@ -52,15 +52,15 @@ FILES = (
 
 
 def profile() -> str:
-    """Markdown: one table or two."""
+    """The cost and its division as markdown, with one table or two."""
     with bench_place() as place, sidecar(place) as target:
         warm_up(target)
         say("the cost, undisturbed")
-        found = measure(target, LOAD, place.provider)
-        us = 1e6 / found["chunks_per_cpu_second"]
+        figures = measure(target, LOAD, place.provider)
+        us = 1e6 / figures["chunks_per_cpu_second"]
         by_part, by_caller = _with_perf(place, target), _with_py_spy(place, target)
     # By perf's samples where it is there: the ticks of /proc keep step with the provider's timer.
-    share = found["kernel_share"] if not by_part else _kernel_share(by_part)
+    share = figures["kernel_share"] if not by_part else _kernel_share(by_part)
     lines = [
         f"A paced chunk costs {us:.1f} µs of CPU: {us * share:.1f} in the kernel, {us * (1 - share):.1f} outside it.",
         *(_shares(counted, us) for counted in (by_part, by_caller) if counted),
@@ -95,7 +95,7 @@ def _with_perf(place: Place, target: Target) -> Counter[str]:
 
 
 def place_of_sample(stack: str) -> str:
-    """The part that a stack of perf's, innermost first, was taken in."""
+    """The part of the sidecar or the kernel that a stack of perf's, innermost first, belongs to."""
     leaf = stack.strip().partition("\n")[0]
     library = leaf.rpartition("(")[2]
     if "kernel" in library or library.startswith("["):
@@ -122,7 +122,7 @@ def _with_py_spy(place: Place, target: Target) -> Counter[str]:
 
 
 def _sampled(name: str, target: Target, command: list[str]) -> bool:
-    """Runs the profiler while the load runs; whether it could."""
+    """Runs the profiler during the load; whether it succeeded."""
     say(f"with {name}")
     load = begin_load(target, LOAD)
     result = subprocess.run(command, capture_output=True, text=True)

@@ -1,5 +1,7 @@
-"""Interleaved rounds: in each one every system starts afresh and runs every scenario, so that a disturbance of the
-machine hits all alike. What counts is the median of the rounds."""
+"""Interleaved rounds: each starts every system afresh and runs every scenario on it; the result is their median.
+
+So a disturbance of the machine hits all systems alike.
+"""
 
 import os
 import shutil
@@ -30,7 +32,7 @@ Results = dict[str, dict[str, Metrics]]  # by system, by scenario
 
 
 def missing(name: str) -> str:
-    """What to do to have this system measured; empty where it is there."""
+    """What to install to have this system measured; empty if it is installed."""
     if name == "nginx" and shutil.which("nginx") is None:
         return "nginx is left out: install it from the system's packages (Debian: nginx-light)"
     if name in peers.PACKAGES and not peers.command_of(name).exists():
@@ -40,7 +42,7 @@ def missing(name: str) -> str:
 
 @contextmanager
 def bench_place() -> Iterator[Place]:
-    """A provider, the CPUs dealt out, a folder; this process itself moves to the load's CPUs."""
+    """A running provider, the CPUs divided, a temporary folder; this process itself moves to the load's CPUs."""
     allow_many_files()
     cpus = split_cpus()
     os.sched_setaffinity(0, cpus.load)
@@ -52,12 +54,13 @@ def bench_place() -> Iterator[Place]:
 
 
 def say(line: str) -> None:
+    """Writes a line of progress to stderr."""
     sys.stderr.write(line + "\n")
 
 
 def run_rounds(names: Sequence[str], scenarios: Sequence[Scenario], rounds: int) -> Results:
-    """The medians. A system that cannot be had is left out, and said so."""
-    found: dict[str, dict[str, list[Metrics]]] = {}
+    """The median of every metric over the rounds. Systems that are not installed are skipped with a line on stderr."""
+    runs_of: dict[str, dict[str, list[Metrics]]] = {}
     present = []
     for name in names:
         reason = missing(name)
@@ -65,18 +68,18 @@ def run_rounds(names: Sequence[str], scenarios: Sequence[Scenario], rounds: int)
             say(reason)
         else:
             present.append(name)
-            found[name] = defaultdict(list)
+            runs_of[name] = defaultdict(list)
     with bench_place() as place:
         for number in range(rounds):
             for name in present:
                 say(f"round {number + 1} of {rounds}: {name}")
                 for scenario, metrics in _run(name, place, scenarios):
-                    found[name][scenario].append(metrics)
-    return {name: {key: medians(runs) for key, runs in by.items()} for name, by in found.items() if by}
+                    runs_of[name][scenario].append(metrics)
+    return {name: {key: medians(runs) for key, runs in by.items()} for name, by in runs_of.items() if by}
 
 
 def _run(name: str, place: Place, scenarios: Sequence[Scenario]) -> list[tuple[str, Metrics]]:
-    """Every scenario on the system, started afresh; nothing if it does not come up, which is said."""
+    """Every scenario on the system, started afresh; nothing, and a line on stderr, if it does not start."""
     try:
         with SYSTEMS[name](place) as target:
             measuring.warm_up(target)
@@ -87,6 +90,6 @@ def _run(name: str, place: Place, scenarios: Sequence[Scenario]) -> list[tuple[s
 
 
 def medians(runs: Sequence[Metrics]) -> Metrics:
-    """Metric by metric; one that only some runs have is the median of those."""
+    """The median of each metric, over the runs that have it."""
     names = dict.fromkeys(name for run in runs for name in run)
     return {name: statistics.median([run[name] for run in runs if name in run]) for name in names}

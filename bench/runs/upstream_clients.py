@@ -1,4 +1,4 @@
-"""What the upstream clients cost: CPU per chunk of our own HTTP/1.1 client beside aiohttp, on loopback.
+"""CPU time per chunk of the two upstream clients, our own HTTP/1.1 client and aiohttp, on loopback.
 
     python -m bench.runs.upstream_clients [--rounds 5] [--streams 200] [--seconds 3]
 
@@ -30,8 +30,10 @@ BULK_STREAMS = 64
 BULK_CHUNKS = 2000
 CONFIG = ClientConfig(max_connection=10_000)
 
-_EVENT = b'data: {"id":"chatcmpl-1","object":"chat.completion.chunk","created":1,"model":"m","choices":[{"index":0,'
-_EVENT += b'"delta":{"content":"about thirty bytes of a text"},"finish_reason":null}]}\n\n'
+_EVENT = (
+    b'data: {"id":"chatcmpl-1","object":"chat.completion.chunk","created":1,"model":"m","choices":[{"index":0,'
+    b'"delta":{"content":"about thirty bytes of a text"},"finish_reason":null}]}\n\n'
+)
 _CHUNK = b"%x\r\n%b\r\n" % (len(_EVENT), _EVENT)
 _HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
 
@@ -43,12 +45,12 @@ class _Provider(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = transport  # type: ignore[assignment]
-        self.left = 0
+        self.remaining = 0
 
     def data_received(self, data: bytes) -> None:
-        wanted = json.loads(data[data.index(b"\r\n\r\n") :])
-        self.left = wanted["chunks"]
-        self.pace = wanted["pace"]
+        plan = json.loads(data[data.index(b"\r\n\r\n") :])
+        self.remaining = plan["chunks"]
+        self.pace = plan["pace"]
         self.transport.write(_HEAD)
         asyncio.get_running_loop().call_later(self.pace, self._send)
 
@@ -57,13 +59,13 @@ class _Provider(asyncio.Protocol):
             self._send()
 
     def _send(self) -> None:
-        if not self.left or self.transport.is_closing():
+        if not self.remaining or self.transport.is_closing():
             return
-        count = 1 if self.pace else min(self.left, 100)
-        self.left -= count
+        count = 1 if self.pace else min(self.remaining, 100)
+        self.remaining -= count
         for _ in range(count):
             self.transport.write(_CHUNK)
-        if not self.left:
+        if not self.remaining:
             self.transport.write(b"0\r\n\r\n")
         elif self.pace or self.transport.get_write_buffer_size() < 65536:
             asyncio.get_running_loop().call_later(self.pace, self._send)
@@ -80,7 +82,7 @@ def _provide(port: Connection) -> None:
 
 
 async def _stream(upstream: Upstream, url: str, chunks: int, pace: float) -> int:
-    """Reads one stream; the number of reads."""
+    """Reads one stream to its end; the number of reads."""
     reads = 0
     body = json.dumps({"chunks": chunks, "pace": pace}).encode()
     async with upstream.open(ProviderRequest("POST", url, {}, body), CONFIG, {}, "bench") as response:
@@ -90,7 +92,7 @@ async def _stream(upstream: Upstream, url: str, chunks: int, pace: float) -> int
 
 
 async def _measure(client: str, url: str, streams: int, chunks: int, pace: float) -> float:
-    """Microseconds of CPU for a chunk."""
+    """Microseconds of CPU per chunk."""
     async with open_upstream(LiveSettings(Settings(private_ip_enabled=True, upstream=client))) as upstream:
         await _stream(upstream, url, 10, 0)
         before = time.process_time()
@@ -107,11 +109,11 @@ async def _compare(url: str, rounds: int, streams: int, seconds: float) -> list[
     runs = {"paced": (streams, int(seconds / PACE_SECONDS), PACE_SECONDS), "bulk": (BULK_STREAMS, BULK_CHUNKS, 0.0)}
     lines = [f"{'':8}{'aiohttp':>16}{'native':>16}{'ratio':>8}   (microseconds of CPU per chunk, medians)"]
     for name, run in runs.items():
-        found: dict[str, list[float]] = {client: [] for client in CLIENTS}
+        costs: dict[str, list[float]] = {client: [] for client in CLIENTS}
         for _ in range(rounds):
             for client in CLIENTS:
-                found[client].append(await _measure(client, url, *run))
-        aiohttp, native = (statistics.median(found[client]) for client in CLIENTS)
+                costs[client].append(await _measure(client, url, *run))
+        aiohttp, native = (statistics.median(costs[client]) for client in CLIENTS)
         lines.append(f"{name:8}{aiohttp:>16.2f}{native:>16.2f}{aiohttp / native:>8.2f}")
     return lines
 

@@ -1,1 +1,1 @@
-"""The load: a provider that streams what it is asked for, and clients that check what comes."""
+"""The load: a provider that streams what each request plans, and clients that check what arrives."""

@@ -1,8 +1,9 @@
-"""The load generator: opens streams, finds the markers in them, checks that each comes whole and in order.
+"""The load generator: opens streams, measures the time of each chunk, checks that each stream is whole and in order.
 
     python -m bench.traffic.load < plan.json        prints a report as JSON
 
-Chunks are found in the body's bytes without parsing what a system made of them, which is the same work for all.
+Chunks are recognised by the markers in the body's bytes, without parsing what a system made of them: the same work for
+every system.
 """
 
 import asyncio
@@ -53,7 +54,7 @@ class LoadPlan:
 
 @dataclass(slots=True)
 class Tally:
-    """What came. Times are in nanoseconds."""
+    """What was received: counts, the times to first chunks and the times added to each, in nanoseconds."""
 
     streams: int = 0
     cancelled: int = 0
@@ -73,7 +74,7 @@ class Load:
         self.done = plan.done.encode()
         self._loop = asyncio.get_running_loop()
         self._ends = time.monotonic() + plan.seconds if plan.seconds else float("inf")
-        self._left = plan.streams or sys.maxsize
+        self._remaining = plan.streams or sys.maxsize
         self._open = plan.connections
         self.over = asyncio.Event()
 
@@ -88,10 +89,10 @@ class Load:
             self.tally.errors["timeout"] += self._open
 
     def take(self) -> bool:
-        """Whether another stream is to be made."""
-        if not self._left or time.monotonic() >= self._ends:
+        """Counts one more stream as started; false if the plan has no more."""
+        if not self._remaining or time.monotonic() >= self._ends:
             return False
-        self._left -= 1
+        self._remaining -= 1
         return True
 
     def connect(self) -> None:
@@ -143,26 +144,26 @@ class Stream(asyncio.Protocol):
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserError:
-            self._leave("not HTTP")
+            self._fail("not HTTP")
 
     def connection_lost(self, error: Exception | None) -> None:
         if not self._over:
-            self._leave("connection closed early")
+            self._fail("connection closed early")
 
     def on_body(self, body: bytes) -> None:
         if self._over:
             return
         data = self._carry + body if self._carry else body
         end, expected = 0, self._next
-        for found in MARKER.finditer(data):
-            end = found.end()
-            if int(found[1]) != expected:
-                self._leave("chunks out of order")
+        for match in MARKER.finditer(data):
+            end = match.end()
+            if int(match[1]) != expected:
+                self._fail("chunks out of order")
                 return
             if not expected:
                 self._tally.first.append(self._now - self._began)
             expected += 1
-            self._tally.added.append(self._now - int(found[2]))
+            self._tally.added.append(self._now - int(match[2]))
         self._tally.chunks += expected - self._next
         self._next = expected
         start = data.rfind(b"~", max(end, len(data) - MARKER_LENGTH))
@@ -179,11 +180,11 @@ class Stream(asyncio.Protocol):
             return
         status = self._parser.get_status_code()
         if status != 200:
-            self._leave(f"status {status}")
+            self._fail(f"status {status}")
         elif self._next != self._load.plan.chunks:
-            self._leave("chunks missing")
+            self._fail("chunks missing")
         elif self._load.done not in self._tail:
-            self._leave("end not marked")
+            self._fail("end not marked")
         else:
             self._tally.streams += 1
             self._go_on()
@@ -200,20 +201,20 @@ class Stream(asyncio.Protocol):
             self.transport.close()
             self._load.retire()
 
-    def _leave(self, kind: str) -> None:
+    def _fail(self, kind: str) -> None:
         self._over = True
         self.transport.abort()
         self._load.fail(kind)
 
 
 def quantiles(times: "array[int]") -> dict[str, float]:
-    """Milliseconds, from nanoseconds; nothing where nothing came."""
+    """p50, p95, p99 and the longest in milliseconds, of times in nanoseconds; empty if there are none."""
     if not times:
         return {}
     ordered = sorted(times)
     last = len(ordered) - 1
-    found = {f"p{share}": ordered[round(last * share / 100)] / 1e6 for share in (50, 95, 99)}
-    return {**found, "max": ordered[-1] / 1e6}
+    values = {f"p{share}": ordered[round(last * share / 100)] / 1e6 for share in (50, 95, 99)}
+    return {**values, "max": ordered[-1] / 1e6}
 
 
 async def measure(plan: LoadPlan) -> dict[str, object]:

@@ -1,9 +1,9 @@
-"""The provider: answers any POST with the OpenAI chat completion stream that its prompt asks for (see wire.py).
+"""The provider: responds to any POST with the OpenAI chat completion stream that its prompt plans (see stream_plan.py).
 
     python -m bench.traffic.provider PORT
 
-`GET /stats` tells, as JSON, what happened since it was last asked: streams `started`, `finished` and `left` (the caller
-hung up), `chunks` sent, and `most_chunks_left`, those sent into the longest of the streams that were left.
+`GET /stats` counts, as JSON, what happened since the last one: streams `started`, `finished` and `disconnected` (by the
+client, before their end), `chunks` sent, and `most_chunks_disconnected`, the most sent into one of the latter.
 
 It writes straight to the socket and formats nothing but the marker, so that it can feed every relay on one core.
 """
@@ -24,10 +24,14 @@ import uvloop
 from bench.traffic.pacing import Pacer
 from bench.traffic.stream_plan import MARKER_LENGTH, StreamPlan, plan_in
 
-_HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nCache-Control: no-cache\r\n"
-_HEAD += b"Transfer-Encoding: chunked\r\n\r\n"
-_EVENT = b'data: {"id":"chatcmpl-bench","object":"chat.completion.chunk","created":1700000000,"model":"bench",'
-_EVENT += b'"service_tier":"default","system_fingerprint":"fp_bench","choices":[%b]%b}\n\n'
+_HEAD = (
+    b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nCache-Control: no-cache\r\n"
+    b"Transfer-Encoding: chunked\r\n\r\n"
+)
+_EVENT = (
+    b'data: {"id":"chatcmpl-bench","object":"chat.completion.chunk","created":1700000000,"model":"bench",'
+    b'"service_tier":"default","system_fingerprint":"fp_bench","choices":[%b]%b}\n\n'
+)
 _CHOICE = b'{"index":0,"delta":{%b},"logprobs":null,"finish_reason":%b}'
 _USAGE = b',"usage":{"prompt_tokens":9,"completion_tokens":200,"total_tokens":209}'
 
@@ -51,10 +55,12 @@ def chunk_format(text: int) -> bytes:
 
 
 class Counts:
-    """What happened since `take`."""
+    """What has happened since the last `take`."""
 
     def __init__(self) -> None:
-        self.now = dict.fromkeys(("started", "finished", "left", "chunks", "most_chunks_left"), 0)
+        self.now: dict[str, int] = dict.fromkeys(
+            ("started", "finished", "disconnected", "chunks", "most_chunks_disconnected"), 0
+        )
 
     def take(self) -> dict[str, int]:
         taken, self.now = self.now, dict.fromkeys(self.now, 0)
@@ -62,7 +68,7 @@ class Counts:
 
 
 class Conversation(asyncio.Protocol):
-    """One connection: reads a request, sends its stream, and so on."""
+    """One connection: reads a request and sends its stream, one after the other."""
 
     transport: asyncio.Transport
 
@@ -83,8 +89,8 @@ class Conversation(asyncio.Protocol):
         if self._plan is not None:
             self._plan = None
             now = self._counts.now
-            now["left"] += 1
-            now["most_chunks_left"] = max(now["most_chunks_left"], self._sent)
+            now["disconnected"] += 1
+            now["most_chunks_disconnected"] = max(now["most_chunks_disconnected"], self._sent)
 
     def data_received(self, data: bytes) -> None:
         self._parser.feed_data(data)
@@ -101,9 +107,9 @@ class Conversation(asyncio.Protocol):
 
     def on_message_complete(self) -> None:
         if self._url == b"/stats":
-            answer = json.dumps(self._counts.take()).encode()
-            head = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n" % len(answer)
-            self.transport.write(head + answer)
+            body = json.dumps(self._counts.take()).encode()
+            head = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n" % len(body)
+            self.transport.write(head + body)
             return
         plan = plan_in(bytes(self._body))
         if plan is None:
@@ -161,7 +167,7 @@ class Conversation(asyncio.Protocol):
         self._write(_LAST)
 
     def _write(self, data: bytes) -> None:
-        """Straight to the kernel; what it does not take now goes through the transport."""
+        """Writes straight to the socket; what the kernel does not accept now goes through the transport."""
         if self.transport.is_closing():
             return
         sent = 0

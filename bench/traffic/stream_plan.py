@@ -1,4 +1,4 @@
-"""What travels through every system unchanged: the stream asked for, inside the prompt, and a marker in each chunk.
+"""What passes through every system unchanged: the plan of a stream, inside the prompt, and a marker in each chunk.
 
 A marker is `~<number, 6 digits>t<CLOCK_MONOTONIC of its sending, ns, 19 digits>~`: characters that no JSON encoder
 escapes, so that it is found in whatever a system makes of the stream. The clock is one for all processes.
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 MARKER = re.compile(rb"~(\d{6})t(\d{19})~")
 MARKER_LENGTH = 28
 
-_ASKED = re.compile(rb"\[\[chunks=(\d+) every=([\d.]+) text=(\d+) piece=(\d+)\]\]")
+_PLAN = re.compile(rb"\[\[chunks=(\d+) every=([\d.]+) text=(\d+) piece=(\d+)\]\]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,8 +30,8 @@ class StreamPlan:
 
 
 def plan_in(body: bytes) -> StreamPlan | None:
-    """The plan that a prompt anywhere in a request's body asks for."""
-    found = _ASKED.search(body)
-    if found is None:
+    """The plan in a prompt anywhere in a request's body; None if there is none."""
+    match = _PLAN.search(body)
+    if match is None:
         return None
-    return StreamPlan(int(found[1]), float(found[2]), int(found[3]), int(found[4]))
+    return StreamPlan(int(match[1]), float(match[2]), int(match[3]), int(match[4]))

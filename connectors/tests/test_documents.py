@@ -6,6 +6,7 @@ import pytest
 
 from opensearch_ml_stream.connectors.documents import (
     ClientConfig,
+    action_documents,
     connector_document,
     read_client_config,
     read_connector,
@@ -58,6 +59,11 @@ def test_a_connector_is_stored_as_ml_commons_stores_it() -> None:
         ({"actions": [{**ACTION, "url": None}]}, "url can't be null"),
         ({"actions": [{**ACTION, "method": None}]}, "method can't be null"),
         ({"actions": [{**ACTION, "action_type": "guess"}]}, "Wrong Action Type of guess"),
+        ({"actions": {}}, "actions must be an array of objects"),
+        ({"actions": [ACTION, "predict"]}, "actions must be an array of objects"),
+        ({"actions": [{**ACTION, "headers": ["a"]}]}, "headers must be an object"),
+        ({"credential": "secret"}, "credential must be an object"),
+        ({"parameters": []}, "parameters must be an object"),
     ],
 )  # fmt: skip
 def test_a_create_request_is_refused_with_ml_commons_words(changes: dict[str, Any], reason: str) -> None:
@@ -79,6 +85,62 @@ def test_a_create_request_is_refused_with_ml_commons_words(changes: dict[str, An
 )
 def test_a_client_config_that_is_wrong_names_the_key(config: Any, field: str) -> None:
     assert field in refusal(client_config=config)
+
+
+@pytest.mark.parametrize("name", ["", "a b", "x" * 65, "predict", "BATCH_PREDICT", "caf\u00e9"])
+def test_an_action_with_a_name_that_could_be_mistaken_is_refused(name: str) -> None:
+    assert refusal(actions=[{**ACTION, "name": name}]).startswith("Action name must be 1-64 characters")
+
+
+def test_what_an_action_says_is_stored_and_what_it_does_not_say_is_not() -> None:
+    action = {
+        **ACTION, "name": "say-it_2", "headers": {"n": 1}, "request_body": {"a": [1]}, "pre_process_function": "f",
+        "post_process_function": "g", "supports_structured_output": "TRUE", "unknown": 1,
+    }  # fmt: skip
+    stored = {
+        "action_type": "PREDICT", "name": "say-it_2", "method": "POST", "url": "https://h/p", "headers": {"n": "1"},
+        "request_body": '{"a":[1]}', "pre_process_function": "f", "post_process_function": "g",
+        "supports_structured_output": True,
+    }  # fmt: skip
+    assert connector_document({**BODY, "actions": [action]})["actions"] == [stored]
+    assert action_documents([ACTION])[0].keys() == {"action_type", "method", "url"}
+    assert action_documents([{**ACTION, "supports_structured_output": "no"}])[0]["supports_structured_output"] is False
+    assert action_documents(None) == []
+
+
+def test_a_connector_for_aws_is_stored_with_its_region_and_service_from_either_place() -> None:
+    keys = {"access_key": "a", "secret_key": "s"}
+    places = {"region": "us-east-1", "service_name": "bedrock"}
+    for parameters, credential in ((places, keys), ({}, {**keys, **places})):
+        stored = connector_document(
+            {**BODY, "protocol": "aws_sigv4", "parameters": parameters, "credential": credential}
+        )
+        assert stored.get("parameters", {}) == parameters
+        assert stored["credential"] == credential
+
+
+def test_a_description_and_a_client_config_are_stored_as_they_were_given() -> None:
+    stored = connector_document({**BODY, "description": "mine", "client_config": {"read_timeout": "5"}})
+    assert (stored["description"], stored["client_config"]) == ("mine", {"read_timeout": "5"})
+    assert read_connector(stored).client_config.read_timeout == 5
+    assert read_connector(stored).description == "mine"
+
+
+@pytest.mark.parametrize(
+    ("config", "expected"),
+    [
+        ({"skip_ssl_verification": "True"}, ClientConfig(skip_ssl_verification=True)),
+        ({"mutual_tls_enabled": False, "keystore_type": "PEM"}, ClientConfig(keystore_type="PEM")),
+        ({"keystore_type": "PKCS12", "mutual_tls_enabled": True},
+         ClientConfig(keystore_type="PKCS12", mutual_tls_enabled=True)),
+        ({"max_retry_times": 0, "retry_backoff_millis": 0, "retry_timeout_seconds": 0},
+         ClientConfig(max_retry_times=0, retry_backoff_millis=0, retry_timeout_seconds=0)),
+        ({"max_connection": "5.0", "connection_timeout": 0.5}, ClientConfig(max_connection=5, connection_timeout=0.5)),
+        (None, ClientConfig()),
+    ],
+)  # fmt: skip
+def test_a_client_config_is_read_from_strings_and_numbers(config: Any, expected: ClientConfig) -> None:
+    assert read_client_config(config) == expected
 
 
 def test_a_client_config_is_read_with_its_defaults() -> None:

@@ -18,14 +18,14 @@ _IMPURE = {
 
 
 def _imports(tree: ast.AST) -> list[tuple[str, int]]:
-    found: list[tuple[str, int]] = []
+    imports: list[tuple[str, int]] = []
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
-            found += [(alias.name, node.lineno) for alias in node.names]
+            imports += [(alias.name, node.lineno) for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, "relative import"
-            found.append((node.module or "", node.lineno))
-    return found
+            imports.append((node.module or "", node.lineno))
+    return imports
 
 
 def _allowed(module: str) -> bool:

@@ -3,12 +3,14 @@
 import json
 from typing import Any
 
+import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from opensearch_ml_stream.connectors.chunks import Chunk, Ending, ToolCall, Usage
+from opensearch_ml_stream.connectors.chunks import Chunk, Chunks, Ending, TextRun, ToolCall, Usage
 from opensearch_ml_stream.connectors.errors import InvalidRequest, MLStreamError, UpstreamError
+from opensearch_ml_stream.connectors.providers.openai.chat import OPENAI_CHAT
 from opensearch_ml_stream.connectors.wire_format import NDJSON, SSE, WireFormat
 
 BOTH = pytest.mark.parametrize("wire", [NDJSON, SSE], ids=["ndjson", "sse"])
@@ -28,8 +30,12 @@ def objects(written: bytes, wire: WireFormat) -> list[Any]:
 
 def data_as_map(written: object) -> dict[str, Any]:
     assert isinstance(written, dict)
-    found: dict[str, Any] = written["inference_results"][0]["output"][0]["dataAsMap"]
-    return found
+    fields: dict[str, Any] = written["inference_results"][0]["output"][0]["dataAsMap"]
+    return fields
+
+
+def text_key(wire: WireFormat) -> str:
+    return "response" if wire is NDJSON else "content"
 
 
 def test_a_chunk_of_sse_is_as_ml_commons_prints_it() -> None:
@@ -55,19 +61,79 @@ def test_all_the_chunks_of_one_read_are_whole_objects(wire: WireFormat, texts: l
         assert wire.chunks([]) == b""
         return
     written = wire.chunks([Chunk(text) for text in texts])
-    key = "response" if wire is NDJSON else "content"
-    found = written.decode().split("\n" if wire is NDJSON else "\n\n")
-    assert [data_as_map(json.loads(one.removeprefix("data: ")))[key] for one in found if one] == texts
+    key = text_key(wire)
+    lines = written.decode().split("\n" if wire is NDJSON else "\n\n")
+    assert [data_as_map(json.loads(one.removeprefix("data: ")))[key] for one in lines if one] == texts
+
+
+@BOTH
+@given(texts=st.lists(st.text(min_size=1), min_size=1, max_size=4))
+def test_a_run_of_texts_is_written_as_its_chunks_are(wire: WireFormat, texts: list[str]) -> None:
+    run = TextRun(TextRun.SEPARATOR.join(orjson.dumps(text)[1:-1] for text in texts))
+    assert wire.chunks(run) == wire.chunks([Chunk(text) for text in texts])
+
+
+@BOTH
+def test_a_run_of_texts_is_written_as_the_provider_wrote_it(wire: WireFormat) -> None:
+    written = wire.chunks(TextRun(b"\\u00e9\0b"))
+    assert b'"\\u00e9"' in written
+    key = text_key(wire)
+    assert [data_as_map(one)[key] for one in objects(written, wire)] == ["\u00e9", "b"]
+
+
+@BOTH
+def test_runs_of_texts_and_other_chunks_of_one_stream_join_to_whole_objects(wire: WireFormat) -> None:
+    reads: list[Chunks] = [
+        TextRun(b"a\0b"),
+        [Chunk("c", "why"), Chunk("d")],
+        TextRun(b"e"),
+        [Chunk(tool_calls=(ToolCall(0, "i", "f"),))],
+        [],
+        TextRun(b"g\0h\0i"),
+    ]
+    written = b"".join(wire.chunks(read) for read in reads)
+    fields = [data_as_map(one) for one in objects(written, wire)]
+    assert [one[text_key(wire)] for one in fields] == ["a", "b", "c", "d", "e", "", "g", "h", "i"]
+    assert [one.get("reasoning") for one in fields] == [None, None, "why", *[None] * 6]
+    assert ["tool_calls" in one for one in fields] == [*[False] * 5, True, *[False] * 3]
+    assert {one.get("is_last") for one in fields} == ({None} if wire is NDJSON else {False})
+
+
+@BOTH
+def test_a_run_that_the_decoder_joined_is_written_as_its_chunks_are(wire: WireFormat) -> None:
+    first = b'data: {"choices":[{"delta":{"content":"a"}}]}\n\n'
+    event = 'data: {"choices":[{"delta":{"content":"%s"}}]}\n\n'
+    other = b'data: {"choices":[{"delta":{"content":"r"},"index":0}]}\n\n'
+    decoder = OPENAI_CHAT.decoder()
+    decoder.feed(first)
+    chunks = decoder.feed("".join(event % text for text in ("b", "\\u00e9", "\u4e16")).encode() + other)
+    assert isinstance(chunks, TextRun)
+    fields = [data_as_map(one)[text_key(wire)] for one in objects(wire.chunks(chunks), wire)]
+    assert fields == ["b", "\u00e9", "\u4e16", "r"]
+
+
+@BOTH
+@pytest.mark.parametrize(
+    ("chunk", "fields"),
+    [
+        (Chunk("t", reasoning="r"), {"reasoning": "r"}),
+        (Chunk("t", tool_calls=(ToolCall(0),)), {"tool_calls": [{"index": 0, "arguments": ""}]}),
+    ],
+)
+def test_a_chunk_has_only_the_fields_that_it_fills(wire: WireFormat, chunk: Chunk, fields: dict[str, Any]) -> None:
+    (written,) = objects(wire.chunks([chunk]), wire)
+    is_last = {} if wire is NDJSON else {"is_last": False}
+    assert data_as_map(written) == {text_key(wire): "t", **is_last, **fields}
 
 
 @BOTH
 def test_reasoning_and_tool_calls_stand_beside_the_text(wire: WireFormat) -> None:
     chunk = Chunk("t", "r", (ToolCall(0, "id", "f", "{"), ToolCall(1, arguments="}")))
     (written,) = objects(wire.chunks([chunk]), wire)
-    found = data_as_map(written)
-    assert found["response" if wire is NDJSON else "content"] == "t"
-    assert found["reasoning"] == "r"
-    assert found["tool_calls"] == [
+    fields = data_as_map(written)
+    assert fields[text_key(wire)] == "t"
+    assert fields["reasoning"] == "r"
+    assert fields["tool_calls"] == [
         {"index": 0, "id": "id", "name": "f", "arguments": "{"},
         {"index": 1, "arguments": "}"},
     ]
@@ -75,16 +141,15 @@ def test_reasoning_and_tool_calls_stand_beside_the_text(wire: WireFormat) -> Non
 
 @BOTH
 def test_a_good_end_says_all_that_is_known(wire: WireFormat) -> None:
-    ending = Ending("length", "max_tokens", Usage(1, 2, cached_tokens=0), "m", {"own": 1})
+    ending = Ending("length", "max_tokens", Usage(1, 2, cached_tokens=0), "m")
     (written,) = objects(wire.ending(ending, {"skipped_events": 2}), wire)
     assert data_as_map(written) == {
-        ("response" if wire is NDJSON else "content"): "",
+        text_key(wire): "",
         "is_last": True,
         "finish_reason": "length",
         "native_finish_reason": "max_tokens",
         "usage": {"input_tokens": 1, "output_tokens": 2, "total_tokens": 3, "cached_tokens": 0},
         "model": "m",
-        "own": 1,
         "skipped_events": 2,
     }
 
@@ -92,7 +157,7 @@ def test_a_good_end_says_all_that_is_known(wire: WireFormat) -> None:
 @BOTH
 def test_a_good_end_without_details_is_short(wire: WireFormat) -> None:
     (written,) = objects(wire.ending(Ending(), {}), wire)
-    assert set(data_as_map(written)) == {"response" if wire is NDJSON else "content", "is_last", "finish_reason"}
+    assert set(data_as_map(written)) == {text_key(wire), "is_last", "finish_reason"}
 
 
 def test_the_bad_end_of_ndjson_is_opensearchs_error_object() -> None:
@@ -123,9 +188,28 @@ def test_an_error_is_valid_json_whatever_it_says(wire: WireFormat, reason: str) 
     error: MLStreamError = InvalidRequest(reason)
     written = wire.error(error)
     assert written.count(b"\n") == (1 if wire is NDJSON else 2)
-    (found,) = objects(written, wire)
-    said = found["error"]["reason"] if wire is NDJSON else found["error"]
-    assert said == reason.replace("\ud800", "?")
+    (written_object,) = objects(written, wire)
+    reason_written = written_object["error"]["reason"] if wire is NDJSON else written_object["error"]
+    assert reason_written == reason.replace("\ud800", "?")
+
+
+def test_an_error_has_the_providers_status_only_where_the_provider_responded() -> None:
+    assert "provider_status" not in objects(SSE.error(UpstreamError("down")), SSE)[0]
+    assert "provider_status" not in objects(NDJSON.error(UpstreamError("down")), NDJSON)[0]["error"]
+
+
+@BOTH
+def test_the_result_of_every_object_has_its_name_and_in_ndjson_its_status(wire: WireFormat) -> None:
+    for written in (wire.chunks([Chunk("t", "r")]), wire.ending(Ending(), {})):
+        (written_object,) = objects(written, wire)
+        (result,) = written_object["inference_results"]
+        (output,) = result.pop("output")
+        assert output["name"] == "response"
+        assert result == ({"status_code": 200} if wire is NDJSON else {})
+
+
+def test_the_content_types_are_those_of_the_formats() -> None:
+    assert (NDJSON.content_type, SSE.content_type) == ("application/x-ndjson", "text/event-stream")
 
 
 @BOTH

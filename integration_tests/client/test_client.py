@@ -1,15 +1,14 @@
-"""The opensearch-py helper: streams over a client that the user already holds."""
+"""The client for opensearch-py users over real sockets: streams over a client that the user already holds."""
 
-import asyncio
 import socket
-import time
 from typing import Any
 
 import opensearchpy
 import pytest
 from integration_tests.client.streaming_clients import CONNECTIONS, Streaming
-from integration_tests.support.background_provider import background_provider, left_within
-from integration_tests.support.fake_provider import Act, Script, chunk, head, json_answer
+from integration_tests.support.background_provider import background_provider
+from integration_tests.support.conditions import eventually, eventually_async
+from integration_tests.support.fake_provider import LAST_CHUNK, Act, Gate, Script, Step, chunk, head, json_response
 from opensearchpy import AIOHttpConnection, AsyncOpenSearch, OpenSearch
 from opensearchpy.connection import RequestsHttpConnection, Urllib3HttpConnection
 from opensearchpy.exceptions import ConnectionTimeout, NotFoundError, OpenSearchException, RequestError, TransportError
@@ -26,7 +25,6 @@ pytestmark = pytest.mark.filterwarnings("ignore:BasicAuth is deprecated:Deprecat
 PARAMETERS = {"inputs": "hi"}
 GOOD_END = NDJSON.ending(Ending("stop", "stop", Usage(2, 3), "gpt"), {})
 HEAD = head(content_type="application/x-ndjson", transfer_encoding="chunked")
-LAST = b"0\r\n\r\n"
 NOT_FOUND = {
     "error": {
         "root_cause": [{"type": "status_exception", "reason": "Failed to find model"}],
@@ -47,19 +45,23 @@ def streaming(request: pytest.FixtureRequest) -> Streaming:
 
 
 async def test_chunks_arrive_as_they_are_sent(streaming: Streaming) -> None:
-    pause = 0.15
-    script: Script = [HEAD, text("a"), pause, text("b"), pause, text("c"), pause, chunk(GOOD_END), LAST]
-    times: list[float] = []
-    with background_provider(script) as provider:
-        got = await streaming.collect(provider.url, lambda _: times.append(time.monotonic()))
-    assert [one.text for one in got] == ["a", "b", "c", ""]
-    # Were they gathered, they would come together; were they late, the machine is busy.
-    assert times[2] - times[0] > pause * 1.2
-    assert times[3] - times[1] > pause * 1.2
+    gates = [Gate() for _ in range(3)]
+    script: list[Step] = [HEAD]
+    for value, gate in zip("abc", gates, strict=True):
+        script += [text(value), gate]  # each is sent once the one before has arrived
+    closed = iter(gates)
+
+    def open_next(chunk: Chunk) -> None:
+        if not chunk.is_last:
+            next(closed).open()
+
+    with background_provider([*script, chunk(GOOD_END), LAST_CHUNK]) as provider:
+        received = await streaming.collect(provider.url, open_next)
+    assert [one.text for one in received] == ["a", "b", "c", ""]
 
 
 async def test_the_request_is_the_one_that_the_sidecar_serves(streaming: Streaming) -> None:
-    with background_provider([HEAD, chunk(GOOD_END), LAST]) as provider:
+    with background_provider([HEAD, chunk(GOOD_END), LAST_CHUNK]) as provider:
         await streaming.collect(provider.url, http_auth=("me", "pass"), headers={"X-Tenant": "t"})
     (request,) = provider.requests
     assert (request.method, request.path) == ("POST", "/_plugins/_ml/models/m1/_predict/stream")
@@ -71,7 +73,7 @@ async def test_the_request_is_the_one_that_the_sidecar_serves(streaming: Streami
 
 
 async def test_the_sidecars_own_url_is_called_with_the_clients_login_and_headers(streaming: Streaming) -> None:
-    with background_provider([HEAD, chunk(GOOD_END), LAST]) as provider:
+    with background_provider([HEAD, chunk(GOOD_END), LAST_CHUNK]) as provider:
         host, url = "http://me:pass@localhost:1/prefix", f"{provider.url}/sidecar"
         await streaming.collect(host, url=url, headers={"X-Tenant": "t"})
     (request,) = provider.requests
@@ -95,16 +97,16 @@ async def test_a_signer_signs_the_very_request_that_is_sent(streaming: Streaming
         return request
 
     by_requests = streaming.connection_class is RequestsHttpConnection
-    with background_provider([HEAD, chunk(GOOD_END), LAST]) as provider:
+    with background_provider([HEAD, chunk(GOOD_END), LAST_CHUNK]) as provider:
         await streaming.collect(provider.url, http_auth=sign_prepared if by_requests else sign)
     (request,) = provider.requests
     assert request.headers["authorization"] == "signed"
     assert seen == [("POST", provider.url + request.path, request.body)]
 
 
-async def test_the_last_chunk_says_how_the_answer_ended_and_what_it_cost(streaming: Streaming) -> None:
+async def test_the_last_chunk_has_the_finish_reason_and_the_usage(streaming: Streaming) -> None:
     call = SentChunk("", "hm", (ToolCall(0, "c1", "f", "{}"),))
-    with background_provider([HEAD, chunk(NDJSON.chunks([call])), chunk(GOOD_END), LAST]) as provider:
+    with background_provider([HEAD, chunk(NDJSON.chunks([call])), chunk(GOOD_END), LAST_CHUNK]) as provider:
         first, last = await streaming.collect(provider.url)
     assert (first.reasoning, first.is_last, first.finish_reason) == ("hm", False, None)
     assert first.tool_calls == ({"index": 0, "id": "c1", "name": "f", "arguments": "{}"},)
@@ -116,8 +118,8 @@ async def test_the_last_chunk_says_how_the_answer_ended_and_what_it_cost(streami
 async def test_server_sent_events_are_read_as_well_since_ml_commons_itself_sends_them(streaming: Streaming) -> None:
     data = SSE.chunks([SentChunk("a")]) + SSE.heartbeat + SSE.ending(Ending(), {})
     with background_provider([head(content_type="text/event-stream"), data, Act.CLOSE]) as provider:
-        got = await streaming.collect(provider.url)
-    assert [one.text for one in got] == ["a", ""]
+        received = await streaming.collect(provider.url)
+    assert [one.text for one in received] == ["a", ""]
 
 
 @pytest.mark.parametrize(
@@ -127,7 +129,7 @@ async def test_an_error_before_the_stream_is_opensearch_pys_own_and_nothing_is_s
     streaming: Streaming, status: int, exception: type[TransportError]
 ) -> None:
     with (
-        background_provider(json_answer({**NOT_FOUND, "status": status}, status)) as provider,
+        background_provider(json_response({**NOT_FOUND, "status": status}, status)) as provider,
         pytest.raises(exception) as error,
     ):
         await streaming.collect(provider.url)
@@ -136,7 +138,7 @@ async def test_an_error_before_the_stream_is_opensearch_pys_own_and_nothing_is_s
     assert len(provider.requests) == 1
 
 
-async def test_an_error_answer_that_is_not_json_is_told_as_text(streaming: Streaming) -> None:
+async def test_the_error_of_a_response_that_is_not_json_is_its_text(streaming: Streaming) -> None:
     script = [head(502, content_type="text/html", content_length="6") + b"<html>"]
     with background_provider(script) as provider, pytest.raises(TransportError) as error:
         await streaming.collect(provider.url)
@@ -160,7 +162,7 @@ async def test_a_server_that_cannot_be_reached_is_opensearch_pys_connection_erro
     assert error.value.status_code == "N/A"
 
 
-async def test_a_server_that_never_answers_is_a_timeout_of_opensearch_py(streaming: Streaming) -> None:
+async def test_a_server_that_never_responds_is_a_timeout_of_opensearch_py(streaming: Streaming) -> None:
     with (
         background_provider([Act.WAIT]) as provider,
         pytest.raises(ConnectionTimeout),
@@ -174,63 +176,68 @@ async def test_an_error_inside_the_stream_comes_after_the_chunks_before_it(
     streaming: Streaming, wire: WireFormat
 ) -> None:
     data = wire.error(UpstreamError("overloaded", type="remote_exception", provider_status=529))
-    got: list[Chunk] = []
-    with background_provider([HEAD, text("a"), chunk(data), LAST]) as provider, pytest.raises(StreamError) as error:
-        await streaming.collect(provider.url, got.append)
-    assert [one.text for one in got] == ["a"]
+    received: list[Chunk] = []
+    with (
+        background_provider([HEAD, text("a"), chunk(data), LAST_CHUNK]) as provider,
+        pytest.raises(StreamError) as error,
+    ):
+        await streaming.collect(provider.url, received.append)
+    assert [one.text for one in received] == ["a"]
     assert isinstance(error.value, OpenSearchException)
     assert (error.value.status, error.value.type, error.value.reason) == (424, "remote_exception", "overloaded")
     assert error.value.provider_status == 529
 
 
 @pytest.mark.parametrize(
-    "ending",
-    [[LAST], [Act.CLOSE], [Act.RESET], [b"5\r\n{", Act.CLOSE], [Act.WAIT]],
+    ("ending", "idle_timeout"),
+    [([LAST_CHUNK], 20), ([Act.CLOSE], 20), ([Act.RESET], 20), ([b"5\r\n{", Act.CLOSE], 20), ([Act.WAIT], 1)],
     ids=["ended", "closed", "reset", "cut in a line", "silent"],
 )
-async def test_an_answer_without_its_last_chunk_is_an_error(streaming: Streaming, ending: list[Any]) -> None:
+async def test_a_response_without_its_last_chunk_is_an_error(
+    streaming: Streaming, ending: list[Step], idle_timeout: float
+) -> None:
     script: Script = [HEAD, text("a"), 0.02, *ending]
-    got: list[Chunk] = []
+    received: list[Chunk] = []
     with background_provider(script) as provider, pytest.raises(StreamError) as error:
-        await streaming.collect(provider.url, got.append, idle_timeout=0.3)
-    assert [one.text for one in got] == ["a"]
+        await streaming.collect(provider.url, received.append, idle_timeout=idle_timeout)
+    assert [one.text for one in received] == ["a"]
     assert error.value.type == "stream_truncated_exception"
 
 
-async def test_what_goes_wrong_after_the_last_chunk_is_no_error(streaming: Streaming) -> None:
+async def test_a_fault_after_the_last_chunk_is_no_error(streaming: Streaming) -> None:
     with background_provider([HEAD, text("a"), chunk(GOOD_END), 0.02, Act.RESET]) as provider:
-        got = await streaming.collect(provider.url)
-    assert [one.is_last for one in got] == [False, True]
+        received = await streaming.collect(provider.url)
+    assert [one.is_last for one in received] == [False, True]
 
 
-async def test_something_else_than_the_sidecar_is_told_from_it(streaming: Streaming) -> None:
+async def test_a_server_that_is_not_the_sidecar_is_an_error(streaming: Streaming) -> None:
     with (
-        background_provider([HEAD, chunk(b'{"hits": []}\n'), LAST]) as provider,
+        background_provider([HEAD, chunk(b'{"hits": []}\n'), LAST_CHUNK]) as provider,
         pytest.raises(StreamError, match="is it the sidecar"),
     ):
         await streaming.collect(provider.url)
 
 
-async def test_leaving_the_loop_closes_the_connection(streaming: Streaming) -> None:
+async def test_ending_the_loop_early_closes_the_connection(streaming: Streaming) -> None:
     with background_provider([HEAD, text("a"), Act.WAIT]) as provider:
         await streaming.collect(provider.url, lambda _: True)
-        assert left_within(provider, 1)
+        await eventually_async(provider.disconnected.is_set)
 
 
 async def test_heartbeats_keep_a_stream_open_beyond_the_clients_own_timeout(streaming: Streaming) -> None:
-    beats = [step for _ in range(8) for step in (0.05, chunk(NDJSON.heartbeat))]
-    with background_provider([HEAD, *beats, chunk(GOOD_END), LAST]) as provider:
-        got = await streaming.collect(provider.url, timeout=0.2, idle_timeout=0.3)
-    assert [one.is_last for one in got] == [True]
+    beats = [step for _ in range(8) for step in (0.1, chunk(NDJSON.heartbeat))]
+    with background_provider([HEAD, *beats, chunk(GOOD_END), LAST_CHUNK]) as provider:
+        received = await streaming.collect(provider.url, timeout=0.4, idle_timeout=20)
+    assert [one.is_last for one in received] == [True]
 
 
 def test_a_generator_that_is_kept_closes_the_connection_when_it_is_closed() -> None:
     with background_provider([HEAD, text("a"), Act.WAIT]) as provider:
         chunks = predict_stream(OpenSearch(provider.url), "m1", PARAMETERS)
         next(chunks)
-        assert not left_within(provider, 0.05)
+        assert not provider.disconnected.is_set()
         chunks.close()
-        assert left_within(provider, 1)
+        eventually(provider.disconnected.is_set)
 
 
 async def test_an_async_generator_that_is_kept_closes_the_connection_when_it_is_closed() -> None:
@@ -239,12 +246,12 @@ async def test_an_async_generator_that_is_kept_closes_the_connection_when_it_is_
             chunks = async_predict_stream(client, "m1", PARAMETERS)
             await anext(chunks)
             await chunks.aclose()
-            assert await asyncio.to_thread(left_within, provider, 1)
+            await eventually_async(provider.disconnected.is_set)
 
 
 @pytest.mark.parametrize("connection_class", [Urllib3HttpConnection, RequestsHttpConnection])
-def test_a_connection_whose_answer_was_read_to_its_end_is_used_again(connection_class: Any) -> None:
-    with background_provider([HEAD, text("a"), chunk(GOOD_END), LAST]) as provider:
+def test_a_connection_whose_response_was_read_to_its_end_is_used_again(connection_class: Any) -> None:
+    with background_provider([HEAD, text("a"), chunk(GOOD_END), LAST_CHUNK]) as provider:
         client = OpenSearch(provider.url, connection_class=connection_class)
         for _ in range(3):
             list(predict_stream(client, "m1", PARAMETERS))

@@ -1,4 +1,4 @@
-"""The opensearch-py helper trusts whom the client trusts, wherever the sidecar is."""
+"""The client for opensearch-py users trusts the authorities that the user's client trusts, wherever the sidecar is."""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,11 +1,11 @@
-"""The helper's class: models made from blueprint files, predictions whole and streamed."""
+"""StreamingMLClient over real sockets: models made from blueprint files, predictions whole and streamed."""
 
 from pathlib import Path
 from typing import Any
 
 import pytest
 from integration_tests.support.background_provider import background_provider
-from integration_tests.support.fake_provider import LAST_CHUNK, Request, Script, chunk, head, json_answer
+from integration_tests.support.fake_provider import LAST_CHUNK, Request, Script, chunk, head, json_response
 from opensearchpy import OpenSearch
 from opensearchpy.exceptions import NotFoundError
 
@@ -29,19 +29,19 @@ def blueprint(tmp_path: Path) -> Path:
     return path
 
 
-def answers(request: Request) -> Script:
-    known: dict[tuple[str, str], Any] = {
+def respond(request: Request) -> Script:
+    responses: dict[tuple[str, str], Any] = {
         ("POST", "/_plugins/_ml/connectors/_create"): {"connector_id": "c/1"},
         ("DELETE", "/_plugins/_ml/connectors/c%2F1"): {"result": "deleted"},
         ("POST", "/_plugins/_ml/models/m1/_predict"): {"inference_results": []},
     }
-    found = known.get((request.method, request.path))
-    return json_answer(NOT_FOUND, 404) if found is None else json_answer(found)
+    response = responses.get((request.method, request.path))
+    return json_response(NOT_FOUND, 404) if response is None else json_response(response)
 
 
 def test_a_model_is_made_from_a_blueprint_file(blueprint: Path) -> None:
     def and_registers(request: Request) -> Script:
-        return json_answer({"model_id": "m1"}) if request.path.endswith("/_register") else answers(request)
+        return json_response({"model_id": "m1"}) if request.path.endswith("/_register") else respond(request)
 
     with background_provider(and_registers) as provider:
         client = StreamingMLClient(OpenSearch(provider.url))
@@ -53,8 +53,8 @@ def test_a_model_is_made_from_a_blueprint_file(blueprint: Path) -> None:
     assert model == {"name": "mine", "function_name": "remote", "connector_id": "c/1"}
 
 
-def test_a_connector_whose_model_cannot_be_made_is_taken_back(blueprint: Path) -> None:
-    with background_provider(answers) as provider:
+def test_the_connector_of_a_model_that_cannot_be_registered_is_deleted(blueprint: Path) -> None:
+    with background_provider(respond) as provider:
         client = StreamingMLClient(OpenSearch("http://localhost:1"), url=provider.url)
         with pytest.raises(NotFoundError):
             client.create_model(blueprint, parameters={"model": "x"}, credential={"key": "k"})
@@ -62,7 +62,7 @@ def test_a_connector_whose_model_cannot_be_made_is_taken_back(blueprint: Path) -
 
 
 def test_a_whole_prediction_is_one_object_and_a_stream_its_chunks() -> None:
-    with background_provider(answers) as provider:
+    with background_provider(respond) as provider:
         assert StreamingMLClient(OpenSearch(provider.url)).predict("m1", PARAMETERS) == {"inference_results": []}
     stream: Script = [
         head(content_type="application/x-ndjson", transfer_encoding="chunked"),

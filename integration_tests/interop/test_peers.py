@@ -4,7 +4,8 @@ from collections.abc import Iterator
 
 import pytest
 from integration_tests.interop.peers import servers
-from integration_tests.support.background_provider import background_provider, left_within
+from integration_tests.support.background_provider import background_provider
+from integration_tests.support.conditions import eventually
 from integration_tests.support.connector_bodies import blueprint_connector
 from integration_tests.support.fake_provider import (
     Act,
@@ -13,7 +14,7 @@ from integration_tests.support.fake_provider import (
     Script,
     chunk,
     head,
-    json_answer,
+    json_response,
     openai_stream,
     sse_event,
 )
@@ -23,7 +24,7 @@ from integration_tests.support.streamed_responses import objects, stream
 
 pytestmark = [pytest.mark.peers, pytest.mark.timeout(180)]
 
-ASKED = {"parameters": {"inputs": 'Grüße an "die" Welt'}}
+QUESTION = {"parameters": {"inputs": 'Grüße an "die" Welt'}}
 
 
 @pytest.fixture(scope="module")
@@ -39,10 +40,10 @@ def mlserver(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 def by_last_word(request: Request) -> Script:
-    """What the proxy's provider does is asked for by the end of the question."""
+    """What the proxy's provider does is chosen by the end of the question."""
     word = request.json()["messages"][-1]["content"].rpartition(" ")[2]
     if word == "refuse":
-        return json_answer({"error": {"message": "slow down", "type": "rate_limit_error"}}, 429)
+        return json_response({"error": {"message": "slow down", "type": "rate_limit_error"}}, 429)
     if word == "wait":
         first = sse_event({"id": "1", "model": "m", "choices": [{"index": 0, "delta": {"content": "a"}}]})
         return [head(content_type="text/event-stream", transfer_encoding="chunked"), chunk(first), Act.WAIT]
@@ -63,25 +64,25 @@ def litellm(tmp_path_factory: pytest.TempPathFactory, behind: FakeProvider) -> I
 
 def test_mlserver_streams_through_the_v2_blueprint(sidecar: Sidecar, mlserver: str) -> None:
     model_id = sidecar.create_model(blueprint_connector("mlserver-infer", mlserver))
-    *chunks, last = objects(stream(sidecar, model_id, ASKED))
+    *chunks, last = objects(stream(sidecar, model_id, QUESTION))
     assert [one["response"] for one in chunks] == ["Grüße", "an", '"die"', "Welt"]
     assert (last["is_last"], last["finish_reason"], last["model"]) == (True, "stop", "text-model")
 
 
 def test_mlserver_predicts_through_the_v2_blueprint(sidecar: Sidecar, mlserver: str) -> None:
     model_id = sidecar.create_model(blueprint_connector("mlserver-infer", mlserver))
-    [output] = data_as_map(ask(sidecar, model_id, **ASKED["parameters"]))["outputs"]
+    [output] = data_as_map(ask(sidecar, model_id, **QUESTION["parameters"]))["outputs"]
     assert output["data"] == ['Grüße an "die" Welt']
 
 
 def test_mlserver_that_breaks_off_is_an_error_after_the_text(sidecar: Sidecar, mlserver: str) -> None:
     model_id = sidecar.create_model(blueprint_connector("mlserver-infer", mlserver))
-    answer = stream(sidecar, model_id, {"parameters": {"inputs": "one two fail"}})
-    assert '"response":"one"' in answer.text
-    assert "stream_truncated_exception" in answer.text.split("\n")[-2]
+    response = stream(sidecar, model_id, {"parameters": {"inputs": "one two fail"}})
+    assert '"response":"one"' in response.text
+    assert "stream_truncated_exception" in response.text.split("\n")[-2]
 
 
-def test_mlserver_without_the_model_says_so(sidecar: Sidecar, mlserver: str) -> None:
+def test_mlserver_without_the_model_is_an_error(sidecar: Sidecar, mlserver: str) -> None:
     model_id = sidecar.create_model(blueprint_connector("mlserver-infer", mlserver, model="absent"))
     assert reason(ask(sidecar, model_id, inputs="x"), 424) == (
         'Error from remote service: {"error":"Model absent not found"}'
@@ -90,7 +91,7 @@ def test_mlserver_without_the_model_says_so(sidecar: Sidecar, mlserver: str) -> 
 
 def test_litellm_streams_through_the_openai_blueprint(sidecar: Sidecar, litellm: str) -> None:
     model_id = sidecar.create_model(blueprint_connector("openai-chat", litellm, model="relayed"))
-    *chunks, last = objects(stream(sidecar, model_id, ASKED))
+    *chunks, last = objects(stream(sidecar, model_id, QUESTION))
     assert "".join(one["response"] for one in chunks) == "Forty-two"
     assert (last["is_last"], last["finish_reason"]) == (True, "stop")
     assert last["usage"]["output_tokens"] == 3
@@ -101,10 +102,11 @@ def test_litellms_refusal_keeps_its_status(sidecar: Sidecar, litellm: str) -> No
     assert "slow down" in reason(stream(sidecar, model_id, {"parameters": {"inputs": "please refuse"}}), 429)
 
 
-def test_litellm_is_left_when_the_caller_leaves(sidecar: Sidecar, litellm: str, behind: FakeProvider) -> None:
-    """The proxy's provider notices too, where the proxy passes it on."""
+def test_litellms_provider_is_freed_when_the_client_disconnects(
+    sidecar: Sidecar, litellm: str, behind: FakeProvider
+) -> None:
     model_id = sidecar.create_model(blueprint_connector("openai-chat", litellm, model="relayed"))
     path = f"/_plugins/_ml/models/{model_id}/_predict/stream"
-    with sidecar.client.stream("POST", path, json={"parameters": {"inputs": "please wait"}}) as answer:
-        assert '"response":"a"' in next(answer.iter_lines())
-    assert left_within(behind, 10)
+    with sidecar.client.stream("POST", path, json={"parameters": {"inputs": "please wait"}}) as response:
+        assert '"response":"a"' in next(response.iter_lines())
+    eventually(behind.disconnected.is_set)

@@ -58,24 +58,24 @@ def test_all_of_them_are_here() -> None:
 @pytest.mark.parametrize("blueprint", named([one for one in PUBLIC_BLUEPRINTS if one.refused]))
 def test_one_for_the_managed_service_alone_is_refused(sidecar: Sidecar, blueprint: PublicBlueprint) -> None:
     with background_provider(blueprint.dialect.script) as provider:
-        answer = post(sidecar, blueprint, provider)
-        if answer.status_code == 200:
-            body = {"name": "m", "function_name": "remote", "connector_id": answer.json()["connector_id"]}
-            answer = predict(
-                sidecar, sidecar.post("/models/_register", body)["model_id"], dict(blueprint.dialect.asked)
+        response = post(sidecar, blueprint, provider)
+        if response.status_code == 200:
+            body = {"name": "m", "function_name": "remote", "connector_id": response.json()["connector_id"]}
+            response = predict(
+                sidecar, sidecar.post("/models/_register", body)["model_id"], dict(blueprint.dialect.prediction)
             )
-        assert reason(answer) == blueprint.refused
+        assert reason(response) == blueprint.refused
         assert provider.requests == []
 
 
 @pytest.mark.parametrize("blueprint", named(USABLE))
 def test_a_public_blueprint_predicts(sidecar: Sidecar, blueprint: PublicBlueprint) -> None:
     with background_provider(blueprint.dialect.script) as provider:
-        answer = predict(sidecar, create(sidecar, blueprint, provider), dict(blueprint.dialect.asked))
+        response = predict(sidecar, create(sidecar, blueprint, provider), dict(blueprint.dialect.prediction))
     if blueprint.needs_painless:
-        assert "Painless" in reason(answer)
+        assert "Painless" in reason(response)
     else:
-        assert outputs(answer) == blueprint.dialect.predicted
+        assert outputs(response) == blueprint.dialect.predicted
 
 
 @pytest.mark.opensearch
@@ -85,20 +85,20 @@ def test_one_with_scripts_predicts_beside_an_opensearch(
 ) -> None:
     with background_provider(blueprint.dialect.script) as provider:
         model_id = create(sidecar_with_painless, blueprint, provider)
-        answer = predict(sidecar_with_painless, model_id, dict(blueprint.dialect.asked))
-    assert outputs(answer) == blueprint.dialect.predicted
+        response = predict(sidecar_with_painless, model_id, dict(blueprint.dialect.prediction))
+    assert outputs(response) == blueprint.dialect.predicted
 
 
 @pytest.mark.parametrize("blueprint", named([one for one in USABLE if one.dialect.streamed]))
 def test_a_public_blueprint_streams(sidecar: Sidecar, blueprint: PublicBlueprint) -> None:
     with background_provider(blueprint.dialect.script) as provider:
-        answer = stream(sidecar, create(sidecar, blueprint, provider), blueprint.dialect.asked)
+        response = stream(sidecar, create(sidecar, blueprint, provider), blueprint.dialect.prediction)
     assert blueprint.dialect.streamed is not None
-    assert_says(answer, blueprint.dialect.streamed.recorded)
+    assert_says(response, blueprint.dialect.streamed.recorded)
 
 
 @pytest.mark.parametrize("blueprint", named([one for one in USABLE if not one.dialect.streamed]))
 def test_one_that_makes_no_text_says_why_it_does_not_stream(sidecar: Sidecar, blueprint: PublicBlueprint) -> None:
     with background_provider(blueprint.dialect.script) as provider:
-        answer = stream(sidecar, create(sidecar, blueprint, provider), blueprint.dialect.asked)
-    assert blueprint.stream_says in reason(answer)
+        response = stream(sidecar, create(sidecar, blueprint, provider), blueprint.dialect.prediction)
+    assert blueprint.stream_says in reason(response)

@@ -1,6 +1,6 @@
-"""The providers' own clients read what our fakes and recordings say, and well-known readers read what the sidecar says.
+"""The providers' own clients read our fakes and recordings, and well-known readers read the sidecar's streams.
 
-What the demo provider says to those clients is in test_demo_provider.
+That those clients read the demo provider is in test_demo_provider.
 """
 
 import json
@@ -14,7 +14,7 @@ import httpx
 import openai
 import pytest
 from httpx_sse import connect_sse
-from integration_tests.support import connector_bodies as connectors
+from integration_tests.support import connector_bodies
 from integration_tests.support.background_provider import background_provider
 from integration_tests.support.fake_provider import Script, anthropic_stream, chunked_stream, openai_stream, sse_event
 from integration_tests.support.sidecars import Sidecar, running_sidecar
@@ -24,7 +24,7 @@ from opensearchpy.serializer import TextSerializer
 from tests.providers.recorded_streams import RECORDED, Recorded
 
 QUESTION: Any = [{"role": "user", "content": "What is the meaning of life?"}]
-ASKED = {"parameters": {"inputs": "What is the meaning of life?"}}
+BODY = {"parameters": {"inputs": "What is the meaning of life?"}}
 TEXTS = ["For", "ty\u2028-", '"two"']
 # Mistral's typed parts are its own and not OpenAI's; the others claim to be the same.
 LIKE_OPENAI = ("openai chat", "openai tool calls", "deepseek", "azure", "vllm", "openrouter")
@@ -46,7 +46,7 @@ def openai_chunks(url: str) -> list[Any]:
         return list(client.chat.completions.create(model="m", messages=QUESTION, stream=True))
 
 
-def said(chunks: list[Any]) -> str:
+def text_of(chunks: list[Any]) -> str:
     deltas = [choice.delta for chunk in chunks for choice in chunk.choices if choice.index == 0]
     return "".join(delta.content or "" for delta in deltas if delta is not None)
 
@@ -58,7 +58,7 @@ def test_openais_client_reads_the_recordings_as_our_decoder_does(name: str) -> N
         chunks = openai_chunks(provider.url)
     finishes = [choice.finish_reason for chunk in chunks for choice in chunk.choices if choice.finish_reason]
     usages = [chunk.usage.total_tokens for chunk in chunks if chunk.usage is not None]
-    assert said(chunks) == recorded.text
+    assert text_of(chunks) == recorded.text
     assert finishes == [recorded.native]
     assert usages[-1:] == ([recorded.usage["total_tokens"]] if recorded.usage else [])
 
@@ -66,7 +66,7 @@ def test_openais_client_reads_the_recordings_as_our_decoder_does(name: str) -> N
 def test_openais_client_reads_our_fake_stream_with_its_usage() -> None:
     with background_provider(openai_stream(TEXTS)) as provider:
         chunks = openai_chunks(provider.url)
-    assert said(chunks) == "".join(TEXTS)
+    assert text_of(chunks) == "".join(TEXTS)
     assert chunks[-1].choices == [] and chunks[-1].usage.completion_tokens == len(TEXTS)
 
 
@@ -123,8 +123,8 @@ def test_httpx_sse_reads_each_event_whole(sidecar: Sidecar) -> None:
     # No U+2028 here: some versions of httpx-sse take it for the end of a line (httpx-sse#34).
     texts = ["For", "ty\n-", '"two"']
     with background_provider(openai_stream(texts)) as provider:
-        path = f"/_plugins/_ml/models/{sidecar.create_model(connectors.openai(provider.url))}/_predict/stream"
-        with connect_sse(sidecar.client, "POST", f"{path}?format=sse", json=ASKED) as source:
+        path = f"/_plugins/_ml/models/{sidecar.create_model(connector_bodies.openai(provider.url))}/_predict/stream"
+        with connect_sse(sidecar.client, "POST", f"{path}?format=sse", json=BODY) as source:
             events = [event.json() for event in source.iter_sse()]
     maps = [event["inference_results"][0]["output"][0]["dataAsMap"] for event in events]
     assert [one["content"] for one in maps] == [*texts, ""]
@@ -142,8 +142,8 @@ def test_opensearch_pys_own_method_gives_the_stream_as_text(
     """The client knows neither content type by itself, so one has to tell it that they are text."""
     as_text = {"application/x-ndjson": TextSerializer(), "text/event-stream": TextSerializer()}
     with background_provider(openai_stream(TEXTS)) as provider, OpenSearch(sidecar.url, serializers=as_text) as client:
-        model_id = sidecar.create_model(connectors.openai(provider.url))
-        body = {"parameters": {**ASKED["parameters"], **parameters}}
+        model_id = sidecar.create_model(connector_bodies.openai(provider.url))
+        body = {"parameters": {**BODY["parameters"], **parameters}}
         text = client.plugins.ml.predict_model_stream(model_id=model_id, body=body)
     parts = [json.loads(line.removeprefix(start)) for line in text.split("\n") if line]
     maps = [part["inference_results"][0]["output"][0]["dataAsMap"] for part in parts]
@@ -153,10 +153,10 @@ def test_opensearch_pys_own_method_gives_the_stream_as_text(
 def test_jq_reads_the_objects_one_after_another(sidecar: Sidecar) -> None:
     assert shutil.which("jq"), "this test needs jq"
     with background_provider(openai_stream(TEXTS)) as provider:
-        path = f"/_plugins/_ml/models/{sidecar.create_model(connectors.openai(provider.url))}/_predict/stream"
-        answer: httpx.Response = sidecar.client.post(path, json=ASKED)
+        path = f"/_plugins/_ml/models/{sidecar.create_model(connector_bodies.openai(provider.url))}/_predict/stream"
+        response: httpx.Response = sidecar.client.post(path, json=BODY)
     query = ".inference_results[0].output[0].dataAsMap | [.response, .is_last // false]"
-    read = subprocess.run(["jq", "-c", query], input=answer.content, capture_output=True, check=True)
+    read = subprocess.run(["jq", "-c", query], input=response.content, capture_output=True, check=True)
     assert [json.loads(line) for line in read.stdout.split(b"\n") if line] == [
         *([text, False] for text in TEXTS),
         ["", True],

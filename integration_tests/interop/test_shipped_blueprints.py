@@ -1,4 +1,4 @@
-"""Every shipped blueprint from its creation to the last chunk, at a server that looks closely at what it is asked."""
+"""Every shipped blueprint from its creation to the last chunk, at a server that checks every request closely."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -28,20 +28,20 @@ def sidecar(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sidecar]:
 def create(sidecar: Sidecar, name: str, provider: FakeProvider) -> str:
     connector = blueprint_connector(name, provider.url)
     document = json.loads((BLUEPRINTS / f"{name}.json").read_text())
-    connector["credential"] = dict.fromkeys(document["credential"], SECRET)  # also those that may be left out
+    connector["credential"] = dict.fromkeys(document["credential"], SECRET)  # also those that may be omitted
     return sidecar.create_model(connector, **document["model"])
 
 
 def test_every_blueprint_has_a_server_that_checks_it() -> None:
-    assert set(DIALECTS) == set(NAMES), "give each blueprint a dialect in integration_tests/provider_dialects"
+    assert set(DIALECTS) == set(NAMES), "give each blueprint a dialect in integration_tests/interop/provider_dialects"
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_blueprint_predicts(sidecar: Sidecar, name: str) -> None:
     dialect = DIALECTS[name]
     with background_provider(dialect.script) as provider:
-        answer = predict(sidecar, create(sidecar, name, provider), dict(dialect.asked))
-    assert outputs(answer) == dialect.predicted
+        response = predict(sidecar, create(sidecar, name, provider), dict(dialect.prediction))
+    assert outputs(response) == dialect.predicted
     assert len(provider.requests) == len(dialect.wholes)
 
 
@@ -49,25 +49,25 @@ def test_a_blueprint_predicts(sidecar: Sidecar, name: str) -> None:
 @pytest.mark.parametrize("own", [False, True], ids=["inputs", "own form"])
 def test_a_blueprint_streams(sidecar: Sidecar, name: str, own: bool) -> None:
     dialect = DIALECTS[name]
-    asked: Mapping[str, Any] = {"parameters": dialect.own} if own and dialect.own else dialect.asked
+    prediction: Mapping[str, Any] = {"parameters": dialect.own} if own and dialect.own else dialect.prediction
     with background_provider(dialect.script) as provider:
-        answer = stream(sidecar, create(sidecar, name, provider), asked)
+        response = stream(sidecar, create(sidecar, name, provider), prediction)
     assert dialect.streamed is not None
-    assert_says(answer, dialect.streamed.recorded)
+    assert_says(response, dialect.streamed.recorded)
     assert len(provider.requests) == 1
 
 
 @pytest.mark.parametrize("name", VECTORS)
 def test_a_blueprint_that_makes_vectors_says_why_it_does_not_stream(sidecar: Sidecar, name: str) -> None:
     with background_provider(DIALECTS[name].script) as provider:
-        answer = stream(sidecar, create(sidecar, name, provider), DIALECTS[name].asked)
-    assert "cannot stream" in reason(answer)
-    assert "vectors or scores" in reason(answer) or "does not answer in pieces" in reason(answer)
+        response = stream(sidecar, create(sidecar, name, provider), DIALECTS[name].prediction)
+    assert "cannot stream" in reason(response)
+    assert "vectors or scores" in reason(response) or "whose response does not stream" in reason(response)
     assert provider.requests == []
 
 
 @pytest.mark.parametrize(
-    ("name", "changed", "said"),
+    ("name", "changed", "words"),
     [
         ("openai-chat", {"temperature": "0.5"}, "body is"),
         ("gemini-chat", {"model": "another"}, "path is"),
@@ -76,10 +76,10 @@ def test_a_blueprint_that_makes_vectors_says_why_it_does_not_stream(sidecar: Sid
     ],
 )
 def test_the_servers_refuse_what_the_provider_would_refuse(
-    sidecar: Sidecar, name: str, changed: dict[str, str], said: str
+    sidecar: Sidecar, name: str, changed: dict[str, str], words: str
 ) -> None:
     """So the tests above can fail."""
     with background_provider(DIALECTS[name].script) as provider:
         model_id = sidecar.create_model(blueprint_connector(name, provider.url, **changed))
-        answer = stream(sidecar, model_id, DIALECTS[name].asked)
-    assert said in reason(answer)
+        response = stream(sidecar, model_id, DIALECTS[name].prediction)
+    assert words in reason(response)

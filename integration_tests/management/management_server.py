@@ -12,7 +12,7 @@ from starlette.types import ASGIApp
 
 from opensearch_ml_stream.plugin.credentials.master_key import Cipher
 from opensearch_ml_stream.plugin.registry import Registry, open_registry
-from opensearch_ml_stream.plugin.registry.deployed_states import DeployedStates
+from opensearch_ml_stream.plugin.registry.deployment_state_store import DeploymentStateStore
 from opensearch_ml_stream.plugin.registry.model_deployment import ModelDeployment
 from opensearch_ml_stream.plugin.registry.stored_documents import now_millis
 from opensearch_ml_stream.plugin.settings import LiveSettings, Settings
@@ -45,14 +45,14 @@ CONNECTOR: dict[str, Any] = {
 
 def open_test_registry(store: Store, settings: Settings = SETTINGS) -> Registry:
     cipher, live = Cipher(store), LiveSettings(settings)
-    deployment = ModelDeployment(store, cipher, live, now_millis, DeployedStates(store, now_millis))
+    deployment = ModelDeployment(store, cipher, live, now_millis, DeploymentStateStore(store, now_millis))
     return open_registry(store, cipher, live, now_millis, deployment)
 
 
 @asynccontextmanager
 async def served(app: ASGIApp) -> AsyncIterator[str]:
-    """The URL at which the application answers while the block runs."""
-    # With its protocol named, asyncio turns Nagle's algorithm off; else each answer waits 40 ms for an ACK.
+    """The URL at which the application is served while the block runs."""
+    # With its protocol named, asyncio turns Nagle's algorithm off; else each response waits 40 ms for an ACK.
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP) as listener:
         listener.bind(("127.0.0.1", 0))
         server = uvicorn.Server(uvicorn.Config(app, lifespan="off", log_level="critical"))
@@ -77,7 +77,7 @@ class Api:
         return await self.http.request(method, f"{self.url}/_plugins/_ml{path}", **options)
 
     async def ok(self, method: str, path: str, body: Any = None, **options: Any) -> Any:
-        """The JSON answer of a call that must succeed."""
+        """The JSON response of a call that must succeed."""
         response = await self(method, path, body, **options)
         assert response.status_code == 200, response.text
         return response.json()

@@ -1,4 +1,4 @@
-"""Connectors, models, groups and tasks over a real store: what the recorded session does not show."""
+"""Connectors, models, groups and tasks over a real store: cases that the recorded requests do not cover."""
 
 import asyncio
 import json
@@ -32,14 +32,14 @@ async def test_a_connector_comes_back_with_its_parameters_as_strings(api: Api) -
 
 
 async def test_a_dry_run_checks_all_and_stores_nothing(api: Api) -> None:
-    answer = await api.ok("POST", "/connectors/_create", {**CONNECTOR, "dry_run": True})
-    assert answer == {"connector_id": "dryRunConnector"}
+    response = await api.ok("POST", "/connectors/_create", {**CONNECTOR, "dry_run": True})
+    assert response == {"connector_id": "dryRunConnector"}
     assert (await api.ok("GET", "/connectors/_search"))["hits"]["total"]["value"] == 0
     status, _ = await api.refused("POST", "/connectors/_create", {**CONNECTOR, "protocol": "x", "dry_run": True})
     assert status == 400
 
 
-async def test_no_answer_holds_a_credential(api: Api, store: Store) -> None:
+async def test_no_response_holds_a_credential(api: Api, store: Store) -> None:
     connector_id = await make_connector(api)
     inline_id = await make_model(api, connector=CONNECTOR)
     document = await store.get(Index.CONNECTOR, connector_id)
@@ -47,13 +47,13 @@ async def test_no_answer_holds_a_credential(api: Api, store: Store) -> None:
     cipher_text = document.source["credential"]["key"]
     assert SECRET not in json.dumps(dict(document.source))
     paths = [f"/connectors/{connector_id}", f"/models/{inline_id}", "/connectors/_search", "/models/_search"]
-    answers = [(await api("GET", path)).text for path in paths]
+    responses = [(await api("GET", path)).text for path in paths]
     for source in (["credential", "connector.credential"], {"includes": ["*"]}, "**.credential", True):
-        answers += [(await api("POST", path, {"_source": source})).text for path in paths[2:]]
-    for answer in answers:
-        assert 'credential":' not in answer
-        assert SECRET not in answer
-        assert cipher_text not in answer
+        responses += [(await api("POST", path, {"_source": source})).text for path in paths[2:]]
+    for response in responses:
+        assert 'credential":' not in response
+        assert SECRET not in response
+        assert cipher_text not in response
 
 
 async def test_a_search_on_a_credential_is_refused(api: Api) -> None:
@@ -61,7 +61,7 @@ async def test_a_search_on_a_credential_is_refused(api: Api) -> None:
     assert (await api.refused("POST", "/connectors/_search", body))[0] == 400
 
 
-async def test_the_source_of_hits_is_cut_as_asked(api: Api) -> None:
+async def test_the_source_of_hits_holds_only_the_requested_fields(api: Api) -> None:
     await make_connector(api)
     body = {"_source": {"includes": ["name", "param*"], "excludes": ["parameters.host"]}}
     hit = (await api.ok("POST", "/connectors/_search", body))["hits"]["hits"][0]
@@ -84,8 +84,8 @@ async def test_an_update_of_a_connector_merges_maps_and_replaces_the_rest(api: A
     connector_id = await make_connector(api)
     before = await store.get(Index.CONNECTOR, connector_id)
     change = {"description": "d", "parameters": {"temperature": 1}, "credential": {"second": "x"}}
-    answer = await api.ok("PUT", f"/connectors/{connector_id}", change)
-    assert answer["result"] == "updated"
+    response = await api.ok("PUT", f"/connectors/{connector_id}", change)
+    assert response["result"] == "updated"
     after = await store.get(Index.CONNECTOR, connector_id)
     assert before is not None and after is not None
     assert after.source["parameters"] == {**before.source["parameters"], "temperature": "1"}
@@ -95,7 +95,7 @@ async def test_an_update_of_a_connector_merges_maps_and_replaces_the_rest(api: A
     assert after.source["created_time"] == before.source["created_time"]
 
 
-async def test_an_update_cannot_lead_a_connector_to_an_untrusted_place(api: Api) -> None:
+async def test_an_update_cannot_point_a_connector_at_an_untrusted_url(api: Api) -> None:
     path = f"/connectors/{await make_connector(api)}"
     status, reason = await api.refused("PUT", path, {"parameters": {"host": "evil.example"}})
     assert (status, reason) == (400, "Connector URL is not matching the trusted connector endpoint regex")
@@ -139,8 +139,8 @@ async def test_models_are_deployed_and_undeployed_under_the_old_names_too(api: A
     assert (await api.ok("POST", f"/models/{model_id}/_load"))["status"] == "COMPLETED"
     assert "undeployed" in json.dumps(await api.ok("POST", f"/models/{model_id}/_unload"))
     await api.ok("POST", f"/models/{model_id}/_deploy")
-    answer = await api.ok("POST", "/models/_unload", {"model_ids": [model_id, "nope"]})
-    assert [node["stats"] for node in answer.values()] == [{model_id: "undeployed", "nope": "not_found"}]
+    response = await api.ok("POST", "/models/_unload", {"model_ids": [model_id, "nope"]})
+    assert [node["stats"] for node in response.values()] == [{model_id: "undeployed", "nope": "not_found"}]
     status, reason = await api.refused("POST", "/models/_undeploy")
     assert (status, reason) == (400, "Must set specific model ids to undeploy")
 
@@ -222,7 +222,7 @@ async def test_a_model_keeps_the_kind_of_connector_that_it_was_made_with(api: Ap
     assert (await api.refused("PUT", f"/models/{inline}", untrusted))[0] == 400
 
 
-async def test_an_inline_connector_needs_a_place_to_predict(api: Api) -> None:
+async def test_an_inline_connector_needs_a_predict_action(api: Api) -> None:
     connector = {**CONNECTOR, "actions": [{**CONNECTOR["actions"][0], "action_type": "execute"}]}
     body = {"name": "m", "function_name": "remote", "connector": connector}
     status, reason = await api.refused("POST", "/models/_register", body)
@@ -240,8 +240,8 @@ async def test_a_task_is_deleted_unless_it_runs_and_only_a_batch_job_is_cancelle
         assert (status, reason) == (400, "The task ID you provided does not have any associated batch job")
         assert (await api.refused("POST", f"/tasks/nope/{path}"))[0] == 404
     done = (await store.create(Index.TASK, {"state": "COMPLETED"})).id
-    found = await api.ok("POST", "/tasks/_search", {"query": {"term": {"state": "COMPLETED"}}})
-    assert [hit["_id"] for hit in found["hits"]["hits"]] == [done]
+    response = await api.ok("POST", "/tasks/_search", {"query": {"term": {"state": "COMPLETED"}}})
+    assert [hit["_id"] for hit in response["hits"]["hits"]] == [done]
     assert (await api.ok("DELETE", f"/tasks/{done}"))["result"] == "deleted"
     assert await api.refused("DELETE", f"/tasks/{done}") == (404, "Failed to find task")
 

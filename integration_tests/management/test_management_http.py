@@ -1,4 +1,4 @@
-"""How the management API reads requests and words its answers, whatever they are about."""
+"""How the management API reads requests and formats its responses, whatever they are about."""
 
 import asyncio
 import json
@@ -31,7 +31,7 @@ async def api(store: Store) -> AsyncIterator[Api]:
         yield opened
 
 
-async def test_an_empty_or_wrong_body_says_what_is_missing(api: Api) -> None:
+async def test_an_empty_or_wrong_body_is_refused_with_the_reason(api: Api) -> None:
     for method, path in (("POST", "/connectors/_create"), ("POST", "/models/_register"), ("PUT", "/models/x")):
         assert await api.refused(method, path) == (400, "request body is required")
     headers = {"Content-Type": "application/json"}
@@ -48,7 +48,7 @@ async def test_an_empty_or_wrong_body_says_what_is_missing(api: Api) -> None:
         assert response.status_code == 400, content[:20]
 
 
-async def test_comments_in_a_body_are_read_over(api: Api) -> None:
+async def test_comments_in_a_body_are_skipped(api: Api) -> None:
     content = "/* mine */ " + json.dumps(CONNECTOR) + " // end"
     await api.ok("POST", "/connectors/_create", content=content, headers={"Content-Type": "application/json"})
 
@@ -82,12 +82,12 @@ async def test_a_body_that_is_not_json_by_its_content_type_is_a_406(api: Api) ->
 async def test_a_body_may_stand_in_the_query(api: Api) -> None:
     await make_connector(api)
     query = {"source": '{"query": {"match_all": {}}, "size": 0}', "source_content_type": "application/json"}
-    found = await api.ok("GET", "/connectors/_search", params=query)
-    assert (found["hits"]["total"]["value"], found["hits"]["hits"]) == (1, [])
+    response = await api.ok("GET", "/connectors/_search", params=query)
+    assert (response["hits"]["total"]["value"], response["hits"]["hits"]) == (1, [])
     assert (await api.refused("GET", "/connectors/_search", params={"source": "{}"}))[0] == 400
 
 
-async def test_answers_and_errors_alike_are_pretty_filtered_and_marked(api: Api) -> None:
+async def test_responses_and_errors_alike_are_pretty_filtered_and_marked(api: Api) -> None:
     path = f"/connectors/{await make_connector(api)}"
     query = {"pretty": "", "human": "true", "error_trace": "true", "filter_path": "name,protocol"}
     good = await api("GET", path, params=query, headers={"X-Opaque-Id": "me"})
@@ -106,7 +106,7 @@ async def test_an_unknown_query_parameter_is_refused_by_name(api: Api) -> None:
     assert (await api.refused("GET", "/connectors/x?pretty=maybe"))[0] == 400
 
 
-async def test_unknown_paths_and_methods_are_answered_as_opensearch_does(api: Api) -> None:
+async def test_unknown_paths_and_methods_get_opensearchs_own_responses(api: Api) -> None:
     unknown = await api("POST", "/connectors/x/_zap?pretty=false")
     assert unknown.status_code == 400
     text = "no handler found for uri [/_plugins/_ml/connectors/x/_zap?pretty=false] and method [POST]"
@@ -122,7 +122,7 @@ async def test_a_slash_at_the_end_of_a_path_does_not_matter(api: Api) -> None:
     assert (await api.ok("GET", f"/connectors/{connector_id}/"))["name"] == "c"
 
 
-async def test_an_unexpected_error_does_not_tell_what_it_says() -> None:
+async def test_an_unexpected_error_does_not_show_its_message() -> None:
     async def fail(request: Request) -> Response:
         raise RuntimeError(SECRET)
 
@@ -140,7 +140,7 @@ async def test_an_id_cannot_lead_out_of_its_index(api: Api, id: str) -> None:
     assert (await api("GET", f"/connectors/{connector_id}")).status_code == 200
 
 
-async def test_a_client_that_leaves_in_the_middle_of_its_body_harms_nobody(api: Api) -> None:
+async def test_a_client_that_disconnects_in_the_middle_of_its_body_harms_no_other(api: Api) -> None:
     _, writer = await asyncio.open_connection("127.0.0.1", httpx.URL(api.url).port)
     head = "POST /_plugins/_ml/connectors/_create HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n"
     writer.write((head + "Content-Type: application/json\r\n\r\n{").encode())

@@ -1,4 +1,4 @@
-"""The management API gives what ML Commons 3.6.0 gave: a recorded session is sent again, and the answers compared."""
+"""The management API responds as ML Commons 3.6.0 did: recorded requests are sent again, the responses compared."""
 
 import json
 import re
@@ -15,7 +15,7 @@ OPTIONAL = {"forced_refresh"}
 _ID = re.compile(r"(?=[^ ]*[0-9A-Z])[A-Za-z0-9_-]{20,22}")
 
 
-async def test_a_recorded_session_gets_the_same_answers(store: Store) -> None:
+async def test_recorded_requests_get_the_same_responses(store: Store) -> None:
     ids: dict[str, str] = {}  # recorded id -> ours
     async with management_api(open_test_registry(store)) as api:
         for recording in json.loads(RECORDINGS.read_text()):
@@ -52,18 +52,18 @@ def _compare(recorded: Any, ours: Any, ids: dict[str, str], where: str) -> None:
 
 
 def _translated(value: Any, ids: dict[str, str]) -> Any:
-    """The value with each recorded id that we have met replaced by ours."""
+    """The value with each recorded id that has an equivalent replaced by it."""
     if value is None:
         return None
     text = json.dumps(value)
-    return json.loads(_ID.sub(lambda found: ids.get(found[0], found[0]), text))
+    return json.loads(_ID.sub(lambda match: ids.get(match[0], match[0]), text))
 
 
 def _sorted_list(value: Any) -> Any:
-    """A text in which the ids between brackets stand in alphabetical order, since they come in none."""
+    """A string with the ids between its brackets sorted, since they come in no order."""
     if not isinstance(value, str):
         return value
-    return re.sub(r"first: \[(.*)\]", lambda found: ", ".join(sorted(found[1].split(", "))), value)
+    return re.sub(r"first: \[(.*)\]", lambda match: ", ".join(sorted(match[1].split(", "))), value)
 
 
 def _order(value: Any) -> Any:

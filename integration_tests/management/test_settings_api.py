@@ -1,12 +1,12 @@
 """`_plugins/_ml/_settings` on a running sidecar: shape, effect, and the reach of a change."""
 
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
+from integration_tests.support.conditions import promptly
 from integration_tests.support.sidecars import Sidecar, running_sidecar
 
 PATH = "/_plugins/_ml/_settings"
@@ -36,40 +36,31 @@ def put(sidecar: Sidecar, body: dict[str, Any], **query: str) -> httpx.Response:
 
 
 def streaming_is_refused(sidecar: Sidecar) -> bool:
-    answer = sidecar.client.post("/_plugins/_ml/models/nope/_predict/stream", json={"parameters": {"inputs": "x"}})
-    return "stream_enabled" in answer.text
+    response = sidecar.client.post("/_plugins/_ml/models/nope/_predict/stream", json={"parameters": {"inputs": "x"}})
+    return "stream_enabled" in response.text
 
 
-def within(seconds: float, is_so: Callable[[], bool]) -> bool:
-    deadline = time.monotonic() + seconds
-    while not is_so():
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(0.02)
-    return True
-
-
-def test_answers_have_the_shape_of_cluster_settings(sidecar: Sidecar) -> None:
+def test_responses_have_the_shape_of_cluster_settings(sidecar: Sidecar) -> None:
     assert sidecar.client.get(PATH).json() == {"persistent": {}, "transient": {}}
-    answer = put(sidecar, {"persistent": {STREAM_ENABLED: False, TASKS: 5}}).json()
+    response = put(sidecar, {"persistent": {STREAM_ENABLED: False, TASKS: 5}}).json()
     nested = {"plugins": {"ml_commons": {"stream_enabled": "false", "max_batch_inference_tasks": "5"}}}
-    assert answer == {"acknowledged": True, "persistent": nested, "transient": {}}
+    assert response == {"acknowledged": True, "persistent": nested, "transient": {}}
     assert sidecar.client.get(PATH).json()["persistent"] == nested
     flat = sidecar.client.get(PATH, params={"flat_settings": "true"}).json()
     assert flat["persistent"] == {STREAM_ENABLED: "false", TASKS: "5"}
 
 
-def test_defaults_are_shown_when_asked_for_without_what_was_changed(sidecar: Sidecar) -> None:
+def test_defaults_are_shown_on_request_without_the_settings_that_were_changed(sidecar: Sidecar) -> None:
     put(sidecar, {TASKS: 5})
-    asked = {"flat_settings": "true", "include_defaults": "true"}
-    defaults = sidecar.client.get(PATH, params=asked).json()["defaults"]
+    query = {"flat_settings": "true", "include_defaults": "true"}
+    defaults = sidecar.client.get(PATH, params=query).json()["defaults"]
     assert defaults[STREAM_ENABLED] == "true"
     assert defaults["plugins.ml_commons.trusted_connector_endpoints_regex"][0].startswith("^https")
     assert TASKS not in defaults
     assert "opensearch_ml_stream.store" not in defaults
 
 
-def test_a_change_is_in_force_at_once_and_null_takes_it_back(sidecar: Sidecar) -> None:
+def test_a_change_is_in_force_at_once_and_null_undoes_it(sidecar: Sidecar) -> None:
     assert not streaming_is_refused(sidecar)
     put(sidecar, {STREAM_ENABLED: False})
     assert streaming_is_refused(sidecar)
@@ -81,13 +72,13 @@ def test_a_change_reaches_another_replica_within_2_s_and_outlives_it(sidecar: Si
     with running_sidecar(folder) as replica:
         assert not streaming_is_refused(replica)
         put(sidecar, {STREAM_ENABLED: False})
-        assert within(2, lambda: streaming_is_refused(replica))
+        promptly(lambda: streaming_is_refused(replica), 2)
     with running_sidecar(folder) as started_later:
-        assert within(2, lambda: streaming_is_refused(started_later))
+        promptly(lambda: streaming_is_refused(started_later), 2)
 
 
 @pytest.mark.parametrize(
-    ("body", "said"),
+    ("body", "words"),
     [
         ({"plugins.ml_commons.stream_enable": True}, "did you mean [plugins.ml_commons.stream_enabled]?"),
         ({STREAM_ENABLED: "perhaps"}, "expected true or false"),
@@ -95,8 +86,8 @@ def test_a_change_reaches_another_replica_within_2_s_and_outlives_it(sidecar: Si
         ({}, "no settings to update"),
     ],
 )
-def test_a_wrong_change_is_a_400_with_the_reason(sidecar: Sidecar, body: dict[str, Any], said: str) -> None:
-    answer = put(sidecar, body)
-    assert answer.status_code == 400
-    assert said in answer.json()["error"]["reason"]
+def test_a_wrong_change_is_a_400_with_the_reason(sidecar: Sidecar, body: dict[str, Any], words: str) -> None:
+    response = put(sidecar, body)
+    assert response.status_code == 400
+    assert words in response.json()["error"]["reason"]
     assert sidecar.client.get(PATH).json()["persistent"] == {}

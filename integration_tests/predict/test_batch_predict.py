@@ -1,6 +1,5 @@
-"""Batch jobs of a provider through the sidecar's API: begun, followed, stopped, limited."""
+"""Batch jobs of a provider through the sidecar's API: started, followed, cancelled, limited."""
 
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -9,7 +8,8 @@ from typing import Any
 import httpx
 import pytest
 from integration_tests.support.background_provider import background_provider
-from integration_tests.support.fake_provider import FakeProvider, Request, Script, head, json_answer
+from integration_tests.support.conditions import eventually
+from integration_tests.support.fake_provider import FakeProvider, Request, Script, head, json_response
 from integration_tests.support.predict_calls import SECRET, connector, reason
 from integration_tests.support.sidecars import Sidecar, running_sidecar
 
@@ -39,7 +39,7 @@ class Jobs:
     def __call__(self, request: Request) -> Script:
         if request.path.endswith("/cancel"):
             self.status = "cancelling"
-        return json_answer({"id": "batch_1", "status": self.status, "counts": {"failed": 0}})
+        return json_response({"id": "batch_1", "status": self.status, "counts": {"failed": 0}})
 
 
 @contextmanager
@@ -56,24 +56,24 @@ def begin(sidecar: Sidecar, model_id: str, **fields: Any) -> httpx.Response:
 
 def begun(sidecar: Sidecar, model_id: str) -> str:
     """The id of a new job's task."""
-    answer = begin(sidecar, model_id)
-    assert answer.status_code == 200, answer.text
-    return str(answer.json()["task_id"])
+    response = begin(sidecar, model_id)
+    assert response.status_code == 200, response.text
+    return str(response.json()["task_id"])
 
 
 def task(sidecar: Sidecar, task_id: str) -> dict[str, Any]:
-    answer = sidecar.client.get(f"/_plugins/_ml/tasks/{task_id}")
-    assert answer.status_code == 200, answer.text
-    found: dict[str, Any] = answer.json()
-    return found
+    response = sidecar.client.get(f"/_plugins/_ml/tasks/{task_id}")
+    assert response.status_code == 200, response.text
+    document: dict[str, Any] = response.json()
+    return document
 
 
-def test_a_job_becomes_a_task_that_holds_what_the_provider_said(sidecar: Sidecar) -> None:
+def test_a_job_becomes_a_task_that_holds_the_providers_response(sidecar: Sidecar) -> None:
     with jobs_of(sidecar) as (provider, model_id):
-        answer = begin(sidecar, model_id, dlq={"bucket": "b", "region": "r"})
-        shown = task(sidecar, answer.json()["task_id"])
+        response = begin(sidecar, model_id, dlq={"bucket": "b", "region": "r"})
+        shown = task(sidecar, response.json()["task_id"])
     job = {"id": "batch_1", "status": "validating", "counts": {"failed": 0}, "dlq": {"bucket": "b", "region": "r"}}
-    assert answer.json() == {"task_id": answer.json()["task_id"], "status": "CREATED", "remote_job": job}
+    assert response.json() == {"task_id": response.json()["task_id"], "status": "CREATED", "remote_job": job}
     expected = {
         "model_id": model_id,
         "task_type": "BATCH_PREDICTION",
@@ -96,7 +96,7 @@ def test_a_job_becomes_a_task_that_holds_what_the_provider_said(sidecar: Sidecar
 @pytest.mark.parametrize(
     ("status", "state"), [("completed", "COMPLETED"), ("failed", "FAILED"), ("expired", "EXPIRED")]
 )
-def test_a_job_that_is_over_is_not_asked_about_again(sidecar: Sidecar, status: str, state: str) -> None:
+def test_a_finished_job_is_not_looked_up_again(sidecar: Sidecar, status: str, state: str) -> None:
     jobs = Jobs()
     with jobs_of(sidecar, jobs) as (provider, model_id):
         task_id = begun(sidecar, model_id)
@@ -112,8 +112,8 @@ def test_a_job_is_stopped_at_the_provider(sidecar: Sidecar, verb: str) -> None:
     jobs = Jobs()
     with jobs_of(sidecar, jobs) as (provider, model_id):
         task_id = begun(sidecar, model_id)
-        answer = sidecar.client.post(f"/_plugins/_ml/tasks/{task_id}/{verb}")
-        assert (answer.status_code, answer.json()) == (200, {"status": "OK"})
+        response = sidecar.client.post(f"/_plugins/_ml/tasks/{task_id}/{verb}")
+        assert (response.status_code, response.json()) == (200, {"status": "OK"})
         assert (provider.requests[1].method, provider.requests[1].path) == ("POST", "/v1/batches/batch_1/cancel")
         assert task(sidecar, task_id)["state"] == "CANCELLING"
         jobs.status = "cancelled"
@@ -123,8 +123,8 @@ def test_a_job_is_stopped_at_the_provider(sidecar: Sidecar, verb: str) -> None:
 def test_actions_of_the_connector_come_before_those_that_are_derived(sidecar: Sidecar) -> None:
     def script(request: Request) -> Script:
         if request.path.startswith("/stop"):
-            return [head(204, content_length="0")]  # some say nothing
-        return json_answer({"name": "j/1", "Status": "Complete"} if request.method == "GET" else {"name": "j/1"})
+            return [head(204, content_length="0")]  # some send no body
+        return json_response({"name": "j/1", "Status": "Complete"} if request.method == "GET" else {"name": "j/1"})
 
     own = [
         {
@@ -141,20 +141,20 @@ def test_actions_of_the_connector_come_before_those_that_are_derived(sidecar: Si
     assert [request.path for request in provider.requests] == ["/jobs", "/stop", "/see/j/1"]
 
 
-def test_a_provider_whose_jobs_are_unknown_needs_an_action_for_their_status(sidecar: Sidecar) -> None:
-    with background_provider(json_answer({"id": "1"})) as provider:
+def test_a_provider_of_unknown_jobs_needs_an_action_for_their_status(sidecar: Sidecar) -> None:
+    with background_provider(json_response({"id": "1"})) as provider:
         task_id = begun(sidecar, sidecar.create_model(batch_connector(provider.url, "/jobs")))
-        answer = sidecar.client.get(f"/_plugins/_ml/tasks/{task_id}")
-    assert reason(answer) == "Please configure the action type to get the batch job details in the connector"
+        response = sidecar.client.get(f"/_plugins/_ml/tasks/{task_id}")
+    assert reason(response) == "Please configure the action type to get the batch job details in the connector"
 
 
-def test_a_provider_that_refuses_leaves_no_task(sidecar: Sidecar) -> None:
+def test_a_job_that_the_provider_refuses_has_no_task(sidecar: Sidecar) -> None:
     query = {"query": {"term": {"model_id": ""}}}
-    with jobs_of(sidecar, lambda request: json_answer({"error": "no such file"}, 404)) as (_, model_id):
+    with jobs_of(sidecar, lambda request: json_response({"error": "no such file"}, 404)) as (_, model_id):
         assert "no such file" in reason(begin(sidecar, model_id), 424)
         query["query"]["term"]["model_id"] = model_id
-        found = sidecar.client.post("/_plugins/_ml/tasks/_search", json=query).json()["hits"]["hits"]
-    assert [hit["_source"]["task_type"] for hit in found if "remote_job" in hit["_source"]] == []
+        hits = sidecar.client.post("/_plugins/_ml/tasks/_search", json=query).json()["hits"]["hits"]
+    assert [hit["_source"]["task_type"] for hit in hits if "remote_job" in hit["_source"]] == []
 
 
 def test_a_task_outlives_its_model(sidecar: Sidecar) -> None:
@@ -162,26 +162,24 @@ def test_a_task_outlives_its_model(sidecar: Sidecar) -> None:
         task_id = begun(sidecar, model_id)
         sidecar.post(f"/models/{model_id}/_undeploy", {})
         assert sidecar.client.delete(f"/_plugins/_ml/models/{model_id}").status_code == 200
-        deadline = time.monotonic() + 5
-        while begin(sidecar, model_id).status_code != 404 and time.monotonic() < deadline:
-            time.sleep(0.1)  # the workers look at the store once a second
-        asked = len(provider.requests)
+        eventually(lambda: begin(sidecar, model_id).status_code == 404)  # workers look at the store once a second
+        requests = len(provider.requests)
         shown = task(sidecar, task_id)
-        assert len(provider.requests) == asked
+        assert len(provider.requests) == requests
     assert (shown["state"], shown["remote_job"]["id"]) == ("CREATED", "batch_1")
 
 
 @pytest.mark.parametrize(
-    ("body", "said"),
+    ("body", "words"),
     [
         ({"parameters": {}}, "input_file_id"),
         ({"text_docs": ["x"]}, "_batch_predict takes parameters"),
     ],
 )
-def test_a_job_that_cannot_be_begun_is_refused(sidecar: Sidecar, body: dict[str, Any], said: str) -> None:
+def test_a_job_that_cannot_be_begun_is_refused(sidecar: Sidecar, body: dict[str, Any], words: str) -> None:
     with jobs_of(sidecar) as (provider, model_id):
-        answer = sidecar.client.post(f"/_plugins/_ml/models/{model_id}/_batch_predict", json=body)
-    assert said in reason(answer)
+        response = sidecar.client.post(f"/_plugins/_ml/models/{model_id}/_batch_predict", json=body)
+    assert words in reason(response)
     assert provider.requests == []
 
 
@@ -190,9 +188,7 @@ def test_a_connector_without_a_batch_action_is_named(sidecar: Sidecar) -> None:
     assert reason(begin(sidecar, model_id)) == "no BATCH_PREDICT action found in connector c"
 
 
-def test_the_settings_bound_the_jobs_and_say_what_their_words_mean(
-    tmp_path: Path, store_url: str, index_prefix: str
-) -> None:
+def test_the_settings_limit_the_jobs_and_define_their_states(tmp_path: Path, store_url: str, index_prefix: str) -> None:
     settings = {
         "opensearch_ml_stream.index_prefix": index_prefix,
         "plugins.ml_commons.max_batch_inference_tasks": "1",
@@ -207,12 +203,12 @@ def test_the_settings_bound_the_jobs_and_say_what_their_words_mean(
     ):
         task_id = begun(sidecar, model_id)
         assert task(sidecar, task_id)["state"] == "CREATED"
-        said = reason(begin(sidecar, model_id), 429)
+        message = reason(begin(sidecar, model_id), 429)
         jobs.status = "over"
         assert task(sidecar, task_id)["state"] == "COMPLETED"
         assert begin(sidecar, model_id).status_code == 200
-    assert "1 are not finished" in said
-    assert "plugins.ml_commons.max_batch_inference_tasks" in said
+    assert "1 are not finished" in message
+    assert "plugins.ml_commons.max_batch_inference_tasks" in message
 
 
 def test_batch_inference_can_be_switched_off(tmp_path: Path) -> None:
@@ -221,6 +217,6 @@ def test_batch_inference_can_be_switched_off(tmp_path: Path) -> None:
         running_sidecar(tmp_path, settings=settings) as sidecar,
         jobs_of(sidecar) as (provider, model_id),
     ):
-        said = reason(begin(sidecar, model_id), 403)
-    assert '"plugins.ml_commons.offline_batch_inference_enabled" to true' in said
+        message = reason(begin(sidecar, model_id), 403)
+    assert '"plugins.ml_commons.offline_batch_inference_enabled" to true' in message
     assert provider.requests == []

@@ -1,4 +1,4 @@
-"""A provider that ignores the request for a stream: what the caller is told, before the stream begins."""
+"""A provider that ignores the request for a stream: the error that the client gets before the stream begins."""
 
 import json
 from collections.abc import Iterator
@@ -6,13 +6,13 @@ from collections.abc import Iterator
 import pytest
 from integration_tests.support.background_provider import background_provider
 from integration_tests.support.connector_bodies import blueprint_connector
-from integration_tests.support.fake_provider import head, json_answer
+from integration_tests.support.fake_provider import head, json_response
 from integration_tests.support.predict_calls import SECRET, reason
 from integration_tests.support.sidecars import Sidecar, running_sidecar
 from integration_tests.support.streamed_responses import stream
 
-ASKED = {"parameters": {"inputs": "What is the meaning of life?"}}
-PRESETS_ASKED = ("openai-chat", "anthropic-messages", "gemini-chat", "cohere-chat", "ollama-chat", "tgi-generate")
+QUESTION = {"parameters": {"inputs": "What is the meaning of life?"}}
+BLUEPRINTS = ("openai-chat", "anthropic-messages", "gemini-chat", "cohere-chat", "ollama-chat", "tgi-generate")
 
 
 @pytest.fixture(scope="module")
@@ -21,31 +21,31 @@ def sidecar(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sidecar]:
         yield running
 
 
-@pytest.mark.parametrize("blueprint", [*PRESETS_ASKED, "mlserver-infer"])
+@pytest.mark.parametrize("blueprint", [*BLUEPRINTS, "mlserver-infer"])
 def test_an_error_under_200_is_shown_in_the_providers_words_without_the_key(sidecar: Sidecar, blueprint: str) -> None:
-    said = {"error": {"message": f"key {SECRET} may not use this model", "type": "permission_error"}}
-    with background_provider(json_answer(said)) as provider:
+    error = {"error": {"message": f"key {SECRET} may not use this model", "type": "permission_error"}}
+    with background_provider(json_response(error)) as provider:
         model_id = sidecar.create_model(blueprint_connector(blueprint, provider.url))
-        answer = stream(sidecar, model_id, ASKED)
-    assert "key *** may not use this model" in reason(answer, 424)
+        response = stream(sidecar, model_id, QUESTION)
+    assert "key *** may not use this model" in reason(response, 424)
 
 
 @pytest.mark.parametrize("blueprint", ["openai-chat", "ollama-chat"])
 def test_an_error_over_several_lines_is_shown_too(sidecar: Sidecar, blueprint: str) -> None:
-    said = json.dumps({"error": {"message": "too many requests", "type": "rate_limit_error"}}, indent=2).encode()
-    script = [head(content_type="application/json", content_length=str(len(said))) + said]
+    body = json.dumps({"error": {"message": "too many requests", "type": "rate_limit_error"}}, indent=2).encode()
+    script = [head(content_type="application/json", content_length=str(len(body))) + body]
     with background_provider(script) as provider:
         model_id = sidecar.create_model(blueprint_connector(blueprint, provider.url))
-        answer = stream(sidecar, model_id, ASKED)
-    assert reason(answer, 429) == "Error from remote service: too many requests"
+        response = stream(sidecar, model_id, QUESTION)
+    assert reason(response, 429) == "Error from remote service: too many requests"
 
 
 @pytest.mark.parametrize("blueprint", ["openai-chat", "mlserver-infer"])
-def test_a_whole_answer_is_refused_with_what_to_check(sidecar: Sidecar, blueprint: str) -> None:
+def test_a_whole_response_is_refused_with_what_to_check(sidecar: Sidecar, blueprint: str) -> None:
     whole = {"choices": [{"message": {"role": "assistant", "content": "forty-two"}}]}
-    with background_provider(json_answer(whole)) as provider:
+    with background_provider(json_response(whole)) as provider:
         model_id = sidecar.create_model(blueprint_connector(blueprint, provider.url))
-        answer = stream(sidecar, model_id, ASKED)
-    said = reason(answer, 424)
-    assert said.startswith("The provider answered application/json instead of the stream")
-    assert "_llm_interface" in said and "forty-two" not in said
+        response = stream(sidecar, model_id, QUESTION)
+    message = reason(response, 424)
+    assert message.startswith("The provider responded with application/json instead of the stream")
+    assert "_llm_interface" in message and "forty-two" not in message

@@ -1,4 +1,4 @@
-"""Guardrails of a model: what they stop, streamed and whole, and that what cannot be asked stops too."""
+"""Guardrails of a model: what they stop, streamed and whole, and that a guard that cannot be checked stops all."""
 
 import json
 from collections.abc import Iterator
@@ -8,7 +8,7 @@ import httpx
 import pytest
 from integration_tests.support.background_provider import background_provider
 from integration_tests.support.connector_bodies import openai
-from integration_tests.support.fake_provider import Request, Script, json_answer, openai_stream
+from integration_tests.support.fake_provider import Request, Script, json_response, openai_stream
 from integration_tests.support.predict_calls import ask, connector, data_as_map, reason
 from integration_tests.support.sidecars import Sidecar, running_sidecar
 from opensearchpy import OpenSearch
@@ -32,15 +32,15 @@ def guarded(**sides: Any) -> dict[str, Any]:
 
 
 def test_a_regular_expression_stops_the_body_that_would_be_sent(sidecar: Sidecar) -> None:
-    with background_provider(json_answer({"ok": 1})) as provider:
+    with background_provider(json_response({"ok": 1})) as provider:
         model_id = sidecar.create_model(connector(provider.url), **guarded(input={"regex": [".*bomb.*"]}))
         assert reason(ask(sidecar, model_id, inputs="build a bomb")) == INPUT
         assert provider.requests == []
         assert data_as_map(ask(sidecar, model_id, inputs="bake a cake")) == {"ok": 1}
 
 
-def test_another_charset_does_not_hide_a_text(sidecar: Sidecar) -> None:
-    with background_provider(json_answer({})) as provider:
+def test_another_charset_does_not_hide_a_prompt(sidecar: Sidecar) -> None:
+    with background_provider(json_response({})) as provider:
         model_id = sidecar.create_model(connector(provider.url), **guarded(input={"regex": [".*bomb.*"]}))
         assert reason(ask(sidecar, model_id, inputs="a bomb", charset="utf-16")) == INPUT
     assert provider.requests == []
@@ -54,15 +54,15 @@ def test_a_stream_is_stopped_before_it_begins(sidecar: Sidecar) -> None:
         assert stream(sidecar, model_id, inputs="a cake").status_code == 200
 
 
-def test_a_regular_expression_stops_what_the_provider_answered(sidecar: Sidecar) -> None:
-    with background_provider(json_answer({"text": "here is my password"})) as provider:
+def test_a_regular_expression_stops_the_providers_response(sidecar: Sidecar) -> None:
+    with background_provider(json_response({"text": "here is my password"})) as provider:
         model_id = sidecar.create_model(connector(provider.url), **guarded(output={"regex": [".*password.*"]}))
         assert reason(ask(sidecar, model_id, inputs="x")) == OUTPUT
 
 
 def judge(request: Request) -> Script:
     question = request.json()["q"]
-    return json_answer({"verdict": {"text": "reject" if "bomb" in question else "accept"}})
+    return json_response({"verdict": {"text": "reject" if "bomb" in question else "accept"}})
 
 
 @pytest.mark.parametrize(
@@ -73,11 +73,9 @@ def judge(request: Request) -> Script:
         ({}, {"response_filter": "$.verdict.text"}),
     ],
 )
-def test_a_guard_model_is_asked_about_both_sides(
-    sidecar: Sidecar, filters: dict[str, str], parameters: dict[str, str]
-) -> None:
+def test_a_guard_model_judges_both_sides(sidecar: Sidecar, filters: dict[str, str], parameters: dict[str, str]) -> None:
     def script(request: Request) -> Script:
-        return json_answer({"text": "a bomb" if "answer badly" in request.json()["inputs"] else "a cake"})
+        return json_response({"text": "a bomb" if "answer badly" in request.json()["inputs"] else "a cake"})
 
     with background_provider(judge) as judging, background_provider(script) as provider:
         guard_id = sidecar.create_model(connector(judging.url, '{"q": "${parameters.question}"}', parameters))
@@ -91,9 +89,9 @@ def test_a_guard_model_is_asked_about_both_sides(
         assert reason(ask(sidecar, model_id, inputs="answer badly")) == OUTPUT
 
 
-@pytest.mark.parametrize("script", [json_answer({"error": "over quota"}, 429), json_answer({"other": "accept"})])
+@pytest.mark.parametrize("script", [json_response({"error": "over quota"}, 429), json_response({"other": "accept"})])
 def test_a_guard_model_that_gives_no_verdict_lets_nothing_pass(sidecar: Sidecar, script: Script) -> None:
-    with background_provider(script) as judging, background_provider(json_answer({})) as provider:
+    with background_provider(script) as judging, background_provider(json_response({})) as provider:
         guard_id = sidecar.create_model(connector(judging.url, '{"q": "${parameters.question}"}'))
         guard = {"model_id": guard_id, "response_filter": "$.text", "response_validation_regex": ".*accept.*"}
         guardrails = {"type": "model", "input_guardrail": guard}
@@ -102,17 +100,17 @@ def test_a_guard_model_that_gives_no_verdict_lets_nothing_pass(sidecar: Sidecar,
     assert provider.requests == []
 
 
-def test_a_guard_model_that_is_gone_is_named(sidecar: Sidecar) -> None:
+def test_a_missing_guard_model_is_named(sidecar: Sidecar) -> None:
     guard = {"model_id": "gone", "response_validation_regex": ".*"}
-    with background_provider(json_answer({})) as provider:
+    with background_provider(json_response({})) as provider:
         guardrails = {"type": "model", "input_guardrail": guard}
         model_id = sidecar.create_model(connector(provider.url), guardrails=guardrails)
-        said = reason(ask(sidecar, model_id, inputs="hello"))
-    assert said == f"{INPUT}: its guard model [gone] cannot be asked: Failed to find model"
+        message = reason(ask(sidecar, model_id, inputs="hello"))
+    assert message == f"{INPUT}: its guard model [gone] cannot be asked: Failed to find model"
 
 
 def test_models_that_guard_each_other_are_refused(sidecar: Sidecar) -> None:
-    with background_provider(json_answer({})) as provider:
+    with background_provider(json_response({})) as provider:
         model_id = sidecar.create_model(connector(provider.url))
         guard = {"model_id": model_id, "response_validation_regex": ".*"}
         update = {"guardrails": {"type": "model", "input_guardrail": guard}}
@@ -124,17 +122,17 @@ def test_models_that_guard_each_other_are_refused(sidecar: Sidecar) -> None:
 def test_guardrails_that_are_wrong_are_refused_when_the_model_is_registered(sidecar: Sidecar) -> None:
     body = {"name": "m", "function_name": "remote", "connector": connector("http://127.0.0.1:1")}
     for guardrails in ({"type": "x"}, {"input_guardrail": {"regex": ["("]}}):
-        answer = sidecar.client.post("/_plugins/_ml/models/_register", json={**body, "guardrails": guardrails})
-        assert answer.status_code == 400, answer.text
+        response = sidecar.client.post("/_plugins/_ml/models/_register", json={**body, "guardrails": guardrails})
+        assert response.status_code == 400, response.text
 
 
 def test_stop_words_on_the_embedded_store_let_nothing_pass_and_say_why(sidecar: Sidecar) -> None:
     words = {"index_name": "stop", "source_fields": ["title"]}
-    with background_provider(json_answer({})) as provider:
+    with background_provider(json_response({})) as provider:
         model_id = sidecar.create_model(connector(provider.url), **guarded(input={"stop_words": [words]}))
-        said = reason(ask(sidecar, model_id, inputs="x"))
-    assert said.startswith(f"{INPUT}: its stop words in index [stop] cannot be searched: ")
-    assert "the embedded store cannot" in said
+        message = reason(ask(sidecar, model_id, inputs="x"))
+    assert message.startswith(f"{INPUT}: its stop words in index [stop] cannot be searched: ")
+    assert "the embedded store cannot" in message
     assert provider.requests == []
 
 
@@ -150,7 +148,7 @@ def test_stop_words_are_queries_in_an_index_of_the_cluster(
         cluster.index(index=index, body=query, params={"refresh": "true"})
     folder = tmp_path_factory.mktemp("sidecar")
     settings = {"opensearch_ml_stream.index_prefix": index_prefix}
-    provider = background_provider(json_answer({"ok": 1}))
+    provider = background_provider(json_response({"ok": 1}))
     with running_sidecar(folder, opensearch_url, settings) as sidecar, provider as running:
         words = {"index_name": index, "source_fields": ["title"]}
         model_id = sidecar.create_model(connector(running.url), **guarded(input={"stop_words": [words]}))

@@ -1,16 +1,16 @@
-"""Painless functions of a connector, run by a real OpenSearch: results, errors, and how often it is asked."""
+"""Painless functions of a connector, run by a real OpenSearch: results, errors, and the number of requests."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pytest
 from integration_tests.support.background_provider import background_provider
-from integration_tests.support.fake_provider import Request, Script, json_answer
+from integration_tests.support.fake_provider import Request, Script, json_response
 from integration_tests.support.predict_calls import ask, connector, outputs, predict, reason
 from integration_tests.support.sidecars import Sidecar, running_sidecar
 
 from opensearch_ml_stream.connectors.predict.painless import PainlessCall
-from opensearch_ml_stream.plugin.predictions.painless_runs import PainlessRunner
+from opensearch_ml_stream.plugin.predictions.painless_runner import PainlessRunner
 from opensearch_ml_stream.plugin.store import Store
 from opensearch_ml_stream.plugin.store.open_store import open_store
 
@@ -45,15 +45,15 @@ def sidecar(tmp_path_factory: pytest.TempPathFactory, opensearch_url: str, index
 
 def vector_of(request: Request) -> Script:
     text = request.json()["inputs"]
-    return json_answer({"message": "no vector"} if text == "" else {"embedding": [len(text), 0.5]})
+    return json_response({"message": "no vector"} if text == "" else {"embedding": [len(text), 0.5]})
 
 
-def test_scripts_shape_the_calls_and_the_answers(sidecar: Sidecar) -> None:
+def test_scripts_make_the_calls_and_the_outputs(sidecar: Sidecar) -> None:
     with background_provider(vector_of) as provider:
         model_id = sidecar.create_model(connector(provider.url, pre_process_function=PRE, post_process_function=POST))
-        answer = outputs(predict(sidecar, model_id, {"text_docs": ['say "hi"\n', "four", ""]}))
+        response = outputs(predict(sidecar, model_id, {"text_docs": ['say "hi"\n', "four", ""]}))
     assert sorted(request.json()["inputs"] for request in provider.requests) == ["", "four", 'say "hi"\n']
-    assert [output[0] for output in answer] == [
+    assert [output[0] for output in response] == [
         {"name": "sentence_embedding", "data_type": "FLOAT32", "shape": [2], "data": [9, 0.5]},
         {"name": "sentence_embedding", "data_type": "FLOAT32", "shape": [2], "data": [4, 0.5]},
         {"name": "response", "dataAsMap": {"response": "no vector"}},
@@ -61,25 +61,25 @@ def test_scripts_shape_the_calls_and_the_answers(sidecar: Sidecar) -> None:
 
 
 def test_a_script_that_fails_is_the_connectors_fault_and_shows_no_input(sidecar: Sidecar) -> None:
-    with background_provider(json_answer({})) as provider:
+    with background_provider(json_response({})) as provider:
         body = connector(provider.url, pre_process_function="return Integer.parseInt(params.text_docs[0]).toString();")
         model_id = sidecar.create_model(body)
-        said = reason(predict(sidecar, model_id, {"text_docs": ["my diary", "1"]}))
-        assert said == "Painless script: runtime error: number_format_exception"
+        message = reason(predict(sidecar, model_id, {"text_docs": ["my diary", "1"]}))
+        assert message == "Painless script: runtime error: number_format_exception"
         assert "must return a JSON object" in reason(predict(sidecar, model_id, {"text_docs": ["1", "2"]}))
     assert provider.requests == []
 
 
 def test_a_script_that_uses_a_parameter_and_escape_gets_them(sidecar: Sidecar) -> None:
     script = "return '{\"x\": \"' + escape(params.text) + ${parameters.mark} + '\"}';"
-    with background_provider(json_answer({"text": 'a "b"'})) as provider:
+    with background_provider(json_response({"text": 'a "b"'})) as provider:
         model_id = sidecar.create_model(connector(provider.url, parameters={"mark": "!"}, post_process_function=script))
         [[output]] = outputs(ask(sidecar, model_id, inputs="x"))
     assert output == {"name": "response", "dataAsMap": {"x": 'a "b"!'}}
 
 
 class CountingStore:
-    """A real store, and how many scripts it was asked to run."""
+    """A real store that counts the scripts it runs."""
 
     def __init__(self, store: Store) -> None:
         self._store = store

@@ -8,7 +8,7 @@ import httpx
 import pytest
 from integration_tests.support.background_provider import background_provider
 from integration_tests.support.connector_bodies import openai
-from integration_tests.support.fake_provider import json_answer, openai_stream
+from integration_tests.support.fake_provider import json_response, openai_stream
 from integration_tests.support.sidecars import Sidecar, running_sidecar
 from opensearchpy import OpenSearch
 
@@ -37,8 +37,8 @@ def post(sidecar: Sidecar, path: str, content: bytes, headers: dict[str, str]) -
 def test_a_packed_body_and_a_slash_at_the_end_of_the_path_make_no_difference(
     sidecar: Sidecar, path: str, slash: str, content: bytes
 ) -> None:
-    answer = {"choices": [{"message": {"content": "ok"}}]}
-    script = openai_stream(["ok"]) if path.endswith("stream") else json_answer(answer)
+    completion = {"choices": [{"message": {"content": "ok"}}]}
+    script = openai_stream(["ok"]) if path.endswith("stream") else json_response(completion)
     with background_provider(script) as provider:
         model_id = sidecar.create_model(openai(provider.url))
         headers = JSON if content is BODY else GZIP
@@ -63,7 +63,7 @@ def test_a_small_body_that_unpacks_to_more_than_the_limit_is_a_413(sidecar: Side
 
 
 @pytest.mark.parametrize(
-    ("content", "coding", "told"),
+    ("content", "coding", "words"),
     [
         (BODY, "gzip", "is not gzip"),
         (gzip.compress(BODY)[:-9], "gzip", "not one whole gzip stream"),
@@ -72,12 +72,12 @@ def test_a_small_body_that_unpacks_to_more_than_the_limit_is_a_413(sidecar: Side
     ],
     ids=["plain", "cut", "longer", "brotli"],
 )
-def test_a_body_that_cannot_be_unpacked_is_a_400_that_says_why(
-    sidecar: Sidecar, content: bytes, coding: str, told: str
+def test_a_body_that_cannot_be_unpacked_is_a_400_with_the_reason(
+    sidecar: Sidecar, content: bytes, coding: str, words: str
 ) -> None:
     response = post(sidecar, "m/_predict/stream", content, {**JSON, "Content-Encoding": coding})
     assert response.status_code == 400
-    assert told in response.json()["error"]["reason"]
+    assert words in response.json()["error"]["reason"]
 
 
 @pytest.mark.parametrize("path", PATHS)
@@ -93,19 +93,19 @@ def test_a_prediction_that_is_not_json_by_its_content_type_is_a_406(
 @pytest.mark.parametrize("path", PATHS)
 def test_an_unknown_query_parameter_of_a_prediction_is_refused_by_name(sidecar: Sidecar, path: str) -> None:
     response = post(sidecar, f"m/{path}?foo=1&pretty", BODY, JSON)
-    told = f"request [/_plugins/_ml/models/m/{path}] contains unrecognized parameter: [foo]"
-    assert (response.status_code, response.json()["error"]["reason"]) == (400, told)
+    message = f"request [/_plugins/_ml/models/m/{path}] contains unrecognized parameter: [foo]"
+    assert (response.status_code, response.json()["error"]["reason"]) == (400, message)
 
 
 @pytest.mark.parametrize("path", PATHS)
 @pytest.mark.parametrize("method", ["GET", "PUT", "DELETE", "OPTIONS"])
-def test_a_prediction_is_posted(sidecar: Sidecar, path: str, method: str) -> None:
+def test_a_prediction_by_another_method_than_post_is_a_405(sidecar: Sidecar, path: str, method: str) -> None:
     response = sidecar.client.request(method, f"/_plugins/_ml/models/m/{path}")
     assert (response.status_code, response.headers["Allow"]) == (405, "POST")
     uri = f"/_plugins/_ml/models/m/{path}"
-    told = f"Incorrect HTTP method for uri [{uri}] and method [{method}], allowed: [POST]"
-    assert response.json() == {"error": told, "status": 405}
+    message = f"Incorrect HTTP method for uri [{uri}] and method [{method}], allowed: [POST]"
+    assert response.json() == {"error": message, "status": 405}
 
 
-def test_no_client_is_sent_elsewhere(sidecar: Sidecar) -> None:
+def test_no_client_is_redirected(sidecar: Sidecar) -> None:
     assert sidecar.client.get("/_health/live/").status_code == 400

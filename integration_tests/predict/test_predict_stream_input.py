@@ -43,8 +43,8 @@ def test_an_input_that_breaks_the_interface_never_reaches_the_provider(sidecar: 
 def test_processors_change_the_body_but_not_that_it_streams(sidecar: Sidecar, processor: dict[str, Any]) -> None:
     with background_provider(openai_stream(["hi"])) as provider:
         model_id = sidecar.create_model(openai(provider.url))
-        answer = stream(sidecar, model_id, inputs="x", input_processors=[processor])
-    assert '"response":"hi"' in answer.text
+        response = stream(sidecar, model_id, inputs="x", input_processors=[processor])
+    assert '"response":"hi"' in response.text
     sent = provider.requests[0].json()
     assert sent["stream"] is True
     if processor["type"] == "set_field":
@@ -53,12 +53,14 @@ def test_processors_change_the_body_but_not_that_it_streams(sidecar: Sidecar, pr
         assert sent["content"] == "x"
 
 
-def test_structured_output_is_asked_for_in_a_stream_too(sidecar: Sidecar) -> None:
+def test_structured_output_is_requested_in_a_stream_too(sidecar: Sidecar) -> None:
     with background_provider(openai_stream(["{}"])) as provider:
         connector = openai(provider.url)
         connector["actions"][0]["supports_structured_output"] = True
         model_id = sidecar.create_model(connector)
-        wanted = {"type": "json_object"}
-        assert stream(sidecar, model_id, inputs="x", _response_format_json=json.dumps(wanted)).status_code == 200
+        response_format = {"type": "json_object"}
+        assert (
+            stream(sidecar, model_id, inputs="x", _response_format_json=json.dumps(response_format)).status_code == 200
+        )
     sent = provider.requests[0].json()
-    assert (sent["response_format"], sent["stream"]) == (wanted, True)
+    assert (sent["response_format"], sent["stream"]) == (response_format, True)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from integration_tests.support.background_provider import background_provider
 from integration_tests.support.connector_bodies import blueprint_connector
-from integration_tests.support.fake_provider import FakeProvider, Request, Script, json_answer
+from integration_tests.support.fake_provider import FakeProvider, Request, Script, json_response
 from integration_tests.support.sidecars import Sidecar, running_sidecar
 from opensearchpy import OpenSearch
 
@@ -21,10 +21,10 @@ MEANINGS = ({"kitten", "purrs", "animal"}, {"stock", "market", "money"}, {"bread
 
 def embeddings(request: Request) -> Script:
     texts = request.json()["input"]
-    words = [{word.strip(".?,").lower() for word in text.split()} for text in texts]
-    vectors = [[float(len(meaning & said)) for meaning in MEANINGS] for said in words]
-    data = [{"object": "embedding", "index": place, "embedding": vector} for place, vector in enumerate(vectors)]
-    return json_answer({"object": "list", "data": data, "model": "m", "usage": {"prompt_tokens": 1}})
+    words_of_texts = [{word.strip(".?,").lower() for word in text.split()} for text in texts]
+    vectors = [[float(len(meaning & words)) for meaning in MEANINGS] for words in words_of_texts]
+    data = [{"object": "embedding", "index": index, "embedding": vector} for index, vector in enumerate(vectors)]
+    return json_response({"object": "list", "data": data, "model": "m", "usage": {"prompt_tokens": 1}})
 
 
 @pytest.fixture
@@ -62,8 +62,8 @@ def test_the_example_finds_what_is_meant_though_no_word_is_shared(
     assert second.startswith("1.000  ")
     assert len(provider.requests) == 2  # all documents at once, then the question
     with OpenSearch(opensearch_url) as cluster:
-        found = cluster.search(index=index, body={"query": {"match": {"text": "yeast"}}})["hits"]["hits"]
-    assert [hit["_source"]["vector"] for hit in found] == [[0.0, 0.0, 2.0]]
+        hits = cluster.search(index=index, body={"query": {"match": {"text": "yeast"}}})["hits"]["hits"]
+    assert [hit["_source"]["vector"] for hit in hits] == [[0.0, 0.0, 2.0]]
 
 
 def test_documents_come_from_a_file_too(

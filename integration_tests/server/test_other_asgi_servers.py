@@ -9,7 +9,7 @@ from pathlib import Path
 import httpx
 import pytest
 import uvicorn
-from integration_tests.support import connector_bodies as connectors
+from integration_tests.support import connector_bodies
 from integration_tests.support.fake_provider import FakeProvider, openai_stream
 from integration_tests.support.streamed_responses import objects
 
@@ -39,11 +39,11 @@ async def served(folder: Path) -> AsyncIterator[httpx.AsyncClient]:
 async def test_every_chunk_comes_once_and_in_order(tmp_path: Path, pause: float) -> None:
     texts = [f"{number} " for number in range(50)]
     async with served(tmp_path) as client, FakeProvider(openai_stream(texts, pause)) as provider:
-        created = await client.post("/connectors/_create", json=connectors.openai(provider.url))
+        created = await client.post("/connectors/_create", json=connector_bodies.openai(provider.url))
         model = {"name": "m", "function_name": "remote", "connector_id": created.json()["connector_id"]}
         registered = await client.post("/models/_register", json=model)
         path = f"/models/{registered.json()['model_id']}/_predict/stream"
-        answer = await client.post(path, json={"parameters": {"inputs": "count"}})
-    *chunks, last = objects(answer)
+        response = await client.post(path, json={"parameters": {"inputs": "count"}})
+    *chunks, last = objects(response)
     assert [chunk["response"] for chunk in chunks] == texts
     assert last["is_last"] is True

@@ -1,4 +1,4 @@
-"""`serve` that cannot start ends at once and says why, in one line, before it says that it listens."""
+"""`serve` that cannot start ends at once with the reason in one line, before it announces its address."""
 
 import subprocess
 
@@ -17,19 +17,19 @@ STORES = {
 def serve(*arguments: str) -> tuple[int, str]:
     """Exit code and standard error."""
     command = [*COMMAND, "serve", "--port", "0", *arguments]
-    ended = subprocess.run(command, capture_output=True, text=True, timeout=20, env=environment())
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=60, env=environment())
     return ended.returncode, ended.stderr
 
 
 @pytest.mark.parametrize("url", STORES)
-def test_a_store_that_cannot_be_is_told_before_anything_starts(url: str) -> None:
+def test_an_invalid_store_is_refused_before_any_worker_starts(url: str) -> None:
     code, shown = serve("--store", url, "--workers", "2")  # a worker that cannot start would be started again
     assert (code, len(shown.splitlines())) == (2, 1), shown
     assert STORES[url] in shown
     assert SECRET not in shown
 
 
-def test_a_host_without_an_address_is_told() -> None:
+def test_a_host_without_an_address_is_named() -> None:
     code, shown = serve("--store", "sqlite:///:memory:", "--host", "nowhere.invalid")
     assert (code, len(shown.splitlines())) == (1, 1), shown
     assert "The host nowhere.invalid has no address" in shown

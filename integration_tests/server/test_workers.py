@@ -1,16 +1,17 @@
-"""Several workers on one port: spread, replaced, counted together."""
+"""Several workers on one port: connections are spread, workers replaced, metrics and limits counted together."""
 
 import asyncio
 import os
 import re
 import signal
-import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import httpx
 import pytest
-from integration_tests.support import connector_bodies as connectors
+from integration_tests.support import connector_bodies
+from integration_tests.support.conditions import eventually, eventually_async, promptly_async
 from integration_tests.support.fake_provider import Act, FakeProvider, openai_stream
 from integration_tests.support.sidecars import Sidecar, running_sidecar
 
@@ -23,15 +24,19 @@ def worker_pids(sidecar: Sidecar) -> list[int]:
     return [int(pid) for pid in children if b"spawn_main" in Path(f"/proc/{pid}/cmdline").read_bytes()]
 
 
-async def wait_for_workers(sidecar: Sidecar, pids: int, not_these: frozenset[int] = frozenset()) -> list[int]:
-    """Until so many workers run that are none of `not_these`, and answer."""
-    deadline = time.monotonic() + 15
-    while True:
-        found = worker_pids(sidecar)
-        if len(found) == pids and not not_these & set(found):
-            return found
-        assert time.monotonic() < deadline, f"workers: {found}"
-        await asyncio.sleep(0.05)
+async def wait_for_workers(sidecar: Sidecar, number: int, without: int = 0) -> list[int]:
+    """The pids of the workers, once so many run and `without` is not one of them."""
+
+    def complete() -> bool:
+        pids = worker_pids(sidecar)
+        return len(pids) == number and without not in pids
+
+    await eventually_async(complete)
+    return worker_pids(sidecar)
+
+
+def runs(pid: int) -> bool:
+    return Path(f"/proc/{pid}").exists()
 
 
 @pytest.fixture(scope="module")
@@ -44,13 +49,13 @@ async def test_metrics_and_rate_limits_are_those_of_all_workers(two_workers: Sid
     async with FakeProvider(openai_stream(["a", "b"])) as provider:
         limiter = {"limit": "30", "unit": "HOURS"}
         model_id = await asyncio.to_thread(
-            two_workers.create_model, connectors.openai(provider.url), rate_limiter=limiter
+            two_workers.create_model, connector_bodies.openai(provider.url), rate_limiter=limiter
         )
         statuses = []
         for _ in range(40):  # a connection each, so that the kernel spreads them
             async with httpx.AsyncClient(base_url=two_workers.url) as client:
-                answer = await client.post(f"/_plugins/_ml/models/{model_id}/_predict/stream", json=QUESTION)
-                statuses.append(answer.status_code)
+                response = await client.post(f"/_plugins/_ml/models/{model_id}/_predict/stream", json=QUESTION)
+                statuses.append(response.status_code)
         assert statuses == [200] * 30 + [429] * 10
         for _ in range(5):
             async with httpx.AsyncClient(base_url=two_workers.url) as client:
@@ -62,56 +67,51 @@ async def test_metrics_and_rate_limits_are_those_of_all_workers(two_workers: Sid
 
 async def test_a_changed_setting_is_in_force_on_every_worker_within_two_seconds(two_workers: Sidecar) -> None:
     async with FakeProvider(openai_stream(["a"])) as provider:
-        model_id = await asyncio.to_thread(two_workers.create_model, connectors.openai(provider.url))
+        model_id = await asyncio.to_thread(two_workers.create_model, connector_bodies.openai(provider.url))
         path = f"/_plugins/_ml/models/{model_id}/_predict/stream"
 
-        async def statuses() -> set[int]:
-            found = set()
-            for _ in range(12):
+        async def all_workers_respond(status: int) -> bool:
+            for _ in range(12):  # a connection each, so that the kernel spreads them
                 async with httpx.AsyncClient(base_url=two_workers.url) as client:
-                    found.add((await client.post(path, json=QUESTION)).status_code)
-            return found
+                    if (await client.post(path, json=QUESTION)).status_code != status:
+                        return False
+            return True
 
         for value, status in ((False, 403), (None, 200)):
             change = {"persistent": {"plugins.ml_commons.stream_enabled": value}}
             assert two_workers.client.put("/_plugins/_ml/_settings", json=change).status_code == 200
-            await asyncio.sleep(2)
-            assert await statuses() == {status}
+            await promptly_async(partial(all_workers_respond, status), 2)
 
 
 async def test_a_worker_that_dies_is_replaced_and_only_its_own_streams_are_lost(two_workers: Sidecar) -> None:
     before = await wait_for_workers(two_workers, 2)
     async with FakeProvider([*openai_stream(["a"])[:3], Act.WAIT]) as provider:
-        model_id = await asyncio.to_thread(two_workers.create_model, connectors.openai(provider.url))
+        model_id = await asyncio.to_thread(two_workers.create_model, connector_bodies.openai(provider.url))
         path = f"/_plugins/_ml/models/{model_id}/_predict/stream"
-        clients = [httpx.AsyncClient(base_url=two_workers.url, timeout=10) for _ in range(16)]
+        clients = [httpx.AsyncClient(base_url=two_workers.url, timeout=60) for _ in range(16)]
 
         async def outcome(client: httpx.AsyncClient) -> str:
-            async with client.stream("POST", path, json=QUESTION) as answer:
+            async with client.stream("POST", path, json=QUESTION) as response:
                 try:
-                    async for _ in answer.aiter_raw():
+                    async for _ in response.aiter_raw():
                         pass
                 except httpx.RemoteProtocolError:
                     return "lost"
-                except httpx.ReadTimeout:
-                    return "runs"
             return "ended"
 
-        asked = [asyncio.create_task(outcome(client)) for client in clients]
-        async with asyncio.timeout(10):
-            while len(provider.requests) < 16:
-                await provider.called.wait()
-                await asyncio.sleep(0.02)
+        streams = [asyncio.create_task(outcome(client)) for client in clients]
+        await eventually_async(lambda: len(provider.requests) == 16)
         os.kill(before[0], signal.SIGKILL)
-        after = await wait_for_workers(two_workers, 2, frozenset({before[0]}))
+        after = await wait_for_workers(two_workers, 2, without=before[0])
         assert before[1] in after
-        await asyncio.sleep(0.2)
-        lost = [task for task in asked if task.done()]
+        # Its connections to the provider end with the worker, those to its clients at the same moment.
+        await eventually_async(lambda: sum(task.done() for task in streams) == provider.disconnects > 0)
+        lost = [task for task in streams if task.done()]
         assert {task.result() for task in lost} == {"lost"}
-        assert 0 < len(lost) < 16
-        for task in asked:
+        assert len(lost) < 16
+        for task in streams:
             task.cancel()
-        await asyncio.gather(*asked, return_exceptions=True)
+        await asyncio.gather(*streams, return_exceptions=True)
         for client in clients:
             await client.aclose()
 
@@ -121,20 +121,17 @@ def test_a_stop_ends_every_process(tmp_path: Path) -> None:
         pids = worker_pids(sidecar)
         assert len(pids) == 2
         assert sidecar.stop() == 0
-        assert not any(Path(f"/proc/{pid}").exists() for pid in pids)
+        assert not any(map(runs, pids))
 
 
 def test_workers_end_with_a_supervisor_that_was_killed(tmp_path: Path) -> None:
     with running_sidecar(tmp_path, arguments=("--workers", "2")) as sidecar:
         pids = worker_pids(sidecar)
         sidecar.stop(signal.SIGKILL)
-        deadline = time.monotonic() + 5
-        while any(Path(f"/proc/{pid}").exists() for pid in pids):
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
+        eventually(lambda: not any(map(runs, pids)))
 
 
-def test_a_port_in_use_is_said_so(tmp_path: Path) -> None:
+def test_a_port_in_use_is_named(tmp_path: Path) -> None:
     with running_sidecar(tmp_path) as sidecar:
         port = sidecar.url.rpartition(":")[2]
         for workers in ("1", "2"):

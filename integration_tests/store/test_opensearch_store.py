@@ -68,8 +68,8 @@ async def test_a_read_survives_a_restart_of_the_server_between_two_requests(
 ) -> None:
     await behind_proxy.create(Index.MODEL, {"name": "x"}, id="m")
     await proxy.drop_connections()
-    found = await behind_proxy.search(Index.MODEL, {})
-    assert [hit["_id"] for hit in found["hits"]["hits"]] == ["m"]
+    response = await behind_proxy.search(Index.MODEL, {})
+    assert [hit["_id"] for hit in response["hits"]["hits"]] == ["m"]
 
 
 async def test_a_password_is_in_no_error() -> None:
@@ -101,8 +101,8 @@ async def test_an_index_is_made_with_the_fields_of_ml_commons(
 async def test_opensearch_2_takes_the_same_fields(opensearch_2_url: str, index_prefix: str) -> None:
     await _write_to_all(opensearch_2_url, index_prefix)
     async with AsyncOpenSearch(opensearch_2_url) as client:
-        found = await client.indices.get_mapping(index=f"{index_prefix}*")
-    assert {name.removeprefix(index_prefix): answer["mappings"] for name, answer in found.items()} == {
+        mappings = await client.indices.get_mapping(index=f"{index_prefix}*")
+    assert {name.removeprefix(index_prefix): index["mappings"] for name, index in mappings.items()} == {
         str(index): index_body(index)["mappings"] for index in Index
     }
 
@@ -111,8 +111,8 @@ async def test_the_fields_have_the_types_that_ml_commons_gives_them(
     opensearch_url: str, client: AsyncOpenSearch, index_prefix: str
 ) -> None:
     await _write_to_all(opensearch_url, index_prefix)
-    found = await client.indices.get_mapping(index=f"{index_prefix}*")
-    mappings = {name.removeprefix(index_prefix): answer["mappings"] for name, answer in found.items()}
+    indices = await client.indices.get_mapping(index=f"{index_prefix}*")
+    mappings = {name.removeprefix(index_prefix): index["mappings"] for name, index in indices.items()}
     model = mappings[".plugins-ml-model"]["properties"]
     connector = mappings[".plugins-ml-connector"]["properties"]
     versions = {name: mapping["_meta"]["schema_version"] for name, mapping in mappings.items()}
@@ -141,9 +141,9 @@ async def test_an_index_has_one_shard_and_replicas_where_there_are_nodes(
     opensearch_url: str, client: AsyncOpenSearch, index_prefix: str
 ) -> None:
     await _write_to_all(opensearch_url, index_prefix)
-    found = await client.indices.get_settings(index=f"{index_prefix}*")
-    settings = {name.removeprefix(index_prefix): answer["settings"]["index"] for name, answer in found.items()}
-    assert {index: each["auto_expand_replicas"] for index, each in settings.items()} == {
+    indices = await client.indices.get_settings(index=f"{index_prefix}*")
+    settings = {name.removeprefix(index_prefix): index["settings"]["index"] for name, index in indices.items()}
+    assert {name: each["auto_expand_replicas"] for name, each in settings.items()} == {
         str(index): "0-all" if index is Index.CONFIG else "0-1" for index in Index
     }
     assert {each["number_of_shards"] for each in settings.values()} == {"1"}

@@ -1,4 +1,4 @@
-"""What the store makes of a cluster that refuses, fails, or is guarded by TLS; the cluster's answers are canned."""
+"""What the store makes of a cluster that refuses, fails, or is guarded by TLS; the cluster's responses are canned."""
 
 import base64
 import datetime
@@ -25,21 +25,21 @@ from opensearch_ml_stream.plugin.store.open_store import open_store
 
 @dataclass(slots=True)
 class Cluster:
-    """Gives one answer to whatever it is asked, and keeps the requests."""
+    """Gives every request the same response, and keeps the requests."""
 
     status: int = 200
     body: str = "{}"
     content_type: str = "application/json"
-    asked: list[tuple[str, str, str | None]] = field(default_factory=list)
+    requests: list[tuple[str, str, str | None]] = field(default_factory=list)
     port: int = field(default_factory=free_port)
 
-    async def answer(self, request: web.BaseRequest) -> web.StreamResponse:
-        self.asked.append((request.method, request.path, request.headers.get("Authorization")))
+    async def respond(self, request: web.BaseRequest) -> web.StreamResponse:
+        self.requests.append((request.method, request.path, request.headers.get("Authorization")))
         return web.Response(status=self.status, text=self.body, content_type=self.content_type)
 
     @asynccontextmanager
     async def running(self, tls: ssl.SSLContext | None = None) -> AsyncIterator[None]:
-        runner = web.ServerRunner(web.Server(self.answer))
+        runner = web.ServerRunner(web.Server(self.respond))
         await runner.setup()
         try:
             await web.TCPSite(runner, "127.0.0.1", self.port, ssl_context=tls).start()
@@ -53,11 +53,11 @@ class Cluster:
             yield store
 
 
-async def test_ml_commons_is_found_among_the_plugins_and_asked_for_once() -> None:
+async def test_ml_commons_is_found_among_the_plugins_by_one_request() -> None:
     cluster = Cluster(body='[{"component": "opensearch-knn"}, {"component": "opensearch-ml"}]')
     async with cluster.store() as store:
         assert await store.has_ml_commons() and await store.has_ml_commons()
-    assert len(cluster.asked) == 1
+    assert len(cluster.requests) == 1
 
 
 @pytest.mark.parametrize("status", [401, 403])
@@ -82,7 +82,7 @@ async def test_a_cluster_that_does_not_tell_its_plugins_counts_as_one_without_ml
         lambda store: store.ping(),
     ],
 )
-async def test_a_cluster_that_refuses_or_fails_is_an_unavailable_store_that_was_asked_once(
+async def test_a_cluster_that_refuses_or_fails_is_an_unavailable_store_after_one_request(
     status: int, named: str, call: Callable[[Store], Awaitable[object]]
 ) -> None:
     cluster = Cluster(status, '{"error": {"type": "some_exception", "reason": "sk-secret"}, "status": 500}')
@@ -90,12 +90,12 @@ async def test_a_cluster_that_refuses_or_fails_is_an_unavailable_store_that_was_
         with pytest.raises(Unavailable, match=named) as caught:
             await call(store)
     assert "sk-secret" not in caught.value.reason and "pa:ss" not in caught.value.reason
-    assert len(cluster.asked) == 1
+    assert len(cluster.requests) == 1
 
 
 async def test_a_server_that_is_no_opensearch_is_named_as_such() -> None:
     async with Cluster(body="<html>", content_type="text/html").store() as store:
-        with pytest.raises(MLStreamError, match="does not answer as OpenSearch"):
+        with pytest.raises(MLStreamError, match="does not respond as OpenSearch"):
             await store.get(Index.MODEL, "m")
 
 
@@ -103,7 +103,7 @@ async def test_the_user_and_password_of_the_url_are_sent() -> None:
     cluster = Cluster()
     async with cluster.store() as store:
         await store.ping()
-    [(_, _, authorization)] = cluster.asked
+    [(_, _, authorization)] = cluster.requests
     assert authorization == f"Basic {base64.b64encode(b'ann:pa:ss').decode()}"
 
 
@@ -111,7 +111,7 @@ async def test_a_path_in_the_url_comes_before_every_request() -> None:
     cluster = Cluster()
     async with cluster.running(), open_store(f"http://127.0.0.1:{cluster.port}/search/") as store:
         await store.get(Index.MODEL, "m")
-    assert cluster.asked[0][1] == "/search/.plugins-ml-model/_doc/m"
+    assert cluster.requests[0][1] == "/search/.plugins-ml-model/_doc/m"
 
 
 async def test_a_certificate_is_checked_unless_that_is_turned_off(tmp_path: Path) -> None:
@@ -126,7 +126,7 @@ async def test_a_certificate_is_checked_unless_that_is_turned_off(tmp_path: Path
             await store.ping()
         async with open_store(f"{url}?ca_certs={certificate}") as store:
             await store.ping()
-    assert len(cluster.asked) == 2
+    assert len(cluster.requests) == 2
 
 
 def _self_signed(folder: Path) -> tuple[Path, ssl.SSLContext]:

@@ -1,4 +1,4 @@
-"""What every store promises of reading and writing, whichever it is."""
+"""The contract of every store for reading and writing, whichever it is."""
 
 import asyncio
 import re
@@ -20,8 +20,8 @@ async def test_a_store_that_was_never_written_to_is_empty(store: Store, index_pr
     await store.ping()
     assert await store.get(Index.MODEL, "m") is None
     assert await store.changed(Index.MODEL, "m", 0, 1)
-    found = await store.search(Index.MODEL, {"query": {"match_all": {}}})
-    assert found["hits"]["hits"] == [] and found["hits"]["total"] == {"value": 0, "relation": "eq"}
+    response = await store.search(Index.MODEL, {"query": {"match_all": {}}})
+    assert response["hits"]["hits"] == [] and response["hits"]["total"] == {"value": 0, "relation": "eq"}
     deleted = await store.delete(Index.MODEL, "m")
     assert deleted.response["result"] == "not_found" and deleted.response["_index"] == f"{index_prefix}{Index.MODEL}"
     await store.create(Index.TASK, {"state": "CREATED"})
@@ -33,25 +33,25 @@ async def test_what_is_created_is_read_back_as_it_was(store: Store, index_prefix
     assert re.fullmatch(r"[A-Za-z0-9_-]{20}", written.id)
     assert (written.response["_index"], written.response["_id"]) == (f"{index_prefix}{Index.CONNECTOR}", written.id)
     assert written.response["result"] == "created" and written.response["forced_refresh"] is True
-    found = await store.get(Index.CONNECTOR, written.id)
-    assert found is not None and found.source == source
-    assert (found.id, found.version) == (written.id, 1)
-    assert (found.seq_no, found.primary_term) == (written.seq_no, written.primary_term)
+    document = await store.get(Index.CONNECTOR, written.id)
+    assert document is not None and document.source == source
+    assert (document.id, document.version) == (written.id, 1)
+    assert (document.seq_no, document.primary_term) == (written.seq_no, written.primary_term)
 
 
-async def test_an_id_can_be_taken_only_once(store: Store) -> None:
+async def test_an_id_can_be_used_only_once(store: Store) -> None:
     await store.create(Index.MODEL, {"name": "first"}, id="mine")
     with pytest.raises(Conflict, match="mine"):
         await store.create(Index.MODEL, {"name": "second"}, id="mine")
-    found = await store.get(Index.MODEL, "mine")
-    assert found is not None and found.source == {"name": "first"}
+    document = await store.get(Index.MODEL, "mine")
+    assert document is not None and document.source == {"name": "first"}
 
 
 async def test_ids_may_hold_any_character(store: Store) -> None:
     id = "a b/c?d#é%41"
     await store.create(Index.MODEL, {"name": "odd"}, id=id)
-    found = await store.get(Index.MODEL, id)
-    assert found is not None and found.id == id
+    document = await store.get(Index.MODEL, id)
+    assert document is not None and document.id == id
     assert (await store.delete(Index.MODEL, id)).response["result"] == "deleted"
 
 
@@ -60,11 +60,11 @@ async def test_a_put_replaces_the_whole_document(store: Store) -> None:
     second = await store.put(Index.MODEL, "m", {"name": "c"})
     assert (first.response["result"], second.response["result"]) == ("created", "updated")
     assert (first.response["_version"], second.response["_version"]) == (1, 2)
-    found = await store.get(Index.MODEL, "m")
-    assert found is not None and found.source == {"name": "c"} and found.version == 2
+    document = await store.get(Index.MODEL, "m")
+    assert document is not None and document.source == {"name": "c"} and document.version == 2
 
 
-async def test_a_deleted_document_is_gone_at_once(store: Store) -> None:
+async def test_a_deleted_document_is_not_found_any_more(store: Store) -> None:
     await store.create(Index.MODEL, {"name": "a"}, id="m")
     deleted = await store.delete(Index.MODEL, "m")
     assert deleted.response["result"] == "deleted"
@@ -74,7 +74,7 @@ async def test_a_deleted_document_is_gone_at_once(store: Store) -> None:
     await store.create(Index.MODEL, {"name": "b"}, id="m")
 
 
-async def test_changed_tells_every_later_write(store: Store) -> None:
+async def test_changed_is_true_after_every_later_write(store: Store) -> None:
     first = await store.create(Index.MODEL, {"name": "a"}, id="m")
     other = await store.create(Index.MODEL, {"name": "a"}, id="other")
     assert not await store.changed(Index.MODEL, "m", first.seq_no, first.primary_term)
@@ -95,8 +95,8 @@ async def test_of_two_writers_that_read_the_same_state_one_is_refused(store: Sto
     await store.put(Index.MODEL, "m", {"count": 1}, **seen)
     with pytest.raises(Conflict):
         await store.put(Index.MODEL, "m", {"count": 2}, **seen)
-    found = await store.get(Index.MODEL, "m")
-    assert found is not None and found.source == {"count": 1}
+    document = await store.get(Index.MODEL, "m")
+    assert document is not None and document.source == {"count": 1}
 
 
 async def test_a_guarded_write_does_not_bring_back_what_was_deleted(store: Store) -> None:
@@ -123,8 +123,8 @@ async def test_no_update_is_lost_between_writers_that_try_again(store_url: str, 
     async with open_store(store_url, index_prefix) as one, open_store(store_url, index_prefix) as two:
         await one.create(Index.MODEL, {"latest_version": 0}, id="m")
         await asyncio.gather(*[add(store) for store in (one, two) * 4])
-        found = await two.get(Index.MODEL, "m")
-    assert found is not None and found.source == {"latest_version": 8}
+        document = await two.get(Index.MODEL, "m")
+    assert document is not None and document.source == {"latest_version": 8}
 
 
 async def test_two_first_writes_at_once_are_both_kept(store_url: str, index_prefix: str) -> None:
@@ -164,7 +164,7 @@ async def test_a_store_outlives_its_connection(store_url: str, index_prefix: str
         assert not await store.changed(Index.MODEL, written.id, written.seq_no, written.primary_term)
 
 
-async def test_a_store_without_ml_commons_says_so(store: Store) -> None:
+async def test_a_store_without_ml_commons_is_known_as_such(store: Store) -> None:
     assert not await store.has_ml_commons()
 
 

@@ -1,4 +1,4 @@
-"""What every store promises of searches, whichever it is: the subset of OpenSearch's search body."""
+"""The contract of every store for searches, whichever it is: the subset of OpenSearch's search body."""
 
 import asyncio
 from collections.abc import Mapping
@@ -109,13 +109,13 @@ def ids(response: Mapping[str, Any]) -> list[str]:
 
 async def test_every_query_of_the_subset_finds_the_same_documents(store: Store) -> None:
     await fill(store)
-    found = {}
+    matches = {}
     for number, (query, _) in enumerate(QUERIES):
-        found[number] = set(ids(await store.search(Index.MODEL, {"query": query})))
+        matches[number] = set(ids(await store.search(Index.MODEL, {"query": query})))
     wrong = [
-        f"{query}: {found[number]}, not {expected}"
+        f"{query}: {matches[number]}, not {expected}"
         for number, (query, expected) in enumerate(QUERIES)
-        if found[number] != expected
+        if matches[number] != expected
     ]
     assert wrong == []
 
@@ -184,7 +184,7 @@ async def test_source_patterns_choose_the_fields(store: Store, select: object, e
     assert hit["_source"] == expected
 
 
-async def test_source_can_be_left_out(store: Store) -> None:
+async def test_source_can_be_omitted(store: Store) -> None:
     await store.create(Index.MODEL, {"name": "n"})
     [hit] = (await store.search(Index.MODEL, {"_source": False}))["hits"]["hits"]
     assert "_source" not in hit

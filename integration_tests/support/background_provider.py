@@ -3,7 +3,6 @@
 import asyncio
 import ssl
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
@@ -34,11 +33,3 @@ def background_provider(
         loop.call_soon_threadsafe(stop.set)
         thread.join()
         loop.close()
-
-
-def left_within(provider: FakeProvider, seconds: float) -> bool:
-    """Whether the caller hangs up within that time."""
-    deadline = time.monotonic() + seconds
-    while not provider.left.is_set() and time.monotonic() < deadline:
-        time.sleep(0.005)
-    return provider.left.is_set()

@@ -1,9 +1,9 @@
-"""A provider on loopback that plays a script of bytes and pauses, and notices within milliseconds that it is left.
+"""A provider on loopback that plays a script of bytes and pauses, and notices at once when the client disconnects.
 
     async with FakeProvider(openai_stream(["Hel", "lo"], pause=0.01)) as provider:
-        ...                         # call provider.url + "/v1/chat/completions"
-        provider.requests[0].json() # what arrived
-        await provider.left.wait()  # the caller hung up before the script was over
+        ...                                 # call provider.url + "/v1/chat/completions"
+        provider.requests[0].json()         # what arrived
+        await provider.disconnected.wait()  # the client disconnected before the script was over
 
 A script may also be made for each request: `FakeProvider(lambda request: json_answer({"path": request.path}))`.
 """
@@ -13,6 +13,7 @@ import json
 import socket
 import ssl
 import struct
+import threading
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -27,11 +28,28 @@ class Act(Enum):
     CLOSE = "close the connection in order"
     RESET = "break the connection off"
     HALF_CLOSE = "say that nothing more comes, and go on listening"
-    WAIT = "stay silent until left"
+    WAIT = "stay silent until the client disconnects"
 
 
-Step = bytes | float | Act  # bytes to send, seconds to pause
+class Gate:
+    """A step at which a script waits until the test, in whatever thread, opens the gate."""
+
+    def __init__(self) -> None:
+        self._opened = threading.Event()
+
+    @property
+    def is_open(self) -> bool:
+        return self._opened.is_set()
+
+    def open(self) -> None:
+        self._opened.set()
+
+
+Step = bytes | float | Act | Gate  # bytes to send, seconds to pause
 Script = Sequence[Step]
+
+
+GATE_POLL_SECONDS = 0.002
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,9 +78,10 @@ class FakeProvider:
         self.connections = 0
         self.open_connections = 0
         self.called = asyncio.Event()  # the first request has come
-        self.left = asyncio.Event()
-        self.left_at = 0.0  # loop time at which the caller hung up in the middle of a script
-        self.leavers = 0
+        self.played = 0  # scripts to their end
+        self.disconnected = asyncio.Event()
+        self.disconnected_at = 0.0  # loop time at which a client disconnected in the middle of a script
+        self.disconnects = 0
         self.port = 0
 
     @property
@@ -98,7 +117,7 @@ class FakeProvider:
         task.add_done_callback(over)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, number: int) -> None:
-        # It hung up, or the test is over.
+        # The client disconnected, or the test is over.
         with suppress(ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError):
             await self._converse(reader, writer, number)
 
@@ -109,7 +128,7 @@ class FakeProvider:
             self.requests.append(request)
             self.called.set()
             script = self._script(request) if callable(self._script) else self._script
-            # Whatever can be read now is the next request, or the end: the caller has left.
+            # Whatever can be read now is the next request, or the end: the client has disconnected.
             coming = asyncio.create_task(reader.read(1))
             try:
                 if not await self._play(script, writer, coming):
@@ -124,7 +143,7 @@ class FakeProvider:
         """Whether the conversation goes on."""
         for step in script:
             if coming.done():
-                self._note_left()
+                self._note_disconnect()
                 return False
             if isinstance(step, bytes):
                 writer.write(step)
@@ -132,9 +151,21 @@ class FakeProvider:
             elif isinstance(step, Act):
                 if not await self._act(step, writer, coming):
                     return False
-            elif (await asyncio.wait((coming,), timeout=step))[0]:
-                self._note_left()
+            elif not await (self._pass(step, coming) if isinstance(step, Gate) else self._pause(step, coming)):
                 return False
+        self.played += 1
+        return True
+
+    async def _pass(self, gate: Gate, coming: asyncio.Task[bytes]) -> bool:
+        while not gate.is_open:
+            if not await self._pause(GATE_POLL_SECONDS, coming):
+                return False
+        return True
+
+    async def _pause(self, seconds: float, coming: asyncio.Task[bytes]) -> bool:
+        if (await asyncio.wait((coming,), timeout=seconds))[0]:
+            self._note_disconnect()
+            return False
         return True
 
     async def _act(self, act: Act, writer: asyncio.StreamWriter, coming: asyncio.Task[bytes]) -> bool:
@@ -143,7 +174,7 @@ class FakeProvider:
             return True
         if act is Act.WAIT:
             await asyncio.wait((coming,))
-            self._note_left()
+            self._note_disconnect()
         elif act is Act.CLOSE:
             writer.close()
             await writer.wait_closed()
@@ -154,10 +185,10 @@ class FakeProvider:
             writer.transport.abort()
         return False
 
-    def _note_left(self) -> None:
-        self.leavers += 1
-        self.left_at = asyncio.get_running_loop().time()
-        self.left.set()
+    def _note_disconnect(self) -> None:
+        self.disconnects += 1
+        self.disconnected_at = asyncio.get_running_loop().time()
+        self.disconnected.set()
 
 
 async def _read_request(reader: asyncio.StreamReader, first: bytes, number: int) -> Request:
@@ -180,20 +211,20 @@ LAST_CHUNK = b"0\r\n\r\n"
 def head(status: int = 200, **headers: str) -> bytes:
     """A response head; `content_type="x"` becomes `Content-Type: x`."""
     lines = [
-        f"HTTP/1.1 {status} Said",
+        f"HTTP/1.1 {status} Scripted",
         *(f"{name.replace('_', '-').title()}: {value}" for name, value in headers.items()),
     ]
     return "\r\n".join([*lines, "\r\n"]).encode()
 
 
-def json_answer(value: object, status: int = 200, **headers: str) -> list[Step]:
-    """One whole JSON answer with its length."""
+def json_response(value: object, status: int = 200, **headers: str) -> list[Step]:
+    """One whole JSON response with its length."""
     body = json.dumps(value).encode()
     return [head(status, content_type="application/json", content_length=str(len(body)), **headers) + body]
 
 
 def chunked_stream(pieces: Iterable[bytes], pause: float = 0, content_type: str = "text/event-stream") -> list[Step]:
-    """A chunked answer, each piece a chunk and a write of its own, `pause` seconds before each."""
+    """A chunked response, each piece a chunk and a write of its own, `pause` seconds before each."""
     script: list[Step] = [head(content_type=content_type, transfer_encoding="chunked")]
     for piece in pieces:
         if pause:

@@ -43,7 +43,7 @@ def ask(sidecar: Sidecar, model_id: str, **parameters: Any) -> httpx.Response:
 
 
 def outputs(response: httpx.Response) -> list[Any]:
-    """The `output` of each inference result of a good answer."""
+    """The `output` of each inference result of a good response."""
     assert response.status_code == 200, response.text
     results = response.json()["inference_results"]
     assert all(result["status_code"] == 200 for result in results)
@@ -51,15 +51,15 @@ def outputs(response: httpx.Response) -> list[Any]:
 
 
 def data_as_map(response: httpx.Response) -> dict[str, Any]:
-    """The one dataAsMap of a good answer."""
+    """The one dataAsMap of a good response."""
     [[output]] = outputs(response)
     assert output["name"] == "response"
-    answer: dict[str, Any] = output["dataAsMap"]
-    return answer
+    data: dict[str, Any] = output["dataAsMap"]
+    return data
 
 
 def reason(response: httpx.Response, status: int = 400) -> str:
-    """The reason of an answer that must have failed with that status."""
+    """The reason of a response that must have failed with that status."""
     assert response.status_code == status, response.text
     assert SECRET not in response.text
     return str(response.json()["error"]["reason"])

@@ -1,4 +1,4 @@
-"""Requests as bytes, for tests that read no more of the answer than they want, or send several at once."""
+"""Requests as bytes, for tests that read no more of the response than they want, or send several at once."""
 
 import asyncio
 import json
@@ -20,5 +20,5 @@ def predict_request(model_id: str, question: str, path: str = "_predict/stream",
 
 
 async def connected(sidecar: Sidecar) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-    """A connection that takes little of an answer until it is read."""
+    """A connection that takes little of a response until it is read."""
     return await asyncio.open_connection("127.0.0.1", int(sidecar.url.rpartition(":")[2]), limit=2**12)

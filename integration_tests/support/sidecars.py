@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+from integration_tests.support.conditions import eventually
 
 LOOPBACK = {
     "plugins.ml_commons.trusted_connector_endpoints_regex": '["^https?://(127\\\\.0\\\\.0\\\\.1|localhost)[:/].*$"]',
@@ -38,11 +39,11 @@ class Sidecar:
         return str(self.post("/models/_register", body)["model_id"])
 
     def post(self, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
-        """The answer of a management call that must succeed."""
+        """The response of a management call that must succeed."""
         response = self.client.post(f"/_plugins/_ml{path}", json=body)
         assert response.status_code == 200, response.text
-        answer: dict[str, Any] = response.json()
-        return answer
+        created: dict[str, Any] = response.json()
+        return created
 
     def stop(self, number: int = signal.SIGTERM) -> int:
         """Sends the signal and waits for the end; the exit code."""
@@ -78,23 +79,25 @@ def running_sidecar(
 
 
 def _wait_for_url(process: subprocess.Popen[bytes], log: Path) -> str:
-    deadline = time.monotonic() + START_SECONDS
-    while time.monotonic() < deadline:
-        found = _LISTENING.search(log.read_text())
-        if found:
-            return found[1]
-        assert process.poll() is None, f"the sidecar ended: {log.read_text()}"
-        time.sleep(0.02)
-    raise AssertionError(f"the sidecar does not listen: {log.read_text()}")
+    def listening() -> re.Match[str] | None:
+        match = _LISTENING.search(log.read_text())
+        assert match or process.poll() is None, f"the sidecar ended: {log.read_text()}"
+        return match
+
+    eventually(listening, START_SECONDS)
+    match = listening()
+    assert match is not None
+    return match[1]
 
 
 def _wait_until_live(client: httpx.Client) -> None:
     """With several workers the port is announced before the first of them listens."""
-    deadline = time.monotonic() + START_SECONDS
-    while True:
+
+    def live() -> bool:
         try:
             client.get("/_health/live").raise_for_status()
-            return
         except httpx.TransportError:
-            assert time.monotonic() < deadline, "the sidecar does not answer"
-            time.sleep(0.05)
+            return False
+        return True
+
+    eventually(live, START_SECONDS)

@@ -40,7 +40,7 @@ class Server:
     starting: subprocess.Popen[str] | None = None
 
     def wait(self) -> str:
-        """The URL, once the server answers there."""
+        """The URL, once the server responds there."""
         if self.starting is not None and self.starting.wait() != 0:
             pytest.fail(f"OpenSearch could not be started:\n{self.starting.communicate()[1]}")
         return self.url

@@ -1,4 +1,4 @@
-"""Whole streams, read from the sidecar and held against what the provider said."""
+"""Whole streams, read from the sidecar and compared with what the provider sent."""
 
 import json
 from collections.abc import Mapping
@@ -11,7 +11,7 @@ from tests.providers.recorded_streams import Recorded
 
 
 def stream(sidecar: Sidecar, model_id: str, body: Mapping[str, Any], query: str = "") -> httpx.Response:
-    """The answer to a `_predict/stream`, read to its end."""
+    """The response to a `_predict/stream`, read to its end."""
     return sidecar.client.post(f"/_plugins/_ml/models/{model_id}/_predict/stream{query}", json=body)
 
 
@@ -19,9 +19,9 @@ def objects(response: httpx.Response) -> list[dict[str, Any]]:
     """Each object's dataAsMap; an error object fails the test."""
     assert response.status_code == 200, response.text
     assert response.headers["content-type"] == "application/x-ndjson"
-    read = [json.loads(line) for line in response.text.split("\n") if line]
-    assert all("inference_results" in one for one in read), response.text
-    return [one["inference_results"][0]["output"][0]["dataAsMap"] for one in read]
+    lines = [json.loads(line) for line in response.text.split("\n") if line]
+    assert all("inference_results" in line for line in lines), response.text
+    return [line["inference_results"][0]["output"][0]["dataAsMap"] for line in lines]
 
 
 def assert_says(response: httpx.Response, recorded: Recorded) -> None:
@@ -32,16 +32,16 @@ def assert_says(response: httpx.Response, recorded: Recorded) -> None:
     assert _tools(chunks) == recorded.tools
     assert not any(chunk.get("is_last") for chunk in chunks)
     assert (last["response"], last["is_last"]) == ("", True)
-    found = (last["finish_reason"], last.get("native_finish_reason"), last.get("usage"), last.get("model"))
-    assert found == (recorded.finish, recorded.native, recorded.usage, recorded.model)
+    ending = (last["finish_reason"], last.get("native_finish_reason"), last.get("usage"), last.get("model"))
+    assert ending == (recorded.finish, recorded.native, recorded.usage, recorded.model)
 
 
 def _tools(chunks: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """The calls put together from their fragments."""
     calls: dict[int, dict[str, Any]] = {}
-    for call in (call for chunk in chunks for call in chunk.get("tool_calls", ())):
-        known = calls.setdefault(call["index"], {"id": None, "name": None, "arguments": ""})
-        known["id"] = known["id"] or call.get("id")
-        known["name"] = known["name"] or call.get("name")
-        known["arguments"] += call.get("arguments", "")
+    for fragment in (fragment for chunk in chunks for fragment in chunk.get("tool_calls", ())):
+        call = calls.setdefault(fragment["index"], {"id": None, "name": None, "arguments": ""})
+        call["id"] = call["id"] or fragment.get("id")
+        call["name"] = call["name"] or fragment.get("name")
+        call["arguments"] += fragment.get("arguments", "")
     return [calls[index] for index in sorted(calls)]

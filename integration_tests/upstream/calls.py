@@ -7,7 +7,7 @@ from opensearch_ml_stream.connectors.documents import ClientConfig
 from opensearch_ml_stream.connectors.rendering.action import ProviderRequest
 from opensearch_ml_stream.plugin.upstream import Upstream, UpstreamResponse
 
-CONFIG = ClientConfig(connection_timeout=2, read_timeout=2)
+CONFIG = ClientConfig(connection_timeout=10, read_timeout=10)
 
 
 def post(url: str, body: bytes = b'{"stream":true}', headers: Mapping[str, str] | None = None) -> ProviderRequest:
@@ -30,8 +30,8 @@ async def fetch(upstream: Upstream, url: str, config: ClientConfig = CONFIG) -> 
 class RawServer:
     """A server that writes fixed bytes to whoever connects, without waiting for a request, and then closes."""
 
-    def __init__(self, answer: bytes) -> None:
-        self._answer = answer
+    def __init__(self, data: bytes) -> None:
+        self._data = data
         self.port = 0
 
     @property
@@ -47,6 +47,6 @@ class RawServer:
         self._server.close()
 
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        writer.write(self._answer)
+        writer.write(self._data)
         await writer.drain()
         writer.close()

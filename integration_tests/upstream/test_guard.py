@@ -4,7 +4,7 @@ import asyncio
 from dataclasses import replace
 
 import pytest
-from integration_tests.support.fake_provider import FakeProvider, json_answer
+from integration_tests.support.fake_provider import FakeProvider, json_response
 from integration_tests.upstream.calls import CONFIG, RawServer, fetch, post, read_to_end
 
 from opensearch_ml_stream.connectors.errors import InvalidRequest
@@ -19,7 +19,10 @@ CLIENTS = pytest.mark.parametrize("client", ["native", "aiohttp"])
     "host", ["127.0.0.1", "localhost", "2130706433", "0x7f.1", "[::ffff:127.0.0.1]", "0.0.0.0", "[::1]"]
 )
 async def test_a_private_address_is_refused_in_every_spelling(client: str, host: str) -> None:
-    async with FakeProvider(json_answer({})) as provider, open_upstream(LiveSettings(Settings(upstream=client))) as up:
+    async with (
+        FakeProvider(json_response({})) as provider,
+        open_upstream(LiveSettings(Settings(upstream=client))) as up,
+    ):
         with pytest.raises(InvalidRequest, match="Remote inference host name has private ip address: ") as raised:
             await fetch(up, f"http://{host}:{provider.port}/")
         assert raised.value.status == 400
@@ -29,7 +32,7 @@ async def test_a_private_address_is_refused_in_every_spelling(client: str, host:
 @CLIENTS
 async def test_a_changed_setting_is_in_force_at_the_next_request(client: str) -> None:
     live = LiveSettings(Settings(private_ip_enabled=True, upstream=client))
-    async with FakeProvider(json_answer({})) as provider, open_upstream(live) as upstream:
+    async with FakeProvider(json_response({})) as provider, open_upstream(live) as upstream:
         await fetch(upstream, provider.url)
         live.current = replace(live.current, private_ip_enabled=False)
         with pytest.raises(InvalidRequest):  # also though a connection is open already
@@ -44,7 +47,7 @@ async def test_a_changed_setting_is_in_force_at_the_next_request(client: str) ->
 async def test_an_open_connection_serves_only_urls_that_are_trusted(client: str) -> None:
     trusted = (r"^http://127\.0\.0\.1:\d+/good$",)
     settings = Settings(private_ip_enabled=True, upstream=client, trusted_connector_private_endpoints_regex=trusted)
-    async with FakeProvider(json_answer({})) as provider, open_upstream(LiveSettings(settings)) as upstream:
+    async with FakeProvider(json_response({})) as provider, open_upstream(LiveSettings(settings)) as upstream:
         await fetch(upstream, provider.url + "/good")
         with pytest.raises(InvalidRequest, match="private endpoint regex"):
             await fetch(upstream, provider.url + "/bad")
@@ -52,24 +55,24 @@ async def test_an_open_connection_serves_only_urls_that_are_trusted(client: str)
     assert [request.path for request in provider.requests] == ["/good", "/good"]
 
 
-async def test_askers_of_one_name_share_a_look_up_and_its_answer() -> None:
+async def test_concurrent_calls_of_one_host_share_a_look_up() -> None:
     live = LiveSettings(Settings(private_ip_enabled=True))
-    asked: list[object] = []
+    looked_up: list[object] = []
     loop = asyncio.get_running_loop()
-    async with FakeProvider(json_answer({})) as provider, open_upstream(live) as upstream:
+    async with FakeProvider(json_response({})) as provider, open_upstream(live) as upstream:
         look_up = loop.getaddrinfo
 
         async def counted(host: object, *rest: object, **more: object) -> object:
-            asked.append(host)
+            looked_up.append(host)
             return await look_up(host, *rest, **more)  # type: ignore[arg-type]
 
         loop.getaddrinfo = counted  # type: ignore[method-assign, assignment]
         await asyncio.gather(*(fetch(upstream, f"http://localhost:{provider.port}/") for _ in range(5)))
-    assert asked.count("localhost") == 1
+    assert looked_up.count("localhost") == 1
 
 
 async def test_a_host_behind_a_proxy_is_called_through_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    async with FakeProvider(json_answer({"by": "proxy"})) as proxy, FakeProvider(json_answer({})) as direct:
+    async with FakeProvider(json_response({"by": "proxy"})) as proxy, FakeProvider(json_response({})) as direct:
         monkeypatch.setenv("HTTP_PROXY", proxy.url)
         monkeypatch.setenv("NO_PROXY", "127.0.0.1")
         async with open_upstream(LiveSettings(Settings(private_ip_enabled=True))) as upstream:

@@ -1,1 +1,1 @@
-"""What a connector says, and what its provider's bytes mean. Pure: bytes in, events out; no I/O, no clock, no log."""
+"""What a connector document says and what its provider's bytes mean. Pure: no I/O, no clock, no logger."""

@@ -1,11 +1,9 @@
-"""What every provider's stream is made of, whatever its framing: chunks, then one outcome.
+"""Chunks, tool calls, token usage and endings: what every provider's stream is decoded into, whatever its framing.
 
-A `Chunk` is what one provider event adds to the answer. An `Ending` is how a whole answer ended; its
-vocabulary is one for all providers, the provider's own word stays beside it.
+A stream is any number of chunks, then one outcome: an `Ending`, or an error of `errors`.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import orjson
@@ -15,7 +13,7 @@ FINISH_REASONS = ("stop", "length", "tool_calls", "content_filter", "error")
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """A fragment of a tool call. `index` keeps parallel calls apart; `id` and `name` come once."""
+    """A fragment of a tool call. `index` tells parallel calls apart; only the first fragment has `id` and `name`."""
 
     index: int
     id: str | None = None
@@ -23,10 +21,10 @@ class ToolCall:
     arguments: str = ""
 
     def as_dict(self) -> dict[str, Any]:
-        """Index and arguments always, id and name where this fragment has them."""
-        named = {"id": self.id, "name": self.name}
-        known = {key: value for key, value in named.items() if value is not None}
-        return {"index": self.index, **known, "arguments": self.arguments}
+        """Return the fragment for JSON: `index` and `arguments` always, `id` and `name` where it has them."""
+        identity = {"id": self.id, "name": self.name}
+        present = {key: value for key, value in identity.items() if value is not None}
+        return {"index": self.index, **present, "arguments": self.arguments}
 
 
 class Chunk(NamedTuple):
@@ -38,40 +36,40 @@ class Chunk(NamedTuple):
 
 
 class TextRun(bytes):
-    """Chunks of text alone, as the provider wrote them: contents of JSON strings, none empty, a SEPARATOR between two.
+    """Chunks of text alone, still encoded: the contents of JSON strings, none empty, a SEPARATOR between two.
 
     A run of tokens is one object instead of one for each token, and its text is never decoded on the way.
     """
 
     __slots__ = ()
 
-    SEPARATOR = b"\0"  # which no JSON string can hold
+    SEPARATOR = b"\0"  # no JSON string can hold this byte
 
     @property
     def length(self) -> int:
-        """How many chunks the run holds."""
+        """Return the number of chunks in the run."""
         return self.count(self.SEPARATOR) + 1
 
-    def enclosed(self, before: bytes, between: bytes, after: bytes) -> bytes:
-        """Put `before` in front of the first text, `between` each two, and `after` the last: a copy or two in all."""
-        return before + self.replace(self.SEPARATOR, between) + after
+    def wrap_each(self, prefix: bytes, between: bytes, suffix: bytes) -> bytes:
+        """Return the texts with bytes around each: `between` is the suffix of a text and the prefix of the next."""
+        return prefix + self.replace(self.SEPARATOR, between) + suffix
 
-    def decoded(self) -> list[Chunk]:
-        """Decode the run into chunks."""
+    def to_chunks(self) -> list[Chunk]:
+        """Decode the run into one Chunk for each text."""
         return [Chunk(orjson.loads(b'"%b"' % text)) for text in self.split(self.SEPARATOR)]
 
 
 Chunks = list[Chunk] | TextRun
 
 
-def as_list(chunks: Chunks) -> list[Chunk]:
-    """Return the chunks one by one, whichever form they came in."""
-    return chunks if isinstance(chunks, list) else chunks.decoded()
+def to_chunk_list(chunks: Chunks) -> list[Chunk]:
+    """Return the chunks as a list, decoding a TextRun."""
+    return chunks if isinstance(chunks, list) else chunks.to_chunks()
 
 
 @dataclass(slots=True)
 class Usage:
-    """Tokens as the provider counted them; None where it did not say."""
+    """Token counts as the provider reports them; None for what it does not report."""
 
     input_tokens: int | None = None
     output_tokens: int | None = None
@@ -80,8 +78,8 @@ class Usage:
     reasoning_tokens: int | None = None
 
     def as_dict(self) -> dict[str, int]:
-        """The counts that are known; the total is derived where both parts are."""
-        known = {
+        """Return the reported counts by name, with the total computed where only its two parts are reported."""
+        counts = {
             "input_tokens": self.input_tokens,
             "output_tokens": self.output_tokens,
             "total_tokens": self.total_tokens,
@@ -89,16 +87,19 @@ class Usage:
             "reasoning_tokens": self.reasoning_tokens,
         }
         if self.total_tokens is None and self.input_tokens is not None and self.output_tokens is not None:
-            known["total_tokens"] = self.input_tokens + self.output_tokens
-        return {name: count for name, count in known.items() if count is not None}
+            counts["total_tokens"] = self.input_tokens + self.output_tokens
+        return {name: count for name, count in counts.items() if count is not None}
 
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """A good end: `finish_reason` is one of FINISH_REASONS, `native_finish_reason` the provider's word."""
+    """The outcome of a complete stream.
+
+    `finish_reason` is one of FINISH_REASONS, the same for all providers; `native_finish_reason` is the provider's own
+    word.
+    """
 
     finish_reason: str = "stop"
     native_finish_reason: str | None = None
     usage: Usage | None = None
     model: str | None = None
-    extra: Mapping[str, Any] = field(default_factory=dict)

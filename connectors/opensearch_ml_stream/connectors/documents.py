@@ -1,7 +1,7 @@
-"""Models and connectors as documents: checked on the way in, frozen values on the way out.
+"""Connector and model documents: validate a create request's body, read stored documents into frozen values.
 
-The fields are those of `.plugins-ml-connector` and `.plugins-ml-model`; times are epoch milliseconds. In a stored
-connector every parameter is a string (JSON text for what was not one) and every credential is cipher text.
+The fields are those of ML Commons' indices `.plugins-ml-connector` and `.plugins-ml-model`. In a stored connector every
+parameter is a string (JSON text for what was not one) and every credential is cipher text.
 """
 
 import re
@@ -22,10 +22,10 @@ _ACTION_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 @dataclass(frozen=True, slots=True)
 class ClientConfig:
-    """How to call the provider. Timeouts in seconds, the backoff in milliseconds.
+    """Settings of the calls to a connector's provider. Timeouts in seconds, `retry_backoff_millis` in milliseconds.
 
-    `max_connection` counts per worker. ML Commons' default of 30 is not taken over: its streams ignore the limit, and
-    the 31st user of a chat model should not wait for another's answer to end unless the operator says so.
+    `max_connection` limits each worker process. ML Commons' default of 30 is not taken over: its streams ignore the
+    limit, and the 31st user of a chat model should not wait for another's response to end unless the operator says so.
     """
 
     max_connection: int = NO_LIMIT
@@ -42,7 +42,7 @@ class ClientConfig:
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """One call that a connector can make."""
+    """One call that a connector can make: HTTP method, and templates of URL, headers and body."""
 
     action_type: str
     method: str
@@ -57,7 +57,7 @@ class Action:
 
 @dataclass(frozen=True, slots=True)
 class Connector:
-    """A connector as it is stored: `credential` is cipher text."""
+    """A stored connector; the values of `credential` are cipher text."""
 
     name: str
     version: str
@@ -69,7 +69,7 @@ class Connector:
     description: str | None = None
 
     def action(self, action_type: str = "PREDICT") -> Action:
-        """The first action of the type; InvalidRequest if there is none."""
+        """Return the first action of the type. InvalidRequest if there is none."""
         for action in self.actions:
             if action.action_type == action_type:
                 return action
@@ -78,7 +78,7 @@ class Connector:
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """A remote model as it is stored: its connector is `connector_id` or inline."""
+    """A stored remote model; its connector is named by `connector_id` or stands in the document."""
 
     name: str
     connector_id: str | None
@@ -88,7 +88,7 @@ class Model:
 
 
 def read_connector(document: Mapping[str, Any]) -> Connector:
-    """The connector of a stored document; InvalidRequest names the field that is wrong."""
+    """Return the connector of a stored document. InvalidRequest names the field that is wrong."""
     return Connector(
         name=str(document.get("name", "")),
         version=str(document.get("version", "")),
@@ -102,7 +102,7 @@ def read_connector(document: Mapping[str, Any]) -> Connector:
 
 
 def read_model(document: Mapping[str, Any]) -> Model:
-    """The model of a stored document."""
+    """Return the model of a stored document. InvalidRequest names a wrong field of its inline connector."""
     inline = document.get("connector")
     return Model(
         name=str(document.get("name", "")),
@@ -114,9 +114,10 @@ def read_model(document: Mapping[str, Any]) -> Model:
 
 
 def connector_document(body: Mapping[str, Any]) -> dict[str, Any]:
-    """What to store for a create request's body: checked and in the stored form, `credential` still in clear.
+    """Validate a create request's body and return the document to store, with `credential` in clear text.
 
-    The caller checks `_stream` and the URLs against the trusted endpoints, encrypts and adds the times.
+    It is left to the caller to check `_stream` and the trusted endpoints, to encrypt and to add the times.
+    InvalidRequest names what is missing or wrong.
     """
     for name in ("name", "version", "protocol"):
         if body.get(name) is None:
@@ -147,26 +148,25 @@ def connector_document(body: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def parameter_texts(parameters: object) -> dict[str, str]:
-    """Parameter values as they are stored: strings as they are, anything else as compact JSON text."""
+    """Return parameters as they are stored: strings as they are, anything else as compact JSON text."""
     return {
-        name: jsontext.compact(text) if isinstance(text := jsontext.parameter_of(value), jsontext.JsonText) else text
+        name: jsontext.compact(text) if isinstance(text := jsontext.to_parameter(value), jsontext.JsonText) else text
         for name, value in _object(parameters, "parameters").items()
     }
 
 
 def action_documents(actions: object) -> list[dict[str, Any]]:
-    """The actions as they are stored: checked, `action_type` in upper case, nothing unknown."""
+    """Validate actions and return them as they are stored: `action_type` in upper case, without unknown fields."""
     return [_action_document(action) for action in _actions(actions)]
 
 
 def read_client_config(config: object) -> ClientConfig:
-    """A `client_config` object; InvalidRequest names a key or value that is wrong."""
-    given = _object(config, "client_config")
-    kinds = {entry.name: entry.type for entry in fields(ClientConfig)}
+    """Return the settings of a `client_config` object. InvalidRequest names a key that is unknown or a wrong value."""
+    names = sorted(entry.name for entry in fields(ClientConfig))
     values: dict[str, Any] = {}
-    for name, value in given.items():
-        if name not in kinds:
-            raise InvalidRequest(f"client_config has no key [{name}]; it knows {', '.join(sorted(kinds))}")
+    for name, value in _object(config, "client_config").items():
+        if name not in names:
+            raise InvalidRequest(f"client_config has no key [{name}]; it knows {', '.join(names)}")
         values[name] = _client_value(name, value)
     return ClientConfig(**values)
 
@@ -188,8 +188,8 @@ def _client_value(name: str, value: Any) -> Any:
         number = float(value)
     except (TypeError, ValueError):
         raise InvalidRequest(f"client_config.{name} must be a number") from None
-    least = -1 if name == "max_retry_times" else 0
-    if number < least or (number == 0 and name in ("max_connection", "connection_timeout", "read_timeout")):
+    minimum = -1 if name == "max_retry_times" else 0
+    if number < minimum or (number == 0 and name in ("max_connection", "connection_timeout", "read_timeout")):
         raise InvalidRequest(f"client_config.{name} is out of range")
     return int(number) if name in ("max_connection", "max_retry_times", "retry_backoff_millis") else number
 
@@ -230,8 +230,7 @@ def _action_document(action: Mapping[str, Any]) -> dict[str, Any]:
         document["headers"] = {key: str(value) for key, value in headers.items()}
     for key in ("request_body", "pre_process_function", "post_process_function"):
         if action.get(key) is not None:
-            value = action[key]
-            document[key] = value if isinstance(value, str) else jsontext.dumps(value)
+            document[key] = jsontext.to_text(action[key])
     if action.get("supports_structured_output") is not None:
         document["supports_structured_output"] = str(action["supports_structured_output"]).lower() == "true"
     return document

@@ -1,27 +1,31 @@
-"""Everything that can go wrong, with the status and the type that a caller sees.
+"""The error family of the whole package: each error holds the HTTP status, type and reason that the caller sees.
 
     MLStreamError
-    ├── InvalidRequest      400  the caller's request, or the connector's template with it
-    ├── Forbidden           403  disabled model, not permitted
+    ├── InvalidRequest      400  the caller's request, or the connector's template filled with it
+    ├── Forbidden           403  a disabled model or feature, a missing permission
     ├── NotFound            404  no such model, connector, task, group
-    ├── NotAcceptable       406  a body that is not JSON by its content type
-    ├── Conflict            409  in use, already there
-    ├── BodyTooLarge        413
-    ├── Throttled           429  our own limit; carries `retry_after`
+    ├── NotAcceptable       406  a request body whose content type is not JSON
+    ├── Conflict            409  in use, or existing already
+    ├── BodyTooLarge        413  a request body over the limit
+    ├── Throttled           429  a limit of this sidecar; holds `retry_after`
     ├── Internal            500  stored data that cannot be read, a wrong encryption key
-    ├── Unavailable         503  our own store does not answer (never used for a provider)
-    └── UpstreamError       424  the provider; 400 and 429 keep their status
-        └── StreamTruncated 424  the provider closed without its terminator
+    ├── Unavailable         503  the sidecar's own store does not respond (never used for a provider)
+    └── UpstreamError       424  the provider failed; its 400 and 429 keep their status
+        └── StreamTruncated 424  the provider closed the stream before its terminator
 
-No message ever holds a credential or a prompt. A provider's fault is never a 502, 503 or 504: OpenSearch
-clients re-send those, and the caller would pay for the same prompt again.
+No reason ever holds a credential or a prompt. A failing provider is never a 502, 503 or 504: OpenSearch clients retry
+those, and the caller would pay for the same prompt again.
 """
 
 from typing import Any
 
 
 class MLStreamError(Exception):
-    """`reason` is the text for the caller; `type` is OpenSearch's snake-case exception name."""
+    """An error with the response that the caller gets.
+
+    `reason` is the message, `type` OpenSearch's snake-case exception name, `retry_after` the value of the header
+    `Retry-After`, `provider_status` the HTTP status of the provider's response, if there was one.
+    """
 
     status = 500
     type = "status_exception"
@@ -34,7 +38,7 @@ class MLStreamError(Exception):
         retry_after: str | None = None,
         provider_status: int | None = None,
     ) -> None:
-        # Half a surrogate pair, which JSON can name, would make the answer unwritable.
+        # JSON can name half a surrogate pair, which cannot be encoded in UTF-8.
         reason = reason.encode("utf-8", "replace").decode()
         super().__init__(reason)
         self.reason = reason
@@ -44,7 +48,7 @@ class MLStreamError(Exception):
             self.type = type
 
     def body(self) -> dict[str, Any]:
-        """OpenSearch's error object: `{"error": {"root_cause": [...], "type", "reason"}, "status"}`."""
+        """Return OpenSearch's error body: `{"error": {"root_cause": [...], "type", "reason"}, "status"}`."""
         cause: dict[str, Any] = {"type": self.type, "reason": self.reason}
         error: dict[str, Any] = {"root_cause": [cause], **cause}
         if self.provider_status is not None:
@@ -53,48 +57,66 @@ class MLStreamError(Exception):
 
 
 class InvalidRequest(MLStreamError):
+    """The caller's request, or the connector's template filled with it, is wrong."""
+
     status = 400
     type = "illegal_argument_exception"
 
 
 class Forbidden(MLStreamError):
+    """The model or feature is disabled, or the caller lacks the permission."""
+
     status = 403
 
 
 class NotFound(MLStreamError):
+    """The model, connector, task or model group does not exist."""
+
     status = 404
 
 
 class NotAcceptable(MLStreamError):
+    """The content type of the request body is not JSON."""
+
     status = 406
 
     def body(self) -> dict[str, Any]:
-        """OpenSearch has a bare text here."""
+        """Return OpenSearch's error body for this status, whose `error` is a bare string."""
         return {"error": self.reason, "status": self.status}
 
 
 class Conflict(MLStreamError):
+    """The resource is in use, exists already, or was changed at the same time."""
+
     status = 409
 
 
 class BodyTooLarge(MLStreamError):
+    """The request body is over the limit."""
+
     status = 413
 
 
 class Throttled(MLStreamError):
+    """A limit of this sidecar is reached."""
+
     status = 429
 
 
 class Internal(MLStreamError):
+    """Stored data cannot be read, or the encryption key does not fit."""
+
     status = 500
 
 
 class Unavailable(MLStreamError):
+    """The sidecar's own store does not respond, or the sidecar is stopping."""
+
     status = 503
 
 
 class UpstreamError(MLStreamError):
-    """The provider's fault. `provider_status` is the HTTP status it answered with, if it answered."""
+    """The provider failed. The status is 400 for its 400 and 422, 429 for its 429, and 424 for anything else."""
 
     status = 424
 
@@ -111,6 +133,8 @@ class UpstreamError(MLStreamError):
 
 
 class StreamTruncated(UpstreamError):
+    """The provider closed the stream before its terminator."""
+
     type = "stream_truncated_exception"
 
 

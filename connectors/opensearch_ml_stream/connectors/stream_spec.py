@@ -1,4 +1,4 @@
-"""How one connector's provider streams: what turns it on, how it frames, what its events mean."""
+"""Stream specs: how a provider's streaming is turned on, which framing it uses and what its events mean."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -11,10 +11,10 @@ from opensearch_ml_stream.connectors.decoding.fast_path import FastPathDecoder
 
 @dataclass(frozen=True, slots=True)
 class Enable:
-    """What is changed in a rendered request so that the provider streams.
+    """The changes to a rendered request that turn the provider's streaming on.
 
-    `body` fields replace the template's own of that name, `drop` removes fields; `url` pairs are (old, new) texts
-    of the path, the first that applies is used; `query` and `headers` are set.
+    `body` fields replace the template's fields of the same name, `drop` removes fields. `url` holds pairs of strings of
+    the path (old, new), of which the first that applies is used. `query` and `headers` are set.
     """
 
     body: Mapping[str, Any] = field(default_factory=dict)
@@ -26,10 +26,10 @@ class Enable:
 
 @dataclass(frozen=True, slots=True)
 class StreamSpec:
-    """`framing` and `provider` make the two halves of a stream's decoder, fresh for each stream.
+    """How one provider streams. `framing` and `provider` are called once per stream: both keep state.
 
-    `has_fast_path`: the framing is SSE, and an event that differs from the one before in its text alone changes nothing
-    else, so that such events need not be parsed (see `decoding.fast_path`).
+    `has_fast_path` says that the framing is SSE and that an event which differs from the one before only in its text
+    changes nothing else (usage, model, finish reason), so that `decoding.fast_path` may skip parsing it.
     """
 
     name: str
@@ -39,6 +39,7 @@ class StreamSpec:
     has_fast_path: bool = False
 
     def decoder(self) -> Decoder | FastPathDecoder:
+        """Return a new decoder for one stream."""
         if self.has_fast_path:
             return FastPathDecoder(self.provider)
         return Decoder(self.framing(), self.provider())

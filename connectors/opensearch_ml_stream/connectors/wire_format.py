@@ -1,8 +1,8 @@
-"""Chunks become the `inference_results` objects of `_predict/stream`, in its two wire formats.
+"""Wire formats of `_predict/stream`: encode chunks, endings and errors as NDJSON or server-sent events.
 
-NDJSON (RFC opensearch-project/ml-commons#3630): one object a line, text under `response`, with `status_code`.
+NDJSON (RFC opensearch-project/ml-commons#3630): one JSON object per line, text under `response`, with `status_code`.
 SSE (ML Commons 3.3+): `data: {...}` and a blank line, text under `content`, with `is_last`.
-Key order is as ML Commons prints it. Each function returns whole objects.
+The keys are in the order in which ML Commons writes them.
 """
 
 from abc import ABC, abstractmethod
@@ -15,77 +15,80 @@ from opensearch_ml_stream.connectors.errors import MLStreamError
 
 
 class WireFormat(ABC):
-    """How a stream is written. All of the chunks of one upstream read become one bytes object."""
+    """One wire format. Every method returns the bytes of whole objects."""
 
     content_type: ClassVar[str]
     heartbeat: ClassVar[bytes]
 
     _text_key: ClassVar[str]
-    _in_chunk: ClassVar[dict[str, Any]]  # what stands beside the text of every chunk
-    _before: ClassVar[bytes]  # a chunk of text alone, as nearly all are, is put together from these two
-    _after: ClassVar[bytes]
+    _chunk_fields: ClassVar[dict[str, Any]]  # the fields beside the text of every chunk
+    _text_prefix: ClassVar[bytes]  # the bytes around the JSON string of a chunk of text alone, as nearly all are
+    _text_suffix: ClassVar[bytes]
 
     def __init__(self) -> None:
-        self._opening = self._before + b'"'
-        self._closing = b'"' + self._after
+        self._opening = self._text_prefix + b'"'
+        self._closing = b'"' + self._text_suffix
         self._between = self._closing + self._opening
 
     def chunks(self, chunks: Chunks) -> bytes:
+        """Encode all chunks of one upstream read."""
         if isinstance(chunks, list):
             return b"".join([self._chunk(chunk) for chunk in chunks])
-        return chunks.enclosed(self._opening, self._between, self._closing)
+        return chunks.wrap_each(self._opening, self._between, self._closing)
 
     def ending(self, ending: Ending, extra: dict[str, Any]) -> bytes:
-        return self._whole({self._text_key: "", "is_last": True, **_ending_fields(ending, extra)})
+        """Encode the terminal object of a complete stream, with the fields of `extra` in it."""
+        return self._encode({self._text_key: "", "is_last": True, **_ending_fields(ending, extra)})
 
     @abstractmethod
-    def error(self, error: MLStreamError) -> bytes: ...
+    def error(self, error: MLStreamError) -> bytes:
+        """Encode the terminal object of a failed stream."""
 
     @abstractmethod
-    def _whole(self, data_as_map: dict[str, Any]) -> bytes: ...
+    def _encode(self, data_as_map: dict[str, Any]) -> bytes: ...
 
     def _chunk(self, chunk: Chunk) -> bytes:
         if chunk.reasoning or chunk.tool_calls:
-            return self._whole({self._text_key: chunk.text, **self._in_chunk, **_side_fields(chunk)})
-        return self._before + orjson.dumps(chunk.text) + self._after
+            return self._encode({self._text_key: chunk.text, **self._chunk_fields, **_non_text_fields(chunk)})
+        return self._text_prefix + orjson.dumps(chunk.text) + self._text_suffix
 
 
 class _NDJSON(WireFormat):
-    """One JSON object a line."""
+    """One JSON object per line, as RFC opensearch-project/ml-commons#3630 proposes."""
 
     content_type = "application/x-ndjson"
     heartbeat = b"\n"
     _text_key = "response"
-    _in_chunk: ClassVar[dict[str, Any]] = {}
-    _before = b'{"inference_results":[{"output":[{"name":"response","dataAsMap":{"response":'
-    _after = b'}}],"status_code":200}]}\n'
+    _chunk_fields: ClassVar[dict[str, Any]] = {}
+    _text_prefix = b'{"inference_results":[{"output":[{"name":"response","dataAsMap":{"response":'
+    _text_suffix = b'}}],"status_code":200}]}\n'
 
     def error(self, error: MLStreamError) -> bytes:
         return orjson.dumps(error.body()) + b"\n"
 
-    def _whole(self, data_as_map: dict[str, Any]) -> bytes:
+    def _encode(self, data_as_map: dict[str, Any]) -> bytes:
         result = {**_output(data_as_map), "status_code": 200}
         return orjson.dumps({"inference_results": [result]}) + b"\n"
 
 
 class _SSE(WireFormat):
-    """One `data:` line and a blank line each, no event names, no ids."""
+    """One `data:` line and a blank line per object, without event names and ids, as ML Commons 3.3+ sends them."""
 
     content_type = "text/event-stream"
     heartbeat = b": ping\n"
     _text_key = "content"
-    _in_chunk: ClassVar[dict[str, Any]] = {"is_last": False}
-    _before = b'data: {"inference_results":[{"output":[{"name":"response","dataAsMap":{"content":'
-    _after = b',"is_last":false}}]}]}\n\n'
+    _chunk_fields: ClassVar[dict[str, Any]] = {"is_last": False}
+    _text_prefix = b'data: {"inference_results":[{"output":[{"name":"response","dataAsMap":{"content":'
+    _text_suffix = b',"is_last":false}}]}]}\n\n'
 
     def error(self, error: MLStreamError) -> bytes:
-        """`error` is the reason as a string, as clients of ML Commons read it; the rest stands beside it."""
+        """Encode the error with its reason as a string under `error`, where clients of ML Commons read it."""
         body: dict[str, Any] = {"error": error.reason, "type": error.type, "status": error.status}
         if error.provider_status is not None:
             body["provider_status"] = error.provider_status
         return b"data: " + orjson.dumps(body) + b"\n\n"
 
-    def _whole(self, data_as_map: dict[str, Any]) -> bytes:
+    def _encode(self, data_as_map: dict[str, Any]) -> bytes:
         return b"data: " + orjson.dumps({"inference_results": [_output(data_as_map)]}) + b"\n\n"
 
 
@@ -97,10 +100,10 @@ def _ending_fields(ending: Ending, extra: dict[str, Any]) -> dict[str, Any]:
         fields["usage"] = usage
     if ending.model is not None:
         fields["model"] = ending.model
-    return {**fields, **ending.extra, **extra}
+    return {**fields, **extra}
 
 
-def _side_fields(chunk: Chunk) -> dict[str, Any]:
+def _non_text_fields(chunk: Chunk) -> dict[str, Any]:
     fields: dict[str, Any] = {}
     if chunk.reasoning:
         fields["reasoning"] = chunk.reasoning

@@ -130,7 +130,7 @@ def test_a_connector_without_a_batch_action_is_named() -> None:
         ({"id": "x"}, None),
     ],
 )
-def test_a_jobs_status_becomes_a_task_state_or_says_that_it_is_under_way(
+def test_a_jobs_status_becomes_a_task_state_or_says_that_it_is_running(
     job: dict[str, object], state: str | None
 ) -> None:
     assert task_state(job) == state

@@ -1,4 +1,4 @@
-"""What guardrails say, and what they decide."""
+"""Guardrails: how they are read, and what they decide."""
 
 from typing import Any
 
@@ -29,6 +29,11 @@ def test_model_guardrails_are_read_for_either_side() -> None:
     assert read_guardrails({"type": "model", "output_guardrail": guard}) == expected
 
 
+def test_a_guard_model_without_a_filter_is_asked_for_its_whole_response() -> None:
+    guard = {"model_id": "m", "response_validation_regex": "yes"}
+    assert read_guardrails({"type": "model", "input_guardrail": guard}) == Guardrails(ModelGuard("m", None, "yes"))
+
+
 def test_no_guardrails_are_none() -> None:
     assert read_guardrails(None) == read_guardrails({}) == Guardrails(None, None)
 
@@ -41,7 +46,7 @@ def test_a_regular_expression_refuses_the_text_that_it_matches_as_a_whole() -> N
 
 
 @pytest.mark.parametrize(
-    ("response_filter", "answer", "accepted"),
+    ("response_filter", "response", "accepted"),
     [
         ("$.response", {"response": "accept"}, True),
         ("$.response", {"response": "I accept"}, False),
@@ -51,10 +56,10 @@ def test_a_regular_expression_refuses_the_text_that_it_matches_as_a_whole() -> N
         (None, {"response": "accept"}, False),
     ],
 )
-def test_a_guard_models_answer_must_match_or_the_text_is_not_accepted(
-    response_filter: str | None, answer: Any, accepted: bool
+def test_a_guard_models_response_must_match_or_the_text_is_not_accepted(
+    response_filter: str | None, response: Any, accepted: bool
 ) -> None:
-    assert is_accepted(ModelGuard("m", response_filter, "accept"), answer) is accepted
+    assert is_accepted(ModelGuard("m", response_filter, "accept"), response) is accepted
 
 
 def test_a_pattern_for_json_text_with_its_quotes_is_understood() -> None:
@@ -68,6 +73,8 @@ def test_a_pattern_for_json_text_with_its_quotes_is_understood() -> None:
         ({"input_guardrail": []}, "guardrails.input_guardrail must be an object"),
         ({"input_guardrail": {"regex": "x"}}, "guardrails.input_guardrail.regex must be an array of strings"),
         ({"output_guardrail": {"regex": ["("]}}, "The regular expression"),
+        ({"input_guardrail": {"stop_words": {"a": 1}}}, "guardrails.input_guardrail.stop_words must be an array"),
+        ({"input_guardrail": {"stop_words": ["bad"]}}, "guardrails.input_guardrail.stop_words must be an array"),
         ({"input_guardrail": {"stop_words": [{}]}}, "guardrails.input_guardrail.stop_words needs an index_name"),
         ({"type": "model", "input_guardrail": {"model_id": "m"}}, "input_guardrail.response_validation_regex must be"),
     ],

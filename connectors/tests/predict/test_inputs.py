@@ -1,4 +1,4 @@
-"""What a predict body may be, and what is said about one that is wrong."""
+"""What a predict body may be, and the errors of one that is wrong."""
 
 import json
 
@@ -37,8 +37,8 @@ def test_a_string_parameter_is_its_text_and_anything_else_keeps_the_callers_own_
 @given(st.dictionaries(st.text(), _JSON, max_size=5))
 def test_no_parameter_is_lost_or_changed(parameters: dict[str, object]) -> None:
     read = read_predict_input(json.dumps({"parameters": parameters}).encode())
-    found = {n: json.loads(v) if isinstance(v, JsonText) else v for n, v in read.parameters.items()}
-    assert found == parameters
+    values = {n: json.loads(v) if isinstance(v, JsonText) else v for n, v in read.parameters.items()}
+    assert values == parameters
 
 
 @pytest.mark.parametrize(
@@ -56,6 +56,7 @@ def test_no_parameter_is_lost_or_changed(parameters: dict[str, object]) -> None:
         (b'{"query_text": "q", "text_docs": ["a"]}', None, TextSimilarityInput("q", ("a",))),
         (b'{"query_text": "q", "text_docs": ["a"]}', "text_similarity", TextSimilarityInput("q", ("a",))),
         (b'{"question": "q", "context": "c"}', None, QuestionAnsweringInput("q", "c")),
+        (b'{"question": "q", "parameters": {"p": "x"}}', None, RemoteInput({"p": "x"})),
         (b'{"question": "q", "context": "c"}', "question_answering", QuestionAnsweringInput("q", "c")),
     ],
 )
@@ -75,7 +76,7 @@ def test_the_algorithm_or_the_fields_say_what_input_it_is(body: bytes, algorithm
         (b'{"parameters": {"a": 1, "a": 2}}', None, "json_parse_exception", "Duplicate field 'a'"),
         (b'{"parameters": {"a": {"b": 1, "b": 2}}}', None, "json_parse_exception", "Duplicate field 'b'"),
         (b'{"parameters": "x"}', None, "illegal_argument_exception", "parameters must be a JSON object"),
-        (b'{"text_docs": []}', None, "illegal_argument_exception", "at least one text"),
+        (b'{"text_docs": []}', None, "illegal_argument_exception", "at least one string"),
         (b'{"text_docs": ["a", 1]}', None, "illegal_argument_exception", r"text_docs\[1\] must be a string"),
         (b'{"parameters": {}}', "text_embedding", "illegal_argument_exception", "text_docs must be an array"),
         (b'{"query_text": 1, "text_docs": ["a"]}', None, "illegal_argument_exception", "query_text must be a string"),

@@ -1,4 +1,4 @@
-"""From a provider's answer to tensors."""
+"""From a provider's response to tensors."""
 
 import json
 from typing import Any
@@ -11,7 +11,7 @@ from opensearch_ml_stream.connectors.documents import Action
 from opensearch_ml_stream.connectors.errors import InvalidRequest, UpstreamError
 from opensearch_ml_stream.connectors.predict import tensors
 from opensearch_ml_stream.connectors.predict.painless import PainlessCall
-from opensearch_ml_stream.connectors.predict.post_process import after_script, check, output
+from opensearch_ml_stream.connectors.predict.post_process import check, read_response, read_script_result
 
 _VECTORS = [[0.25, -1], [3, 4.5]]
 
@@ -20,12 +20,12 @@ def _action(function: str | None = None) -> Action:
     return Action("PREDICT", "POST", "http://provider/v1", post_process_function=function)
 
 
-def _built_in(name: str, answer: object, **parameters: str) -> Any:
-    return output(_action(f"connector.post_process.{name}"), parameters, json.dumps(answer).encode())
+def _built_in(name: str, response: object, **parameters: str) -> Any:
+    return read_response(_action(f"connector.post_process.{name}"), parameters, json.dumps(response).encode())
 
 
 def _default(body: bytes, **parameters: str) -> Any:
-    return output(_action(), parameters, body)
+    return read_response(_action(), parameters, body)
 
 
 def _embedding(vector: list[float], data_type: str = "FLOAT32") -> dict[str, object]:
@@ -33,7 +33,7 @@ def _embedding(vector: list[float], data_type: str = "FLOAT32") -> dict[str, obj
 
 
 @pytest.mark.parametrize(
-    ("name", "answer", "data_type"),
+    ("name", "response", "data_type"),
     [
         ("openai.embedding", {"data": [{"embedding": vector} for vector in _VECTORS]}, "FLOAT32"),
         ("cohere.embedding", {"embeddings": _VECTORS}, "FLOAT32"),
@@ -46,20 +46,20 @@ def _embedding(vector: list[float], data_type: str = "FLOAT32") -> dict[str, obj
         ("bedrock.nova.embedding", {"embeddings": [{"embedding": vector} for vector in _VECTORS]}, "FLOAT32"),
     ],
 )
-def test_each_embedding_function_finds_the_vectors_in_order(name: str, answer: object, data_type: str) -> None:
-    assert _built_in(name, answer) == [_embedding(vector, data_type) for vector in _VECTORS]
+def test_each_embedding_function_finds_the_vectors_in_order(name: str, response: object, data_type: str) -> None:
+    assert _built_in(name, response) == [_embedding(vector, data_type) for vector in _VECTORS]
 
 
 @pytest.mark.parametrize(
-    ("name", "answer", "data_type"),
+    ("name", "response", "data_type"),
     [
         ("bedrock.embedding", {"embedding": [1, 2]}, "FLOAT32"),
         ("bedrock_v2.embedding.float", {"embeddingsByType": {"float": [1, 2]}}, "FLOAT32"),
         ("bedrock_v2.embedding.binary", {"embeddingsByType": {"binary": [1, 2]}}, "BINARY"),
     ],
 )
-def test_bedrock_answers_with_one_vector(name: str, answer: object, data_type: str) -> None:
-    assert _built_in(name, answer) == [_embedding([1, 2], data_type)]
+def test_bedrock_responds_with_one_vector(name: str, response: object, data_type: str) -> None:
+    assert _built_in(name, response) == [_embedding([1, 2], data_type)]
 
 
 def test_a_tensors_keys_stand_in_the_order_of_the_rest_api() -> None:
@@ -72,22 +72,22 @@ def test_a_tensors_keys_stand_in_the_order_of_the_rest_api() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "answer"),
+    ("name", "response"),
     [
         ("cohere.rerank", {"results": [{"index": 1, "relevance_score": 0.9}, {"index": 0, "relevance_score": 0.1}]}),
         ("bedrock.rerank", {"results": [{"index": 1, "relevanceScore": 0.9}, {"index": 0, "relevanceScore": 0.1}]}),
         ("default.rerank", [{"index": 1, "score": 0.9}, {"index": 0, "score": 0.1}]),
     ],
 )
-def test_rerank_scores_come_back_in_the_order_of_the_documents(name: str, answer: object) -> None:
+def test_rerank_scores_come_back_in_the_order_of_the_documents(name: str, response: object) -> None:
     similarity = {"name": "similarity", "data_type": "FLOAT32", "shape": [1]}
-    assert _built_in(name, answer) == [{**similarity, "data": [0.1]}, {**similarity, "data": [0.9]}]
+    assert _built_in(name, response) == [{**similarity, "data": [0.1]}, {**similarity, "data": [0.9]}]
 
 
 @given(st.permutations(range(8)))
 def test_any_order_of_scores_comes_back_as_the_order_of_the_documents(order: list[int]) -> None:
-    answer = {"results": [{"index": index, "relevance_score": index / 8} for index in order]}
-    assert [tensor["data"] for tensor in _built_in("cohere.rerank", answer)] == [[n / 8] for n in range(8)]
+    response = {"results": [{"index": index, "relevance_score": index / 8} for index in order]}
+    assert [tensor["data"] for tensor in _built_in("cohere.rerank", response)] == [[n / 8] for n in range(8)]
 
 
 def test_a_bedrock_jobs_arn_is_also_given_as_it_stands_in_a_url() -> None:
@@ -98,18 +98,18 @@ def test_a_bedrock_jobs_arn_is_also_given_as_it_stands_in_a_url() -> None:
 
 def test_the_answer_of_another_ml_commons_passes_through() -> None:
     inner = [{"name": "output", "dataAsMap": {"response": [{"a": 1.5}]}}]
-    answer = {"inference_results": [{"output": inner, "status_code": 200}]}
-    assert _built_in("mlcommons.passthrough", answer) == inner
+    response = {"inference_results": [{"output": inner, "status_code": 200}]}
+    assert _built_in("mlcommons.passthrough", response) == inner
     assert _built_in("mlcommons.passthrough", {"a": 1}) == [{"name": "response", "dataAsMap": {"a": 1}}]
 
 
 def test_a_response_filter_replaces_the_path_of_a_built_in_function_and_says_the_type() -> None:
-    answer = {"deep": {"int8": [[1, 2]]}}
-    assert _built_in("openai.embedding", answer, response_filter="$.deep.int8") == [_embedding([1, 2], "INT8")]
+    response = {"deep": {"int8": [[1, 2]]}}
+    assert _built_in("openai.embedding", response, response_filter="$.deep.int8") == [_embedding([1, 2], "INT8")]
 
 
 @pytest.mark.parametrize(
-    ("name", "answer", "reason"),
+    ("name", "response", "reason"),
     [
         ("openai.embedding", {"error": "no"}, r"nothing at \[\$\.data\[\*\]\.embedding\]"),
         ("openai.embedding", {"data": [{"embedding": "AAAA"}]}, "non-empty List containing Float values"),
@@ -121,9 +121,11 @@ def test_a_response_filter_replaces_the_path_of_a_built_in_function_and_says_the
         ("bedrock.batch_job_arn", {}, "job arn is missing"),
     ],
 )
-def test_an_answer_that_a_function_cannot_read_is_the_providers_fault(name: str, answer: object, reason: str) -> None:
+def test_a_response_that_a_function_cannot_read_is_the_providers_fault(
+    name: str, response: object, reason: str
+) -> None:
     with pytest.raises(UpstreamError, match=reason) as caught:
-        _built_in(name, answer)
+        _built_in(name, response)
     assert caught.value.status == 424
 
 
@@ -155,8 +157,8 @@ def test_what_can_work_passes_the_check() -> None:
     check(_action("connector.post_process.openai.embedding"), {"output_processors": "["})
 
 
-def test_an_answer_that_is_no_json_is_the_providers_fault_and_is_not_repeated() -> None:
-    with pytest.raises(UpstreamError, match=r"The provider's answer is not JSON: .* at line 1, column") as caught:
+def test_a_response_that_is_no_json_is_the_providers_fault_and_is_not_repeated() -> None:
+    with pytest.raises(UpstreamError, match=r"The provider's response is not JSON: .* at line 1, column") as caught:
         _default(b"<html>secret</html>")
     assert "secret" not in caught.value.reason
 
@@ -184,7 +186,7 @@ def test_without_a_function_the_filtered_answer_is_data_as_map(
     assert _default(body, **parameters) == [{"name": "response", "dataAsMap": data_as_map}]
 
 
-def test_output_processors_work_on_the_filtered_answer() -> None:
+def test_output_processors_work_on_the_filtered_response() -> None:
     processors = '[{"type": "regex_replace", "pattern": "l+", "replacement": "L"}]'
     parameters = {"response_filter": "$.a", "output_processors": processors}
     assert _default(b'{"a": "hello"}', **parameters) == [{"name": "response", "dataAsMap": {"response": "heLo"}}]
@@ -199,12 +201,12 @@ def test_output_processors_see_the_whole_answer_as_the_provider_wrote_it() -> No
 
 
 def test_a_script_gets_the_answer_as_params_and_an_array_as_result() -> None:
-    assert output(_action("return 1;"), {}, b'{"a": [1]}') == PainlessCall("return 1;", {"a": [1]})
-    assert output(_action("return 1;"), {}, b"[1]") == PainlessCall("return 1;", {"result": [1]})
+    assert read_response(_action("return 1;"), {}, b'{"a": [1]}') == PainlessCall("return 1;", {"a": [1]})
+    assert read_response(_action("return 1;"), {}, b"[1]") == PainlessCall("return 1;", {"result": [1]})
 
 
 def test_a_placeholder_in_a_script_becomes_a_literal() -> None:
-    call = output(_action("return ${parameters.x};"), {"x": 'a"'}, b"{}")
+    call = read_response(_action("return ${parameters.x};"), {"x": 'a"'}, b"{}")
     assert isinstance(call, PainlessCall)
     assert call.source == 'return "a\\"";'
 
@@ -229,21 +231,13 @@ def test_a_placeholder_in_a_script_becomes_a_literal() -> None:
     ],
 )
 def test_what_a_script_returns_becomes_tensors(result: str | None, expected: object) -> None:
-    assert after_script({}, b'{"raw": 1}', result) == expected
+    assert read_script_result({}, b'{"raw": 1}', result) == expected
 
 
 def test_a_response_filter_reads_what_a_script_returned() -> None:
-    assert after_script({"response_filter": "$.a"}, b"{}", '{"a": {"b": 1}}') == [tensors.response({"b": 1})]
+    assert read_script_result({"response_filter": "$.a"}, b"{}", '{"a": {"b": 1}}') == [tensors.response({"b": 1})]
 
 
 def test_a_script_that_returns_broken_json_is_named() -> None:
     with pytest.raises(InvalidRequest, match="post_process_function did not return JSON"):
-        after_script({}, b"{}", '{"a": ')
-
-
-def test_a_response_has_one_element_for_each_call() -> None:
-    result = tensors.inference_result([[tensors.of_value(1)], []], [200, 201])
-    assert json.dumps(result) == (
-        '{"inference_results": [{"output": [{"name": "response", "dataAsMap": {"response": 1}}], "status_code": 200}, '
-        '{"output": [], "status_code": 201}]}'
-    )
+        read_script_result({}, b"{}", '{"a": ')

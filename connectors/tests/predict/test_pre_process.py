@@ -16,7 +16,7 @@ from opensearch_ml_stream.connectors.predict.inputs import (
     TextSimilarityInput,
 )
 from opensearch_ml_stream.connectors.predict.painless import PainlessCall
-from opensearch_ml_stream.connectors.predict.pre_process import ScriptStep, Step, after_script, split, steps
+from opensearch_ml_stream.connectors.predict.pre_process import ScriptStep, Step, finish_step, plan_steps, split_texts
 from opensearch_ml_stream.connectors.rendering.action import CompiledAction
 from opensearch_ml_stream.connectors.rendering.template import ConnectorParameters
 from opensearch_ml_stream.connectors.syntax.jsontext import JsonText
@@ -34,7 +34,7 @@ def _built_in(name: str) -> Action:
 
 def _calls(action: Action, given: PredictInput, **connector: str) -> list[dict[str, object]]:
     """Each call's parameters; those that are JSON text as values."""
-    made = steps(action, connector, given)
+    made = plan_steps(action, connector, given)
     assert all(isinstance(step, Step) for step in made)
     return [
         {name: json.loads(text) if isinstance(text, JsonText) else text for name, text in step.parameters.items()}
@@ -104,8 +104,8 @@ def test_the_requests_own_parameters_win_over_what_a_function_makes() -> None:
 def test_parameters_pass_every_built_in_function_unchanged() -> None:
     given = RemoteInput({"p": "x"})
     for name in ("openai.embedding", "cohere.rerank", "bedrock.nova.embedding"):
-        assert steps(_built_in(name), {}, given) == [Step({"p": "x"})]
-    assert steps(_action(None), {}, given) == [Step({"p": "x"})]
+        assert plan_steps(_built_in(name), {}, given) == [Step({"p": "x"})]
+    assert plan_steps(_action(None), {}, given) == [Step({"p": "x"})]
 
 
 @pytest.mark.parametrize(
@@ -121,7 +121,7 @@ def test_parameters_pass_every_built_in_function_unchanged() -> None:
 )
 def test_a_function_refuses_an_input_that_it_is_not_for(function: str | None, given: PredictInput, reason: str) -> None:
     with pytest.raises(InvalidRequest, match=reason):
-        steps(_action(function), {}, given)
+        plan_steps(_action(function), {}, given)
 
 
 # Splitting
@@ -131,7 +131,7 @@ def test_a_function_refuses_an_input_that_it_is_not_for(function: str | None, gi
 def test_splitting_keeps_every_text_in_order_and_no_call_gets_too_many(
     texts: list[str], size: int | None, takes: int | None
 ) -> None:
-    runs = split(texts, size, takes)
+    runs = split_texts(texts, size, takes)
     assert [text for run in runs for text in run] == texts
     assert all(1 <= len(run) <= min(size or len(texts), takes or len(texts)) for run in runs)
     assert len({len(run) for run in runs[:-1]}) <= 1
@@ -166,7 +166,7 @@ def test_a_multimodal_function_sends_text_and_image_in_pairs() -> None:
 
 def test_the_requests_step_size_is_ignored() -> None:
     given = TextDocsInput(("a", "b"), {"input_docs_processed_step_size": "1"})
-    assert len(steps(_action(None), {}, given)) == 1
+    assert len(plan_steps(_action(None), {}, given)) == 1
 
 
 @pytest.mark.parametrize("size", ["0", "-1", "two", "1.5", ""])
@@ -174,14 +174,14 @@ def test_a_step_size_that_is_no_positive_integer_is_refused(size: str) -> None:
     with pytest.raises(
         InvalidRequest, match=r"Invalid parameter: input_docs_processed_step_size\. It must be positive"
     ):
-        steps(_action(None), {"input_docs_processed_step_size": size}, TextDocsInput(("a",)))
+        plan_steps(_action(None), {"input_docs_processed_step_size": size}, TextDocsInput(("a",)))
 
 
 # Painless
 
 
 def _scripts(action: Action, given: PredictInput, **connector: str) -> list[PainlessCall]:
-    made = steps(action, {name.replace("__", "."): value for name, value in connector.items()}, given)
+    made = plan_steps(action, {name.replace("__", "."): value for name, value in connector.items()}, given)
     return [step.call for step in made if isinstance(step, ScriptStep)]
 
 
@@ -211,7 +211,7 @@ def test_a_script_may_get_every_value_as_a_string() -> None:
 
 def test_parameters_reach_a_script_only_when_the_connector_says_so() -> None:
     given = RemoteInput({"p": '{"a": 1}', "n": JsonText("7")})
-    assert steps(_action(_SCRIPT), {}, given) == [Step(given.parameters)]
+    assert plan_steps(_action(_SCRIPT), {}, given) == [Step(given.parameters)]
     flags = {"pre_process_function__process_remote_inference_input": "true"}
     (call,) = _scripts(_action(_SCRIPT), given, **flags)
     assert call.params["parameters"] == {"p": '{"a": 1}', "n": "7"}
@@ -243,7 +243,7 @@ def _script_step(**parameters: str) -> ScriptStep:
 
 def test_a_scripts_result_becomes_parameters_under_the_requests_own() -> None:
     result = '{"parameters": {"input": "a\tb", "n": 1, "l": ["x"], "mine": "script"}}'
-    made = after_script(_script_step(mine="request"), result)
+    made = finish_step(_script_step(mine="request"), result)
     assert made.parameters == {"input": "a\tb", "n": "1", "l": '["x"]', "mine": "request"}
     assert isinstance(made.parameters["l"], JsonText)
 
@@ -259,14 +259,14 @@ def test_a_scripts_result_becomes_parameters_under_the_requests_own() -> None:
 )
 def test_a_script_that_does_not_return_parameters_is_named(result: str | None, reason: str) -> None:
     with pytest.raises(InvalidRequest, match=reason):
-        after_script(_script_step(), result)
+        finish_step(_script_step(), result)
 
 
 def test_the_calls_of_a_function_fill_the_template_of_its_blueprint() -> None:
     action = _action("connector.pre_process.cohere.rerank", '{"query":"${parameters.query}","n":${parameters.top_n},'
                      '"documents":${parameters.documents}}')  # fmt: skip
     compiled = CompiledAction.compile(action, ConnectorParameters.compile({}), {})
-    (step,) = steps(action, {}, TextSimilarityInput('"q"', ("a", "{}")))
+    (step,) = plan_steps(action, {}, TextSimilarityInput('"q"', ("a", "{}")))
     assert isinstance(step, Step)
     body = json.loads(compiled.render(step.parameters).body)
     assert body == {"query": '"q"', "n": 2, "documents": ["a", "{}"]}

@@ -1,4 +1,4 @@
-"""Chains of processors: what each does, and what is said about a wrong configuration."""
+"""Chains of processors: what each does, and the errors of a wrong configuration."""
 
 import json
 from typing import Any
@@ -83,12 +83,35 @@ def _run(value: Any, *configs: dict[str, Any]) -> Any:
             {"m": [{"c": ["1", "2"]}, {"c": ["3"]}]},
         ),
         ({"type": "for_each", "path": "$.x[*]", "processors": [{"type": "to_string"}]}, {"a": 1}, {"a": 1}),
+        ({"type": "for_each", "path": "$.a", "processors": [{"type": "to_string"}]}, {"a": 1}, {"a": 1}),
+        ({"type": "set_field", "path": "$", "value": [1]}, {"a": 1}, [1]),
+        ({"type": "remove_jsonpath", "path": "$"}, {"a": 1}, {"a": 1}),
+        ({"type": "process_and_set", "path": "$.x.y", "processors": [{"type": "to_string"}]}, {"a": 1}, {"a": 1}),
     ],
 )
 def test_a_processor_does_its_one_thing_and_leaves_what_does_not_fit(
     config: dict[str, Any], value: Any, expected: Any
 ) -> None:
     assert _run(value, config) == expected
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        {"type": "remove_jsonpath", "path": "$.a"},
+        {"type": "set_field", "path": "$.a", "value": 1},
+        {"type": "process_and_set", "path": "$.a", "processors": [{"type": "to_string"}]},
+        {"type": "for_each", "path": "$.a", "processors": [{"type": "to_string"}]},
+    ],
+)
+def test_a_string_that_is_no_json_is_no_document_to_change(config: dict[str, Any]) -> None:
+    assert _run("no json", config) == "no json"
+
+
+def test_a_condition_without_a_path_is_about_the_whole_value() -> None:
+    config = {"type": "conditional", "routes": [{"contains:yes": [{"type": "to_string", "escape_json": True}]}]}
+    assert _run('"yes"', config) == '\\"yes\\"'
+    assert _run("no", config) == "no"
 
 
 @pytest.mark.parametrize(
@@ -188,6 +211,6 @@ def test_a_pattern_that_would_take_years_elsewhere_takes_no_time() -> None:
         ('[{"type": "for_each", "path": "$.a", "processors": []}]', r"processors must hold at least one"),
     ],
 )
-def test_a_wrong_configuration_is_refused_with_the_place_that_is_wrong(config: str, reason: str) -> None:
+def test_a_wrong_configuration_is_refused_with_the_path_of_what_is_wrong(config: str, reason: str) -> None:
     with pytest.raises(InvalidRequest, match=reason):
         compile_processors(config, "output_processors")

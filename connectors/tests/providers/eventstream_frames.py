@@ -9,13 +9,25 @@ import orjson
 
 def frame(headers: dict[str, str], payload: bytes) -> bytes:
     """A frame whose headers are all strings."""
-    written = b"".join(
-        bytes([len(name)]) + name.encode() + b"\x07" + struct.pack(">H", len(value.encode())) + value.encode()
-        for name, value in headers.items()
+    return frame_of_bytes(
+        b"".join(string_header(name.encode(), value.encode()) for name, value in headers.items()), payload
     )
-    prelude = struct.pack(">II", len(written) + len(payload) + 16, len(written))
-    message = prelude + struct.pack(">I", crc32(prelude)) + written + payload
+
+
+def string_header(name: bytes, value: bytes) -> bytes:
+    return bytes([len(name)]) + name + b"\x07" + struct.pack(">H", len(value)) + value
+
+
+def frame_of_bytes(headers: bytes, payload: bytes = b"") -> bytes:
+    """A frame with these bytes as its headers, whatever they are."""
+    message = prelude(len(headers) + len(payload) + 16, len(headers)) + headers + payload
     return message + struct.pack(">I", crc32(message))
+
+
+def prelude(total: int, headers: int) -> bytes:
+    """The first 12 bytes of a frame: its length, that of its headers, the checksum of both."""
+    lengths = struct.pack(">II", total, headers)
+    return lengths + struct.pack(">I", crc32(lengths))
 
 
 def event(name: str, payload: object) -> bytes:

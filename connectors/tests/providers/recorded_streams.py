@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from opensearch_ml_stream.connectors.chunks import Chunk, Ending, as_list
+from opensearch_ml_stream.connectors.chunks import Chunk, Ending, to_chunk_list
 from opensearch_ml_stream.connectors.decoding.contract import Outcome
 from opensearch_ml_stream.connectors.decoding.decoder import Decoder
 from opensearch_ml_stream.connectors.decoding.fast_path import FastPathDecoder
@@ -41,13 +41,13 @@ def play(decoder: Decoder | FastPathDecoder, pieces: list[bytes]) -> tuple[list[
     """All the chunks and the outcome of a body that comes in these pieces."""
     chunks: list[Chunk] = []
     for piece in pieces:
-        chunks += as_list(decoder.feed(piece))
-    chunks += as_list(decoder.close())
+        chunks += to_chunk_list(decoder.feed(piece))
+    chunks += to_chunk_list(decoder.close())
     assert decoder.outcome is not None
     return chunks, decoder.outcome
 
 
-def said(chunks: list[Chunk]) -> tuple[str, str, list[dict[str, Any]]]:
+def join_chunks(chunks: list[Chunk]) -> tuple[str, str, list[dict[str, Any]]]:
     """The whole text, the whole reasoning, and the tool calls put together."""
     calls: dict[int, dict[str, Any]] = {}
     for call in (call for chunk in chunks for call in chunk.tool_calls):

@@ -1,27 +1,16 @@
 """What the streams of AWS services do that one would not expect."""
 
-from opensearch_ml_stream.connectors.chunks import Chunk, Ending
-from opensearch_ml_stream.connectors.decoding.contract import Outcome
+from opensearch_ml_stream.connectors.chunks import Chunk, Ending, Usage
 from opensearch_ml_stream.connectors.errors import StreamTruncated, UpstreamError
 from opensearch_ml_stream.connectors.selection.presets import PRESETS
 from tests.providers.eventstream_frames import event, exception, invoke_chunk
-from tests.providers.recorded_streams import play
-
-
-def played(preset: str, data: bytes) -> tuple[list[Chunk], Outcome]:
-    return play(PRESETS[preset].decoder(), [data])
-
-
-def error_of(preset: str, data: bytes) -> UpstreamError:
-    _, outcome = played(preset, data)
-    assert isinstance(outcome, UpstreamError), outcome
-    return outcome
+from tests.providers.stream_bodies import decode, error_of
 
 
 def test_bedrock_without_metadata_ends_well_after_its_message_stop() -> None:
     data = event("contentBlockDelta", {"contentBlockIndex": 0, "delta": {"text": "a"}})
     assert isinstance(error_of("bedrock/converse", data), StreamTruncated)
-    _, outcome = played("bedrock/converse", data + event("messageStop", {"stopReason": "guardrail_intervened"}))
+    _, outcome = decode("bedrock/converse", data + event("messageStop", {"stopReason": "guardrail_intervened"}))
     assert isinstance(outcome, Ending)
     assert outcome.finish_reason == "content_filter"
 
@@ -36,17 +25,17 @@ def test_the_metadata_of_bedrock_ends_the_stream_without_waiting_for_the_connect
 
 def test_an_exception_frame_of_bedrock_keeps_the_text_before_it() -> None:
     data = event("contentBlockDelta", {"contentBlockIndex": 0, "delta": {"text": "a"}})
-    chunks, outcome = played("bedrock/converse", data + exception("throttlingException", "slow down"))
+    chunks, outcome = decode("bedrock/converse", data + exception("throttlingException", "slow down"))
     assert chunks == [Chunk("a")]
     assert isinstance(outcome, UpstreamError)
     assert outcome.status == 429
 
 
-def test_a_guardrail_that_intervened_is_told() -> None:
+def test_a_guardrail_that_intervened_is_the_finish_reason() -> None:
     data = invoke_chunk(
         {"outputText": "No.", "completionReason": "FINISH", "amazon-bedrock-guardrailAction": "INTERVENED"}
     )
-    _, outcome = played("bedrock/invoke", data)
+    _, outcome = decode("bedrock/invoke", data)
     assert isinstance(outcome, Ending)
     assert outcome.finish_reason == "content_filter"
 
@@ -55,7 +44,39 @@ def test_a_sagemaker_container_that_dies_mid_stream_is_an_error() -> None:
     data = event("PayloadPart", b'data: {"choices":[{"delta":{"content":"a"}}]}\n\n') + exception(
         "ModelStreamError", "oom"
     )
-    chunks, outcome = played("sagemaker/invocations", data)
+    chunks, outcome = decode("sagemaker/invocations", data)
     assert chunks == [Chunk("a")]
     assert isinstance(outcome, UpstreamError)
     assert outcome.provider_status == 424
+
+
+def test_a_block_of_bedrock_that_is_no_tool_is_no_tool_call() -> None:
+    data = b"".join([
+        event("contentBlockStart", {"contentBlockIndex": 0, "start": {}}),
+        event("contentBlockDelta", {"contentBlockIndex": 0, "delta": {"toolUse": {"input": "{}"}}}),
+        event("messageStop", {"stopReason": "end_turn"}),
+    ])  # fmt: skip
+    assert decode("bedrock/converse", data) == ([], Ending("stop", "end_turn"))
+
+
+def test_an_error_in_an_event_of_a_bedrock_model_is_the_outcome() -> None:
+    data = invoke_chunk({"generation": "a"}) + invoke_chunk({"generation": "", "error": "worn out"})
+    assert error_of("bedrock/invoke", data).reason == "Error from remote service: worn out"
+
+
+def test_counts_of_a_bedrock_model_that_come_one_by_one_are_kept() -> None:
+    data = b"".join([
+        invoke_chunk({"generation": "a", "prompt_token_count": 5, "generation_token_count": 1}),
+        invoke_chunk({"generation": "b", "prompt_token_count": None, "generation_token_count": 2}),
+        invoke_chunk({"generation": "", "prompt_token_count": 6, "stop_reason": "stop"}),
+    ])  # fmt: skip
+    assert decode("bedrock/invoke", data)[1] == Ending("stop", "stop", Usage(6, 2))
+
+
+def test_other_frames_of_aws_are_passed_over() -> None:
+    titan = {"outputText": "a", "completionReason": "FINISH"}
+    data = event("keepAlive", {}) + invoke_chunk(titan)
+    assert decode("bedrock/invoke", data) == ([Chunk("a")], Ending("stop", "FINISH"))
+    ollama = b'{"response":"a","done":true,"done_reason":"stop"}\n'
+    data = event("keepAlive", b"x") + event("PayloadPart", ollama)
+    assert decode("sagemaker/invocations", data) == ([Chunk("a")], Ending("stop", "stop"))

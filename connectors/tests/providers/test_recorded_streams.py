@@ -8,13 +8,13 @@ from opensearch_ml_stream.connectors.chunks import FINISH_REASONS
 from opensearch_ml_stream.connectors.decoding.contract import Event, Framing
 from opensearch_ml_stream.connectors.errors import StreamTruncated
 from opensearch_ml_stream.connectors.selection.presets import PRESETS
-from tests.providers.recorded_streams import RECORDED, Recorded, ending_fields, outcome_fields, play, said
+from tests.providers.recorded_streams import RECORDED, Recorded, ending_fields, join_chunks, outcome_fields, play
 
 every_recording = pytest.mark.parametrize("recorded", RECORDED, ids=lambda recorded: recorded.name)
 
 
 def _event_ends(recorded: Recorded) -> list[int]:
-    """After which bytes an event is whole, found by feeding them one by one."""
+    """After which bytes an event is whole, by feeding them one by one."""
     framing: Framing = PRESETS[recorded.preset].framing()
     ends: list[int] = []
     for position in range(len(recorded.data)):
@@ -24,9 +24,9 @@ def _event_ends(recorded: Recorded) -> list[int]:
 
 
 @every_recording
-def test_a_recorded_stream_says_what_the_provider_said(recorded: Recorded) -> None:
+def test_a_recorded_stream_gives_what_the_provider_wrote(recorded: Recorded) -> None:
     chunks, outcome = play(recorded.decoder(), [recorded.data])
-    assert said(chunks) == (recorded.text, recorded.reasoning, recorded.tools)
+    assert join_chunks(chunks) == (recorded.text, recorded.reasoning, recorded.tools)
     finish, native, usage, model = ending_fields(outcome)
     assert (finish, native, model) == (recorded.finish, recorded.native, recorded.model)
     assert finish in FINISH_REASONS

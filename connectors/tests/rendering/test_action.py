@@ -25,7 +25,12 @@ def render(
     stream: StreamSpec | None = None,
     **action: Any,
 ) -> ProviderRequest:
-    given = {"url": "https://h/p", "method": "POST", "request_body": '{"p":"${parameters.p}"}', **action}
+    given: dict[str, Any] = {
+        "url": "https://h/p",
+        "method": "POST",
+        "request_body": '{"p":"${parameters.p}"}',
+        **action,
+    }
     compiled = CompiledAction.compile(
         Action(action_type="PREDICT", **given), ConnectorParameters.compile(own or {}), credential or {}
     )
@@ -52,7 +57,7 @@ def test_a_url_longer_than_servers_take_is_refused() -> None:
 @pytest.mark.parametrize(
     "value", ["a/../../b", "x?y=1", "x#y", "x y", "x\r\nHost: evil", "é", "%2e%2e", "@evil.example"]
 )
-def test_a_requests_value_cannot_become_another_place(value: str) -> None:
+def test_a_requests_value_cannot_become_another_path_or_host(value: str) -> None:
     try:
         url = render({"model": value}, own={"endpoint": "h"}, url=URL).url
     except InvalidRequest as error:
@@ -201,5 +206,5 @@ def test_query_and_headers_are_set_and_not_doubled() -> None:
     }
 
 
-def test_a_body_that_is_no_object_cannot_be_told_to_stream() -> None:
+def test_a_body_that_is_no_object_cannot_be_streamed() -> None:
     assert "cannot be streamed" in refusal(request_body='["${parameters.p}"]', stream=OPENAI_CHAT)

@@ -1,6 +1,6 @@
 """Signatures of AWS requests, against botocore's."""
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta, timezone
 from urllib.parse import quote
 
 import pytest
@@ -98,6 +98,88 @@ def test_a_signature_of_the_template_is_replaced() -> None:
     signed = sign(request, KEYS, "us-east-1", "bedrock", NOW)
     assert [name for name in signed.headers if name.lower() == "authorization"] == ["Authorization"]
     assert [value for name, value in signed.headers.items() if name.lower() == "x-amz-date"] == ["20260102T030405Z"]
+
+
+def signed_names(signed: ProviderRequest) -> list[str]:
+    return signed.headers["Authorization"].partition("SignedHeaders=")[2].partition(",")[0].split(";")
+
+
+@pytest.mark.parametrize(
+    "name", ["User-Agent", "connection", "Expect", "Transfer-Encoding", "X-Amzn-Trace-Id", "x-amzn-trace-id"]
+)
+def test_a_header_that_changes_on_the_way_is_sent_but_not_signed(name: str) -> None:
+    request = ProviderRequest("POST", URL, {"x-note": "a", name: "b"}, b"{}")
+    signed = sign(request, KEYS, "us-east-1", "bedrock", NOW)
+    assert signed.headers[name] == "b"
+    assert signed_names(signed) == ["host", "x-amz-date", "x-note"]
+    without = sign(ProviderRequest("POST", URL, {"x-note": "a"}, b"{}"), KEYS, "us-east-1", "bedrock", NOW)
+    assert signed.headers["Authorization"] == without.headers["Authorization"]
+
+
+@pytest.mark.parametrize("name", ["user-agent", "expect", "transfer-encoding", "x-amzn-trace-id"])
+def test_what_is_not_signed_is_what_botocore_does_not_sign(name: str) -> None:
+    request = ProviderRequest("POST", URL, {name: "b"}, b"{}")
+    signed = sign(request, KEYS, "us-east-1", "bedrock", NOW)
+    assert signed.headers["Authorization"] == botocore_authorization(signed, KEYS, "us-east-1", "bedrock")
+
+
+@pytest.mark.parametrize(
+    "headers", [{}, {"Content-Type": "application/json"}, {"X-B": "1", "x-a": "2", "Content-Type": "text/plain"}]
+)
+def test_every_other_header_is_signed_and_so_is_the_host(headers: dict[str, str]) -> None:
+    signed = sign(ProviderRequest("POST", URL, headers, b"{}"), KEYS, "us-east-1", "bedrock", NOW)
+    assert signed_names(signed) == sorted({"host", "x-amz-date", *(name.lower() for name in headers)})
+    assert "host" not in {name.lower() for name in signed.headers}
+
+
+def test_a_host_of_the_template_is_the_host_that_is_signed() -> None:
+    other = ProviderRequest("POST", URL.replace("us-east-1", "eu-west-1"), {}, b"{}")
+    named = ProviderRequest("POST", other.url, {"Host": "bedrock-runtime.us-east-1.amazonaws.com"}, b"{}")
+    signed = [sign(request, KEYS, "us-east-1", "bedrock", NOW).headers["Authorization"] for request in (other, named)]
+    direct = sign(ProviderRequest("POST", URL, {}, b"{}"), KEYS, "us-east-1", "bedrock", NOW)
+    assert signed[1] == direct.headers["Authorization"] != signed[0]
+
+
+@pytest.mark.parametrize(
+    ("url", "host"),
+    [
+        ("https://h:443/p", "h"),
+        ("https://h:80/p", "h:80"),
+        ("http://h:80/p", "h"),
+        ("http://h:8080/p", "h:8080"),
+        ("https://[::1]:8443/p", "[::1]:8443"),
+        ("https://[::1]/p", "[::1]"),
+        ("https://User@EXAMPLE.com/p", "example.com"),
+    ],
+)
+def test_the_host_is_signed_with_its_port_where_that_is_not_the_schemes_own(url: str, host: str) -> None:
+    by_url = sign(ProviderRequest("POST", url, {}, b""), KEYS, "us-east-1", "bedrock", NOW)
+    by_header = sign(ProviderRequest("POST", url, {"host": host}, b""), KEYS, "us-east-1", "bedrock", NOW)
+    assert by_url.headers["Authorization"] == by_header.headers["Authorization"]
+
+
+@pytest.mark.parametrize("path", ["/a/../b/c", "/a/./b", "/a//b/", "/..", "/a/b/..", "/../a", "/"])
+def test_dot_segments_are_resolved_in_what_is_signed_and_not_in_what_is_sent(path: str) -> None:
+    signed = sign(ProviderRequest("POST", f"https://h{path}", {}, b""), KEYS, "us-east-1", "bedrock", NOW)
+    assert signed.url == f"https://h{path}"
+    assert signed.headers["Authorization"] == botocore_authorization(signed, KEYS, "us-east-1", "bedrock")
+
+
+def test_headers_of_an_earlier_signature_are_replaced_however_they_are_written() -> None:
+    earlier = {"AUTHORIZATION": "Bearer x", "x-amz-date": "then", "X-Amz-Security-token": "old"}
+    keys = {**KEYS, "session_token": "new"}
+    signed = sign(ProviderRequest("POST", URL, earlier, b""), keys, "us-east-1", "bedrock", NOW)
+    assert dict(signed.headers) == {
+        "X-Amz-Date": "20260102T030405Z",
+        "X-Amz-Security-Token": "new",
+        "Authorization": signed.headers["Authorization"],
+    }
+
+
+def test_a_time_of_any_zone_is_signed_in_utc() -> None:
+    request = ProviderRequest("POST", URL, {}, b"")
+    elsewhere = NOW.astimezone(timezone(timedelta(hours=-9)))
+    assert sign(request, KEYS, "us-east-1", "bedrock", elsewhere) == sign(request, KEYS, "us-east-1", "bedrock", NOW)
 
 
 @pytest.mark.parametrize("missing", ["access_key", "secret_key"])

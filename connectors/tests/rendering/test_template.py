@@ -7,7 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from opensearch_ml_stream.connectors.errors import InvalidRequest
-from opensearch_ml_stream.connectors.rendering.template import ConnectorParameters, Missing, Parameters, Template
+from opensearch_ml_stream.connectors.rendering.template import (
+    ConnectorParameters,
+    Parameters,
+    Placeholder,
+    Template,
+    UnfilledPlaceholders,
+    fill_with_stand_ins,
+)
 from opensearch_ml_stream.connectors.syntax.jsontext import JsonText, is_json
 
 Q = '{"p":"${parameters.p}"}'
@@ -45,6 +52,14 @@ def rendered(template: str, request: dict[str, str], own: dict[str, str] | None 
         ('{"p":"${parameters.p:-null}"}', {}, {"p": J("null")}, '{"p":null}'),
         ('{"p":"${parameters.p:-null}"}', {}, {"p": "v"}, '{"p":"v"}'),
         ('{"p":"${parameters.p:-null}"}', {}, {"p": 'a"b'}, '{"p":"a\\"b"}'),
+        ('{"p":"${parameters.p:-null}"}', {}, {"p": "null"}, '{"p":"null"}'),
+        ('{"p":"${parameters.p:-null}"}', {"p": "${parameters.z}"}, {"z": "v"}, '{"p":"v"}'),
+        ('{"p":"a ${parameters.p:-null}"}', {}, {}, '{"p":"a null"}'),
+        ('{"p":"${parameters.p:-null} a"}', {}, {}, '{"p":"null a"}'),
+        ('{"p":"${parameters.p:-none}"}', {}, {}, '{"p":"none"}'),
+        ('{"p":"${parameters.p:-null}","q":"${parameters.q:-null}"}', {}, {"q": "v"}, '{"p":null,"q":"v"}'),
+        ('{"p":"${parameters.p:-null}","q":${parameters.q}}', {}, {"q": J("1")}, '{"p":null,"q":1}'),
+        ('{"p":"a\\n\\"${parameters.p}"}', {}, {"p": '"'}, '{"p":"a\\n\\"\\""}'),
         ('{"p":${parameters.p:-[]}}', {}, {}, '{"p":[]}'),
         ('{"p":"${parameters.p:-def}"}', {}, {}, '{"p":"def"}'),
         ('{"p":"${parameters.p:-}"}', {}, {}, '{"p":""}'),
@@ -83,7 +98,10 @@ def test_a_template_is_filled(
         (RAW, {}, {}, ("p",)),
         ('{"a":"${parameters.b}","c":${parameters.d},"e":"${parameters.b}"}', {}, {}, ("b", "d")),
         ('{"p":"$${parameters.q}"}', {}, {"q": "x"}, ()),
+        ('{"p":"$${parameters.q:-d}"}', {}, {}, ("q",)),
         ('{"p":"${parameters.p.toString()}"}', {}, {"p": "x"}, ("p.toString()",)),
+        (Q, {"p": "${parameters.c.toString()}"}, {}, ("c.toString()",)),
+        (RAW, {"p": "[${parameters.z}]"}, {}, ("z",)),
         (Q, {"p": "x ${parameters.z}"}, {}, ("z",)),
     ],
 )
@@ -93,14 +111,14 @@ def test_what_is_missing_is_named(
     if not names:
         assert "${parameters.q}" not in rendered(template, request_parameters, own)
         return
-    with pytest.raises(Missing) as caught:
+    with pytest.raises(UnfilledPlaceholders) as caught:
         rendered(template, request_parameters, own)
     assert caught.value.names == names
     assert caught.value.reason == f"Some parameter placeholder not filled in payload: {', '.join(names)}"
 
 
 @pytest.mark.parametrize("value", ["hi", "hi there", "[1,", "{a:1}", "nan"])
-def test_a_text_that_is_no_json_at_a_bare_place_is_refused_and_not_repeated(value: str) -> None:
+def test_a_value_that_is_no_json_at_a_bare_placeholder_is_refused_and_not_repeated(value: str) -> None:
     with pytest.raises(InvalidRequest) as caught:
         rendered(RAW, {"p": value})
     assert "[p]" in caught.value.reason
@@ -118,6 +136,70 @@ def test_to_string_inside_a_connectors_value_is_the_text(value: str, expected: s
     assert rendered(Q, {"c": value}, {"p": "ctx: ${parameters.c.toString()}"}) == expected
 
 
+def test_a_connectors_parameter_may_be_called_to_string() -> None:
+    own = {"p": "${parameters.c.toString()}", "c.toString()": "own", "c": "other"}
+    assert rendered(Q, {}, own) == '{"p":"own"}'
+    assert rendered('{"p":"${parameters.c.toString()}"}', {}, own) == '{"p":"own"}'
+
+
+def test_what_an_escaped_placeholder_stands_for_keeps_its_dollar() -> None:
+    assert rendered('{"p":"$${parameters.q}"}', {"q": "x"}) == '{"p":"$x"}'
+
+
+def text_of(source: str, request: dict[str, str], own: dict[str, str] | None = None) -> str:
+    return Template.compile(source, json=False).render_text(Parameters(ConnectorParameters.compile(own or {}), request))
+
+
+@pytest.mark.parametrize(
+    ("source", "own", "request_parameters", "expected"),
+    [
+        ("https://${parameters.host}/v1", {"host": "h"}, {}, "https://h/v1"),
+        ("https://${parameters.host}/v1", {"host": "h"}, {"host": 'a"b'}, 'https://a"b/v1'),
+        ("${parameters.a}-${parameters.a}", {"a": "${parameters.b}"}, {"b": "c"}, "c-c"),
+        ("${parameters.a:-d}", {}, {}, "d"),
+        ('"${parameters.a:-null}"', {}, {}, '"null"'),
+        ('"${parameters.a:-null}"', {}, {"a": "x"}, '"x"'),
+        ("plain", {}, {}, "plain"),
+    ],
+)
+def test_a_template_that_is_no_json_is_filled_with_text_as_it_is(
+    source: str, own: dict[str, str], request_parameters: dict[str, str], expected: str
+) -> None:
+    assert text_of(source, request_parameters, own) == expected
+
+
+def test_every_placeholder_of_a_template_that_is_no_json_counts_as_quoted() -> None:
+    template = Template.compile('"${parameters.a:-null}"/${parameters.b}', json=False)
+    assert template.placeholders == (Placeholder("a", "null", quoted=True), Placeholder("b", None, quoted=True))
+
+
+def test_a_placeholder_behind_a_string_does_not_own_the_quote_before_it() -> None:
+    template = Template.compile('["a"${parameters.p:-null}"b"]')
+    assert template.placeholders == (Placeholder("p", "null", quoted=False),)
+    assert template.literals == ('["a"', '"b"]')
+
+
+def test_a_parameter_of_the_request_goes_before_the_connectors() -> None:
+    parameters = Parameters(ConnectorParameters.compile({"a": "own", "b": "${parameters.c}"}), {"a": "given", "c": "d"})
+    assert (parameters.get("a"), parameters.get("b"), parameters.get("b", "e")) == ("given", "d", "d")
+    assert (parameters.get("x"), parameters.get("x", "default")) == (None, "default")
+
+
+def test_literals_can_be_changed_without_becoming_placeholders() -> None:
+    changed = Template.compile("A ${parameters.p} b").map_literals(lambda text: text.lower() + "${parameters.q}")
+    assert changed.literals == ("a ${parameters.q}", " b${parameters.q}")
+    assert [placeholder.name for placeholder in changed.placeholders] == ["p"]
+
+
+def test_parameters_that_are_missing_in_a_url_are_filled_with_stand_ins() -> None:
+    own = ConnectorParameters.compile({"path": "v1/${parameters.model}", "host": "h"})
+    url = "https://${parameters.host}/${parameters.path}/${parameters.what}?${parameters.what}${parameters.x:-y}"
+    assert fill_with_stand_ins(url, own, {}, str.upper) == "https://h/v1/MODEL/WHAT?WHATy"
+    request = {"what": "chat"}
+    assert fill_with_stand_ins(url, own, request, str.upper) == "https://h/v1/MODEL/chat?chaty"
+    assert request == {"what": "chat"}
+
+
 def test_a_connectors_values_that_name_each_other_are_an_error_with_the_way() -> None:
     with pytest.raises(InvalidRequest, match=r"parameters\.a: a->b->a") as caught:
         rendered('{"p":"${parameters.a}"}', {}, {"a": "${parameters.b}", "b": "${parameters.a}"})
@@ -125,18 +207,18 @@ def test_a_connectors_values_that_name_each_other_are_an_error_with_the_way() ->
 
 
 @given(st.text(st.characters(codec="utf-8")))
-def test_any_text_survives_a_quoted_place(text: str) -> None:
+def test_any_text_survives_a_quoted_placeholder(text: str) -> None:
     assert json.loads(rendered(Q, {"p": text})) == {"p": text}
 
 
 @given(st.text(st.characters(codec="utf-8")))
-def test_any_text_survives_a_quoted_place_in_a_connectors_json_value(text: str) -> None:
+def test_any_text_survives_a_quoted_placeholder_in_a_connectors_json_value(text: str) -> None:
     own = {"p": '[{"role":"user","content":"${parameters.inputs}"}]'}
     assert json.loads(rendered(RAW, {"inputs": text}, own)) == {"p": [{"role": "user", "content": text}]}
 
 
 @given(st.text(st.characters(codec="utf-8")))
-def test_a_bare_place_takes_json_or_is_refused(text: str) -> None:
+def test_a_bare_placeholder_takes_json_or_is_refused(text: str) -> None:
     if is_json(text):
         json.loads(rendered(RAW, {"p": text}))
     else:

@@ -99,7 +99,7 @@ def _rendered(connector: Connector, request: dict[str, Any], stream: StreamSpec 
     action = CompiledAction.compile(
         connector.action(), ConnectorParameters.compile(connector.parameters), connector.credential
     )
-    return action.render({name: jsontext.parameter_of(value) for name, value in request.items()}, stream)
+    return action.render({name: jsontext.to_parameter(value) for name, value in request.items()}, stream)
 
 
 @every_blueprint

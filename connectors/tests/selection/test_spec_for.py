@@ -74,7 +74,7 @@ def test_the_url_is_filled_from_connector_and_request() -> None:
     assert chosen(url, {"endpoint": AWS}, {"model": "m"}) == "bedrock/converse"
 
 
-def test_a_url_that_only_the_request_completes_is_told_by_the_rest_of_its_path() -> None:
+def test_a_url_that_only_the_request_completes_is_recognised_by_the_rest_of_its_path() -> None:
     assert chosen(AWS + "/model/${parameters.model}/converse") == "bedrock/converse"
     assert chosen("${parameters.a}/${parameters.b}/v1/messages", {"a": "http://${parameters.c}"}) == (
         "anthropic/v1/messages"

@@ -13,7 +13,7 @@ from opensearch_ml_stream.connectors.errors import InvalidRequest, StreamTruncat
 from opensearch_ml_stream.connectors.selection.stream_parameter import read_stream_spec
 from opensearch_ml_stream.connectors.syntax.jsonpath import compile_path
 from tests.providers.eventstream_frames import event
-from tests.providers.recorded_streams import play, said
+from tests.providers.recorded_streams import join_chunks, play
 
 
 def spec_text(**fields: Any) -> str:
@@ -94,7 +94,7 @@ def test_cumulative_text_is_sent_on_as_what_is_new() -> None:
 
 def test_plain_text_needs_no_events() -> None:
     chunks, outcome = played('{"framing": "text"}', "héllo".encode())
-    assert said(chunks)[0] == "héllo"
+    assert join_chunks(chunks)[0] == "héllo"
     assert outcome == Ending()
 
 
@@ -106,6 +106,14 @@ def test_a_preset_may_be_changed_in_part() -> None:
     _, outcome = played(text, b'data: {"choices":[{"delta":{"content":"a"},"finish_reason":"length"}]}\n\n')
     assert isinstance(outcome, Ending)
     assert outcome.finish_reason == "length"
+
+
+def test_a_preset_may_come_in_another_framing() -> None:
+    text = spec_text(preset="openai/v1/chat/completions", framing="ndjson")
+    assert not read_stream_spec(text).has_fast_path
+    chunks, outcome = played(text, b'{"choices":[{"delta":{"content":"a"},"finish_reason":"stop"}]}\n[DONE]\n')
+    assert chunks == [Chunk("a")]
+    assert outcome == Ending("stop", "stop")
 
 
 def test_the_payload_of_sagemaker_may_be_named() -> None:
@@ -144,6 +152,8 @@ def test_the_payload_of_sagemaker_may_be_named() -> None:
         ('{"preset": "anthropic/v1/messages", "mode": "delta"}', "_stream.mode:"),
         ('{"preset": "anthropic/v1/messages", "payload": {}}', "_stream.payload:"),
         ('{"preset": "sagemaker/invocations", "payload": {}}', "_stream.payload.events:"),
+        ('{"events": {"text": "$.a"}, "payload": {}}', "_stream.payload:"),
+        ('{"preset": "sagemaker/invocations", "events": {"text": "$.a"}, "payload": {}}', "_stream.payload:"),
     ],
 )
 def test_what_is_wrong_is_named(text: str, field: str) -> None:

@@ -1,3 +1,5 @@
+"""Parts of a JSON value by `filter_path`."""
+
 from typing import Any
 
 import pytest
@@ -24,6 +26,14 @@ BODY: dict[str, Any] = {
         (["**.name"], {"hits": {"hits": [{"_source": {"name": "x"}}]}}),
         (["t*k"], {"took": 3}),
         (["to*ook*"], {}),
+        (["t*o*k"], {"took": 3}),
+        (["*o*o*"], {"took": 3}),
+        (["*o*o*o*"], {}),
+        (["to*ok"], {"took": 3}),
+        (["too*ook"], {}),
+        (["hits.total.**"], {"hits": {"total": {"value": 2}}}),
+        (["**"], BODY),
+        (["took.**"], {}),
         ([r"a\.b.c"], {"a.b": {"c": 1}}),
         (["nothing"], {}),
         (["took", "a*"], {"took": 3, "a.b": {"c": 1}}),

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from opensearch_ml_stream.connectors.errors import InvalidRequest
-from opensearch_ml_stream.connectors.syntax.jsonpath import MISSING, compile_path
+from opensearch_ml_stream.connectors.syntax.jsonpath import MAX_PATH_CHARS, MISSING, compile_path
 
 _DOCUMENT: Any = {"a": {"b-c": [1, {"x": 2}]}, "n": None, "l": [{"x": 1}, {"y": 2}, {"x": [3]}], "s": "text", "e": []}
 
@@ -57,6 +57,12 @@ def test_a_path_that_cannot_be_read_is_refused_with_the_reason() -> None:
         compile_path("$.a | $.b")
 
 
+def test_a_path_that_is_too_long_is_refused() -> None:
+    assert compile_path("$." + "a" * (MAX_PATH_CHARS - 2)).read({}) is MISSING
+    with pytest.raises(InvalidRequest, match="may have 2000 characters; this one has 2001"):
+        compile_path("$." + "a" * (MAX_PATH_CHARS - 1))
+
+
 @pytest.mark.parametrize("condition", ["@ =~ /^(a+)+$/", "match(@, '(a+)+')", "search(@, '^(a+)+$')"])
 def test_a_pattern_in_a_path_that_would_take_years_elsewhere_is_decided_at_once(condition: str) -> None:
     assert compile_path(f"$[?{condition}]").read(["a" * 50 + "!"]) == []
@@ -70,10 +76,10 @@ _PATHS = st.lists(_NAMES.map(".{}".format) | st.sampled_from(["[0]", "[-1]", "[*
 
 
 @given(_DOCUMENTS, _PATHS)
-def test_the_fast_way_through_plain_paths_finds_what_the_library_finds(document: object, parts: list[str]) -> None:
+def test_plain_paths_read_what_the_library_reads(document: object, parts: list[str]) -> None:
     source = "$" + "".join(parts)
-    found = compile_path(source).read(document)
+    value = compile_path(source).read(document)
     expected: list[object] = jsonpath.findall(source, document)  # type: ignore[arg-type]
     if "[*]" not in parts:
-        found = [] if found is MISSING else [found]
-    assert ([] if found is MISSING else found) == expected
+        value = [] if value is MISSING else [value]
+    assert ([] if value is MISSING else value) == expected

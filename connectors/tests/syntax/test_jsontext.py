@@ -33,7 +33,7 @@ def test_comments_are_blank_outside_strings(text: str, value: object) -> None:
 
 
 @pytest.mark.parametrize(
-    ("body", "type", "said"),
+    ("body", "type", "reason"),
     [
         (b"", "parse_exception", "request body is required"),
         (b"  // only a comment", "parse_exception", "request body is required"),
@@ -46,11 +46,11 @@ def test_comments_are_blank_outside_strings(text: str, value: object) -> None:
         (b"[" * 100_000, "json_parse_exception", "nested"),
     ],
 )
-def test_a_body_that_is_not_json_is_refused_with_the_place(body: bytes, type: str, said: str) -> None:
+def test_a_body_that_is_not_json_is_refused_with_its_position(body: bytes, type: str, reason: str) -> None:
     with pytest.raises(InvalidRequest) as caught:
         jsontext.loads(body)
     assert caught.value.type == type
-    assert said in caught.value.reason
+    assert reason in caught.value.reason
 
 
 def test_a_body_that_is_no_object_is_refused() -> None:
@@ -64,18 +64,18 @@ def test_what_follows_the_object_is_not_looked_at_as_in_ml_commons(rest: bytes) 
 
 
 @pytest.mark.parametrize(
-    ("body", "said"),
+    ("body", "reason"),
     [(b" \n", "body is required"), (b'{"a":1,}', "line 1, column"), (b"{", "line 1"), (b"}", "not JSON")],
 )
-def test_an_object_that_does_not_end_well_is_refused(body: bytes, said: str) -> None:
-    with pytest.raises(InvalidRequest, match=said):
+def test_an_object_that_does_not_end_well_is_refused(body: bytes, reason: str) -> None:
+    with pytest.raises(InvalidRequest, match=reason):
         jsontext.load_object(body)
 
 
 @given(st.dictionaries(st.text(max_size=5), values, max_size=4), st.sampled_from([None, 2]))
 def test_members_keep_their_text(document: dict[str, object], indent: int | None) -> None:
     text = json.dumps(document, indent=indent, ensure_ascii=False)
-    assert [(key, json.loads(value)) for key, value in jsontext.members(text)] == list(document.items())
+    assert [(key, json.loads(value)) for key, value in jsontext.split_members(text)] == list(document.items())
 
 
 @given(
@@ -86,7 +86,7 @@ def test_set_members_replaces_and_never_doubles(document: dict[str, object], new
     assert jsontext.loads(changed.encode()) == {**document, **new}
 
 
-def test_set_members_keeps_the_text_of_numbers_and_drops_what_it_is_told_to() -> None:
+def test_set_members_keeps_the_text_of_numbers_and_drops_the_given_names() -> None:
     changed = jsontext.set_members('{"a": 0.0001, "stream": false, "b": 1E7, "c": 1}', {"stream": True}, ("c",))
     assert changed == '{"a":0.0001,"b":1E7,"stream":true}'
 
@@ -103,7 +103,7 @@ def test_set_members_takes_objects_only(text: str) -> None:
 )
 def test_members_tells_where_the_text_is_wrong(text: str, column: int) -> None:
     with pytest.raises(json.JSONDecodeError) as raised:
-        jsontext.members(text)
+        jsontext.split_members(text)
     assert raised.value.pos + 1 == column
 
 
@@ -118,10 +118,10 @@ def test_what_is_lenient_is_not_json(text: str) -> None:
 
 
 def test_parameters_keep_the_text_of_what_is_no_string() -> None:
-    assert jsontext.parameter("1e-4") == JsonText("1e-4")
-    assert isinstance(jsontext.parameter("1e-4"), JsonText)
-    assert not isinstance(jsontext.parameter('"1"'), JsonText)
-    assert jsontext.parameter_of([1, "é"]) == '[1,"é"]'
+    assert jsontext.parse_parameter("1e-4") == JsonText("1e-4")
+    assert isinstance(jsontext.parse_parameter("1e-4"), JsonText)
+    assert not isinstance(jsontext.parse_parameter('"1"'), JsonText)
+    assert jsontext.to_parameter([1, "é"]) == '[1,"é"]'
 
 
 @given(values)
@@ -161,7 +161,7 @@ def test_no_text_takes_more_than_linear_time(text: str) -> None:
     with suppress(InvalidRequest):
         jsontext.load_object(text.encode())
     with suppress(InvalidRequest, json.JSONDecodeError):
-        jsontext.members(text)
+        jsontext.split_members(text)
     assert time.process_time() - began < 1
 
 

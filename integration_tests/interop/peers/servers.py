@@ -1,10 +1,9 @@
-"""Starts the installed peers, and says which tests were left out for want of them."""
+"""Starts the installed peers, and reports the tests that were deselected for want of them."""
 
 import json
 import os
 import shutil
 import subprocess
-import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
@@ -12,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from integration_tests.support.conditions import eventually
 from integration_tests.support.stores import free_port
 
 START_SECONDS = 90  # LiteLLM imports for a while
@@ -99,12 +99,12 @@ def _started(peer: str, arguments: list[str], folder: Path, ready: str) -> Itera
 
 
 def _wait(process: subprocess.Popen[bytes], ready: str, log: Path) -> None:
-    deadline = time.monotonic() + START_SECONDS
-    while True:
+    def responds() -> bool:
         try:
             with urllib.request.urlopen(ready, timeout=5):
-                return
+                return True
         except (urllib.error.URLError, OSError):
             assert process.poll() is None, f"it ended: {log.read_text()}"
-            assert time.monotonic() < deadline, f"it does not answer: {log.read_text()}"
-            time.sleep(0.1)
+            return False
+
+    eventually(responds, START_SECONDS)

@@ -1,4 +1,4 @@
-"""Runs in MLServer's own environment: a model that answers with the prompt, a word at a time."""
+"""Runs in MLServer's own environment: a model that responds with the prompt, a word at a time."""
 
 from collections.abc import AsyncIterator
 
@@ -11,16 +11,16 @@ class TextModel(MLModel):  # type: ignore[misc]
     """`fail` as the last word breaks the stream off."""
 
     async def predict(self, payload: InferenceRequest) -> InferenceResponse:
-        return self._answer(_prompt(payload))
+        return self._response(_prompt(payload))
 
     async def predict_stream(self, payloads: AsyncIterator[InferenceRequest]) -> AsyncIterator[InferenceResponse]:
         async for payload in payloads:
             for word in _prompt(payload).split(" "):
                 if word == "fail":
                     raise RuntimeError("the model failed")
-                yield self._answer(word)
+                yield self._response(word)
 
-    def _answer(self, text: str) -> InferenceResponse:
+    def _response(self, text: str) -> InferenceResponse:
         output = StringCodec.encode_output("output", [text])
         return InferenceResponse(model_name=self.name, outputs=[output])
 

@@ -1,4 +1,4 @@
-"""Amazon Bedrock and SageMaker: signed requests, answers in binary frames."""
+"""Amazon Bedrock and SageMaker: signed requests, responses in binary frames."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -29,9 +29,11 @@ def frames(recorded: str | Recorded, **body: Any) -> Way:
     return Way(recorded, "aws", body, _pushed)
 
 
-def bedrock(model: str, recorded: str, body: Mapping[str, Any], answer: Any, own: Mapping[str, Any] | None) -> Dialect:
-    """A text model behind InvokeModel; the body says nothing about streaming."""
-    return chat(f"/model/{model}/invoke", body, answer, frames(recorded), own, aws="bedrock")
+def bedrock(
+    model: str, recorded: str, body: Mapping[str, Any], response: Any, own: Mapping[str, Any] | None
+) -> Dialect:
+    """A text model behind InvokeModel; streaming is a matter of the path, not of the body."""
+    return chat(f"/model/{model}/invoke", body, response, frames(recorded), own, aws="bedrock")
 
 
 _PROMPT = "<|begin_of_text|><|start_header_id|>user<|end_header_id|>\n\n"

@@ -1,7 +1,7 @@
-"""What a provider takes and what it answers: a server that looks closely at every request.
+"""What a provider takes and how it responds: a server that checks every request closely.
 
-A request that the real provider would refuse, or would answer in another way, is answered 400 with what is wrong
-with it, which ends the test.
+A request that the real provider would refuse, or would respond to in another way, gets a 400 with what is wrong with
+it, which ends the test.
 """
 
 import json
@@ -14,7 +14,7 @@ from typing import Any
 from botocore.auth import SigV4Auth
 from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials
-from integration_tests.support.fake_provider import Request, Script, chunked_stream, json_answer
+from integration_tests.support.fake_provider import Request, Script, chunked_stream, json_response
 
 from tests.providers.recorded_streams import RECORDED, Recorded
 
@@ -36,16 +36,16 @@ _AUTHORIZATION = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Whole:
-    """A call that is answered in one piece: what the provider gets and gives."""
+    """A call with a response in one piece: what the provider receives and sends."""
 
     path: str
     body: Any
-    answer: Any
+    response: Any
 
 
 @dataclass(frozen=True, slots=True)
 class Streamed:
-    """A call that is answered in pieces. `framing`: sse, ndjson or aws."""
+    """A call with a streamed response. `framing`: sse, ndjson or aws."""
 
     path: str
     body: Any
@@ -55,14 +55,14 @@ class Streamed:
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """`asked` is the prediction's body, `predicted` each result's `output`.
+    """`prediction` is the body sent to the sidecar, `predicted` each result's `output`.
 
-    `headers` have to come as they stand here; `aws` is the service that an AWS request is signed for. `own`: the
+    `headers` have to arrive as they stand here; `aws` is the service that an AWS request is signed for. `own`: the
     parameters of the same question in the provider's own form.
     """
 
     wholes: tuple[Whole, ...]
-    asked: Mapping[str, Any]
+    prediction: Mapping[str, Any]
     predicted: list[Any]
     headers: Mapping[str, str] = field(default_factory=dict)
     streamed: Streamed | None = None
@@ -71,17 +71,17 @@ class Dialect:
     own: Mapping[str, Any] | None = None
 
     def script(self, request: Request) -> Script:
-        """The answer to a request; FakeProvider's way to ask."""
+        """The script of a request, for FakeProvider."""
         expected: list[Whole | Streamed] = [*self.wholes, *([self.streamed] if self.streamed else [])]
         faults = min((self._faults(request, call) for call in expected), key=len)
         if faults:
-            return json_answer({"error": {"message": "; ".join(faults)}}, 400)
-        found = next(call for call in expected if not self._faults(request, call))
-        if isinstance(found, Whole):
-            return json_answer(found.answer)
-        data = found.recorded.data
+            return json_response({"error": {"message": "; ".join(faults)}}, 400)
+        call = next(call for call in expected if not self._faults(request, call))
+        if isinstance(call, Whole):
+            return json_response(call.response)
+        data = call.recorded.data
         pieces = [data[start : start + PIECE_BYTES] for start in range(0, len(data), PIECE_BYTES)]
-        return chunked_stream(pieces, content_type=_CONTENT_TYPES[found.framing])
+        return chunked_stream(pieces, content_type=_CONTENT_TYPES[call.framing])
 
     def _faults(self, request: Request, call: Whole | Streamed) -> list[str]:
         expected = {"method": "POST", "path": call.path, "body": call.body, "content-type": "application/json"}
@@ -89,11 +89,15 @@ class Dialect:
             body = json.loads(request.body)
         except ValueError:
             body = "not JSON"
-        got = {"method": request.method, "path": request.path, "body": body}
+        received = {"method": request.method, "path": request.path, "body": body}
         names = {"content-type", *(name.lower() for name in self.headers)}
-        got |= {name: request.headers.get(name) for name in names}
+        received |= {name: request.headers.get(name) for name in names}
         expected |= {name.lower(): value for name, value in self.headers.items()}
-        faults = [f"{name} is {got[name]!r}, not {value!r}" for name, value in expected.items() if got[name] != value]
+        faults = [
+            f"{name} is {received[name]!r}, not {value!r}"
+            for name, value in expected.items()
+            if received[name] != value
+        ]
         if self.aws is not None:
             faults += signature_faults(request, self.aws, self.region)
         if SECRET in request.path or SECRET.encode() in request.body:
@@ -103,13 +107,13 @@ class Dialect:
 
 def signature_faults(request: Request, service: str, region: str) -> list[str]:
     """What AWS would find wrong with the signature, by botocore's own signer over the request as it arrived."""
-    found = _AUTHORIZATION.fullmatch(request.headers.get("authorization", ""))
-    if found is None:
+    match = _AUTHORIZATION.fullmatch(request.headers.get("authorization", ""))
+    if match is None:
         return ["no AWS signature"]
     faults = []
-    if (found["key"], found["region"], found["service"]) != (SECRET, region, service):
-        faults.append(f"signed for {found['service']} in {found['region']}")
-    names = found["names"].split(";")
+    if (match["key"], match["region"], match["service"]) != (SECRET, region, service):
+        faults.append(f"signed for {match['service']} in {match['region']}")
+    names = match["names"].split(";")
     if not {"host", "x-amz-date", "content-type"} <= set(names):
         faults.append(f"only {names} are signed")
     if request.headers.get("x-amz-content-sha256", _hash(request)) != _hash(request):
@@ -133,7 +137,7 @@ def _hash(request: Request) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """How a dialect's stream differs from its whole answer: what is added to the body, where it goes, what comes."""
+    """How a dialect's stream differs from its whole response: what is added to the body, its path, what comes."""
 
     recorded: str | Recorded
     framing: str = "sse"
@@ -147,22 +151,27 @@ class Way:
 
 
 def chat(
-    path: str, body: Mapping[str, Any], answer: Any, way: Way | None, own: Mapping[str, Any] | None = None, **more: Any
+    path: str,
+    body: Mapping[str, Any],
+    response: Any,
+    way: Way | None,
+    own: Mapping[str, Any] | None = None,
+    **more: Any,
 ) -> Dialect:
-    """A provider that answers `inputs`; without `way` in one piece only."""
-    asked = {"parameters": {"inputs": QUESTION}}
+    """A provider that takes `inputs`; without `way` it responds in one piece only."""
+    prediction = {"parameters": {"inputs": QUESTION}}
     streamed = None if way is None else way.of(path, body)
-    return Dialect((Whole(path, body, answer),), asked, mapped(answer), streamed=streamed, own=own, **more)
+    return Dialect((Whole(path, body, response),), prediction, mapped(response), streamed=streamed, own=own, **more)
 
 
-def mapped(answer: Any) -> list[Any]:
+def mapped(response: Any) -> list[Any]:
     """What a prediction without a post_process_function gives."""
-    return [[{"name": "response", "dataAsMap": answer}]]
+    return [[{"name": "response", "dataAsMap": response}]]
 
 
-def vectors(path: str, bodies: list[Any], answers: list[Any], texts: list[str], **more: Any) -> Dialect:
+def vectors(path: str, bodies: list[Any], responses: list[Any], texts: list[str], **more: Any) -> Dialect:
     """A provider of vectors, called with `texts`; every vector that it gives is `vector(text)`."""
-    wholes = tuple(Whole(path, body, answer) for body, answer in zip(bodies, answers, strict=True))
+    wholes = tuple(Whole(path, body, response) for body, response in zip(bodies, responses, strict=True))
     tensors = [
         {"name": "sentence_embedding", "data_type": "FLOAT32", "shape": [2], "data": vector(text)} for text in texts
     ]

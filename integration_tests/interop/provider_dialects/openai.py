@@ -39,8 +39,8 @@ def speaks_chat(
     **body: Any,
 ) -> Dialect:
     """One that is called as OpenAI's chat completions are."""
-    asked = {"model": model, "messages": MESSAGES, **body}
-    return chat(path, asked, completion(model), Way(recorded, body=stream), OWN, headers=bearer())
+    request = {"model": model, "messages": MESSAGES, **body}
+    return chat(path, request, completion(model), Way(recorded, body=stream), OWN, headers=bearer())
 
 
 def embeddings(model: str, path: str = "/v1/embeddings") -> Dialect:

@@ -18,9 +18,11 @@ from integration_tests.interop.public_blueprints.body import (
 )
 
 
-def _aws(name: str, service: str, template: str, own: dict[str, Any], asked: Any, sent: Any) -> list[PublicBlueprint]:
+def _aws(
+    name: str, service: str, template: str, own: dict[str, Any], parameters: Any, sent: Any
+) -> list[PublicBlueprint]:
     """Comprehend and Textract: one URL, the operation is a header."""
-    answer = {"Languages": [{"LanguageCode": "en", "Score": 0.9}]}
+    response = {"Languages": [{"LanguageCode": "en", "Score": 0.9}]}
     body = connector(
         name,
         "https://${parameters.service_name}.${parameters.region}.amazonaws.com",
@@ -31,7 +33,7 @@ def _aws(name: str, service: str, template: str, own: dict[str, Any], asked: Any
         headers={"X-Amz-Target": "${parameters.api}", "content-type": "application/x-amz-json-1.1"},
     )
     headers = {"X-Amz-Target": own["api"], "content-type": "application/x-amz-json-1.1"}
-    return row(name, body, calls("/", sent, answer, {"parameters": asked}, aws=service, headers=headers), BOTH)
+    return row(name, body, calls("/", sent, response, {"parameters": parameters}, aws=service, headers=headers), BOTH)
 
 
 _COMPREHEND = {"api_version": "20171127", "response_filter": "$"}
@@ -66,9 +68,9 @@ def _colpali() -> list[PublicBlueprint]:
         "colpali", f"{_RUNTIME}/{{{{endpoint_name}}}}/invocations", "${parameters.inputs}", _SAGEMAKER, KEYS,
         protocol="aws_sigv4",
     )  # fmt: skip
-    answer = {"query_embeddings": [[vector("hello")]]}
+    response = {"query_embeddings": [[vector("hello")]]}
     dialect = calls(
-        "/endpoints/my-endpoint/invocations", queries, answer, {"parameters": {"inputs": queries}}, aws="sagemaker"
+        "/endpoints/my-endpoint/invocations", queries, response, {"parameters": {"inputs": queries}}, aws="sagemaker"
     )
     rows = []
     refusals: tuple[tuple[dict[str, str], str | None], ...] = ((KEYS, None), (ROLE, "Missing credential"))

@@ -43,7 +43,7 @@ CLAUDE_2 = Recorded(
 
 
 def judges(path: str) -> str:
-    """The Painless function that takes the text out of an answer."""
+    """The Painless function that takes the text out of a response."""
     keys = "".join(f"['{key}']" if not key.isdigit() else f"[{key}]" for key in path.split("."))
     return (
         "\n      def name = 'response';\n"
@@ -53,20 +53,25 @@ def judges(path: str) -> str:
 
 
 def bedrock(
-    name: str, model: str, template: str, parameters: Mapping[str, Any], sent: Any, answer: Any, **more: Any
+    name: str, model: str, template: str, parameters: Mapping[str, Any], sent: Any, response: Any, **more: Any
 ) -> list[PublicBlueprint]:
-    """InvokeModel or, by `url`, Converse. `asked`, `way`, `predicted`, `credentials` and what `connector` takes."""
+    """InvokeModel or, by `url`, Converse.
+
+    `more`: `prediction_parameters`, `way`, `predicted`, `credentials` and what `connector` takes.
+    """
     url = more.pop("url", INVOKE)
     own = {"region": "us-east-1", "service_name": "bedrock", "model": model, **parameters}
     path = f"/model/{model.replace(':', '%3A')}/{url.rpartition('/')[2]}"
     way: Way | None = more.pop("way", None)
     streamed = None if way is None else way.of(path, sent)
-    asked = {"parameters": more.pop("asked", {"inputs": QUESTION})}
+    prediction = {"parameters": more.pop("prediction_parameters", {"inputs": QUESTION})}
     predicted = more.pop("predicted", None)
     rows: dict[str, Any] = {key: more.pop(key) for key in ("needs_painless", "stream_says") if key in more}
     credentials: Sequence[Mapping[str, str]] = more.pop("credentials", BOTH)
     body = connector(name, url, template, own, KEYS, protocol="aws_sigv4", **more)
-    return row(name, body, calls(path, sent, answer, asked, predicted, streamed, aws="bedrock"), credentials, **rows)
+    return row(
+        name, body, calls(path, sent, response, prediction, predicted, streamed, aws="bedrock"), credentials, **rows
+    )
 
 
 _CLAUDE_BODY = (
@@ -75,20 +80,23 @@ _CLAUDE_BODY = (
 )
 _THINKING = ', "thinking": {"type": "enabled", "budget_tokens": ${parameters.budget_tokens} } }'
 _CLAUDE_PARAMETERS = {"max_tokens": 8000, "temperature": 1, "anthropic_version": "bedrock-2023-05-31"}
-_CLAUDE_ANSWER = {"type": "message", "content": [{"type": "text", "text": "42"}], "stop_reason": "end_turn"}
+_CLAUDE_RESPONSE = {"type": "message", "content": [{"type": "text", "text": "42"}], "stop_reason": "end_turn"}
 _TEXT = mapped({"response": "42"})
-_CONVERSE_ANSWER = {"output": {"message": {"role": "assistant", "content": [{"text": "42"}]}}, "stopReason": "end_turn"}
+_CONVERSE_RESPONSE = {
+    "output": {"message": {"role": "assistant", "content": [{"text": "42"}]}},
+    "stopReason": "end_turn",
+}
 
 
 def _claude(name: str, model: str) -> list[PublicBlueprint]:
     """Claude 3.7 and 4 have a page each, with and without thinking."""
     sent = {**_CLAUDE_PARAMETERS, "messages": MESSAGES}
-    more: dict[str, Any] = {"asked": {"messages": MESSAGES}, "way": frames("invoke anthropic")}
-    plain = bedrock(name, model, _CLAUDE_BODY, _CLAUDE_PARAMETERS, sent, _CLAUDE_ANSWER, **more)
+    more: dict[str, Any] = {"prediction_parameters": {"messages": MESSAGES}, "way": frames("invoke anthropic")}
+    plain = bedrock(name, model, _CLAUDE_BODY, _CLAUDE_PARAMETERS, sent, _CLAUDE_RESPONSE, **more)
     thinking = {**_CLAUDE_PARAMETERS, "budget_tokens": 2000}
     template = _CLAUDE_BODY.removesuffix(" }") + _THINKING
     sent = {**sent, "thinking": {"type": "enabled", "budget_tokens": 2000}}
-    return [*plain, *bedrock(f"{name}, thinking", model, template, thinking, sent, _CLAUDE_ANSWER, **more)]
+    return [*plain, *bedrock(f"{name}, thinking", model, template, thinking, sent, _CLAUDE_RESPONSE, **more)]
 
 
 def _claude_3() -> list[PublicBlueprint]:
@@ -109,7 +117,7 @@ def _claude_3() -> list[PublicBlueprint]:
     }
     more: dict[str, Any] = {"predicted": _TEXT, "way": frames("invoke anthropic")}
     return bedrock(
-        "claude 3", "anthropic.claude-3-sonnet-20240229-v1:0", template, parameters, sent, _CLAUDE_ANSWER, **more
+        "claude 3", "anthropic.claude-3-sonnet-20240229-v1:0", template, parameters, sent, _CLAUDE_RESPONSE, **more
     )
 
 
@@ -166,9 +174,9 @@ BLUEPRINTS: list[PublicBlueprint] = [
         _CONVERSE_BODY,
         {"system_prompt": "You judge.", "response_filter": "$.output.message.content[0].text"},
         {"system": _SYSTEM, "messages": _part(type="text")},
-        _CONVERSE_ANSWER,
+        _CONVERSE_RESPONSE,
         url=CONVERSE,
-        asked={"user_prompt": QUESTION},
+        prediction_parameters={"user_prompt": QUESTION},
         predicted=_TEXT,
         way=frames("converse"),
         supports_structured_output=True,
@@ -210,8 +218,8 @@ BLUEPRINTS: list[PublicBlueprint] = [
                 "system": "You judge.",
                 "messages": _part(type="text"),
             },
-            _CLAUDE_ANSWER,
-            asked=JUDGE,
+            _CLAUDE_RESPONSE,
+            prediction_parameters=JUDGE,
             predicted=_TEXT,
             way=frames("invoke anthropic"),
             post=judges("content.0.text"),
@@ -228,9 +236,9 @@ BLUEPRINTS: list[PublicBlueprint] = [
             '"inferenceConfig":{"maxTokens":${parameters.max_tokens}}}',
             {"max_tokens": 1000},
             {"system": _SYSTEM, "messages": _part(), "inferenceConfig": {"maxTokens": 1000}},
-            _CONVERSE_ANSWER,
+            _CONVERSE_RESPONSE,
             url=CONVERSE,
-            asked=JUDGE,
+            prediction_parameters=JUDGE,
             predicted=_TEXT,
             way=frames("converse"),
             post=judges("output.message.content.0.text"),

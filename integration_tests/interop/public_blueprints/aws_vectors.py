@@ -33,15 +33,15 @@ def _cohere(name: str, model: str, **more: Any) -> list[PublicBlueprint]:
 
 
 def _embedding(name: str, *call: Any, **more: Any) -> list[PublicBlueprint]:
-    """One at Bedrock: `call` as in `bedrock`; `takes` is the whole body of the prediction."""
-    takes = more.pop("takes", None)
+    """One at Bedrock: `call` as in `bedrock`; `prediction` is the whole body of the prediction."""
+    prediction = more.pop("prediction", None)
     rows = bedrock(name, *call, headers=HASHED, **more)
-    return rows if takes is None else [_asked(one, takes) for one in rows]
+    return rows if prediction is None else [_with_prediction(one, prediction) for one in rows]
 
 
-def _asked(one: PublicBlueprint, takes: dict[str, Any]) -> PublicBlueprint:
+def _with_prediction(one: PublicBlueprint, prediction: dict[str, Any]) -> PublicBlueprint:
     dialect = calls(
-        one.dialect.wholes[0].path, one.dialect.wholes[0].body, one.dialect.wholes[0].answer, takes,
+        one.dialect.wholes[0].path, one.dialect.wholes[0].body, one.dialect.wholes[0].response, prediction,
         one.dialect.predicted, aws="bedrock",
     )  # fmt: skip
     return PublicBlueprint(one.name, one.text, dialect, refused=one.refused, needs_painless=one.needs_painless)
@@ -58,7 +58,7 @@ _TITAN_2 = (
 )
 _TITAN_2_PARAMETERS = {"dimensions": 1024, "normalize": True, "embeddingTypes": ["float"]}
 _TITAN_SENT = {"inputText": "hello"}
-_TITAN_ANSWER = {"embedding": vector("hello"), "inputTextTokenCount": 3}
+_TITAN_RESPONSE = {"embedding": vector("hello"), "inputTextTokenCount": 3}
 _TITAN_V1 = "amazon.titan-embed-text-v1"
 _TITAN_V2 = "amazon.titan-embed-text-v2:0"
 _TENSOR = tensors(vector("hello"))
@@ -73,9 +73,9 @@ _PRE = """
 def _titan(name: str, standard: bool) -> list[PublicBlueprint]:
     """`standard`: the page for pipelines, which send the provider's own parameters."""
     vectors = functions("bedrock.embedding")
-    more: dict[str, Any] = {"asked": {"inputText": "hello"}} if standard else {"takes": ONE}
+    more: dict[str, Any] = {"prediction_parameters": {"inputText": "hello"}} if standard else {"prediction": ONE}
     tensor: dict[str, Any] = {"predicted": _TENSOR}
-    arguments: tuple[Any, ...] = (_TITAN_V1, _TITAN, {}, _TITAN_SENT, _TITAN_ANSWER)
+    arguments: tuple[Any, ...] = (_TITAN_V1, _TITAN, {}, _TITAN_SENT, _TITAN_RESPONSE)
     second = {**_TITAN_SENT, **_TITAN_2_PARAMETERS}
     if standard:
         return [
@@ -83,7 +83,7 @@ def _titan(name: str, standard: bool) -> list[PublicBlueprint]:
             *_embedding(f"{name} without functions", *arguments, credentials=[ROLE], **more),
             *with_a_brace_too_many(
                 _embedding(
-                    f"{name} v2", _TITAN_V2, _TITAN_2, _TITAN_2_PARAMETERS, second, _TITAN_ANSWER,
+                    f"{name} v2", _TITAN_V2, _TITAN_2, _TITAN_2_PARAMETERS, second, _TITAN_RESPONSE,
                     credentials=[KEYS], **more,
                 )
             ),
@@ -92,7 +92,7 @@ def _titan(name: str, standard: bool) -> list[PublicBlueprint]:
         *_embedding(name, *arguments, credentials=BOTH, **vectors, **more, **tensor),
         *_embedding(f"{name}, Painless", *arguments, credentials=[ROLE], pre=_PRE, **more),
         *_embedding(
-            f"{name} v2", _TITAN_V2, _TITAN_2, _TITAN_2_PARAMETERS, second, _TITAN_ANSWER,
+            f"{name} v2", _TITAN_V2, _TITAN_2, _TITAN_2_PARAMETERS, second, _TITAN_RESPONSE,
             credentials=[KEYS], **vectors, **more, **tensor,
         ),
     ]  # fmt: skip
@@ -104,7 +104,7 @@ _PAIR_SENT = {"inputText": "hello", "inputImage": PICTURE}
 
 def _titan_image(name: str, **more: Any) -> list[PublicBlueprint]:
     parameters = {"input_docs_processed_step_size": 2}
-    return _embedding(name, "amazon.titan-embed-image-v1", _PAIR, parameters, _PAIR_SENT, _TITAN_ANSWER, **more)
+    return _embedding(name, "amazon.titan-embed-image-v1", _PAIR, parameters, _PAIR_SENT, _TITAN_RESPONSE, **more)
 
 
 _NOVA_ALL = {
@@ -144,7 +144,7 @@ def _nova(kind: str, purpose: str, part: dict[str, Any], sent: dict[str, Any], t
         {"embeddings": [{"embeddingType": kind.upper(), "embedding": vector("hello")}]},
         pre=f"connector.pre_process.{name}",
         post="connector.post_process.bedrock.nova.embedding",
-        takes={"text_docs": [text]},
+        prediction={"text_docs": [text]},
         predicted=_TENSOR,
         credentials=(*BOTH, ROLE) if kind == "audio" else BOTH,
     )
@@ -153,25 +153,29 @@ def _nova(kind: str, purpose: str, part: dict[str, Any], sent: dict[str, Any], t
 
 BLUEPRINTS: list[PublicBlueprint] = [
     *_cohere(
-        "cohere english", "cohere.embed-english-v3", **functions("cohere.embedding"), takes=DOCS,
+        "cohere english", "cohere.embed-english-v3", **functions("cohere.embedding"), prediction=DOCS,
         predicted=tensors(*VECTORS),
     ),
     *_cohere(
-        "cohere multilingual", "cohere.embed-multilingual-v3", **functions("cohere.embedding"), takes=DOCS,
+        "cohere multilingual", "cohere.embed-multilingual-v3", **functions("cohere.embedding"), prediction=DOCS,
         predicted=tensors(*VECTORS),
     ),
-    *_cohere("cohere english, standard", "cohere.embed-english-v3", asked={"texts": TEXTS}),
-    *_cohere("cohere multilingual, standard", "cohere.embed-multilingual-v3", asked={"texts": TEXTS}),
+    *_cohere("cohere english, standard", "cohere.embed-english-v3", prediction_parameters={"texts": TEXTS}),
+    *_cohere("cohere multilingual, standard", "cohere.embed-multilingual-v3", prediction_parameters={"texts": TEXTS}),
     *_titan("titan", standard=False),
     *_titan("titan, standard", standard=True),
     *_titan_image(
         "titan image",
         pre="connector.pre_process.bedrock.multimodal_embedding",
         post="connector.post_process.bedrock.embedding",
-        takes={"text_docs": ["hello", PICTURE]},
+        prediction={"text_docs": ["hello", PICTURE]},
         predicted=_TENSOR,
     ),
-    *_titan_image("titan image, standard", credentials=[KEYS], asked={"inputText": "hello", "inputImage": PICTURE}),
+    *_titan_image(
+        "titan image, standard",
+        credentials=[KEYS],
+        prediction_parameters={"inputText": "hello", "inputImage": PICTURE},
+    ),
     *_nova(
         "any",
         "GENERIC_INDEX",

@@ -106,15 +106,15 @@ def with_a_brace_too_many(rows: list[PublicBlueprint]) -> list[PublicBlueprint]:
 def calls(
     path: str,
     sent: Any,
-    answer: Any,
-    asked: Mapping[str, Any],
+    response: Any,
+    prediction: Mapping[str, Any],
     predicted: list[Any] | None = None,
     streamed: Streamed | None = None,
     **more: Any,
 ) -> Dialect:
     """A dialect whose prediction is one call."""
-    whole = (Whole(path, sent, answer),)
-    return Dialect(whole, asked, mapped(answer) if predicted is None else predicted, streamed=streamed, **more)
+    whole = (Whole(path, sent, response),)
+    return Dialect(whole, prediction, mapped(response) if predicted is None else predicted, streamed=streamed, **more)
 
 
 def tensors(*vectors: list[float], name: str = "sentence_embedding", data_type: str = "FLOAT32") -> list[Any]:

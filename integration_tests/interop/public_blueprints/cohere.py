@@ -6,7 +6,7 @@ from integration_tests.interop.provider_dialects.dialect import QUESTION, Way, b
 from integration_tests.interop.provider_dialects.hosted import COHERE_MESSAGE
 from integration_tests.interop.provider_dialects.openai import MESSAGES, STREAM
 from integration_tests.interop.public_blueprints.body import PublicBlueprint, commented, tensors
-from integration_tests.interop.public_blueprints.hosted import TEXTS, VECTORS, bearer_of, http
+from integration_tests.interop.public_blueprints.keyed_providers import TEXTS, VECTORS, bearer_of, http
 
 _COHERE_HEADERS = bearer_of("cohere_key", **{"Request-Source": "unspecified:opensearch"})
 _COHERE_ARRIVES = {**bearer(), "Request-Source": "unspecified:opensearch"}
@@ -19,9 +19,9 @@ def _cohere_embedding(name: str, key: str, value: Any, **more: Any) -> list[Publ
         '"model": "${parameters.model}", "input_type": "${parameters.input_type}" }'
     )
     own = {"model": "embed-english-v3.0", "truncate": "END", "input_type": "search_document"}
-    answer = {"embeddings": [vector(text) for text in value]}
+    response = {"embeddings": [vector(text) for text in value]}
     rows = http(
-        name, "https://api.cohere.ai/v1/embed", template, "cohere_key", "/v1/embed", {**own, key: value}, answer,
+        name, "https://api.cohere.ai/v1/embed", template, "cohere_key", "/v1/embed", {**own, key: value}, response,
         headers=_COHERE_HEADERS, arrives=_COHERE_ARRIVES, parameters=own, **more,
     )  # fmt: skip
     return commented(rows)
@@ -42,7 +42,7 @@ BLUEPRINTS: list[PublicBlueprint] = [
         "/v1/chat",
         {"message": QUESTION, "model": "command"},
         {"text": "42", "finish_reason": "COMPLETE"},
-        asked={"message": QUESTION},
+        prediction_parameters={"message": QUESTION},
         parameters={"model": "command"},
         way=Way("cohere v1", "ndjson", STREAM),
         headers=_COHERE_HEADERS,
@@ -56,7 +56,7 @@ BLUEPRINTS: list[PublicBlueprint] = [
         "/v2/chat",
         {"model": "command-r-plus", "stream": False, "messages": MESSAGES},
         COHERE_MESSAGE,
-        asked={"messages": MESSAGES},
+        prediction_parameters={"messages": MESSAGES},
         parameters={"model": "command-r-plus"},
         way=Way("cohere v2", body=STREAM),
         headers=_COHERE_HEADERS,
@@ -67,7 +67,7 @@ BLUEPRINTS: list[PublicBlueprint] = [
         "cohere embedding",
         "texts",
         TEXTS,
-        takes={"text_docs": TEXTS},
+        prediction={"text_docs": TEXTS},
         predicted=tensors(*VECTORS),
         **_cohere_functions("embedding"),
     ),
@@ -75,10 +75,10 @@ BLUEPRINTS: list[PublicBlueprint] = [
         "cohere image",
         "images",
         _PICTURES,
-        takes={"text_docs": _PICTURES},
+        prediction={"text_docs": _PICTURES},
         predicted=tensors(vector(_PICTURES[0])),
         **_cohere_functions("multimodal_embedding"),
     ),
-    *_cohere_embedding("cohere image, standard", "images", _PICTURES, asked={"images": _PICTURES}),
-    *_cohere_embedding("cohere embedding, standard", "texts", TEXTS, asked={"texts": TEXTS}),
+    *_cohere_embedding("cohere image, standard", "images", _PICTURES, prediction_parameters={"images": _PICTURES}),
+    *_cohere_embedding("cohere embedding, standard", "texts", TEXTS, prediction_parameters={"texts": TEXTS}),
 ]

@@ -9,7 +9,7 @@ from integration_tests.interop.provider_dialects.hosted import CANDIDATES
 from integration_tests.interop.provider_dialects.openai import STREAM_WITH_USAGE, completion
 from integration_tests.interop.public_blueprints.aws_text import JUDGE, RETRIES, judges
 from integration_tests.interop.public_blueprints.body import PublicBlueprint, commented
-from integration_tests.interop.public_blueprints.hosted import (
+from integration_tests.interop.public_blueprints.keyed_providers import (
     AZURE,
     AZURE_KEY,
     AZURE_PATH,
@@ -33,11 +33,11 @@ def _judge(
     name: str, key: str, url: str, template: str, path: str, sent: Mapping[str, Any], **more: Any
 ) -> list[PublicBlueprint]:
     """A page for judging search results: a prompt of two parts, the text taken out by a script."""
-    more = {"way": Way("openai chat", body=STREAM_WITH_USAGE), "answer": completion("m"), **more}
+    more = {"way": Way("openai chat", body=STREAM_WITH_USAGE), "response": completion("m"), **more}
     text = more.pop("text", "choices.0.message.content")
     rows = http(
-        name, url, template, key, path, sent, more.pop("answer"), asked=JUDGE, predicted=mapped({"response": "42"}),
-        post=judges(text), client_config=RETRIES, needs_painless=True, **more,
+        name, url, template, key, path, sent, more.pop("response"), prediction_parameters=JUDGE,
+        predicted=mapped({"response": "42"}), post=judges(text), client_config=RETRIES, needs_painless=True, **more,
     )  # fmt: skip
     return rows if name.startswith("azure") else commented(rows)
 
@@ -70,7 +70,7 @@ BLUEPRINTS: list[PublicBlueprint] = [
         GEMINI_PATH,
         {"systemInstruction": {"parts": [{"text": "You judge."}]}, "contents": CONTENTS},
         text="candidates.0.content.parts.0.text",
-        answer=CANDIDATES,
+        response=CANDIDATES,
         **GEMINI_KEY,
         **GEMINI,
     ),

@@ -1,4 +1,8 @@
-"""Streams for people who already hold an opensearch-py client: its hosts, auth and TLS are used as they are."""
+"""Streaming predictions through an existing opensearch-py client, whose hosts, login and TLS are used as they are.
+
+`predict_stream` for `OpenSearch`, `async_predict_stream` for `AsyncOpenSearch`, `StreamingMLClient` also to make
+connectors and models from blueprints.
+"""
 
 from opensearch_ml_stream.client.async_stream import async_predict_stream
 from opensearch_ml_stream.client.ml_client import StreamingMLClient

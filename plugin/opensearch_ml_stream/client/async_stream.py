@@ -1,4 +1,4 @@
-"""Streams through an async client: `opensearchpy.AsyncOpenSearch` over aiohttp."""
+"""Streaming through an async client: `opensearchpy.AsyncOpenSearch` over aiohttp."""
 
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -9,7 +9,7 @@ import yarl
 from opensearchpy import AIOHttpConnection, AsyncHttpConnection, AsyncOpenSearch
 from opensearchpy.exceptions import ConnectionError, ConnectionTimeout, ImproperlyConfigured, SSLError
 
-from opensearch_ml_stream.client.response_chunks import Chunk, ChunkReader, StreamError, cut_short
+from opensearch_ml_stream.client.response_chunks import Chunk, ChunkReader, StreamError, truncated
 from opensearch_ml_stream.client.stream_request import (
     IDLE_SECONDS,
     STREAM_HEADERS,
@@ -28,15 +28,39 @@ async def async_predict_stream(
     url: str | None = None,
     idle_timeout: float = IDLE_SECONDS,
 ) -> AsyncGenerator[Chunk]:
-    """As predict_stream. Where the generator is kept, stop early with `aclose()` (or contextlib.aclosing)."""
+    """Stream a model's response through an async opensearch-py client, chunk by chunk.
+
+    The request is sent once, at the first iteration. To stop early leave the loop, or `aclose()` the generator where
+    it is kept (as contextlib.aclosing does): the provider's stream ends with it.
+
+    Example:
+        client = AsyncOpenSearch("http://127.0.0.1:9510")
+        async for chunk in async_predict_stream(client, model_id, {"inputs": "Why is the sky blue?"}):
+            print(chunk.text, end="", flush=True)
+
+    Args:
+        client: An opensearch-py client over AsyncHttpConnection or AIOHttpConnection.
+        model_id: The id of the model at the sidecar.
+        parameters: The model's parameters, such as `inputs` or `messages`.
+        url: The sidecar's, if the client does not point at it: `http(s)://[user:password@]host[:port][/prefix]`.
+        idle_timeout: Seconds without any byte, heartbeats included, after which the stream is given up.
+
+    Yields:
+        Chunks as they arrive. The last one has `is_last`, `finish_reason`, `usage` and `model`.
+
+    Raises:
+        OpenSearchException: Before the first chunk, opensearch-py's own: NotFoundError, RequestError, ConnectionError,
+            ConnectionTimeout, SSLError, ...
+        StreamError: After it, if the provider fails or the stream ends before its last chunk.
+    """
     reader = ChunkReader()
     body = predict_body(parameters)
     async with (
         _connection_to(client, url) as connection,
-        _open(connection, predict_path(model_id, stream=True), body, idle_timeout) as response,
+        _open_response(connection, predict_path(model_id, stream=True), body, idle_timeout) as response,
     ):
         try:
-            async for data in _pieces(response):
+            async for data in _body_pieces(response):
                 for chunk in reader.feed(data):
                     yield chunk
             for chunk in reader.close():
@@ -48,7 +72,7 @@ async def async_predict_stream(
 
 @asynccontextmanager
 async def _connection_to(client: AsyncOpenSearch, url: str | None) -> AsyncIterator[Any]:
-    """The client's own connection, or one of the same kind to `url` that is closed at the end."""
+    """Lend the client's own connection, or one of the same kind to `url` that is closed at the end."""
     transport: Any = client.transport
     await transport._async_call()
     if url is None:
@@ -62,41 +86,48 @@ async def _connection_to(client: AsyncOpenSearch, url: str | None) -> AsyncItera
 
 
 @asynccontextmanager
-async def _open(connection: Any, path: str, body: bytes, idle: float) -> AsyncIterator[aiohttp.ClientResponse]:
-    """The answer whose head has come; opensearch-py's exception if there is none or its status is an error."""
+async def _open_response(
+    connection: Any, path: str, body: bytes, idle_seconds: float
+) -> AsyncIterator[aiohttp.ClientResponse]:
+    """Send the request and lend its response, whose body is not read yet.
+
+    Raises opensearch-py's exception if there is no response or its status is not 2xx.
+    """
     if not isinstance(connection, AIOHttpConnection | AsyncHttpConnection):
         raise ImproperlyConfigured(
             f"Streams need AsyncHttpConnection or AIOHttpConnection, not {type(connection).__name__}"
         )
-    response = await _send(connection, path, body, idle)
+    response = await _send(connection, path, body, idle_seconds)
     try:
         if response.status >= 300:
-            said = b"".join([data async for data in _pieces(response)])
-            raise http_error(response.status, said, response.headers.get("content-type", ""))
+            error_body = b"".join([data async for data in _body_pieces(response)])
+            raise http_error(response.status, error_body, response.headers.get("content-type", ""))
         yield response
     finally:
-        # Closes the connection, unless the whole answer was read: then it is back in the client's pool already.
+        # Closes the connection, unless the whole body was read: then it is back in the client's pool already.
         response.close()
 
 
-async def _send(connection: Any, path: str, body: bytes, idle: float) -> aiohttp.ClientResponse:
+async def _send(connection: Any, path: str, body: bytes, idle_seconds: float) -> aiohttp.ClientResponse:
     if connection.session is None:
         await connection._create_aiohttp_session()
+    session: Any = connection.session
     url = connection.host + connection.url_prefix + path
-    headers = {**connection.headers, **STREAM_HEADERS}
-    signer = connection._http_auth
+    headers: dict[str, str] = {**connection.headers, **STREAM_HEADERS}
+    signer: Any = connection._http_auth
     # A login stands in the headers already (AIOHttpConnection), or is an object of aiohttp's (AsyncHttpConnection).
     if isinstance(signer, aiohttp.BasicAuth):
         headers["authorization"] = signer.encode()
     elif callable(signer):
-        headers |= signer(method="POST", url=url, body=body, headers=headers)
+        sign: Any = signer  # callable() would have narrowed its result to object
+        headers |= sign(method="POST", url=url, body=body, headers=headers)
     try:
-        response: aiohttp.ClientResponse = await connection.session.post(
+        response: aiohttp.ClientResponse = await session.post(
             yarl.URL(url, encoded=True),
             data=body,
             headers=headers,
             allow_redirects=False,
-            timeout=aiohttp.ClientTimeout(total=None, sock_connect=connection.timeout, sock_read=idle),
+            timeout=aiohttp.ClientTimeout(total=None, sock_connect=connection.timeout, sock_read=idle_seconds),
             **({"ssl": fingerprint} if (fingerprint := _fingerprint(connection)) else {}),
         )
     except (aiohttp.ClientSSLError, aiohttp.ServerFingerprintMismatch) as error:
@@ -109,15 +140,15 @@ async def _send(connection: Any, path: str, body: bytes, idle: float) -> aiohttp
 
 
 def _fingerprint(connection: Any) -> aiohttp.Fingerprint | None:
-    text = connection.ssl_assert_fingerprint
-    return aiohttp.Fingerprint(bytes.fromhex(text.replace(":", ""))) if text else None
+    digits = connection.ssl_assert_fingerprint
+    return aiohttp.Fingerprint(bytes.fromhex(digits.replace(":", ""))) if digits else None
 
 
-async def _pieces(response: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
+async def _body_pieces(response: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
     try:
         async for data in response.content.iter_any():
             yield data
     except TimeoutError:
-        raise cut_short("nothing came for too long, not even a heartbeat") from None
+        raise truncated("nothing came for too long, not even a heartbeat") from None
     except (aiohttp.ClientError, OSError) as error:
-        raise cut_short(f"the connection broke ({type(error).__name__})") from error
+        raise truncated(f"the connection broke ({type(error).__name__})") from error

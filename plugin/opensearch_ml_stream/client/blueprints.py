@@ -1,4 +1,4 @@
-"""Blueprints: connector documents for one provider each, with what a user has to fill in.
+"""Blueprints: one connector document for each provider, with the values that a user has to give.
 
 A file holds `{"name", "description", "credential": {key: help}, "parameters": {name: help}, "connector": {...},
 "model": {"name", "description"}}`. A connector body alone, as ML Commons' documentation has them, is read as well.
@@ -20,7 +20,11 @@ _PLACEHOLDER = re.compile(r"<[^<>]*>")
 
 @dataclass(frozen=True, slots=True)
 class Blueprint:
-    """`credential` and `parameters` say in one line each what to give; `connector` is the request body."""
+    """A blueprint file's content.
+
+    `connector` is the body for `connectors/_create`; `credential` and `parameters` hold one line of help for each value
+    that a user may give; `model` holds members for the body of `models/_register`.
+    """
 
     name: str
     description: str
@@ -31,7 +35,7 @@ class Blueprint:
 
 
 def blueprint_folders() -> tuple[Path, ...]:
-    """Where blueprints may lie: in the checkout of an editable install, or in the environment's share folder."""
+    """Return the folders to search: the checkout's (of an editable install), then the environment's share folders."""
     checkout = Path(__file__).resolve().parents[3] / "blueprints"
     schemes = {sysconfig.get_default_scheme(), sysconfig.get_preferred_scheme("user")}
     shared = (Path(sysconfig.get_path("data", scheme)) for scheme in sorted(schemes))
@@ -39,28 +43,33 @@ def blueprint_folders() -> tuple[Path, ...]:
 
 
 def list_blueprints() -> list[Blueprint]:
-    """All shipped blueprints by name; NotFound if none are installed."""
+    """Return all shipped blueprints, sorted by name; NotFound if none are installed."""
     for folder in blueprint_folders():
-        found = [read_blueprint(file) for file in folder.glob("*.json")]
-        if found:
-            return sorted(found, key=lambda blueprint: blueprint.name)
+        blueprints = [read_blueprint(file) for file in folder.glob("*.json")]
+        if blueprints:
+            return sorted(blueprints, key=lambda blueprint: blueprint.name)
     raise NotFound("No blueprints are installed; give a file to --blueprint instead")
 
 
 def find_blueprint(name: str) -> Blueprint:
-    """A shipped blueprint by its name, or any by its path (with a `/` or `.json`)."""
+    """Return a shipped blueprint by its name, or any by its path (with a `/` or `.json`).
+
+    Raises:
+        NotFound: If no shipped blueprint has that name; names the ones most like it.
+        InvalidRequest: If the file cannot be read or is not a blueprint.
+    """
     if name.endswith(".json") or "/" in name:
         return read_blueprint(Path(name))
-    known = {blueprint.name: blueprint for blueprint in list_blueprints()}
-    if name not in known:
-        near = get_close_matches(name, known, n=3)
+    shipped = {blueprint.name: blueprint for blueprint in list_blueprints()}
+    if name not in shipped:
+        near = get_close_matches(name, shipped, n=3)
         hint = f"did you mean {' or '.join(near)}?" if near else "`opensearch-ml-stream blueprints list` shows all"
         raise NotFound(f"No blueprint is named {name}; {hint}")
-    return known[name]
+    return shipped[name]
 
 
 def read_blueprint(path: Path) -> Blueprint:
-    """InvalidRequest names the file and what is wrong with it."""
+    """Read a blueprint file; InvalidRequest names the file and what is wrong with it."""
     try:
         document = jsontext.load_object(path.read_bytes())
     except OSError as error:
@@ -88,11 +97,15 @@ def connector_body(
     credential: Mapping[str, str],
     name: str | None = None,
 ) -> dict[str, Any]:
-    """The body for `connectors/_create`. InvalidRequest names each value that is still to be given."""
+    """Return the body for `connectors/_create`: the blueprint's connector with the given values filled in.
+
+    Raises:
+        InvalidRequest: Names a credential that the blueprint does not have, or a value that is still missing.
+    """
     for key in credential:
         if key not in blueprint.credential:
-            known = ", ".join(blueprint.credential) or "none"
-            raise InvalidRequest(f"{blueprint.name} has no credential [{key}]; it takes {known}")
+            keys = ", ".join(blueprint.credential) or "none"
+            raise InvalidRequest(f"{blueprint.name} has no credential [{key}]; it takes {keys}")
     filled = {
         **blueprint.connector,
         "parameters": {**(blueprint.connector.get("parameters") or {}), **parameters},
@@ -101,19 +114,19 @@ def connector_body(
     for part, help_texts in (("credential", blueprint.credential), ("parameters", blueprint.parameters)):
         for key, value in filled[part].items():
             if isinstance(value, str) and _PLACEHOLDER.fullmatch(value.strip()):
-                raise InvalidRequest(_to_be_given(blueprint, part, key, help_texts.get(key, "")))
+                raise InvalidRequest(_missing_value(blueprint, part, key, help_texts.get(key, "")))
     return filled if name is None else {**filled, "name": name}
 
 
 def model_body(blueprint: Blueprint, connector_id: str, name: str | None = None) -> dict[str, Any]:
-    """The body for `models/_register`."""
+    """Return the body for `models/_register` of a model that uses this connector."""
     model = {"name": blueprint.model.get("name") or blueprint.name, **blueprint.model}
     if name is not None:
         model["name"] = name
     return {**model, "function_name": "remote", "connector_id": connector_id}
 
 
-def _to_be_given(blueprint: Blueprint, part: str, key: str, help_text: str) -> str:
+def _missing_value(blueprint: Blueprint, part: str, key: str, help_text: str) -> str:
     kind = "credential" if part == "credential" else "parameter"
-    said = f" ({help_text})" if help_text else ""
-    return f"{blueprint.name} needs the {kind} [{key}]{said}"
+    explanation = f" ({help_text})" if help_text else ""
+    return f"{blueprint.name} needs the {kind} [{key}]{explanation}"

@@ -12,14 +12,25 @@ from opensearchpy.exceptions import OpenSearchException
 from opensearch_ml_stream.client.blueprints import connector_body, find_blueprint, model_body
 from opensearch_ml_stream.client.response_chunks import Chunk
 from opensearch_ml_stream.client.stream_request import HEADERS, IDLE_SECONDS, predict_body, predict_path
-from opensearch_ml_stream.client.sync_stream import Call, answer, connection_to, predict_stream
+from opensearch_ml_stream.client.sync_stream import Call, connection_to, open_response, predict_stream
 from opensearch_ml_stream.rest_handlers.paths import BASE_PATH
 
 
 class StreamingMLClient:
-    """`url` is the sidecar's, if the client does not point at it. No request is ever sent twice.
+    """Client of the sidecar over a blocking opensearch-py client: makes connectors and models, and asks them.
 
-    Errors of the server are opensearch-py's exceptions (NotFoundError, RequestError, ...).
+    No request is ever sent twice. Errors of the server are opensearch-py's exceptions (NotFoundError, RequestError,
+    ConnectionError, ...).
+
+    Example:
+        ml = StreamingMLClient(OpenSearch("http://127.0.0.1:9510"))
+        model_id = ml.create_model("openai-chat", credential={"openAI_key": "sk-..."})
+        print("".join(chunk.text for chunk in ml.predict_stream(model_id, {"inputs": "Why is the sky blue?"})))
+
+    Args:
+        client: An opensearch-py client over Urllib3HttpConnection or RequestsHttpConnection.
+        url: The sidecar's, if the client does not point at it: `http(s)://[user:password@]host[:port][/prefix]`.
+        idle_timeout: Seconds without any byte, heartbeats included, after which a response is given up.
     """
 
     def __init__(self, client: OpenSearch, *, url: str | None = None, idle_timeout: float = IDLE_SECONDS) -> None:
@@ -35,7 +46,22 @@ class StreamingMLClient:
         credential: Mapping[str, str] | None = None,
         name: str | None = None,
     ) -> str:
-        """The id of a connector made from a blueprint: a file, or the name of a shipped one."""
+        """Create a connector from a blueprint.
+
+        Args:
+            blueprint_file: The path of a blueprint file (with a `/` or `.json`), or the name of a shipped blueprint.
+            parameters: Values for the connector's parameters, beside or instead of the blueprint's own.
+            credential: Values for the credential, by the blueprint's keys.
+            name: The connector's name, if not the blueprint's.
+
+        Returns:
+            The connector's id.
+
+        Raises:
+            NotFound: If no shipped blueprint has that name.
+            InvalidRequest: If the file is not a blueprint, or a value that it needs is missing.
+            OpenSearchException: opensearch-py's own, if the server refuses the connector or cannot be reached.
+        """
         blueprint = find_blueprint(str(blueprint_file))
         body = connector_body(blueprint, parameters or {}, credential or {}, name)
         return str(self._send("POST", "/connectors/_create", body)["connector_id"])
@@ -48,7 +74,13 @@ class StreamingMLClient:
         credential: Mapping[str, str] | None = None,
         name: str | None = None,
     ) -> str:
-        """The id of a model with a connector of its own, which is taken back if the model cannot be made."""
+        """Create a model with a connector of its own, which is deleted again if the model cannot be registered.
+
+        Args and errors are those of `create_connector`; `name` is also the model's.
+
+        Returns:
+            The model's id.
+        """
         connector_id = self.create_connector(blueprint_file, parameters=parameters, credential=credential, name=name)
         body = model_body(find_blueprint(str(blueprint_file)), connector_id, name)
         try:
@@ -58,12 +90,17 @@ class StreamingMLClient:
             raise
 
     def predict(self, model_id: str, parameters: Mapping[str, Any]) -> dict[str, Any]:
-        """The whole answer at once: `{"inference_results": [...]}`."""
+        """Return the whole response at once: `{"inference_results": [...]}`.
+
+        Raises:
+            OpenSearchException: opensearch-py's own, if the prediction fails.
+            StreamError: If the response breaks off.
+        """
         path = predict_path(model_id, stream=False)
         return self._call(Call(path, predict_body(parameters), HEADERS, self._idle_timeout))
 
     def predict_stream(self, model_id: str, parameters: Mapping[str, Any]) -> Generator[Chunk]:
-        """The answer's chunks as they arrive; see opensearch_ml_stream.predict_stream."""
+        """Stream a model's response; as `opensearch_ml_stream.client.predict_stream`, with this client's url."""
         return predict_stream(self._client, model_id, parameters, url=self._url, idle_timeout=self._idle_timeout)
 
     def _send(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> dict[str, Any]:
@@ -71,6 +108,6 @@ class StreamingMLClient:
         return self._call(Call(BASE_PATH + path, data, HEADERS, self._idle_timeout, method))
 
     def _call(self, call: Call) -> dict[str, Any]:
-        with connection_to(self._client, self._url) as connection, answer(connection, call) as pieces:
-            found: dict[str, Any] = orjson.loads(b"".join(pieces))
-        return found
+        with connection_to(self._client, self._url) as connection, open_response(connection, call) as pieces:
+            response: dict[str, Any] = orjson.loads(b"".join(pieces))
+        return response

@@ -1,7 +1,7 @@
-"""The bytes of a `_predict/stream` answer become chunks, in either of its two formats.
+"""Parse the body of a `_predict/stream` response into chunks, in either of its two formats.
 
 One JSON object a line (`application/x-ndjson`), or the same behind `data:` (`text/event-stream`). Blank lines and
-comments are heartbeats. JSON itself never holds a raw line break, so lines may be cut anywhere.
+comments are heartbeats. JSON itself never holds a raw line break, so the body may be cut anywhere.
 """
 
 from collections.abc import Iterator, Mapping
@@ -14,10 +14,17 @@ from opensearchpy.exceptions import OpenSearchException
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """What one event adds to the answer. The last one has `is_last`, and how and at what cost the answer ended.
+    """One event of a streamed response: what it adds, and in the last one (`is_last`) how the response ended.
 
-    `tool_calls` are fragments with `index`, `arguments` and, once each, `id` and `name`; `usage` counts tokens;
-    `raw` is the whole object as it came.
+    Attributes:
+        text: The next piece of the text.
+        reasoning: The next piece of the model's reasoning, which is not part of the text.
+        tool_calls: Fragments of tool calls with `index`, `arguments` and, once each, `id` and `name`.
+        is_last: Whether this is the last chunk.
+        finish_reason: In the last chunk one of stop, length, tool_calls, content_filter, error.
+        usage: In the last chunk the counts `input_tokens`, `output_tokens`, `total_tokens`, if the provider gives any.
+        model: In the last chunk the model's name, if the provider gives it.
+        raw: The whole JSON object as it came.
     """
 
     text: str = ""
@@ -31,9 +38,13 @@ class Chunk:
 
 
 class StreamError(OpenSearchException):
-    """The answer broke off after it had begun. `status` is the status it would have had before that.
+    """A response that failed or was cut short after its stream had begun.
 
-    `type` is OpenSearch's snake-case name, `provider_status` the HTTP status of the provider where it is known.
+    Attributes:
+        status: The HTTP status that the response would have had before that.
+        type: OpenSearch's name of the error in snake case, e.g. `stream_truncated_exception`.
+        reason: What went wrong, for people.
+        provider_status: The HTTP status of the provider, if it is known.
     """
 
     def __init__(self, status: int, type: str, reason: str, provider_status: int | None = None) -> None:
@@ -48,46 +59,53 @@ class StreamError(OpenSearchException):
 
 
 class ChunkReader:
-    """Feed it bytes as they come, then `close` it; StreamError if the stream says so or is cut short."""
+    """Parser of a response body: `feed` it bytes as they come, then `close` it.
+
+    Both raise StreamError if the stream holds an error object, something unreadable, or ends too early.
+    """
 
     def __init__(self) -> None:
         self._parts: list[bytes] = []  # of a line that has not ended
-        self.ended = False  # the last chunk has come; whatever follows is nothing of the answer
+        self.ended = False  # the last chunk has come; whatever follows is not part of the response
 
     def feed(self, data: bytes) -> Iterator[Chunk]:
-        """To be read to its end before the next call. What came before an error is yielded before it is raised."""
+        """Yield the chunks that `data` completes, and those before an error before it is raised.
+
+        The iterator must be exhausted before the next call.
+        """
         self._parts.append(data)
         if b"\n" in data:
             *lines, rest = b"".join(self._parts).split(b"\n")
             self._parts = [rest]
             for line in lines:
-                yield from self._read(line)
+                yield from self._parse_line(line)
 
     def close(self) -> Iterator[Chunk]:
-        """What was left of a last line without its end."""
-        yield from self._read(b"".join(self._parts))
+        """Yield the chunk of a last line without line break; StreamError if the last chunk has not come by then."""
+        yield from self._parse_line(b"".join(self._parts))
         if not self.ended:
-            raise cut_short("the server closed the connection before the last chunk")
+            raise truncated("the server closed the connection before the last chunk")
 
-    def _read(self, line: bytes) -> Iterator[Chunk]:
+    def _parse_line(self, line: bytes) -> Iterator[Chunk]:
         line = line.strip().removeprefix(b"data:").lstrip()
         # Of the other SSE fields (event, id, retry) none is ever an object.
         if line.startswith(b"{") and not self.ended:
-            chunk = _read_object(line)
+            chunk = _parse_object(line)
             self.ended = chunk.is_last
             yield chunk
 
 
-def cut_short(why: str) -> StreamError:
-    return StreamError(424, "stream_truncated_exception", f"The answer is incomplete: {why}")
+def truncated(why: str) -> StreamError:
+    """Return the StreamError for a response that ended before its last chunk."""
+    return StreamError(424, "stream_truncated_exception", f"The response is incomplete: {why}")
 
 
-def _read_object(line: bytes) -> Chunk:
+def _parse_object(line: bytes) -> Chunk:
     try:
-        answer = orjson.loads(line)
-        if "error" in answer:
-            raise _stream_error(answer)
-        data = answer["inference_results"][0]["output"][0]["dataAsMap"]
+        event = orjson.loads(line)
+        if "error" in event:
+            raise _stream_error(event)
+        data = event["inference_results"][0]["output"][0]["dataAsMap"]
         return Chunk(
             text=data.get("response") or data.get("content") or "",
             reasoning=data.get("reasoning") or "",
@@ -96,7 +114,7 @@ def _read_object(line: bytes) -> Chunk:
             finish_reason=data.get("finish_reason"),
             usage=data.get("usage"),
             model=data.get("model"),
-            raw=answer,
+            raw=event,
         )
     except (orjson.JSONDecodeError, LookupError, TypeError, AttributeError):
         raise StreamError(
@@ -104,13 +122,13 @@ def _read_object(line: bytes) -> Chunk:
         ) from None
 
 
-def _stream_error(answer: Mapping[str, Any]) -> StreamError:
+def _stream_error(event: Mapping[str, Any]) -> StreamError:
     """`{"error": {"type", "reason"}, "status"}`, or `{"error": "reason", "type", "status"}` as ML Commons sends it."""
-    error = answer["error"]
-    named = error if isinstance(error, dict) else {**answer, "reason": error}
+    error = event["error"]
+    members = error if isinstance(error, dict) else {**event, "reason": error}
     return StreamError(
-        status=int(answer.get("status", 500)),
-        type=str(named.get("type", "status_exception")),
-        reason=str(named.get("reason", "")),
-        provider_status=named.get("provider_status"),
+        status=int(event.get("status", 500)),
+        type=str(members.get("type", "status_exception")),
+        reason=str(members.get("reason", "")),
+        provider_status=members.get("provider_status"),
     )

@@ -1,4 +1,4 @@
-"""What the blocking and the async client share: the request that is sent, and what an answer's status means."""
+"""The HTTP request of a prediction, and opensearch-py's exception for an error status; shared by all clients."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -10,7 +10,7 @@ from opensearchpy.exceptions import HTTP_EXCEPTIONS, ImproperlyConfigured, OpenS
 from opensearch_ml_stream.rest_handlers.paths import BASE_PATH
 
 IDLE_SECONDS = 60.0
-"""How long nothing at all may come, heartbeats included (the sidecar sends one each 15 s)."""
+"""The longest silence of the server by default. The sidecar sends a heartbeat each 15 s."""
 
 STREAM_HEADERS = {
     "accept": "application/x-ndjson, application/json;q=0.5",
@@ -21,15 +21,20 @@ HEADERS = {"accept": "application/json", "accept-encoding": "identity", "content
 
 
 def predict_path(model_id: str, *, stream: bool) -> str:
+    """Return the path of `_predict` or `_predict/stream` for a model."""
     return f"{BASE_PATH}/models/{quote(model_id, safe='')}/_predict{'/stream' if stream else ''}"
 
 
 def predict_body(parameters: Mapping[str, Any]) -> bytes:
+    """Return the JSON body of a prediction with these parameters."""
     return orjson.dumps({"parameters": dict(parameters)})
 
 
 def http_error(status: int, body: bytes, content_type: str) -> OpenSearchException:
-    """The exception that opensearch-py has for that status, with `status_code`, `error` and `info`."""
+    """Return opensearch-py's exception for an error response, with its `status_code`, `error` and `info`.
+
+    `error` is the error's type, or the whole body where it is not an OpenSearch error; `info` is the parsed body.
+    """
     text = body.decode("utf-8", "replace")
     error: object = text
     info: Any = None
@@ -38,21 +43,24 @@ def http_error(status: int, body: bytes, content_type: str) -> OpenSearchExcepti
             info = orjson.loads(body)
         except orjson.JSONDecodeError:
             info = None
-        found = info.get("error", text) if isinstance(info, dict) else text
-        error = found.get("type", found) if isinstance(found, dict) else found
+        member = info.get("error", text) if isinstance(info, dict) else text
+        error = member.get("type", member) if isinstance(member, dict) else member
     return HTTP_EXCEPTIONS.get(status, TransportError)(status, error, info)
 
 
 def connection_options(transport: Any, url: str) -> dict[str, Any]:
-    """How to build a connection to `url` as the client built its own: same auth, TLS and headers.
+    """Return the arguments for a connection to `url` with the login, TLS and headers of the client's own.
 
-    The user and password of `url`, if it has any, take the place of the client's.
+    The user and password of `url`, if it has any, take precedence over the client's.
+
+    Raises:
+        ImproperlyConfigured: If `url` is not an http(s) URL with a host.
     """
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise ImproperlyConfigured(f"The sidecar's url must be http(s)://host[:port], not {parts.scheme or 'empty'}")
-    first = dict(transport.hosts[0]) if transport.hosts else {}
-    options = {**transport.kwargs, **first}
+    first_host = dict(transport.hosts[0]) if transport.hosts else {}
+    options = {**transport.kwargs, **first_host}
     for name in ("scheme", "use_ssl", "url_prefix"):
         options.pop(name, None)
     options |= {"host": parts.hostname, "port": parts.port or (443 if parts.scheme == "https" else 80)}

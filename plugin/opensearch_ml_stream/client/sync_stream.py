@@ -1,4 +1,4 @@
-"""Streams through a blocking client: `opensearchpy.OpenSearch` over urllib3 or requests."""
+"""Streaming through a blocking client: `opensearchpy.OpenSearch` over urllib3 or requests."""
 
 from collections.abc import Generator, Iterator, Mapping
 from contextlib import closing, contextmanager
@@ -11,7 +11,7 @@ from opensearchpy import OpenSearch
 from opensearchpy.connection import RequestsHttpConnection, Urllib3HttpConnection
 from opensearchpy.exceptions import ConnectionError, ConnectionTimeout, ImproperlyConfigured, SSLError
 
-from opensearch_ml_stream.client.response_chunks import Chunk, ChunkReader, StreamError, cut_short
+from opensearch_ml_stream.client.response_chunks import Chunk, ChunkReader, StreamError, truncated
 from opensearch_ml_stream.client.stream_request import (
     IDLE_SECONDS,
     STREAM_HEADERS,
@@ -26,12 +26,12 @@ _READ_BYTES = 64 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One POST. Nothing may be silent for longer than `idle` seconds."""
+    """One HTTP request. `idle_seconds` is the longest silence of the server that is tolerated."""
 
     path: str
     body: bytes
     headers: Mapping[str, str]
-    idle: float
+    idle_seconds: float
     method: str = "POST"
 
 
@@ -43,15 +43,34 @@ def predict_stream(
     url: str | None = None,
     idle_timeout: float = IDLE_SECONDS,
 ) -> Generator[Chunk]:
-    """Chunks of the model's answer as they arrive; the last one has `is_last`, `finish_reason` and `usage`.
+    """Stream a model's response through a blocking opensearch-py client, chunk by chunk.
 
-    `url` is the sidecar's, if the client does not point at it. The request is sent once, at the first `next`.
-    Before the stream opensearch-py's own exceptions are raised (NotFoundError, RequestError, ConnectionError, ...),
-    inside it StreamError. To stop early leave the loop, or `close()` the generator where it is kept.
+    The request is sent once, at the first `next`. To stop early leave the loop, or `close()` the generator where it
+    is kept: the provider's stream ends with it.
+
+    Example:
+        client = OpenSearch("http://127.0.0.1:9510")
+        for chunk in predict_stream(client, model_id, {"inputs": "Why is the sky blue?"}):
+            print(chunk.text, end="", flush=True)
+
+    Args:
+        client: An opensearch-py client over Urllib3HttpConnection or RequestsHttpConnection.
+        model_id: The id of the model at the sidecar.
+        parameters: The model's parameters, such as `inputs` or `messages`.
+        url: The sidecar's, if the client does not point at it: `http(s)://[user:password@]host[:port][/prefix]`.
+        idle_timeout: Seconds without any byte, heartbeats included, after which the stream is given up.
+
+    Yields:
+        Chunks as they arrive. The last one has `is_last`, `finish_reason`, `usage` and `model`.
+
+    Raises:
+        OpenSearchException: Before the first chunk, opensearch-py's own: NotFoundError, RequestError, ConnectionError,
+            ConnectionTimeout, SSLError, ...
+        StreamError: After it, if the provider fails or the stream ends before its last chunk.
     """
     call = Call(predict_path(model_id, stream=True), predict_body(parameters), STREAM_HEADERS, idle_timeout)
     reader = ChunkReader()
-    with connection_to(client, url) as connection, answer(connection, call) as pieces:
+    with connection_to(client, url) as connection, open_response(connection, call) as pieces:
         try:
             for data in pieces:
                 yield from reader.feed(data)
@@ -63,7 +82,7 @@ def predict_stream(
 
 @contextmanager
 def connection_to(client: OpenSearch, url: str | None) -> Iterator[Any]:
-    """The client's own connection, or one of the same kind to `url` that is closed at the end."""
+    """Lend the client's own connection, or one of the same kind to `url` that is closed at the end."""
     transport = client.transport
     if url is None:
         yield transport.get_connection()
@@ -74,34 +93,41 @@ def connection_to(client: OpenSearch, url: str | None) -> Iterator[Any]:
 
 
 @contextmanager
-def answer(connection: Any, call: Call) -> Iterator[Iterator[bytes]]:
-    """The body's pieces as they come; opensearch-py's exception if there is no answer or its status is an error."""
+def open_response(connection: Any, call: Call) -> Iterator[Iterator[bytes]]:
+    """Send the request and lend an iterator over its response's body, piece by piece as they arrive.
+
+    Raises opensearch-py's exception if there is no response or its status is not 2xx.
+    """
     if isinstance(connection, Urllib3HttpConnection):
-        response = _open_urllib3(connection, call)
+        response = _send_by_urllib3(connection, call)
     elif isinstance(connection, RequestsHttpConnection):
-        response = _open_requests(connection, call)
+        response = _send_by_requests(connection, call)
     else:
         raise ImproperlyConfigured(
             f"Streams need Urllib3HttpConnection or RequestsHttpConnection, not {type(connection).__name__}"
         )
     try:
         if response.status >= 300:
-            raise http_error(response.status, b"".join(_pieces(response)), response.headers.get("content-type", ""))
-        yield _pieces(response)
+            error_body = b"".join(_body_pieces(response))
+            raise http_error(response.status, error_body, response.headers.get("content-type", ""))
+        yield _body_pieces(response)
     finally:
-        # Closes the connection, unless the whole answer was read: then it is back in the client's pool already.
+        # Closes the connection, unless the whole body was read: then it is back in the client's pool already.
         response.close()
 
 
-def _open_urllib3(connection: Any, call: Call) -> urllib3.HTTPResponse:
-    headers = {**connection.headers, **call.headers}
+def _send_by_urllib3(connection: Any, call: Call) -> urllib3.HTTPResponse:
+    headers: dict[str, str] = {**connection.headers, **call.headers}
     path = connection.url_prefix + call.path
-    if callable(connection.http_auth):
-        headers.update(connection.http_auth(call.method, connection.host + path, call.body))
+    signer: Any = connection.http_auth
+    if callable(signer):
+        sign: Any = signer  # callable() would have narrowed its result to object
+        headers.update(sign(call.method, connection.host + path, call.body))
     if connection.pool is None:
         connection._create_urllib3_pool()
+    pool: Any = connection.pool
     try:
-        response: urllib3.HTTPResponse = connection.pool.urlopen(
+        response: urllib3.HTTPResponse = pool.urlopen(
             call.method,
             path,
             call.body,
@@ -109,7 +135,7 @@ def _open_urllib3(connection: Any, call: Call) -> urllib3.HTTPResponse:
             retries=urllib3.Retry(False),
             redirect=False,
             preload_content=False,
-            timeout=urllib3.Timeout(connect=connection.timeout, read=call.idle),
+            timeout=urllib3.Timeout(connect=connection.timeout, read=call.idle_seconds),
         )
     except urllib3.exceptions.SSLError as error:
         raise SSLError("N/A", str(error), error) from error
@@ -120,7 +146,7 @@ def _open_urllib3(connection: Any, call: Call) -> urllib3.HTTPResponse:
     return response
 
 
-def _open_requests(connection: Any, call: Call) -> urllib3.HTTPResponse:
+def _send_by_requests(connection: Any, call: Call) -> urllib3.HTTPResponse:
     try:
         response = connection.session.request(
             call.method,
@@ -128,7 +154,7 @@ def _open_requests(connection: Any, call: Call) -> urllib3.HTTPResponse:
             data=call.body,
             headers={**connection.headers, **call.headers},
             stream=True,
-            timeout=(connection.timeout, call.idle),
+            timeout=(connection.timeout, call.idle_seconds),
             allow_redirects=False,
             # Or requests would put REQUESTS_CA_BUNDLE before the client's own ca_certs.
             verify=connection.session.verify,
@@ -143,7 +169,7 @@ def _open_requests(connection: Any, call: Call) -> urllib3.HTTPResponse:
     return raw
 
 
-def _pieces(response: urllib3.HTTPResponse) -> Iterator[bytes]:
+def _body_pieces(response: urllib3.HTTPResponse) -> Iterator[bytes]:
     try:
         if response.chunked:
             yield from response.stream()
@@ -151,6 +177,6 @@ def _pieces(response: urllib3.HTTPResponse) -> Iterator[bytes]:
             while data := response.read1(_READ_BYTES):
                 yield data
     except urllib3.exceptions.ReadTimeoutError:
-        raise cut_short("nothing came for too long, not even a heartbeat") from None
+        raise truncated("nothing came for too long, not even a heartbeat") from None
     except (urllib3.exceptions.HTTPError, OSError) as error:
-        raise cut_short(f"the connection broke ({type(error).__name__})") from error
+        raise truncated(f"the connection broke ({type(error).__name__})") from error

@@ -1,1 +1,1 @@
-"""Where the world is touched and wired: settings, store, providers, server, command line."""
+"""Everything that does I/O: settings, store, calls of providers, server, command line; and the wiring of it all."""

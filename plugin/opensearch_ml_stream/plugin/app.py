@@ -1,4 +1,4 @@
-"""The sidecar put together: every resource in one `async with`, then one ASGI application over them."""
+"""Wire up one worker's sidecar: open its resources, then build the ASGI application over them."""
 
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -11,13 +11,13 @@ from starlette.types import ASGIApp
 from opensearch_ml_stream.plugin.credentials.master_key import Cipher
 from opensearch_ml_stream.plugin.metrics import Metrics
 from opensearch_ml_stream.plugin.predictions.batch_jobs import BatchJobs
-from opensearch_ml_stream.plugin.predictions.painless_runs import PainlessRunner
+from opensearch_ml_stream.plugin.predictions.compiled_models import CompiledModels
+from opensearch_ml_stream.plugin.predictions.painless_runner import PainlessRunner
 from opensearch_ml_stream.plugin.predictions.predictor import Predictor
 from opensearch_ml_stream.plugin.predictions.provider_call import ProviderCalls
 from opensearch_ml_stream.plugin.predictions.rate_limits import RateLimits
-from opensearch_ml_stream.plugin.predictions.ready_models import ReadyModels
 from opensearch_ml_stream.plugin.registry import open_registry
-from opensearch_ml_stream.plugin.registry.deployed_states import DeployedStates
+from opensearch_ml_stream.plugin.registry.deployment_state_store import DeploymentStateStore
 from opensearch_ml_stream.plugin.registry.model_deployment import ModelDeployment
 from opensearch_ml_stream.plugin.registry.stored_documents import now_millis
 from opensearch_ml_stream.plugin.settings import LiveSettings, Settings
@@ -48,8 +48,8 @@ async def open_sidecar(settings: Settings, runtime: Path) -> AsyncIterator[Sidec
         store = await stack.enter_async_context(open_store(settings.store, settings.index_prefix))
         upstream = await stack.enter_async_context(open_upstream(live))
         cipher = Cipher(store, settings.master_key_cache_ttl_minutes)
-        deployment = ModelDeployment(store, cipher, live, now_millis, DeployedStates(store, now_millis))
-        models = ReadyModels(store, cipher, live, deployment.ensure)
+        deployment = ModelDeployment(store, cipher, live, now_millis, DeploymentStateStore(store, now_millis))
+        models = CompiledModels(store, cipher, live, deployment.ensure)
         calls = ProviderCalls(live, upstream, RateLimits(runtime))
         scripts = PainlessRunner(store)
         batch = BatchJobs(models, calls, store, scripts, now_millis)

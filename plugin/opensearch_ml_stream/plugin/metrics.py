@@ -1,7 +1,7 @@
-"""What an operator watches, in Prometheus' text format; one figure per stream, none per chunk.
+"""Metrics in Prometheus' text format, updated once per stream or prediction, never per chunk.
 
-With several workers each keeps its figures in files under PROMETHEUS_MULTIPROC_DIR (set by `server` before they
-start), and any worker answers for all of them.
+With several workers each keeps its metrics in files under PROMETHEUS_MULTIPROC_DIR (set by `server` before they
+start), and `/metrics` of any worker shows the metrics of all.
 """
 
 import os
@@ -15,7 +15,7 @@ from opensearch_ml_stream.connectors.errors import MLStreamError
 
 MULTIPROC_DIR = "PROMETHEUS_MULTIPROC_DIR"
 
-# For calls of models that are not there: a label for each name that a caller makes up would never end.
+# The label of all models that do not exist: callers can make up any number of ids.
 UNKNOWN_MODEL = "unknown"
 
 _FIRST_CHUNK_BUCKETS = (0.05, 0.1, 0.25, 0.5, 1, 2, 4, 8, 16, 32, 64)
@@ -23,9 +23,9 @@ _DURATION_BUCKETS = (0.1, 0.5, 1, 2, 5, 10, 30, 60, 120, 300, 600)
 
 
 class StreamFigures:
-    """What is known of one stream: filled while it runs, counted when the block is left.
+    """The figures of one stream: filled in while it runs, counted in the metrics at the end of the `with` block.
 
-    An error that leaves the block is the stream's outcome; without an outcome it was the client who left.
+    An MLStreamError that leaves the block is the stream's outcome. A stream without an outcome was ended by the client.
     """
 
     __slots__ = ("_metrics", "begun", "chunks", "first_chunk", "model_id", "outcome")
@@ -50,7 +50,7 @@ class StreamFigures:
 
 
 class Metrics:
-    """All metrics of this process; `text` is those of all workers."""
+    """The metrics of this process; `text` shows those of all workers."""
 
     def __init__(self) -> None:
         registry = self._registry = CollectorRegistry()
@@ -79,23 +79,25 @@ class Metrics:
             [*model, "status"], registry=registry,
         )  # fmt: skip
         self._provider_errors = Counter(
-            "mlstream_provider_errors", "Failures of providers, by their own status (none: no answer).",
+            "mlstream_provider_errors", "Failures of providers, by their own status (none: no response).",
             [*model, "provider_status"], registry=registry,
         )  # fmt: skip
 
     def stream(self) -> StreamFigures:
-        """For one stream, to be entered where it begins."""
+        """Return the figures of a new stream, to be entered with `with` where it begins."""
         return StreamFigures(self)
 
     def prediction(self, model_id: str, error: MLStreamError | None) -> None:
-        """Counts one prediction that was not streamed."""
+        """Count one prediction that was not streamed, and `error` if it failed."""
         self._predictions.labels(model_id, "200" if error is None else str(error.status)).inc()
         self._count_error(model_id, error)
 
     def stream_opened(self) -> None:
+        """Count one more open stream."""
         self._open.inc()
 
     def stream_closed(self, figures: StreamFigures) -> None:
+        """Count one open stream less, and its figures."""
         self._open.dec()
         model_id = figures.model_id
         outcome = figures.outcome
@@ -112,7 +114,7 @@ class Metrics:
             self._count_error(model_id, outcome)
 
     def text(self) -> bytes:
-        """Prometheus' text exposition format, version 0.0.4."""
+        """Return the metrics of all workers in Prometheus' text exposition format, version 0.0.4."""
         if MULTIPROC_DIR not in os.environ:
             return generate_latest(self._registry)
         registry = CollectorRegistry()

@@ -1,4 +1,4 @@
-"""Blueprint files: where they are found, what is read from them, what must still be given."""
+"""Blueprint files: their folders, their content, the values that a user has to give."""
 
 import json
 from pathlib import Path
@@ -21,7 +21,7 @@ DOCUMENT = {
 }
 
 
-def written(folder: Path, document: Any) -> str:
+def write(folder: Path, document: Any) -> str:
     path = folder / "file.json"
     path.write_text(document if isinstance(document, str) else json.dumps(document))
     return str(path)
@@ -34,7 +34,7 @@ def test_the_shipped_blueprints_are_found_by_name() -> None:
     assert find_blueprint("openai-chat").description
 
 
-def test_a_name_that_no_blueprint_has_is_answered_with_those_like_it() -> None:
+def test_an_unknown_name_is_refused_with_the_names_most_like_it() -> None:
     with pytest.raises(NotFound, match=r"No blueprint is named openai-caht; did you mean openai-chat"):
         find_blueprint("openai-caht")
 
@@ -44,14 +44,14 @@ def test_in_an_installed_wheel_blueprints_are_found_in_the_share_folder(
 ) -> None:
     shared = tmp_path / "share" / "opensearch-ml-stream" / "blueprints"
     shared.mkdir(parents=True)
-    written(shared, DOCUMENT)
+    write(shared, DOCUMENT)
     monkeypatch.setattr(blueprints, "__file__", str(tmp_path / "a/b/c/d/blueprints.py"))
     monkeypatch.setattr("sysconfig.get_path", lambda name, scheme: str(tmp_path))
     assert [blueprint.name for blueprint in list_blueprints()] == ["b"]
 
 
-def test_what_is_given_fills_the_connector(tmp_path: Path) -> None:
-    blueprint = find_blueprint(written(tmp_path, DOCUMENT))
+def test_given_values_fill_the_connector(tmp_path: Path) -> None:
+    blueprint = find_blueprint(write(tmp_path, DOCUMENT))
     body = connector_body(blueprint, {"model": "x", "extra": "y"}, {"key": "k"}, "mine")
     assert body["parameters"] == {"model": "x", "t": 1, "extra": "y"}
     assert (body["credential"], body["name"]) == ({"key": "k"}, "mine")
@@ -63,35 +63,43 @@ def test_what_is_given_fills_the_connector(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("parameters", "credential", "said"),
+    ("parameters", "credential", "words"),
     [
         ({"model": "x"}, {}, r"needs the credential \[key\] \(the key\)"),
         ({}, {"key": "k"}, r"needs the parameter \[model\] \(its name\)"),
         ({"model": "x"}, {"key": "k", "kye": "k"}, r"no credential \[kye\]; it takes key"),
     ],
 )
-def test_what_is_missing_or_unknown_is_named(
-    tmp_path: Path, parameters: dict[str, str], credential: dict[str, str], said: str
+def test_a_missing_or_unknown_value_is_named(
+    tmp_path: Path, parameters: dict[str, str], credential: dict[str, str], words: str
 ) -> None:
-    with pytest.raises(InvalidRequest, match=said):
-        connector_body(find_blueprint(written(tmp_path, DOCUMENT)), parameters, credential)
+    with pytest.raises(InvalidRequest, match=words):
+        connector_body(find_blueprint(write(tmp_path, DOCUMENT)), parameters, credential)
 
 
 def test_a_connector_body_alone_is_a_blueprint_with_comments_and_all(tmp_path: Path) -> None:
     text = "// from the documentation\n" + json.dumps(CONNECTOR)
-    blueprint = find_blueprint(written(tmp_path, text))
+    blueprint = find_blueprint(write(tmp_path, text))
     assert blueprint.name == "file"
     assert connector_body(blueprint, {"model": "x"}, {"key": "k"})["credential"] == {"key": "k"}
 
 
 @pytest.mark.parametrize(
-    ("document", "said"), [("{", "is not JSON"), ("[]", "is not JSON"), ({"name": "x"}, r"has no \[connector\] object")]
+    ("document", "words"),
+    [("{", "is not JSON"), ("[]", "is not JSON"), ({"name": "x"}, r"has no \[connector\] object")],
 )
-def test_a_file_that_is_no_blueprint_is_named_with_the_reason(tmp_path: Path, document: Any, said: str) -> None:
-    with pytest.raises(InvalidRequest, match=rf"The blueprint .*file\.json {said}"):
-        find_blueprint(written(tmp_path, document))
+def test_a_file_that_is_no_blueprint_is_named_with_the_reason(tmp_path: Path, document: Any, words: str) -> None:
+    with pytest.raises(InvalidRequest, match=rf"The blueprint .*file\.json {words}"):
+        find_blueprint(write(tmp_path, document))
 
 
-def test_a_file_that_is_not_there_is_named() -> None:
+def test_a_missing_file_is_named() -> None:
     with pytest.raises(InvalidRequest, match=r"Cannot read the blueprint nope\.json: No such file"):
         find_blueprint("nope.json")
+
+
+def test_an_installation_without_blueprints_is_told_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(blueprints, "__file__", str(tmp_path / "a/b/c/d/blueprints.py"))
+    monkeypatch.setattr("sysconfig.get_path", lambda name, scheme: str(tmp_path))
+    with pytest.raises(NotFound, match="No blueprints are installed; give a file to --blueprint instead"):
+        list_blueprints()

@@ -1,4 +1,4 @@
-"""The reader of `_predict/stream` answers: bytes in, chunks out, however the bytes are cut."""
+"""The parser of `_predict/stream` responses: bytes in, chunks out, however the bytes are cut."""
 
 from itertools import pairwise
 from typing import Any
@@ -34,7 +34,7 @@ def read(*pieces: bytes) -> list[Chunk]:
 @BOTH
 def test_every_chunk_comes_out_as_it_was_sent(wire: WireFormat) -> None:
     *chunks, last = read(transcript(wire))
-    assert [(one.text, one.reasoning) for one in chunks] == [(one.text, one.reasoning) for one in SENT]
+    assert [(chunk.text, chunk.reasoning) for chunk in chunks] == [(sent.text, sent.reasoning) for sent in SENT]
     assert chunks[1].tool_calls == ({"index": 1, "id": "id", "name": "f", "arguments": "{"},)
     assert (last.is_last, last.finish_reason, last.model) == (True, "length", "m")
     assert last.usage == {"input_tokens": 1, "output_tokens": 2, "total_tokens": 3}
@@ -53,8 +53,8 @@ def test_any_cuts_give_the_same_chunks(cuts: list[int], sse: bool, crlf: bool) -
     data = transcript(SSE if sse else NDJSON)
     if crlf:
         data = data.replace(b"\n", b"\r\n")
-    places = sorted({0, len(data), *(cut % len(data) for cut in cuts)})
-    assert read(*(data[a:b] for a, b in pairwise(places))) == read(data)
+    bounds = sorted({0, len(data), *(cut % len(data) for cut in cuts)})
+    assert read(*(data[a:b] for a, b in pairwise(bounds))) == read(data)
 
 
 @BOTH
@@ -68,11 +68,16 @@ def test_a_stream_that_ends_anywhere_before_its_last_chunk_is_cut_short(wire: Wi
 
 @BOTH
 def test_an_error_is_raised_with_status_type_and_reason(wire: WireFormat) -> None:
-    error = UpstreamError('say "no"\n', type="remote_exception", provider_status=500)
+    sent = UpstreamError('say "no"\n', type="remote_exception", provider_status=500)
     with pytest.raises(StreamError) as raised:
-        read(wire.error(error))
-    said = raised.value
-    assert (said.status, said.type, said.reason, said.provider_status) == (424, "remote_exception", 'say "no"\n', 500)
+        read(wire.error(sent))
+    error = raised.value
+    assert (error.status, error.type, error.reason, error.provider_status) == (
+        424,
+        "remote_exception",
+        'say "no"\n',
+        500,
+    )
 
 
 def test_an_error_of_ml_commons_own_stream_has_only_a_reason() -> None:
@@ -82,7 +87,7 @@ def test_an_error_of_ml_commons_own_stream_has_only_a_reason() -> None:
 
 
 @pytest.mark.parametrize("line", [b"{", b'{"a": 1}', b'{"inference_results": []}', b'{"inference_results": 7}'])
-def test_what_is_no_inference_result_is_told_without_repeating_it(line: bytes) -> None:
+def test_an_object_that_is_no_inference_result_is_an_error_that_does_not_repeat_it(line: bytes) -> None:
     with pytest.raises(StreamError, match="no inference result"):
         read(line + b"\n")
 

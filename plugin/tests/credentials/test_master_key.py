@@ -26,9 +26,9 @@ async def store(url: str) -> AsyncIterator[Store]:
 
 async def test_the_first_encryption_makes_the_key_as_ml_commons_stores_it(store: Store) -> None:
     cipher_text = await Cipher(store).encrypt("sk-1")
-    found = await store.get(Index.CONFIG, "master_key")
-    assert found is not None and set(found.source) == {"master_key", "create_time"}
-    assert len(base64.b64decode(found.source["master_key"])) == 32
+    document = await store.get(Index.CONFIG, "master_key")
+    assert document is not None and set(document.source) == {"master_key", "create_time"}
+    assert len(base64.b64decode(document.source["master_key"])) == 32
     assert await Cipher(store).decrypt(cipher_text) == "sk-1"
 
 
@@ -36,8 +36,8 @@ async def test_a_key_that_is_there_is_used(store: Store) -> None:
     key = base64.b64encode(bytes(range(32))).decode()
     await store.create(Index.CONFIG, {"master_key": key, "create_time": 1}, id="master_key")
     cipher_text = await Cipher(store).encrypt("sk-1")
-    found = await store.get(Index.CONFIG, "master_key")
-    assert found is not None and found.source["master_key"] == key and found.version == 1
+    document = await store.get(Index.CONFIG, "master_key")
+    assert document is not None and document.source["master_key"] == key and document.version == 1
     assert await Cipher(store).decrypt(cipher_text) == "sk-1"
 
 
@@ -56,7 +56,7 @@ async def test_the_key_is_read_again_when_its_time_is_over(store: Store) -> None
     await store.put(Index.CONFIG, "master_key", {"master_key": base64.b64encode(bytes(32)).decode()})
     now = 299.0
     assert await cipher.decrypt(cipher_text) == "sk-1"
-    now = 301.0
+    now = 300.0
     with pytest.raises(Internal, match="another master key"):
         await cipher.decrypt(cipher_text)
 
@@ -73,3 +73,28 @@ async def test_what_is_encrypted_after_the_key_was_lost_can_be_decrypted_by_all(
     await one.encrypt("sk-1")
     await store.delete(Index.CONFIG, "master_key")
     assert await another.decrypt(await one.encrypt("sk-2")) == "sk-2"
+
+
+class ForgetfulStore:
+    """A store whose documents are deleted by others as soon as they are written."""
+
+    async def get(self, index: Index, id: str) -> None:
+        return None
+
+    async def create(self, index: Index, source: object, id: str | None = None) -> None:
+        assert id == "master_key"
+
+
+async def test_a_key_that_is_deleted_while_it_is_read_is_an_error() -> None:
+    cipher = Cipher(ForgetfulStore())  # type: ignore[arg-type] # a cipher needs no more of a store
+    with pytest.raises(
+        Internal, match=r"^Document master_key of index \.plugins-ml-config was deleted while it was read$"
+    ):
+        await cipher.encrypt("sk-1")
+
+
+async def test_a_cipher_text_of_another_kind_is_an_error_of_the_stored_credential(store: Store) -> None:
+    cipher = Cipher(store)
+    await cipher.encrypt("sk-1")
+    with pytest.raises(Internal, match="A stored credential cannot be decrypted"):
+        await cipher.decrypt("sk-1")

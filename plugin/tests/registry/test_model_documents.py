@@ -3,8 +3,8 @@ from typing import Any
 import pytest
 
 from opensearch_ml_stream.connectors.errors import InvalidRequest
+from opensearch_ml_stream.plugin.registry.default_model_interfaces import default_interface
 from opensearch_ml_stream.plugin.registry.model_documents import check_function, model_view, settable_fields
-from opensearch_ml_stream.plugin.registry.preset_interfaces import preset_interface
 
 EMBEDDING = {"model_type": "TEXT_EMBEDDING", "embedding_dimension": 8, "framework_type": "sentence_transformers"}
 
@@ -17,11 +17,11 @@ EMBEDDING = {"model_type": "TEXT_EMBEDDING", "embedding_dimension": 8, "framewor
         ({"guardrails": 1}, "guardrails must be an object"),
         (
             {"guardrails": {"limit": 10**30}},
-            "guardrails holds what cannot be stored: a whole number of more than 64 bits",
+            "guardrails holds what cannot be stored: an integer of more than 64 bits",
         ),
         ({"interface": {"input": "{"}}, "interface.input must be a JSON Schema"),
         ({"rate_limiter": {"limit": "many"}}, "rate_limiter.limit must be a number, zero or more"),
-        ({"deploy_setting": {"model_ttl_minutes": "5"}}, "deploy_setting.model_ttl_minutes must be a whole number"),
+        ({"deploy_setting": {"model_ttl_minutes": "5"}}, "deploy_setting.model_ttl_minutes must be an integer"),
         (
             {"model_config": {"model_type": "text_embedding"}},
             "Embedding dimension must be provided for remote text embedding model",
@@ -49,6 +49,7 @@ def test_an_unknown_time_unit_is_answered_with_the_known_ones() -> None:
 
 def test_fields_are_stored_in_the_form_of_ml_commons() -> None:
     assert settable_fields({
+        "deploy_setting": {"is_auto_deploy_enabled": "false", "model_ttl_minutes": 5, "other": 1},
         "rate_limiter": {"limit": 4, "unit": "minutes"},
         "interface": {"input": {"type": "object"}, "output": '{"type": "object"}'},
         "model_config": {**EMBEDDING, "additional_config": {"space_type": "l2"}},
@@ -59,6 +60,7 @@ def test_fields_are_stored_in_the_form_of_ml_commons() -> None:
         "interface": {"input": '{"type":"object"}', "output": '{"type": "object"}'},
         "model_config": {**EMBEDDING, "additional_config": {"space_type": "l2"}},
         "is_enabled": False,
+        "deploy_setting": {"is_auto_deploy_enabled": False, "model_ttl_minutes": 5},
     }  # fmt: skip
 
 
@@ -75,6 +77,18 @@ def test_only_remote_models_are_registered(function: str | None, reason: str) ->
         check_function({"function_name": function})
     assert raised.value.reason == reason
     check_function({"function_name": "Remote"})
+
+
+def test_a_model_that_runs_nowhere_is_shown_without_its_nodes() -> None:
+    source = {"name": "m", "planning_worker_nodes": [], "deploy_to_all_nodes": False}
+    assert model_view(source, dashboards=False) == {"name": "m"}
+    source = {"name": "m", "planning_worker_nodes": ["n"], "deploy_to_all_nodes": True}
+    assert model_view(source, dashboards=False) == source
+
+
+def test_a_rate_limiter_may_be_changed_in_part() -> None:
+    assert settable_fields({"rate_limiter": {"unit": "days"}}) == {"rate_limiter": {"unit": "DAYS"}}
+    assert settable_fields({"rate_limiter": {"limit": "0.5"}}) == {"rate_limiter": {"limit": "0.5"}}
 
 
 def test_a_model_is_shown_without_its_inline_credential_and_without_nulls() -> None:
@@ -95,10 +109,10 @@ def test_a_model_is_shown_without_its_inline_credential_and_without_nulls() -> N
     ],
 )
 def test_known_aws_models_get_an_interface(parameters: dict[str, str], required: list[str] | None) -> None:
-    interface = preset_interface({"protocol": "aws_sigv4", "parameters": parameters})
+    interface = default_interface({"protocol": "aws_sigv4", "parameters": parameters})
     if required is None:
         assert interface is None
     else:
         assert interface is not None
         assert f'"required":{required}'.replace("'", '"').replace(", ", ",") in interface["input"]
-    assert preset_interface({"protocol": "http", "parameters": parameters}) is None
+    assert default_interface({"protocol": "http", "parameters": parameters}) is None

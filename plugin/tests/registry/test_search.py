@@ -17,6 +17,8 @@ from opensearch_ml_stream.plugin.registry.search import check_search
         {"query": {"constant_score": {"filter": {"range": {"created_time": {"gte": 1}}}}}},
         {"query": {"multi_match": {"query": "x", "fields": ["name^2", "description"]}}},
         {"aggs": {"states": {"terms": {"field": "model_state"}, "aggs": {"n": {"max": {"field": "created_time"}}}}}},
+        {"query": {"term": {"name": "x", "boost": 2, "_name": "q"}}, "post_filter": {"match_all": {}}},
+        {"aggs": {"a": {"filter": {"term": {"name": "x"}}, "meta": {"credential": 1}}}},
         {"_source": ["name", "model_*"], "collapse": {"field": "model_group_id"}},
     ],
 )

@@ -1,16 +1,26 @@
 """Settings that change at run time: checked, kept in the store, and seen by everyone who watches it."""
 
 import asyncio
-from collections.abc import AsyncIterator
+import json
+import logging
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from opensearch_ml_stream.connectors.errors import InvalidRequest, Unavailable
+from opensearch_ml_stream.connectors.errors import Conflict, Internal, InvalidRequest, Unavailable
 from opensearch_ml_stream.plugin.settings import LiveSettings, Settings
-from opensearch_ml_stream.plugin.settings.dynamic import DOCUMENT_ID, DynamicSettings, refresh_settings, watch_settings
-from opensearch_ml_stream.plugin.store import Document, Index, Store
+from opensearch_ml_stream.plugin.settings.definitions import SETTINGS
+from opensearch_ml_stream.plugin.settings.dynamic import (
+    DOCUMENT_ID,
+    DynamicSettings,
+    refresh_settings,
+    watch_settings,
+    watching_settings,
+)
+from opensearch_ml_stream.plugin.store import Document, Index, Store, Written
 from opensearch_ml_stream.plugin.store.open_store import open_store
 
 STREAM_ENABLED = "plugins.ml_commons.stream_enabled"
@@ -82,7 +92,7 @@ async def test_changes_of_other_settings_are_kept(store: Store) -> None:
 
 
 @pytest.mark.parametrize(
-    ("body", "said"),
+    ("body", "problem"),
     [
         ({STREAM_ENABLED: False, "plugins.ml_commons.nope": 1}, "[plugins.ml_commons.nope] not recognized"),
         ({STREAM_ENABLED: False, TASKS: -1}, "at least 0"),
@@ -93,11 +103,11 @@ async def test_changes_of_other_settings_are_kept(store: Store) -> None:
         ({"persistent": {}}, "no settings to update"),
     ],
 )
-async def test_nothing_changes_if_anything_of_it_is_wrong(store: Store, body: dict[str, object], said: str) -> None:
+async def test_nothing_changes_if_anything_of_it_is_wrong(store: Store, body: dict[str, object], problem: str) -> None:
     here = worker(store)
     with pytest.raises(InvalidRequest) as error:
         await here.change(body)
-    assert said in error.value.reason
+    assert problem in error.value.reason
     assert here.live.current == Settings()
     assert await store.get(Index.CONFIG, DOCUMENT_ID) is None
 
@@ -120,11 +130,11 @@ class StoreWithOutage:
     def __init__(self, store: Store) -> None:
         self._store = store
         self.away = False
-        self.asked_while_away = asyncio.Event()
+        self.read_while_away = asyncio.Event()
 
     async def get(self, index: Index, id: str) -> Document | None:
         if self.away:
-            self.asked_while_away.set()
+            self.read_while_away.set()
             raise Unavailable("away")
         return await self._store.get(index, id)
 
@@ -136,11 +146,105 @@ async def test_while_the_store_is_away_the_last_settings_stay_and_changes_come_t
         await here.change({TASKS: 9})
         await until(live, max_batch_inference_tasks=9)
         unsteady.away = True
-        await asyncio.wait_for(unsteady.asked_while_away.wait(), 2)
+        await asyncio.wait_for(unsteady.read_while_away.wait(), 2)
         await here.change({TASKS: 10})
         assert live.current.max_batch_inference_tasks == 9
         unsteady.away = False
         await until(live, max_batch_inference_tasks=10)
+
+
+class ContestedStore:
+    """A store in which others write first, so many times."""
+
+    def __init__(self, store: Store, conflicts: int) -> None:
+        self._store = store
+        self.conflicts = conflicts
+
+    async def get(self, index: Index, id: str) -> Document | None:
+        return await self._store.get(index, id)
+
+    async def create(self, index: Index, source: Mapping[str, Any], id: str | None = None) -> Written:
+        if self.conflicts:
+            self.conflicts -= 1
+            raise Conflict("written by others")
+        return await self._store.create(index, source, id)
+
+
+async def test_a_change_is_tried_again_when_others_write_first(store: Store) -> None:
+    contested = ContestedStore(store, conflicts=4)
+    here = worker(contested)  # type: ignore[arg-type] # a first change needs no more of a store
+    assert await here.change({TASKS: 9}) == {TASKS: 9}
+    assert here.live.current.max_batch_inference_tasks == 9
+
+
+async def test_a_change_that_others_always_precede_is_a_conflict(store: Store) -> None:
+    contested = ContestedStore(store, conflicts=5)
+    here = worker(contested)  # type: ignore[arg-type] # a first change needs no more of a store
+    with pytest.raises(Conflict) as error:
+        await here.change({TASKS: 9})
+    assert error.value.reason == "The settings are being changed by others; try again"
+    assert (contested.conflicts, here.live.current) == (0, Settings())
+
+
+async def test_the_document_is_one_that_ml_commons_leaves_alone(store: Store) -> None:
+    now = 1
+    here = DynamicSettings(store, LiveSettings(Settings()), lambda: now)
+    await here.change({TASKS: 9})
+    now = 2
+    await here.change({STREAM_ENABLED: False})
+    document = await store.get(Index.CONFIG, DOCUMENT_ID)
+    assert document is not None
+    assert document.source == {
+        "config_type": "opensearch_ml_stream_settings",
+        "ml_configuration": {"settings": json.dumps({TASKS: 9, STREAM_ENABLED: False})},
+        "create_time": 1,
+        "last_updated_time": 2,
+    }
+
+
+async def test_settings_are_watched_while_the_block_runs(store: Store) -> None:
+    here, there = worker(store), worker(store)
+    await here.change({TASKS: 9})
+    before = asyncio.all_tasks()
+    async with watching_settings(store, there.live):
+        await until(there.live, max_batch_inference_tasks=9)
+        assert len(asyncio.all_tasks() - before) == 1
+    assert asyncio.all_tasks() == before
+
+
+async def test_an_outage_is_logged_once(store: Store, caplog: pytest.LogCaptureFixture) -> None:
+    unsteady = StoreWithOutage(store)
+    live = LiveSettings(Settings())
+    unsteady.away = True
+    async with watched(unsteady, live):  # type: ignore[arg-type] # watching needs no more of a store than `get`
+        await asyncio.sleep(0.05)
+        assert caplog.messages == ["Settings cannot be read, the last ones stay in force: away"]
+        unsteady.away = False
+        await asyncio.sleep(0.03)
+        unsteady.away = True
+        await asyncio.sleep(0.05)
+    assert caplog.messages == ["Settings cannot be read, the last ones stay in force: away"] * 2
+
+
+async def test_a_change_is_logged_with_the_names_of_its_settings(
+    store: Store, caplog: pytest.LogCaptureFixture
+) -> None:
+    here = worker(store)
+    with caplog.at_level(logging.INFO):
+        await here.change({TASKS: 9, STREAM_ENABLED: False})
+        await here.change({TASKS: 9})
+        await here.change({TASKS: None, STREAM_ENABLED: None})
+    assert caplog.messages == [
+        f"Settings changed at run time: {TASKS}, {STREAM_ENABLED}",
+        "Settings changed at run time: none are left",
+    ]
+
+
+async def test_the_defaults_are_those_of_the_dynamic_settings_alone(store: Store) -> None:
+    defaults = worker(store).defaults()
+    assert defaults[STREAM_ENABLED] is True
+    assert "opensearch_ml_stream.port" not in defaults
+    assert sorted(defaults) == sorted(setting.name for setting in SETTINGS if setting.dynamic)
 
 
 async def test_a_document_spoilt_by_hand_is_reported_and_the_last_settings_stay(store: Store) -> None:
@@ -151,3 +255,21 @@ async def test_a_document_spoilt_by_hand_is_reported_and_the_last_settings_stay(
         await store.delete(Index.CONFIG, DOCUMENT_ID)
         await worker(store).change({TASKS: 9})
         await until(live, max_batch_inference_tasks=9)
+
+
+@pytest.mark.parametrize("source", [{}, {"ml_configuration": None}, {"ml_configuration": {"settings": "{"}}])
+async def test_a_document_that_cannot_be_read_is_named(store: Store, source: dict[str, object]) -> None:
+    await store.create(Index.CONFIG, source, DOCUMENT_ID)
+    with pytest.raises(Internal) as error:
+        await refresh_settings(store, LiveSettings(Settings()))
+    assert error.value.reason == (
+        "The settings in .plugins-ml-config/opensearch_ml_stream_settings cannot be read; delete that document"
+    )
+
+
+async def test_a_static_setting_in_the_document_is_ignored(store: Store) -> None:
+    kept = json.dumps({"opensearch_ml_stream.port": 1, TASKS: 9})
+    await store.create(Index.CONFIG, {"ml_configuration": {"settings": kept}}, DOCUMENT_ID)
+    live = LiveSettings(Settings())
+    await refresh_settings(store, live)
+    assert live.current == Settings(max_batch_inference_tasks=9)

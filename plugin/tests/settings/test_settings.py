@@ -7,8 +7,9 @@ import pytest
 from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.plugin.cli.settings_command import markdown_table
 from opensearch_ml_stream.plugin.settings import Settings
+from opensearch_ml_stream.plugin.settings.definitions import BY_NAME, DEFAULTS, SETTINGS
 from opensearch_ml_stream.plugin.settings.sources import load_settings, read_file
-from opensearch_ml_stream.plugin.settings.table import BY_NAME, DEFAULTS, SETTINGS, read_value
+from opensearch_ml_stream.plugin.settings.values import read_value
 
 README = Path(__file__).parents[3] / "README.md"
 
@@ -66,7 +67,7 @@ def test_any_setting_can_be_given_by_an_environment_variable() -> None:
     assert settings.restricted_ip_patterns == ("[0-9]{1,3}",)
 
 
-def test_an_unknown_key_is_an_error_that_names_its_place_and_the_nearest_known_key(tmp_path: Path) -> None:
+def test_an_unknown_key_is_an_error_that_names_its_source_and_the_most_similar_key(tmp_path: Path) -> None:
     path = config(tmp_path, "plugins.ml_commons.stream_enable: true")
     with pytest.raises(InvalidRequest) as error:
         load_settings(path, {"HOME": "/h"})
@@ -76,19 +77,19 @@ def test_an_unknown_key_is_an_error_that_names_its_place_and_the_nearest_known_k
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "problem"),
     [
         ("a: [", "not YAML"),
         ("- a", "must hold settings"),
         ("a.b: 1\na: {b: 2}", "[a.b] is given twice"),
-        ("opensearch_ml_stream.port:", "[opensearch_ml_stream.port]: expected a whole number from 0 to 65535"),
+        ("opensearch_ml_stream.port:", "[opensearch_ml_stream.port]: expected an integer from 0 to 65535"),
         ("a: !!python/object:os.system {}", "not YAML"),
     ],
 )
-def test_a_file_that_cannot_be_taken_is_an_error_that_says_why(tmp_path: Path, text: str, said: str) -> None:
+def test_a_file_that_cannot_be_taken_is_an_error_that_says_why(tmp_path: Path, text: str, problem: str) -> None:
     with pytest.raises(InvalidRequest) as error:
         load_settings(config(tmp_path, text), {"HOME": "/h"})
-    assert said in error.value.reason
+    assert problem in error.value.reason
 
 
 def test_a_file_that_is_not_there_is_an_error_that_names_it(tmp_path: Path) -> None:

@@ -29,8 +29,8 @@ from opensearch_ml_stream.plugin.store.search_subset import search
         ({"query": {}}, r"\[query\] must name exactly one thing, not 0"),
         ({"sort": [{"name": "sideways"}]}, "order of .sort. must be asc or desc"),
         ({"sort": [{"name": {"mode": "avg"}}]}, r"\[mode\] in \[sort\]"),
-        ({"from": "1"}, r"\[from\] must be a whole number"),
-        ({"size": True}, r"\[size\] must be a whole number"),
+        ({"from": "1"}, r"\[from\] must be an integer"),
+        ({"size": True}, r"\[size\] must be an integer"),
         ({"from": 9999, "size": 2}, "Result window is too large"),
     ],
 )

@@ -1,25 +1,80 @@
+import asyncio
+from typing import Any
+
 from starlette.types import Message
 
 from opensearch_ml_stream.rest_handlers.http.chunk_writer import CHUNK_WRITER, MessageWriter, chunk_writer
+from tests.virtual_time import in_virtual_time
 
 
-async def test_a_chunk_is_sent_once_by_whoever_drains_first() -> None:
+async def _refuse(message: Message) -> None:
+    raise AssertionError(message)
+
+
+async def test_a_chunk_is_sent_once_by_the_first_drain() -> None:
     sent: list[Message] = []
 
     async def send(message: Message) -> None:
         sent.append(message)
 
     writer = MessageWriter(send)
-    assert not writer.write_chunk(b"one")
+    assert writer.write_chunk(b"one") is False
+    assert sent == []
     await writer.drain()
     await writer.drain()
     assert sent == [{"type": "http.response.body", "body": b"one", "more_body": True}]
+    assert writer.write_chunk(b"two") is False
+    await writer.drain()
+    assert sent[1:] == [{"type": "http.response.body", "body": b"two", "more_body": True}]
+
+
+async def test_nothing_is_sent_without_a_chunk() -> None:
+    await MessageWriter(_refuse).drain()
+
+
+async def test_a_chunk_whose_sending_fails_is_not_sent_again() -> None:
+    sent: list[Message] = []
+
+    async def send(message: Message) -> None:
+        sent.append(message)
+        raise ConnectionResetError
+
+    writer = MessageWriter(send)
+    writer.write_chunk(b"one")
+    for _ in range(2):
+        try:
+            await writer.drain()
+        except ConnectionResetError:
+            continue
+    assert len(sent) == 1
+
+
+@in_virtual_time
+async def test_the_time_of_the_last_write_is_that_of_the_writers_start_and_then_of_each_chunk() -> None:
+    await asyncio.sleep(3)
+    writer = MessageWriter(_refuse)
+    assert writer.last_write == 3.0
+    await asyncio.sleep(2)
+    writer.write_chunk(b"one")
+    assert writer.last_write == 5.0
 
 
 def test_the_servers_own_writer_is_taken_where_it_offers_one() -> None:
-    async def send(message: Message) -> None:
-        raise AssertionError(message)
+    own = MessageWriter(_refuse)
+    assert CHUNK_WRITER == "opensearch_ml_stream.chunk_writer"
+    assert chunk_writer({"extensions": {CHUNK_WRITER: own}}, _refuse) is own
 
-    own = MessageWriter(send)
-    assert chunk_writer({"extensions": {CHUNK_WRITER: own}}, send) is own
-    assert isinstance(chunk_writer({}, send), MessageWriter)
+
+async def test_without_an_offered_writer_chunks_are_messages() -> None:
+    sent: list[Message] = []
+
+    async def send(message: Message) -> None:
+        sent.append(message)
+
+    scopes: list[dict[str, Any]] = [{}, {"extensions": {}}, {"extensions": {"http.response.trailers": {}}}]
+    for scope in scopes:
+        writer = chunk_writer(scope, send)
+        assert isinstance(writer, MessageWriter)
+        writer.write_chunk(b"x")
+        await writer.drain()
+    assert [message["body"] for message in sent] == [b"x"] * 3

@@ -1,17 +1,35 @@
+"""Flags, content types, headers and query parameters of a request."""
+
+from typing import Any
+
 import pytest
 
-from opensearch_ml_stream.connectors.errors import InvalidRequest
-from opensearch_ml_stream.rest_handlers.http.requests import is_json, read_flag
+from opensearch_ml_stream.connectors.errors import InvalidRequest, NotAcceptable
+from opensearch_ml_stream.rest_handlers.http.requests import (
+    check_content_type,
+    check_query,
+    header,
+    is_json,
+    query,
+    read_flag,
+)
 
 
-@pytest.mark.parametrize(("text", "flag"), [("", True), ("true", True), ("false", False)])
-def test_a_flag_without_a_value_is_true(text: str, flag: bool) -> None:
-    assert read_flag(text) is flag
+def scope(query_string: str = "", **headers: str) -> dict[str, Any]:
+    pairs = [(name.replace("_", "-").encode(), value.encode("latin-1")) for name, value in headers.items()]
+    return {"type": "http", "path": "/path", "query_string": query_string.encode(), "headers": pairs}
 
 
-def test_a_flag_that_is_neither_true_nor_false_is_refused() -> None:
-    with pytest.raises(InvalidRequest, match=r"Failed to parse value \[yes\]"):
-        read_flag("yes")
+@pytest.mark.parametrize(("value", "flag"), [("", True), ("true", True), ("false", False)])
+def test_a_flag_without_a_value_is_true(value: str, flag: bool) -> None:
+    assert read_flag(value) is flag
+
+
+@pytest.mark.parametrize("value", ["yes", "True", "1", " true"])
+def test_a_flag_that_is_neither_true_nor_false_is_refused(value: str) -> None:
+    with pytest.raises(InvalidRequest) as refused:
+        read_flag(value)
+    assert refused.value.reason == f"Failed to parse value [{value}] as only [true] or [false] are allowed."
 
 
 @pytest.mark.parametrize(
@@ -19,11 +37,64 @@ def test_a_flag_that_is_neither_true_nor_false_is_refused() -> None:
     [
         ("application/json", True),
         ("Application/JSON; charset=UTF-8", True),
+        (" application/json ;q=1", True),
         ("application/vnd.opensearch+json;compatible-with=7", True),
         ("application/yaml", False),
+        ("application/jsonp", False),
         ("text/plain", False),
+        ("text/x+json", False),
+        ("text/plain; application/json", False),
         ("", False),
     ],
 )
 def test_only_json_is_taken_for_json(content_type: str, json: bool) -> None:
     assert is_json(content_type) is json
+
+
+def test_a_content_type_that_is_not_json_is_not_acceptable() -> None:
+    check_content_type(scope(content_type="application/json"))
+    for headers, name in (({"content_type": "text/plain"}, "text/plain"), ({}, "")):
+        with pytest.raises(NotAcceptable) as refused:
+            check_content_type(scope(**headers))
+        assert refused.value.body() == {"error": f"Content-Type header [{name}] is not supported", "status": 406}
+
+
+def test_the_first_header_of_a_name_counts() -> None:
+    request = scope(accept="é")
+    request["headers"].append((b"accept", b"second"))
+    assert (header(request, b"accept"), header(request, b"accept-language")) == ("é", "")
+
+
+@pytest.mark.parametrize(
+    ("query_string", "parameters"),
+    [
+        ("", {}),
+        ("pretty", {"pretty": ""}),
+        ("pretty=&a=1&a=2", {"pretty": "", "a": "2"}),
+        ("a=%C3%A9+x%26", {"a": "é x&"}),
+    ],
+)
+def test_a_query_is_read_as_names_with_their_last_values(query_string: str, parameters: dict[str, str]) -> None:
+    assert query(scope(query_string)) == parameters
+
+
+def test_parameters_of_all_routes_and_of_the_route_are_accepted() -> None:
+    everywhere = "pretty&human=true&error_trace=false&filter_path=a&source={}&source_content_type=application/json"
+    check_query(scope(), query(scope(everywhere)))
+    check_query(scope(), {"deploy": "any"}, frozenset({"deploy"}))
+
+
+@pytest.mark.parametrize(
+    ("query_string", "reason"),
+    [
+        ("deploy=true", "request [/path] contains unrecognized parameter: [deploy]"),
+        ("zap&pretty&deploy", "request [/path] contains unrecognized parameters: [deploy], [zap]"),
+        ("pretty=1", "Failed to parse value [1] as only [true] or [false] are allowed."),
+        ("human=no", "Failed to parse value [no] as only [true] or [false] are allowed."),
+        ("error_trace=x", "Failed to parse value [x] as only [true] or [false] are allowed."),
+    ],
+)
+def test_unknown_parameters_and_bad_flags_are_refused_by_name(query_string: str, reason: str) -> None:
+    with pytest.raises(InvalidRequest) as refused:
+        check_query(scope(), query(scope(query_string)))
+    assert refused.value.reason == reason

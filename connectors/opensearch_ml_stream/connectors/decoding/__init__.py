@@ -1,1 +1,1 @@
-"""Decode a provider's response: bytes to events (framing), events to chunks, chunks to one outcome."""
+"""Decode a provider's response: bytes to events (framing), events to chunks and one outcome (provider)."""

@@ -1,4 +1,4 @@
-"""The decoder contract: what framings and providers implement, and how a stream ends.
+"""The decoder contract: the protocols that framings and providers implement, and the outcome of a stream.
 
 A framing turns bytes into events, a provider turns events into chunks and one outcome. Both are pure: no I/O, no
 clock, no logger.
@@ -22,36 +22,40 @@ class Event(NamedTuple):
 
 
 class Framing(Protocol):
-    """Bytes to events. `feed` and `close` never raise; an unreadable stream sets `error` and ends."""
+    """Bytes to events. Neither method raises: an unreadable stream sets `error` and gives no more events."""
 
     error: UpstreamError | None
 
-    def feed(self, data: bytes) -> list[Event]: ...
+    def feed(self, data: bytes) -> list[Event]:
+        """Return the events that end within `data`, which may be cut anywhere."""
+        ...
 
-    def close(self) -> list[Event]: ...
+    def close(self) -> list[Event]:
+        """Return the last events once the body has ended; set `error` if it ended within an event."""
+        ...
 
 
 class Provider(Protocol):
-    """Events to chunks: one object per stream, so it may keep what it has seen (usage, model, tool ids)."""
+    """Events to chunks. One object per stream, so it may keep state (usage, model, tool call ids)."""
 
     def read(self, event: Event, chunks: list[Chunk]) -> Outcome | None:
-        """Append what the event adds; return the outcome if it ends the stream.
+        """Append the event's chunks to `chunks`; return the outcome if the event ends the stream.
 
-        Raises MalformedEvent (any ValueError, KeyError, TypeError, IndexError or AttributeError counts) for
-        an event that is not of the provider's shape.
+        Raises ValueError, KeyError, TypeError, IndexError or AttributeError for an event that does not have the
+        provider's shape.
         """
         ...
 
     def end_of_input(self) -> Outcome:
-        """What it means that the provider closed here. Called only when no event ended the stream."""
+        """Return the outcome of a body that ended before any event ended the stream."""
         ...
 
 
-def truncated(what: str = "its terminator") -> StreamTruncated:
-    """The outcome of a stream that the provider closed too early."""
-    return StreamTruncated(f"The provider closed the stream before {what}; the answer is incomplete")
+def truncated(missing: str = "its terminator") -> StreamTruncated:
+    """Return the outcome of a stream that the provider closed before `missing` came."""
+    return StreamTruncated(f"The provider closed the stream before {missing}; the response is incomplete")
 
 
 def too_large() -> UpstreamError:
-    """What a framing says when an event does not end."""
+    """Return the error of a framing whose event grows over MAX_EVENT_BYTES."""
     return UpstreamError(f"The provider sent an event of more than {MAX_EVENT_BYTES} bytes")

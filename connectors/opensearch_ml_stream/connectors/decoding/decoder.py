@@ -1,11 +1,11 @@
-"""A provider's bytes become chunks and one outcome: a framing (bytes to events) and a provider (events to chunks).
+"""Decode one provider stream: bytes to events by its framing, events to chunks and one outcome by its provider.
 
-    decoder.feed(data) -> chunks     as often as bytes come, cut anywhere
-    decoder.close()    -> chunks     when the body has ended; sets the outcome if nothing did before
-    decoder.outcome                  None while the stream runs, then an Ending or an UpstreamError, once
+    decoder.feed(data) -> chunks     for every read, cut anywhere
+    decoder.close()    -> chunks     once the body has ended; sets the outcome if no event did
+    decoder.outcome                  None while the stream runs, then an Ending or an UpstreamError
 
-Nothing raises: an error that follows text in the same read must not lose the text. After the outcome is set
-no more chunks come. The result does not depend on how the bytes were cut.
+Nothing raises, since an error that follows text within one read must not lose the text. After the outcome is set no
+more chunks come. The result does not depend on how the bytes were cut.
 """
 
 from opensearch_ml_stream.connectors.chunks import Chunk
@@ -13,50 +13,52 @@ from opensearch_ml_stream.connectors.decoding.contract import Event, Framing, Ou
 from opensearch_ml_stream.connectors.decoding.surrogates import SurrogateRepair
 from opensearch_ml_stream.connectors.errors import UpstreamError
 
-# One broken event in a long answer should not cost the answer; more of them mean that the framing is not what
-# we think it is. What was skipped is told in the terminal object ("skipped_events").
+# One malformed event should not cost a long response; more of them mean that the connector's stream spec is wrong.
+# The terminal object reports how many were skipped ("skipped_events").
 MAX_SKIPPED_EVENTS = 3
 
-# What reading an event of the wrong shape raises; MalformedEvent is a ValueError.
-_UNREADABLE = (ValueError, KeyError, TypeError, IndexError, AttributeError)
+# What a provider raises for an event of the wrong shape (see contract.Provider.read).
+_MALFORMED = (ValueError, KeyError, TypeError, IndexError, AttributeError)
 
 
 class Decoder:
-    """One provider stream. See the module's docstring for the contract."""
+    """Decoder of one provider stream. The module's docstring states the contract."""
 
-    __slots__ = ("_framing", "_halves", "_provider", "_read_any", "_skipped", "chunks", "outcome")
+    __slots__ = ("_framing", "_has_read_event", "_provider", "_skipped", "_surrogates", "chunk_count", "outcome")
 
     def __init__(self, framing: Framing, provider: Provider) -> None:
         self._framing = framing
         self._provider = provider
-        self._halves: SurrogateRepair | None = None
-        self._read_any = False
+        self._surrogates: SurrogateRepair | None = None  # created by the first event that may need it
+        self._has_read_event = False
         self._skipped = 0
-        self.chunks = 0  # that it has given so far
+        self.chunk_count = 0  # of the chunks returned so far
         self.outcome: Outcome | None = None
 
     @property
     def skipped_events(self) -> int:
-        """Events of which something was lost."""
-        halves = self._halves
-        return self._skipped + (0 if halves is None else halves.lost + bool(halves.waiting))
+        """Return the number of events that were skipped or lost half a character."""
+        surrogates = self._surrogates
+        return self._skipped + (0 if surrogates is None else surrogates.lost + bool(surrogates.pending))
 
     @property
-    def half_waits(self) -> bool:
-        """Whether the next text may begin with the other half of a character (see `surrogates`)."""
-        return self._halves is not None and bool(self._halves.waiting)
+    def has_pending_half(self) -> bool:
+        """Return whether the next text may begin with the second half of a surrogate pair (see `surrogates`)."""
+        return self._surrogates is not None and bool(self._surrogates.pending)
 
     def feed(self, data: bytes) -> list[Chunk]:
+        """Return the chunks of the events that end within `data`."""
         return self._read(self._framing.feed(data))
 
     def close(self) -> list[Chunk]:
+        """Return the last chunks once the body has ended; set the outcome if no event did."""
         if self.outcome is not None:
             return []
         skipped = self._skipped
         chunks = self._read(self._framing.close())
         if self.outcome is None:
-            cut_off = self._skipped > skipped  # what came last was half an event
-            self.outcome = truncated("the end of an event") if cut_off else self._provider.end_of_input()
+            ended_within_event = self._skipped > skipped
+            self.outcome = truncated("the end of an event") if ended_within_event else self._provider.end_of_input()
         return chunks
 
     def _read(self, events: list[Event]) -> list[Chunk]:
@@ -66,38 +68,38 @@ class Decoder:
         read = self._provider.read
         outcome: Outcome | None = None
         for event in events:
-            known = len(chunks)
+            chunks_before = len(chunks)
             try:
                 outcome = read(event, chunks)
-            except _UNREADABLE:
-                outcome = self._read_mended(event, chunks)
+            except _MALFORMED:
+                outcome = self._read_repaired(event, chunks)
             else:
-                self._read_any = True
-                if self._halves is not None and len(chunks) > known:
-                    self._halves.wait(b"")
+                self._has_read_event = True
+                if self._surrogates is not None and len(chunks) > chunks_before:
+                    self._surrogates.keep(b"")
             if outcome is not None:
                 break
-        self.chunks += len(chunks)
+        self.chunk_count += len(chunks)
         self.outcome = outcome or self._framing.error
         return chunks
 
-    def _read_mended(self, event: Event, chunks: list[Chunk]) -> Outcome | None:
-        if self._halves is None:
-            self._halves = SurrogateRepair()
-        mended = self._halves.mended(event.data)
-        if mended is None:
+    def _read_repaired(self, event: Event, chunks: list[Chunk]) -> Outcome | None:
+        if self._surrogates is None:
+            self._surrogates = SurrogateRepair()
+        repaired = self._surrogates.repair(event.data)
+        if repaired is None:
             return self._skip()
-        data, half = mended
+        data, half = repaired
         try:
             outcome = self._provider.read(Event(event.name, data), chunks)
-        except _UNREADABLE:
+        except _MALFORMED:
             return self._skip()
-        self._read_any = True
-        self._halves.wait(half)
+        self._has_read_event = True
+        self._surrogates.keep(half)
         return outcome
 
     def _skip(self) -> UpstreamError | None:
         self._skipped += 1
-        if self._read_any and self._skipped <= MAX_SKIPPED_EVENTS:
+        if self._has_read_event and self._skipped <= MAX_SKIPPED_EVENTS:
             return None
         return UpstreamError("The provider sent an event that is not of the form its connector announces")

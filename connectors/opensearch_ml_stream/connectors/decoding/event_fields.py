@@ -1,7 +1,7 @@
-"""Fields of a provider's events, whose types nobody guarantees: read here, so that nothing odd gets further.
+"""Read fields of a provider's JSON events by type, since no provider guarantees its types.
 
-A wrong type where the answer would suffer is a TypeError, which the decoder counts as a malformed event; where only
-a detail would (a token count, a model's name) it is None.
+A wrong type raises TypeError where the response would suffer, so that the decoder skips the event as malformed; where
+only a detail would (a token count, a model name) the field counts as absent.
 """
 
 from typing import Any
@@ -12,38 +12,38 @@ from opensearch_ml_stream.connectors.errors import UpstreamError
 
 
 def text(value: Any) -> str:
-    """A piece of text, "" where there is none."""
+    """Return a piece of text, "" for null. TypeError for anything that is not a string."""
     if isinstance(value, str):
         return value
     if value is None:
         return ""
-    raise TypeError("not a text")
+    raise TypeError("not a string")
 
 
 def count(value: Any) -> int | None:
-    """A number of tokens."""
+    """Return a number of tokens, None if it is not an integer."""
     return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
 def name(value: Any) -> str | None:
-    """A model's name, a tool call's id, a finish reason."""
+    """Return a model name, tool call id or finish reason, None if it is not a string or empty."""
     return value if isinstance(value, str) and value else None
 
 
 def mapping(value: Any) -> dict[str, Any]:
-    """An object, empty where there is none."""
+    """Return a JSON object, an empty one for anything else."""
     return value if isinstance(value, dict) else {}
 
 
 def arguments(value: Any) -> str:
-    """A tool call's arguments as JSON text, whether they came as text or as an object."""
+    """Return a tool call's arguments as JSON text: a string as it is, "" for null, any other value encoded."""
     if isinstance(value, str):
         return value
     return "" if value is None else orjson.dumps(value).decode()
 
 
 def remote_error(message: object, status: object = None) -> UpstreamError:
-    """The provider said that it failed; `status` counts if it is an HTTP error status."""
+    """Return the error that a provider reports in its stream; `status` counts only if it is an HTTP error status."""
     code = status if isinstance(status, int) and 400 <= status < 600 else None
-    said = message if isinstance(message, str) else orjson.dumps(message).decode()
-    return UpstreamError(f"Error from remote service: {said}", provider_status=code)
+    reason = message if isinstance(message, str) else orjson.dumps(message).decode()
+    return UpstreamError(f"Error from remote service: {reason}", provider_status=code)

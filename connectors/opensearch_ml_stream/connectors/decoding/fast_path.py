@@ -1,14 +1,16 @@
-"""Most events of an answer differ from the one before in nothing but their text; those need no parsing.
+"""Fast path of decoding: once an SSE event has been parsed, events with identical bytes around the text skip parsing.
 
 A provider that writes `data: {"id":"x",...,"delta":{"content":"Hel"},...}` writes the next token with the same bytes
-around it. So from an event that was parsed, its *frame* is learned: the bytes before and after the text. Where events
-of that frame follow one another, their texts are cut out as they are, JSON in and JSON out. Everything else goes the
-long way, through framing, JSON and provider.
+around it. So an event that was parsed teaches its *frame*: the bytes before and after the text. Where events of that
+frame follow one another, their texts are cut out as they are, JSON in and JSON out. Everything else takes the slow
+path, the full decoder: framing, JSON parser, provider.
 
-Why both ways are equal (and a property test holds them to it): the frame is learned only if parsing the frame with
-another text in it gives exactly that text and nothing else; what is cut out must be the content of a valid JSON
-string in valid UTF-8; and a spec says that it repeats only if an event that differs from the one before in its text
-alone changes nothing else (usage, model, finish reason).
+Both paths give the same chunks, and a property test holds them to it, because:
+
+- a frame is learned only if the full decoder reads the frame with another text in it as exactly that text;
+- what is cut out must be the content of a valid JSON string in valid UTF-8;
+- only such specs have a fast path (`StreamSpec.has_fast_path`) where an event that differs from the one before only in
+  its text changes nothing else (usage, model, finish reason).
 """
 
 import re
@@ -16,163 +18,169 @@ from collections.abc import Callable, Sequence
 
 import orjson
 
-from opensearch_ml_stream.connectors.chunks import Chunk, Chunks, TextRun, as_list
+from opensearch_ml_stream.connectors.chunks import Chunk, Chunks, TextRun, to_chunk_list
 from opensearch_ml_stream.connectors.decoding.contract import Outcome, Provider
 from opensearch_ml_stream.connectors.decoding.decoder import Decoder
 from opensearch_ml_stream.connectors.decoding.framing.sse import SSEFraming
 
-# A stream whose events never look alike is not looked at for ever.
+# After this many attempts a stream whose frame keeps changing takes the slow path only, so that learning ends.
 MAX_LEARNED_FRAMES = 8
 
-# A first read that is long is learned from before all of it has gone the long way. The first event may be one that
-# only says who speaks.
+# A first read of more bytes is split after a few events, so that the rest of it can take the fast path already. More
+# than one, since the first event often holds only the role.
 LONG_READ_BYTES = 2048
 EVENTS_TO_LEARN_FROM = 3
 
 _PROBE = "~probe~"
-_END_OF_EVENT = b"\n\n"
+_EVENT_BOUNDARY = b"\n\n"
 
 _PLAIN = rb'[^"\\\x00-\x1f]'
 _SURROGATES = rb"[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}"
 _CODE_UNIT = rb"(?:[0-9a-cA-Ce-fE-F][0-9a-fA-F]|[dD][0-7])[0-9a-fA-F]{2}"
 _ESCAPE = rb'\\(?:["\\/bfnrt]|u(?:%b|%b))' % (_CODE_UNIT, _SURROGATES)
 _TEXT = rb"(?:%b+(?:%b%b*)*|(?:%b%b*)+)" % (_PLAIN, _ESCAPE, _PLAIN, _ESCAPE, _PLAIN)
-# Characters that stand for themselves in a JSON string, whatever surrounds them.
+# Matches a TextRun: the contents of JSON strings, none empty, a NUL between two.
+_is_text_run = re.compile(rb"%b(?:\x00%b)*" % (_TEXT, _TEXT)).fullmatch
+# ASCII characters that stand for themselves in a JSON string.
 _ORDINARY = bytes(code for code in range(0x20, 0x7F) if code not in b'"\\')
-
-# The contents of JSON strings, none empty, a NUL between two.
-_TEXTS = re.compile(rb"%b(?:\x00%b)*" % (_TEXT, _TEXT)).fullmatch
 
 
 class FastPathDecoder:
-    """A Decoder (same contract, same results) that is quick where events repeat."""
+    """Decoder of one SSE stream that skips parsing where events repeat; its contract and results are Decoder's."""
 
     __slots__ = (
-        "_boundary", "_framing", "_lessons", "_long_way", "_looked", "_new_provider", "_prefix",
-        "_run_chunks", "_suffix", "_suffix_length", "_text", "outcome",
+        "_at_event_boundary", "_fast_chunk_count", "_framing", "_has_split_long_read", "_learn_attempts",
+        "_new_provider", "_prefix", "_prefix_length", "_slow_path", "_suffix", "_suffix_length", "outcome",
     )  # fmt: skip
 
     def __init__(self, new_provider: Callable[[], Provider]) -> None:
         self._framing = SSEFraming()
         self._new_provider = new_provider
-        self._long_way = Decoder(self._framing, new_provider())
-        self._lessons = 0
-        self._looked = False  # whether a long read was learned from
-        self._boundary = True  # no event is under way
-        self._prefix = b""
+        self._slow_path = Decoder(self._framing, new_provider())
+        self._learn_attempts = 0
+        self._has_split_long_read = False
+        self._at_event_boundary = True  # the bytes so far end where an event ends
+        self._prefix = b""  # the frame: the bytes of an event before and after its text, empty before one is learned
         self._suffix = b""
-        self._text = 0  # where the text of such an event begins
+        self._prefix_length = 0
         self._suffix_length = 0
-        self._run_chunks = 0  # those that were cut out
+        self._fast_chunk_count = 0
         self.outcome: Outcome | None = None
 
     @property
-    def chunks(self) -> int:
-        return self._run_chunks + self._long_way.chunks
+    def chunk_count(self) -> int:
+        """Return the number of chunks returned so far."""
+        return self._fast_chunk_count + self._slow_path.chunk_count
 
     @property
     def skipped_events(self) -> int:
-        return self._long_way.skipped_events
+        """Return the number of events that were skipped or lost half a character."""
+        return self._slow_path.skipped_events
 
     def feed(self, data: bytes) -> Chunks:
+        """Return the chunks of the events that end within `data`: a TextRun where all of them are text alone."""
         if self._prefix and self.outcome is None:
-            if self._boundary and data.startswith(self._prefix) and data.endswith(self._suffix):
-                text = data[self._text : -self._suffix_length]
-                if text and not text.translate(None, _ORDINARY):  # as nearly all are
-                    self._run_chunks += 1
+            if self._at_event_boundary and data.startswith(self._prefix) and data.endswith(self._suffix):
+                text = data[self._prefix_length : -self._suffix_length]
+                if text and not text.translate(None, _ORDINARY):  # one event of ordinary text, as nearly all reads are
+                    self._fast_chunk_count += 1
                     return TextRun(text)
-                run = self._run(data)
+                run = self._cut_texts(data)
                 if run is not None:
                     return run
-            elif len(data) > 2 * (self._text + self._suffix_length):
-                return self._in_parts(data)
-        elif not self._looked and len(data) > LONG_READ_BYTES:
-            self._looked = True
+            elif len(data) > 2 * (self._prefix_length + self._suffix_length):
+                return self._feed_mixed(data)
+        elif not self._has_split_long_read and len(data) > LONG_READ_BYTES:
+            self._has_split_long_read = True
             end = _end_of_events(data, EVENTS_TO_LEARN_FROM)
-            return _joined([self._parse(data[:end]), self.feed(data[end:])])
-        return self._parse(data)
+            return _join([self._feed_slow_path(data[:end]), self.feed(data[end:])])
+        return self._feed_slow_path(data)
 
     def close(self) -> Chunks:
-        chunks = self._long_way.close()
-        self.outcome = self._long_way.outcome
+        """Return the last chunks once the body has ended; set the outcome if no event did."""
+        chunks = self._slow_path.close()
+        self.outcome = self._slow_path.outcome
         return chunks
 
-    def _run(self, data: bytes) -> TextRun | None:
-        """The texts of `data` if it is nothing but events of the frame."""
+    def _cut_texts(self, data: bytes) -> TextRun | None:
+        """Return the texts of `data` if it is nothing but whole events of the frame, else None."""
         if not (data.startswith(self._prefix) and data.endswith(self._suffix)):
             return None
         texts = data[len(self._prefix) : -len(self._suffix)].replace(self._suffix + self._prefix, TextRun.SEPARATOR)
-        if TextRun.SEPARATOR in data or not _TEXTS(texts) or not _is_utf8(texts):
+        if TextRun.SEPARATOR in data or not _is_text_run(texts) or not _is_utf8(texts):
             return None
         run = TextRun(texts)
-        self._run_chunks += run.length
+        self._fast_chunk_count += run.length
         return run
 
-    def _in_parts(self, data: bytes) -> Chunks:
-        """A read that begins or ends within an event, or with another one: the long way only for those."""
+    def _feed_mixed(self, data: bytes) -> Chunks:
+        """Feed a read that begins or ends within an event or with another event: only these take the slow path."""
         start = 0
-        if not (self._boundary and data.startswith(self._prefix)):
-            start = data.find(_END_OF_EVENT) + len(_END_OF_EVENT)
+        if not (self._at_event_boundary and data.startswith(self._prefix)):
+            boundary = data.find(_EVENT_BOUNDARY)
+            if boundary < 0:
+                return self._feed_slow_path(data)
+            start = boundary + len(_EVENT_BOUNDARY)
         end = data.rfind(self._suffix) + len(self._suffix)
-        if (start < len(_END_OF_EVENT) and start) or not data.startswith(self._prefix, start) or end <= start:
-            return self._parse(data)
-        head = self._parse(data[:start]) if start else []
-        run = self._run(data[start:end]) if self._boundary and self.outcome is None else None
+        if not data.startswith(self._prefix, start) or end <= start:
+            return self._feed_slow_path(data)
+        head = self._feed_slow_path(data[:start]) if start else []
+        run = self._cut_texts(data[start:end]) if self._at_event_boundary and self.outcome is None else None
         if run is None:
-            return _joined([head, self._parse(data[start:])])
-        return _joined([head, run, self._parse(data[end:]) if end < len(data) else []])
+            return _join([head, self._feed_slow_path(data[start:])])
+        return _join([head, run, self._feed_slow_path(data[end:]) if end < len(data) else []])
 
-    def _parse(self, data: bytes) -> Chunks:
-        chunks = self._long_way.feed(data)
-        self.outcome = self._long_way.outcome
-        self._boundary = self._framing.idle and not self._long_way.half_waits
-        if chunks and self.outcome is None and self._lessons < MAX_LEARNED_FRAMES:
+    def _feed_slow_path(self, data: bytes) -> Chunks:
+        chunks = self._slow_path.feed(data)
+        self.outcome = self._slow_path.outcome
+        self._at_event_boundary = self._framing.is_at_event_boundary and not self._slow_path.has_pending_half
+        if chunks and self.outcome is None and self._learn_attempts < MAX_LEARNED_FRAMES:
             self._learn(data, chunks[-1])
         return chunks
 
     def _learn(self, data: bytes, chunk: Chunk) -> None:
-        """Learns the frame of the last whole event of `data`, if `chunk` is its text."""
-        end = data.rfind(_END_OF_EVENT)
-        start = data.rfind(_END_OF_EVENT, 0, end)
-        event = data[start + len(_END_OF_EVENT) if start >= 0 else 0 : end + len(_END_OF_EVENT)]
+        """Learn the frame of the last whole event of `data`, if `chunk` is its text and nothing else."""
+        end = data.rfind(_EVENT_BOUNDARY)
+        start = data.rfind(_EVENT_BOUNDARY, 0, end)
+        event = data[start + len(_EVENT_BOUNDARY) if start >= 0 else 0 : end + len(_EVENT_BOUNDARY)]
         text = orjson.dumps(chunk.text)
-        if chunk != Chunk(chunk.text) or event.count(text) != 1 or self._is_of_the_frame(event):
+        if chunk != Chunk(chunk.text) or event.count(text) != 1 or self._is_of_frame(event):
             return
-        self._lessons += 1
+        self._learn_attempts += 1
         before, after = event.split(text)
         prefix, suffix = before + b'"', b'"' + after
         probe = Decoder(SSEFraming(), self._new_provider())
         if probe.feed(prefix + _PROBE.encode() + suffix) == [Chunk(_PROBE)] and probe.outcome is None:
             self._prefix, self._suffix = prefix, suffix
-            self._text, self._suffix_length = len(prefix), len(suffix)
+            self._prefix_length, self._suffix_length = len(prefix), len(suffix)
 
-    def _is_of_the_frame(self, event: bytes) -> bool:
+    def _is_of_frame(self, event: bytes) -> bool:
         return bool(self._prefix) and event.startswith(self._prefix) and event.endswith(self._suffix)
 
 
 def _end_of_events(data: bytes, count: int) -> int:
-    """Where the first `count` events end, or the data."""
+    """Return the position where the first `count` events of `data` end, its length if it holds fewer."""
     end = 0
     for _ in range(count):
-        found = data.find(_END_OF_EVENT, end)
-        if found < 0:
+        boundary = data.find(_EVENT_BOUNDARY, end)
+        if boundary < 0:
             return len(data)
-        end = found + len(_END_OF_EVENT)
+        end = boundary + len(_EVENT_BOUNDARY)
     return end
 
 
-def _joined(parts: Sequence[Chunks]) -> Chunks:
-    """All chunks of the parts in turn; texts alone stay a run."""
+def _join(parts: Sequence[Chunks]) -> Chunks:
+    """Return the chunks of all parts in order, as a TextRun if all of them are text alone."""
     parts = [part for part in parts if part]
     if len(parts) == 1:
         return parts[0]
     lists = [part for part in parts if isinstance(part, list)]
     if not parts or any(chunk.reasoning or chunk.tool_calls for chunks in lists for chunk in chunks):
-        return [chunk for part in parts for chunk in as_list(part)]
-    return TextRun(TextRun.SEPARATOR.join([_json(part) if isinstance(part, list) else part for part in parts]))
+        return [chunk for part in parts for chunk in to_chunk_list(part)]
+    return TextRun(TextRun.SEPARATOR.join([_encode(part) if isinstance(part, list) else part for part in parts]))
 
 
-def _json(chunks: list[Chunk]) -> bytes:
+def _encode(chunks: list[Chunk]) -> bytes:
     return TextRun.SEPARATOR.join([orjson.dumps(chunk.text)[1:-1] for chunk in chunks])
 
 

@@ -1,6 +1,6 @@
-"""Why an answer ended: the providers' words in the one vocabulary of `chunks.FINISH_REASONS`.
+"""Finish reasons: translate every provider's own word into one of `chunks.FINISH_REASONS`.
 
-No two providers mean different things by one word, so one table serves all; the comparison ignores case.
+One table serves all providers, since no two of them mean different things by one word. Case is ignored.
 """
 
 _WORDS = {
@@ -26,6 +26,9 @@ _REASONS = {word: reason for reason, words in _WORDS.items() for word in words.s
 
 
 def finish_reason(native: str | None, *, tools: bool = False) -> str:
-    """`tools`: the answer held tool calls, for providers that then say no more than that it stopped."""
+    """Return the finish reason of a provider's word; "stop" for None and for a word that is not in the table.
+
+    `tools` says that the response holds tool calls, for providers whose word is then "stop" all the same.
+    """
     reason = _REASONS.get((native or "stop").lower(), "stop")
     return "tool_calls" if tools and reason == "stop" else reason

@@ -1,7 +1,7 @@
-"""Characters that a provider cut in half.
+r"""Repair UTF-16 surrogate pairs that a provider splits over two events.
 
-A server that counts in UTF-16 may end one token between the two halves of a surrogate pair and write `"...\\ud83d"`
-into one event, `"\\ude00..."` into the next. Neither is a text by itself (RFC 8259, section 8.2), together they are.
+A server that counts in UTF-16 may end one token between the two halves of a surrogate pair and write `"...\ud83d"`
+into one event, `"\ude00..."` into the next. Neither is a character by itself (RFC 8259, section 8.2); both are.
 """
 
 import re
@@ -13,42 +13,43 @@ _LOW = range(0xDC00, 0xE000)
 
 
 class SurrogateRepair:
-    """The half that waits for the rest of its character, and how many waited in vain."""
+    """Repair state of one stream: the pending first half of a split pair, and the number of halves that were lost."""
 
-    __slots__ = ("lost", "waiting")
+    __slots__ = ("lost", "pending")
 
     def __init__(self) -> None:
         self.lost = 0
-        self.waiting = b""
+        self.pending = b""  # an escape such as `\ud83d`, empty for none
 
-    def mended(self, data: bytes) -> tuple[bytes, bytes] | None:
-        """JSON whose strings hold no half: one that waits is put before the string that begins with its other half.
+    def repair(self, data: bytes) -> tuple[bytes, bytes] | None:
+        """Return the JSON of an event without unpaired surrogates, and the half cut from the end of one of its strings.
 
-        With it the half at a string's end, which shall wait from now on. None if that is not what is wrong with `data`.
+        A pending half is put in front of the string that begins with its second half. The half that is returned, empty
+        for none, is for `keep`. None if `data` has no unpaired surrogate, or one that no other event can complete.
         """
-        halves = list(_halves(data))
+        halves = list(_unpaired(data))
         if not halves:
             return None
         first, last = halves[0], halves[-1]
         begins = int(first[1], 16) in _LOW and data[: first.start()].endswith(b'"')
         ends = int(last[1], 16) in _HIGH and data.startswith(b'"', last.end())
-        if len(halves) != begins + ends or (begins and not self.waiting):
+        if len(halves) != begins + ends or (begins and not self.pending):
             return None
         if ends:
             data = data[: last.start()] + data[last.end() :]
         if begins:
-            data = data[: first.start()] + self.waiting + data[first.start() :]
-            self.waiting = b""
+            data = data[: first.start()] + self.pending + data[first.start() :]
+            self.pending = b""
         return data, last[0] if ends else b""
 
-    def wait(self, half: bytes) -> None:
-        """Keeps `half`; one that still waits is lost, and so it is when `half` is empty."""
-        self.lost += bool(self.waiting)
-        self.waiting = half
+    def keep(self, half: bytes) -> None:
+        """Set the pending half, b"" for none. One that is still pending is counted as lost."""
+        self.lost += bool(self.pending)
+        self.pending = half
 
 
-def _halves(data: bytes) -> Iterator[re.Match[bytes]]:
-    """The escapes of surrogates that have no partner beside them."""
+def _unpaired(data: bytes) -> Iterator[re.Match[bytes]]:
+    """Yield the surrogate escapes of `data` that have no partner beside them."""
     high: re.Match[bytes] | None = None
     for escape in _ESCAPE.finditer(data):
         code = int(escape[1], 16) if escape[1] else 0

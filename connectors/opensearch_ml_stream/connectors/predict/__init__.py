@@ -1,1 +1,1 @@
-"""What a predict request says, and what its response holds."""
+"""Predict requests and responses: inputs, pre- and post-processing, Painless, guardrails, interface, batch jobs."""

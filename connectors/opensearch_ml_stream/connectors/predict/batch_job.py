@@ -1,4 +1,4 @@
-"""Batch jobs: how to ask a provider about one and stop it, and what its status means for our task."""
+"""Batch jobs: find the actions that read and cancel a provider's job, and translate its status to a task state."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -17,7 +17,7 @@ _TRANSFORM_JOB = '{ "TransformJobName" : "${parameters.TransformJobName}"}'
 
 @dataclass(frozen=True, slots=True)
 class RemoteJobRules:
-    """Settings `plugins.ml_commons.remote_job.*`: the fields that may hold a status, and what its words mean."""
+    """Settings `plugins.ml_commons.remote_job.*`: fields that may hold a status, and a regular expression per state."""
 
     status_field: tuple[str, ...] = ("status", "Status", "TransformJobStatus")
     completed: str = "(complete|completed|partiallyCompleted)"
@@ -28,18 +28,18 @@ class RemoteJobRules:
 
 
 def batch_action(connector: Connector, action_type: str) -> Action:
-    """The connector's STATUS or CANCEL action, or the one that follows from the URL of its batch_predict action.
+    """Return the connector's STATUS or CANCEL action, or the one that follows from its BATCH_PREDICT action's URL.
 
-    InvalidRequest if there is neither: the provider is not one whose job URLs are known.
+    The URLs of jobs are known for SageMaker, Bedrock, OpenAI and Cohere. InvalidRequest for any other provider.
     """
     for action in connector.actions:
         if action.action_type == action_type:
             return action
     create = connector.action("BATCH_PREDICT")
     parameters = Parameters(ConnectorParameters.compile(connector.parameters), {})
-    url = _known(create.url, parameters)
-    cancel = action_type == CANCEL
-    bare = replace(
+    url = Template.compile(create.url, json=False).render_text(parameters)
+    is_cancel = action_type == CANCEL
+    action = replace(
         create,
         action_type=action_type,
         name=None,
@@ -48,19 +48,19 @@ def batch_action(connector: Connector, action_type: str) -> Action:
         post_process_function=None,
     )
     if "sagemaker" in url or "/CreateTransformJob" in url:
-        verb = "StopTransformJob" if cancel else "DescribeTransformJob"
-        url = url.replace("CreateTransformJob", verb)
-        return replace(bare, method="POST", url=url, request_body=_TRANSFORM_JOB)
+        operation = "StopTransformJob" if is_cancel else "DescribeTransformJob"
+        url = url.replace("CreateTransformJob", operation)
+        return replace(action, method="POST", url=url, request_body=_TRANSFORM_JOB)
     if "bedrock" in url or "/model-invocation-job" in url:
-        return _job_action(bare, f"{url}/${{parameters.processedJobArn}}", "/stop" if cancel else None)
+        return _job_action(action, f"{url}/${{parameters.processedJobArn}}", "/stop" if is_cancel else None)
     if any(part in url for part in ("openai", "cohere", "/v1/batches", "/embed-jobs")):
-        return _job_action(bare, f"{url}/${{parameters.id}}", "/cancel" if cancel else None)
-    wanted = "cancel the batch job" if cancel else "get the batch job details"
-    raise InvalidRequest(f"Please configure the action type to {wanted} in the connector")
+        return _job_action(action, f"{url}/${{parameters.id}}", "/cancel" if is_cancel else None)
+    purpose = "cancel the batch job" if is_cancel else "get the batch job details"
+    raise InvalidRequest(f"Please configure the action type to {purpose} in the connector")
 
 
 def task_state(remote_job: Mapping[str, Any], rules: RemoteJobRules | None = None) -> str | None:
-    """The task state that the provider's job description stands for, None while the job is under way."""
+    """Return the task state that a provider's job description stands for, such as COMPLETED; None while it runs."""
     rules = rules or RemoteJobRules()
     status = next((remote_job[name] for name in rules.status_field if name in remote_job), None)
     if status is None:
@@ -72,25 +72,23 @@ def task_state(remote_job: Mapping[str, Any], rules: RemoteJobRules | None = Non
 
 
 def job_parameters(remote_job: Mapping[str, Any]) -> dict[str, str]:
-    """What a job description fills in the URL and body of STATUS and CANCEL: its strings.
+    """Return the parameters that a job description gives for the URL and body of STATUS and CANCEL: its strings.
 
-    To be laid over the connector's parameters, not given as the request's: those would be encoded once more. The
-    provider's text is no template. SageMaker names its job only by ARN; Bedrock's ARN stands encoded in a URL.
+    They are to be laid over the connector's parameters, not given as the request's, which would be percent-encoded once
+    more. Strings with `${` are left out, since the provider's text is no template. SageMaker identifies its job only by
+    ARN, so its name is taken from that; Bedrock's ARN is encoded for the URL.
     """
     parameters = {name: value for name, value in remote_job.items() if isinstance(value, str) and "${" not in value}
-    transform_job = parameters.get("TransformJobArn")
-    if transform_job is not None:
-        parameters.setdefault("TransformJobName", transform_job.rpartition("/")[2])
-    job = parameters.get("jobArn")
-    if job is not None:
-        parameters.setdefault("processedJobArn", job.replace("/", "%2F"))
+    transform_job_arn = parameters.get("TransformJobArn")
+    if transform_job_arn is not None:
+        parameters.setdefault("TransformJobName", transform_job_arn.rpartition("/")[2])
+    job_arn = parameters.get("jobArn")
+    if job_arn is not None:
+        parameters.setdefault("processedJobArn", job_arn.replace("/", "%2F"))
     return parameters
 
 
-def _job_action(action: Action, url: str, stop: str | None) -> Action:
-    return replace(action, method="GET", url=url) if stop is None else replace(action, method="POST", url=url + stop)
-
-
-def _known(url: str, parameters: Parameters) -> str:
-    """The URL with the connector's parameters; InvalidRequest names one that is missing."""
-    return Template.compile(url, json=False).render_text(parameters)
+def _job_action(action: Action, url: str, cancel_suffix: str | None) -> Action:
+    if cancel_suffix is None:
+        return replace(action, method="GET", url=url)
+    return replace(action, method="POST", url=url + cancel_suffix)

@@ -1,10 +1,10 @@
-"""`guardrails` of a model: what may go to the provider and what may come back.
+"""Guardrails of a model: read their configuration, and check text that goes to a provider or comes from it.
 
     {"type": "local_regex", "input_guardrail":  {"regex": [...], "stop_words": [{"index_name", "source_fields"}]},
                             "output_guardrail": {...}}
     {"type": "model",       "input_guardrail":  {"model_id", "response_filter", "response_validation_regex"}, ...}
 
-Regular expressions are decided here. Stop words are a query and a guard model is a predict, which the caller makes.
+Regular expressions are matched here. Stop words need a query and a guard model a prediction, which the caller makes.
 """
 
 from collections.abc import Mapping
@@ -23,7 +23,7 @@ OUTPUT_TRIGGERED = "guardrails triggered for LLM output"
 
 @dataclass(frozen=True, slots=True)
 class StopWords:
-    """An index of percolate queries; a text that one of them matches is refused."""
+    """An index of percolate queries. Text that one of them matches is refused."""
 
     index_name: str
     source_fields: tuple[str, ...]
@@ -31,13 +31,18 @@ class StopWords:
 
 @dataclass(frozen=True, slots=True)
 class LocalGuard:
+    """A guard of regular expressions, which refuse the text that they match as a whole, and stop words."""
+
     regex: tuple[str, ...] = ()
     stop_words: tuple[StopWords, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class ModelGuard:
-    """A model that is asked with the parameter `question`; its answer must match `response_validation_regex`."""
+    """A guard model. It is given the text as parameter `question`; its response must match the regular expression.
+
+    `response_filter` is the JSONPath of the value to match, None for the whole response.
+    """
 
     model_id: str
     response_filter: str | None
@@ -49,12 +54,14 @@ Guard = LocalGuard | ModelGuard
 
 @dataclass(frozen=True, slots=True)
 class Guardrails:
+    """The guards of a model's input and output, None where there is no guard."""
+
     input: Guard | None = None
     output: Guard | None = None
 
 
 def read_guardrails(document: Mapping[str, Any] | None) -> Guardrails:
-    """The guardrails of a model document; InvalidRequest names the field that is wrong."""
+    """Return the guardrails of a model document. InvalidRequest names the field that is wrong."""
     if not document:
         return Guardrails()
     kind = document.get("type", "local_regex")
@@ -62,51 +69,52 @@ def read_guardrails(document: Mapping[str, Any] | None) -> Guardrails:
         raise InvalidRequest("guardrails.type must be local_regex or model")
     read = _read_local if kind == "local_regex" else _read_model
     sides = {side: document.get(f"{side}_guardrail") for side in ("input", "output")}
-    for side, given in sides.items():
-        if given is not None and not isinstance(given, Mapping):
+    for side, guard in sides.items():
+        if guard is not None and not isinstance(guard, Mapping):
             raise InvalidRequest(f"guardrails.{side}_guardrail must be an object")
-    return Guardrails(**{side: read(given, f"guardrails.{side}_guardrail") for side, given in sides.items() if given})
+    return Guardrails(**{side: read(guard, f"guardrails.{side}_guardrail") for side, guard in sides.items() if guard})
 
 
 def is_refused(guard: LocalGuard, text: str) -> bool:
-    """Whether a regular expression of the guard matches the whole text (stop words are not looked at)."""
+    """Return whether a regular expression of the guard matches the whole text. Stop words are not checked here."""
     return any(compile_regex(regex).fullmatch(text) is not None for regex in guard.regex)
 
 
-def is_accepted(guard: ModelGuard, answer: Any) -> bool:
-    """Whether the guard model's answer (its dataAsMap) accepts the text; an answer without the value does not."""
+def is_accepted(guard: ModelGuard, response: Any) -> bool:
+    """Return whether a guard model's response (its dataAsMap) accepts the text; one without the value does not."""
+    value = response
     if guard.response_filter:
-        answer = compile_path(guard.response_filter).read(answer)
-        if answer is MISSING:
+        value = compile_path(guard.response_filter).read(response)
+        if value is MISSING:
             return False
     regex = compile_regex(guard.response_validation_regex)
-    texts = [orjson.dumps(answer).decode()]  # ML Commons compares the JSON text: a string's with its quotes
-    if isinstance(answer, str):
-        texts.append(answer)
+    texts = [orjson.dumps(value).decode()]  # ML Commons matches the JSON text, which for a string has quotes
+    if isinstance(value, str):
+        texts.append(value)
     return any(regex.fullmatch(text) is not None for text in texts)
 
 
-def _read_local(guard: Mapping[str, Any], place: str) -> LocalGuard:
-    regexes = _strings(guard.get("regex"), f"{place}.regex")
+def _read_local(guard: Mapping[str, Any], path: str) -> LocalGuard:
+    regexes = _strings(guard.get("regex"), f"{path}.regex")
     for regex in regexes:
         compile_regex(regex)
     stop_words = guard.get("stop_words") or []
     if not isinstance(stop_words, list) or not all(isinstance(words, Mapping) for words in stop_words):
-        raise InvalidRequest(f"{place}.stop_words must be an array of objects with index_name and source_fields")
-    return LocalGuard(regexes, tuple(_read_stop_words(words, f"{place}.stop_words") for words in stop_words))
+        raise InvalidRequest(f"{path}.stop_words must be an array of objects with index_name and source_fields")
+    return LocalGuard(regexes, tuple(_read_stop_words(words, f"{path}.stop_words") for words in stop_words))
 
 
-def _read_stop_words(words: Mapping[str, Any], place: str) -> StopWords:
+def _read_stop_words(words: Mapping[str, Any], path: str) -> StopWords:
     index_name = words.get("index_name")
     if not isinstance(index_name, str) or not index_name:
-        raise InvalidRequest(f"{place} needs an index_name")
-    return StopWords(index_name, _strings(words.get("source_fields"), f"{place}.source_fields"))
+        raise InvalidRequest(f"{path} needs an index_name")
+    return StopWords(index_name, _strings(words.get("source_fields"), f"{path}.source_fields"))
 
 
-def _read_model(guard: Mapping[str, Any], place: str) -> ModelGuard:
+def _read_model(guard: Mapping[str, Any], path: str) -> ModelGuard:
     for name in ("model_id", "response_validation_regex"):
         if not isinstance(guard.get(name), str) or not guard[name]:
-            raise InvalidRequest(f"{place}.{name} must be a string that is not empty")
+            raise InvalidRequest(f"{path}.{name} must be a string that is not empty")
     response_filter = guard.get("response_filter")
     if response_filter is not None:
         compile_path(str(response_filter))
@@ -114,9 +122,9 @@ def _read_model(guard: Mapping[str, Any], place: str) -> ModelGuard:
     return ModelGuard(guard["model_id"], response_filter and str(response_filter), guard["response_validation_regex"])
 
 
-def _strings(value: Any, place: str) -> tuple[str, ...]:
+def _strings(value: Any, path: str) -> tuple[str, ...]:
     if value is None:
         return ()
     if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
-        raise InvalidRequest(f"{place} must be an array of strings")
+        raise InvalidRequest(f"{path} must be an array of strings")
     return tuple(value)

@@ -1,13 +1,13 @@
-"""A predict request's body becomes one of four inputs.
+"""Read the body of a predict request as one of four inputs.
 
     {"parameters": {...}, "action_type"?, "dlq"?}         RemoteInput
     {"text_docs": [...], "parameters"?}                   TextDocsInput
     {"query_text": "...", "text_docs": [...], ...}        TextSimilarityInput
     {"question": "...", "context": "...", ...}            QuestionAnsweringInput
 
-On `/_predict/{algorithm}/{id}` the algorithm says which; on `/models/{id}/_predict`, which ML Commons keeps to
-`parameters`, the fields that are there do. Parameter values keep the caller's text: a string is `str`, anything else
-`JsonText`. Fields that are not known are skipped.
+On `/_predict/{algorithm}/{id}` the algorithm decides which; on `/models/{id}/_predict`, where ML Commons takes only
+`parameters`, the fields that the body has do. Parameter values keep the caller's text: a string is a `str`, any other
+value a `JsonText`. Unknown fields are ignored.
 """
 
 import json
@@ -20,7 +20,7 @@ from opensearch_ml_stream.connectors.documents import ACTION_TYPES
 from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.connectors.syntax import jsontext
 
-# `algorithm` in the path, lower case -> the field that its input must have.
+# The `algorithm` of the path in lower case -> the field that its input must have.
 _ALGORITHMS = {
     "remote": None,
     "text_embedding": "text_docs",
@@ -30,12 +30,12 @@ _ALGORITHMS = {
     "question_answering": "question",
 }
 
-_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")  # as clients whose JSON is ASCII write half an emoji
+_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")  # how clients whose JSON is ASCII write half an emoji
 
 
 @dataclass(frozen=True, slots=True)
 class RemoteInput:
-    """Parameters as they go into the connector's template. `dlq` is the dead letter bucket of a batch job."""
+    """Parameters for the connector's template. `dlq` is the dead-letter bucket of a batch job."""
 
     parameters: Mapping[str, str] = field(default_factory=dict)
     action_type: str | None = None
@@ -44,7 +44,7 @@ class RemoteInput:
 
 @dataclass(frozen=True, slots=True)
 class TextDocsInput:
-    """Texts (or base64 images, for a multimodal model), with parameters beside them."""
+    """Texts (or base64 images, for a multimodal model) to make embeddings of."""
 
     text_docs: tuple[str, ...]
     parameters: Mapping[str, str] = field(default_factory=dict)
@@ -52,7 +52,7 @@ class TextDocsInput:
 
 @dataclass(frozen=True, slots=True)
 class TextSimilarityInput:
-    """Texts to be ranked by `query_text`."""
+    """Texts to rank by their similarity to `query_text`."""
 
     query_text: str
     text_docs: tuple[str, ...]
@@ -61,6 +61,8 @@ class TextSimilarityInput:
 
 @dataclass(frozen=True, slots=True)
 class QuestionAnsweringInput:
+    """A question to answer from a context."""
+
     question: str
     context: str
     parameters: Mapping[str, str] = field(default_factory=dict)
@@ -70,30 +72,30 @@ PredictInput = RemoteInput | TextDocsInput | TextSimilarityInput | QuestionAnswe
 
 
 def read_predict_input(body: bytes, algorithm: str | None = None) -> PredictInput:
-    """The input of a body; InvalidRequest says which field is wrong, never what was in it."""
+    """Return the input of a request body. InvalidRequest names the field that is wrong, never its value."""
     fields = _fields(body)
     parameters = read_parameters(fields.get("parameters"))
     kind = _kind(fields, algorithm)
     if kind == "text_docs":
-        return TextDocsInput(_texts(fields), parameters)
+        return TextDocsInput(_text_docs(fields), parameters)
     if kind == "query_text":
-        return TextSimilarityInput(_text(fields, "query_text"), _texts(fields), parameters)
+        return TextSimilarityInput(_string(fields, "query_text"), _text_docs(fields), parameters)
     if kind == "question":
-        return QuestionAnsweringInput(_text(fields, "question"), _text(fields, "context"), parameters)
+        return QuestionAnsweringInput(_string(fields, "question"), _string(fields, "context"), parameters)
     return RemoteInput(parameters, _action_type(fields), _dlq(fields))
 
 
 def read_parameters(text: str | None) -> dict[str, str]:
-    """The JSON text of `parameters` as names and values; none for no text and for null."""
+    """Return the parameters of a JSON object's text, none for null or no text. InvalidRequest for any other text."""
     if text is None or text == "null":
         return {}
     if not text.startswith("{"):
         raise InvalidRequest("parameters must be a JSON object")
-    return {name: jsontext.parameter(value) for name, value in _members(text).items()}
+    return {name: jsontext.parse_parameter(value) for name, value in _members(text).items()}
 
 
 def _fields(body: bytes) -> dict[str, str]:
-    """The body's fields with the JSON text of their values."""
+    """Return the body's fields with the JSON text of their values. InvalidRequest if it is not a JSON object."""
     text = jsontext.decode(body).strip()
     if not text:
         raise InvalidRequest("request body is required", type="parse_exception")
@@ -101,24 +103,24 @@ def _fields(body: bytes) -> dict[str, str]:
         raise InvalidRequest("The request body must be a JSON object", type="parse_exception")
     fields = _members(text)
     if _SURROGATE.search(text):
-        _check_pairs(fields)
+        _check_surrogates(fields)
     return fields
 
 
-def _check_pairs(fields: Mapping[str, str]) -> None:
-    """InvalidRequest for half of a surrogate pair: no provider could be sent it, as it is no character."""
+def _check_surrogates(fields: Mapping[str, str]) -> None:
+    """Raise InvalidRequest for half of a surrogate pair, which is no character and cannot be encoded for a provider."""
     for name, value in fields.items():
         try:
             jsontext.dumps(json.loads(value)).encode()
         except UnicodeEncodeError:
             raise InvalidRequest(
-                f"{name} holds half of a surrogate pair (\\ud800 to \\udfff); was a text cut inside a character?"
+                f"{name} holds half of a surrogate pair (\\ud800 to \\udfff); was a string cut inside a character?"
             ) from None
 
 
 def _members(text: str) -> dict[str, str]:
     try:
-        return jsontext.unique_members(text)
+        return jsontext.split_unique_members(text)
     except json.JSONDecodeError as error:
         raise jsontext.not_json(error) from None
     except RecursionError:
@@ -126,7 +128,7 @@ def _members(text: str) -> dict[str, str]:
 
 
 def _kind(fields: Mapping[str, str], algorithm: str | None) -> str | None:
-    """The field that decides which input it is, None for parameters."""
+    """Return the field that decides which input it is, None for RemoteInput."""
     kind = None
     if algorithm is not None:
         name = algorithm.lower()
@@ -140,17 +142,17 @@ def _kind(fields: Mapping[str, str], algorithm: str | None) -> str | None:
     return kind
 
 
-def _texts(fields: Mapping[str, str]) -> tuple[str, ...]:
+def _text_docs(fields: Mapping[str, str]) -> tuple[str, ...]:
     docs = json.loads(fields.get("text_docs", "null"))
     if not isinstance(docs, list) or not docs:
-        raise InvalidRequest("text_docs must be an array with at least one text")
-    for place, doc in enumerate(docs):
+        raise InvalidRequest("text_docs must be an array with at least one string")
+    for index, doc in enumerate(docs):
         if not isinstance(doc, str):
-            raise InvalidRequest(f"text_docs[{place}] must be a string")
+            raise InvalidRequest(f"text_docs[{index}] must be a string")
     return tuple(docs)
 
 
-def _text(fields: Mapping[str, str], name: str) -> str:
+def _string(fields: Mapping[str, str], name: str) -> str:
     value = json.loads(fields.get(name, "null"))
     if not isinstance(value, str):
         raise InvalidRequest(f"{name} must be a string")
@@ -160,10 +162,10 @@ def _text(fields: Mapping[str, str], name: str) -> str:
 def _action_type(fields: Mapping[str, str]) -> str | None:
     if fields.get("action_type", "null") == "null":
         return None
-    given = _text(fields, "action_type")
-    if given.upper() not in ACTION_TYPES:
-        raise InvalidRequest(f"Wrong Action Type of {given}")
-    return given.upper()
+    action_type = _string(fields, "action_type")
+    if action_type.upper() not in ACTION_TYPES:
+        raise InvalidRequest(f"Wrong Action Type of {action_type}")
+    return action_type.upper()
 
 
 def _dlq(fields: Mapping[str, str]) -> Mapping[str, Any] | None:

@@ -1,7 +1,7 @@
-"""Painless functions of a connector: what OpenSearch is asked to run.
+"""Painless functions of a connector: prepare the script for OpenSearch, parse its result.
 
-A function that is not the name of a built-in one is Painless source. This package only prepares the call; the store
-runs it (`Store.run_painless`) and its string result is read by `pre_process` and `post_process`.
+A pre- or post-process function that is not the name of a built-in one is Painless source. The store runs the script
+(`Store.run_painless`), and `pre_process` and `post_process` read its string result.
 """
 
 import json
@@ -11,25 +11,27 @@ from dataclasses import dataclass
 from typing import Any
 
 from opensearch_ml_stream.connectors.errors import InvalidRequest
+from opensearch_ml_stream.connectors.rendering.template import PLACEHOLDER_PATTERN
+from opensearch_ml_stream.connectors.syntax import jsontext
 
-_PLACEHOLDER = re.compile(r"\$\{parameters\.([^\s{}:]+?)(?::-([^}]*))?\}")
+_PLACEHOLDER = re.compile(PLACEHOLDER_PATTERN)
 _CALLS_ESCAPE = re.compile(r"\bescape\s*\(")
 _DEFINES_ESCAPE = re.compile(r"\b(?:String|def|Object)\s+escape\s*\(")
 
-# A Painless string knows only the escapes \\ and \", so control characters stand in it as they are.
+# A Painless string literal has only the escapes \\ and \", so control characters stand in it as they are.
 _ESCAPES = (("\\", "\\\\"), ('"', '\\"'), ("\r", "\\r"), ("\n", "\\n"), ("\t", "\\t"), ("\b", "\\b"), ("\f", "\\f"))
 
 
 @dataclass(frozen=True, slots=True)
 class PainlessCall:
-    """A script in the template context; its result is a string. `params` are JSON values."""
+    """A script for OpenSearch's template context, whose result is a string. `params` are JSON values."""
 
     source: str
     params: Mapping[str, Any]
 
 
 def literal(text: str) -> str:
-    """The text as a Painless string literal, which for text without control characters is its JSON literal."""
+    """Return the text as a Painless string literal; for text without control characters it is a JSON string too."""
     return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
@@ -41,30 +43,35 @@ _ESCAPE_FUNCTION = (
 
 
 def fill_parameters(function: str, parameters: Mapping[str, str]) -> str:
-    """`${parameters.x}` in a function's text becomes the parameter's string literal; one without a value stays."""
+    """Replace each `${parameters.x}` in a function's source by the parameter's value as a string literal.
+
+    A placeholder without a value becomes its default, or stays as it is if it has none.
+    """
     if "${parameters." not in function:
         return function
 
-    def value(found: re.Match[str]) -> str:
-        if found[1] in parameters:
-            return literal(parameters[found[1]])
-        return found[0] if found[2] is None else found[2]
+    def fill(match: re.Match[str]) -> str:
+        name, default = match.groups()
+        if name in parameters:
+            return literal(parameters[name])
+        return match[0] if default is None else default
 
-    return _PLACEHOLDER.sub(value, function)
+    return _PLACEHOLDER.sub(fill, function)
 
 
-def with_escape(source: str) -> str:
-    """The source with a definition of `escape(x)` in front if it calls that and does not define it."""
+def define_escape(source: str) -> str:
+    """Return the source with a definition of `escape(x)` in front, if it calls that function without defining it."""
     if _CALLS_ESCAPE.search(source) and not _DEFINES_ESCAPE.search(source):
         return _ESCAPE_FUNCTION + source
     return source
 
 
-def loads_result(text: str, function: str) -> Any:
-    """The JSON value that a script returned. Control characters in its strings are taken as they are."""
+def parse_result(text: str, function: str) -> Any:
+    """Return the JSON value that a script returned; its strings may hold unescaped control characters.
+
+    InvalidRequest names the `function`, a field of the connector's action, if the result is not JSON.
+    """
     try:
         return json.loads(text, strict=False)
     except json.JSONDecodeError as error:
-        raise InvalidRequest(
-            f"The connector's {function} did not return JSON: {error.msg} at line {error.lineno}, column {error.colno}"
-        ) from None
+        raise InvalidRequest(f"The connector's {function} did not return JSON: {jsontext.describe(error)}") from None

@@ -1,9 +1,10 @@
-"""`post_process_function`: a provider's answer becomes the tensors of one call.
+"""Post-processing: turn a provider's response into tensors, by the action's `post_process_function`.
 
-Three ways: a built-in function (its name begins with `connector.post_process.`) reads vectors or scores at a
-JSONPath; Painless source is run by the store first; without a function the answer becomes `dataAsMap`. The parameter
-`response_filter` is the JSONPath in all of them, `output_processors` work on an answer that no built-in function
-reads. An answer that a function cannot read is the provider's fault (424): a key that expired, a model that is gone.
+A built-in function (its name begins with `connector.post_process.`) reads vectors or scores at a JSONPath; any other
+text is Painless source, which the store runs first; without a function the response becomes `dataAsMap`. The parameter
+`response_filter` is the JSONPath in all three cases; `output_processors` edit a response that no built-in function
+reads. A response that a function cannot read is the provider's failure (424), such as an expired key or a deleted
+model.
 """
 
 import re
@@ -18,9 +19,9 @@ from opensearch_ml_stream.connectors.errors import InvalidRequest, UpstreamError
 from opensearch_ml_stream.connectors.predict import tensors
 from opensearch_ml_stream.connectors.predict.painless import (
     PainlessCall,
+    define_escape,
     fill_parameters,
-    loads_result,
-    with_escape,
+    parse_result,
 )
 from opensearch_ml_stream.connectors.predict.tensors import Tensor
 from opensearch_ml_stream.connectors.processors.chain import compile_processors, process
@@ -33,18 +34,23 @@ _PREFIX = "connector.post_process."
 _DATA_TYPE = re.compile(r"\.(float(?:16|32|64)|u?int(?:8|16|32|64)|boolean|string|u?binary)(?!\w)", re.IGNORECASE)
 _SCORES = ("relevance_score", "relevanceScore", "score")
 
-# What reads the value at a path: (value, data type) -> tensors; TypeError or ValueError says why it cannot.
+# Reads the value at a path: (value, data type) -> tensors. TypeError or ValueError says why it cannot.
 _Reader = Callable[[Any, str], list[Tensor]]
 
 
 @dataclass(frozen=True, slots=True)
 class _BuiltIn:
+    """A built-in function: the default JSONPath and the reader of the value there."""
+
     path: str
     read: _Reader
 
 
 def check(action: Action, parameters: Mapping[str, str]) -> None:
-    """InvalidRequest for what could not work with any answer. To be asked before the provider is called and paid."""
+    """Raise InvalidRequest for functions and parameters that could not work with any response.
+
+    To be called before the provider is called and paid.
+    """
     function = (action.post_process_function or "").strip()
     if function.startswith(_PREFIX):
         _find_built_in(function)
@@ -54,27 +60,27 @@ def check(action: Action, parameters: Mapping[str, str]) -> None:
         compile_path(parameters[RESPONSE_FILTER])
 
 
-def output(action: Action, parameters: Mapping[str, str], body: bytes) -> list[Tensor] | PainlessCall:
-    """The tensors of an answer, or the script to run before `after_script` gives them.
+def read_response(action: Action, parameters: Mapping[str, str], body: bytes) -> list[Tensor] | PainlessCall:
+    """Return the tensors of a response, or the script to run, whose result is for `read_script_result`.
 
-    `parameters` are the connector's with the request's over them. UpstreamError if the answer cannot be read.
+    `parameters` are the connector's with the request's laid over them. UpstreamError if the response cannot be read.
     """
-    value = _loads(body)
+    value = _parse(body)
     function = fill_parameters(action.post_process_function or "", parameters).strip()
     if function.startswith(_PREFIX):
         return _built_in(function, parameters.get(RESPONSE_FILTER, ""), value)
     if function:
-        return PainlessCall(with_escape(function), value if isinstance(value, dict) else {"result": value})
+        return PainlessCall(define_escape(function), value if isinstance(value, dict) else {"result": value})
     return _default(parameters, body, value)
 
 
-def after_script(parameters: Mapping[str, str], body: bytes, result: str | None) -> list[Tensor]:
-    """The tensors of a script's result: JSON in REST shape, or other text; None leaves the answer as it is."""
+def read_script_result(parameters: Mapping[str, str], body: bytes, result: str | None) -> list[Tensor]:
+    """Return the tensors of a script's result: JSON in REST form, or any other text. None keeps the response `body`."""
     if result is None:
-        return _default(parameters, body, _loads(body))
+        return _default(parameters, body, _parse(body))
     if not result.lstrip().startswith(("{", "[")):
         return _default(parameters, result.encode(), result)
-    value = loads_result(result, "post_process_function")
+    value = parse_result(result, "post_process_function")
     if parameters.get(RESPONSE_FILTER) or parameters.get(OUTPUT_PROCESSORS):
         return _default(parameters, result.encode(), value)
     if isinstance(value, dict):
@@ -82,51 +88,44 @@ def after_script(parameters: Mapping[str, str], body: bytes, result: str | None)
     return [tensors.of_rest(item) if isinstance(item, dict) else tensors.of_value(item) for item in value]
 
 
-def _loads(body: bytes) -> Any:
+def _parse(body: bytes) -> Any:
     try:
         return orjson.loads(body)
     except orjson.JSONDecodeError as error:
-        raise UpstreamError(
-            f"The provider's answer is not JSON: {error.msg} at line {error.lineno}, column {error.colno}"
-        ) from None
+        raise UpstreamError(f"The provider's response is not JSON: {jsontext.describe(error)}") from None
 
 
 def _default(parameters: Mapping[str, str], text: bytes, value: Any) -> list[Tensor]:
-    """Filter, then processors, then the default mapping. What is not filtered reaches the processors as `text`."""
+    """Return the tensor of `value` after filter and processors; without a filter the processors work on `text`."""
     source = parameters.get(RESPONSE_FILTER)
-    found = compile_path(source).read(value) if source else MISSING
+    filtered = compile_path(source).read(value) if source else MISSING
     if parameters.get(OUTPUT_PROCESSORS):
-        subject = text.decode("utf-8", "replace") if found is MISSING else found
+        subject = text.decode("utf-8", "replace") if filtered is MISSING else filtered
         value = process(compile_processors(parameters[OUTPUT_PROCESSORS], OUTPUT_PROCESSORS), subject)
-    elif found is not MISSING:
-        value = found
-    return [tensors.of_value(_parsed(value))]
-
-
-def _parsed(value: Any) -> Any:
-    """A string that is the text of a JSON object or array is that."""
-    if isinstance(value, str) and value.lstrip().startswith(("{", "[")) and jsontext.is_json(value):
-        return orjson.loads(value)
-    return value
+    elif filtered is not MISSING:
+        value = filtered
+    if isinstance(value, str) and jsontext.is_container(value):
+        value = orjson.loads(value)
+    return [tensors.of_value(value)]
 
 
 def _built_in(function: str, response_filter: str, value: Any) -> list[Tensor]:
     built_in = _find_built_in(function)
     path = response_filter.strip() or built_in.path
-    found = compile_path(path).read(value)
-    if found is MISSING:
-        raise UpstreamError(f"The provider's answer has nothing at [{path}], where {function} reads it")
+    selected = compile_path(path).read(value)
+    if selected is MISSING:
+        raise UpstreamError(f"The provider's response has nothing at [{path}], where {function} reads it")
     types = _DATA_TYPE.findall(path)
     try:
-        return built_in.read(found, types[-1].upper() if types else "FLOAT32")
+        return built_in.read(selected, types[-1].upper() if types else "FLOAT32")
     except (TypeError, ValueError) as error:
-        raise UpstreamError(f"{function} cannot read what the provider's answer has at [{path}]: {error}") from None
+        raise UpstreamError(f"{function} cannot read what the provider's response has at [{path}]: {error}") from None
 
 
 def _find_built_in(function: str) -> _BuiltIn:
     if function not in _BUILT_IN:
-        known = ", ".join(sorted(_BUILT_IN))
-        raise InvalidRequest(f"There is no built-in post_process_function [{function}]; there are {known}")
+        names = ", ".join(sorted(_BUILT_IN))
+        raise InvalidRequest(f"There is no built-in post_process_function [{function}]; there are {names}")
     return _BUILT_IN[function]
 
 
@@ -141,12 +140,12 @@ def _embedding(value: Any, data_type: str) -> list[Tensor]:
 
 
 def _is_vector(value: Any) -> bool:
-    """Whether it is a list that begins with a number; looking at every number of every vector would cost too much."""
+    """Return whether the value is a list that begins with a number. Checking every number would cost too much."""
     return isinstance(value, list) and bool(value) and isinstance(value[0], int | float)
 
 
 def _similarities(value: Any, data_type: str) -> list[Tensor]:
-    """One score for each document, in the order of the documents (providers answer in the order of the scores)."""
+    """Return one score for each document, in the order of the documents; providers sort by score."""
     if not isinstance(value, list):
         raise ValueError("Post process function input is not a List.")
     scores: dict[int, float] = {}
@@ -160,21 +159,21 @@ def _similarities(value: Any, data_type: str) -> list[Tensor]:
     return [tensors.similarity(scores[index]) for index in range(len(value))]
 
 
-def _job(value: Any, data_type: str) -> list[Tensor]:
-    """A Bedrock batch job; `processedJobArn` is the ARN as it stands in a URL's path."""
+def _batch_job(value: Any, data_type: str) -> list[Tensor]:
+    """Return a Bedrock batch job, with `processedJobArn`, its ARN as a URL's path holds it, added."""
     if not isinstance(value, dict) or not isinstance(value.get("jobArn"), str):
         raise ValueError("job arn is missing.")
     return [tensors.response({**value, "processedJobArn": value["jobArn"].replace("/", "%2F")})]
 
 
 def _passthrough(value: Any, data_type: str) -> list[Tensor]:
-    """The answer of another ML Commons: its tensors are ours."""
+    """Return the tensors in the response of another ML Commons as they are."""
     results = value.get("inference_results") if isinstance(value, dict) else None
     if not isinstance(results, list):
         return [tensors.of_value(value)]
     outputs = [result.get("output") for result in results if isinstance(result, dict)]
-    inner = [tensor for given in outputs if isinstance(given, list) for tensor in given]
-    return [tensors.of_rest(tensor) for tensor in inner if isinstance(tensor, dict)]
+    items = [item for output in outputs if isinstance(output, list) for item in output]
+    return [tensors.of_rest(item) for item in items if isinstance(item, dict)]
 
 
 _BUILT_IN: Mapping[str, _BuiltIn] = {
@@ -192,7 +191,7 @@ _BUILT_IN: Mapping[str, _BuiltIn] = {
         "bedrock_v2.embedding.float": _BuiltIn("$.embeddingsByType.float", _embedding),
         "bedrock_v2.embedding.binary": _BuiltIn("$.embeddingsByType.binary", _embedding),
         "bedrock.nova.embedding": _BuiltIn("$.embeddings[*].embedding", _embeddings),
-        "bedrock.batch_job_arn": _BuiltIn("$", _job),
+        "bedrock.batch_job_arn": _BuiltIn("$", _batch_job),
         "cohere.rerank": _BuiltIn("$.results", _similarities),
         "bedrock.rerank": _BuiltIn("$.results", _similarities),
         "default.rerank": _BuiltIn("$[*]", _similarities),

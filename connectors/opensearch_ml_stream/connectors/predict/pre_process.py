@@ -1,8 +1,8 @@
-"""`pre_process_function`: an input that is not `parameters` becomes the parameters of one or more provider calls.
+"""Pre-processing: turn a predict input into the parameters of provider calls, by the action's `pre_process_function`.
 
-Built-in functions carry names that begin with `connector.pre_process.`; any other text is Painless source. A
-`text_docs` input is split into calls by the connector's `input_docs_processed_step_size`. Without it, a function
-that can send only so many texts (`_Embedding.takes`) gets that many, Painless gets one, all others get every text.
+The name of a built-in function begins with `connector.pre_process.`; any other text is Painless source. The connector's
+`input_docs_processed_step_size` is the number of texts in one call. Without it, a function that can send only so many
+texts (`_Embedding.max_texts`) gets that many, Painless gets one, and all others get every text.
 """
 
 import json
@@ -21,9 +21,9 @@ from opensearch_ml_stream.connectors.predict.inputs import (
 )
 from opensearch_ml_stream.connectors.predict.painless import (
     PainlessCall,
+    define_escape,
     fill_parameters,
-    loads_result,
-    with_escape,
+    parse_result,
 )
 from opensearch_ml_stream.connectors.syntax import jsontext
 from opensearch_ml_stream.connectors.syntax.jsontext import JsonText
@@ -37,14 +37,14 @@ _TO_STRING = "pre_process_function.convert_input_to_json_string"
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One provider call: parameters to lay over the connector's."""
+    """One provider call: the parameters to lay over the connector's."""
 
     parameters: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
 class ScriptStep:
-    """One provider call whose parameters a script makes first; `after_script` makes it a Step."""
+    """One provider call whose parameters a script has to make first; `finish_step` then makes it a Step."""
 
     call: PainlessCall
     parameters: Mapping[str, str]  # the request's own, which win over the script's
@@ -52,109 +52,116 @@ class ScriptStep:
 
 @dataclass(frozen=True, slots=True)
 class _Embedding:
-    """A built-in function for texts. `takes` is how many of them one call can send, None for any number."""
+    """A built-in function for texts. `max_texts` is how many of them one call can send, None for any number."""
 
     parameters: Callable[[Sequence[str]], dict[str, str]]
-    takes: int | None = None
+    max_texts: int | None = None
 
 
-def steps(action: Action, connector_parameters: Mapping[str, str], given: PredictInput) -> list[Step | ScriptStep]:
-    """The provider calls of a predict, in the order of their results; InvalidRequest if the function cannot do it."""
-    everything = {**connector_parameters, **given.parameters}
+def plan_steps(
+    action: Action, connector_parameters: Mapping[str, str], predict_input: PredictInput
+) -> list[Step | ScriptStep]:
+    """Return the provider calls of a predict request, in the order of their results.
+
+    InvalidRequest if the action's function is unknown or does not take this kind of input.
+    """
+    own = predict_input.parameters
     function = action.pre_process_function
     if function is not None:
-        function = fill_parameters(function, everything).strip()
+        function = fill_parameters(function, {**connector_parameters, **own}).strip()
     if function and not function.startswith(_PREFIX):
-        return _scripted(function, connector_parameters, given, everything)
-    if isinstance(given, RemoteInput):
-        return [Step(given.parameters)]
-    if isinstance(given, TextDocsInput):
+        return _script_steps(function, connector_parameters, predict_input)
+    if isinstance(predict_input, RemoteInput):
+        return [Step(own)]
+    if isinstance(predict_input, TextDocsInput):
         embedding = _embedding(function)
         return [
-            Step({**embedding.parameters(texts), **given.parameters})
-            for texts in split(given.text_docs, step_size(connector_parameters), embedding.takes)
+            Step({**embedding.parameters(texts), **own})
+            for texts in split_texts(predict_input.text_docs, step_size(connector_parameters), embedding.max_texts)
         ]
     if not function:
         raise InvalidRequest("pre_process_function not defined in connector")
-    if isinstance(given, TextSimilarityInput) and function in _RERANK:
-        return [Step({**_RERANK[function](given.query_text, given.text_docs), **given.parameters})]
+    if isinstance(predict_input, TextSimilarityInput) and function in _RERANK:
+        return [Step({**_RERANK[function](predict_input.query_text, predict_input.text_docs), **own})]
     raise _wrong_input(function)
 
 
-def after_script(step: ScriptStep, result: str | None) -> Step:
-    """The call that a script's result asks for: a JSON object with an object `parameters`."""
+def finish_step(step: ScriptStep, result: str | None) -> Step:
+    """Return the call with the parameters in a script's result, a JSON object with an object `parameters`.
+
+    InvalidRequest if the result is not such an object.
+    """
     if result is None:
         raise InvalidRequest("Preprocess function output is null")
-    value = loads_result(result, "pre_process_function")
+    value = parse_result(result, "pre_process_function")
     parameters = value.get("parameters", {}) if isinstance(value, dict) else None
     if not isinstance(parameters, dict):
         raise InvalidRequest("The connector's pre_process_function must return a JSON object with an object parameters")
-    return Step({**{name: jsontext.parameter_of(made) for name, made in parameters.items()}, **step.parameters})
+    return Step({**{name: jsontext.to_parameter(item) for name, item in parameters.items()}, **step.parameters})
 
 
 def step_size(connector_parameters: Mapping[str, str]) -> int | None:
-    """How many texts the connector sends in one call, None if it does not say."""
-    given = connector_parameters.get(STEP_SIZE)
-    if given is None:
+    """Return the number of texts that the connector sends in one call, None if its parameters do not set it."""
+    size = connector_parameters.get(STEP_SIZE)
+    if size is None:
         return None
-    if not given.strip().isdecimal() or int(given) == 0:
+    if not size.strip().isdecimal() or int(size) == 0:
         raise InvalidRequest(f"Invalid parameter: {STEP_SIZE}. It must be positive integer.")
-    return int(given)
+    return int(size)
 
 
-def split(texts: Sequence[str], size: int | None, takes: int | None = None) -> list[Sequence[str]]:
-    """The texts in runs of `size`, but never more than one call `takes`, so that none is lost."""
-    run = min(size or len(texts), takes or len(texts))
-    return [texts[start : start + run] for start in range(0, len(texts), run)]
+def split_texts(texts: Sequence[str], size: int | None, max_texts: int | None = None) -> list[Sequence[str]]:
+    """Return the texts in groups of `size`, but never of more than `max_texts`, so that no call loses any."""
+    group = min(size or len(texts), max_texts or len(texts))
+    return [texts[start : start + group] for start in range(0, len(texts), group)]
 
 
-def _scripted(
-    function: str, connector_parameters: Mapping[str, str], given: PredictInput, everything: Mapping[str, str]
+def _script_steps(
+    function: str, connector_parameters: Mapping[str, str], predict_input: PredictInput
 ) -> list[Step | ScriptStep]:
-    source = with_escape(function)
-    if isinstance(given, RemoteInput):
-        if not _is_true(everything, _PROCESS_REMOTE):
-            return [Step(given.parameters)]
-        params = {"parameters": _objects(given.parameters) if _is_true(everything, _TO_OBJECT) else given.parameters}
-        # A script of ML Commons reads the parameters from `params` itself; one for this place from params.parameters.
-        return [ScriptStep(PainlessCall(source, {**params["parameters"], **params}), given.parameters)]
-    as_text = _is_true(everything, _TO_STRING)
+    source = define_escape(function)
+    own = predict_input.parameters
+    options = {**connector_parameters, **own}
+    if isinstance(predict_input, RemoteInput):
+        if not _is_true(options, _PROCESS_REMOTE):
+            return [Step(own)]
+        values = _parse_containers(own) if _is_true(options, _TO_OBJECT) else own
+        # ML Commons' scripts read them from `params` itself, scripts for the other inputs from `params.parameters`.
+        return [ScriptStep(PainlessCall(source, {**values, "parameters": values}), own)]
+    to_string = _is_true(options, _TO_STRING)
     return [
-        ScriptStep(PainlessCall(source, _as_strings(params) if as_text else params), given.parameters)
-        for params in _script_inputs(given, connector_parameters)
+        ScriptStep(PainlessCall(source, _to_strings(params) if to_string else params), own)
+        for params in _script_params(predict_input, connector_parameters)
     ]
 
 
-def _script_inputs(given: PredictInput, connector_parameters: Mapping[str, str]) -> list[dict[str, Any]]:
-    """The input as a script sees it, once for each call. Texts are escaped: scripts put quotes around them."""
-    beside = {"parameters": dict(given.parameters)} if given.parameters else {}
-    if isinstance(given, TextDocsInput):
+def _script_params(predict_input: PredictInput, connector_parameters: Mapping[str, str]) -> list[dict[str, Any]]:
+    """Return the `params` of a script, once for each call. Texts are escaped, since scripts put them in quotes."""
+    own = {"parameters": dict(predict_input.parameters)} if predict_input.parameters else {}
+    if isinstance(predict_input, TextDocsInput):
         return [
-            {"algorithm": "TEXT_EMBEDDING", "text_docs": [jsontext.escape(text) for text in texts], **beside}
-            for texts in split(given.text_docs, step_size(connector_parameters) or 1)
+            {"algorithm": "TEXT_EMBEDDING", "text_docs": [jsontext.escape(text) for text in texts], **own}
+            for texts in split_texts(predict_input.text_docs, step_size(connector_parameters) or 1)
         ]
-    if isinstance(given, TextSimilarityInput):
-        texts = [jsontext.escape(text) for text in given.text_docs]
-        query = jsontext.escape(given.query_text)
-        return [{"algorithm": "TEXT_SIMILARITY", "query_text": query, "text_docs": texts, **beside}]
-    if isinstance(given, QuestionAnsweringInput):
-        return [{"algorithm": "QUESTION_ANSWERING", "question": given.question, "context": given.context, **beside}]
-    return [{"algorithm": "REMOTE", **beside}]
+    if isinstance(predict_input, TextSimilarityInput):
+        texts = [jsontext.escape(text) for text in predict_input.text_docs]
+        query = jsontext.escape(predict_input.query_text)
+        return [{"algorithm": "TEXT_SIMILARITY", "query_text": query, "text_docs": texts, **own}]
+    if isinstance(predict_input, QuestionAnsweringInput):
+        question, context = predict_input.question, predict_input.context
+        return [{"algorithm": "QUESTION_ANSWERING", "question": question, "context": context, **own}]
+    return [{"algorithm": "REMOTE", **own}]
 
 
-def _objects(parameters: Mapping[str, str]) -> dict[str, Any]:
+def _parse_containers(parameters: Mapping[str, str]) -> dict[str, Any]:
     return {
-        name: json.loads(text) if isinstance(text, JsonText) or _is_container(text) else text
+        name: json.loads(text) if isinstance(text, JsonText) or jsontext.is_container(text) else text
         for name, text in parameters.items()
     }
 
 
-def _is_container(text: str) -> bool:
-    return text.lstrip().startswith(("{", "[")) and jsontext.is_json(text)
-
-
-def _as_strings(params: Mapping[str, Any]) -> dict[str, str]:
-    return {name: str(jsontext.parameter_of(value)) for name, value in params.items()}
+def _to_strings(params: Mapping[str, Any]) -> dict[str, str]:
+    return {name: jsontext.to_text(value) for name, value in params.items()}
 
 
 def _is_true(parameters: Mapping[str, str], name: str) -> bool:
@@ -176,8 +183,8 @@ def _wrong_input(function: str) -> InvalidRequest:
             "This pre_process_function can only support TextDocsInputDataSet which including a list of string "
             "with key 'text_docs'"
         )
-    known = ", ".join(sorted({**_EMBEDDINGS, **_RERANK}))
-    return InvalidRequest(f"There is no built-in pre_process_function [{function}]; there are {known}")
+    names = ", ".join(sorted({**_EMBEDDINGS, **_RERANK}))
+    return InvalidRequest(f"There is no built-in pre_process_function [{function}]; there are {names}")
 
 
 def _array(name: str) -> Callable[[Sequence[str]], dict[str, str]]:
@@ -193,7 +200,7 @@ def _text_and_image(texts: Sequence[str]) -> dict[str, str]:
 
 
 def _nova(texts: Sequence[str]) -> dict[str, str]:
-    """A text that is a JSON object such as `{"image": "<base64>"}` says what it is; any other is text."""
+    """Return the parameter in a text that is a JSON object such as `{"image": "<base64>"}`, else `text` itself."""
     try:
         value = json.loads(texts[0])
     except json.JSONDecodeError:
@@ -201,7 +208,7 @@ def _nova(texts: Sequence[str]) -> dict[str, str]:
     if isinstance(value, dict):
         for name in ("text", "image", "video", "audio"):
             if name in value:
-                return {name: jsontext.parameter_of(value[name])}
+                return {name: jsontext.to_parameter(value[name])}
     return {"text": texts[0]}
 
 
@@ -210,7 +217,7 @@ def _rerank(query: str, texts: Sequence[str]) -> dict[str, str]:
 
 
 def _bedrock_rerank(query: str, texts: Sequence[str]) -> dict[str, str]:
-    """https://docs.aws.amazon.com/bedrock/latest/APIReference/API_agent-runtime_Rerank.html"""
+    """See https://docs.aws.amazon.com/bedrock/latest/APIReference/API_agent-runtime_Rerank.html."""
     queries = [{"textQuery": {"text": query}, "type": "TEXT"}]
     sources = [
         {"inlineDocumentSource": {"textDocument": {"text": text}, "type": "TEXT"}, "type": "INLINE"} for text in texts
@@ -229,13 +236,13 @@ _EMBEDDINGS: Mapping[str, _Embedding] = {
         "default.embedding": _Embedding(_array("input")),
         "cohere.embedding": _Embedding(_array("texts")),
         "cohere.multimodal_embedding": _Embedding(_array("images")),
-        "bedrock.embedding": _Embedding(_first("inputText"), takes=1),
-        "bedrock.multimodal_embedding": _Embedding(_text_and_image, takes=2),
-        "bedrock.nova.embedding": _Embedding(_nova, takes=1),
-        "bedrock.nova.text_embedding": _Embedding(_first("inputText"), takes=1),
-        "bedrock.nova.image_embedding": _Embedding(_first("inputImage"), takes=1),
-        "bedrock.nova.video_embedding": _Embedding(_first("inputVideo"), takes=1),
-        "bedrock.nova.audio_embedding": _Embedding(_first("inputAudio"), takes=1),
+        "bedrock.embedding": _Embedding(_first("inputText"), max_texts=1),
+        "bedrock.multimodal_embedding": _Embedding(_text_and_image, max_texts=2),
+        "bedrock.nova.embedding": _Embedding(_nova, max_texts=1),
+        "bedrock.nova.text_embedding": _Embedding(_first("inputText"), max_texts=1),
+        "bedrock.nova.image_embedding": _Embedding(_first("inputImage"), max_texts=1),
+        "bedrock.nova.video_embedding": _Embedding(_first("inputVideo"), max_texts=1),
+        "bedrock.nova.audio_embedding": _Embedding(_first("inputAudio"), max_texts=1),
     }.items()
 }
 _RERANK: Mapping[str, Callable[[str, Sequence[str]], dict[str, str]]] = {

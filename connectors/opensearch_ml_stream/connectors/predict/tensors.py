@@ -1,6 +1,6 @@
-"""Tensors: the elements of a predict response's `output`, as the REST API prints them.
+"""Tensors: make the elements of a predict response's `output`, as ML Commons' REST API writes them.
 
-Keys, in this order, each only where it has a value: name, data_type, shape, data, byte_buffer, result, dataAsMap.
+Their keys, in this order and only with a value: name, data_type, shape, data, byte_buffer, result, dataAsMap.
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,33 +12,26 @@ _KEYS = ("name", "data_type", "shape", "data", "byte_buffer", "result", "dataAsM
 
 
 def embedding(vector: Sequence[float], data_type: str = "FLOAT32") -> Tensor:
+    """Return the tensor of one embedding; its shape is `[len(vector)]`."""
     return {"name": "sentence_embedding", "data_type": data_type, "shape": [len(vector)], "data": vector}
 
 
 def similarity(score: float) -> Tensor:
+    """Return the tensor of one document's score; its shape is `[1]`."""
     return {"name": "similarity", "data_type": "FLOAT32", "shape": [1], "data": [score]}
 
 
 def response(data_as_map: Mapping[str, Any]) -> Tensor:
+    """Return the tensor of a response that is a JSON object."""
     return {"name": "response", "dataAsMap": data_as_map}
 
 
 def of_value(value: Any) -> Tensor:
-    """The default mapping of an answer: an object is dataAsMap, anything else stands in it under `response`."""
+    """Return the tensor of any JSON value: an object is its dataAsMap, any other value stands there as `response`."""
     return response(value if isinstance(value, dict) else {"response": value})
 
 
 def of_rest(value: Mapping[str, Any]) -> Tensor:
-    """A tensor in REST shape; an object that has none of its keys is an answer of its own."""
+    """Return the tensor of an object in REST form; one without any of its keys is a response of its own."""
     tensor = {key: value[key] for key in _KEYS if value.get(key) is not None}
     return tensor or of_value(dict(value))
-
-
-def inference_result(outputs: Sequence[Sequence[Tensor]], status_codes: Sequence[int]) -> dict[str, Any]:
-    """A predict response: one element for each provider call, in the order of the calls."""
-    return {
-        "inference_results": [
-            {"output": list(output), "status_code": status_code}
-            for output, status_code in zip(outputs, status_codes, strict=True)
-        ]
-    }

@@ -1,1 +1,1 @@
-"""`input_processors` and `output_processors`: chains of edits to a JSON value."""
+"""Processors: the chains of edits to a JSON value that `input_processors` and `output_processors` configure."""

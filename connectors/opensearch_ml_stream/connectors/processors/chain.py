@@ -1,8 +1,9 @@
-"""`input_processors` and `output_processors`: chains of small changes to a JSON value.
+"""Compile `input_processors` and `output_processors`, and run them on a JSON value.
 
-The parameter is a JSON array of `{"type": ..., ...}`. The configuration is checked when it is compiled; a processor
-that does not fit a value at run time (a path that is not there, a pattern that does not match) leaves it as it is.
-A string value counts as the JSON text that it holds where a processor reads a document.
+The parameter is a JSON array of `{"type": ..., ...}`, the processor types and their options are ML Commons'. The
+configuration is checked when it is compiled. A processor that does not fit a value at run time (a JSONPath that leads
+nowhere, a pattern that does not match) leaves it as it is. Where a processor reads a document, a string counts as the
+JSON text that it holds.
 """
 
 import json
@@ -12,7 +13,7 @@ from typing import Any
 
 from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.connectors.processors.conditions import check_condition, matches
-from opensearch_ml_stream.connectors.processors.json_edit import Document, find, remove, set_value
+from opensearch_ml_stream.connectors.processors.json_edit import Document, find_nodes, remove, set_value
 from opensearch_ml_stream.connectors.processors.replacement import compile_replacement
 from opensearch_ml_stream.connectors.syntax import jsontext
 from opensearch_ml_stream.connectors.syntax.jsonpath import MISSING, compile_path
@@ -25,19 +26,22 @@ _Config = Mapping[str, Any]
 
 
 def process(processors: Sequence[Processor], value: Any) -> Any:
-    """The value after all processors, each working on what the one before it gave."""
+    """Run the processors in order, each on the result of the one before it."""
     for processor in processors:
         value = processor(value)
     return value
 
 
 def process_text(processors: Sequence[Processor], text: str) -> str:
-    """As `process`, for a request body: text in, text out."""
-    return as_text(process(processors, text))
+    """Run the processors on the text of a request body and return the result as text."""
+    return jsontext.to_text(process(processors, text))
 
 
 def compile_processors(text: str, name: str) -> tuple[Processor, ...]:
-    """The processors of a parameter's text; InvalidRequest names the place, such as `output_processors[1].path`."""
+    """Compile the processors of the parameter `name`.
+
+    InvalidRequest names the JSON path of what is wrong, such as `output_processors[1].path`.
+    """
     if len(text) > MAX_CONFIG_CHARS:
         raise InvalidRequest(f"{name} may have {MAX_CONFIG_CHARS} characters; these are {len(text)}")
     return _compile(text, name)
@@ -48,106 +52,101 @@ def _compile(text: str, name: str) -> tuple[Processor, ...]:
     try:
         config = json.loads(text)
     except json.JSONDecodeError as error:
-        raise InvalidRequest(f"{name} is not JSON: {error.msg} at line {error.lineno}, column {error.colno}") from None
+        raise InvalidRequest(f"{name} is not JSON: {jsontext.describe(error)}") from None
     return _chain(config, name)
 
 
-def as_text(value: Any) -> str:
-    """A string as it is, anything else as compact JSON."""
-    return value if isinstance(value, str) else jsontext.dumps(value)
-
-
-def _chain(config: Any, place: str) -> tuple[Processor, ...]:
+def _chain(config: Any, config_path: str) -> tuple[Processor, ...]:
     entries = [config] if isinstance(config, dict) else config
     if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
-        raise InvalidRequest(f"{place} must be an array of objects, each with a type")
-    return tuple(_processor(entry, f"{place}[{index}]") for index, entry in enumerate(entries))
+        raise InvalidRequest(f"{config_path} must be an array of objects, each with a type")
+    return tuple(_processor(entry, f"{config_path}[{index}]") for index, entry in enumerate(entries))
 
 
-def _processor(config: _Config, place: str) -> Processor:
+def _processor(config: _Config, config_path: str) -> Processor:
     compile_type = _TYPES.get(str(config.get("type")))
     if compile_type is None:
-        raise InvalidRequest(f"{place}.type must be one of {', '.join(_TYPES)}")
-    return compile_type(config, place)
+        raise InvalidRequest(f"{config_path}.type must be one of {', '.join(_TYPES)}")
+    return compile_type(config, config_path)
 
 
-def _required_text(config: _Config, key: str, place: str) -> str:
+def _required_string(config: _Config, key: str, config_path: str) -> str:
     value = config.get(key)
     if not isinstance(value, str) or not value.strip():
-        raise InvalidRequest(f"{place}.{key} must be a string that is not empty")
+        raise InvalidRequest(f"{config_path}.{key} must be a string that is not empty")
     return value
 
 
 def _document(value: Any) -> Document | None:
-    """A copy of the value to change, None if it is text that is no JSON."""
+    """Return a copy of the value for edits in place, None if it is a string that is not JSON."""
     try:
-        return Document(json.loads(as_text(value)))
+        return Document(json.loads(jsontext.to_text(value)))
     except json.JSONDecodeError:
         return None
 
 
-def _to_string(config: _Config, place: str) -> Processor:
+def _to_string(config: _Config, config_path: str) -> Processor:
     if config.get("escape_json") is True:
-        return lambda value: jsontext.escape(as_text(value))
-    return as_text
+        return lambda value: jsontext.escape(jsontext.to_text(value))
+    return jsontext.to_text
 
 
-def _regex_replace(config: _Config, place: str) -> Processor:
-    pattern = compile_regex(_required_text(config, "pattern", place), dot_all=True)
-    replacement = compile_replacement(str(config.get("replacement", "")), pattern.groups, f"{place}.replacement")
+def _regex_replace(config: _Config, config_path: str) -> Processor:
+    pattern = compile_regex(_required_string(config, "pattern", config_path), dot_all=True)
+    replacement = compile_replacement(str(config.get("replacement", "")), pattern.groups, f"{config_path}.replacement")
     count = 0 if config.get("replace_all", True) is True else 1
-    return lambda value: pattern.sub(replacement, as_text(value), count)
+    return lambda value: pattern.sub(replacement, jsontext.to_text(value), count)
 
 
-def _regex_capture(config: _Config, place: str) -> Processor:
-    pattern = compile_regex(_required_text(config, "pattern", place), dot_all=True)
-    groups = [group for group in _groups(config.get("groups", "1"), place) if group <= pattern.groups]
+def _regex_capture(config: _Config, config_path: str) -> Processor:
+    pattern = compile_regex(_required_string(config, "pattern", config_path), dot_all=True)
+    groups = [group for group in _groups(config.get("groups", "1"), config_path) if group <= pattern.groups]
 
     def capture(value: Any) -> Any:
-        found = pattern.search(as_text(value))
-        if found is None or not groups:
+        match = pattern.search(jsontext.to_text(value))
+        if match is None or not groups:
             return value
-        captured = [found.group(group) for group in groups]
+        captured = [match.group(group) for group in groups]
         return captured[0] if len(captured) == 1 else captured
 
     return capture
 
 
-def _groups(config: Any, place: str) -> list[int]:
-    """`1`, `"1"`, `[1, 2]` or `"[1, 2]"`."""
+def _groups(config: Any, config_path: str) -> list[int]:
+    """Return the group numbers of `1`, `"1"`, `[1, 2]` or `"[1, 2]"`."""
     parts = config if isinstance(config, list) else str(config).strip().removeprefix("[").removesuffix("]").split(",")
-    texts = [str(part).strip() for part in parts]
-    if not texts or not all(text.isdecimal() for text in texts):
-        raise InvalidRequest(f"{place}.groups must be a number or an array of numbers such as '[1,2,3]'")
-    return [int(text) for text in texts]
+    numbers = [str(part).strip() for part in parts]
+    if not numbers or not all(number.isdecimal() for number in numbers):
+        raise InvalidRequest(f"{config_path}.groups must be a number or an array of numbers such as '[1,2,3]'")
+    return [int(number) for number in numbers]
 
 
-def _jsonpath_filter(config: _Config, place: str) -> Processor:
-    path = compile_path(_required_text(config, "path", place))
+def _jsonpath_filter(config: _Config, config_path: str) -> Processor:
+    path = compile_path(_required_string(config, "path", config_path))
     default = config.get("default")
 
     def read(value: Any) -> Any:
         document = _document(value)
-        found = MISSING if document is None else path.read(document.root)
-        if found is not MISSING:
-            return found
+        result = MISSING if document is None else path.read(document.root)
+        if result is not MISSING:
+            return result
         return value if default is None else default
 
     return read
 
 
-def _extract_json(config: _Config, place: str) -> Processor:
-    kinds = {"auto": "{[", "object": "{", "array": "["}
-    starts = kinds.get(str(config.get("extract_type", "auto")).lower())
-    if starts is None:
-        raise InvalidRequest(f"{place}.extract_type must be 'auto', 'object', or 'array'")
+def _extract_json(config: _Config, config_path: str) -> Processor:
+    openings_by_type = {"auto": "{[", "object": "{", "array": "["}
+    openings = openings_by_type.get(str(config.get("extract_type", "auto")).lower())
+    if openings is None:
+        raise InvalidRequest(f"{config_path}.extract_type must be 'auto', 'object', or 'array'")
     default = config.get("default")
     decoder = json.JSONDecoder()
 
     def extract(value: Any) -> Any:
         if not isinstance(value, str):
             return value
-        start = min((at for sign in starts if (at := value.find(sign)) >= 0), default=None)
+        start = min((at for opening in openings if (at := value.find(opening)) >= 0), default=None)
         if start is not None:
             try:
                 return decoder.raw_decode(value, start)[0]
@@ -158,11 +157,11 @@ def _extract_json(config: _Config, place: str) -> Processor:
     return extract
 
 
-def _remove_jsonpath(config: _Config, place: str) -> Processor:
-    """`paths` (3.5 and later), or `path`."""
+def _remove_jsonpath(config: _Config, config_path: str) -> Processor:
+    """Compile a processor with `paths`, as ML Commons 3.5 and later has it, or `path`."""
     paths = config.get("paths", [config["path"]] if "path" in config else None)
     if not isinstance(paths, list) or not paths or not all(isinstance(path, str) and path.strip() for path in paths):
-        raise InvalidRequest(f"{place}.paths must be an array of JSONPaths")
+        raise InvalidRequest(f"{config_path}.paths must be an array of JSONPaths")
     compiled = [compile_path(path) for path in paths]
 
     def strip(value: Any) -> Any:
@@ -176,19 +175,19 @@ def _remove_jsonpath(config: _Config, place: str) -> Processor:
     return strip
 
 
-def _conditional(config: _Config, place: str) -> Processor:
-    path = compile_path(_required_text(config, "path", place)) if config.get("path") else None
+def _conditional(config: _Config, config_path: str) -> Processor:
+    path = compile_path(_required_string(config, "path", config_path)) if config.get("path") else None
     routes = config.get("routes")
     if not isinstance(routes, list) or not routes or not all(isinstance(route, dict) for route in routes):
-        raise InvalidRequest(f"{place}.routes must be an array of objects, each a condition with its processors")
+        raise InvalidRequest(f"{config_path}.routes must be an array of objects, each a condition with its processors")
     chains = [
-        (condition, _chain(config, f"{place}.routes[{index}].{condition}"))
+        (condition, _chain(config, f"{config_path}.routes[{index}].{condition}"))
         for index, route in enumerate(routes)
         for condition, config in route.items()
     ]
     for condition, _ in chains:
         check_condition(condition)
-    default = _chain(config.get("default", []), f"{place}.default")
+    default = _chain(config.get("default", []), f"{config_path}.default")
 
     def route(value: Any) -> Any:
         subject = value
@@ -203,9 +202,9 @@ def _conditional(config: _Config, place: str) -> Processor:
     return route
 
 
-def _process_and_set(config: _Config, place: str) -> Processor:
-    path = compile_path(_required_text(config, "path", place))
-    chain = _nested(config, place)
+def _process_and_set(config: _Config, config_path: str) -> Processor:
+    path = compile_path(_required_string(config, "path", config_path))
+    chain = _nested(config, config_path)
 
     def process_and_set(value: Any) -> Any:
         document = _document(value)
@@ -216,13 +215,13 @@ def _process_and_set(config: _Config, place: str) -> Processor:
     return process_and_set
 
 
-def _set_field(config: _Config, place: str) -> Processor:
-    path = compile_path(_required_text(config, "path", place))
+def _set_field(config: _Config, config_path: str) -> Processor:
+    path = compile_path(_required_string(config, "path", config_path))
     if ("value" in config) == ("source_path" in config):
-        raise InvalidRequest(f"{place} needs either value or source_path")
+        raise InvalidRequest(f"{config_path} needs either value or source_path")
     if "default" in config and "source_path" not in config:
-        raise InvalidRequest(f"{place}.default can only be used with source_path")
-    source = compile_path(_required_text(config, "source_path", place)) if "source_path" in config else None
+        raise InvalidRequest(f"{config_path}.default can only be used with source_path")
+    source = compile_path(_required_string(config, "source_path", config_path)) if "source_path" in config else None
 
     def set_field(value: Any) -> Any:
         document = _document(value)
@@ -238,29 +237,29 @@ def _set_field(config: _Config, place: str) -> Processor:
     return set_field
 
 
-def _for_each(config: _Config, place: str) -> Processor:
-    """Each element is replaced where it stands. A path to an array means its elements."""
-    path = compile_path(_required_text(config, "path", place))
-    chain = _nested(config, place)
+def _for_each(config: _Config, config_path: str) -> Processor:
+    """Compile a processor that replaces each match of `path` in place; a path to one array means its elements."""
+    path = compile_path(_required_string(config, "path", config_path))
+    chain = _nested(config, config_path)
 
     def for_each(value: Any) -> Any:
         document = _document(value)
         if document is None:
             return value
-        for found in find(document, path):
-            if isinstance(found.value, list) and path.is_definite:
-                found.replace([process(chain, element) for element in found.value])
+        for node in find_nodes(document, path):
+            if isinstance(node.value, list) and path.is_definite:
+                node.replace([process(chain, element) for element in node.value])
             elif not path.is_definite:
-                found.replace(process(chain, found.value))
+                node.replace(process(chain, node.value))
         return document.root
 
     return for_each
 
 
-def _nested(config: _Config, place: str) -> tuple[Processor, ...]:
-    chain = _chain(config.get("processors"), f"{place}.processors")
+def _nested(config: _Config, config_path: str) -> tuple[Processor, ...]:
+    chain = _chain(config.get("processors"), f"{config_path}.processors")
     if not chain:
-        raise InvalidRequest(f"{place}.processors must hold at least one processor")
+        raise InvalidRequest(f"{config_path}.processors must hold at least one processor")
     return chain
 
 

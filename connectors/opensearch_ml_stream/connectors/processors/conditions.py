@@ -1,6 +1,7 @@
-"""Conditions of the `conditional` processor.
+"""Conditions of the `conditional` processor: check their syntax, and match JSON values against them.
 
-exists   null   not_exists   >10   <10   >=10   <=10   ==10   regex:pattern   contains:text   a value itself
+A condition is one of: exists, null, not_exists, >10, <10, >=10, <=10, ==10, regex:pattern, contains:text, or a value
+that the JSON value must equal.
 """
 
 import operator
@@ -10,29 +11,29 @@ from typing import Any
 from opensearch_ml_stream.connectors.syntax import jsontext
 from opensearch_ml_stream.connectors.syntax.regex import compile_regex
 
-_NEARLY = 1e-10
+_TOLERANCE = 1e-10  # of `==` between numbers
 _COMPARISONS: tuple[tuple[str, Callable[[float, float], bool]], ...] = (
     (">=", operator.ge),
     ("<=", operator.le),
-    ("==", lambda left, right: abs(left - right) < _NEARLY),
+    ("==", lambda left, right: abs(left - right) < _TOLERANCE),
     (">", operator.gt),
     ("<", operator.lt),
 )
 
 
 def check_condition(condition: str) -> None:
-    """InvalidRequest if the condition is a regular expression that cannot be used."""
+    """Raise InvalidRequest if the condition is a regular expression that RE2 does not take."""
     if condition.startswith("regex:"):
         compile_regex(condition.removeprefix("regex:"))
 
 
 def matches(condition: str, value: Any) -> bool:
-    """Whether a JSON value fulfils the condition; null and an empty list count as absent."""
+    """Return whether a JSON value meets the condition. Null and an empty array count as absent."""
     if value is None or value == []:
         return condition in ("null", "not_exists")
     if condition == "exists":
         return True
-    text = value if isinstance(value, str) else jsontext.dumps(value)
+    text = jsontext.to_text(value)
     if condition == text:
         return True
     for sign, compare in _COMPARISONS:

@@ -1,1 +1,1 @@
-"""What each provider's events mean: one module a provider, each with its stream specs."""
+"""Providers: read each provider's events into chunks and an outcome. One module a provider, with its stream specs."""

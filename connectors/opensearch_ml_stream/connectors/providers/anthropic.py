@@ -1,7 +1,7 @@
-"""Anthropic messages: https://docs.anthropic.com/en/docs/build-with-claude/streaming.
+"""Anthropic messages, as Vertex AI offers them too: https://docs.anthropic.com/en/docs/build-with-claude/streaming.
 
-`message_delta.usage` is cumulative and replaces what `message_start` told; `message_stop` ends the stream;
-`ping` may come anywhere, and unknown event types are to be ignored.
+`message_delta.usage` is cumulative and replaces the counts of `message_start`; `message_stop` ends the stream; `ping`
+may come anywhere; clients are to ignore event types that they do not know.
 """
 
 from typing import Any
@@ -16,7 +16,7 @@ from opensearch_ml_stream.connectors.decoding.framing.sse import SSEFraming
 from opensearch_ml_stream.connectors.errors import UpstreamError
 from opensearch_ml_stream.connectors.stream_spec import Enable, StreamSpec
 
-# What the error types of https://docs.anthropic.com/en/api/errors would have been as a status.
+# The HTTP status of each error type: https://docs.anthropic.com/en/api/errors.
 _ERROR_STATUS = {
     "invalid_request_error": 400,
     "authentication_error": 401,
@@ -30,17 +30,18 @@ _ERROR_STATUS = {
 
 
 class Anthropic:
-    """Reads the events by the `type` in their data (Bedrock and Vertex give no event names)."""
+    """Reads events by the `type` in their data, since Bedrock and Vertex send no event names."""
 
-    __slots__ = ("_finish", "_model", "_tools", "_usage")
+    __slots__ = ("_finish", "_model", "_tool_indexes", "_usage")
 
     def __init__(self) -> None:
         self._finish: str | None = None
         self._model: str | None = None
         self._usage: dict[str, Any] = {}
-        self._tools: dict[int, int] = {}  # content block index -> tool call index
+        self._tool_indexes: dict[int, int] = {}  # content block index -> tool call index
 
     def read(self, event: Event, chunks: list[Chunk]) -> Outcome | None:
+        """Append the chunk of a content block event; `message_stop` or `error` ends the stream."""
         payload: Any = orjson.loads(event.data)
         kind = payload["type"]
         if kind == "content_block_delta":
@@ -56,10 +57,11 @@ class Anthropic:
         elif kind == "message_stop":
             return Ending(finish_reason(self._finish), self._finish, self._read_usage(), self._model)
         elif kind == "error":
-            return read_error(payload)
+            return _read_error(payload)
         return None
 
     def end_of_input(self) -> Outcome:
+        """Return a truncation: only `message_stop` is a good end."""
         return truncated("message_stop")
 
     def _read_delta(self, payload: dict[str, Any], chunks: list[Chunk]) -> None:
@@ -72,15 +74,15 @@ class Anthropic:
             if text := event_fields.text(delta["thinking"]):
                 chunks.append(Chunk(reasoning=text))
         elif kind == "input_json_delta":
-            index = self._tools.get(payload["index"])
+            index = self._tool_indexes.get(payload["index"])
             text = event_fields.text(delta["partial_json"])
             if index is not None and text:
                 chunks.append(Chunk(tool_calls=(ToolCall(index, arguments=text),)))
 
     def _read_block_start(self, payload: dict[str, Any], chunks: list[Chunk]) -> None:
         block = payload["content_block"]
-        if block["type"] == "tool_use":  # not the tools that the server runs itself: nobody has to answer those
-            index = self._tools.setdefault(payload["index"], len(self._tools))
+        if block["type"] == "tool_use":  # `server_tool_use` is run by the server itself, not by the client
+            index = self._tool_indexes.setdefault(payload["index"], len(self._tool_indexes))
             chunks.append(
                 Chunk(tool_calls=(ToolCall(index, event_fields.name(block["id"]), event_fields.name(block["name"])),))
             )
@@ -90,15 +92,14 @@ class Anthropic:
     def _read_usage(self) -> Usage | None:
         if not self._usage:
             return None
-        counted = self._usage
         return Usage(
-            input_tokens=event_fields.count(counted.get("input_tokens")),
-            output_tokens=event_fields.count(counted.get("output_tokens")),
-            cached_tokens=event_fields.count(counted.get("cache_read_input_tokens")),
+            input_tokens=event_fields.count(self._usage.get("input_tokens")),
+            output_tokens=event_fields.count(self._usage.get("output_tokens")),
+            cached_tokens=event_fields.count(self._usage.get("cache_read_input_tokens")),
         )
 
 
-def read_error(payload: dict[str, Any]) -> UpstreamError:
+def _read_error(payload: dict[str, Any]) -> UpstreamError:
     error = event_fields.mapping(payload.get("error"))
     return event_fields.remote_error(error.get("message"), _ERROR_STATUS.get(str(error.get("type"))))
 
@@ -111,7 +112,7 @@ ANTHROPIC = StreamSpec(
     has_fast_path=True,
 )
 
-# Claude on Vertex AI; the body's `anthropic_version` is the template's.
+# Claude on Vertex AI. The connector's template sets `anthropic_version` in the body.
 VERTEX_ANTHROPIC = StreamSpec(
     name="vertex/anthropic",
     enable=Enable(body={"stream": True}, url=((":rawPredict", ":streamRawPredict"),)),

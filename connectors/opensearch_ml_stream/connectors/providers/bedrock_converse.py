@@ -1,6 +1,6 @@
 """Bedrock ConverseStream: https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_ConverseStream.html.
 
-`metadata` with the usage comes after `messageStop`, so only it ends the stream; without it, the end of the body does.
+`metadata` with the usage comes after `messageStop`, so `metadata` ends the stream, or the end of the body without it.
 """
 
 from typing import Any
@@ -16,16 +16,17 @@ from opensearch_ml_stream.connectors.stream_spec import Enable, StreamSpec
 
 
 class BedrockConverse:
-    """Reads events by their name; Nova's InvokeModel wraps the same in an object of one key instead."""
+    """Reads events by their name. Nova's InvokeModel sends the same payloads in an object whose key is the name."""
 
-    __slots__ = ("_finish", "_tools", "_usage")
+    __slots__ = ("_finish", "_tool_indexes", "_usage")
 
     def __init__(self) -> None:
         self._finish: str | None = None
-        self._tools: dict[int, int] = {}  # content block index -> tool call index
+        self._tool_indexes: dict[int, int] = {}  # content block index -> tool call index
         self._usage: Usage | None = None
 
     def read(self, event: Event, chunks: list[Chunk]) -> Outcome | None:
+        """Append the chunk of a content block event; `metadata` after `messageStop` ends the stream."""
         payload: Any = orjson.loads(event.data)
         if event.name not in ("", "chunk"):
             return self._read_event(event.name, payload, chunks)
@@ -35,6 +36,7 @@ class BedrockConverse:
         return None
 
     def end_of_input(self) -> Outcome:
+        """Return a good ending if `messageStop` has come."""
         return truncated("messageStop") if self._finish is None else self._ending()
 
     def _read_event(self, name: str, payload: dict[str, Any], chunks: list[Chunk]) -> Outcome | None:
@@ -43,7 +45,7 @@ class BedrockConverse:
         elif name == "contentBlockStart":
             tool = event_fields.mapping(payload.get("start")).get("toolUse")
             if tool:
-                index = self._tools.setdefault(payload["contentBlockIndex"], len(self._tools))
+                index = self._tool_indexes.setdefault(payload["contentBlockIndex"], len(self._tool_indexes))
                 call = ToolCall(index, event_fields.name(tool["toolUseId"]), event_fields.name(tool["name"]))
                 chunks.append(Chunk(tool_calls=(call,)))
         elif name == "messageStop":
@@ -58,7 +60,7 @@ class BedrockConverse:
         text = event_fields.text(delta.get("text"))
         reasoning = event_fields.text(event_fields.mapping(delta.get("reasoningContent")).get("text"))
         fragment = event_fields.text(event_fields.mapping(delta.get("toolUse")).get("input"))
-        index = self._tools.get(payload.get("contentBlockIndex", 0))
+        index = self._tool_indexes.get(payload.get("contentBlockIndex", 0))
         calls = (ToolCall(index, arguments=fragment),) if fragment and index is not None else ()
         if text or reasoning or calls:
             chunks.append(Chunk(text, reasoning, calls))
@@ -81,7 +83,7 @@ BEDROCK_CONVERSE = StreamSpec(
     enable=Enable(
         url=(
             ("/converse", "/converse-stream"),
-            # As ML Commons, which calls ConverseStream by its interface's name whatever the action's URL is.
+            # As in ML Commons, which calls ConverseStream for this interface whatever the action's URL is.
             ("/invoke-with-response-stream", "/converse-stream"),
             ("/invoke", "/converse-stream"),
         ),

@@ -1,6 +1,7 @@
-"""Streams whose events each hold a piece of text, a finish reason in the last, and nothing else of note.
+"""Text models of Bedrock's InvokeModel (Titan, Llama, Claude 2, Command, Mistral), one provider for all of them.
 
-The models of Bedrock's InvokeModel that have an interface of their own are such: each is only a set of names.
+Their events hold a piece of text, and the last of them a finish reason. They differ only in the names of the fields:
+https://docs.aws.amazon.com/bedrock/latest/userguide/model-parameters.html.
 """
 
 from collections.abc import Callable
@@ -16,55 +17,59 @@ from opensearch_ml_stream.connectors.decoding.finish_reasons import finish_reaso
 
 
 @dataclass(frozen=True, slots=True)
-class TextNames:
-    """Where such a provider's object has what: key names, and the object itself if that lies deeper."""
+class FieldNames:
+    """The names of a model's fields. `text` and `finish` are fields of `text_object(event)`, if that is given."""
 
     text: str
     finish: str
     input_tokens: str = ""
     output_tokens: str = ""
-    inner: Callable[[dict[str, Any]], Any] | None = None
+    text_object: Callable[[dict[str, Any]], Any] | None = None
 
 
-class TextEvents:
-    """The end of the body is a good end once a finish reason has come."""
+class BedrockTextModel:
+    """Reads events by the names of a model's fields. The end of the body is a good end after a finish reason."""
 
     __slots__ = ("_finish", "_names", "_usage")
 
-    def __init__(self, names: TextNames) -> None:
+    def __init__(self, names: FieldNames) -> None:
         self._names = names
         self._finish: str | None = None
         self._usage: Usage | None = None
 
     def read(self, event: Event, chunks: list[Chunk]) -> Outcome | None:
+        """Append the event's text; `error` ends the stream."""
         payload: Any = orjson.loads(event.data)
         names = self._names
-        part = payload if names.inner is None else names.inner(payload)
-        if text := event_fields.text(part.get(names.text)):
+        text_object = payload if names.text_object is None else names.text_object(payload)
+        if text := event_fields.text(text_object.get(names.text)):
             chunks.append(Chunk(text))
-        self._finish = event_fields.name(part.get(names.finish)) or self._finish
-        counts = (
-            event_fields.count(payload.get(names.input_tokens)),
-            event_fields.count(payload.get(names.output_tokens)),
-        )
-        if counts != (None, None):
-            before = self._usage or Usage()
-            self._usage = Usage(
-                before.input_tokens if counts[0] is None else counts[0],
-                before.output_tokens if counts[1] is None else counts[1],
-            )
+        self._finish = event_fields.name(text_object.get(names.finish)) or self._finish
+        self._read_usage(payload)
         if payload.get("error"):
             return event_fields.remote_error(payload["error"])
         return None
 
     def end_of_input(self) -> Outcome:
+        """Return a good ending if a finish reason has come."""
         if self._finish is None:
             return truncated("its finish reason")
         return Ending(finish_reason(self._finish), self._finish, self._usage)
 
+    def _read_usage(self, payload: dict[str, Any]) -> None:
+        input_tokens = event_fields.count(payload.get(self._names.input_tokens))
+        output_tokens = event_fields.count(payload.get(self._names.output_tokens))
+        if input_tokens is None and output_tokens is None:
+            return
+        last = self._usage or Usage()
+        self._usage = Usage(
+            last.input_tokens if input_tokens is None else input_tokens,
+            last.output_tokens if output_tokens is None else output_tokens,
+        )
 
-TITAN = TextNames("outputText", "completionReason", "inputTextTokenCount", "totalOutputTextTokenCount")
-LLAMA = TextNames("generation", "stop_reason", "prompt_token_count", "generation_token_count")
-CLAUDE_2 = TextNames("completion", "stop_reason")
-COMMAND = TextNames("text", "finish_reason")
-MISTRAL = TextNames("text", "stop_reason", inner=lambda payload: payload["outputs"][0])
+
+TITAN = FieldNames("outputText", "completionReason", "inputTextTokenCount", "totalOutputTextTokenCount")
+LLAMA = FieldNames("generation", "stop_reason", "prompt_token_count", "generation_token_count")
+CLAUDE_2 = FieldNames("completion", "stop_reason")
+COMMAND = FieldNames("text", "finish_reason")
+MISTRAL = FieldNames("text", "stop_reason", text_object=lambda event: event["outputs"][0])

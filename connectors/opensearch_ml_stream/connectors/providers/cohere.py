@@ -14,14 +14,15 @@ from opensearch_ml_stream.connectors.stream_spec import Enable, StreamSpec
 
 
 class CohereV2:
-    """Reads the events by the `type` in their data; `message-end` is the last, a `[DONE]` may follow."""
+    """Reads events of v2 by the `type` in their data. `message-end` is the last; a `[DONE]` may follow it."""
 
-    __slots__ = ("_tools",)
+    __slots__ = ("_tool_indexes",)
 
     def __init__(self) -> None:
-        self._tools: dict[int, int] = {}  # Cohere's index -> ours
+        self._tool_indexes: dict[int, int] = {}  # Cohere's index -> tool call index
 
     def read(self, event: Event, chunks: list[Chunk]) -> Outcome | None:
+        """Append the chunk of a content, tool plan or tool call event; `message-end` or `error` ends the stream."""
         payload: Any = orjson.loads(event.data)
         kind = payload["type"]
         if kind == "message-end":
@@ -37,7 +38,7 @@ class CohereV2:
         elif kind in ("tool-call-start", "tool-call-delta"):
             call = payload["delta"]["message"]["tool_calls"]
             function = call["function"]
-            index = self._tools.setdefault(payload.get("index", 0), len(self._tools))
+            index = self._tool_indexes.setdefault(payload.get("index", 0), len(self._tool_indexes))
             text = event_fields.arguments(function.get("arguments"))
             fragment = ToolCall(index, event_fields.name(call.get("id")), event_fields.name(function.get("name")), text)
             if fragment.id or fragment.name or text:
@@ -47,18 +48,20 @@ class CohereV2:
         return None
 
     def end_of_input(self) -> Outcome:
+        """Return a truncation: only `message-end` is a good end."""
         return truncated("message-end")
 
 
 class CohereV1:
-    """Reads the lines by their `event_type`; `stream-end` is the last."""
+    """Reads lines of v1 by their `event_type`. `stream-end` is the last."""
 
-    __slots__ = ("_calls",)
+    __slots__ = ("_has_fragments",)
 
     def __init__(self) -> None:
-        self._calls = 0  # tool calls seen in fragments; the whole ones that follow say nothing new
+        self._has_fragments = False  # tool calls came in fragments: the whole calls that follow repeat them
 
     def read(self, event: Event, chunks: list[Chunk]) -> Outcome | None:
+        """Append the chunk of a text or tool call line; `stream-end` or a line without `event_type` ends the stream."""
         payload: Any = orjson.loads(event.data)
         kind = payload.get("event_type")
         if kind == "stream-end":
@@ -68,18 +71,18 @@ class CohereV1:
                 chunks.append(Chunk(text))
         elif kind == "tool-calls-chunk":
             self._read_fragment(payload, chunks)
-        elif kind == "tool-calls-generation" and not self._calls:
-            calls = enumerate(payload["tool_calls"])
-            whole = (
-                ToolCall(i, None, event_fields.name(c["name"]), event_fields.arguments(c.get("parameters")))
-                for i, c in calls
+        elif kind == "tool-calls-generation" and not self._has_fragments:
+            calls = (
+                ToolCall(index, None, event_fields.name(call["name"]), event_fields.arguments(call.get("parameters")))
+                for index, call in enumerate(payload["tool_calls"])
             )
-            chunks.append(Chunk(tool_calls=tuple(whole)))
+            chunks.append(Chunk(tool_calls=tuple(calls)))
         elif kind is None:
             return event_fields.remote_error(payload["message"])
         return None
 
     def end_of_input(self) -> Outcome:
+        """Return a truncation: only `stream-end` is a good end."""
         return truncated("stream-end")
 
     def _read_fragment(self, payload: dict[str, Any], chunks: list[Chunk]) -> None:
@@ -87,7 +90,7 @@ class CohereV1:
         delta = payload.get("tool_call_delta")
         calls: tuple[ToolCall, ...] = ()
         if delta:
-            self._calls += 1
+            self._has_fragments = True
             text = event_fields.arguments(delta.get("parameters"))
             calls = (ToolCall(delta["index"], None, event_fields.name(delta.get("name")), text),)
         if plan or calls:
@@ -111,15 +114,15 @@ def _end_v1(payload: dict[str, Any]) -> Outcome:
 
 
 def _usage(usage: dict[str, Any]) -> Usage | None:
-    """`tokens` counts all tokens, `billed_units` those that cost."""
-    counted = event_fields.mapping(usage.get("tokens")) or event_fields.mapping(usage.get("billed_units"))
-    if not counted:
+    """Return the counts of `tokens`, which are all tokens, else of `billed_units`, which are those that cost."""
+    counts = event_fields.mapping(usage.get("tokens")) or event_fields.mapping(usage.get("billed_units"))
+    if not counts:
         return None
-    return Usage(_whole(counted.get("input_tokens")), _whole(counted.get("output_tokens")))
+    return Usage(_count(counts.get("input_tokens")), _count(counts.get("output_tokens")))
 
 
-def _whole(value: Any) -> int | None:
-    """Cohere counts tokens as 12.0 at times."""
+def _count(value: Any) -> int | None:
+    """Return a number of tokens, which Cohere writes as 12.0 at times."""
     return int(value) if isinstance(value, float) else event_fields.count(value)
 
 

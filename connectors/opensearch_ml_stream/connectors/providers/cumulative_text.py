@@ -1,6 +1,7 @@
-"""A plain server as tutorials of vLLM and Ray show it: `data: {"text": "all so far"}` ... `data: [DONE]`.
+"""Cumulative text: servers whose every event repeats the text before it, `data: {"text": "all so far"}`.
 
-The text is cumulative: every event repeats what came before. vLLM's own demonstration server sends a list of one.
+Tutorials of vLLM and Ray show such servers; `data: [DONE]` ends the stream. vLLM's own demonstration server sends the
+text in a list of one.
 """
 
 from typing import Any
@@ -16,45 +17,47 @@ from opensearch_ml_stream.connectors.stream_spec import Enable, StreamSpec
 _UNFINISHED = "\ufffd"
 
 
-class Accumulated:
-    """What is new in each version of a text. `add` is linear in the version's length, as its parsing is."""
+class CumulativeTextDiff:
+    """The last version of a growing text, to find what is new in the next. Linear in the length of each version."""
 
     __slots__ = ("_text",)
 
     def __init__(self) -> None:
         self._text = ""
 
-    def add(self, version: str) -> str:
-        """ValueError if the version is not the last one with something added."""
-        # Such servers decode token by token: half a character shows as U+FFFD at the end until the rest comes.
+    def new_text(self, version: str) -> str:
+        """Return what `version` adds to the last version. ValueError if it does not begin with that."""
+        # Such servers decode token by token: half a character is U+FFFD at the end until its rest comes.
         version = version.rstrip(_UNFINISHED)
         if not version.startswith(self._text):
             raise ValueError("the text does not go on from the text before")
-        new = version[len(self._text) :]
+        added = version[len(self._text) :]
         self._text = version
-        return new
+        return added
 
 
 class CumulativeText:
-    """Reads `text`, a string or a list that holds it."""
+    """Reads `text`, a string or a list with one string, of each event."""
 
-    __slots__ = ("_so_far",)
+    __slots__ = ("_text",)
 
     def __init__(self) -> None:
-        self._so_far = Accumulated()
+        self._text = CumulativeTextDiff()
 
     def read(self, event: Event, chunks: list[Chunk]) -> Outcome | None:
+        """Append what is new in the text; `[DONE]` or `error` ends the stream."""
         if event.data.strip() == b"[DONE]":
             return Ending()
         payload: Any = orjson.loads(event.data)
         if payload.get("error"):
             return event_fields.remote_error(payload["error"])
         value = payload["text"]
-        if new := self._so_far.add(event_fields.text(value[0] if isinstance(value, list) else value)):
+        if new := self._text.new_text(event_fields.text(value[0] if isinstance(value, list) else value)):
             chunks.append(Chunk(new))
         return None
 
     def end_of_input(self) -> Outcome:
+        """Return a truncation: only `[DONE]` is a good end."""
         return truncated("[DONE]")
 
 

@@ -1,7 +1,7 @@
 """Gemini, at Google AI and Vertex AI: https://ai.google.dev/api/generate-content#method:-models.streamgeneratecontent.
 
-There is no terminator: the usage may come after the finish reason, so only the end of the body ends the stream. A
-blocked prompt has no candidates at all, and no finish reason.
+There is no terminator: the usage may come after the finish reason, so only the end of the body ends the stream. The
+response to a blocked prompt has no candidates and no finish reason.
 """
 
 from typing import Any
@@ -18,17 +18,18 @@ from opensearch_ml_stream.connectors.stream_spec import Enable, StreamSpec
 
 
 class Gemini:
-    """Reads `GenerateContentResponse` objects, candidate 0."""
+    """Reads candidate 0 of `GenerateContentResponse` objects."""
 
-    __slots__ = ("_calls", "_finish", "_model", "_usage")
+    __slots__ = ("_call_count", "_finish", "_model", "_usage")
 
     def __init__(self) -> None:
-        self._calls = 0
+        self._call_count = 0
         self._finish: str | None = None
         self._model: str | None = None
         self._usage: Usage | None = None
 
     def read(self, event: Event, chunks: list[Chunk]) -> Outcome | None:
+        """Append the chunk of candidate 0; an error or a blocked prompt ends the stream."""
         payload: Any = orjson.loads(event.data)
         if payload.get("error"):
             return _error(payload["error"])
@@ -48,20 +49,21 @@ class Gemini:
         return None
 
     def end_of_input(self) -> Outcome:
+        """Return a good ending if a finish reason has come."""
         if self._finish is None:
             return truncated("finishReason")
-        return Ending(finish_reason(self._finish, tools=self._calls > 0), self._finish, self._usage, self._model)
+        return Ending(finish_reason(self._finish, tools=self._call_count > 0), self._finish, self._usage, self._model)
 
     def _read_parts(self, parts: list[dict[str, Any]], chunks: list[Chunk]) -> None:
-        said = "".join([event_fields.text(part.get("text")) for part in parts if not part.get("thought")])
-        thought = "".join([event_fields.text(part.get("text")) for part in parts if part.get("thought")])
-        calls = tuple(self._call(part["functionCall"]) for part in parts if part.get("functionCall"))
-        if said or thought or calls:
-            chunks.append(Chunk(said, thought, calls))
+        text = "".join([event_fields.text(part.get("text")) for part in parts if not part.get("thought")])
+        reasoning = "".join([event_fields.text(part.get("text")) for part in parts if part.get("thought")])
+        calls = tuple(self._read_call(part["functionCall"]) for part in parts if part.get("functionCall"))
+        if text or reasoning or calls:
+            chunks.append(Chunk(text, reasoning, calls))
 
-    def _call(self, call: dict[str, Any]) -> ToolCall:
-        index = self._calls
-        self._calls += 1
+    def _read_call(self, call: dict[str, Any]) -> ToolCall:
+        index = self._call_count
+        self._call_count += 1
         return ToolCall(
             index,
             event_fields.name(call.get("id")),
@@ -81,8 +83,8 @@ def _usage(usage: dict[str, Any]) -> Usage:
 
 
 def _error(error: Any) -> Outcome:
-    known = event_fields.mapping(error)
-    return event_fields.remote_error(known.get("message", error), known.get("code"))
+    fields = event_fields.mapping(error)
+    return event_fields.remote_error(fields.get("message", error), fields.get("code"))
 
 
 _STREAM_URL = ((":generateContent", ":streamGenerateContent"),)
@@ -94,7 +96,7 @@ GEMINI = StreamSpec(
     provider=Gemini,
 )
 
-# For gateways that do not pass `alt=sse` on.
+# For gateways that do not forward the query `alt=sse`.
 GEMINI_ARRAY = StreamSpec(
     name="gemini/v1beta/generatecontent/json-array",
     enable=Enable(url=_STREAM_URL),

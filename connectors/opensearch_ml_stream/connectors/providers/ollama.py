@@ -1,6 +1,6 @@
 """Ollama's own interface, `/api/chat` and `/api/generate`: https://github.com/ollama/ollama/blob/main/docs/api.md.
 
-An error comes as a line of its own under status 200.
+An error is a line of its own, under status 200.
 """
 
 from typing import Any
@@ -16,32 +16,34 @@ from opensearch_ml_stream.connectors.stream_spec import Enable, StreamSpec
 
 
 class Ollama:
-    """Reads both interfaces: `message.content` of chat, `response` of generate."""
+    """Reads the lines of both paths: `message.content` of chat, `response` of generate."""
 
-    __slots__ = ("_calls",)
+    __slots__ = ("_call_count",)
 
     def __init__(self) -> None:
-        self._calls = 0
+        self._call_count = 0
 
     def read(self, event: Event, chunks: list[Chunk]) -> Outcome | None:
+        """Append the line's chunk; `"done": true` or `error` ends the stream."""
         payload: Any = orjson.loads(event.data)
         if payload.get("error"):
             return event_fields.remote_error(payload["error"])
         message = event_fields.mapping(payload.get("message"))
         text = event_fields.text(message.get("content")) or event_fields.text(payload.get("response"))
         thinking = event_fields.text(message.get("thinking")) or event_fields.text(payload.get("thinking"))
-        calls = tuple(self._call(call) for call in message.get("tool_calls") or ())
+        calls = tuple(self._read_call(call) for call in message.get("tool_calls") or ())
         if text or thinking or calls:
             chunks.append(Chunk(text, thinking, calls))
         return self._ending(payload) if payload["done"] is True else None
 
     def end_of_input(self) -> Outcome:
+        """Return a truncation: only `"done": true` is a good end."""
         return truncated('"done": true')
 
-    def _call(self, call: dict[str, Any]) -> ToolCall:
+    def _read_call(self, call: dict[str, Any]) -> ToolCall:
         function = call["function"]
-        index = self._calls
-        self._calls += 1
+        index = self._call_count
+        self._call_count += 1
         name = event_fields.name(function["name"])
         return ToolCall(
             index, event_fields.name(call.get("id")), name, event_fields.arguments(function.get("arguments"))
@@ -52,7 +54,7 @@ class Ollama:
         counts = event_fields.count(payload.get("prompt_eval_count")), event_fields.count(payload.get("eval_count"))
         usage = None if counts == (None, None) else Usage(*counts)
         return Ending(
-            finish_reason(native, tools=self._calls > 0), native, usage, event_fields.name(payload.get("model"))
+            finish_reason(native, tools=self._call_count > 0), native, usage, event_fields.name(payload.get("model"))
         )
 
 

@@ -1,7 +1,8 @@
-"""The Open Inference Protocol (V2): MLServer, Seldon, KServe, Triton.
+"""Open Inference Protocol (V2), as MLServer, Seldon, KServe and Triton stream it.
 
-Two dialects: MLServer sends tensors (`outputs`), the protocol's generate extension `text_output`. Neither has a
-terminator: a server that fails breaks the connection, so the end of the body is a good end.
+https://github.com/kserve/open-inference-protocol. There are two dialects: MLServer sends tensors (`outputs`), the
+protocol's generate extension `text_output`. Neither has a terminator: a server that fails breaks the connection, so the
+end of the body is a good end.
 """
 
 from typing import Any
@@ -19,7 +20,7 @@ _TEXT_TENSORS = ("content", "text_output", "output", "text")
 
 
 class OpenInference:
-    """Reads both dialects."""
+    """Reads events of both dialects."""
 
     __slots__ = ("_finish", "_model")
 
@@ -28,6 +29,7 @@ class OpenInference:
         self._model: str | None = None
 
     def read(self, event: Event, chunks: list[Chunk]) -> Outcome | None:
+        """Append the event's text; `error` ends the stream."""
         payload: Any = orjson.loads(event.data)
         if payload.get("error"):
             return event_fields.remote_error(payload["error"])
@@ -42,19 +44,20 @@ class OpenInference:
         return None
 
     def end_of_input(self) -> Outcome:
+        """Return a good ending: the stream has no terminator."""
         return Ending(finish_reason(self._finish), self._finish, model=self._model)
 
 
 def _tensor_text(outputs: list[dict[str, Any]]) -> str:
-    """The text of the tensor that is known to hold it, else of the first BYTES tensor."""
-    named = {output.get("name"): output for output in reversed(outputs)}
-    known = next((named[name] for name in _TEXT_TENSORS if name in named), None)
-    tensor = known or next((output for output in outputs if output.get("datatype") == "BYTES"), None)
+    """Return the text of the first tensor that is named in _TEXT_TENSORS, else of the first BYTES tensor."""
+    by_name = {output.get("name"): output for output in reversed(outputs)}
+    named = next((by_name[name] for name in _TEXT_TENSORS if name in by_name), None)
+    tensor = named or next((output for output in outputs if output.get("datatype") == "BYTES"), None)
     return "" if tensor is None else _joined(tensor["data"])
 
 
 def _joined(data: Any) -> str:
-    """Tensor data may be nested as its shape is."""
+    """Return the strings of tensor data, which may be nested by the tensor's shape, as one."""
     return "".join([_joined(element) for element in data]) if isinstance(data, list) else event_fields.text(data)
 
 

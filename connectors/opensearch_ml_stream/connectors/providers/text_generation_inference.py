@@ -1,4 +1,7 @@
-"""Hugging Face text-generation-inference: https://huggingface.co/docs/text-generation-inference/reference/api_reference."""
+"""Hugging Face text-generation-inference (TGI), the interface `/generate_stream`.
+
+https://huggingface.co/docs/text-generation-inference/reference/api_reference.
+"""
 
 from typing import Any
 
@@ -9,15 +12,17 @@ from opensearch_ml_stream.connectors.decoding import event_fields
 from opensearch_ml_stream.connectors.decoding.contract import Event, Outcome, truncated
 from opensearch_ml_stream.connectors.decoding.finish_reasons import finish_reason
 
+# The HTTP status that TGI sends for each error type before a stream begins.
 _ERROR_STATUS = {"validation": 422, "overloaded": 429, "generation": 424, "incomplete_generation": 500}
 
 
 class TextGenerationInference:
-    """The event whose `generated_text` is not null is the last; special tokens (`</s>`) are no text."""
+    """Reads one token an event, without special tokens such as `</s>`. The last event has a `generated_text`."""
 
     __slots__ = ()
 
     def read(self, event: Event, chunks: list[Chunk]) -> Outcome | None:
+        """Append the token's text; a `generated_text` that is not null, or `error`, ends the stream."""
         payload: Any = orjson.loads(event.data)
         if payload.get("error"):
             return event_fields.remote_error(payload["error"], _ERROR_STATUS.get(str(payload.get("error_type"))))
@@ -34,4 +39,5 @@ class TextGenerationInference:
         return Ending(finish_reason(native), native, usage)
 
     def end_of_input(self) -> Outcome:
+        """Return a truncation: only an event with a `generated_text` is a good end."""
         return truncated("generated_text")

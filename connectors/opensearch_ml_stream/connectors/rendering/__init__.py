@@ -1,1 +1,1 @@
-"""Render a connector's action and a caller's parameters into the request for the provider."""
+"""Render a connector's action and a caller's parameters into the request to the provider."""

@@ -1,4 +1,4 @@
-"""A connector's action and a caller's parameters become the request that goes to the provider."""
+"""Compile a connector's action once, then render the request to the provider from a caller's parameters."""
 
 import json
 import re
@@ -10,14 +10,19 @@ from urllib.parse import quote, urlencode, urlsplit, urlunsplit
 from opensearch_ml_stream.connectors.documents import Action
 from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.connectors.rendering.body import INPUT_PROCESSORS, edit_body, may_edit_body
-from opensearch_ml_stream.connectors.rendering.template import ConnectorParameters, Missing, Parameters, Template
+from opensearch_ml_stream.connectors.rendering.template import (
+    ConnectorParameters,
+    Parameters,
+    Template,
+    UnfilledPlaceholders,
+)
 from opensearch_ml_stream.connectors.stream_spec import Enable, StreamSpec
 from opensearch_ml_stream.connectors.syntax import jsontext
 
-MAX_HEADER_BYTES = 8192  # name and value, as ML Commons 3.7 has it
-MAX_URL_LENGTH = 16_384  # characters; servers refuse more than 8 to 16 KiB
+MAX_HEADER_BYTES = 8192  # of name and value together, the limit of ML Commons 3.7
+MAX_URL_LENGTH = 16_384  # characters; common servers refuse more than 8 to 16 KiB
 
-# Only the connector's own parameters may fill these: they say who calls, and where.
+# Only the connector's own parameters may fill these headers: they say who calls, and where to.
 _CONNECTOR_ONLY_HEADERS = frozenset({
     "authorization", "proxy-authorization", "cookie", "x-api-key", "x-auth-token", "x-auth-header",
     "x-forwarded-for", "x-real-ip", "x-client-ip", "cf-connecting-ip", "true-client-ip", "x-originating-ip",
@@ -26,12 +31,12 @@ _CONNECTOR_ONLY_HEADERS = frozenset({
 _CREDENTIAL = re.compile(r"\$\{credential\.([^\s{}]+)\}")
 _CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 _METHODS = ("POST", "GET", "PUT", "DELETE")
-_JOB_ACTIONS = ("BATCH_PREDICT_STATUS", "CANCEL_BATCH_PREDICT")  # about a job, not about a prediction: never edited
+_JOB_ACTIONS = ("BATCH_PREDICT_STATUS", "CANCEL_BATCH_PREDICT")  # about a job, not a prediction: bodies are not edited
 
 
 @dataclass(frozen=True, slots=True)
 class ProviderRequest:
-    """What is sent: header names as the connector wrote them, the body as bytes (empty for none)."""
+    """The request to send: header names as the connector writes them, the body encoded and empty for none."""
 
     method: str
     url: str
@@ -41,20 +46,23 @@ class ProviderRequest:
 
 @dataclass(frozen=True, slots=True)
 class CompiledAction:
-    """An action with its templates compiled and its credentials filled in; one per connector version."""
+    """An action with its templates compiled and its credentials filled in, once per connector version."""
 
     action: Action
     parameters: ConnectorParameters
     url: Template
     headers: tuple[tuple[str, Template], ...]
     body: Template | None
-    may_edit_body: bool  # whether edits apply that the request does not ask for
+    may_edit_body: bool  # see body.may_edit_body
 
     @classmethod
     def compile(
         cls, action: Action, parameters: ConnectorParameters, credential: Mapping[str, str]
     ) -> "CompiledAction":
-        """`credential` in clear. It is put into headers only, never into a URL or a body."""
+        """Compile an action. `credential` is in clear text and fills headers only, never a URL or a body.
+
+        InvalidRequest if a header names a credential that the connector lacks.
+        """
         headers = {"Content-Type": "application/json"}
         if any(name.lower() == "content-type" for name in action.headers):
             headers.clear()
@@ -69,11 +77,14 @@ class CompiledAction:
         )
 
     def scope(self, request: Mapping[str, str]) -> Parameters:
-        """The request's parameters over the connector's."""
+        """Return the request's parameters laid over the connector's."""
         return Parameters(self.parameters, request)
 
     def render(self, request: Mapping[str, str], stream: StreamSpec | None = None) -> ProviderRequest:
-        """The provider's request; with `stream`, changed so that the provider streams. InvalidRequest says why not."""
+        """Return the request to the provider, with streaming turned on as `stream` says, if it is given.
+
+        InvalidRequest for a placeholder without a value, and for a URL, header or body that cannot be sent.
+        """
         scope = self.scope(request)
         if self.action.method not in _METHODS:
             raise InvalidRequest(f"unsupported http method [{self.action.method}]")
@@ -98,7 +109,7 @@ class CompiledAction:
             raise InvalidRequest("The parameters hold text that the connector's charset cannot encode") from None
 
     def _render_url(self, scope: Parameters) -> str:
-        """Request values are percent-encoded, so that a value cannot become another path, host or query."""
+        """Return the URL with the request's values percent-encoded, so that none can change its path, host or query."""
         url = self.url.render_text(Parameters(scope.connector, _PercentEncoded(scope.request)))
         _check_url(url)
         return url
@@ -108,7 +119,7 @@ class CompiledAction:
             scope = Parameters(scope.connector, {})
         try:
             value = template.render_text(scope)
-        except Missing:
+        except UnfilledPlaceholders:
             raise InvalidRequest(
                 f"Header '{name}' contains unresolved placeholder. Required parameter is missing."
             ) from None
@@ -120,7 +131,7 @@ class CompiledAction:
 
 
 class _PercentEncoded(Mapping[str, str]):
-    """Values encoded when they are asked for: most parameters are no part of the URL, and some are long."""
+    """Values percent-encoded when they are read: most parameters are no part of the URL, and some are long."""
 
     def __init__(self, values: Mapping[str, str]) -> None:
         self._values = values
@@ -138,9 +149,9 @@ class _PercentEncoded(Mapping[str, str]):
         return len(self._values)
 
 
-@lru_cache(maxsize=1024)  # most calls are of the same few URLs
+@lru_cache(maxsize=1024)  # most requests go to the same few URLs
 def _check_url(url: str) -> None:
-    if len(url) > MAX_URL_LENGTH:  # before any cache, here or in the standard library, keeps it
+    if len(url) > MAX_URL_LENGTH:  # checked first, so that neither this cache nor that of urlsplit keeps it
         raise InvalidRequest(
             f"The connector's url, filled with the parameters, has more than {MAX_URL_LENGTH} characters. "
             "Put long values into the request_body"
@@ -156,22 +167,25 @@ def _check_url(url: str) -> None:
 
 
 def _check_json(text: str) -> None:
-    """JSON, or JSON lines."""
+    """Raise InvalidRequest if the text is neither JSON nor JSON lines."""
     if not jsontext.is_json(text) and not all(jsontext.is_json(line) for line in text.splitlines() if line.strip()):
         raise InvalidRequest("Invalid payload: the connector's request_body, filled with the parameters, is not JSON")
 
 
 def _header_template(name: str, value: str, credential: Mapping[str, str]) -> Template:
-    def fill(found: re.Match[str]) -> str:
-        if found[1] not in credential:
-            raise InvalidRequest(f"Header '{name}' needs the credential [{found[1]}], which the connector lacks")
-        return credential[found[1]]
+    def fill(match: re.Match[str]) -> str:
+        if match[1] not in credential:
+            raise InvalidRequest(f"Header '{name}' needs the credential [{match[1]}], which the connector lacks")
+        return credential[match[1]]
 
     return Template.compile(value, json=False).map_literals(lambda literal: _CREDENTIAL.sub(fill, literal))
 
 
 def _enable_url(replacements: tuple[tuple[str, str], ...], url: str) -> str:
-    """The end of the path counts, before any other place in it; a path that streams already stays as it is."""
+    """Return the URL with the first replacement that applies made in its path, at the path's end if possible.
+
+    A path that has the new string already stays as it is.
+    """
     parts = urlsplit(url)
     path = parts.path
     if any(path.endswith(new) for _, new in replacements):
@@ -180,8 +194,8 @@ def _enable_url(replacements: tuple[tuple[str, str], ...], url: str) -> str:
         if path.endswith(old):
             return urlunsplit(parts._replace(path=path.removesuffix(old) + new))
     for old, new in replacements:
-        before, found, after = path.rpartition(old)
-        if found and new not in path:
+        before, separator, after = path.rpartition(old)
+        if separator and new not in path:
             return urlunsplit(parts._replace(path=f"{before}{new}{after}"))
     return url
 

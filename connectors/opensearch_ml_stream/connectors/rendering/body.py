@@ -1,4 +1,4 @@
-"""Edits of a rendered body, in ML Commons' order: input processors, structured output, Nova's empty sections."""
+"""Edit a rendered body, in ML Commons' order: input processors, structured output, Nova's empty sections."""
 
 from collections.abc import Mapping
 
@@ -11,7 +11,7 @@ INPUT_PROCESSORS = "input_processors"
 
 
 def may_edit_body(action: Action, connector_parameters: Mapping[str, str]) -> bool:
-    """Whether `edit_body` can change a body although the request itself names no input processors."""
+    """Return whether `edit_body` can change a body of a request that names no input processors itself."""
     return (
         INPUT_PROCESSORS in connector_parameters
         or action.supports_structured_output
@@ -22,7 +22,7 @@ def may_edit_body(action: Action, connector_parameters: Mapping[str, str]) -> bo
 def edit_body(
     action: Action, connector_parameters: Mapping[str, str], request_parameters: Mapping[str, str], body: str
 ) -> str:
-    """Return the final body; InvalidRequest says what does not fit."""
+    """Return the edited body. InvalidRequest if an edit is wrongly configured or does not fit the body."""
     processors = request_parameters.get(INPUT_PROCESSORS, connector_parameters.get(INPUT_PROCESSORS))
     if body and processors:
         body = process_text(compile_processors(processors, INPUT_PROCESSORS), body)

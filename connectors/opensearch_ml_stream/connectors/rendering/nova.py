@@ -1,6 +1,7 @@
-"""Bodies for Amazon Nova multimodal embeddings, whose template has a section for every modality.
+"""Amazon Nova multimodal embeddings: remove the body's sections for modalities that the request does not fill.
 
-Bedrock refuses a section without content, so those that the request did not fill are left out.
+The connector's template has a section for every modality (text, image, video, audio), and Bedrock refuses a section
+without content.
 https://docs.aws.amazon.com/nova/latest/userguide/embeddings-schema.html
 """
 
@@ -15,7 +16,7 @@ _SECTION = "singleEmbeddingParams"
 
 
 def clean_nova_body(connector_parameters: Mapping[str, str], body: str) -> str:
-    """The body without empty sections, if the connector's model is NOVA_EMBEDDINGS; else the body as it is."""
+    """Return the body without empty sections if the connector's model is NOVA_EMBEDDINGS, else the body as it is."""
     if connector_parameters.get("model") != NOVA_EMBEDDINGS:
         return body
     try:

@@ -1,7 +1,8 @@
-"""`supports_structured_output`: a request's JSON Schema goes into a rendered body that has no place for it.
+"""Structured output: put a request's JSON Schema into a rendered body whose template has no placeholder for it.
 
-For the body fields in FIELDS, the request parameter `_<field>_json` (JSON text) replaces the field and
-`_<field>_additions_json` is merged into it, key by key. All other members of the body keep their text.
+It applies to actions with `supports_structured_output`. For each body field in FIELDS, the request parameter
+`_<field>_json` (JSON text) replaces the field, and `_<field>_additions_json` is merged into it key by key. All other
+members of the body keep their text.
 """
 
 import json
@@ -15,22 +16,25 @@ FIELDS = ("response_format", "generationConfig", "toolConfig")
 
 
 def apply_structured_output(action: Action, request: Mapping[str, str], body: str) -> str:
-    """The body with what the request's own parameters (never the connector's) ask for; InvalidRequest names which."""
+    """Return the body with the fields that the request's parameters (never the connector's) set.
+
+    InvalidRequest names the parameter that is not JSON, or the body or field that is not a JSON object.
+    """
     if not action.supports_structured_output:
         return body
-    asked = [field for field in FIELDS if f"_{field}_json" in request or f"_{field}_additions_json" in request]
-    if not asked:
+    fields = [field for field in FIELDS if f"_{field}_json" in request or f"_{field}_additions_json" in request]
+    if not fields:
         return body
     members = _members(body, "The connector's request_body")
-    for field in asked:
+    for field in fields:
         name = f"_{field}_json"
         if name in request:
             members[field] = _json(request[name], name)
         name = f"_{field}_additions_json"
         if name in request:
-            present = _members(members.get(field, "{}"), f"The field {field} of the connector's request_body")
-            members[field] = jsontext.object_of({**present, **_members(request[name], f"Parameter [{name}]")})
-    return jsontext.object_of(members)
+            own = _members(members.get(field, "{}"), f"The field {field} of the connector's request_body")
+            members[field] = jsontext.join_members({**own, **_members(request[name], f"Parameter [{name}]")})
+    return jsontext.join_members(members)
 
 
 def _json(text: str, name: str) -> str:
@@ -41,6 +45,6 @@ def _json(text: str, name: str) -> str:
 
 def _members(text: str, what: str) -> dict[str, str]:
     try:
-        return dict(jsontext.members(text))
+        return dict(jsontext.split_members(text))
     except json.JSONDecodeError:
         raise InvalidRequest(f"{what} must be a JSON object to take structured output") from None

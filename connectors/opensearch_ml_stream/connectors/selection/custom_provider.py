@@ -1,4 +1,4 @@
-"""A provider that a connector describes in its `_stream` parameter, instead of one that this package knows."""
+"""Custom provider: read events by the rules in a connector's `_stream` parameter, for providers without a module."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -10,8 +10,8 @@ from opensearch_ml_stream.connectors.chunks import Chunk, Ending, ToolCall, Usag
 from opensearch_ml_stream.connectors.decoding import event_fields
 from opensearch_ml_stream.connectors.decoding.contract import Event, Outcome, truncated
 from opensearch_ml_stream.connectors.decoding.finish_reasons import finish_reason
-from opensearch_ml_stream.connectors.providers.cumulative_text import Accumulated
-from opensearch_ml_stream.connectors.providers.openai.chat import ToolCalls
+from opensearch_ml_stream.connectors.providers.cumulative_text import CumulativeTextDiff
+from opensearch_ml_stream.connectors.providers.openai.tool_calls import ToolCalls
 from opensearch_ml_stream.connectors.syntax.jsonpath import JSONPath
 
 _USAGE_NAMES = {
@@ -23,9 +23,12 @@ _USAGE_NAMES = {
 
 @dataclass(frozen=True, slots=True)
 class EventRules:
-    """What `_stream` says about events. A part is read from every event, or from those whose kind is in `match`.
+    """What `_stream` says about events: the JSONPath of each part, and what ends the stream.
 
-    An event's kind is its value of `kind_field`, or its name where it has none.
+    A part (text, reasoning, tool_calls, finish, usage, error) is read from every event, or only from those whose kind
+    is in `match`. An event's kind is its value of `kind_field`, or its name if it has none. The stream ends with an
+    event whose data is `end_data` or whose kind is in `end_kinds`; `eof_ok` says whether the end of the body is a good
+    end too. `cumulative` says that each event's text repeats what came before it.
     """
 
     events: Mapping[str, JSONPath]
@@ -38,29 +41,30 @@ class EventRules:
 
 
 class CustomProvider:
-    """Reads events as a EventRules says."""
+    """Reads events by EventRules."""
 
-    __slots__ = ("_declared", "_finish", "_so_far", "_tools", "_usage")
+    __slots__ = ("_cumulative_text", "_finish", "_rules", "_tool_calls", "_usage")
 
-    def __init__(self, declared: EventRules) -> None:
-        self._declared = declared
+    def __init__(self, rules: EventRules) -> None:
+        self._rules = rules
         self._finish: str | None = None
         self._usage: Usage | None = None
-        self._tools = ToolCalls()
-        self._so_far = Accumulated()
+        self._tool_calls = ToolCalls()
+        self._cumulative_text = CumulativeTextDiff()
 
     def read(self, event: Event, chunks: list[Chunk]) -> Outcome | None:
-        declared = self._declared
-        if declared.end_data is not None and event.data.strip() == declared.end_data:
+        """Append the event's chunk, if it has any text, reasoning or tool calls; see `Provider.read`."""
+        rules = self._rules
+        if rules.end_data is not None and event.data.strip() == rules.end_data:
             return self._ending()
         payload: Any = orjson.loads(event.data)
-        kind = payload.get(declared.kind_field) if declared.kind_field and isinstance(payload, dict) else None
+        kind = payload.get(rules.kind_field) if rules.kind_field and isinstance(payload, dict) else None
         kind = kind if isinstance(kind, str) else event.name
         if errors := self._values("error", kind, payload):
-            return event_fields.remote_error(_message(errors[0]))
+            return event_fields.remote_error(_error_message(errors[0]))
         text = "".join([event_fields.text(value) for value in self._values("text", kind, payload)])
-        if declared.cumulative and text:
-            text = self._so_far.add(text)
+        if rules.cumulative and text:
+            text = self._cumulative_text.new_text(text)
         reasoning = "".join([event_fields.text(value) for value in self._values("reasoning", kind, payload)])
         calls = self._read_tool_calls(kind, payload)
         if text or reasoning or calls:
@@ -69,35 +73,36 @@ class CustomProvider:
             self._finish = event_fields.name(value) or self._finish
         for value in self._values("usage", kind, payload):
             self._usage = _usage(event_fields.mapping(value))
-        return self._ending() if kind and kind in declared.end_kinds else None
+        return self._ending() if kind and kind in rules.end_kinds else None
 
     def end_of_input(self) -> Outcome:
-        return self._ending() if self._declared.eof_ok else truncated()
+        """Return a good ending if the rules allow the body to end without a terminator."""
+        return self._ending() if self._rules.eof_ok else truncated()
 
     def _values(self, part: str, kind: str, payload: Any) -> list[Any]:
-        """What the part's path selects in this event, less nulls."""
-        path = self._declared.events.get(part)
-        kinds = self._declared.match.get(part)
+        """Return the values that the part's path selects in this event, without nulls."""
+        path = self._rules.events.get(part)
+        kinds = self._rules.match.get(part)
         if path is None or (kinds is not None and kind not in kinds):
             return []
         return [value for value in path.select(payload) if value is not None]
 
     def _read_tool_calls(self, kind: str, payload: Any) -> tuple[ToolCall, ...]:
-        """Calls as OpenAI writes them, in a list or one by one."""
-        found = self._values("tool_calls", kind, payload)
-        calls = [call for value in found for call in (value if isinstance(value, list) else [value])]
-        return tuple(self._tools.read(call) for call in calls)
+        """Return the fragments of tool calls, which have OpenAI's shape, in a list or one by one."""
+        values = self._values("tool_calls", kind, payload)
+        calls = [call for value in values for call in (value if isinstance(value, list) else [value])]
+        return tuple(self._tool_calls.read(call) for call in calls)
 
     def _ending(self) -> Ending:
         return Ending(finish_reason(self._finish), self._finish, self._usage)
 
 
-def _usage(counted: dict[str, Any]) -> Usage:
+def _usage(counts: dict[str, Any]) -> Usage:
     def first(names: tuple[str, ...]) -> int | None:
-        return next((event_fields.count(counted[name]) for name in names if name in counted), None)
+        return next((event_fields.count(counts[name]) for name in names if name in counts), None)
 
     return Usage(**{part: first(names) for part, names in _USAGE_NAMES.items()})
 
 
-def _message(error: Any) -> Any:
+def _error_message(error: Any) -> Any:
     return error.get("message", error) if isinstance(error, dict) else error

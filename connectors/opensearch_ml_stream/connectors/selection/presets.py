@@ -1,4 +1,4 @@
-"""The providers whose streams are known by name: one small module each, and the only list of them here."""
+"""PRESETS: the stream specs that a connector can name in `_llm_interface` or `_stream`, by name."""
 
 from opensearch_ml_stream.connectors.providers.anthropic import ANTHROPIC, VERTEX_ANTHROPIC
 from opensearch_ml_stream.connectors.providers.bedrock_converse import BEDROCK_CONVERSE
@@ -14,27 +14,6 @@ from opensearch_ml_stream.connectors.providers.openai.chat import OPENAI_CHAT, O
 from opensearch_ml_stream.connectors.providers.openai.completions import OPENAI_COMPLETIONS
 from opensearch_ml_stream.connectors.providers.openai.responses import OPENAI_RESPONSES
 from opensearch_ml_stream.connectors.stream_spec import StreamSpec
-
-__all__ = [
-    "ANTHROPIC",
-    "BEDROCK_CONVERSE",
-    "BEDROCK_INVOKE",
-    "COHERE_V1",
-    "COHERE_V2",
-    "CUMULATIVE_TEXT",
-    "GEMINI",
-    "GEMINI_ARRAY",
-    "GENERATE_STREAM",
-    "OLLAMA",
-    "OPENAI_CHAT",
-    "OPENAI_CHAT_PLAIN",
-    "OPENAI_COMPLETIONS",
-    "OPENAI_RESPONSES",
-    "OPEN_INFERENCE",
-    "PRESETS",
-    "SAGEMAKER",
-    "VERTEX_ANTHROPIC",
-]
 
 _SPECS = (
     OPENAI_CHAT,
@@ -56,8 +35,7 @@ _SPECS = (
     CUMULATIVE_TEXT,
 )
 
-# By the name that `_llm_interface` and `_stream` give: a preset's own, ML Commons' further ones, and those of
-# providers that speak another's interface.
+# By name: each spec's own, ML Commons' other names for it, and names for providers that use the same interface.
 PRESETS: dict[str, StreamSpec] = {
     **{spec.name: spec for spec in _SPECS},
     "bedrock/converse/claude": BEDROCK_CONVERSE,

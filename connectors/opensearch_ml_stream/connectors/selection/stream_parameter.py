@@ -1,4 +1,4 @@
-"""`_stream`, a connector's own description of its provider's stream, read and checked: JSON text in, StreamSpec out.
+"""Read a connector's `_stream` parameter, its own description of its provider's stream: JSON text to StreamSpec.
 
 {"preset": "openai/v1/chat/completions",            one of PRESETS; the rest then changes it
  "enable": {"body": {}, "drop": [], "url": {"replace": ["/a", "/b"], "query": {}}, "headers": {}},
@@ -7,7 +7,7 @@
  "match": {"field": "type", "text": "content_block_delta", ...},
  "terminator": {"data": "[DONE]", "event": ["message_stop"], "eof_ok": false},
  "mode": "delta | cumulative",
- "payload": {...}}                                   with the preset of SageMaker: what its frames hold
+ "payload": {...}}                                   with SageMaker's preset: a `_stream` for what its frames hold
 """
 
 import json
@@ -23,7 +23,7 @@ from opensearch_ml_stream.connectors.decoding.framing.ndjson import NDJSONFramin
 from opensearch_ml_stream.connectors.decoding.framing.plain_text import PlainTextFraming
 from opensearch_ml_stream.connectors.decoding.framing.sse import SSEFraming
 from opensearch_ml_stream.connectors.errors import InvalidRequest
-from opensearch_ml_stream.connectors.providers.model_hosts.sagemaker import SAGEMAKER, sagemaker
+from opensearch_ml_stream.connectors.providers.model_hosts.sagemaker import SAGEMAKER, sagemaker_spec
 from opensearch_ml_stream.connectors.providers.openai.chat import OpenAIChat
 from opensearch_ml_stream.connectors.providers.openai.completions import OpenAICompletions
 from opensearch_ml_stream.connectors.providers.plain_text_body import PlainTextBody
@@ -44,11 +44,11 @@ _PARTS = ("text", "reasoning", "tool_calls", "finish", "usage", "error")
 
 
 def read_stream_spec(text: str) -> StreamSpec:
-    """The spec of a `_stream` parameter; InvalidRequest names the field that is wrong."""
+    """Return the spec of a `_stream` parameter. InvalidRequest begins with the JSON path of the field that is wrong."""
     try:
         document = json.loads(text)
     except (json.JSONDecodeError, RecursionError):
-        raise InvalidRequest("_stream: must be the text of a JSON object") from None
+        raise InvalidRequest("_stream: must be a string that holds a JSON object") from None
     return _read_spec(document, "_stream")
 
 
@@ -58,32 +58,32 @@ def _read_spec(value: object, path: str) -> StreamSpec:
     preset = _preset(document, path)
     enable = _enable(document.get("enable"), f"{path}.enable", Enable() if preset is None else preset.enable)
     if preset is not None and "events" not in document:
-        return _changed_preset(preset, replace(preset, enable=enable), document, path)
+        return _change_preset(preset, replace(preset, enable=enable), document, path)
     if "payload" in document:
         raise InvalidRequest(f"{path}.payload: goes with the preset {SAGEMAKER.name} and without events")
     framing = _framing(document, path, None if preset is None else preset.framing)
     if framing is PlainTextFraming:
         _refuse(document, ("events", "match", "terminator", "mode"), path, "does not go with the framing text")
         return StreamSpec("_stream", enable, framing, PlainTextBody)
-    return StreamSpec("_stream", enable, framing, partial(CustomProvider, _declaration(document, path)))
+    return StreamSpec("_stream", enable, framing, partial(CustomProvider, _event_rules(document, path)))
 
 
 def _preset(document: dict[str, Any], path: str) -> StreamSpec | None:
     if "preset" not in document:
         return None
-    name = _text(document["preset"], f"{path}.preset")
+    name = _string(document["preset"], f"{path}.preset")
     if name not in PRESETS:
         raise InvalidRequest(f"{path}.preset: there is no preset [{name}]; there are {', '.join(sorted(PRESETS))}")
     return PRESETS[name]
 
 
-def _changed_preset(preset: StreamSpec, spec: StreamSpec, document: dict[str, Any], path: str) -> StreamSpec:
+def _change_preset(preset: StreamSpec, spec: StreamSpec, document: dict[str, Any], path: str) -> StreamSpec:
     _refuse(document, ("match", "mode"), path, "needs events beside the preset")
     if "payload" in document:
         if preset is not SAGEMAKER:
             raise InvalidRequest(f"{path}.payload: goes with the preset {SAGEMAKER.name} only")
-        inner = _read_spec(document["payload"], f"{path}.payload")
-        return replace(sagemaker(inner), enable=_merged(sagemaker(inner).enable, spec.enable))
+        hosted = sagemaker_spec(_read_spec(document["payload"], f"{path}.payload"))
+        return replace(hosted, enable=_merge(hosted.enable, spec.enable))
     if "framing" in document:
         spec = replace(spec, framing=_framing(document, path, None), has_fast_path=False)
     terminator = _object(document.get("terminator", {}), f"{path}.terminator")
@@ -95,7 +95,7 @@ def _changed_preset(preset: StreamSpec, spec: StreamSpec, document: dict[str, An
     return spec
 
 
-def _merged(first: Enable, second: Enable) -> Enable:
+def _merge(first: Enable, second: Enable) -> Enable:
     return Enable(
         body={**first.body, **second.body},
         drop=(*first.drop, *second.drop),
@@ -106,52 +106,52 @@ def _merged(first: Enable, second: Enable) -> Enable:
 
 
 def _enable(value: object, path: str, default: Enable) -> Enable:
-    """Each part that is given replaces the preset's."""
+    """Return `default`, the preset's changes to the request, with the parts in `value` replaced."""
     if value is None:
         return default
-    given = _object(value, path)
-    _check_keys(given, ("body", "drop", "url", "query", "headers"), path)
-    url = _object(given.get("url", {}), f"{path}.url")
+    parts = _object(value, path)
+    _check_keys(parts, ("body", "drop", "url", "query", "headers"), path)
+    url = _object(parts.get("url", {}), f"{path}.url")
     _check_keys(url, ("replace", "query"), f"{path}.url")
-    changed = default
-    if "body" in given:
-        changed = replace(changed, body=_object(given["body"], f"{path}.body"))
-    if "drop" in given:
-        changed = replace(changed, drop=_texts(given["drop"], f"{path}.drop"))
+    enable = default
+    if "body" in parts:
+        enable = replace(enable, body=_object(parts["body"], f"{path}.body"))
+    if "drop" in parts:
+        enable = replace(enable, drop=_strings(parts["drop"], f"{path}.drop"))
     if "replace" in url:
-        pair = _texts(url["replace"], f"{path}.url.replace")
+        pair = _strings(url["replace"], f"{path}.url.replace")
         if len(pair) != 2 or not pair[0]:
-            raise InvalidRequest(f"{path}.url.replace: must be two texts, the old and the new")
-        changed = replace(changed, url=((pair[0], pair[1]),))
-    for part, found in ((f"{path}.url.query", url.get("query")), (f"{path}.query", given.get("query"))):
-        if found is not None:
-            changed = replace(changed, query=_text_map(found, part))
-    if "headers" in given:
-        changed = replace(changed, headers=_text_map(given["headers"], f"{path}.headers"))
-    return changed
+            raise InvalidRequest(f"{path}.url.replace: must be two strings, the old and the new")
+        enable = replace(enable, url=((pair[0], pair[1]),))
+    for query_path, query in ((f"{path}.url.query", url.get("query")), (f"{path}.query", parts.get("query"))):
+        if query is not None:
+            enable = replace(enable, query=_string_map(query, query_path))
+    if "headers" in parts:
+        enable = replace(enable, headers=_string_map(parts["headers"], f"{path}.headers"))
+    return enable
 
 
 def _framing(document: dict[str, Any], path: str, default: Callable[[], Framing] | None) -> Callable[[], Framing]:
     if "framing" not in document:
         return default or SSEFraming
-    name = _text(document["framing"], f"{path}.framing")
+    name = _string(document["framing"], f"{path}.framing")
     if name not in FRAMINGS:
         raise InvalidRequest(f"{path}.framing: must be one of {', '.join(FRAMINGS)}")
     return FRAMINGS[name]
 
 
-def _declaration(document: dict[str, Any], path: str) -> EventRules:
+def _event_rules(document: dict[str, Any], path: str) -> EventRules:
     events = _object(document.get("events"), f"{path}.events")
     _check_keys(events, _PARTS, f"{path}.events")
     if "text" not in events:
         raise InvalidRequest(f"{path}.events.text: is needed: the JSONPath of an event's text")
-    paths = {part: _text(value, f"{path}.events.{part}") for part, value in events.items()}
+    paths = {part: _string(value, f"{path}.events.{part}") for part, value in events.items()}
     kind_field, match = _match(document.get("match"), f"{path}.match")
     terminator = _object(document.get("terminator", {}), f"{path}.terminator")
     _check_keys(terminator, ("data", "event", "eof_ok"), f"{path}.terminator")
     data = terminator.get("data")
-    end_data = None if data is None else _text(data, f"{path}.terminator.data").strip().encode()
-    end_kinds = _texts(terminator.get("event", []), f"{path}.terminator.event")
+    end_data = None if data is None else _string(data, f"{path}.terminator.data").strip().encode()
+    end_kinds = _strings(terminator.get("event", []), f"{path}.terminator.event")
     eof_ok = terminator.get("eof_ok", end_data is None and not end_kinds)
     mode = document.get("mode", "delta")
     if mode not in ("delta", "cumulative"):
@@ -167,11 +167,11 @@ def _declaration(document: dict[str, Any], path: str) -> EventRules:
     )
 
 
-def _json_path(text: str, path: str) -> JSONPath:
-    if not text.startswith("$"):
+def _json_path(source: str, path: str) -> JSONPath:
+    if not source.startswith("$"):
         raise InvalidRequest(f"{path}: a JSONPath begins with $")
     try:
-        return compile_path(text)
+        return compile_path(source)
     except InvalidRequest as error:
         raise InvalidRequest(f"{path}: {error.reason}") from None
 
@@ -179,10 +179,10 @@ def _json_path(text: str, path: str) -> JSONPath:
 def _match(value: object, path: str) -> tuple[str, dict[str, tuple[str, ...]]]:
     if value is None:
         return "type", {}
-    given = _object(value, path)
-    _check_keys(given, ("field", *_PARTS), path)
-    field = _text(given.get("field", "type"), f"{path}.field")
-    return field, {part: _texts(kinds, f"{path}.{part}") for part, kinds in given.items() if part != "field"}
+    match = _object(value, path)
+    _check_keys(match, ("field", *_PARTS), path)
+    field = _string(match.get("field", "type"), f"{path}.field")
+    return field, {part: _strings(kinds, f"{path}.{part}") for part, kinds in match.items() if part != "field"}
 
 
 def _object(value: object, path: str) -> dict[str, Any]:
@@ -191,25 +191,25 @@ def _object(value: object, path: str) -> dict[str, Any]:
     return value
 
 
-def _text(value: object, path: str) -> str:
+def _string(value: object, path: str) -> str:
     if not isinstance(value, str) or not value:
-        raise InvalidRequest(f"{path}: must be a text")
+        raise InvalidRequest(f"{path}: must be a string that is not empty")
     return value
 
 
-def _texts(value: object, path: str) -> tuple[str, ...]:
-    """One text, or a list of them."""
-    listed = value if isinstance(value, list) else [value]
-    if not all(isinstance(element, str) for element in listed):
-        raise InvalidRequest(f"{path}: must be a text or a list of texts")
-    return tuple(listed)
+def _strings(value: object, path: str) -> tuple[str, ...]:
+    """Return the strings of one string or an array of strings."""
+    elements: list[Any] = value if isinstance(value, list) else [value]
+    if not all(isinstance(element, str) for element in elements):
+        raise InvalidRequest(f"{path}: must be a string or an array of strings")
+    return tuple(elements)
 
 
-def _text_map(value: object, path: str) -> dict[str, str]:
-    given = _object(value, path)
-    if not all(isinstance(element, str) for element in given.values()):
-        raise InvalidRequest(f"{path}: its values must be texts")
-    return given
+def _string_map(value: object, path: str) -> dict[str, str]:
+    strings = _object(value, path)
+    if not all(isinstance(element, str) for element in strings.values()):
+        raise InvalidRequest(f"{path}: its values must be strings")
+    return strings
 
 
 def _boolean(value: object, path: str) -> bool:
@@ -218,13 +218,13 @@ def _boolean(value: object, path: str) -> bool:
     return value
 
 
-def _check_keys(document: dict[str, Any], known: tuple[str, ...], path: str) -> None:
+def _check_keys(document: dict[str, Any], allowed: tuple[str, ...], path: str) -> None:
     for key in document:
-        if key not in known:
-            raise InvalidRequest(f"{path}.{key}: is not known; known here are {', '.join(known)}")
+        if key not in allowed:
+            raise InvalidRequest(f"{path}.{key}: is not known; known here are {', '.join(allowed)}")
 
 
-def _refuse(document: dict[str, Any], keys: tuple[str, ...], path: str, why: str) -> None:
+def _refuse(document: dict[str, Any], keys: tuple[str, ...], path: str, reason: str) -> None:
     for key in keys:
         if key in document:
-            raise InvalidRequest(f"{path}.{key}: {why}")
+            raise InvalidRequest(f"{path}.{key}: {reason}")

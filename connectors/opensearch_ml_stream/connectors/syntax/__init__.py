@@ -1,1 +1,1 @@
-"""The small languages that users write: JSON text, JSON path, regular expressions, filter_path."""
+"""Read the small languages that users write: JSON text, JSONPath, regular expressions, filter_path."""

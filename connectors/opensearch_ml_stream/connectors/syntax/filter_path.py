@@ -1,8 +1,8 @@
-"""OpenSearch's `filter_path`, and the field patterns of `_source`, which follow the same rules.
+"""OpenSearch's `filter_path`: keep or leave out the fields of a JSON value that patterns match, as `_source` does too.
 
-A pattern is a path of names parted by dots; `*` stands for any part of a name, `**` for any number of names, a
-leading `-` leaves out what the rest matches. Arrays are looked through. A pattern that ends at an object takes all
-of it.
+A pattern is a path of names separated by dots; `*` matches any part of a name, `**` any number of names, and a leading
+`-` leaves out what the rest matches. A pattern applies to each element of an array, and one that ends at an object
+matches all of it. https://docs.opensearch.org/latest/api-reference/common-parameters/#filtered-responses.
 """
 
 import re
@@ -16,7 +16,7 @@ Path = tuple[str, ...]
 
 
 def filter_path(body: Any, patterns: Iterable[str]) -> Any:
-    """The parts of a JSON value that the patterns name; `{}` if there is none."""
+    """Return the parts of a JSON value that the patterns select, `{}` if they select nothing."""
     patterns = [pattern.strip() for pattern in patterns if pattern.strip()]
     excluded = frozenset(_path(pattern[1:]) for pattern in patterns if pattern.startswith("-"))
     included = frozenset(_path(pattern) for pattern in patterns if not pattern.startswith("-"))
@@ -38,13 +38,13 @@ def _include(value: Any, paths: frozenset[Path]) -> Any:
         return kept or _MISSING
     if not isinstance(value, dict):
         return _MISSING
-    found: dict[str, Any] = {}
+    fields: dict[str, Any] = {}
     for name, item in value.items():
-        deeper = _step(paths, name)
-        part = item if () in deeper else _include(item, deeper)
+        paths_below = _descend(paths, name)
+        part = item if () in paths_below else _include(item, paths_below)
         if part is not _MISSING:
-            found[name] = part
-    return found or _MISSING
+            fields[name] = part
+    return fields or _MISSING
 
 
 def _exclude(value: Any, paths: frozenset[Path]) -> Any:
@@ -52,26 +52,26 @@ def _exclude(value: Any, paths: frozenset[Path]) -> Any:
         return [_exclude(item, paths) for item in value]
     if not isinstance(value, dict):
         return value
-    steps = ((name, item, _step(paths, name)) for name, item in value.items())
-    return {name: _exclude(item, deeper) for name, item, deeper in steps if () not in deeper}
+    fields = ((name, item, _descend(paths, name)) for name, item in value.items())
+    return {name: _exclude(item, paths_below) for name, item, paths_below in fields if () not in paths_below}
 
 
-def _step(paths: Iterable[Path], name: str) -> frozenset[Path]:
-    """What is left of each path below the key `name`; `()` where a path ends at it."""
-    left: set[Path] = set()
+def _descend(paths: Iterable[Path], name: str) -> frozenset[Path]:
+    """Return the rests of those paths that match the key `name`, `()` for a path that ends at it."""
+    rests: set[Path] = set()
     for path in paths:
-        while path and path[0] == "**":  # no name, or this one and more
-            left.add(path)
+        while path and path[0] == "**":  # matches no name, or this one and further ones
+            rests.add(path)
             path = path[1:]
             if not path:
-                left.add(())
+                rests.add(())
         if path and _matches(path[0], name):
-            left.add(path[1:])
-    return frozenset(left)
+            rests.add(path[1:])
+    return frozenset(rests)
 
 
 def _matches(pattern: str, name: str) -> bool:
-    """Whether the name is of the pattern, `*` being any text; in linear time, since callers write the pattern."""
+    """Return whether the pattern matches the whole name. Linear time, since callers write the pattern."""
     first, *rest = pattern.split("*")
     if not rest:
         return pattern == name
@@ -80,8 +80,8 @@ def _matches(pattern: str, name: str) -> bool:
         return False
     start, end = len(first), len(name) - len(last)
     for part in rest:
-        found = name.find(part, start, end)
-        if found < 0:
+        at = name.find(part, start, end)
+        if at < 0:
             return False
-        start = found + len(part)
+        start = at + len(part)
     return True

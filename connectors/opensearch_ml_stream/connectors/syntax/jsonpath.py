@@ -1,8 +1,9 @@
-"""JSON paths (RFC 9535), compiled once, with Jayway's rules for what a path gives, as in ML Commons.
+"""JSONPath (RFC 9535): compile a path once, read values and find nodes with it, by Jayway's rules as ML Commons does.
 
-A definite path (names and indexes only) gives the value, any other the list of values. A path whose definite prefix
-leads nowhere gives MISSING, also where the rest of it would give a list. Plain paths are walked here; the library
-reads the others. Regular expressions in a path run on RE2, since callers write them and Python's can hang.
+A definite path (names and indexes only) reads the value, any other path the list of values. A path whose definite
+prefix leads nowhere reads MISSING, even if the rest of it would give a list. Paths of names, indexes and wildcards are
+walked here, all others by the library python-jsonpath. Regular expressions in a path run on RE2, since callers write
+them and Python's own may take exponential time.
 """
 
 import re
@@ -14,6 +15,7 @@ from typing import Any, Final, Literal
 
 import jsonpath
 from jsonpath.function_extensions import Match, Search
+from jsonpath.segments import JSONPathChildSegment
 from jsonpath.selectors import IndexSelector, NameSelector, WildcardSelector
 
 from opensearch_ml_stream.connectors.errors import InvalidRequest
@@ -39,20 +41,24 @@ _Token = str | int | _Wildcard  # a name, an index, or every element
 
 @dataclass(frozen=True, slots=True)
 class JSONPath:
-    """A compiled path. `tokens` is None for a path that only the library can read."""
+    """A compiled path.
+
+    `tokens` is None for a path that only the library can read. `prefix` holds the names and indexes before the first
+    token that can match more than one value.
+    """
 
     source: str
     tokens: tuple[_Token, ...] | None
-    prefix: tuple[_Token, ...]  # the names and indexes before the first token that can match more than one value
+    prefix: tuple[_Token, ...]
     _compiled: jsonpath.JSONPath
 
     @property
     def is_definite(self) -> bool:
-        """Whether the path can match one value at most."""
+        """Return whether the path can match one value at most."""
         return self.tokens is not None and len(self.tokens) == len(self.prefix)
 
     def read(self, document: Any) -> Any | Missing:
-        """Return the value, the list of values, or MISSING. The result is part of the document, not a copy."""
+        """Return the value, the list of values, or MISSING. Values are parts of the document, not copies."""
         start = _descend(document, self.prefix)
         if start is MISSING or self.is_definite:
             return start
@@ -63,18 +69,18 @@ class JSONPath:
 
     def select(self, document: Any) -> list[Any]:
         """Return the matched values as a list, empty if the path matches nothing."""
-        found = self.read(document)
-        if found is MISSING:
+        result = self.read(document)
+        if result is MISSING:
             return []
-        return [found] if self.is_definite else list(found)
+        return [result] if self.is_definite else list(result)
 
     def find_nodes(self, document: Any) -> Iterable[jsonpath.JSONPathMatch]:
-        """Return the matches with their locations (`obj`, `parts`), for edits in place."""
+        """Return the library's matches with value and location (`obj`, `parts`), for edits in place."""
         return self._compiled.finditer(document)
 
 
 def compile_path(source: str) -> JSONPath:
-    """Compile a path; InvalidRequest says what is wrong with it."""
+    """Compile a path. InvalidRequest if it is too long or not a JSONPath."""
     if len(source) > MAX_PATH_CHARS:
         raise InvalidRequest(f"A JSONPath may have {MAX_PATH_CHARS} characters; this one has {len(source)}")
     return _compile(source)
@@ -106,7 +112,7 @@ def _parse(source: str) -> jsonpath.JSONPath:
 
 def _token(segment: Any) -> _Token | None:
     """Return the token of a plain segment, None for one that only the library can read."""
-    if not isinstance(segment, jsonpath.segments.JSONPathChildSegment) or len(segment.selectors) != 1:
+    if not isinstance(segment, JSONPathChildSegment) or len(segment.selectors) != 1:
         return None
     selector = segment.selectors[0]
     if isinstance(selector, NameSelector):
@@ -135,8 +141,8 @@ def _collect(value: Any, tokens: Sequence[_Token]) -> list[Any]:
         if token is _Wildcard.EVERY:
             values = [inner for outer in values for inner in _children(outer)]
         else:
-            found = [_descend(outer, (token,)) for outer in values]
-            values = [inner for inner in found if inner is not MISSING]
+            inner_values = [_descend(outer, (token,)) for outer in values]
+            values = [inner for inner in inner_values if inner is not MISSING]
     return values
 
 
@@ -157,7 +163,7 @@ class _Search(Search):
 
 
 class _Environment(jsonpath.JSONPathEnvironment):
-    """The library with its regular expressions on RE2."""
+    """The library's environment with `match`, `search` and `=~` run by RE2."""
 
     def setup_function_extensions(self) -> None:
         super().setup_function_extensions()

@@ -1,4 +1,4 @@
-"""Regular expressions that users write: RE2, whose time grows with the text only, whatever the expression."""
+"""Regular expressions that users write, compiled by RE2: its time is linear in the text, whatever the expression."""
 
 from functools import lru_cache
 from typing import Any
@@ -11,7 +11,7 @@ MAX_PATTERN_CHARS = 10_000  # patterns come from callers and are kept compiled
 
 
 def compile_regex(pattern: str, *, dot_all: bool = False, ignore_case: bool = False) -> Any:
-    """A compiled RE2 pattern; InvalidRequest says what is wrong with it (look-around and back-references are)."""
+    """Compile a pattern with RE2. InvalidRequest if RE2 does not take it, as for look-around and back-references."""
     if len(pattern) > MAX_PATTERN_CHARS:
         raise InvalidRequest(
             f"A regular expression may have {MAX_PATTERN_CHARS} characters; this one has {len(pattern)}"

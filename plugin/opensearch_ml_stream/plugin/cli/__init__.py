@@ -1,11 +1,11 @@
 """The command line: `opensearch-ml-stream`.
 
-Exit codes: 0 done, 1 the server said no, 2 wrong usage, 3 the server cannot be reached, 130 interrupted.
+Exit codes: 0 done, 1 the request failed, 2 wrong usage, 3 the server cannot be reached, 130 interrupted.
 """
 
 import sys
 from importlib.metadata import version
-from typing import Annotated
+from typing import Annotated, NoReturn
 
 import typer
 
@@ -33,15 +33,18 @@ app.command()(settings)
 
 
 def main() -> None:
-    """The console script."""
+    """Run the console script: errors become one line on stderr and an exit code."""
     try:
         app()
     except CommandFailed as failure:
-        code, said = failure.exit_code, str(failure)
+        _exit(failure.exit_code, str(failure))
     except MLStreamError as error:
         # What our own code refuses here, before any request: a setting, a blueprint, a missing credential.
-        code, said = USAGE, error.reason
-    typer.echo(f"opensearch-ml-stream: {said}", err=True)
+        _exit(USAGE, error.reason)
+
+
+def _exit(code: int, message: str) -> NoReturn:
+    typer.echo(f"opensearch-ml-stream: {message}", err=True)
     sys.exit(code)
 
 

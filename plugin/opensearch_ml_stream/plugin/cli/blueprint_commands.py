@@ -1,4 +1,4 @@
-"""`blueprints list` and `blueprints show`."""
+"""The commands `blueprints list` and `blueprints show`."""
 
 from typing import Annotated
 
@@ -12,8 +12,8 @@ blueprints_app = typer.Typer(no_args_is_help=True, help="The connector documents
 
 @blueprints_app.command("list")
 def list_all() -> None:
-    """All blueprints by name."""
-    print_table(("Name", "Description"), [(one.name, one.description) for one in list_blueprints()])
+    """List all blueprints by name."""
+    print_table(("Name", "Description"), [(blueprint.name, blueprint.description) for blueprint in list_blueprints()])
 
 
 @blueprints_app.command()
@@ -21,18 +21,18 @@ def show(
     name: Annotated[str, typer.Argument(help="Name of a blueprint, or a file.")],
     json: Annotated[bool, typer.Option("--json", help="Only the connector's body, as _create takes it.")] = False,
 ) -> None:
-    """What a blueprint holds, what it needs, and the command that makes a model of it."""
+    """Show what a blueprint holds, what it needs, and the command that makes a model of it."""
     blueprint = find_blueprint(name)
     if json:
         print_json(blueprint.connector)
         return
     typer.echo(f"{blueprint.name}: {blueprint.description}\n")
     defaults = blueprint.connector.get("parameters") or {}
-    for key, text in blueprint.credential.items():
-        typer.echo(f"  --credential {key}=...  {text}")
-    for key, text in blueprint.parameters.items():
+    for key, help_text in blueprint.credential.items():
+        typer.echo(f"  --credential {key}=...  {help_text}")
+    for key, help_text in blueprint.parameters.items():
         default = f" (default {defaults[key]})" if key in defaults else ""
-        typer.echo(f"  --set {key}=...  {text}{default}")
+        typer.echo(f"  --set {key}=...  {help_text}{default}")
     typer.echo(f"\n{_create_command(blueprint)}\n")
     print_json(blueprint.connector)
 

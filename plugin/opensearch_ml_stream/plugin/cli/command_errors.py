@@ -1,19 +1,19 @@
-"""How a command ends when it cannot do what was asked: one line on stderr, and an exit code that scripts can use."""
+"""Errors that end a command: one line on stderr, and an exit code that scripts can use."""
 
-SERVER_SAID_NO = 1
+REQUEST_FAILED = 1
 USAGE = 2
 UNREACHABLE = 3
 INTERRUPTED = 130
 
 
 class CommandFailed(Exception):
-    """`str()` of it is for the user: what is wrong, where, and what to do."""
+    """A command that cannot be carried out. `str()` of it tells the user what is wrong, where, and what to do."""
 
-    exit_code = SERVER_SAID_NO
+    exit_code = REQUEST_FAILED
 
 
-class ServerSaidNo(CommandFailed):
-    """An error answer, or an answer that broke off. `status` is the HTTP status."""
+class RequestFailed(CommandFailed):
+    """An error response, or a response that broke off. `status` is the HTTP status."""
 
     def __init__(self, status: int, reason: str) -> None:
         super().__init__(f"{reason} (status {status}){_advice(reason)}")
@@ -21,10 +21,14 @@ class ServerSaidNo(CommandFailed):
 
 
 class WrongUsage(CommandFailed):
+    """An option or argument that cannot be used."""
+
     exit_code = USAGE
 
 
 class Unreachable(CommandFailed):
+    """A sidecar to which no connection can be made."""
+
     exit_code = UNREACHABLE
 
 
@@ -42,5 +46,5 @@ _ADVICE = (
 
 
 def _advice(reason: str) -> str:
-    found = [advice for words, advice in _ADVICE if words in reason]
-    return f"; {found[0]}" if found else ""
+    matching = [advice for words, advice in _ADVICE if words in reason]
+    return f"; {matching[0]}" if matching else ""

@@ -1,4 +1,4 @@
-"""`opensearch-ml-stream demo`: the sidecar in a process of its own, the demo provider, and a first answer."""
+"""`opensearch-ml-stream demo`: the sidecar in a process of its own, the demo provider, and a first response."""
 
 import os
 import shutil
@@ -32,7 +32,12 @@ _POLL_SECONDS = 0.05
 
 
 def run_demo(settings: Settings, config: Path | None) -> None:
-    """Until Ctrl-C or SIGTERM. OSError if the port cannot be had, CommandFailed if the sidecar does not start."""
+    """Run the demo until Ctrl-C or SIGTERM.
+
+    Raises:
+        OSError: If the port cannot be had.
+        CommandFailed: If the sidecar does not start, or ends by itself.
+    """
     settings = replace(settings, port=_free_port(settings.host, settings.port))
     url = f"http://{_url_host(settings.host)}:{settings.port}"
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
@@ -40,22 +45,22 @@ def run_demo(settings: Settings, config: Path | None) -> None:
     try:
         with _sidecar(settings, config) as process, open_api(url) as api:
             _wait_until_ready(process, api)
-            known = find_models(api)
-            with demo_provider(port_of(known)) as provider_url:
-                models = set_up_models(api, known, provider_url)
+            existing = find_models(api)
+            with demo_provider(port_of(existing)) as provider_url:
+                models = set_up_models(api, existing, provider_url)
                 typer.echo(f"\nThe sidecar is on {url}, its models are in {_shown_store(settings.store)}.")
                 typer.echo(f"\n> {QUESTION}\n")
                 show_stream(api.predict_stream(models["openai-chat"], {"inputs": QUESTION}))
-                typer.echo(_go_on(url, models["openai-chat"], models["anthropic-messages"]))
+                typer.echo(_next_steps(url, models["openai-chat"], models["anthropic-messages"]))
                 code = process.wait()
-        raise CommandFailed(f"The sidecar ended with exit code {code}; what it said stands above")
+        raise CommandFailed(f"The sidecar ended with exit code {code}; see its output above")
     except KeyboardInterrupt:
         typer.echo("\nstopped")
 
 
 @contextmanager
 def _sidecar(settings: Settings, config: Path | None) -> Iterator[subprocess.Popen[bytes]]:
-    """`serve` in a process of its own, which alone trusts loopback and private addresses."""
+    """Run `serve` in a process of its own, which alone trusts loopback and private addresses."""
     endpoints = [*settings.trusted_connector_endpoints_regex, LOOPBACK_ENDPOINTS]
     environment = {
         **os.environ,
@@ -85,26 +90,26 @@ def _wait_until_ready(process: subprocess.Popen[bytes], api: SidecarAPI) -> None
     deadline = time.monotonic() + _START_SECONDS
     while not api.is_ready():
         if process.poll() is not None:
-            raise CommandFailed(f"The sidecar did not start (exit code {process.returncode}); the reason stands above")
+            raise CommandFailed(f"The sidecar did not start (exit code {process.returncode}); see its output above")
         if time.monotonic() > deadline:
-            raise CommandFailed(f"The sidecar was not ready after {_START_SECONDS:.0f} s; does its store answer?")
+            raise CommandFailed(f"The sidecar was not ready after {_START_SECONDS:.0f} s; is its store reachable?")
         time.sleep(_POLL_SECONDS)
 
 
 def _free_port(host: str, port: int) -> int:
-    """The port, any free one for 0; OSError if it is in use.
+    """Return the port, any free one for 0; OSError if it is in use.
 
-    Asked before the sidecar starts, or the answers of another one might be taken for its own.
+    Checked before the sidecar starts, or the responses of another one might be taken for its own.
     """
     family, kind, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
     with socket.socket(family, kind) as listener:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind(address)
-        free: int = listener.getsockname()[1]
-    return free
+        free_port: int = listener.getsockname()[1]
+    return free_port
 
 
-def _go_on(url: str, openai: str, anthropic: str) -> str:
+def _next_steps(url: str, openai: str, anthropic: str) -> str:
     path = f"{url}{BASE_PATH}/models"
     body = f"""-H 'Content-Type: application/json' -d '{{"parameters":{{"inputs":"{QUESTION}"}}}}'"""
     return f"""
@@ -131,13 +136,13 @@ Ctrl-C ends the sidecar; the models stay.
 
 
 def _program() -> str:
-    """How this command was called, where its name alone would not be found."""
+    """Return this program's name, or its path as it was called where the shell does not find the name."""
     name = Path(sys.argv[0]).name
     return name if shutil.which(name) else sys.argv[0]
 
 
 def _url_host(host: str) -> str:
-    """Where a client on this machine reaches what listens on `host`."""
+    """Return the host part of a URL by which a client on this machine reaches what listens on `host`."""
     reachable = {"0.0.0.0": "127.0.0.1", "": "127.0.0.1", "::": "::1"}.get(host, host)
     return f"[{reachable}]" if ":" in reachable else reachable
 

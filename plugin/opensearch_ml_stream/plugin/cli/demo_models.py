@@ -1,4 +1,4 @@
-"""The demo's models: made from shipped blueprints, once; found again, and pointed at the provider, ever after."""
+"""The demo's models: created from shipped blueprints at the first run, pointed at the provider at each later one."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ BLUEPRINTS = ("openai-chat", "anthropic-messages")
 
 @dataclass(frozen=True, slots=True)
 class DemoModel:
-    """`endpoint` is where its connector points."""
+    """A model of the demo that the store holds; `endpoint` is its connector's."""
 
     id: str
     connector_id: str
@@ -21,28 +21,28 @@ class DemoModel:
 
 
 def find_models(api: SidecarAPI) -> dict[str, DemoModel]:
-    """The demo's models that are there already, by blueprint."""
-    found = {}
+    """Return the demo's models that exist already, by blueprint."""
+    models = {}
     for blueprint in BLUEPRINTS:
         hits = api.search("models", {"term": {"name.keyword": _model_name(blueprint)}})
         if hits:
             connector_id = hits[0]["_source"]["connector_id"]
             connector = api.call("GET", f"/connectors/{connector_id}")
-            found[blueprint] = DemoModel(hits[0]["_id"], connector_id, connector["parameters"]["endpoint"])
-    return found
+            models[blueprint] = DemoModel(hits[0]["_id"], connector_id, connector["parameters"]["endpoint"])
+    return models
 
 
 def port_of(models: Mapping[str, DemoModel]) -> int:
-    """The port at which the provider ran the last time, 0 if it never did."""
+    """Return the port on which the provider ran the last time, 0 if it never did."""
     ports = [urlsplit(model.endpoint).port or 0 for model in models.values()]
     return ports[0] if ports else 0
 
 
-def set_up_models(api: SidecarAPI, known: Mapping[str, DemoModel], provider_url: str) -> dict[str, str]:
-    """The ids of the demo's models by blueprint; those that are missing are made."""
+def set_up_models(api: SidecarAPI, existing: Mapping[str, DemoModel], provider_url: str) -> dict[str, str]:
+    """Create the models that are missing and point the others at the provider; return all ids by blueprint."""
     ids = {}
     for blueprint in BLUEPRINTS:
-        model = known.get(blueprint)
+        model = existing.get(blueprint)
         if model is None:
             ids[blueprint] = _create(api, blueprint, provider_url)
             continue
@@ -62,7 +62,7 @@ def _create(api: SidecarAPI, name: str, provider_url: str) -> str:
 
 
 def _point_at(api: SidecarAPI, model: DemoModel, provider_url: str) -> None:
-    """A connector in use cannot be changed; the next prediction deploys the model again."""
+    # A connector in use cannot be changed; the next prediction deploys the model again.
     api.call("POST", f"/models/{model.id}/_undeploy")
     api.call("PUT", f"/connectors/{model.connector_id}", {"parameters": {"endpoint": provider_url}})
 

@@ -1,4 +1,4 @@
-"""`models create|list|show|delete`."""
+"""The commands `models create`, `list`, `show` and `delete`."""
 
 from typing import Annotated
 from urllib.parse import quote
@@ -7,7 +7,7 @@ import typer
 
 from opensearch_ml_stream.client.blueprints import connector_body, find_blueprint, model_body
 from opensearch_ml_stream.connectors.errors import InvalidRequest
-from opensearch_ml_stream.plugin.cli.command_errors import CommandFailed, ServerSaidNo, WrongUsage
+from opensearch_ml_stream.plugin.cli.command_errors import CommandFailed, RequestFailed, WrongUsage
 from opensearch_ml_stream.plugin.cli.options import DEFAULT_URL, Url, User, read_pairs, read_secret
 from opensearch_ml_stream.plugin.cli.printing import print_json, print_table
 from opensearch_ml_stream.plugin.cli.sidecar_api import SidecarAPI, open_api
@@ -38,16 +38,16 @@ def create(
     user: User = None,
 ) -> None:
     """Make a connector and a model from a blueprint; prints the model's id."""
-    found = find_blueprint(blueprint)
+    source = find_blueprint(blueprint)
     secrets = {key: read_secret(key, value) for key, value in read_pairs("--credential", credential).items()}
     try:
-        body = connector_body(found, read_pairs("--set", set_), secrets, name)
+        body = connector_body(source, read_pairs("--set", set_), secrets, name)
     except InvalidRequest as error:
         raise WrongUsage(f"{error.reason}; see `opensearch-ml-stream blueprints show {blueprint}`") from error
     with open_api(url, user) as api:
         connector_id = api.call("POST", "/connectors/_create", body)["connector_id"]
         try:
-            model_id = api.call("POST", "/models/_register", model_body(found, connector_id, name))["model_id"]
+            model_id = api.call("POST", "/models/_register", model_body(source, connector_id, name))["model_id"]
         except CommandFailed:
             api.call("DELETE", f"/connectors/{connector_id}")
             raise
@@ -57,7 +57,7 @@ def create(
 
 @models_app.command("list")
 def list_all(url: Url = DEFAULT_URL, user: User = None) -> None:
-    """All models: id, name, state."""
+    """List all models: id, name, state."""
     with open_api(url, user) as api:
         hits = api.search("models", {"match_all": {}})
     rows = [(hit["_id"], hit["_source"].get("name", ""), hit["_source"].get("model_state", "")) for hit in hits]
@@ -66,7 +66,7 @@ def list_all(url: Url = DEFAULT_URL, user: User = None) -> None:
 
 @models_app.command()
 def show(model_id: ModelId, url: Url = DEFAULT_URL, user: User = None) -> None:
-    """A model and its connector, without the credential."""
+    """Show a model and its connector, without the credential."""
     with open_api(url, user) as api:
         model = api.call("GET", _model_path(model_id))
         if "connector_id" in model:
@@ -97,7 +97,7 @@ def _delete_connector(api: SidecarAPI, connector_id: str, *, wanted: bool) -> No
         return
     try:
         api.call("DELETE", f"/connectors/{connector_id}")
-    except ServerSaidNo as error:
+    except RequestFailed as error:
         if error.status != 409:
             raise
         typer.echo(f"its connector {connector_id} is kept: other models use it", err=True)

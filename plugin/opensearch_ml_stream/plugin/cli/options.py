@@ -1,4 +1,4 @@
-"""Options that several commands share, and how their values are read."""
+"""Options that several commands share, and the functions that read their values."""
 
 import os
 from collections.abc import Iterable
@@ -33,7 +33,11 @@ Store = Annotated[
 
 
 def read_pairs(option: str, pairs: Iterable[str] | None) -> dict[str, str]:
-    """`name=value` texts as a mapping; the value may hold further `=`."""
+    """Parse strings of the form `name=value` to a mapping; the value may hold further `=`.
+
+    Raises:
+        WrongUsage: If one has no `=` or no name; names the option.
+    """
     values = {}
     for pair in pairs or ():
         name, separator, value = pair.partition("=")
@@ -43,18 +47,22 @@ def read_pairs(option: str, pairs: Iterable[str] | None) -> dict[str, str]:
     return values
 
 
-def read_secret(name: str, given: str) -> str:
-    """A credential's value: `env:NAME`, `file:PATH`, `-` to be asked for it, or the value itself."""
-    if given == "-":
+def read_secret(name: str, value: str) -> str:
+    """Return a credential's secret: from `env:NAME`, `file:PATH`, a prompt for `-`, else the value itself.
+
+    Raises:
+        WrongUsage: If the variable is not set or the file cannot be read.
+    """
+    if value == "-":
         return str(typer.prompt(name, hide_input=True, err=True))
-    source, _, place = given.partition(":")
+    source, _, location = value.partition(":")
     if source == "env":
-        if place not in os.environ:
-            raise WrongUsage(f"credential {name}: the environment variable {place} is not set")
-        return os.environ[place]
+        if location not in os.environ:
+            raise WrongUsage(f"credential {name}: the environment variable {location} is not set")
+        return os.environ[location]
     if source == "file":
         try:
-            return Path(place).expanduser().read_text("utf-8").strip()
+            return Path(location).expanduser().read_text("utf-8").strip()
         except (OSError, UnicodeDecodeError) as error:
-            raise WrongUsage(f"credential {name}: cannot read the file {place} ({type(error).__name__})") from error
-    return given
+            raise WrongUsage(f"credential {name}: cannot read the file {location} ({type(error).__name__})") from error
+    return value

@@ -1,4 +1,7 @@
-"""`predict`: a model's answer, streamed or whole. Only the answer goes to stdout; all about it goes to stderr."""
+"""The command `predict`: a model's response, streamed or whole.
+
+Only the response goes to stdout; what is about it (reasoning, tool calls, usage) goes to stderr.
+"""
 
 import sys
 from collections.abc import Iterable, Mapping
@@ -19,17 +22,17 @@ from opensearch_ml_stream.plugin.cli.sidecar_api import SidecarAPI, open_api
 def predict(
     model_id: ModelId,
     text: Annotated[str, typer.Argument(help="What to ask, as the parameter `inputs`; - reads stdin.")] = "",
-    stream: Annotated[bool, typer.Option("--stream", help="Show the answer as it arrives.")] = False,
+    stream: Annotated[bool, typer.Option("--stream", help="Show the response as it arrives.")] = False,
     json: Annotated[bool, typer.Option("--json", help="Print the objects that the sidecar sends.")] = False,
     set_: Annotated[list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="A further parameter.")] = None,
     url: Url = DEFAULT_URL,
     user: User = None,
 ) -> None:
     """Ask a model."""
-    asked = sys.stdin.read() if text == "-" else text
-    parameters = {**({"inputs": asked} if asked else {}), **read_pairs("--set", set_)}
+    question = sys.stdin.read() if text == "-" else text
+    parameters = {**({"inputs": question} if question else {}), **read_pairs("--set", set_)}
     if not parameters:
-        raise WrongUsage("Say what to ask: a text, - for stdin, or --set name=value")
+        raise WrongUsage("Say what to ask: the question, - for stdin, or --set name=value")
     with open_api(url, user) as api:
         if not stream:
             _show_whole(api, model_id, parameters, json=json)
@@ -41,7 +44,7 @@ def predict(
 
 
 def show_stream(chunks: Iterable[Chunk]) -> None:
-    """Text as it arrives. Reasoning is dim, and on stderr, as are tool calls and what the answer cost."""
+    """Print a stream's text as it arrives; on stderr its reasoning (dim), tool calls and usage."""
     calls: dict[int, dict[str, str]] = {}
     shown = ""
     try:
@@ -53,36 +56,37 @@ def show_stream(chunks: Iterable[Chunk]) -> None:
                 shown = chunk.text
             _collect(calls, chunk.tool_calls)
             if chunk.is_last:
-                shown = _new_line(shown)
+                _end_line(shown)
+                shown = ""
                 _show_ending(chunk, calls)
     finally:
-        _new_line(shown)
+        _end_line(shown)
 
 
 def _show_whole(api: SidecarAPI, model_id: str, parameters: Mapping[str, Any], *, json: bool) -> None:
-    answer = api.call("POST", f"/models/{quote(model_id, safe='')}/_predict", {"parameters": parameters})
-    text = None if json else _answer_text(answer)
+    response = api.call("POST", f"/models/{quote(model_id, safe='')}/_predict", {"parameters": parameters})
+    text = None if json else _chat_text(response)
     if text is None:
-        print_json(answer)
+        print_json(response)
     else:
         typer.echo(text)
 
 
-def _answer_text(answer: Mapping[str, Any]) -> str | None:
-    """The text of a chat answer as the common providers send it; None for anything else (embeddings, ...)."""
+def _chat_text(response: Mapping[str, Any]) -> str | None:
+    """Return the text of a chat response as the common providers send it; None for embeddings and the like."""
     try:
-        data = answer["inference_results"][0]["output"][0]["dataAsMap"]
+        data = response["inference_results"][0]["output"][0]["dataAsMap"]
     except (LookupError, TypeError):
         return None
     for path in (("response",), ("choices", 0, "message", "content"), ("content", 0, "text")):
-        found: Any = data
+        member: Any = data
         try:
             for step in path:
-                found = found[step]
+                member = member[step]
         except (LookupError, TypeError):
             continue
-        if isinstance(found, str):
-            return found
+        if isinstance(member, str):
+            return member
     return None
 
 
@@ -104,8 +108,7 @@ def _show_ending(last: Chunk, calls: Mapping[int, Mapping[str, str]]) -> None:
         typer.echo(typer.style(", ".join([last.model or "", *counts]).strip(", "), dim=True), err=True)
 
 
-def _new_line(shown: str) -> str:
-    """Ends the line that the text left open; says that nothing is open now."""
+def _end_line(shown: str) -> None:
+    """Print a line break if the text shown before does not end with one."""
     if shown and not shown.endswith("\n"):
         typer.echo()
-    return ""

@@ -1,4 +1,4 @@
-"""What commands print: tables and JSON, for people on a terminal and for programs behind a pipe."""
+"""Tables and JSON on stdout, for people on a terminal and for programs behind a pipe."""
 
 import sys
 from collections.abc import Iterable, Sequence
@@ -10,7 +10,7 @@ from rich.table import Table
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    """A table on a terminal; behind a pipe one row a line, cells parted by tabs."""
+    """Print a table on a terminal; behind a pipe one row a line, without the heads, cells separated by tabs."""
     if not sys.stdout.isatty():
         for row in rows:
             typer.echo("\t".join(row))
@@ -22,9 +22,10 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
 
 
 def print_json(value: object) -> None:
+    """Print a value as indented JSON."""
     typer.echo(orjson.dumps(value, option=orjson.OPT_INDENT_2))
 
 
 def _plain(cell: str) -> str:
-    """Square brackets are rich's mark-up."""
+    # Square brackets are rich's mark-up.
     return cell.replace("[", r"\[")

@@ -1,4 +1,4 @@
-"""`serve` and `demo`: the commands that run until they are stopped."""
+"""The commands `serve` and `demo`, which run until they are stopped."""
 
 import errno
 import socket
@@ -37,7 +37,7 @@ def serve(
 
 
 def demo(config: Config = None, host: Host = None, port: Port = None, store: Store = None) -> None:
-    """Run the sidecar with a provider that needs no key, make two models, and show a first answer."""
+    """Run the sidecar with a provider that needs no key, make two models, and show a first response."""
     settings = load_settings(config, options={"host": host, "port": port, "store": store})
     make_store_folder(settings)
     with _address_errors(settings):
@@ -45,7 +45,7 @@ def demo(config: Config = None, host: Host = None, port: Port = None, store: Sto
 
 
 def make_store_folder(settings: Settings) -> None:
-    """The folder of an embedded store, readable by its owner alone: credentials and their key lie in it."""
+    """Make the folder of an embedded store, for its owner alone: the store holds credentials and their key."""
     path = settings.store.removeprefix(_SQLITE)
     if path == settings.store or path == ":memory:":
         return

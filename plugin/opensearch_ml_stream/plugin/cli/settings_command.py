@@ -1,4 +1,4 @@
-"""`settings`: what can be set, what it is set to, and where."""
+"""The command `settings`: all settings with their values and what they are for."""
 
 import re
 from typing import Annotated
@@ -8,8 +8,8 @@ import typer
 
 from opensearch_ml_stream.plugin.cli.options import Config
 from opensearch_ml_stream.plugin.cli.printing import print_table
+from opensearch_ml_stream.plugin.settings.definitions import SETTINGS
 from opensearch_ml_stream.plugin.settings.sources import load_settings
-from opensearch_ml_stream.plugin.settings.table import SETTINGS
 
 _SHOWN_LENGTH = 40
 
@@ -18,7 +18,7 @@ def settings(
     config: Config = None,
     markdown: Annotated[bool, typer.Option("--markdown", help="The README's table: defaults, not values.")] = False,
 ) -> None:
-    """All settings, with the values that the file and the environment give them."""
+    """List all settings, with the values that the file and the environment give them."""
     if markdown:
         typer.echo(markdown_table())
         return
@@ -31,7 +31,7 @@ def settings(
 
 
 def markdown_table() -> str:
-    """One row a setting: name, default, whether it can change at run time, help."""
+    """Return the README's table of settings: name, default, whether it can change at run time, help."""
     rows = [
         f"| `{setting.name}` | {_cell(setting.default)} | {'yes' if setting.dynamic else ''} | {setting.help} |"
         for setting in SETTINGS

@@ -1,4 +1,4 @@
-"""The sidecar's REST API as the command line uses it, over httpx."""
+"""Client of the sidecar's REST API over httpx, for the command line."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -9,42 +9,42 @@ import httpx
 import orjson
 
 from opensearch_ml_stream.client.response_chunks import Chunk, ChunkReader, StreamError
-from opensearch_ml_stream.plugin.cli.command_errors import CommandFailed, ServerSaidNo, Unreachable, WrongUsage
+from opensearch_ml_stream.plugin.cli.command_errors import CommandFailed, RequestFailed, Unreachable, WrongUsage
 from opensearch_ml_stream.rest_handlers.paths import BASE_PATH
 
 CONNECT_SECONDS = 10
 IDLE_SECONDS = 60  # of a stream; heartbeats come each 15 s
-ANSWER_SECONDS = 300  # a whole answer of a slow model
+RESPONSE_SECONDS = 300  # a whole response of a slow model
 
 
 class SidecarAPI:
-    """Made by open_api. Every method raises ServerSaidNo or Unreachable."""
+    """Requests to one sidecar, made by open_api. Every method raises RequestFailed or Unreachable."""
 
     def __init__(self, client: httpx.Client) -> None:
         self._client = client
 
     def call(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> dict[str, Any]:
-        """A path below the base path; the answer's JSON object."""
+        """Send a request to a path below the base path, and return the response's JSON object."""
         with self._errors():
             response = self._client.request(method, BASE_PATH + path, json=body)
             _check(response)
         return _object(response)
 
     def is_ready(self) -> bool:
+        """Return whether the sidecar runs and its store responds."""
         try:
             return self._client.get("/_health/ready").is_success
         except httpx.TransportError:
             return False
 
     def search(self, kind: str, query: Mapping[str, Any]) -> list[dict[str, Any]]:
-        """The hits (`_id`, `_source`) of `models` or `connectors`."""
-        hits: list[dict[str, Any]] = self.call("POST", f"/{kind}/_search", {"query": query, "size": 1000})["hits"][
-            "hits"
-        ]
+        """Return the hits (`_id`, `_source`) of a query among `models` or `connectors`, 1000 at most."""
+        response = self.call("POST", f"/{kind}/_search", {"query": query, "size": 1000})
+        hits: list[dict[str, Any]] = response["hits"]["hits"]
         return hits
 
     def predict_stream(self, model_id: str, parameters: Mapping[str, Any]) -> Iterator[Chunk]:
-        """Chunks as they arrive; what came before the answer broke off is yielded, too."""
+        """Yield a response's chunks as they arrive; what comes before an error is yielded before it is raised."""
         request = self._client.build_request(
             "POST",
             f"{BASE_PATH}/models/{quote(model_id, safe='')}/_predict/stream",
@@ -71,11 +71,11 @@ class SidecarAPI:
         try:
             yield
         except StreamError as error:
-            raise ServerSaidNo(error.status, error.reason) from error
+            raise RequestFailed(error.status, error.reason) from error
         except httpx.ReadTimeout as error:
-            raise ServerSaidNo(408, f"{address} did not answer in time") from error
+            raise RequestFailed(408, f"{address} did not respond in time") from error
         except (httpx.RemoteProtocolError, httpx.ReadError) as error:
-            raise ServerSaidNo(424, f"The connection to {address} broke before the answer was complete") from error
+            raise RequestFailed(424, f"The connection to {address} broke before the response was complete") from error
         except httpx.TransportError as error:
             raise Unreachable(
                 f"Cannot reach {address} ({error}); is the sidecar running there? "
@@ -85,7 +85,11 @@ class SidecarAPI:
 
 @contextmanager
 def open_api(url: str, user: str | None = None) -> Iterator[SidecarAPI]:
-    """`url` is the sidecar's and may hold user and password; `user` is `name:password`. WrongUsage if it is no URL."""
+    """Open a client of the sidecar at `url`, which may hold a user and password; `user` is `name:password`.
+
+    Raises:
+        WrongUsage: If `url` is not an http(s) URL, or `user` has no password.
+    """
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise WrongUsage("--url must be of the form http://host:port")
@@ -94,7 +98,7 @@ def open_api(url: str, user: str | None = None) -> Iterator[SidecarAPI]:
     with httpx.Client(
         base_url=base,
         auth=login if login[0] else None,
-        timeout=httpx.Timeout(ANSWER_SECONDS, connect=CONNECT_SECONDS),
+        timeout=httpx.Timeout(RESPONSE_SECONDS, connect=CONNECT_SECONDS),
     ) as client:
         yield SidecarAPI(client)
 
@@ -109,10 +113,9 @@ def _login(user: str | None) -> tuple[str, str] | None:
 
 
 def _check(response: httpx.Response) -> None:
-    """Raises for an error status, with the reason that the server gives."""
-    if not response.is_error:
-        return
-    raise ServerSaidNo(response.status_code, _reason(response))
+    """Raise RequestFailed for an error status, with the reason that the server gives."""
+    if response.is_error:
+        raise RequestFailed(response.status_code, _reason(response))
 
 
 def _reason(response: httpx.Response) -> str:
@@ -125,9 +128,9 @@ def _reason(response: httpx.Response) -> str:
 
 def _object(response: httpx.Response) -> dict[str, Any]:
     try:
-        answer = orjson.loads(response.content)
+        body = orjson.loads(response.content)
     except orjson.JSONDecodeError:
-        answer = None
-    if not isinstance(answer, dict):
-        raise CommandFailed(f"{response.url.host}:{response.url.port} does not answer in JSON; is it the sidecar?")
-    return answer
+        body = None
+    if not isinstance(body, dict):
+        raise CommandFailed(f"{response.url.host}:{response.url.port} does not respond in JSON; is it the sidecar?")
+    return body

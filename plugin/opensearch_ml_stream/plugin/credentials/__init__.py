@@ -1,1 +1,1 @@
-"""Secrets: how they are stored, found and kept out of sight."""
+"""Credentials of connectors: encrypted in the store, resolved at use, redacted in errors."""

@@ -46,7 +46,7 @@ _UNREADABLE = (
 
 
 def encrypt(master_key: bytes, text: str) -> str:
-    """The text as a base64 message; each call takes a new data key, message id and signature key."""
+    """Encrypt a string; return the message in base64. Each call uses a new data key, message id and signature key."""
     message_id, data_key, iv = os.urandom(32), os.urandom(_KEY_LENGTH), os.urandom(_IV_LENGTH)
     signing_key = ec.generate_private_key(ec.SECP384R1())
     aad = _encode_aad(signing_key.public_key())
@@ -73,7 +73,7 @@ def encrypt(master_key: bytes, text: str) -> str:
 
 
 def decrypt(master_key: bytes, message: str) -> str:
-    """The text of a base64 message; Internal if any part of it, or the key, is not the one it was made with."""
+    """Return the string in a base64 message. Internal if the key is another one, or the message was changed or cut."""
     try:
         return _decrypt(master_key, base64.b64decode(message, validate=True))
     except (ValueError, struct.error, InvalidTag, InvalidSignature, binascii.Error):
@@ -82,7 +82,7 @@ def decrypt(master_key: bytes, message: str) -> str:
 
 @dataclass(slots=True)
 class _Reader:
-    """Takes fields from the front of a message; ValueError if it ends too early."""
+    """Reads the fields of a message in order. ValueError if it ends too early."""
 
     data: bytes
     position: int = 0
@@ -129,7 +129,7 @@ def _decrypt(master_key: bytes, message: bytes) -> str:
 
 
 def _unwrap(master_key: bytes, reader: _Reader, aad: bytes) -> bytes:
-    """The data key, from the one wrapped key that a message of ours has."""
+    """Decrypt the data key. ValueError unless the message has one wrapped key, of provider `Custom`."""
     reader.expect(b"\x00\x01")
     reader.expect(_sized(_PROVIDER))
     info = reader.sized()
@@ -139,7 +139,7 @@ def _unwrap(master_key: bytes, reader: _Reader, aad: bytes) -> bytes:
 
 
 def _encode_frames(cipher: AESGCM, message_id: bytes, text: bytes) -> bytes:
-    """All frames; the last one is always marked so, and is the only one that may be short or empty."""
+    """Encrypt into frames. The last one is marked as final, and is the only one that may be short or empty."""
     frames = []
     last = max(0, len(text) - 1) // _FRAME_LENGTH + 1
     for sequence in range(1, last + 1):
@@ -171,7 +171,7 @@ def _decode_frames(cipher: AESGCM, message_id: bytes, reader: _Reader, frame_len
 
 
 def _derive(data_key: bytes, message_id: bytes) -> tuple[bytes, bytes]:
-    """The message key and the key commitment."""
+    """Return the message key and the key commitment."""
     message_key, commitment = (
         HKDF(hashes.SHA512(), _KEY_LENGTH, message_id, info).derive(data_key)
         for info in (_SUITE + b"DERIVEKEY", b"COMMITKEY")
@@ -185,7 +185,7 @@ def _encode_aad(public_key: ec.EllipticCurvePublicKey) -> bytes:
 
 
 def _public_key(aad: bytes) -> ec.EllipticCurvePublicKey:
-    """The signature's key out of the encryption context, which may hold other pairs too."""
+    """Return the signature's key from the encryption context, which may hold other pairs too."""
     reader = _Reader(aad)
     pairs = {reader.sized(): reader.sized() for _ in range(int.from_bytes(reader.take(2), "big"))}
     if _PUBLIC_KEY_NAME not in pairs:

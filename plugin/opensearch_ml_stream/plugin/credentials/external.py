@@ -1,4 +1,4 @@
-"""Credentials that are kept outside the store: `env:NAME` and `file:PATH`, read at use, so that rotated tokens work.
+"""Resolves credentials outside the store: `env:NAME` and `file:PATH`, read at each use since tokens rotate.
 
 Off unless `opensearch_ml_stream.external_credentials_enabled`, since whoever may create a connector could otherwise
 read this process's environment and files.
@@ -15,12 +15,16 @@ _PREFIXES = ("env:", "file:")
 
 
 def is_external(credential: Mapping[str, str]) -> bool:
-    """Whether any value is kept outside the store."""
+    """Return whether any value is kept outside the store."""
     return any(value.startswith(_PREFIXES) for value in credential.values())
 
 
 def resolve_credential(credential: Mapping[str, str], enabled: bool) -> Mapping[str, str]:
-    """Return the values in clear, external ones as they are now. Errors name the key, never a value."""
+    """Return the credential with its external values read.
+
+    Forbidden if there are any and `enabled` is False, InvalidRequest if one cannot be read. Errors name the key, never
+    a value.
+    """
     if not is_external(credential):
         return credential
     if not enabled:
@@ -33,10 +37,10 @@ def resolve_credential(credential: Mapping[str, str], enabled: bool) -> Mapping[
 
 def _read(name: str, value: str) -> str:
     if value.startswith("env:"):
-        found = os.environ.get(value.removeprefix("env:"))
-        if found is None:
+        secret = os.environ.get(value.removeprefix("env:"))
+        if secret is None:
             raise InvalidRequest(f"The credential [{name}] names an environment variable that is not set")
-        return found
+        return secret
     if not value.startswith("file:"):
         return value
     try:

@@ -1,4 +1,4 @@
-"""The key that encrypts credentials: one a cluster, in its own index, shared with ML Commons."""
+"""Cipher: encrypts credentials with the cluster's master key, which is stored in an index shared with ML Commons."""
 
 import base64
 import binascii
@@ -29,15 +29,15 @@ class Cipher:
         self._cached: tuple[float, bytes] | None = None
 
     async def encrypt(self, text: str) -> str:
-        """The text as base64 cipher text; makes the cluster's master key if there is none yet.
+        """Return the base64 cipher text of a string. Create the cluster's master key if there is none.
 
-        The key is read for each: what a key encrypted that is no longer the cluster's, nobody could decrypt.
+        The key is read again each time: with a key that is no longer the cluster's nobody could decrypt the text.
         """
         self._cached = None
         return encryption.encrypt(await self._key(), text)
 
     async def decrypt(self, text: str) -> str:
-        """The text of what `encrypt`, or ML Commons, made."""
+        """Return the string that `encrypt`, or ML Commons, has encrypted."""
         return encryption.decrypt(await self._key(), text)
 
     async def _key(self) -> bytes:
@@ -49,18 +49,18 @@ class Cipher:
         return key
 
     async def _document(self) -> Document:
-        """The key's document, made if it is missing; of several who make it at once, the first one wins."""
-        found = await self._store.get(Index.CONFIG, _ID)
-        if found is None:
+        """Return the key's document, created if it is missing; of several created at once the first one counts."""
+        document = await self._store.get(Index.CONFIG, _ID)
+        if document is None:
             key = base64.b64encode(os.urandom(_KEY_LENGTH)).decode("ascii")
             source = {"master_key": key, "create_time": int(time.time() * 1000)}
-            # Conflict: another worker, replica or ML Commons node was quicker, and its key counts.
+            # Conflict: another worker, replica or ML Commons node was faster, and its key counts.
             with suppress(Conflict):
                 await self._store.create(Index.CONFIG, source, id=_ID)
-            found = await self._store.get(Index.CONFIG, _ID)
-        if found is None:
+            document = await self._store.get(Index.CONFIG, _ID)
+        if document is None:
             raise Internal(f"Document {_ID} of index {Index.CONFIG} was deleted while it was read")
-        return found
+        return document
 
 
 def _read(document: Document) -> bytes:

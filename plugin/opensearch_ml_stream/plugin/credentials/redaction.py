@@ -1,4 +1,4 @@
-"""What a provider says when it fails, fit to be shown: no credential in it, at most 2 KiB of it."""
+"""Redacts credentials from a provider's error text, and cuts the text."""
 
 import re
 from collections.abc import Collection
@@ -6,11 +6,11 @@ from collections.abc import Collection
 MAX_TEXT_BYTES = 2048
 
 _BEARER = re.compile(r"(?i)\b(bearer|basic|api-key)\s+[A-Za-z0-9._~+/=-]{8,}")
-_SHORTEST_SECRET = 4  # a dummy credential such as "x" says nothing, and would shred the text
+_SHORTEST_SECRET = 4  # a dummy credential such as "x" is no secret, and its redaction would shred the text
 
 
 def redact(text: str, credentials: Collection[str]) -> str:
-    """`text` without any of the credential values, cut at MAX_TEXT_BYTES."""
+    """Return `text` without credential values and authorization headers, cut at MAX_TEXT_BYTES."""
     for secret in sorted(credentials, key=len, reverse=True):
         if len(secret) >= _SHORTEST_SECRET:
             text = text.replace(secret, "***")

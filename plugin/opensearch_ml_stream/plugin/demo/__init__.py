@@ -1,1 +1,1 @@
-"""A provider on loopback that needs no key and speaks as OpenAI and as Anthropic do."""
+"""A provider on loopback with the streaming APIs of OpenAI and Anthropic, which takes any key."""

@@ -1,4 +1,4 @@
-"""`/v1/messages` as Anthropic answers it: https://docs.anthropic.com/en/api/messages-streaming."""
+"""Anthropic's `/v1/messages` with canned responses: https://docs.anthropic.com/en/api/messages-streaming."""
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping
@@ -9,13 +9,14 @@ import orjson
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 
-from opensearch_ml_stream.plugin.demo.canned_responses import Answer, answer_to, paces
+from opensearch_ml_stream.plugin.demo.canned_responses import CannedResponse, canned_response, paces
 from opensearch_ml_stream.plugin.demo.questions import Refused, last_question, read_object
 
 _THOUGHT = ("The", " user", " asks", " something", ";", " I", " look", " for", " a", " rule", ".")
 
 
 async def messages(request: Request) -> Response:
+    """Respond as Anthropic's messages do, streamed if the request asks for it; 400 or 401 as they do."""
     if not (request.headers.get("x-api-key") or request.headers.get("authorization")):
         return _error(401, "authentication_error", "x-api-key header is required")
     try:
@@ -25,18 +26,18 @@ async def messages(request: Request) -> Response:
         for name, kind in (("model", str), ("max_tokens", int)):
             if not isinstance(body.get(name), kind):
                 raise Refused(f"{name}: Field required")
-        answer = answer_to(last_question(body), body["max_tokens"])
+        canned = canned_response(last_question(body), body["max_tokens"])
     except Refused as refused:
         return _error(400, "invalid_request_error", refused.reason)
     if body.get("stream") is True:
-        return StreamingResponse(_events(body, answer), media_type="text/event-stream")
-    await asyncio.sleep(sum(pace for pace, _ in zip(paces(answer.text), answer.tokens, strict=False)))
-    return JSONResponse(_whole(body, answer))
+        return StreamingResponse(_events(body, canned), media_type="text/event-stream")
+    await asyncio.sleep(sum(pace for pace, _ in zip(paces(canned.text), canned.tokens, strict=False)))
+    return JSONResponse(_whole(body, canned))
 
 
-async def _events(body: Mapping[str, Any], answer: Answer) -> AsyncIterator[bytes]:
-    usage = {**_usage(answer), "output_tokens": 1}
-    started = {**_message(body, answer), "content": [], "stop_reason": None, "usage": usage}
+async def _events(body: Mapping[str, Any], canned: CannedResponse) -> AsyncIterator[bytes]:
+    usage = {**_usage(canned), "output_tokens": 1}
+    started = {**_message(body, canned), "content": [], "stop_reason": None, "usage": usage}
     yield _event({"type": "message_start", "message": started})
     index = 0
     if (body.get("thinking") or {}).get("type") == "enabled":
@@ -45,12 +46,12 @@ async def _events(body: Mapping[str, Any], answer: Answer) -> AsyncIterator[byte
         index = 1
     yield _event({"type": "content_block_start", "index": index, "content_block": {"type": "text", "text": ""}})
     yield _event({"type": "ping"})
-    for pace, token in zip(paces(answer.text), answer.tokens, strict=False):
+    for pace, token in zip(paces(canned.text), canned.tokens, strict=False):
         await asyncio.sleep(pace)
         yield _delta(index, {"type": "text_delta", "text": token})
     yield _event({"type": "content_block_stop", "index": index})
-    ending = {"stop_reason": _stop_reason(answer), "stop_sequence": None}
-    yield _event({"type": "message_delta", "delta": ending, "usage": {"output_tokens": len(answer.tokens)}})
+    ending = {"stop_reason": _stop_reason(canned), "stop_sequence": None}
+    yield _event({"type": "message_delta", "delta": ending, "usage": {"output_tokens": len(canned.tokens)}})
     yield _event({"type": "message_stop"})
 
 
@@ -64,14 +65,14 @@ async def _thinking() -> AsyncIterator[bytes]:
     yield _event({"type": "content_block_stop", "index": 0})
 
 
-def _whole(body: Mapping[str, Any], answer: Answer) -> dict[str, Any]:
-    content = [{"type": "text", "text": answer.text}]
-    return {**_message(body, answer), "content": content, "stop_reason": _stop_reason(answer), "usage": _usage(answer)}
+def _whole(body: Mapping[str, Any], canned: CannedResponse) -> dict[str, Any]:
+    content = [{"type": "text", "text": canned.text}]
+    return {**_message(body, canned), "content": content, "stop_reason": _stop_reason(canned), "usage": _usage(canned)}
 
 
-def _message(body: Mapping[str, Any], answer: Answer) -> dict[str, Any]:
+def _message(body: Mapping[str, Any], canned: CannedResponse) -> dict[str, Any]:
     return {
-        "id": f"msg_{sha256(answer.text.encode()).hexdigest()[:24]}",
+        "id": f"msg_{sha256(canned.text.encode()).hexdigest()[:24]}",
         "type": "message",
         "role": "assistant",
         "model": body["model"],
@@ -81,12 +82,12 @@ def _message(body: Mapping[str, Any], answer: Answer) -> dict[str, Any]:
     }
 
 
-def _usage(answer: Answer) -> dict[str, int]:
-    return {"input_tokens": answer.prompt_tokens, "output_tokens": len(answer.tokens)}
+def _usage(canned: CannedResponse) -> dict[str, int]:
+    return {"input_tokens": canned.prompt_tokens, "output_tokens": len(canned.tokens)}
 
 
-def _stop_reason(answer: Answer) -> str:
-    return "max_tokens" if answer.cut else "end_turn"
+def _stop_reason(canned: CannedResponse) -> str:
+    return "max_tokens" if canned.cut else "end_turn"
 
 
 def _delta(index: int, delta: Mapping[str, Any]) -> bytes:

@@ -1,4 +1,4 @@
-"""What the demo provider says: always the same answer to the same question, in the steps of a real model."""
+"""The demo provider's texts: the same response to the same question each time, in tokens and at a model's pace."""
 
 import random
 import re
@@ -48,8 +48,8 @@ _TOKEN = re.compile(r"\s*(?:\w{1,6}|[^\w\s]+)")
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
-    """`tokens` joined are the text. `cut` says that the limit of tokens ended it."""
+class CannedResponse:
+    """A response in tokens; `cut` is true if the limit of tokens ended it."""
 
     tokens: tuple[str, ...]
     prompt_tokens: int
@@ -57,18 +57,19 @@ class Answer:
 
     @property
     def text(self) -> str:
+        """The tokens joined."""
         return "".join(self.tokens)
 
 
-def answer_to(question: str, limit: int | None = None) -> Answer:
-    """The answer to a question, of at most `limit` tokens."""
+def canned_response(question: str, limit: int | None = None) -> CannedResponse:
+    """Return the response to a question, of at most `limit` tokens."""
     tokens = _TOKEN.findall(_text_for(question))
     kept = tokens if limit is None else tokens[:limit]
-    return Answer(tuple(kept), max(1, len(_TOKEN.findall(question))), len(kept) < len(tokens))
+    return CannedResponse(tuple(kept), max(1, len(_TOKEN.findall(question))), len(kept) < len(tokens))
 
 
 def paces(seed: str) -> Iterator[float]:
-    """Seconds before each token, endlessly; the same for the same seed."""
+    """Yield the pause before each token in seconds, without end; the same pauses for the same seed."""
     source = random.Random(seed)
     while True:
         yield source.uniform(MIN_PACE_SECONDS, MAX_PACE_SECONDS)

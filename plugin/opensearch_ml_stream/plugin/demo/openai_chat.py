@@ -1,4 +1,4 @@
-"""`/v1/chat/completions` as OpenAI answers it: https://platform.openai.com/docs/api-reference/chat."""
+"""OpenAI's `/v1/chat/completions` with canned responses: https://platform.openai.com/docs/api-reference/chat."""
 
 import asyncio
 import time
@@ -10,11 +10,12 @@ import orjson
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 
-from opensearch_ml_stream.plugin.demo.canned_responses import Answer, answer_to, paces
+from opensearch_ml_stream.plugin.demo.canned_responses import CannedResponse, canned_response, paces
 from opensearch_ml_stream.plugin.demo.questions import Refused, last_question, read_object
 
 
 async def chat_completions(request: Request) -> Response:
+    """Respond as OpenAI's chat completions do, streamed if the request asks for it; 400 or 401 as they do."""
     if not request.headers.get("authorization", "").startswith("Bearer "):
         return _error(401, "You didn't provide an API key. Send it in an Authorization header: Bearer YOUR_KEY.")
     try:
@@ -23,17 +24,17 @@ async def chat_completions(request: Request) -> Response:
             raise Refused("you must provide a model parameter")
         if body.get("stream_options") is not None and body.get("stream") is not True:
             raise Refused("The 'stream_options' parameter is only allowed when 'stream' is enabled.", "stream_options")
-        answer = answer_to(last_question(body), body.get("max_completion_tokens") or body.get("max_tokens"))
+        canned = canned_response(last_question(body), body.get("max_completion_tokens") or body.get("max_tokens"))
     except Refused as refused:
         return _error(400, refused.reason, refused.parameter)
     if body.get("stream") is True:
-        return StreamingResponse(_events(body, answer), media_type="text/event-stream")
-    await asyncio.sleep(sum(pace for pace, _ in zip(paces(answer.text), answer.tokens, strict=False)))
-    return JSONResponse(_whole(body, answer))
+        return StreamingResponse(_events(body, canned), media_type="text/event-stream")
+    await asyncio.sleep(sum(pace for pace, _ in zip(paces(canned.text), canned.tokens, strict=False)))
+    return JSONResponse(_whole(body, canned))
 
 
-async def _events(body: Mapping[str, Any], answer: Answer) -> AsyncIterator[bytes]:
-    head = {**_head(body, answer), "object": "chat.completion.chunk"}
+async def _events(body: Mapping[str, Any], canned: CannedResponse) -> AsyncIterator[bytes]:
+    head = {**_head(body, canned), "object": "chat.completion.chunk"}
     with_usage = (body.get("stream_options") or {}).get("include_usage") is True
     usage: dict[str, Any] = {"usage": None} if with_usage else {}
 
@@ -42,24 +43,24 @@ async def _events(body: Mapping[str, Any], answer: Answer) -> AsyncIterator[byte
         return _event({**head, "choices": [choice], **usage})
 
     yield chunk({"role": "assistant", "content": "", "refusal": None})
-    for pace, token in zip(paces(answer.text), answer.tokens, strict=False):
+    for pace, token in zip(paces(canned.text), canned.tokens, strict=False):
         await asyncio.sleep(pace)
         yield chunk({"content": token})
-    yield chunk({}, _finish_reason(answer))
+    yield chunk({}, _finish_reason(canned))
     if with_usage:
-        yield _event({**head, "choices": [], "usage": _usage(answer)})
+        yield _event({**head, "choices": [], "usage": _usage(canned)})
     yield b"data: [DONE]\n\n"
 
 
-def _whole(body: Mapping[str, Any], answer: Answer) -> dict[str, Any]:
-    message = {"role": "assistant", "content": answer.text, "refusal": None}
-    choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": _finish_reason(answer)}
-    return {**_head(body, answer), "object": "chat.completion", "choices": [choice], "usage": _usage(answer)}
+def _whole(body: Mapping[str, Any], canned: CannedResponse) -> dict[str, Any]:
+    message = {"role": "assistant", "content": canned.text, "refusal": None}
+    choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": _finish_reason(canned)}
+    return {**_head(body, canned), "object": "chat.completion", "choices": [choice], "usage": _usage(canned)}
 
 
-def _head(body: Mapping[str, Any], answer: Answer) -> dict[str, Any]:
+def _head(body: Mapping[str, Any], canned: CannedResponse) -> dict[str, Any]:
     return {
-        "id": f"chatcmpl-{sha256(answer.text.encode()).hexdigest()[:29]}",
+        "id": f"chatcmpl-{sha256(canned.text.encode()).hexdigest()[:29]}",
         "object": "",
         "created": int(time.time()),
         "model": body["model"],
@@ -68,17 +69,17 @@ def _head(body: Mapping[str, Any], answer: Answer) -> dict[str, Any]:
     }
 
 
-def _usage(answer: Answer) -> dict[str, int]:
-    count = len(answer.tokens)
+def _usage(canned: CannedResponse) -> dict[str, int]:
+    count = len(canned.tokens)
     return {
-        "prompt_tokens": answer.prompt_tokens,
+        "prompt_tokens": canned.prompt_tokens,
         "completion_tokens": count,
-        "total_tokens": answer.prompt_tokens + count,
+        "total_tokens": canned.prompt_tokens + count,
     }
 
 
-def _finish_reason(answer: Answer) -> str:
-    return "length" if answer.cut else "stop"
+def _finish_reason(canned: CannedResponse) -> str:
+    return "length" if canned.cut else "stop"
 
 
 def _event(payload: Mapping[str, Any]) -> bytes:

@@ -1,4 +1,4 @@
-"""The demo provider: a small HTTP server on loopback that speaks as OpenAI and as Anthropic do."""
+"""The demo provider: an HTTP server on loopback with the streaming APIs of OpenAI and Anthropic."""
 
 import socket
 import threading
@@ -17,6 +17,7 @@ _STOP_SECONDS = 0.3
 
 
 def provider_app() -> Starlette:
+    """Return the provider as an ASGI application."""
     return Starlette(
         routes=[
             Route("/v1/chat/completions", chat_completions, methods=["POST"]),
@@ -27,10 +28,10 @@ def provider_app() -> Starlette:
 
 @contextmanager
 def demo_provider(wanted_port: int = 0) -> Iterator[str]:
-    """Runs it in a thread; gives its URL. `wanted_port` is taken if it is free, else another."""
+    """Run the provider in a thread, on `wanted_port` if it is free, else on another; yield its URL."""
     config = uvicorn.Config(provider_app(), log_config=None, access_log=False, lifespan="off")
     server = uvicorn.Server(config)
-    with _bound(wanted_port) as listener:
+    with _listening_socket(wanted_port) as listener:
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
         thread.start()
         try:
@@ -40,7 +41,7 @@ def demo_provider(wanted_port: int = 0) -> Iterator[str]:
             thread.join(_STOP_SECONDS)
 
 
-def _bound(wanted_port: int) -> socket.socket:
+def _listening_socket(wanted_port: int) -> socket.socket:
     for port in (wanted_port, 0):
         listener = socket.socket()
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

@@ -1,4 +1,4 @@
-"""What both of the demo provider's interfaces read: a JSON body, and the last thing that the user said."""
+"""Parse what both of the demo provider's APIs have in common: a JSON body, and the user's last message in it."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -8,7 +8,7 @@ from starlette.requests import Request
 
 
 class Refused(Exception):
-    """The request is wrong; `parameter` names the field, where one is."""
+    """An invalid request, for a response with status 400; `parameter` names the wrong field, if it is known."""
 
     def __init__(self, reason: str, parameter: str | None = None) -> None:
         super().__init__(reason)
@@ -17,6 +17,7 @@ class Refused(Exception):
 
 
 async def read_object(request: Request) -> dict[str, Any]:
+    """Return the request's body, a JSON object; Refused if it is not one."""
     try:
         body = orjson.loads(await request.body())
     except orjson.JSONDecodeError:
@@ -27,7 +28,10 @@ async def read_object(request: Request) -> dict[str, Any]:
 
 
 def last_question(body: Mapping[str, Any]) -> str:
-    """The text of the last message of the user; its content may be a text or a list of parts."""
+    """Return the text of the user's last message, whose content is a string or a list of parts.
+
+    Empty if no message is the user's; Refused if the messages are missing or malformed.
+    """
     messages = body.get("messages")
     if not isinstance(messages, list) or not messages:
         raise Refused("messages: a list of at least one message is required", "messages")
@@ -43,5 +47,5 @@ def _text(content: object) -> str:
     if isinstance(content, str):
         return content
     if not isinstance(content, list):
-        raise Refused("messages: content must be a text or a list of parts", "messages")
+        raise Refused("messages: content must be a string or a list of parts", "messages")
     return " ".join(str(part.get("text", "")) for part in content if isinstance(part, dict))

@@ -1,1 +1,1 @@
-"""The predict use cases: a model made ready, called, guarded, counted."""
+"""Predictions: models made ready to be called, calls of their providers, guardrails, rate limits, batch jobs."""

@@ -1,7 +1,7 @@
-"""Batch jobs: the provider works through a file on its own, and a task of ours says how far it is.
+"""Batch jobs: the provider works through a file on its own, and a task in our store says how far it is.
 
-A task keeps the provider's words about its job in `remote_job`; its state follows from them by the settings
-`plugins.ml_commons.remote_job.*`. It is brought up to date when it is asked for.
+A task keeps the provider's description of its job in `remote_job`; its state follows from that by the settings
+`plugins.ml_commons.remote_job.*`. It is refreshed when somebody gets the task.
 """
 
 from collections.abc import Mapping
@@ -14,16 +14,16 @@ from opensearch_ml_stream.connectors.predict import batch_job, pre_process
 from opensearch_ml_stream.connectors.predict.guardrails import INPUT_TRIGGERED
 from opensearch_ml_stream.connectors.predict.inputs import RemoteInput, read_predict_input
 from opensearch_ml_stream.connectors.rendering.action import ProviderRequest
+from opensearch_ml_stream.plugin.predictions.compiled_models import CompiledModel, CompiledModels
 from opensearch_ml_stream.plugin.predictions.guardrail_checks import GuardrailChecks
-from opensearch_ml_stream.plugin.predictions.painless_runs import PainlessRunner
+from opensearch_ml_stream.plugin.predictions.painless_runner import PainlessRunner
 from opensearch_ml_stream.plugin.predictions.provider_call import ProviderCalls, check_status
-from opensearch_ml_stream.plugin.predictions.ready_models import ReadyModel, ReadyModels
-from opensearch_ml_stream.plugin.predictions.whole_prediction import read_responses, request_text, scripted
+from opensearch_ml_stream.plugin.predictions.whole_prediction import read_responses, request_text, run_script_steps
 from opensearch_ml_stream.plugin.registry.node_id import node_id
 from opensearch_ml_stream.plugin.registry.stored_documents import Clock, Json, rewrite
 from opensearch_ml_stream.plugin.registry.tasks import BATCH_PREDICTION, FINAL_STATES
 from opensearch_ml_stream.plugin.settings import Settings
-from opensearch_ml_stream.plugin.settings.feature_switches import batch_inference_disabled
+from opensearch_ml_stream.plugin.settings.disabled_features import batch_inference_disabled
 from opensearch_ml_stream.plugin.store import Document, Index, Store
 
 BATCH_PREDICT = "BATCH_PREDICT"
@@ -31,45 +31,50 @@ BATCH_PREDICT = "BATCH_PREDICT"
 
 @dataclass(frozen=True, slots=True)
 class BatchJobs:
-    """Fits `registry.tasks.BatchJobs`."""
+    """Creates, refreshes and cancels batch jobs; fits `registry.tasks.BatchJobs`."""
 
-    models: ReadyModels
+    models: CompiledModels
     calls: ProviderCalls
     store: Store
     scripts: PainlessRunner
     clock: Clock
 
-    async def create(self, model_id: str, body: bytes, guards: GuardrailChecks) -> Json:
-        """Starts the provider's job and stores its task: `{"task_id", "status": "CREATED", "remote_job"}`."""
-        if not self.calls.live.current.offline_batch_inference_enabled:
+    async def create(self, model_id: str, body: bytes, checks: GuardrailChecks) -> Json:
+        """Start the provider's job and store its task: `{"task_id", "status": "CREATED", "remote_job"}`."""
+        if not self.calls.live_settings.current.offline_batch_inference_enabled:
             raise batch_inference_disabled()
-        given = read_predict_input(body)
-        if not isinstance(given, RemoteInput):
+        predict_input = read_predict_input(body)
+        if not isinstance(predict_input, RemoteInput):
             raise InvalidRequest("_batch_predict takes parameters: the texts lie in a file that the provider reads")
         model = await self.models.get(model_id)
         compiled = model.action(BATCH_PREDICT)
         await self._check_open_jobs()
-        [step] = await scripted(pre_process.steps(compiled.action, model.connector.parameters, given), self.scripts)
+        steps = pre_process.plan_steps(compiled.action, model.connector.parameters, predict_input)
+        [step] = await run_script_steps(steps, self.scripts)
         request = compiled.render(step.parameters)
-        parameters = {**model.connector.parameters, **given.parameters}
-        await guards.check(model.guardrails.input, request_text(request, parameters), INPUT_TRIGGERED)
-        self.calls.count(model)
-        remote_job = await self._ask(model, compiled.action, request, parameters)
-        if given.dlq is not None:
-            remote_job["dlq"] = given.dlq
-        task_id = await self._record(model_id, remote_job)
+        parameters = {**model.connector.parameters, **predict_input.parameters}
+        await checks.check(model.guardrails.input, request_text(request, parameters), INPUT_TRIGGERED)
+        self.calls.apply_rate_limit(model)
+        remote_job = await self._fetch_job(model, compiled.action, request, parameters)
+        if predict_input.dlq is not None:
+            remote_job["dlq"] = predict_input.dlq
+        task_id = await self._store_task(model_id, remote_job)
         return {"task_id": task_id, "status": "CREATED"} | ({"remote_job": remote_job} if remote_job else {})
 
     async def refresh(self, task_id: str, source: Json) -> Json:
-        """Asks the provider, stores what has changed, and returns the task's source as it is now."""
+        """Fetch the job's status, store what has changed, and return the task's source as it is now.
+
+        A task whose model was deleted stays as it is: without its connector there is nobody to call.
+        """
         try:
             model = await self.models.get(source["model_id"])
         except NotFound:
-            return source  # nobody is left to ask
-        said = await self._ask_about(model, batch_job.STATUS, source)
-        known: Mapping[str, Any] = source.get("remote_job") or {}
-        state = batch_job.task_state(said, _rules(self.calls.live.current)) or source.get("state")
-        changes = {"remote_job": {**known, **said}, "state": state}
+            return source
+        action = batch_job.batch_action(model.connector, batch_job.STATUS)
+        status = await self._fetch_job(model, action, _job_request(model, action, source), {})
+        stored_job: Mapping[str, Any] = source.get("remote_job") or {}
+        state = batch_job.task_state(status, _remote_job_rules(self.calls.live_settings.current)) or source.get("state")
+        changes = {"remote_job": {**stored_job, **status}, "state": state}
         if all(source.get(name) == value for name, value in changes.items()):
             return source
         changes["last_update_time"] = self.clock()
@@ -81,29 +86,29 @@ class BatchJobs:
         return {**source, **changes}
 
     async def cancel(self, task_id: str, source: Json) -> None:
-        """Asks the provider to stop; what became of it, the next `refresh` finds out."""
+        """Tell the provider to stop the job; the next `refresh` reads what became of it."""
         model = await self.models.get(source["model_id"])
-        request = _request(model, batch_job.batch_action(model.connector, batch_job.CANCEL), source)
+        request = _job_request(model, batch_job.batch_action(model.connector, batch_job.CANCEL), source)
         async with self.calls.open(model, request) as response:
-            await check_status(response, model)  # some providers answer with an empty body
+            await check_status(response, model)  # the body is not read: some providers send none
 
     async def _check_open_jobs(self) -> None:
-        limit = self.calls.live.current.max_batch_inference_tasks
+        limit = self.calls.live_settings.current.max_batch_inference_tasks
         open_jobs = {
             "bool": {
                 "must": [{"term": {"task_type": BATCH_PREDICTION}}],
                 "must_not": [{"terms": {"state": sorted(FINAL_STATES)}}],
             }
         }
-        found = await self.store.search(Index.TASK, {"query": open_jobs, "size": 0})
-        if found["hits"]["total"]["value"] >= limit:
+        response = await self.store.search(Index.TASK, {"query": open_jobs, "size": 0})
+        if response["hits"]["total"]["value"] >= limit:
             raise Throttled(
                 f"Exceeded maximum limit for BATCH_PREDICTION tasks: {limit} are not finished. A task is brought up to "
                 "date by GET /_plugins/_ml/tasks/{task_id}. To increase the limit, update the setting "
                 '"plugins.ml_commons.max_batch_inference_tasks".'
             )
 
-    async def _record(self, model_id: str, remote_job: Json) -> str:
+    async def _store_task(self, model_id: str, remote_job: Json) -> str:
         now = self.clock()
         source: dict[str, Any] = {
             "model_id": model_id,
@@ -119,24 +124,21 @@ class BatchJobs:
         }
         return (await self.store.create(Index.TASK, source)).id
 
-    async def _ask_about(self, model: ReadyModel, action_type: str, source: Json) -> dict[str, Any]:
-        action = batch_job.batch_action(model.connector, action_type)
-        return await self._ask(model, action, _request(model, action, source), {})
-
-    async def _ask(
-        self, model: ReadyModel, action: Action, request: ProviderRequest, parameters: Mapping[str, str]
+    async def _fetch_job(
+        self, model: CompiledModel, action: Action, request: ProviderRequest, parameters: Mapping[str, str]
     ) -> dict[str, Any]:
-        """What the provider says about the job."""
+        """Return the provider's description of the job, empty if its response has none."""
         body = await self.calls.fetch(model, request)
         [output] = await read_responses(action, parameters, [body], self.scripts)
         return dict(output[0].get("dataAsMap", {})) if output else {}
 
 
-def _request(model: ReadyModel, action: Action, source: Json) -> ProviderRequest:
-    return model.one_off(action, batch_job.job_parameters(source.get("remote_job") or {})).render({})
+def _job_request(model: CompiledModel, action: Action, source: Json) -> ProviderRequest:
+    """Render an action's request about the job of a task's source."""
+    return model.compile_action(action, batch_job.job_parameters(source.get("remote_job") or {})).render({})
 
 
-def _rules(settings: Settings) -> batch_job.RemoteJobRules:
+def _remote_job_rules(settings: Settings) -> batch_job.RemoteJobRules:
     return batch_job.RemoteJobRules(
         status_field=settings.remote_job_status_field,
         completed=settings.remote_job_status_completed,

@@ -1,6 +1,6 @@
-"""`guardrails` at work: regular expressions here, stop words by the store, and guard models by a prediction.
+"""Check texts against a model's guardrails: regular expressions here, stop words in the store, guard models by predict.
 
-What cannot be asked counts as triggered, so that nothing unchecked goes to a provider or comes from one.
+A check that cannot be made counts as triggered, so that nothing unchecked goes to a provider or comes from one.
 """
 
 import asyncio
@@ -22,17 +22,19 @@ from opensearch_ml_stream.plugin.store import Store
 STOP_WORDS_SECONDS = 5  # as ML Commons waits
 GUARD_MODEL_SECONDS = 60
 
-AskGuardModel = Callable[[ModelGuard, str], Awaitable[Any]]
-"""The guard model's answer to a text: what its `response_filter` is read from."""
+CallGuardModel = Callable[[ModelGuard, str], Awaitable[Any]]
+"""Returns the guard model's response to a text: what its `response_filter` is read from."""
 
 
 @dataclass(frozen=True, slots=True)
 class GuardrailChecks:
+    """The checks of one prediction. `call_guard_model` knows which models' guardrails have led to it."""
+
     store: Store
-    ask: AskGuardModel
+    call_guard_model: CallGuardModel
 
     async def check(self, guard: Guard | None, text: str, triggered: str) -> None:
-        """InvalidRequest, its reason beginning with `triggered`, unless the text may pass."""
+        """Raise InvalidRequest, its reason beginning with `triggered`, unless the text may pass."""
         if guard is None:
             return
         if isinstance(guard, ModelGuard):
@@ -43,33 +45,34 @@ class GuardrailChecks:
         await self._check_stop_words(guard, text, triggered)
 
     async def _check_stop_words(self, guard: LocalGuard, text: str, triggered: str) -> None:
-        for words in guard.stop_words:
-            if await self._holds(words, text, triggered):
+        for stop_words in guard.stop_words:
+            if await self._matches_stop_words(stop_words, text, triggered):
                 raise InvalidRequest(triggered)
 
-    async def _holds(self, words: StopWords, text: str, triggered: str) -> bool:
-        if not words.source_fields:
-            raise InvalidRequest(f"{triggered}: its stop words in index [{words.index_name}] need source_fields")
-        document = dict.fromkeys(words.source_fields, text)
+    async def _matches_stop_words(self, stop_words: StopWords, text: str, triggered: str) -> bool:
+        where = f"{triggered}: its stop words in index [{stop_words.index_name}]"
+        if not stop_words.source_fields:
+            raise InvalidRequest(f"{where} need source_fields")
+        document = dict.fromkeys(stop_words.source_fields, text)
         try:
             async with asyncio.timeout(STOP_WORDS_SECONDS):
-                return await self.store.percolate(words.index_name, document)
+                return await self.store.percolate(stop_words.index_name, document)
         except TimeoutError:
-            reason = f"no answer within {STOP_WORDS_SECONDS} s"
+            reason = f"no response within {STOP_WORDS_SECONDS} s"
         except MLStreamError as error:
             reason = error.reason
-        raise InvalidRequest(f"{triggered}: its stop words in index [{words.index_name}] cannot be searched: {reason}")
+        raise InvalidRequest(f"{where} cannot be searched: {reason}")
 
     async def _check_by_model(self, guard: ModelGuard, text: str, triggered: str) -> None:
         try:
             async with asyncio.timeout(GUARD_MODEL_SECONDS):
-                answer = await self.ask(guard, text)
+                response = await self.call_guard_model(guard, text)
         except TimeoutError:
-            reason = f"no answer within {GUARD_MODEL_SECONDS} s"
+            reason = f"no response within {GUARD_MODEL_SECONDS} s"
         except MLStreamError as error:
             reason = error.reason
         else:
-            if is_accepted(guard, answer):
+            if is_accepted(guard, response):
                 return
             raise InvalidRequest(triggered)
         raise InvalidRequest(f"{triggered}: its guard model [{guard.model_id}] cannot be asked: {reason}")

@@ -1,4 +1,4 @@
-"""Calls made beside each other whose results come in the order of the calls."""
+"""Run several calls in parallel, at most so many at a time, with their results in the order of the calls."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
@@ -7,19 +7,19 @@ from typing import TypeVar
 T = TypeVar("T")
 
 
-async def run_in_order(calls: Sequence[Callable[[], Awaitable[T]]], parallel: int) -> list[T]:
-    """The results of all calls, at most `parallel` of them under way at a time; the first failure ends the others."""
+async def run_parallel(calls: Sequence[Callable[[], Awaitable[T]]], limit: int) -> list[T]:
+    """Return the results of all calls in order, at most `limit` of them in flight; the first error cancels the rest."""
     if len(calls) == 1:
         return [await calls[0]()]
-    free = asyncio.Semaphore(parallel)
+    semaphore = asyncio.Semaphore(limit)
 
-    async def one(call: Callable[[], Awaitable[T]]) -> T:
-        async with free:
+    async def run(call: Callable[[], Awaitable[T]]) -> T:
+        async with semaphore:
             return await call()
 
     try:
         async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(one(call)) for call in calls]
-    except ExceptionGroup as failures:
-        raise failures.exceptions[0] from None
+            tasks = [group.create_task(run(call)) for call in calls]
+    except ExceptionGroup as errors:
+        raise errors.exceptions[0] from None
     return [task.result() for task in tasks]

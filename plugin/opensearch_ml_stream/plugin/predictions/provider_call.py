@@ -1,4 +1,4 @@
-"""One call of a provider: the address is checked, the request signed, the answer's status and errors understood."""
+"""One call of a provider: check the URL, sign and send the request, read its response's status, errors and stream."""
 
 from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager
@@ -10,40 +10,40 @@ from opensearch_ml_stream.connectors.chunks import Chunks, Ending
 from opensearch_ml_stream.connectors.decoding.decoder import Decoder
 from opensearch_ml_stream.connectors.decoding.fast_path import FastPathDecoder
 from opensearch_ml_stream.connectors.errors import InvalidRequest, StreamTruncated, UpstreamError
-from opensearch_ml_stream.connectors.providers.non_stream_response import MAX_NON_STREAM_BYTES, non_stream_response
+from opensearch_ml_stream.connectors.non_stream_response import MAX_NON_STREAM_BYTES, non_stream_response
 from opensearch_ml_stream.connectors.rendering.action import ProviderRequest
 from opensearch_ml_stream.connectors.rendering.sigv4 import sign
 from opensearch_ml_stream.plugin.credentials.redaction import redact
+from opensearch_ml_stream.plugin.predictions.compiled_models import CompiledModel
 from opensearch_ml_stream.plugin.predictions.rate_limits import RateLimits
-from opensearch_ml_stream.plugin.predictions.ready_models import ReadyModel
 from opensearch_ml_stream.plugin.settings import LiveSettings
 from opensearch_ml_stream.plugin.upstream import ReadTimedOut, Upstream, UpstreamResponse
 from opensearch_ml_stream.plugin.upstream.retries import open_with_retries
 from opensearch_ml_stream.plugin.upstream.trusted_endpoints import check_endpoint
 
-MAX_ERROR_BODY_BYTES = 64 * 1024  # more of an error is not read; 2 KiB of it are shown
+MAX_ERROR_BODY_BYTES = 64 * 1024  # of an error response no more is read; 2 KiB of it are shown
 
 
 @dataclass(frozen=True, slots=True)
 class ProviderCalls:
-    """The way to the providers, with what limits it."""
+    """Opens calls of providers, within the settings, the trusted endpoints and the models' rate limits."""
 
-    live: LiveSettings
+    live_settings: LiveSettings
     upstream: Upstream
     limits: RateLimits
 
-    def count(self, model: ReadyModel) -> None:
-        """Count one more prediction by the provider; Throttled if the model's `rate_limiter` does not allow it."""
+    def apply_rate_limit(self, model: CompiledModel) -> None:
+        """Acquire a token for one call of the provider; Throttled if the model's `rate_limiter` has none left."""
         if (rate_limit := model.rate_limit) is not None:
             self.limits.acquire(model.model_id, rate_limit)
 
-    def open(self, model: ReadyModel, request: ProviderRequest) -> AbstractAsyncContextManager[UpstreamResponse]:
+    def open(self, model: CompiledModel, request: ProviderRequest) -> AbstractAsyncContextManager[UpstreamResponse]:
         """Open the provider's response, whatever its status (see `check_status`); retried as `client_config` says.
 
-        InvalidRequest for an endpoint that is not trusted, or credentials that do not sign.
+        Raises InvalidRequest if the URL is not trusted, or a region or service to sign for is missing.
         """
         connector = model.connector
-        check_endpoint(request.url, self.live.current)
+        check_endpoint(request.url, self.live_settings.current)
         if connector.protocol == "aws_sigv4":
             request = _signed(model, request)
         config = connector.client_config
@@ -52,40 +52,43 @@ class ProviderCalls:
             return open_with_retries(self.upstream, request, config, tls, model.pool_key)
         return self.upstream.open(request, config, tls, model.pool_key)
 
-    async def fetch(self, model: ReadyModel, request: ProviderRequest) -> bytes:
-        """Return the whole body of a good response, which is never empty."""
+    async def fetch(self, model: CompiledModel, request: ProviderRequest) -> bytes:
+        """Return the whole body of a 2xx response; UpstreamError for another status or an empty body."""
         async with self.open(model, request) as response:
             await check_status(response, model)
-            body = await read_all(response, self.live.current.max_json_size)
+            body = await read_all(response, self.live_settings.current.max_json_size)
         if not body.strip():
             raise UpstreamError("Remote service returned empty response body")
         return body
 
 
-async def check_status(response: UpstreamResponse, model: ReadyModel) -> None:
-    """UpstreamError with the provider's words for a status that is not good."""
+async def check_status(response: UpstreamResponse, model: CompiledModel) -> None:
+    """Raise UpstreamError with the provider's own, redacted words if the status is not 2xx."""
     if not 200 <= response.status < 300:
-        raise await _refusal(response, model.credential)
+        raise await _read_error(response, model.credential)
 
 
 async def read_all(response: UpstreamResponse, limit: int) -> bytes:
-    """The whole body; UpstreamError beyond `limit` bytes."""
+    """Read the whole body; UpstreamError if it is larger than `limit` bytes."""
     parts: list[bytes] = []
     size = 0
     while data := await response.read():
         size += len(data)
         if size > limit:
             raise UpstreamError(
-                f"The provider's answer is larger than {limit} bytes (plugins.ml_commons.max_json_size)"
+                f"The provider's response is larger than {limit} bytes (plugins.ml_commons.max_json_size)"
             )
         parts.append(data)
     return b"".join(parts)
 
 
 class ProviderStream:
-    """A provider's answer as chunks, then one outcome."""
+    """A provider's response as chunks, then one outcome: an Ending, or an UpstreamError without credentials in it.
 
-    __slots__ = ("_before", "_credential", "_decoder", "_response", "first_chunk", "outcome")
+    `first_chunk` is when the first chunk came (CLOCK_MONOTONIC), None before.
+    """
+
+    __slots__ = ("_before_first_chunk", "_credential", "_decoder", "_response", "first_chunk", "outcome")
 
     def __init__(
         self, response: UpstreamResponse, decoder: Decoder | FastPathDecoder, credential: Mapping[str, str]
@@ -93,34 +96,36 @@ class ProviderStream:
         self._response = response
         self._decoder = decoder
         self._credential = credential
-        self._before = bytearray()  # what came before the first chunk
-        self.first_chunk: float | None = None  # the time of CLOCK_MONOTONIC at which it came
+        self._before_first_chunk = bytearray()
+        self.first_chunk: float | None = None
         self.outcome: Ending | UpstreamError | None = None
 
     @property
     def chunks(self) -> int:
-        return self._decoder.chunks
+        """How many chunks have come so far."""
+        return self._decoder.chunk_count
 
     @property
     def skipped_events(self) -> int:
+        """How many events could not be read, or not in full."""
         return self._decoder.skipped_events
 
     async def read(self) -> Chunks:
-        """The next chunks; none only when the outcome is known."""
+        """Return the next chunks; none only if the outcome is set."""
         while True:
             try:
                 data = await self._response.read()
             except UpstreamError as error:
-                return self._broken_off(error)
-            chunks = self._take(data) if data else self._close()
+                return self._break_off(error)
+            chunks = self._feed(data) if data else self._close()
             if chunks or self.outcome is not None:
                 return chunks
 
     async def pump(self, encode: Callable[[Chunks], bytes], write: Callable[[bytes], bool]) -> Chunks:
-        """Encodes and writes every read's chunks as they come, until `write` returns False or the outcome is known.
+        """Encode and write chunks as they come, until `write` returns False or the outcome is set.
 
-        Returns the chunks that came with the outcome; those are not written. The hot path: what happens for a chunk
-        happens in the connection's own callback.
+        Returns the chunks that came with the outcome; those are not written. The hot path: all of the work for a chunk
+        is done in the connection's own callback.
         """
         decoder = self._decoder
         feed = decoder.feed
@@ -140,41 +145,45 @@ class ProviderStream:
             if await self._response.pump(sink):
                 return self._close()
         except UpstreamError as error:
-            return self._broken_off(error)
+            return self._break_off(error)
         if decoder.outcome is not None:
-            self.outcome = self._understood(decoder.outcome)
+            self.outcome = self._explain(decoder.outcome)
         return last
 
-    def _take(self, data: bytes) -> Chunks:
+    def _feed(self, data: bytes) -> Chunks:
         decoder = self._decoder
         chunks = decoder.feed(data)
         if self.first_chunk is None:
             if chunks:
                 self.first_chunk = monotonic()
-                self._before.clear()
-            elif len(self._before) < MAX_NON_STREAM_BYTES:
-                self._before += data
+                self._before_first_chunk.clear()
+            elif len(self._before_first_chunk) < MAX_NON_STREAM_BYTES:
+                self._before_first_chunk += data
         if decoder.outcome is not None:
-            self.outcome = self._understood(decoder.outcome)
+            self.outcome = self._explain(decoder.outcome)
         return chunks
 
     def _close(self) -> Chunks:
         decoder = self._decoder
         chunks = decoder.close()
         if decoder.outcome is not None:
-            self.outcome = self._understood(decoder.outcome)
+            self.outcome = self._explain(decoder.outcome)
         return chunks
 
-    def _broken_off(self, error: UpstreamError) -> Chunks:
+    def _break_off(self, error: UpstreamError) -> Chunks:
+        """End the stream after the connection failed in the middle of the body."""
         self.outcome = error if isinstance(error, ReadTimedOut) else StreamTruncated(error.reason)
         return []
 
-    def _understood(self, outcome: Ending | UpstreamError) -> Ending | UpstreamError:
-        # Where the end of the body is a good end, one that says nothing at all may still have been no stream.
+    def _explain(self, outcome: Ending | UpstreamError) -> Ending | UpstreamError:
+        """Return the decoder's outcome redacted, or why the response was no stream if no chunk was found in it.
+
+        Where the end of the body is a good end, a body in which nothing was found may still have been no stream.
+        """
         unread = isinstance(outcome, StreamTruncated) or self.skipped_events or outcome == Ending()
         if unread and not self.chunks:
-            kind = self._response.headers.get("content-type", "")
-            outcome = non_stream_response(bytes(self._before), kind) or outcome
+            content_type = self._response.headers.get("content-type", "")
+            outcome = non_stream_response(bytes(self._before_first_chunk), content_type) or outcome
         if isinstance(outcome, Ending):
             return outcome
         return type(outcome)(
@@ -184,7 +193,8 @@ class ProviderStream:
         )
 
 
-async def _refusal(response: UpstreamResponse, credential: Mapping[str, str]) -> UpstreamError:
+async def _read_error(response: UpstreamResponse, credential: Mapping[str, str]) -> UpstreamError:
+    """Read a response that is not 2xx as an error: its body redacted, throttling as ML Commons words it."""
     parts: list[bytes] = []
     size = 0
     while size < MAX_ERROR_BODY_BYTES and (data := await response.read()):
@@ -209,7 +219,7 @@ async def _refusal(response: UpstreamResponse, credential: Mapping[str, str]) ->
     )
 
 
-def _signed(model: ReadyModel, request: ProviderRequest) -> ProviderRequest:
+def _signed(model: CompiledModel, request: ProviderRequest) -> ProviderRequest:
     credential = model.credential
     parameters = model.connector.parameters
     region = parameters.get("region") or credential.get("region")

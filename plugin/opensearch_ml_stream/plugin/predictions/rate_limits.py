@@ -1,7 +1,7 @@
-"""A model's `rate_limiter`: a token bucket per model, one for all workers of this sidecar.
+"""Rate limits of models (`rate_limiter`): one token bucket per model, shared by all workers of this sidecar.
 
-As in ML Commons (contract 6.5): the rate is limit / unit, the burst `max(limit, 1)`. The buckets are small files that
-the workers share, each two doubles (tokens, time of CLOCK_MONOTONIC) under a lock that is held for microseconds.
+As in ML Commons (contract 6.5) the rate is limit / unit and the burst max(limit, 1). A bucket is a small file that
+the workers share: two doubles (tokens, time of CLOCK_MONOTONIC) under a lock that is held for microseconds.
 """
 
 import fcntl
@@ -29,6 +29,7 @@ UNITS = {
 }
 
 _BUCKET = struct.Struct("dd")
+_THROTTLED = "Request is throttled at model level."  # as ML Commons words it
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,15 +47,15 @@ class RateLimits:
         self._directory = directory
 
     def acquire(self, model_id: str, rate_limit: RateLimit) -> None:
-        """Take a token; Throttled (429, with the seconds to wait) if there is none."""
+        """Acquire a token; raise Throttled (429, `retry_after` in seconds) if there is none."""
         if rate_limit.limit <= 0:
-            raise Throttled("Request is throttled at model level.")
-        wait = self._take(model_id, rate_limit.limit / rate_limit.seconds, max(rate_limit.limit, 1.0))
+            raise Throttled(_THROTTLED)
+        wait = self._acquire_token(model_id, rate_limit.limit / rate_limit.seconds, max(rate_limit.limit, 1.0))
         if wait > 0:
-            raise Throttled("Request is throttled at model level.", retry_after=str(ceil(wait)))
+            raise Throttled(_THROTTLED, retry_after=str(ceil(wait)))
 
-    def _take(self, model_id: str, rate: float, burst: float) -> float:
-        """0 when a token was taken, else the seconds until there is one."""
+    def _acquire_token(self, model_id: str, tokens_per_second: float, burst: float) -> float:
+        """Return 0 if a token was acquired, else the seconds until there is one."""
         path = self._directory / sha256(model_id.encode()).hexdigest()[:32]
         bucket = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
         try:
@@ -62,10 +63,10 @@ class RateLimits:
             now = monotonic()
             stored = os.pread(bucket, _BUCKET.size, 0)
             tokens, then = _BUCKET.unpack(stored) if len(stored) == _BUCKET.size else (burst, now)
-            tokens = min(burst, tokens + (now - then) * rate)
-            taken = tokens >= 1
-            os.pwrite(bucket, _BUCKET.pack(tokens - 1 if taken else tokens, now), 0)
-            return 0.0 if taken else (1 - tokens) / rate
+            tokens = min(burst, tokens + (now - then) * tokens_per_second)
+            acquired = tokens >= 1
+            os.pwrite(bucket, _BUCKET.pack(tokens - 1 if acquired else tokens, now), 0)
+            return 0.0 if acquired else (1 - tokens) / tokens_per_second
         finally:
             os.close(bucket)
 

@@ -1,4 +1,4 @@
-"""The management use cases: what the API does with connectors, models, model groups and tasks, over the store."""
+"""The management use cases: what the API does with connectors, models, model groups and tasks in the store."""
 
 from dataclasses import dataclass
 
@@ -15,7 +15,7 @@ from opensearch_ml_stream.plugin.store import Store
 
 @dataclass(frozen=True, slots=True)
 class Registry:
-    """All of them; fits `rest_handlers.services.ManagementServices`."""
+    """All management use cases; fits `rest_handlers.services.ManagementServices`."""
 
     connectors: Connectors
     models: Models
@@ -31,7 +31,7 @@ def open_registry(
     deployment: ModelDeployment,
     batch: BatchJobs | None = None,
 ) -> Registry:
-    """Put the use cases together. Without `batch`, tasks of batch jobs are shown as stored."""
+    """Wire up the use cases. Without `batch`, tasks of batch jobs are shown as stored."""
     groups = ModelGroups(store, clock)
     return Registry(
         connectors=Connectors(store, cipher, live_settings, clock, deployment.states),

@@ -1,4 +1,4 @@
-"""Connectors between their three forms: a caller's body, the stored document, the answer without credentials."""
+"""Convert connectors between their forms: a caller's body, the stored document, the response without credentials."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -23,7 +23,10 @@ _FIELDS = (
 
 
 async def new_document(body: Json, settings: Settings, cipher: Cipher) -> dict[str, Any]:
-    """What to store for a new connector, its credentials encrypted; InvalidRequest says what is wrong with it."""
+    """Return the document to store for a new connector, its credentials encrypted.
+
+    InvalidRequest says what is wrong with the body.
+    """
     document = connector_document(body)
     check_connector(document, settings)
     document["credential"] = await _encrypted(document["credential"], cipher)
@@ -31,18 +34,21 @@ async def new_document(body: Json, settings: Settings, cipher: Cipher) -> dict[s
 
 
 async def encrypted_changes(body: Json, cipher: Cipher) -> dict[str, Any]:
-    """The fields of an update's body, its credentials encrypted."""
+    """Return the fields of an update's body that may change, its credentials encrypted."""
     changes = {name: body[name] for name in _CHANGEABLE if body.get(name) is not None}
     if (parameters := object_of(body, "parameters")) is not None:
         changes["parameters"] = parameter_texts(parameters)
     if (credential := object_of(body, "credential")) is not None:
-        texts = {name: str(value) for name, value in credential.items()}
-        changes["credential"] = await _encrypted(texts, cipher)
+        plain = {name: str(value) for name, value in credential.items()}
+        changes["credential"] = await _encrypted(plain, cipher)
     return changes
 
 
 def changed_document(stored: Json, changes: Json, settings: Settings) -> dict[str, Any]:
-    """The stored document with `encrypted_changes` laid over it: maps key by key, all else as a whole."""
+    """Return the stored document with `encrypted_changes` laid over it; InvalidRequest if the result is wrong.
+
+    Parameters and credentials are merged key by key, other fields replaced as a whole.
+    """
     merged = {**stored, **changes}
     for name in ("parameters", "credential"):
         if name in changes:
@@ -53,10 +59,10 @@ def changed_document(stored: Json, changes: Json, settings: Settings) -> dict[st
 
 
 def check_connector(document: Json, settings: Settings) -> None:
-    """InvalidRequest for an untrusted place or a stream spec that is wrong.
+    """Raise InvalidRequest for a URL that is not trusted or a `_stream` that is wrong.
 
     A header may name a credential that is not there: blueprints for the managed service, which gets it from a role, do.
-    The first call then says so.
+    The first prediction then says so.
     """
     connector = read_connector(document)
     if (spec := connector.parameters.get(_STREAM)) is not None:
@@ -66,8 +72,8 @@ def check_connector(document: Json, settings: Settings) -> None:
 
 
 def without_secrets(source: Json, *, dashboards: bool) -> dict[str, Any]:
-    """A connector or model document as it may leave: no credential, own or inline."""
-    hidden = HIDDEN if dashboards else (*HIDDEN, UI_METADATA)
+    """Return a connector's or model's source without what is hidden: its own and its inline connector's credentials."""
+    hidden = hidden_fields(dashboards=dashboards)
     shown = {name: value for name, value in source.items() if name not in hidden}
     if isinstance(inline := shown.get("connector"), Mapping):
         shown["connector"] = connector_view(inline, dashboards=dashboards)
@@ -75,16 +81,17 @@ def without_secrets(source: Json, *, dashboards: bool) -> dict[str, Any]:
 
 
 def connector_view(source: Json, *, dashboards: bool) -> dict[str, Any]:
+    """Return what GET responds for a stored connector: no credentials, ML Commons' order of fields."""
     return in_order(without_secrets(source, dashboards=dashboards), _FIELDS)
 
 
 def hidden_fields(*, dashboards: bool) -> tuple[str, ...]:
-    """The same for searches, as field patterns."""
+    """Return the fields that no response holds; only OpenSearch Dashboards gets `ui_metadata`."""
     return HIDDEN if dashboards else (*HIDDEN, UI_METADATA)
 
 
 def require_predict_action(document: Json) -> None:
-    """A model's inline connector must have somewhere to predict."""
+    """Raise InvalidRequest if a model's inline connector has no action to predict with."""
     if not any(action["action_type"] == "PREDICT" for action in document["actions"]):
         raise InvalidRequest("Connector endpoint is required when creating a remote model without connector id!")
 

@@ -1,6 +1,6 @@
-"""Connectors: what is kept about a provider, and who may still be using it."""
+"""Connector use cases: create, get, update, delete, search."""
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from opensearch_ml_stream.connectors.errors import Conflict, InvalidRequest, NotFound
@@ -12,18 +12,19 @@ from opensearch_ml_stream.plugin.registry.connector_documents import (
     hidden_fields,
     new_document,
 )
-from opensearch_ml_stream.plugin.registry.deployed_states import DeployedStates, is_deployed
+from opensearch_ml_stream.plugin.registry.deployment_state_store import DeploymentStateStore, is_deployed
 from opensearch_ml_stream.plugin.registry.search import search
 from opensearch_ml_stream.plugin.registry.stored_documents import (
     Clock,
     Json,
+    existing,
     find,
     flag_of,
     refuse_access_control,
     rewrite,
 )
 from opensearch_ml_stream.plugin.settings import LiveSettings
-from opensearch_ml_stream.plugin.settings.feature_switches import remote_inference_disabled
+from opensearch_ml_stream.plugin.settings.disabled_features import remote_inference_disabled
 from opensearch_ml_stream.plugin.store import Document, Index, Store
 
 NO_ACCESS_CONTROL = (
@@ -35,14 +36,16 @@ DRY_RUN_ID = "dryRunConnector"
 
 @dataclass(frozen=True, slots=True)
 class Connectors:
+    """The connector use cases, over the store; credentials are stored encrypted and never returned."""
+
     store: Store
     cipher: Cipher
     live_settings: LiveSettings
     clock: Clock
-    states: DeployedStates
+    states: DeploymentStateStore
 
     async def create(self, body: Json) -> Json:
-        """Stores a connector; with `dry_run`, all is checked and nothing stored."""
+        """Store a new connector; with `dry_run`, everything is checked and nothing stored."""
         settings = self.live_settings.current
         if not settings.remote_inference_enabled:
             raise remote_inference_disabled()
@@ -55,18 +58,17 @@ class Connectors:
         return {"connector_id": (await self.store.create(Index.CONNECTOR, document)).id}
 
     async def get(self, connector_id: str, *, dashboards: bool = False) -> Json:
-        document = await self.store.get(Index.CONNECTOR, connector_id)
-        if document is None:
-            raise _missing(connector_id)
+        """Return the connector without its credentials; NotFound without it."""
+        document = await existing(self.store, Index.CONNECTOR, connector_id, _missing(connector_id))
         return connector_view(document.source, dashboards=dashboards)
 
     async def update(self, connector_id: str, body: Json) -> Json:
-        """Refused while a deployed model uses the connector, as in ML Commons."""
+        """Change the connector; refused while a deployed model uses it, as in ML Commons."""
         settings = self.live_settings.current
         refuse_access_control(body, NO_ACCESS_CONTROL)
         await self.get(connector_id)
-        users = await self.states.view_all(dict(await self._users(connector_id)))
-        if deployed := [model_id for model_id, source in users.items() if is_deployed(source)]:
+        models = await self.states.view_all(dict(await self._models_using(connector_id)))
+        if deployed := [model_id for model_id, source in models.items() if is_deployed(source)]:
             raise InvalidRequest(_still_used(deployed, "undeploy the models first"), type="status_exception")
         changes = await encrypted_changes(body, self.cipher)
 
@@ -78,21 +80,22 @@ class Connectors:
         return {} if written is None else written.response
 
     async def delete(self, connector_id: str) -> Json:
-        if users := await self._users(connector_id):
-            ids = [model_id for model_id, _ in users]
+        """Delete the connector; Conflict while a model uses it."""
+        if models := await self._models_using(connector_id):
+            ids = [model_id for model_id, _ in models]
             raise Conflict(_still_used(ids, "delete or update the models first"))
         return (await self.store.delete(Index.CONNECTOR, connector_id)).response
 
     async def search(self, body: Json, *, dashboards: bool = False) -> Json:
+        """Search connectors; credentials are neither searched nor returned."""
         return await search(self.store, Index.CONNECTOR, body, hidden_fields(dashboards=dashboards))
 
-    async def _users(self, connector_id: str) -> list[tuple[str, Json]]:
+    async def _models_using(self, connector_id: str) -> list[tuple[str, Json]]:
         return await find(self.store, Index.MODEL, "connector_id", connector_id)
 
 
-def _still_used(model_ids: Iterable[str], what_to_do: str) -> str:
-    ids = list(model_ids)
-    return f"{len(ids)} models are still using this connector, please {what_to_do}: [{', '.join(ids)}]"
+def _still_used(model_ids: Sequence[str], what_to_do: str) -> str:
+    return f"{len(model_ids)} models are still using this connector, please {what_to_do}: [{', '.join(model_ids)}]"
 
 
 def _missing(connector_id: str) -> NotFound:

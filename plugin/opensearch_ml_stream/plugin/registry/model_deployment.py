@@ -1,18 +1,18 @@
-"""ModelDeployment and undeploying models, asked for or by itself before a first prediction.
+"""Deploy and undeploy models: on request, or automatically before a first prediction.
 
-A remote model needs nothing loaded: deploying proves that its connector is there and that its credentials can be
-read, and writes that down. Every worker compiles the connector when it first needs it.
+A remote model has nothing to load: deploying checks that its connector exists and that its credentials can be
+decrypted, and stores the state. Every worker compiles the connector when it first needs it.
 """
 
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 from opensearch_ml_stream.connectors.documents import read_connector, read_model
-from opensearch_ml_stream.connectors.errors import InvalidRequest, NotFound
+from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.plugin.credentials.master_key import Cipher
-from opensearch_ml_stream.plugin.registry.deployed_states import DeployedStates, is_deployed
+from opensearch_ml_stream.plugin.registry.deployment_state_store import DeploymentStateStore, is_deployed
 from opensearch_ml_stream.plugin.registry.node_id import node_id
-from opensearch_ml_stream.plugin.registry.stored_documents import Clock, Json
+from opensearch_ml_stream.plugin.registry.stored_documents import Clock, Json, existing_connector, existing_model
 from opensearch_ml_stream.plugin.registry.tasks import record_task
 from opensearch_ml_stream.plugin.settings import LiveSettings
 from opensearch_ml_stream.plugin.store import Document, Index, Store
@@ -20,33 +20,36 @@ from opensearch_ml_stream.plugin.store import Document, Index, Store
 
 @dataclass(frozen=True, slots=True)
 class ModelDeployment:
+    """Deploys, undeploys, and deploys automatically; the states themselves are kept by `states`."""
+
     store: Store
     cipher: Cipher
     live_settings: LiveSettings
     clock: Clock
-    states: DeployedStates
+    states: DeploymentStateStore
 
     async def deploy(self, model_id: str) -> str:
-        """Deploys the model, again if need be; returns the id of the (finished) task."""
+        """Deploy the model, deployed or not; return the id of the (finished) task.
+
+        Raises NotFound without the model or its connector, Internal if a credential cannot be decrypted.
+        """
         started = self.clock()
-        document = await self.store.get(Index.MODEL, model_id)
-        if document is None:
-            raise NotFound("Failed to find model")
+        document = await existing_model(self.store, model_id)
         await self._check_callable(document.source)
         node = await self.states.deploy(model_id)
         return await record_task(self.store, self.clock, "DEPLOY_MODEL", model_id, node, started, is_async=True)
 
     async def undeploy(self, model_ids: Iterable[str]) -> Json:
-        """What became of each model: `undeployed`, or `not_found` if it was not deployed."""
+        """Undeploy the models; return for each `undeployed`, or `not_found` if it was not deployed, by node id."""
         stats: dict[str, str] = {}
         for model_id in model_ids:
             document = await self.store.get(Index.MODEL, model_id)
-            was = document is not None and await self.states.undeploy(model_id, document.source)
-            stats[model_id] = "undeployed" if was else "not_found"
+            was_deployed = document is not None and await self.states.undeploy(model_id, document.source)
+            stats[model_id] = "undeployed" if was_deployed else "not_found"
         return {await node_id(self.store, self.clock): {"stats": stats}}
 
     async def ensure(self, model_id: str, document: Document) -> None:
-        """Deploys a model that is not deployed; InvalidRequest if that is switched off, for all or for this one."""
+        """Deploy a model that is not deployed; InvalidRequest if that is switched off, for all or for this one."""
         source = await self.states.view(model_id, document.source)
         if is_deployed(source):
             return
@@ -65,9 +68,6 @@ class ModelDeployment:
         model = read_model(source)
         connector = model.connector
         if connector is None:
-            document = await self.store.get(Index.CONNECTOR, model.connector_id or "")
-            if document is None:
-                raise NotFound(f"Failed to find connector:{model.connector_id}")
-            connector = read_connector(document.source)
-        for text in connector.credential.values():
-            await self.cipher.decrypt(text)
+            connector = read_connector((await existing_connector(self.store, model.connector_id)).source)
+        for cipher_text in connector.credential.values():
+            await self.cipher.decrypt(cipher_text)

@@ -1,4 +1,4 @@
-"""Models between their three forms: a caller's body, the stored document, the answer."""
+"""Convert models between their three forms: a caller's body, the stored document, the response."""
 
 from typing import Any
 
@@ -6,10 +6,10 @@ import orjson
 
 from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.connectors.predict.guardrails import read_guardrails
-from opensearch_ml_stream.connectors.predict.interface import check_schema
+from opensearch_ml_stream.connectors.predict.model_interface import check_schema
 from opensearch_ml_stream.connectors.syntax import jsontext
 from opensearch_ml_stream.plugin.registry.connector_documents import without_secrets
-from opensearch_ml_stream.plugin.registry.stored_documents import Json, flag_of, in_order, object_of, text_of
+from opensearch_ml_stream.plugin.registry.stored_documents import Json, flag_of, in_order, object_of, string_of
 
 _FIELDS = (
     "name", "model_group_id", "algorithm", "model_version", "user", "description", "model_state", "model_config",
@@ -27,8 +27,8 @@ _FUNCTIONS = frozenset({
 
 
 def check_function(body: Json) -> None:
-    """Only remote models are registered here."""
-    name = text_of(body, "function_name")
+    """Raise InvalidRequest unless the body's `function_name` is remote: only remote models are registered here."""
+    name = string_of(body, "function_name")
     if name is None:
         raise InvalidRequest("model format is null")  # ML Commons takes a missing function for a local model
     if name.upper() in _FUNCTIONS:
@@ -38,9 +38,12 @@ def check_function(body: Json) -> None:
 
 
 def settable_fields(body: Json) -> dict[str, Any]:
-    """The fields that register and update share, checked and in their stored form; absent ones are left out."""
+    """Return the fields that register and update share, in their stored form, without absent ones.
+
+    InvalidRequest names the field that is wrong.
+    """
     fields: dict[str, Any] = {
-        "description": text_of(body, "description"),
+        "description": string_of(body, "description"),
         "model_config": _model_config(object_of(body, "model_config")),
         "deploy_setting": _deploy_setting(object_of(body, "deploy_setting")),
         "is_enabled": flag_of(body, "is_enabled"),
@@ -55,7 +58,7 @@ def settable_fields(body: Json) -> dict[str, Any]:
 
 
 def model_view(source: Json, *, dashboards: bool) -> dict[str, Any]:
-    """The answer to a GET."""
+    """Return what GET responds for a stored model: no credentials, ML Commons' order of fields."""
     view = in_order(without_secrets(source, dashboards=dashboards), _FIELDS)
     if not view.get("planning_worker_nodes"):
         view.pop("planning_worker_nodes", None)
@@ -68,7 +71,7 @@ def _check_storable(name: str, value: Any) -> None:
     try:
         orjson.dumps(value)
     except orjson.JSONEncodeError:
-        raise InvalidRequest(f"{name} holds what cannot be stored: a whole number of more than 64 bits") from None
+        raise InvalidRequest(f"{name} holds what cannot be stored: an integer of more than 64 bits") from None
 
 
 def _model_config(config: Json | None) -> Json | None:
@@ -88,12 +91,12 @@ def _deploy_setting(setting: Json | None) -> Json | None:
     if setting is None:
         return None
     stored: dict[str, Any] = {}
-    if (automatic := flag_of(setting, "is_auto_deploy_enabled")) is not None:
-        stored["is_auto_deploy_enabled"] = automatic
+    if (enabled := flag_of(setting, "is_auto_deploy_enabled")) is not None:
+        stored["is_auto_deploy_enabled"] = enabled
     minutes = setting.get("model_ttl_minutes")
     if minutes is not None:
         if not isinstance(minutes, int) or isinstance(minutes, bool):
-            raise InvalidRequest("deploy_setting.model_ttl_minutes must be a whole number")
+            raise InvalidRequest("deploy_setting.model_ttl_minutes must be an integer")
         stored["model_ttl_minutes"] = minutes
     return stored
 
@@ -102,11 +105,11 @@ def _rate_limiter(limiter: Json | None) -> Json | None:
     if limiter is None:
         return None
     stored: dict[str, Any] = {}
-    if (limit := text_of(limiter, "limit")) is not None:
+    if (limit := string_of(limiter, "limit")) is not None:
         if not limit.replace(".", "", 1).isdecimal():
             raise InvalidRequest("rate_limiter.limit must be a number, zero or more")
         stored["limit"] = limit
-    if (unit := text_of(limiter, "unit")) is not None:
+    if (unit := string_of(limiter, "unit")) is not None:
         if unit.upper() not in _TIME_UNITS:
             raise InvalidRequest(f"rate_limiter.unit must be one of {', '.join(_TIME_UNITS)}")
         stored["unit"] = unit.upper()
@@ -114,7 +117,7 @@ def _rate_limiter(limiter: Json | None) -> Json | None:
 
 
 def _interface(interface: Json | None) -> Json | None:
-    """Each schema as the text that is stored."""
+    """Return each schema as it is stored: a string of JSON."""
     if interface is None:
         return None
     stored: dict[str, str] = {}

@@ -1,4 +1,4 @@
-"""Model groups: they number the versions of the models in them."""
+"""Model group use cases; a group numbers the versions of the models in it."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -8,11 +8,12 @@ from opensearch_ml_stream.plugin.registry.search import search
 from opensearch_ml_stream.plugin.registry.stored_documents import (
     Clock,
     Json,
+    existing,
     find,
     in_order,
     refuse_access_control,
     rewrite,
-    text_of,
+    string_of,
 )
 from opensearch_ml_stream.plugin.store import Document, Index, Store
 
@@ -29,53 +30,61 @@ _FIELDS = (
 
 @dataclass(frozen=True, slots=True)
 class ModelGroups:
+    """The model group use cases, over the store."""
+
     store: Store
     clock: Clock
 
     async def register(self, body: Json) -> Json:
-        name = text_of(body, "name")
+        """Store a new group; InvalidRequest if its name is taken."""
+        name = string_of(body, "name")
         if name is None:
             raise InvalidRequest("model group name is null")
         refuse_access_control(body, NO_ACCESS_CONTROL)
         await self._check_free(name)
-        return {"model_group_id": await self._create(name, text_of(body, "description")), "status": "CREATED"}
+        return {"model_group_id": await self._create(name, string_of(body, "description")), "status": "CREATED"}
 
     async def get(self, group_id: str) -> Json:
-        document = await self.store.get(Index.MODEL_GROUP, group_id)
-        if document is None:
-            raise NotFound("Failed to find model group")
+        """Return the group; NotFound without it."""
+        document = await existing(self.store, Index.MODEL_GROUP, group_id, _missing())
         return in_order(document.source, _FIELDS)
 
     async def update(self, group_id: str, body: Json) -> Json:
+        """Change name and description; InvalidRequest if another group has the name."""
         refuse_access_control(body, NO_ACCESS_CONTROL)
-        changes = {name: text for name in ("name", "description") if (text := text_of(body, name)) is not None}
+        changes = {name: value for name in ("name", "description") if (value := string_of(body, name)) is not None}
         if "name" in changes:
             await self._check_free(changes["name"], group_id)
 
         def change(document: Document) -> Json:
             return {**document.source, **changes, "last_updated_time": self.clock()}
 
-        await rewrite(self.store, Index.MODEL_GROUP, group_id, change, NotFound("Failed to find model group"))
+        await rewrite(self.store, Index.MODEL_GROUP, group_id, change, _missing())
         return {"status": "Updated"}
 
     async def delete(self, group_id: str) -> Json:
+        """Delete the group; Conflict while it has models."""
         await self.get(group_id)
         query = {"term": {"model_group_id": group_id}}
-        used = await self.store.search(Index.MODEL, {"query": query, "size": 1})
-        if used["hits"]["hits"]:
+        models = await self.store.search(Index.MODEL, {"query": query, "size": 1})
+        if models["hits"]["hits"]:
             raise Conflict("Cannot delete the model group when it has associated model versions")
         return (await self.store.delete(Index.MODEL_GROUP, group_id)).response
 
     async def search(self, body: Json, *, dashboards: bool = False) -> Json:
+        """Search groups; nothing in them is hidden from anybody."""
         return await search(self.store, Index.MODEL_GROUP, body, ())
 
     async def for_model(self, name: str, description: str | None) -> str:
-        """The group of that name, made if there is none."""
-        found = await find(self.store, Index.MODEL_GROUP, "name", name)
-        return found[0][0] if found else await self._create(name, description)
+        """Return the id of the group of that name, created if there is none."""
+        groups = await find(self.store, Index.MODEL_GROUP, "name", name)
+        return groups[0][0] if groups else await self._create(name, description)
 
     async def next_version(self, group_id: str, missing: NotFound) -> int:
-        """Counts the group's latest version up; no two models get the same. Raises `missing` without the group."""
+        """Count the group's latest version up and return it; no two models get the same.
+
+        Raises `missing` if there is no such group.
+        """
         version = 0
 
         def change(document: Document) -> Json:
@@ -95,6 +104,12 @@ class ModelGroups:
         return (await self.store.create(Index.MODEL_GROUP, source)).id
 
     async def _check_free(self, name: str, own_id: str | None = None) -> None:
-        for other, _ in await find(self.store, Index.MODEL_GROUP, "name", name):
-            if other != own_id:
-                raise InvalidRequest(f"The name you provided is already being used by a model group with ID: {other}.")
+        for group_id, _ in await find(self.store, Index.MODEL_GROUP, "name", name):
+            if group_id != own_id:
+                raise InvalidRequest(
+                    f"The name you provided is already being used by a model group with ID: {group_id}."
+                )
+
+
+def _missing() -> NotFound:
+    return NotFound("Failed to find model group")

@@ -1,4 +1,4 @@
-"""The node id under which a sidecar installation appears: one for all workers and replicas on the same store."""
+"""The node id in responses and tasks: one for all workers and replicas on the same store."""
 
 import secrets
 
@@ -11,21 +11,21 @@ _ID_BYTES = 16  # 22 characters, as OpenSearch's own node ids
 
 
 async def node_id(store: Store, clock: Clock) -> str:
-    """The id, made by whoever needs it first."""
+    """Return the store's node id, made and stored by whoever needs it first; Internal if its document has none."""
     document = await store.get(Index.CONFIG, NODE_DOCUMENT)
     if document is None:
-        made = secrets.token_urlsafe(_ID_BYTES)
+        new_id = secrets.token_urlsafe(_ID_BYTES)
         source = {
             "config_type": NODE_DOCUMENT,
-            "ml_configuration": {"node_id": made},
+            "ml_configuration": {"node_id": new_id},
             "create_time": clock(),
         }
         try:
             await store.create(Index.CONFIG, source, NODE_DOCUMENT)
         except Conflict:
             return await node_id(store, clock)
-        return made
-    found = document.source.get("ml_configuration", {}).get("node_id")
-    if not isinstance(found, str):
+        return new_id
+    stored_id = document.source.get("ml_configuration", {}).get("node_id")
+    if not isinstance(stored_id, str):
         raise Internal(f"The document {NODE_DOCUMENT} in {Index.CONFIG} has no ml_configuration.node_id; delete it")
-    return found
+    return stored_id

@@ -1,8 +1,8 @@
-"""Search bodies: what may be asked for, and what is cut out of the hits.
+"""Search of stored documents: check what a body may contain, and remove hidden fields from the hits.
 
-The stored documents hold credentials (as cipher text), so a search is allowed by list: every query, sort and
-aggregation names its fields, none of them a credential's, and nothing reads fields by script, pattern or lookup.
-`_source` is applied here, after the hits are cut, not in the store.
+The stored documents hold credentials (as cipher text), so only what is listed here is allowed in a body: every query,
+sort and aggregation names its fields, none of them a credential's, and nothing reads fields by script, pattern or
+lookup. `_source` is applied here, after the hidden fields are removed, not in the store.
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
@@ -14,8 +14,9 @@ from opensearch_ml_stream.plugin.registry.stored_documents import Json
 from opensearch_ml_stream.plugin.store import Index, Store
 
 View = Callable[[Mapping[str, Json]], Awaitable[Mapping[str, Json]]]
+"""Returns the sources to show for the stored ones, both by id."""
 
-_PLAIN = frozenset({
+_WITHOUT_FIELDS = frozenset({
     "from", "size", "search_after", "track_total_hits", "track_scores", "min_score", "timeout", "terminate_after",
     "version", "seq_no_primary_term",
 })  # fmt: skip
@@ -34,7 +35,10 @@ _NEVER = frozenset({"script", "_script", "inner_hits", "nested"})
 
 
 async def search(store: Store, index: Index, body: Json, hidden: Iterable[str], view: View | None = None) -> Json:
-    """The store's response. `hidden` are the fields that never leave; `view` may change the sources, given by id."""
+    """Return the store's response without the fields `hidden`; InvalidRequest for a body that is not allowed.
+
+    `view` changes the sources before `_source` is applied to them.
+    """
     check_search(body)
     response = await store.search(index, {name: value for name, value in body.items() if name != "_source"})
     patterns = _source_patterns(body.get("_source"))
@@ -50,7 +54,7 @@ async def search(store: Store, index: Index, body: Json, hidden: Iterable[str], 
 
 
 def check_search(body: Json) -> None:
-    """InvalidRequest names what cannot be asked for."""
+    """Raise InvalidRequest, which names it, for a part of a search body that is not allowed."""
     for name, value in body.items():
         if name in ("query", "post_filter"):
             _check_query(value)
@@ -61,7 +65,7 @@ def check_search(body: Json) -> None:
         elif name == "collapse":
             _check_only(name, _object(name, value), {"field"})
             _check_field(value.get("field"))
-        elif name not in _PLAIN and name != "_source":
+        elif name not in _WITHOUT_FIELDS and name != "_source":
             raise InvalidRequest(f"search: [{name}] is not supported here")
 
 
@@ -96,7 +100,7 @@ def _check_field_query(kind: str, clause: Json) -> None:
         if field in _OPTIONS:
             continue
         _check_field(field)
-        if kind == "terms" and not isinstance(value, list):  # a lookup would read another index
+        if kind == "terms" and not isinstance(value, list):  # a terms lookup would read another index
             raise InvalidRequest(f"search: [terms] on [{field}] needs an array of values")
 
 
@@ -137,9 +141,9 @@ def _check_field(field: Any) -> None:
         raise InvalidRequest(f"search: the field [{field}] cannot be used, credentials are not searchable")
 
 
-def _check_only(kind: str, clause: Json, known: Iterable[str]) -> None:
+def _check_only(kind: str, clause: Json, allowed: Iterable[str]) -> None:
     for name in clause:
-        if name not in known:
+        if name not in allowed:
             raise InvalidRequest(f"search: [{kind}] with [{name}] is not supported here")
 
 
@@ -161,7 +165,7 @@ def _object(name: str, value: Any) -> dict[str, Any]:
 
 
 def _source_patterns(source: Any) -> list[str] | None:
-    """`_source` as path patterns; None if no source is wanted."""
+    """Return `_source` as path patterns; None if no source is to be returned."""
     if source is None or source is True:
         return []
     if source is False:

@@ -1,36 +1,53 @@
-"""Small ways with stored documents that all use cases share: read, change without losing an update, pick fields."""
+"""Helpers for stored documents: lookup, optimistic rewrite, field order, and validation of a request body's fields."""
 
 import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from opensearch_ml_stream.connectors.errors import Conflict, InvalidRequest, MLStreamError
+from opensearch_ml_stream.connectors.errors import Conflict, InvalidRequest, MLStreamError, NotFound
 from opensearch_ml_stream.plugin.store import Document, Index, Store, Written
 
 Json = Mapping[str, Any]
 Clock = Callable[[], int]
-"""Now, in milliseconds since 1970, as the documents hold times."""
+"""Returns the time now in milliseconds since 1970, as the documents hold times."""
 
 MAX_ATTEMPTS = 10
 MAX_FOUND = 1000
 
 
 def now_millis() -> int:
-    """Return the time as the documents hold it: the clock of a server."""
+    """Return the time now in milliseconds since 1970: the Clock of a server."""
     return time.time_ns() // 1_000_000
+
+
+async def existing(store: Store, index: Index, id: str, missing: MLStreamError) -> Document:
+    """Return the document of that id; raise `missing` if there is none."""
+    document = await store.get(index, id)
+    if document is None:
+        raise missing
+    return document
+
+
+async def existing_model(store: Store, model_id: str) -> Document:
+    """Return the model's document; NotFound if there is none."""
+    return await existing(store, Index.MODEL, model_id, NotFound("Failed to find model"))
+
+
+async def existing_connector(store: Store, connector_id: str | None) -> Document:
+    """Return the document of a model's connector; NotFound if there is none."""
+    missing = NotFound(f"Failed to find connector:{connector_id}")
+    return await existing(store, Index.CONNECTOR, connector_id or "", missing)
 
 
 async def rewrite(
     store: Store, index: Index, id: str, change: Callable[[Document], Json | None], missing: MLStreamError
 ) -> Written | None:
-    """Replaces the document by `change(document)`, again if another writer came first; nothing for None.
+    """Replace the document by `change(document)`, again if another writer came first; write nothing for None.
 
-    Raises `missing` if there is no such document, Conflict if others keep coming first.
+    Raises `missing` if there is no such document, Conflict if another writer came first MAX_ATTEMPTS times.
     """
     for attempt in range(MAX_ATTEMPTS):
-        document = await store.get(index, id)
-        if document is None:
-            raise missing
+        document = await existing(store, index, id, missing)
         source = change(document)
         if source is None:
             return None
@@ -43,20 +60,20 @@ async def rewrite(
 
 
 async def find(store: Store, index: Index, field: str, value: str) -> list[tuple[str, Json]]:
-    """Ids and sources (at most MAX_FOUND) of the documents whose text field is exactly the value."""
+    """Return ids and sources (at most MAX_FOUND) of the documents whose string field is exactly the value."""
     response = await store.search(index, {"query": {"term": {f"{field}.keyword": value}}, "size": MAX_FOUND})
     hits = response["hits"]["hits"]
     return [(hit["_id"], hit["_source"]) for hit in hits if hit["_source"].get(field) == value]
 
 
 def in_order(source: Json, fields: tuple[str, ...]) -> dict[str, Any]:
-    """The fields that are there and not null, in the given order, then all others."""
-    known = {name: source[name] for name in fields if source.get(name) is not None}
-    return known | {name: value for name, value in source.items() if name not in fields and value is not None}
+    """Return the fields that are not null: those of `fields` in that order, then all others."""
+    ordered = {name: source[name] for name in fields if source.get(name) is not None}
+    return ordered | {name: value for name, value in source.items() if name not in fields and value is not None}
 
 
-def text_of(body: Json, name: str) -> str | None:
-    """A field that must be a text (a number or truth value counts as one); None if absent or null."""
+def string_of(body: Json, name: str) -> str | None:
+    """Return a field that must be a string (a number or boolean counts as one); None if absent or null."""
     value = body.get(name)
     if isinstance(value, bool):
         return str(value).lower()
@@ -68,7 +85,7 @@ def text_of(body: Json, name: str) -> str | None:
 
 
 def object_of(body: Json, name: str) -> Json | None:
-    """A field that must be a JSON object; None if absent or null."""
+    """Return a field that must be a JSON object; None if absent or null."""
     value = body.get(name)
     if value is None or isinstance(value, Mapping):
         return value
@@ -76,7 +93,7 @@ def object_of(body: Json, name: str) -> Json | None:
 
 
 def flag_of(body: Json, name: str) -> bool | None:
-    """A field that must be true or false; None if absent or null."""
+    """Return a field that must be true or false; None if absent or null."""
     value = body.get(name)
     if value is None or isinstance(value, bool):
         return value
@@ -85,8 +102,8 @@ def flag_of(body: Json, name: str) -> bool | None:
     raise InvalidRequest(f"{name} must be true or false")
 
 
-def texts_of(body: Json, name: str) -> list[str] | None:
-    """A field that must be an array of strings; None if absent or null."""
+def strings_of(body: Json, name: str) -> list[str] | None:
+    """Return a field that must be an array of strings; None if absent or null."""
     value = body.get(name)
     if value is None:
         return None
@@ -96,6 +113,6 @@ def texts_of(body: Json, name: str) -> list[str] | None:
 
 
 def refuse_access_control(body: Json, reason: str) -> None:
-    """Roles and access modes mean nothing without the security plugin; saying nothing would promise protection."""
+    """Raise InvalidRequest for roles and access modes: there is no access control, and silence would promise it."""
     if any(body.get(name) is not None for name in ("backend_roles", "add_all_backend_roles", "access_mode")):
         raise InvalidRequest(reason)

@@ -1,11 +1,11 @@
-"""Tasks: what was asked for that runs by itself, and how it went."""
+"""Task use cases (get, delete, cancel, search), and records of finished tasks."""
 
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from opensearch_ml_stream.connectors.errors import InvalidRequest, NotFound
 from opensearch_ml_stream.plugin.registry.search import search
-from opensearch_ml_stream.plugin.registry.stored_documents import Clock, Json, in_order
+from opensearch_ml_stream.plugin.registry.stored_documents import Clock, Json, existing, in_order
 from opensearch_ml_stream.plugin.store import Index, Store
 
 BATCH_PREDICTION = "BATCH_PREDICTION"
@@ -18,28 +18,33 @@ _FIELDS = (
 
 
 class BatchJobs(Protocol):
-    """The provider's side of a batch prediction."""
+    """The provider's side of batch predictions; see `predictions.batch_jobs`."""
 
     async def refresh(self, task_id: str, source: Json) -> Json:
-        """Asks the provider, stores what has changed, and returns the task's source as it is now."""
+        """Fetch the job's status, store what has changed, and return the task's source as it is now."""
         ...
 
-    async def cancel(self, task_id: str, source: Json) -> None: ...
+    async def cancel(self, task_id: str, source: Json) -> None:
+        """Tell the provider to stop the job."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
 class Tasks:
+    """The task use cases. Without `batch`, tasks of batch jobs are shown as stored and cannot be cancelled."""
+
     store: Store
     batch: BatchJobs | None = None
 
     async def get(self, task_id: str) -> Json:
-        """The task; an unfinished batch job's is brought up to date first."""
+        """Return the task; that of an unfinished batch job is refreshed first."""
         source = await self._source(task_id)
         if self.batch is not None and _is_batch(source) and source.get("state") not in FINAL_STATES:
             source = await self.batch.refresh(task_id, source)
         return in_order({"is_async": False, **source}, _FIELDS)
 
     async def delete(self, task_id: str) -> Json:
+        """Delete the task; InvalidRequest while it is running."""
         source = await self._source(task_id)
         if source.get("state") == "RUNNING":
             raise InvalidRequest(
@@ -48,6 +53,7 @@ class Tasks:
         return (await self.store.delete(Index.TASK, task_id)).response
 
     async def cancel(self, task_id: str) -> Json:
+        """Cancel the task's batch job; InvalidRequest if it has none."""
         source = await self._source(task_id)
         if self.batch is None or not _is_batch(source):
             raise InvalidRequest("The task ID you provided does not have any associated batch job")
@@ -55,19 +61,17 @@ class Tasks:
         return {"status": "OK"}
 
     async def search(self, body: Json, *, dashboards: bool = False) -> Json:
+        """Search tasks; nothing in them is hidden from anybody."""
         return await search(self.store, Index.TASK, body, ())
 
     async def _source(self, task_id: str) -> Json:
-        document = await self.store.get(Index.TASK, task_id)
-        if document is None:
-            raise _missing()
-        return document.source
+        return (await existing(self.store, Index.TASK, task_id, NotFound("Failed to find task"))).source
 
 
 async def record_task(
     store: Store, clock: Clock, task_type: str, model_id: str, node: str, started: int, *, is_async: bool = False
 ) -> str:
-    """Stores the task of something that is done, begun at `started` (epoch ms); returns its id."""
+    """Store the task of a finished operation, begun at `started` (epoch ms); return its id."""
     source: dict[str, Any] = {
         "model_id": model_id,
         "task_type": task_type,
@@ -83,7 +87,3 @@ async def record_task(
 
 def _is_batch(source: Json) -> bool:
     return source.get("task_type") == BATCH_PREDICTION
-
-
-def _missing() -> NotFound:
-    return NotFound("Failed to find task")

@@ -1,1 +1,1 @@
-"""The server process: workers on one port, and HTTP to clients."""
+"""The server: worker processes on one port, each with uvicorn and an HTTP protocol for streams."""

@@ -1,4 +1,4 @@
-"""The port that the server listens on."""
+"""The listening socket of the server."""
 
 import logging
 import socket
@@ -11,7 +11,11 @@ log = logging.getLogger("opensearch_ml_stream")
 
 
 def bind(host: str, port: int, *, shared: bool = False) -> socket.socket:
-    """Return a bound socket that does not listen yet; `shared` with others that say so (SO_REUSEPORT)."""
+    """Return a bound socket that does not listen yet.
+
+    With `shared` other sockets that are shared too can be bound to the same port (SO_REUSEPORT). OSError if the port
+    cannot be bound.
+    """
     address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
     listener = socket.socket(address[0], socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

@@ -1,8 +1,8 @@
-"""HTTP to clients: uvicorn's protocol, with a shorter way for the chunks of a stream.
+"""The server's HTTP protocol: uvicorn's, with a shorter way for the chunks of a stream.
 
-uvicorn is the server; this adds a ChunkWriter to each request and a flow control that is small for idle streams. Both
-build upon names that uvicorn does not promise to keep. Where a version lacks one of them, uvicorn's own protocol is
-used: every response still works, and a chunk costs an ASGI message.
+It adds a ChunkWriter to each request, and a flow control that is small for idle streams. Both build upon names that
+uvicorn does not promise to keep. Where a version lacks one of them, uvicorn's own protocol is used: every response
+still works, and a chunk costs an ASGI message.
 """
 
 import asyncio
@@ -19,12 +19,15 @@ _METHODS = frozenset({"connection_made", "on_headers_complete"})  # of a protoco
 
 
 def http_protocol(own: type[asyncio.Protocol] = HttpToolsProtocol) -> type[asyncio.Protocol]:
-    """Return the protocol class for the server: StreamingProtocol, or `own` if that is not what we build upon."""
+    """Return StreamingProtocol, or uvicorn's `own` protocol if it is not one that StreamingProtocol can extend."""
     return StreamingProtocol if is_supported(own, FlowControl) else own
 
 
 def is_supported(protocol: type, flow_control: type) -> bool:
-    """Whether classes of uvicorn have the names that StreamingProtocol needs, and no flow control that it lacks."""
+    """Return whether StreamingProtocol can extend these classes of uvicorn.
+
+    `protocol` must have the names that it uses, `flow_control` no public method that StreamFlowControl lacks.
+    """
     code = getattr(vars(protocol).get("__init__"), "__code__", None)  # its attributes exist only on a connection
     attributes = () if code is None else code.co_names
     public = {name for name in vars(flow_control) if not name.startswith("_")}
@@ -39,20 +42,22 @@ class StreamingProtocol(HttpToolsProtocol):
     """Offers a ChunkWriter to each request whose response can begin at once, as nearly all can."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Replace uvicorn's flow control."""
         super().connection_made(transport)
         self.flow = StreamFlowControl(transport)  # type: ignore[assignment]  # the same interface
 
     def on_headers_complete(self) -> None:
+        """Add a ChunkWriter to the request's scope."""
         super().on_headers_complete()
         if self.flow.write_paused or self.pipeline:
-            return  # unread bytes of an earlier response would hold the head back, but not the chunks
+            return  # bytes of an earlier response would hold the head back, but not the chunks
         # The request's task does not run before this returns.
         writer: Any = _ChunkWriter(self.transport, self.flow)  # uvicorn's type knows its own extensions only
         self.scope["extensions"] = {CHUNK_WRITER: writer}
 
 
 class StreamFlowControl:
-    """uvicorn's FlowControl, but an asyncio.Event (760 bytes) only where a reader is slow: few of thousands are."""
+    """uvicorn's FlowControl, with an asyncio.Event (760 bytes) only while a client is slow: few of thousands are."""
 
     __slots__ = ("_transport", "_writable", "read_paused", "write_paused")
 
@@ -63,30 +68,30 @@ class StreamFlowControl:
         self.write_paused = False
 
     async def drain(self) -> None:
-        """Wait until the transport takes bytes again."""
+        """Wait until the transport accepts bytes again."""
         if self._writable is not None:
             await self._writable.wait()
 
     def pause_reading(self) -> None:
-        """Stop reading from the client."""
+        """Pause reading from the client."""
         if not self.read_paused:
             self.read_paused = True
             self._transport.pause_reading()
 
     def resume_reading(self) -> None:
-        """Read from the client again."""
+        """Resume reading from the client."""
         if self.read_paused:
             self.read_paused = False
             self._transport.resume_reading()
 
     def pause_writing(self) -> None:
-        """Note that the transport holds enough (called by it)."""
+        """Note that the transport's write buffer is full (called by the transport)."""
         if not self.write_paused:
             self.write_paused = True
             self._writable = asyncio.Event()
 
     def resume_writing(self) -> None:
-        """Note that the transport takes bytes again (called by it)."""
+        """Note that the transport accepts bytes again (called by the transport)."""
         if self.write_paused:
             self.write_paused = False
             if self._writable is not None:
@@ -95,7 +100,7 @@ class StreamFlowControl:
 
 
 class _ChunkWriter:
-    """Chunks of `Transfer-Encoding: chunked` (RFC 9112, section 7.1), which uvicorn has announced."""
+    """Writes chunks of `Transfer-Encoding: chunked` (RFC 9112, section 7.1), which uvicorn has announced."""
 
     __slots__ = ("_flow", "_transport", "last_write")
 

@@ -1,4 +1,4 @@
-"""`serve`: one worker in this process, or several on one port, each a process of its own."""
+"""`serve`: runs one worker in this process, or a supervisor of several worker processes."""
 
 import os
 import tempfile
@@ -18,7 +18,7 @@ from opensearch_ml_stream.plugin.store.open_store import check_store_url
 def serve(settings: Settings) -> int:
     """Serve until a signal; return the exit code.
 
-    OSError if the port cannot be had, InvalidRequest if the store's URL is none.
+    OSError if the port cannot be bound, InvalidRequest if no store can have that URL.
     """
     configure_logging()
     check_store_url(settings.store)  # here, as a worker that cannot start is started again

@@ -1,4 +1,4 @@
-"""Several workers on one port: started, replaced when they die, stopped together.
+"""Supervisor: starts several workers on one port, replaces those that die, stops them together.
 
 Each worker binds the port for itself (SO_REUSEPORT), so that the kernel spreads connections and a worker that dies
 takes only its own streams with it.

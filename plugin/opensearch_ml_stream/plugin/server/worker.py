@@ -1,7 +1,7 @@
-"""One worker: uvicorn over the sidecar's application, with a stop that lets streams end well.
+"""One worker process: uvicorn with the sidecar's application, and a graceful stop.
 
-A stop (SIGTERM, SIGINT) takes no new requests, lets the running streams end within the grace time, then ends each
-with an error object; a second signal does that at once.
+After SIGTERM or SIGINT no new connections are accepted. The responses in flight may end within the grace time, then
+each is ended with an error object; a second signal does that at once.
 """
 
 import asyncio
@@ -25,7 +25,7 @@ from opensearch_ml_stream.rest_handlers.http.response_lifecycle import InFlightR
 # Longer than the pools of clients and proxies keep an idle connection (nginx: 60 s), so that they close it, and none
 # sends a request on one that is being closed here.
 KEEP_ALIVE_SECONDS = 75
-LAST_WRITES_SECONDS = 5  # after the grace time: what a slow reader gets to take its terminal object
+LAST_WRITES_SECONDS = 5  # after the grace time: for a slow reader to receive its terminal object
 
 # CPython's defaults (700, 10, 10) run a full collection every few thousand streams' objects: milliseconds each time,
 # while every stream waits.
@@ -33,7 +33,7 @@ GC_THRESHOLDS = (20_000, 20, 50)
 
 
 async def run_worker(settings: Settings, listener: socket.socket, runtime: Path) -> None:
-    """Serve on `listener` until a signal. `runtime` is a folder that all workers of the server share."""
+    """Serve on `listener` until a signal. `runtime` is a folder that the server's workers share."""
     async with open_sidecar(settings, runtime) as sidecar:
         _freeze_start_objects()
         config = uvicorn.Config(
@@ -56,18 +56,18 @@ def configure_logging() -> None:
     """Log one line an event on standard error, in every process of the server."""
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     logging.getLogger("uvicorn").setLevel(logging.WARNING)  # the server announces itself
-    logging.getLogger("opensearch").setLevel(logging.ERROR)  # what fails is told to the one who asked
+    logging.getLogger("opensearch").setLevel(logging.ERROR)  # its errors are reported to the client
 
 
 def _freeze_start_objects() -> None:
-    """What is there now stays, so the collector need not look at it; streams make little garbage in cycles."""
+    """Exempt all present objects from garbage collection, and collect rarely: streams make few reference cycles."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(*GC_THRESHOLDS)
 
 
 class _Server(uvicorn.Server):
-    """uvicorn's server, with a stop that drains the responses in flight."""
+    """uvicorn's server; its shutdown drains the in-flight responses."""
 
     def __init__(self, config: uvicorn.Config, in_flight: InFlightResponses, grace: float) -> None:
         super().__init__(config)

@@ -1,4 +1,4 @@
-"""What an operator can set. Static settings are read once at start; dynamic ones also live in the store."""
+"""Settings: what an operator can set. Static ones are read once at start, dynamic ones are also kept in the store."""
 
 from dataclasses import dataclass
 
@@ -71,9 +71,9 @@ class Settings:
 
 
 class LiveSettings:
-    """The settings in force now. `current` is replaced as a whole when a dynamic setting changes.
+    """The current settings. `current` is replaced as a whole when a dynamic setting changes.
 
-    `at_start` is what file, environment and command line gave: a dynamic setting that is reset goes back to it.
+    `at_start` holds the values of file, environment and command line, to which a dynamic setting is reset.
     """
 
     def __init__(self, at_start: Settings) -> None:

@@ -1,4 +1,4 @@
-"""Settings that can change at run time: kept in the store, in force on every worker and replica within 2 s."""
+"""Dynamic settings: changed at run time, kept in the store, applied by every worker and replica within 2 s."""
 
 import asyncio
 import json
@@ -10,8 +10,9 @@ from typing import Any
 
 from opensearch_ml_stream.connectors.errors import Conflict, Internal, InvalidRequest, MLStreamError
 from opensearch_ml_stream.plugin.settings import LiveSettings, Settings
-from opensearch_ml_stream.plugin.settings.sources import flatten, setting_named
-from opensearch_ml_stream.plugin.settings.table import BY_NAME, SETTINGS, read_value
+from opensearch_ml_stream.plugin.settings.definitions import BY_NAME, SETTINGS, setting_named
+from opensearch_ml_stream.plugin.settings.sources import flatten
+from opensearch_ml_stream.plugin.settings.values import read_value
 from opensearch_ml_stream.plugin.store import Document, Index, Store
 
 DOCUMENT_ID = "opensearch_ml_stream_settings"
@@ -23,22 +24,26 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class DynamicSettings:
-    """What `_plugins/_ml/_settings` does. `now` gives epoch milliseconds."""
+    """Reads and changes the dynamic settings, for `_plugins/_ml/_settings`. `now` returns epoch milliseconds."""
 
     store: Store
     live: LiveSettings
     now: Callable[[], int]
 
     async def persistent(self) -> dict[str, Any]:
-        """The settings that were changed at run time, by full name."""
+        """Return the settings that were changed at run time, by full name."""
         return _kept(await self.store.get(Index.CONFIG, DOCUMENT_ID))
 
     def defaults(self) -> dict[str, Any]:
-        """What holds where nothing was changed, by full name."""
+        """Return the values of dynamic settings where nothing was changed, by full name."""
         return {setting.name: getattr(self.live.at_start, setting.field) for setting in SETTINGS if setting.dynamic}
 
     async def change(self, body: Mapping[str, Any]) -> dict[str, Any]:
-        """Changes settings, None resets; answers those that were set. All of them are checked before one is kept."""
+        """Change settings (None resets one) and return those that were set.
+
+        All are checked before one is stored: InvalidRequest if any is unknown, static or has a wrong value. Conflict
+        if others keep changing the settings meanwhile.
+        """
         changes = _read_changes(body)
         for _ in range(_WRITE_ATTEMPTS):
             document = await self.store.get(Index.CONFIG, DOCUMENT_ID)
@@ -55,7 +60,7 @@ class DynamicSettings:
     async def _write(self, document: Document | None, kept: Mapping[str, Any]) -> None:
         source = {
             "config_type": DOCUMENT_ID,
-            # One JSON text, since the index's own mapping must not grow a field for each setting.
+            # One JSON string, since the index's own mapping must not grow a field for each setting.
             "ml_configuration": {"settings": json.dumps(kept)},
             "last_updated_time": self.now(),
         }
@@ -73,13 +78,13 @@ class DynamicSettings:
 
 
 async def refresh_settings(store: Store, live: LiveSettings) -> None:
-    """Puts what the store holds into force."""
+    """Apply the settings that the store holds."""
     _apply(live, _kept(await store.get(Index.CONFIG, DOCUMENT_ID)))
 
 
 @asynccontextmanager
 async def watching_settings(store: Store, live: LiveSettings) -> AsyncIterator[None]:
-    """Keep the settings as the store holds them while the block runs."""
+    """Apply the changes that other workers and replicas make in the store while the block runs."""
     task = asyncio.create_task(watch_settings(store, live))
     try:
         yield
@@ -90,21 +95,21 @@ async def watching_settings(store: Store, live: LiveSettings) -> AsyncIterator[N
 
 
 async def watch_settings(store: Store, live: LiveSettings, interval: float = POLL_SECONDS) -> None:
-    """Refreshes every `interval` seconds until cancelled. While the store is away the last settings stay in force."""
-    away = False
+    """Refresh every `interval` seconds until cancelled. While the store does not respond the last settings stay."""
+    unavailable = False
     while True:
         try:
             await refresh_settings(store, live)
-            away = False
+            unavailable = False
         except MLStreamError as error:
-            if not away:
+            if not unavailable:
                 log.warning("Settings cannot be read, the last ones stay in force: %s", error.reason)
-            away = True
+            unavailable = True
         await asyncio.sleep(interval)
 
 
 def _read_changes(body: Mapping[str, Any]) -> dict[str, Any]:
-    """Values in their checked form by full name. The body is `{"persistent": {...}}` or the settings themselves."""
+    """Check and convert a request body, `{"persistent": {...}}` or the settings themselves; return it by full name."""
     if body.get("transient"):
         raise InvalidRequest("transient settings are not supported, use [persistent]")
     flat = flatten(body["persistent"] if isinstance(body.get("persistent"), Mapping) else body)
@@ -139,6 +144,6 @@ def _apply(live: LiveSettings, kept: Mapping[str, Any]) -> None:
 
 
 def _with_changes(settings: Settings, kept: Mapping[str, Any]) -> Settings:
-    """A setting that another version of this program kept and this one does not know is left alone."""
+    """Return the settings with changes. Ignore those that only another version of this program knows."""
     known = [(BY_NAME[name], value) for name, value in kept.items() if name in BY_NAME and BY_NAME[name].dynamic]
     return replace(settings, **{setting.field: read_value(setting, value) for setting, value in known})

@@ -1,7 +1,7 @@
-"""Where connectors, models, groups, tasks and settings live: one protocol, two implementations.
+"""The store of connectors, models, groups, tasks and settings: one protocol, two implementations.
 
 Index names are logical (`Index.MODEL`, ...); an implementation adds the prefix. Documents are in the shape of
-ML Commons' indices (ml-commons contract, section 2).
+ML Commons' indices (ML Commons contract, section 2).
 """
 
 from collections.abc import Mapping
@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 
 class Index(StrEnum):
-    """The names that ML Commons uses, and one of our own."""
+    """The indices of ML Commons, and one of our own."""
 
     MODEL = ".plugins-ml-model"
     CONNECTOR = ".plugins-ml-connector"
@@ -34,7 +34,7 @@ class Document:
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """The outcome of a write as OpenSearch answers it, e.g. `{"_index", "_id", "_version", "result", ...}`."""
+    """The outcome of a write; `response` is OpenSearch's: `{"_index", "_id", "_version", "result", ...}`."""
 
     id: str
     seq_no: int
@@ -43,21 +43,22 @@ class Written:
 
 
 class Store(Protocol):
-    """Every method raises Unavailable (503) when the store does not answer, and waits until a write can be searched.
+    """What the use cases need of a store; a write returns when searches find it.
 
-    `put` and `delete` with `if_seq_no`/`if_primary_term` raise Conflict (409) when the document has changed since.
+    Every method raises Unavailable (503) if the store is down. `put` with `if_seq_no` and `if_primary_term` raises
+    Conflict (409) if the document has changed since.
     """
 
     async def get(self, index: Index, id: str) -> Document | None:
-        """The document as of its last write (realtime), or None."""
+        """Return the document as of its last write (realtime), or None."""
         ...
 
     async def changed(self, index: Index, id: str, seq_no: int, primary_term: int) -> bool:
-        """Whether the document is no longer the one of that write: changed or gone. Cheap: no source is sent."""
+        """Whether the document was changed or deleted since that write. Cheap: no source is sent."""
         ...
 
     async def create(self, index: Index, source: Mapping[str, Any], id: str | None = None) -> Written:
-        """A new document, under an id that the store makes if none is given; Conflict if the id is taken."""
+        """Store a new document, under an id that the store makes if there is none; Conflict if the id is taken."""
         ...
 
     async def put(
@@ -69,29 +70,32 @@ class Store(Protocol):
         if_seq_no: int | None = None,
         if_primary_term: int | None = None,
     ) -> Written:
-        """Replaces the whole document. `response["result"]` is "updated" (or "created")."""
+        """Store the document, replacing all of an older one. `response["result"]` is "updated" or "created"."""
         ...
 
     async def delete(self, index: Index, id: str) -> Written:
-        """`response["result"]` is "deleted", or "not_found"."""
+        """Delete the document. `response["result"]` is "deleted" or "not_found"."""
         ...
 
     async def search(self, index: Index, body: Mapping[str, Any]) -> dict[str, Any]:
-        """OpenSearch's search response, hits with `_version`, `_seq_no`, `_primary_term`; empty if no such index."""
+        """Return OpenSearch's search response, hits with `_version`, `_seq_no` and `_primary_term`.
+
+        An index that does not exist has no hits. InvalidRequest for a body that the store cannot search by.
+        """
         ...
 
     async def ping(self) -> None:
-        """Raises Unavailable if the store does not answer."""
+        """Raise Unavailable if the store is down."""
         ...
 
     async def run_painless(self, source: str, params: Mapping[str, Any]) -> str | None:
-        """The result of a Painless script as text; InvalidRequest where the store cannot run one."""
+        """Return a Painless script's result as a string; InvalidRequest if it fails or the store cannot run scripts."""
         ...
 
     async def percolate(self, index_name: str, document: Mapping[str, Any]) -> bool:
-        """Whether a query that a user's index holds in its field `query` matches the document.
+        """Whether a query that is stored in the field `query` of a user's index matches the document.
 
-        InvalidRequest where the store cannot look, or the index is not one of queries; Unavailable if it is not there.
+        InvalidRequest if the store cannot percolate or the index holds no queries, Unavailable if there is no index.
         """
         ...
 
@@ -99,4 +103,6 @@ class Store(Protocol):
         """Whether a real ML Commons runs on this cluster (its sync-up job then owns the deployed states)."""
         ...
 
-    async def close(self) -> None: ...
+    async def close(self) -> None:
+        """Release connections and threads; the store cannot be used afterwards."""
+        ...

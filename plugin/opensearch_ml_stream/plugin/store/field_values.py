@@ -1,7 +1,7 @@
-"""What of a document a query on a field sees, as OpenSearch's mappings would have it.
+"""The values of a document's field that a query compares, as OpenSearch's mappings define them.
 
-A text is seen as its words in lower case, its `.keyword` sub-field as the whole text. A `flat_object` is seen as the
-values in it. A field of a nested object is seen by nested queries only, so by none here.
+A `text` field is compared by its words in lower case, its `.keyword` sub-field as a whole. A `flat_object` is compared
+by all values in it. A field of a nested object is found by nested queries only, so by none here.
 """
 
 import re
@@ -13,7 +13,8 @@ from typing import Any
 from opensearch_ml_stream.plugin.store import Document, Index
 from opensearch_ml_stream.plugin.store.mappings import FIELDS
 
-# Words as the standard analyser finds them: dots join digits or letters, colons letters; ideographs stand alone.
+# Words as OpenSearch's standard analyser splits them: dots join digits or letters, colons letters; ideographs stand
+# alone.
 _WORD = re.compile(
     r"[\u3040-\u309f\u3400-\u9fff]"
     r"|[^\W\u3040-\u309f\u3400-\u9fff]+"
@@ -40,7 +41,7 @@ class Field:
 
 
 def find_field(index: Index, name: str) -> Field:
-    """The field of that name in that index; one that no mapping knows is taken as OpenSearch would map it."""
+    """Return the field of that name in that index; one without a mapping is treated as OpenSearch would map it."""
     if name == "_id":
         return Field(name, Kind.EXACT, lambda document: [document.id])
     types = FIELDS[index]
@@ -54,7 +55,7 @@ def find_field(index: Index, name: str) -> Field:
     keys = path.split(".")
     if name.endswith(_KEYWORD) and kind in (None, "name", "roles"):
         limit = None if kind == "roles" else 256
-        return Field(name, Kind.EXACT, lambda document: _whole_texts(_at(document.source, keys), limit))
+        return Field(name, Kind.EXACT, lambda document: _keyword_values(_at(document.source, keys), limit))
     if name.endswith(_KEYWORD) and name != path:
         return Field(name, Kind.NOTHING, lambda document: [])
     if kind in (None, "text", "name", "roles"):
@@ -63,12 +64,12 @@ def find_field(index: Index, name: str) -> Field:
 
 
 def words(value: object) -> list[str]:
-    """The words of a text, in lower case, as a `text` field holds them; of anything else its text."""
+    """Return a string's words in lower case, as a `text` field holds them; for another value its `exact` spelling."""
     return _WORD.findall(value.lower()) if isinstance(value, str) else [exact(value)]
 
 
 def exact(value: object) -> str:
-    """One spelling for values that OpenSearch takes as equal, e.g. `1`, `1.0` and `"1"`; `true` and `"true"`."""
+    """Return one spelling for values that OpenSearch treats as equal: `1`, `1.0` and `"1"`; `true` and `"true"`."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, float) and value.is_integer():
@@ -76,17 +77,17 @@ def exact(value: object) -> str:
     return str(value)
 
 
-def _whole_texts(values: list[Any], limit: int | None) -> list[Any]:
-    """What a keyword sub-field holds: texts up to its `ignore_above`, in characters."""
+def _keyword_values(values: list[Any], limit: int | None) -> list[Any]:
+    """Return what a `.keyword` sub-field holds: strings of at most `limit` characters (its `ignore_above`)."""
     return [value for value in values if isinstance(value, str) and (limit is None or len(value) <= limit)]
 
 
 def _at(source: object, path: list[str]) -> list[Any]:
-    """The values at a dotted path, out of arrays on the way too; nulls are no values."""
-    found = [source]
+    """Return the values at a dotted path, those inside arrays too, without nulls."""
+    values = [source]
     for key in path:
-        found = [value[key] for value in _flat(found) if isinstance(value, Mapping) and key in value]
-    return [value for value in _flat(found) if value is not None]
+        values = [value[key] for value in _flat(values) if isinstance(value, Mapping) and key in value]
+    return [value for value in _flat(values) if value is not None]
 
 
 def _flat(values: list[Any]) -> Iterator[Any]:

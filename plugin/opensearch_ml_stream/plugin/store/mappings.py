@@ -1,6 +1,7 @@
 """The fields of ML Commons' indices (3.3 to 3.6) and of our own, and the index bodies made from them.
 
-A field that is not listed is added by OpenSearch at its first write: a text becomes `text` with a `.keyword` sub-field.
+A field that is not listed is mapped by OpenSearch at its first write: a string becomes `text` with a `.keyword`
+sub-field.
 """
 
 from collections.abc import Mapping
@@ -16,7 +17,7 @@ _SHORT: dict[str, Mapping[str, Any]] = {"name": _NAME, "roles": _ROLES, "date": 
 
 
 def _user(field: str) -> dict[str, str]:
-    """The fields of one security user."""
+    """Return the fields of one security user."""
     return {
         field: "nested",
         f"{field}.name": "name",
@@ -167,7 +168,7 @@ FIELDS: Mapping[Index, Mapping[str, str]] = {
     Index.MODEL_GROUP: _MODEL_GROUP,
     Index.DEPLOYMENT: _DEPLOYMENT,
 }
-"""For each index, a field's dotted path and its type; `name` and `roles` are texts with a `.keyword` sub-field."""
+"""For each index, a field's dotted path and its type; `name` and `roles` are `text` with a `.keyword` sub-field."""
 
 _SCHEMA_VERSIONS = {
     Index.MODEL: 13,
@@ -180,18 +181,18 @@ _SCHEMA_VERSIONS = {
 
 
 def index_body(index: Index) -> dict[str, Any]:
-    """What to create the index with: `{"settings", "mappings"}`."""
+    """Return the body to create the index with: `{"settings", "mappings"}`."""
     replicas = "0-all" if index is Index.CONFIG else "0-1"
     properties: dict[str, Any] = {}
     for path, kind in FIELDS[index].items():
-        _place(properties, path.split("."), dict(_SHORT.get(kind, {"type": kind})))
+        _add_property(properties, path.split("."), dict(_SHORT.get(kind, {"type": kind})))
     return {
         "settings": {"index": {"number_of_shards": 1, "auto_expand_replicas": replicas}},
         "mappings": {"_meta": {"schema_version": _SCHEMA_VERSIONS[index]}, "properties": properties},
     }
 
 
-def _place(properties: dict[str, Any], path: list[str], definition: dict[str, Any]) -> None:
+def _add_property(properties: dict[str, Any], path: list[str], definition: dict[str, Any]) -> None:
     for name in path[:-1]:
         properties = properties.setdefault(name, {}).setdefault("properties", {})
     properties[path[-1]] = definition

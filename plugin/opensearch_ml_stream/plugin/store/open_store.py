@@ -1,4 +1,4 @@
-"""Opens the store that a URL names."""
+"""Open the store that a URL names."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -14,10 +14,11 @@ _SQLITE = "sqlite:///"
 
 @asynccontextmanager
 async def open_store(url: str, index_prefix: str = "") -> AsyncIterator[Store]:
-    """The store at `sqlite:///PATH`, `sqlite:///:memory:` or `http(s)://[user:pass@]host[:port]`, closed at the end.
+    """Open the store of a URL; close it at exit.
 
-    An absolute path has four slashes. An OpenSearch URL may end in `?verify_certs=false` or `?ca_certs=PATH`.
-    InvalidRequest if the URL is none of these. Nothing is sent yet: `ping` tells whether it answers.
+    URLs are `sqlite:///PATH`, `sqlite:///:memory:` and `http(s)://[user:pass@]host[:port]`. An absolute path has four
+    slashes. An OpenSearch URL may end in `?verify_certs=false` or `?ca_certs=PATH`.
+    InvalidRequest if the URL is none of these. Nothing is sent yet: `ping` checks that the store is up.
     """
     store = _store(url, index_prefix)
     try:
@@ -27,7 +28,7 @@ async def open_store(url: str, index_prefix: str = "") -> AsyncIterator[Store]:
 
 
 def check_store_url(url: str) -> None:
-    """InvalidRequest if no store can have that URL; whether one answers there is not asked."""
+    """Raise InvalidRequest if no store can have that URL; nothing is sent."""
     _store(url, "")
 
 

@@ -1,7 +1,7 @@
 """The store in an OpenSearch cluster, in the indices that ML Commons uses.
 
-Indices are made at the first write. Nothing is re-sent by itself, since a write that got no answer may have been done;
-only a search or read whose connection broke is asked once more.
+Indices are created at the first write. Requests are not retried, since a write without a response may have been done;
+only a read or search whose connection broke is sent once more.
 """
 
 from collections.abc import Awaitable, Callable, Iterator, Mapping
@@ -31,9 +31,10 @@ _REFRESH = {"refresh": "true"}
 
 
 def connect(url: str) -> AsyncOpenSearch:
-    """A client of `http(s)://[user:pass@]host[:port][/path][?verify_certs=false&ca_certs=PATH]`; asks nothing yet.
+    """Return a client for `http(s)://[user:pass@]host[:port][/path][?verify_certs=false&ca_certs=PATH]`; send nothing.
 
-    Without a port it is 443 for https, 9200 for http. InvalidRequest if the URL cannot be read; no text holds it.
+    The port is 443 for https and 9200 for http if the URL has none. InvalidRequest, without the URL in it, if the URL
+    cannot be read.
     """
     parts = urlsplit(url)
     try:
@@ -62,7 +63,7 @@ def connect(url: str) -> AsyncOpenSearch:
 
 
 class OpenSearchStore:
-    """A Store in the cluster of the client, which `close` closes."""
+    """A Store in the cluster of `client`, which `close` closes."""
 
     def __init__(self, client: AsyncOpenSearch, index_prefix: str = "") -> None:
         self._client = client
@@ -70,21 +71,29 @@ class OpenSearchStore:
         self._ml_commons: bool | None = None
 
     async def get(self, index: Index, id: str) -> Document | None:
-        found = await _read(lambda: self._client.get(index=self._name(index), id=id, params={"ignore": 404}))
-        if not found.get("found"):
+        """Return the document (realtime), or None if there is no document or no index."""
+        response = await _read(lambda: self._client.get(index=self._name(index), id=id, params={"ignore": 404}))
+        if not response.get("found"):
             return None
-        return Document(found["_id"], found["_source"], found["_version"], found["_seq_no"], found["_primary_term"])
+        return Document(
+            response["_id"],
+            response["_source"],
+            response["_version"],
+            response["_seq_no"],
+            response["_primary_term"],
+        )
 
     async def changed(self, index: Index, id: str, seq_no: int, primary_term: int) -> bool:
+        """Whether the document was changed or deleted since that write."""
         params = {"ignore": 404, "_source": "false", "filter_path": "_seq_no,_primary_term"}
-        found = await _read(lambda: self._client.get(index=self._name(index), id=id, params=params))
-        return (found.get("_seq_no"), found.get("_primary_term")) != (seq_no, primary_term)
+        response = await _read(lambda: self._client.get(index=self._name(index), id=id, params=params))
+        return (response.get("_seq_no"), response.get("_primary_term")) != (seq_no, primary_term)
 
     async def create(self, index: Index, source: Mapping[str, Any], id: str | None = None) -> Written:
+        """Store a new document, under an id that OpenSearch makes if there is none; Conflict if the id is taken."""
         await self._ensure_index(index)
         params = {**_REFRESH, "op_type": "create"}
-        with _errors("write"):
-            # Without an id OpenSearch makes one.
+        with _mapped_errors("write"):
             return _written(await self._client.index(index=self._name(index), id=id, body=source, params=params))
 
     async def put(
@@ -96,107 +105,118 @@ class OpenSearchStore:
         if_seq_no: int | None = None,
         if_primary_term: int | None = None,
     ) -> Written:
+        """Store the document, replacing all of an older one; Conflict if it has changed since `if_seq_no`."""
         await self._ensure_index(index)
         params: dict[str, Any] = dict(_REFRESH)
         if if_seq_no is not None:
             params |= {"if_seq_no": if_seq_no, "if_primary_term": if_primary_term}
-        with _errors("write"):
+        with _mapped_errors("write"):
             return _written(await self._client.index(index=self._name(index), id=id, body=source, params=params))
 
     async def delete(self, index: Index, id: str) -> Written:
-        with _errors("write"):
-            answer = await self._client.delete(index=self._name(index), id=id, params={**_REFRESH, "ignore": 404})
-        if "error" in answer:
+        """Delete the document; the result is "not_found" if there is no document or no index."""
+        with _mapped_errors("write"):
+            response = await self._client.delete(index=self._name(index), id=id, params={**_REFRESH, "ignore": 404})
+        if "error" in response:
             return _written(_not_found(self._name(index), id))
-        return _written(answer)
+        return _written(response)
 
     async def search(self, index: Index, body: Mapping[str, Any]) -> dict[str, Any]:
+        """Return OpenSearch's response to the body; no hits if there is no index."""
         request = {"version": True, "seq_no_primary_term": True, **body}
         params = {"ignore_unavailable": "true"}
-        found: dict[str, Any] = await _read(
+        response: dict[str, Any] = await _read(
             lambda: self._client.search(index=self._name(index), body=request, params=params)
         )
-        return found
+        return response
 
     async def ping(self) -> None:
+        """Raise Unavailable if the cluster does not respond, or not as OpenSearch does."""
         await _read(self._client.info)
 
     async def run_painless(self, source: str, params: Mapping[str, Any]) -> str | None:
+        """Return the script's result as a string, None for null; InvalidRequest says why it failed."""
         script = {"lang": "painless", "source": source, "params": params}
         try:
-            with _errors("script"):
-                answer = await self._client.scripts_painless_execute(body={"script": script})
+            with _mapped_errors("script"):
+                response = await self._client.scripts_painless_execute(body={"script": script})
         except RequestError as error:
             raise InvalidRequest(_script_reason(error)) from None
-        # OpenSearch gives every result as text; a script that returned nothing cannot be told from "null".
-        result = str(answer.get("result"))
+        # OpenSearch returns every result as a string: null cannot be told from the string "null".
+        result = str(response.get("result"))
         return None if result == "null" else result
 
     async def percolate(self, index_name: str, document: Mapping[str, Any]) -> bool:
+        """Whether a query in the index's field `query` matches the document; Unavailable if there is no such index."""
         query = {"percolate": {"field": "query", "document": document}}
         body = {"query": query, "size": 0, "terminate_after": 1}
-        found = await _read(lambda: self._client.search(index=index_name, body=body))
-        return bool(found["hits"]["total"]["value"])
+        response = await _read(lambda: self._client.search(index=index_name, body=body))
+        return bool(response["hits"]["total"]["value"])
 
     async def has_ml_commons(self) -> bool:
+        """Whether the cluster has the plugin `opensearch-ml`; no, if the user may not list plugins. Asked once."""
         if self._ml_commons is None:
             try:
                 plugins = await self._client.cat.plugins(params={"format": "json", "h": "component"})
             except (AuthenticationException, AuthorizationException):
                 plugins = []
             except OpenSearchException as error:
-                raise _mapped(error, "read") from None
+                raise _error_for(error, "read") from None
             self._ml_commons = any(plugin.get("component") == "opensearch-ml" for plugin in plugins)
         return self._ml_commons
 
     async def close(self) -> None:
+        """Close the client's connections."""
         await self._client.close()
 
     def _name(self, index: Index) -> str:
         return f"{self._prefix}{index}"
 
     async def _ensure_index(self, index: Index) -> None:
-        """Makes the index if it is missing. Asked before every write (they are few): it may have been deleted."""
+        """Create the index if it is missing; before every write (they are few), as it may have been deleted."""
         name = self._name(index)
-        with _errors("write"):
+        with _mapped_errors("write"):
             if await self._client.indices.exists(index=name):
                 return
-            answer = await self._client.indices.create(index=name, body=index_body(index), params={"ignore": 400})
-        if "error" in answer and answer["error"]["type"] != "resource_already_exists_exception":
-            raise InvalidRequest(f"Index {name} cannot be created: {answer['error']['reason']}")
+            response = await self._client.indices.create(index=name, body=index_body(index), params={"ignore": 400})
+        if "error" in response and response["error"]["type"] != "resource_already_exists_exception":
+            raise InvalidRequest(f"Index {name} cannot be created: {response['error']['reason']}")
 
 
-async def _read(ask: Callable[[], Awaitable[Any]]) -> Any:
-    """The answer; asked once more if the connection broke, e.g. a kept one that a restarted server has forgotten."""
+async def _read(send: Callable[[], Awaitable[Any]]) -> Any:
+    """Return the response to a read, sent again if the connection broke.
+
+    A connection that was kept open breaks when the server was restarted meanwhile.
+    """
     try:
-        return await ask()
+        return await send()
     except ConnectionTimeout as error:
-        raise _mapped(error, "read") from None
+        raise _error_for(error, "read") from None
     except NoConnection:
-        with _errors("read"):
-            return await ask()
+        with _mapped_errors("read"):
+            return await send()
     except OpenSearchException as error:
-        raise _mapped(error, "read") from None
+        raise _error_for(error, "read") from None
 
 
 @contextmanager
-def _errors(action: str) -> Iterator[None]:
-    """Turns the client's errors into ours; those of a script's text are left to the caller."""
+def _mapped_errors(action: str) -> Iterator[None]:
+    """Raise our errors for the client's, except for a script that OpenSearch refuses: that is left to the caller."""
     try:
         yield
     except RequestError as error:
         if action == "script":
             raise
-        raise _mapped(error, action) from None
+        raise _error_for(error, action) from None
     except OpenSearchException as error:
-        raise _mapped(error, action) from None
+        raise _error_for(error, action) from None
 
 
-def _mapped(error: OpenSearchException, action: str) -> Conflict | InvalidRequest | Unavailable:
-    """Our error for one of the client's. `from None` where it is raised: the client's own text may hold documents."""
+def _error_for(error: OpenSearchException, action: str) -> Conflict | InvalidRequest | Unavailable:
+    """Return our error for one of the client's. Raise it `from None`: the client's message may hold documents."""
     if isinstance(error, ConnectionTimeout):
         return Unavailable(
-            f"OpenSearch did not answer a {action} within {_TIMEOUT_SECONDS} s; check the cluster's load"
+            f"OpenSearch did not respond to a {action} within {_TIMEOUT_SECONDS} s; check the cluster's load"
         )
     if isinstance(error, NoConnection):
         return Unavailable(
@@ -217,11 +237,11 @@ def _mapped(error: OpenSearchException, action: str) -> Conflict | InvalidReques
         return InvalidRequest(reason, type=kind)
     if isinstance(error, TransportError):
         return Unavailable(f"OpenSearch failed to {action} ({error.status_code} {_reason(error)[0]}); see its log")
-    return Unavailable("The server at the store's URL does not answer as OpenSearch does; check host, port and path")
+    return Unavailable("The server at the store's URL does not respond as OpenSearch does; check host, port and path")
 
 
 def _reason(error: TransportError) -> tuple[str, str]:
-    """The innermost type and reason, without the value of the field that OpenSearch may quote."""
+    """Return the innermost type and reason, without the field's value that OpenSearch may quote."""
     info = error.info if isinstance(error.info, Mapping) else {}
     outer = info.get("error")
     cause = (outer.get("root_cause") or [outer])[0] if isinstance(outer, Mapping) else {}
@@ -230,25 +250,28 @@ def _reason(error: TransportError) -> tuple[str, str]:
 
 
 def _script_reason(error: TransportError) -> str:
-    """Why a script failed. A compiler's message shows the script; one of a running script may hold its input."""
+    """Return why a script failed.
+
+    A compiler's message, which shows the script, is kept; that of a running script is not, as it may hold its input.
+    """
     info = error.info if isinstance(error.info, Mapping) else {}
     outer = info.get("error")
     cause = outer.get("caused_by") if isinstance(outer, Mapping) else None
     kind, reason = _reason(error)
     if kind != "script_exception":
         return f"OpenSearch cannot run Painless scripts ({reason}); its module lang-painless is needed"
-    what = (
+    detail = (
         str(cause.get("reason" if reason == "compile error" else "type")) if isinstance(cause, Mapping) else "unknown"
     )
-    return f"Painless script: {reason}: {what}"
+    return f"Painless script: {reason}: {detail}"
 
 
-def _written(answer: Mapping[str, Any]) -> Written:
-    return Written(answer["_id"], answer["_seq_no"], answer["_primary_term"], answer)
+def _written(response: Mapping[str, Any]) -> Written:
+    return Written(response["_id"], response["_seq_no"], response["_primary_term"], response)
 
 
 def _not_found(index_name: str, id: str) -> dict[str, Any]:
-    """What OpenSearch answers to a delete in an index that does not hold the document, for one that does not exist."""
+    """Return for a missing index the response that OpenSearch has for a missing document."""
     return {
         "_index": index_name,
         "_id": id,

@@ -1,10 +1,10 @@
-"""The part of OpenSearch's search body that the embedded store understands.
+"""Search for the embedded store: the part of OpenSearch's search body that it supports.
 
     query    match_all, term, terms, match, ids, bool (must, filter, should, must_not, minimum_should_match), exists
     sort     "field", {"field": "desc"}, {"field": {"order": "desc"}}
     from, size, _source (false, patterns, includes and excludes); version, seq_no_primary_term, track_total_hits
 
-Anything else is an InvalidRequest that names it. Hits come in the order they were written unless sorted.
+Anything else is an InvalidRequest that names it. Hits are in the order they were written in, unless sorted.
 """
 
 import fnmatch
@@ -19,35 +19,37 @@ Predicate = Callable[[Document], bool]
 
 _KEYS = ("query", "sort", "from", "size", "_source", "version", "seq_no_primary_term", "track_total_hits")
 _CLAUSES = ("must", "filter", "should", "must_not")
-_WINDOW = 10_000
+_MAX_RESULT_WINDOW = 10_000  # OpenSearch's default for index.max_result_window
 
 
 def search(index: Index, index_name: str, documents: Iterable[Document], body: Mapping[str, Any]) -> dict[str, Any]:
-    """OpenSearch's response to the body over these documents; `took` is 0."""
+    """Return OpenSearch's response to a search of these documents; `took` is 0."""
     for key in body:
         if key not in _KEYS:
             raise InvalidRequest(_unsupported(f"search key [{key}]", _KEYS))
     start, size = _count(body, "from", 0), _count(body, "size", 10)
-    if start + size > _WINDOW:
-        raise InvalidRequest(f"Result window is too large, from + size must be less than or equal to: [{_WINDOW}]")
+    if start + size > _MAX_RESULT_WINDOW:
+        raise InvalidRequest(
+            f"Result window is too large, from + size must be less than or equal to: [{_MAX_RESULT_WINDOW}]"
+        )
     select = _source_filter(body.get("_source", True))
     matches = compile_query(index, body.get("query", {"match_all": {}}))
     order = [_sort_key(index, entry) for entry in _list(body.get("sort", []))]
-    found = [document for document in documents if matches(document)]
+    matching = [document for document in documents if matches(document)]
     for key, descending in reversed(order):
-        found.sort(key=key, reverse=descending)
-    score = None if order or not found else 1.0
-    hits = [_hit(document, index_name, score, select) for document in found[start : start + size]]
+        matching.sort(key=key, reverse=descending)
+    score = None if order or not matching else 1.0
+    hits = [_hit(document, index_name, score, select) for document in matching[start : start + size]]
     return {
         "took": 0,
         "timed_out": False,
         "_shards": {"total": 1, "successful": 1, "skipped": 0, "failed": 0},
-        "hits": {"total": {"value": len(found), "relation": "eq"}, "max_score": score, "hits": hits},
+        "hits": {"total": {"value": len(matching), "relation": "eq"}, "max_score": score, "hits": hits},
     }
 
 
 def compile_query(index: Index, query: object) -> Predicate:
-    """Whether a document matches the query; InvalidRequest names what is not supported or malformed."""
+    """Return the predicate of a query; InvalidRequest names what is not supported or malformed."""
     kind, clause = _single(query, "query")
     if kind not in _QUERIES:
         raise InvalidRequest(_unsupported(f"query [{kind}]", tuple(_QUERIES)))
@@ -68,22 +70,22 @@ def _term(index: Index, clause: object) -> Predicate:
 
 
 def _terms(index: Index, clause: object) -> Predicate:
-    given = {key: value for key, value in _object(clause, "terms").items() if key != "boost"}
-    name, values = _single(given, "terms")
+    fields = {key: value for key, value in _object(clause, "terms").items() if key != "boost"}
+    name, values = _single(fields, "terms")
     if not isinstance(values, list):
         raise InvalidRequest(f"[terms] query needs an array of values for [{name}]")
     return _any_of(index, name, values)
 
 
 def _any_of(index: Index, name: str, values: list[Any]) -> Predicate:
-    """Terms are not analysed: on a text field they are compared with its words."""
+    """Match documents whose field has one of the values, which are not analysed: a `text` field has its words."""
     field = find_field(index, name)
     if any(value is None or isinstance(value, Mapping | list) for value in values):
-        raise InvalidRequest(f"value for [{name}] must be a text, a number or a boolean")
-    wanted = {exact(value) for value in values}
+        raise InvalidRequest(f"value for [{name}] must be a string, a number or a boolean")
+    terms = {exact(value) for value in values}
     if field.kind is Kind.TEXT:
-        return lambda document: any(word in wanted for value in field.values(document) for word in words(value))
-    return lambda document: any(exact(value) in wanted for value in field.values(document))
+        return lambda document: any(word in terms for value in field.values(document) for word in words(value))
+    return lambda document: any(exact(value) in terms for value in field.values(document))
 
 
 def _match(index: Index, clause: object) -> Predicate:
@@ -98,15 +100,15 @@ def _match(index: Index, clause: object) -> Predicate:
     field = find_field(index, name)
     if field.kind is not Kind.TEXT:
         return _any_of(index, name, [value])
-    wanted = set(words(value))
-    enough = wanted.issubset if needs_all else lambda seen: not wanted.isdisjoint(seen)
-    return lambda document: bool(wanted) and enough({word for text in field.values(document) for word in words(text)})
+    terms = set(words(value))
+    enough = terms.issubset if needs_all else lambda present: not terms.isdisjoint(present)
+    return lambda document: bool(terms) and enough({word for text in field.values(document) for word in words(text)})
 
 
 def _ids(index: Index, clause: object) -> Predicate:
     values = _options(clause, "ids", ("values", "boost")).get("values")
-    wanted = {str(value) for value in _list(values)} if values is not None else set()
-    return lambda document: document.id in wanted
+    ids = {str(value) for value in _list(values)} if values is not None else set()
+    return lambda document: document.id in ids
 
 
 def _exists(index: Index, clause: object) -> Predicate:
@@ -118,15 +120,15 @@ def _exists(index: Index, clause: object) -> Predicate:
 
 
 def _bool(index: Index, clause: object) -> Predicate:
-    given = _options(clause, "bool", (*_CLAUSES, "minimum_should_match", "boost"))
+    options = _options(clause, "bool", (*_CLAUSES, "minimum_should_match", "boost"))
     must, filters, should, must_not = (
-        [compile_query(index, query) for query in _list(given.get(name, []))] for name in _CLAUSES
+        [compile_query(index, query) for query in _list(options.get(name, []))] for name in _CLAUSES
     )
     required = [*must, *filters]
-    least = given.get("minimum_should_match", 0 if required or not should else 1)
-    if not str(least).isdigit():
-        raise InvalidRequest(_unsupported(f"minimum_should_match [{least}]", ("whole numbers",)))
-    needed = int(least)
+    minimum = options.get("minimum_should_match", 0 if required or not should else 1)
+    if not str(minimum).isdigit():
+        raise InvalidRequest(_unsupported(f"minimum_should_match [{minimum}]", ("integers",)))
+    needed = int(minimum)
 
     def matches(document: Document) -> bool:
         if not all(query(document) for query in required) or any(query(document) for query in must_not):
@@ -148,7 +150,7 @@ _QUERIES: Mapping[str, Callable[[Index, object], Predicate]] = {
 
 
 def _sort_key(index: Index, entry: object) -> tuple[Callable[[Document], tuple[bool, bool, Any]], bool]:
-    """The key to sort by, and whether it sorts downwards. Documents without the field come last either way."""
+    """Return the key to sort by and whether the order is descending; documents without the field always come last."""
     name, options = (entry, {}) if isinstance(entry, str) else _single(entry, "sort")
     if isinstance(options, str):
         options = {"order": options}
@@ -175,14 +177,14 @@ def _sort_key(index: Index, entry: object) -> tuple[Callable[[Document], tuple[b
 
 
 def _source_filter(spec: object) -> Callable[[Mapping[str, Any]], Mapping[str, Any] | None]:
-    """What `_source` lets through of a document; None if nothing is asked for."""
+    """Return the function that applies `_source` to a document; it returns None for `false`."""
     if spec is False:
         return lambda source: None
     if spec is True:
         return lambda source: source
     if isinstance(spec, Mapping):
-        given = _options(spec, "_source", ("includes", "excludes"))
-        includes, excludes = _patterns(given.get("includes", [])), _patterns(given.get("excludes", []))
+        options = _options(spec, "_source", ("includes", "excludes"))
+        includes, excludes = _patterns(options.get("includes", [])), _patterns(options.get("excludes", []))
     else:
         includes, excludes = _patterns(spec), []
     return lambda source: _filtered(source, includes, excludes, "")
@@ -193,20 +195,23 @@ def _patterns(value: object) -> list[str]:
 
 
 def _filtered(value: Any, includes: list[str], excludes: list[str], path: str) -> Any:
-    """The object without what is left out. A pattern names a field and all that is in it; `*` stands for anything."""
+    """Return the object with its included and without its excluded fields.
+
+    A pattern names a field and everything in it; `*` stands for any characters. `path` is the object's own, with a dot.
+    """
     if isinstance(value, list):
         return [_filtered(entry, includes, excludes, path) if isinstance(entry, Mapping) else entry for entry in value]
     kept: dict[str, Any] = {}
     for name, entry in value.items():
-        here = f"{path}{name}"
-        if any(fnmatch.fnmatchcase(here, pattern) for pattern in excludes):
+        entry_path = f"{path}{name}"
+        if any(fnmatch.fnmatchcase(entry_path, pattern) for pattern in excludes):
             continue
-        wanted = not includes or any(fnmatch.fnmatchcase(here, pattern) for pattern in includes)
+        included = not includes or any(fnmatch.fnmatchcase(entry_path, pattern) for pattern in includes)
         if _holds_objects(entry):
-            inner = _filtered(entry, [] if wanted else includes, excludes, f"{here}.")
-            if wanted or any(inner):
+            inner = _filtered(entry, [] if included else includes, excludes, f"{entry_path}.")
+            if included or any(inner):
                 kept[name] = inner
-        elif wanted:
+        elif included:
             kept[name] = entry
     return kept
 
@@ -234,19 +239,19 @@ def _hit(
 
 
 def _single(value: object, what: str) -> tuple[str, Any]:
-    """The one name in an object and what it holds."""
-    given = _object(value, what)
-    if len(given) != 1:
-        raise InvalidRequest(f"[{what}] must name exactly one thing, not {len(given)}")
-    return next(iter(given.items()))
+    """Return the only name in an object, and its value."""
+    members = _object(value, what)
+    if len(members) != 1:
+        raise InvalidRequest(f"[{what}] must name exactly one thing, not {len(members)}")
+    return next(iter(members.items()))
 
 
-def _options(value: object, what: str, known: tuple[str, ...]) -> Mapping[str, Any]:
-    given = _object(value, what)
-    for name in given:
-        if name not in known:
-            raise InvalidRequest(_unsupported(f"[{name}] in [{what}]", known))
-    return given
+def _options(value: object, what: str, supported: tuple[str, ...]) -> Mapping[str, Any]:
+    members = _object(value, what)
+    for name in members:
+        if name not in supported:
+            raise InvalidRequest(_unsupported(f"[{name}] in [{what}]", supported))
+    return members
 
 
 def _object(value: object, what: str) -> Mapping[str, Any]:
@@ -262,9 +267,9 @@ def _list(value: object) -> list[Any]:
 def _count(body: Mapping[str, Any], name: str, default: int) -> int:
     value = body.get(name, default)
     if not isinstance(value, int) or isinstance(value, bool) or value < 0:
-        raise InvalidRequest(f"[{name}] must be a whole number of at least 0")
+        raise InvalidRequest(f"[{name}] must be an integer of at least 0")
     return value
 
 
-def _unsupported(what: str, known: tuple[str, ...]) -> str:
-    return f"{what} is not supported by the embedded store; it knows {', '.join(known)}"
+def _unsupported(what: str, supported: tuple[str, ...]) -> str:
+    return f"{what} is not supported by the embedded store; it knows {', '.join(supported)}"

@@ -1,6 +1,6 @@
 """The embedded store: one SQLite file that several worker processes share, or memory.
 
-Every call runs in the store's own thread, so that waiting for another process's lock never holds up the event loop.
+Every call runs in the store's own thread, so that waiting for another process's lock never blocks the event loop.
 Versions and sequence numbers count as in OpenSearch: `version` by document, `seq_no` by index.
 """
 
@@ -48,14 +48,17 @@ class SQLiteStore:
         self._connection: sqlite3.Connection | None = None
 
     async def get(self, index: Index, id: str) -> Document | None:
+        """Return the document, or None."""
         return await self._run(lambda db: _read(db, self._name(index), id))
 
     async def changed(self, index: Index, id: str, seq_no: int, primary_term: int) -> bool:
+        """Whether the document was changed or deleted since that write."""
         query = "SELECT seq_no FROM documents WHERE index_name = ? AND id = ?"
         row = await self._run(lambda db: db.execute(query, (self._name(index), id)).fetchone())
         return row is None or (row[0], _PRIMARY_TERM) != (seq_no, primary_term)
 
     async def create(self, index: Index, source: Mapping[str, Any], id: str | None = None) -> Written:
+        """Store a new document; Conflict if the id is taken."""
         document_id = _new_id() if id is None else id
 
         def write(db: sqlite3.Connection) -> Written:
@@ -77,6 +80,8 @@ class SQLiteStore:
         if_seq_no: int | None = None,
         if_primary_term: int | None = None,
     ) -> Written:
+        """Store the document, replacing all of an older one; Conflict if it has changed since `if_seq_no`."""
+
         def write(db: sqlite3.Connection) -> Written:
             before = _read(db, self._name(index), id)
             if if_seq_no is not None:
@@ -86,6 +91,8 @@ class SQLiteStore:
         return await self._run(write, writes=True)
 
     async def delete(self, index: Index, id: str) -> Written:
+        """Delete the document; the result is "not_found" if there is none."""
+
         def write(db: sqlite3.Connection) -> Written:
             before = _read(db, self._name(index), id)
             db.execute("DELETE FROM documents WHERE index_name = ? AND id = ?", (self._name(index), id))
@@ -95,6 +102,7 @@ class SQLiteStore:
         return await self._run(write, writes=True)
 
     async def search(self, index: Index, body: Mapping[str, Any]) -> dict[str, Any]:
+        """Return OpenSearch's response to the part of its search body that `search_subset` supports."""
         query = "SELECT id, source, version, seq_no FROM documents WHERE index_name = ? ORDER BY seq_no"
 
         def run(db: sqlite3.Connection) -> dict[str, Any]:
@@ -104,24 +112,30 @@ class SQLiteStore:
         return await self._run(run)
 
     async def ping(self) -> None:
+        """Raise Unavailable if the file cannot be read."""
         await self._run(lambda db: db.execute("SELECT count(*) FROM sequences").fetchone())
 
     async def run_painless(self, source: str, params: Mapping[str, Any]) -> str | None:
+        """Raise InvalidRequest: only OpenSearch can run scripts."""
         raise InvalidRequest(
             "Painless scripts are run by OpenSearch: the embedded store cannot. Use a built-in function "
             "(connector.pre_process.*, connector.post_process.*) or serve with --store http(s)://..."
         )
 
     async def percolate(self, index_name: str, document: Mapping[str, Any]) -> bool:
+        """Raise InvalidRequest: only OpenSearch can percolate."""
         raise InvalidRequest(
             "Stop words are searched by OpenSearch: the embedded store cannot. Use the guardrail's regex or serve "
             "with --store http(s)://..."
         )
 
     async def has_ml_commons(self) -> bool:
+        """Return False: no ML Commons can share a file."""
         return False
 
     async def close(self) -> None:
+        """Close the connection and end the thread."""
+
         def close() -> None:
             if self._connection is not None:
                 self._connection.close()
@@ -133,7 +147,7 @@ class SQLiteStore:
         return f"{self._prefix}{index}"
 
     async def _run(self, call: Callable[[sqlite3.Connection], T], *, writes: bool = False) -> T:
-        """The call's result, from the store's thread; a write is one transaction."""
+        """Return the call's result, made in the store's thread; a write is one transaction."""
         return await asyncio.get_running_loop().run_in_executor(self._thread, self._call, call, writes)
 
     def _call(self, call: Callable[[sqlite3.Connection], T], writes: bool) -> T:
@@ -146,7 +160,7 @@ class SQLiteStore:
                 return call(self._connection)
         except (sqlite3.Error, OSError) as error:
             raise Unavailable(
-                f"The embedded store {self._path} does not answer ({error}); check that the file and its folder can "
+                f"The embedded store {self._path} does not respond ({error}); check that the file and its folder can "
                 "be read and written and that the disk is not full"
             ) from error
 
@@ -175,7 +189,7 @@ class SQLiteStore:
 
 
 def _connect(path: str) -> sqlite3.Connection:
-    """An open connection; a new file and its folder are for this user alone, as the file holds the master key."""
+    """Open a connection; a new file and its folder are for this user alone, as the file holds the master key."""
     if path != ":memory:":
         Path(path).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
@@ -191,7 +205,10 @@ def _connect(path: str) -> sqlite3.Connection:
 
 
 def _switch_to_wal(db: sqlite3.Connection) -> None:
-    """SQLite does not wait for a lock here, so that workers that start at once would fail."""
+    """Switch to write-ahead logging, trying again while the file is locked.
+
+    SQLite's own lock timeout does not apply to this pragma, so workers that start at the same time would fail.
+    """
     for _ in range(50):
         try:
             db.execute("PRAGMA journal_mode = WAL")
@@ -206,7 +223,7 @@ def _switch_to_wal(db: sqlite3.Connection) -> None:
 
 @contextmanager
 def _transaction(db: sqlite3.Connection) -> Iterator[None]:
-    """All or nothing, and alone: the lock is taken before anything is read."""
+    """Run the block as one transaction, with the write lock acquired before anything is read."""
     db.execute("BEGIN IMMEDIATE")
     try:
         yield
@@ -245,5 +262,5 @@ def _check_unchanged(id: str, before: Document | None, seq_no: int, primary_term
 
 
 def _new_id() -> str:
-    """20 characters of URL-safe base64, as OpenSearch makes them; they sort roughly by time of creation."""
+    """Return 20 characters of URL-safe base64, as OpenSearch's ids; they sort roughly by time of creation."""
     return base64.urlsafe_b64encode(int(time.time() * 1000).to_bytes(6, "big") + os.urandom(9)).decode("ascii")

@@ -1,6 +1,6 @@
-"""The way to a provider: a rendered request goes out, a status, headers and bytes come back.
+"""Upstream: sends a rendered request to a provider and returns status, headers and body bytes.
 
-Only this module's implementations open sockets to providers. Whatever a client library raises becomes an
+Only the implementations in this package open sockets to providers. Whatever a client library raises becomes an
 UpstreamError here (or InvalidRequest, where the address itself is not allowed).
 """
 
@@ -17,29 +17,30 @@ Sink = Callable[[bytes], bool]
 
 
 class UpstreamResponse(Protocol):
-    """A provider's answer whose head has come. Header names are in lower case."""
+    """A provider's response whose head has been received. Header names are in lower case."""
 
     status: int
     headers: Mapping[str, str]
 
     async def read(self) -> bytes:
-        """The next bytes of the body as they come, b"" at its end.
+        """Return the next bytes of the body as they come, b"" at its end.
 
-        UpstreamError if the connection breaks, or stays silent for the connector's `read_timeout`.
+        UpstreamError if the connection breaks; ReadTimedOut if the provider is silent for the connector's
+        `read_timeout`.
         """
         ...
 
     async def pump(self, sink: Sink) -> bool:
-        """Hands what comes to `sink` at once, without waking a task for it, until it returns False or the body ends.
+        """Pass body bytes to `sink` until it returns False or the body ends; return whether the body has ended.
 
-        True at the end of the body, False if `sink` stopped it: call `read` or `pump` again for the rest.
-        UpstreamError as `read`.
+        `sink` is called as the bytes come, without waking a task for them. After False call `read` or `pump` again
+        for the rest. Errors as `read`.
         """
         ...
 
 
 async def pump_by_reading(read: Callable[[], Awaitable[bytes]], sink: Sink) -> bool:
-    """`UpstreamResponse.pump` for a response that can only be read."""
+    """Implement `UpstreamResponse.pump` for a response that can only be read."""
     while data := await read():
         if not sink(data):
             return False
@@ -47,16 +48,21 @@ async def pump_by_reading(read: Callable[[], Awaitable[bytes]], sink: Sink) -> b
 
 
 class Upstream(Protocol):
+    """A client for providers."""
+
     def open(
         self, request: ProviderRequest, config: ClientConfig, tls: Mapping[str, str], pool_key: str = ""
     ) -> AbstractAsyncContextManager[UpstreamResponse]:
-        """Sends the request and waits for the head. Leaving the context early closes the connection at once.
+        """Send the request and wait for the response head. Leaving the context early closes the connection at once.
 
         `tls` holds the credential keys of mutual TLS (client_cert_pem, ...), empty without it. `pool_key` says
-        whose `max_connection` counts: the connector's id. Throttled (429) when none of those came free in time.
+        whose `max_connection` counts: the connector's id.
+
+        InvalidRequest if the request or its address is not allowed, UpstreamError if no response head comes,
+        Throttled (429) if none of the connector's connections came free within `connection_timeout`.
         """
         ...
 
 
 class ReadTimedOut(UpstreamError):
-    """The provider was silent for `read_timeout`. Not called again: it may well be at work, and it may be paid for."""
+    """The provider was silent for `read_timeout`. It is not called again: it may be at work, and may be paid for."""

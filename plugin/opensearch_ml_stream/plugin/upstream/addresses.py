@@ -1,7 +1,7 @@
-"""Which addresses a connector may reach: the host is resolved here, every address checked, and the checked one used.
+"""Resolves the hosts of providers, and checks every address against the policy that the settings make.
 
-The connection goes to the address that was checked, not to the name, so an answer of the DNS that changes between
-check and connection (rebinding) gains nothing.
+The connection goes to the address that was checked, not to the name, so a DNS response that changes between check and
+connection (rebinding) gains nothing.
 """
 
 import asyncio
@@ -27,7 +27,10 @@ Address = IPv4Address | IPv6Address
 
 @dataclass(frozen=True, slots=True)
 class AddressPolicy:
-    """What the settings allow. Patterns are RE2; `restricted` is searched for in the text of an address."""
+    """The addresses that connectors may reach. Patterns are RE2.
+
+    `restricted` patterns are searched for in the text of an address, `trusted_private` ones match a whole URL.
+    """
 
     private_allowed: bool = False
     restricted: tuple[str, ...] = ()
@@ -35,6 +38,7 @@ class AddressPolicy:
 
     @classmethod
     def of(cls, settings: Settings) -> "AddressPolicy":
+        """Return the policy of the settings."""
         return cls(
             settings.private_ip_enabled,
             settings.restricted_ip_patterns,
@@ -42,7 +46,10 @@ class AddressPolicy:
         )
 
     def check(self, host: str, addresses: tuple[str, ...], url: str) -> None:
-        """InvalidRequest if any of the addresses is not allowed. One is enough: the next try may use it."""
+        """Raise InvalidRequest if any of the addresses is not allowed (the next attempt may use it).
+
+        UpstreamError if there are none. `url` is the whole URL of the request.
+        """
         if not addresses:
             raise UpstreamError(f"Error communicating with remote model: no address found for host {host}")
         if any(_restricted(address, self.restricted) for address in addresses):
@@ -59,8 +66,11 @@ class AddressPolicy:
 
 
 def is_private(address: str) -> bool:
-    """Not an address of the public internet: private, loopback, link-local, shared, reserved, multicast, or any of
-    these inside an IPv6 address (mapped, 6to4, Teredo, NAT64)."""
+    """Return whether an address is not one of the public internet.
+
+    Those are private, loopback, link-local, shared, reserved and multicast addresses, and any IPv6 address that
+    holds one of them (mapped, 6to4, Teredo, NAT64).
+    """
     return any(
         not one.is_global or one.is_multicast or any(one in network for network in _LOCAL)
         for one in _with_embedded(ip_address(address))
@@ -68,9 +78,9 @@ def is_private(address: str) -> bool:
 
 
 def literal_address(host: str) -> str | None:
-    """The address that a host spells out, None for a name.
+    """Return the address that a host spells out, None for a name.
 
-    Takes every form that the system's resolver takes: 2130706433, 0x7f.1, 0177.0.0.1, ::ffff:127.0.0.1.
+    Accepts every form that the system's resolver does: 2130706433, 0x7f.1, 0177.0.0.1, ::ffff:127.0.0.1.
     """
     try:
         return str(ip_address(host))
@@ -83,51 +93,51 @@ def literal_address(host: str) -> str | None:
 
 
 class Resolver:
-    """Names to addresses, kept for CACHE_SECONDS; askers of the same name at the same time share one look-up."""
+    """Resolves names to addresses and caches them for CACHE_SECONDS; concurrent calls share one look-up."""
 
     def __init__(self) -> None:
-        self._found: dict[str, tuple[float, tuple[str, ...]]] = {}
-        self._running: dict[str, asyncio.Task[tuple[str, ...]]] = {}
+        self._cache: dict[str, tuple[float, tuple[str, ...]]] = {}
+        self._lookups: dict[str, asyncio.Task[tuple[str, ...]]] = {}
 
     async def resolve(self, host: str) -> tuple[str, ...]:
-        """Every address of the host, in the system's order of preference. UpstreamError if there is none."""
+        """Return all addresses of the host, in the system's order of preference. UpstreamError if the look-up fails."""
         literal = literal_address(host)
         if literal is not None:
             return (literal,)
-        known = self._found.get(host)
-        if known is not None and known[0] > asyncio.get_running_loop().time():
-            return known[1]
-        task = self._running.get(host)
+        cached = self._cache.get(host)
+        if cached is not None and cached[0] > asyncio.get_running_loop().time():
+            return cached[1]
+        task = self._lookups.get(host)
         if task is None:
-            task = self._running[host] = asyncio.create_task(self._look_up(host))
-            task.add_done_callback(_seen)
+            task = self._lookups[host] = asyncio.create_task(self._look_up(host))
+            task.add_done_callback(_retrieve_error)
         return await asyncio.shield(task)
 
     async def _look_up(self, host: str) -> tuple[str, ...]:
         loop = asyncio.get_running_loop()
         try:
-            found = await loop.getaddrinfo(host, None, type=socket.SOCK_STREAM)
+            entries = await loop.getaddrinfo(host, None, type=socket.SOCK_STREAM)
         except (OSError, UnicodeError) as error:
             raise UpstreamError(
                 f"Error communicating with remote model: unknown host: {host} ({error}). "
                 "Check the host in the connector's url and this machine's DNS"
             ) from None
         finally:
-            del self._running[host]
-        addresses = tuple(dict.fromkeys(str(entry[4][0]) for entry in found))
-        if len(self._found) >= MAX_CACHED_HOSTS:
-            self._found.clear()
-        self._found[host] = (loop.time() + CACHE_SECONDS, addresses)
+            del self._lookups[host]
+        addresses = tuple(dict.fromkeys(str(entry[4][0]) for entry in entries))
+        if len(self._cache) >= MAX_CACHED_HOSTS:
+            self._cache.clear()
+        self._cache[host] = (loop.time() + CACHE_SECONDS, addresses)
         return addresses
 
     def close(self) -> None:
-        """Ends look-ups that are under way."""
-        for task in tuple(self._running.values()):
+        """Cancel the look-ups in flight."""
+        for task in tuple(self._lookups.values()):
             task.cancel()
 
 
-def _seen(task: asyncio.Task[tuple[str, ...]]) -> None:
-    # Every asker may have left; the failure then has no one to go to, and is no one's loss.
+def _retrieve_error(task: asyncio.Task[tuple[str, ...]]) -> None:
+    # Every caller may have been cancelled: asyncio would log the error as never retrieved.
     if not task.cancelled():
         task.exception()
 

@@ -1,4 +1,4 @@
-"""The way to a provider on aiohttp: for HTTP proxies, and for servers that our own client does not get on with."""
+"""Upstream on aiohttp: for HTTP proxies, and for servers that the native client has trouble with."""
 
 import socket
 from collections.abc import AsyncIterator, Mapping
@@ -8,6 +8,7 @@ from ssl import SSLContext
 
 import aiohttp
 from aiohttp.abc import AbstractResolver, ResolveResult
+from aiohttp.http_exceptions import ContentEncodingError
 from multidict import CIMultiDict
 from yarl import URL
 
@@ -28,13 +29,13 @@ READ_BUFFER_BYTES = 64 * 1024
 
 
 class AiohttpResponse:
-    """An answer whose head has come; see UpstreamResponse."""
+    """A response whose head has been received; see UpstreamResponse."""
 
     __slots__ = ("_authority", "_read_timeout", "_response", "headers", "status")
 
-    def __init__(self, response: aiohttp.ClientResponse, place: str, read_timeout: float) -> None:
+    def __init__(self, response: aiohttp.ClientResponse, authority: str, read_timeout: float) -> None:
         self._response = response
-        self._authority = place
+        self._authority = authority
         self._read_timeout = read_timeout
         self.status = response.status
         self.headers: Mapping[str, str] = {
@@ -42,12 +43,12 @@ class AiohttpResponse:
         }
 
     async def read(self) -> bytes:
-        """The bytes that have come; b"" at the end."""
+        """See UpstreamResponse.read."""
         try:
             return await self._response.content.readany()
         except TimeoutError:
             raise network_errors.read_timed_out(self._authority, self._read_timeout) from None
-        except aiohttp.http_exceptions.ContentEncodingError:
+        except ContentEncodingError:
             coding = self.headers.get("content-encoding", "")
             raise network_errors.undecodable(self._authority, coding) from None
         except (aiohttp.ClientError, OSError):
@@ -88,11 +89,11 @@ class AiohttpUpstream:
         await self._limiter.acquire(pool_key, config.max_connection, config.connection_timeout)
         try:
             response = await self._send(request, target, config, context, proxy)
-            del request  # a prompt may be large, and its answer long
+            del request  # a prompt may be large, and its response long
             try:
                 yield AiohttpResponse(response, target.authority, config.read_timeout)
             finally:
-                response.close()  # keeps a connection whose answer has ended, aborts any other
+                response.close()  # keeps a connection whose response has ended, aborts any other
         finally:
             self._limiter.release(pool_key, config.max_connection)
 
@@ -113,7 +114,7 @@ class AiohttpUpstream:
         context: SSLContext | None,
         proxy: str | None,
     ) -> aiohttp.ClientResponse:
-        place = target.authority
+        authority = target.authority
         try:
             return await self._session.request(
                 request.method,
@@ -126,24 +127,24 @@ class AiohttpUpstream:
                 proxy=proxy,
             )
         except aiohttp.ConnectionTimeoutError:
-            raise network_errors.connect_timed_out(place, config.connection_timeout) from None
+            raise network_errors.connect_timed_out(authority, config.connection_timeout) from None
         except TimeoutError:
-            raise network_errors.read_timed_out(place, config.read_timeout) from None
+            raise network_errors.read_timed_out(authority, config.read_timeout) from None
         except aiohttp.ClientConnectorCertificateError as error:
-            raise network_errors.unreachable(place, error.certificate_error) from None  # type: ignore[arg-type]
+            raise network_errors.unreachable(authority, error.certificate_error) from None  # type: ignore[arg-type]
         except aiohttp.ClientConnectorError as error:
-            raise network_errors.unreachable(place, error.os_error) from None
+            raise network_errors.unreachable(authority, error.os_error) from None
         except aiohttp.ClientResponseError:
-            raise network_errors.not_http(place, "the head cannot be read") from None
+            raise network_errors.not_http(authority, "the head cannot be read") from None
         except (aiohttp.ClientError, OSError):
-            raise network_errors.closed_early(place) from None
+            raise network_errors.closed_early(authority) from None
 
 
 @asynccontextmanager
 async def open_aiohttp(
     live: LiveSettings, resolver: Resolver, contexts: TLSContexts, proxies: Mapping[str, str]
 ) -> AsyncIterator[AiohttpUpstream]:
-    """An upstream on aiohttp; `proxies` as for `proxy_for`."""
+    """Open an Upstream on aiohttp. `proxies` as for `proxy_for`."""
     connector = aiohttp.TCPConnector(limit=0, resolver=_CheckedResolver(resolver), use_dns_cache=False)
     async with aiohttp.ClientSession(
         connector=connector,
@@ -157,7 +158,7 @@ async def open_aiohttp(
 
 
 class _CheckedResolver(AbstractResolver):
-    """Hands aiohttp the addresses that `open` has checked; a proxy's own host is the operator's, and not checked."""
+    """Resolves for aiohttp to the addresses that `open` has checked; a proxy's own host is not checked."""
 
     def __init__(self, resolver: Resolver) -> None:
         self._resolver = resolver
@@ -182,4 +183,4 @@ class _CheckedResolver(AbstractResolver):
         ]
 
     async def close(self) -> None:
-        """The resolver belongs to whoever made it."""
+        """Do nothing: the resolver is closed by its owner."""

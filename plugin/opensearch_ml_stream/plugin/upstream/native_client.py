@@ -1,4 +1,4 @@
-"""The way to a provider on our own HTTP/1.1 client."""
+"""Upstream on the HTTP/1.1 client of `http1`, with a connection pool and `max_connection`."""
 
 import asyncio
 from collections.abc import Mapping
@@ -9,7 +9,7 @@ from opensearch_ml_stream.connectors.documents import ClientConfig
 from opensearch_ml_stream.connectors.errors import UpstreamError
 from opensearch_ml_stream.connectors.rendering.action import ProviderRequest
 from opensearch_ml_stream.plugin.settings import LiveSettings, Settings
-from opensearch_ml_stream.plugin.upstream import UpstreamResponse
+from opensearch_ml_stream.plugin.upstream import ReadTimedOut, UpstreamResponse
 from opensearch_ml_stream.plugin.upstream.addresses import AddressPolicy, Resolver
 from opensearch_ml_stream.plugin.upstream.connection_limiter import ConnectionLimiter
 from opensearch_ml_stream.plugin.upstream.http1.connection import Connection, connect
@@ -21,14 +21,14 @@ from opensearch_ml_stream.plugin.upstream.http1.request_bytes import request_byt
 from opensearch_ml_stream.plugin.upstream.target import Target, parse_target
 from opensearch_ml_stream.plugin.upstream.tls import PLAIN, TLSContexts, tls_key
 
-# A reused connection that is closed this soon after a request went out, before a byte came back, was closed by the
-# provider as idle while the request was on its way: the request was not looked at, and is sent once more. Later
-# than this the provider may have been at work on it, and a prompt is not paid for twice.
+# A reused connection that is closed this soon after a request was sent, before a byte was received, was closed by the
+# provider as idle while the request was on its way: the request was not processed, and is sent once more. Later than
+# this the provider may have been at work on it, and a prompt is not paid for twice.
 STALE_SECONDS = 1.0
 
 
 class NativeUpstream:
-    """Connections by connector, host and TLS; see Upstream."""
+    """An Upstream that reuses connections by connector, host and TLS."""
 
     def __init__(self, live: LiveSettings, resolver: Resolver, contexts: TLSContexts) -> None:
         self.pool = ConnectionPool()
@@ -48,7 +48,7 @@ class NativeUpstream:
         return _Call(self, request, config, target, route)
 
     def policy(self) -> AddressPolicy:
-        """The address policy of the settings now in force."""
+        """Return the address policy of the current settings."""
         settings, policy = self._policy
         if settings is not self._live.current:
             policy = AddressPolicy.of(self._live.current)
@@ -56,19 +56,22 @@ class NativeUpstream:
         return policy
 
     async def connect(self, url: str, target: Target, route: Route, seconds: float) -> Connection:
-        """A new connection to an address that the policy allows."""
+        """Open a connection to an address that the route's policy allows, within `seconds` after the look-up.
+
+        InvalidRequest if it forbids one of the host's addresses, UpstreamError if no connection can be opened.
+        """
         addresses = await self._resolver.resolve(route.host)
         route.policy.check(route.host, addresses, url)
         context = await self._contexts.get(route.tls) if route.scheme == "https" else None
         return await connect(addresses, target, context, seconds)
 
     def close(self) -> None:
-        """Closes idle connections; those in use end with their calls."""
+        """Close idle connections; those in use end with their calls."""
         self.pool.close()
 
 
 class _Call(AbstractAsyncContextManager[UpstreamResponse]):
-    """One call from slot to slot: whatever happens inside, the slot and the connection are given back once."""
+    """One call: whatever happens inside, connection and limiter are released exactly once."""
 
     __slots__ = ("_config", "_connection", "_data", "_exchange", "_route", "_target", "_upstream", "_url")
 
@@ -85,7 +88,7 @@ class _Call(AbstractAsyncContextManager[UpstreamResponse]):
         self._exchange: Exchange | None = None
 
     async def __aenter__(self) -> UpstreamResponse:
-        data, self._data = self._data, b""  # a prompt may be large, and its answer long
+        data, self._data = self._data, b""  # a prompt may be large, and its response long
         config = self._config
         await self._upstream.limiter.acquire(self._route.pool_key, config.max_connection, config.connection_timeout)
         try:
@@ -104,9 +107,9 @@ class _Call(AbstractAsyncContextManager[UpstreamResponse]):
             return
         exchange.stop()
         if exchange.reusable:
-            self._give_back(True)
+            self._release(True)
         elif kind is None and (body := exchange.lingering_body) is not None:
-            Linger(connection.transport, body, self._give_back)
+            Linger(connection.transport, body, self._release)
         else:
             self._close()
 
@@ -121,7 +124,7 @@ class _Call(AbstractAsyncContextManager[UpstreamResponse]):
         return exchange
 
     async def _start_on_idle(self, data: bytes) -> Exchange | None:
-        """None if there is no idle connection, or the provider had closed it without our knowing yet."""
+        """Start on an idle connection; None if there is none, or if the provider had closed it unnoticed."""
         connection = self._upstream.pool.take(self._route)
         if connection is None:
             return None
@@ -129,30 +132,32 @@ class _Call(AbstractAsyncContextManager[UpstreamResponse]):
         policy = self._route.policy
         if policy.trusted_private:  # the only check that depends on the URL, not on the address alone
             policy.check(self._target.host, (connection.address,), self._url)
-        began = asyncio.get_running_loop().time()
+        started_at = asyncio.get_running_loop().time()
         try:
             return await self._start(connection, data)
+        except ReadTimedOut:
+            raise  # the provider may well be at work
         except UpstreamError:
             exchange = self._exchange
-            late = asyncio.get_running_loop().time() - began > STALE_SECONDS
+            late = asyncio.get_running_loop().time() - started_at > STALE_SECONDS
             if exchange is None or exchange.bytes_received or late:
                 raise
             exchange.abort()
             return None
 
-    def _give_back(self, usable: bool) -> None:
-        if not usable or self._connection is None:
+    def _release(self, reusable: bool) -> None:
+        if not reusable or self._connection is None:
             self._close()
             return
         self._upstream.pool.put(self._route, self._connection)
-        self._free_slot()
+        self._release_limiter()
 
     def _close(self) -> None:
         if self._exchange is not None:
             self._exchange.abort()
         elif self._connection is not None:
             self._connection.abort()
-        self._free_slot()
+        self._release_limiter()
 
-    def _free_slot(self) -> None:
+    def _release_limiter(self) -> None:
         self._upstream.limiter.release(self._route.pool_key, self._config.max_connection)

@@ -1,6 +1,6 @@
-"""What the network and its libraries raise on the way to a provider, as UpstreamError for the caller.
+"""Errors of connections to providers, as UpstreamError for the caller.
 
-A text names host and port and what to look at, never a header or a body.
+A message names the provider's authority (host:port) and what to check, never a header or a body.
 """
 
 import errno
@@ -20,51 +20,59 @@ _HINTS = {
 }
 
 
-def unreachable(place: str, error: OSError) -> UpstreamError:
-    """No connection came about. `place` is host:port."""
+def unreachable(authority: str, error: OSError) -> UpstreamError:
+    """Return the error for a connection that could not be opened; `error` is what the socket or TLS raised."""
     if isinstance(error, ssl.SSLCertVerificationError):
         return UpstreamError(
-            f"{_PREFIX}TLS certificate of {place} is not trusted: {error.verify_message}. Check the host in the url, "
-            "give ca_cert_pem with mutual TLS, or set client_config.skip_ssl_verification"
+            f"{_PREFIX}TLS certificate of {authority} is not trusted: {error.verify_message}. "
+            "Check the host in the url, give ca_cert_pem with mutual TLS, or set client_config.skip_ssl_verification"
         )
     if isinstance(error, ssl.SSLError):
         return UpstreamError(
-            f"{_PREFIX}TLS handshake with {place} failed: {error.reason or 'the peer closed the connection'}. "
+            f"{_PREFIX}TLS handshake with {authority} failed: {error.reason or 'the peer closed the connection'}. "
             "Check that the port speaks TLS and that client certificates are as the provider wants them"
         )
     number = errno.ECONNRESET if isinstance(error, ConnectionResetError | ConnectionAbortedError) else error.errno
-    said, check = _HINTS.get(number or 0, (error.strerror or type(error).__name__, "Check the connector's url"))
-    return UpstreamError(f"{_PREFIX}{said}: {place}. {check}")
+    problem, hint = _HINTS.get(number or 0, (error.strerror or type(error).__name__, "Check the connector's url"))
+    return UpstreamError(f"{_PREFIX}{problem}: {authority}. {hint}")
 
 
-def connect_timed_out(place: str, seconds: float) -> UpstreamError:
+def connect_timed_out(authority: str, seconds: float) -> UpstreamError:
+    """Return the error for a connection that was not open after `connection_timeout`."""
     return UpstreamError(
-        f"{_PREFIX}Connect timeout: no connection to {place} within {seconds:g} s. Check that the host is reachable "
-        "from here, or raise connection_timeout in the connector's client_config"
+        f"{_PREFIX}Connect timeout: no connection to {authority} within {seconds:g} s. "
+        "Check that the host is reachable from here, or raise connection_timeout in the connector's client_config"
     )
 
 
-def read_timed_out(place: str, seconds: float) -> ReadTimedOut:
+def read_timed_out(authority: str, seconds: float) -> ReadTimedOut:
+    """Return the error for a provider that was silent for `read_timeout`."""
     return ReadTimedOut(
-        f"{_PREFIX}Read timeout: {place} sent nothing for {seconds:g} s. Raise read_timeout in the connector's "
+        f"{_PREFIX}Read timeout: {authority} sent nothing for {seconds:g} s. Raise read_timeout in the connector's "
         "client_config if the model needs longer"
     )
 
 
-def closed_early(place: str) -> UpstreamError:
-    return UpstreamError(f"{_PREFIX}{place} closed the connection before it answered")
+def closed_early(authority: str) -> UpstreamError:
+    """Return the error for a connection that ended before the response head."""
+    return UpstreamError(f"{_PREFIX}{authority} closed the connection before it responded")
 
 
-def closed_in_the_middle(place: str) -> UpstreamError:
-    return UpstreamError(f"{_PREFIX}{place} closed the connection in the middle of its answer")
+def closed_in_the_middle(authority: str) -> UpstreamError:
+    """Return the error for a connection that ended inside the response body."""
+    return UpstreamError(f"{_PREFIX}{authority} closed the connection in the middle of its response")
 
 
-def not_http(place: str, what: str) -> UpstreamError:
-    """`what` is our own word for what is wrong, nothing that was received."""
-    return UpstreamError(f"{_PREFIX}{place} did not answer with valid HTTP/1.1: {what}. Check the port in the url")
-
-
-def undecodable(place: str, coding: str) -> UpstreamError:
+def not_http(authority: str, problem: str) -> UpstreamError:
+    """Return the error for bytes that are not HTTP/1.1. `problem` must hold none of them."""
     return UpstreamError(
-        f"{_PREFIX}{place} sent a body in content-encoding [{coding}] that cannot be decoded; identity was asked for"
+        f"{_PREFIX}{authority} did not respond with valid HTTP/1.1: {problem}. Check the port in the url"
+    )
+
+
+def undecodable(authority: str, coding: str) -> UpstreamError:
+    """Return the error for a body that cannot be decompressed."""
+    return UpstreamError(
+        f"{_PREFIX}{authority} sent a body in content-encoding [{coding}] that cannot be decoded; "
+        "identity was asked for"
     )

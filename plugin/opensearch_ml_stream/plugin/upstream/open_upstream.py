@@ -1,4 +1,4 @@
-"""Opens the way to providers: our own client, aiohttp where the setting or an HTTP proxy asks for it."""
+"""Opens the Upstream that the settings and the environment's HTTP proxies call for."""
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -16,7 +16,7 @@ from opensearch_ml_stream.plugin.upstream.tls import TLSContexts
 
 
 class _ByProxy:
-    """Our own client for hosts that are reached directly, aiohttp for those behind a proxy."""
+    """The native client for hosts that are reached directly, aiohttp for those behind a proxy."""
 
     def __init__(self, native: NativeUpstream, aiohttp: AiohttpUpstream, proxies: Mapping[str, str]) -> None:
         self._native = native
@@ -34,7 +34,7 @@ class _ByProxy:
 
 @asynccontextmanager
 async def open_upstream(live_settings: LiveSettings) -> AsyncIterator[Upstream]:
-    """An upstream that lives as long as the context; its idle connections end with it.
+    """Open an Upstream; its idle connections are closed with the context.
 
     HTTP_PROXY, HTTPS_PROXY and NO_PROXY are read once, here.
     """

@@ -1,6 +1,6 @@
-"""Calling a provider again: when, after how long, and for how long in all.
+"""Retries of provider calls: after which failures, how long apart, and for how long in all.
 
-Only before the first byte of an answer's body is handed on, so that no caller ever gets half an answer twice.
+Only before the response is handed to the caller, so that no caller gets the beginning of a response twice.
 """
 
 import asyncio
@@ -17,11 +17,11 @@ from opensearch_ml_stream.plugin.upstream import ReadTimedOut, Upstream, Upstrea
 
 MAX_BACKOFF_SECONDS = 20.0  # the AWS SDK's ceiling, which ML Commons' policies come from
 
-_PASSING = frozenset({429, 500, 502, 503, 504, 529})  # 529 is Anthropic's "overloaded"
+_TRANSIENT_STATUSES = frozenset({429, 500, 502, 503, 504, 529})  # 529 is Anthropic's "overloaded"
 
 
 def backoff_seconds(config: ClientConfig, attempt: int, random: Random) -> float:
-    """How long to wait before the retry number `attempt` (1 is the first)."""
+    """Return the seconds to wait before retry number `attempt` (1 is the first)."""
     base = config.retry_backoff_millis / 1000
     if config.retry_backoff_policy == "constant":
         return base
@@ -32,7 +32,7 @@ def backoff_seconds(config: ClientConfig, attempt: int, random: Random) -> float
 
 
 def retry_after_seconds(value: str | None, now: datetime) -> float | None:
-    """A `Retry-After` header, seconds or a date; None if there is none that can be read."""
+    """Return the seconds that a `Retry-After` header asks for (RFC 9110, section 10.2.3), None if it is unreadable."""
     if value is None:
         return None
     text = value.strip()
@@ -56,9 +56,9 @@ async def open_with_retries(
     pool_key: str = "",
     random: Random | None = None,
 ) -> AsyncIterator[UpstreamResponse]:
-    """`upstream.open`, again after 429, 5xx and broken connections as `config` says.
+    """Open a response by `upstream.open`, again after 429, 5xx and broken connections as `config` says.
 
-    What the last try gave is what the caller gets: its response, whatever its status, or its error. A provider that
+    The outcome of the last attempt is the caller's: its response, whatever its status, or its error. A provider that
     was silent for `read_timeout` is not called again; it may well be at work, and it may be paid for.
     """
     loop = asyncio.get_running_loop()
@@ -67,24 +67,24 @@ async def open_with_retries(
     attempt = 0
     while True:
         attempt += 1
-        async with AsyncExitStack() as tried:
+        async with AsyncExitStack() as opened:
             wait = backoff_seconds(config, attempt, random)
-            more = config.max_retry_times < 0 or attempt <= config.max_retry_times
+            may_retry = config.max_retry_times < 0 or attempt <= config.max_retry_times
             try:
-                response = await tried.enter_async_context(upstream.open(request, config, tls, pool_key))
+                response = await opened.enter_async_context(upstream.open(request, config, tls, pool_key))
             except ReadTimedOut:
                 raise
             except UpstreamError:
-                if not more or loop.time() + wait > deadline:
+                if not may_retry or loop.time() + wait > deadline:
                     raise
             else:
-                if response.status in _PASSING:
-                    asked = retry_after_seconds(response.headers.get("retry-after"), datetime.now(UTC))
-                    wait = max(wait, asked or 0.0)
+                if response.status in _TRANSIENT_STATUSES:
+                    retry_after = retry_after_seconds(response.headers.get("retry-after"), datetime.now(UTC))
+                    wait = max(wait, retry_after or 0.0)
                 else:
-                    more = False
-                if not more or loop.time() + wait > deadline:
-                    del request  # a prompt may be large, and its answer long
+                    may_retry = False
+                if not may_retry or loop.time() + wait > deadline:
+                    del request  # a prompt may be large, and its response long
                     yield response
                     return
         await asyncio.sleep(wait)

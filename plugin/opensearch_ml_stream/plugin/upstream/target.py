@@ -1,4 +1,4 @@
-"""Where a provider request goes: the parts of its URL that a connection needs, and what the request line holds."""
+"""Parses a provider's URL into what a connection and a request line need."""
 
 from dataclasses import dataclass
 from functools import lru_cache
@@ -7,8 +7,8 @@ from urllib.parse import quote, urlsplit
 from opensearch_ml_stream.connectors.errors import InvalidRequest
 
 _PORTS = {"http": 80, "https": 443}
-# What RFC 3986 lets a path or query hold; "%" stays, since escapes are there already.
-_KEPT = "/?:@!$&'()*+,;=%-._~[]"
+# What RFC 3986 allows in a path or query; "%" too, since the URL is escaped where it must be.
+_UNQUOTED = "/?:@!$&'()*+,;=%-._~[]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class Target:
 
 @lru_cache(maxsize=1024)
 def parse_target(url: str) -> Target:
-    """InvalidRequest if the URL cannot be called."""
+    """Parse a URL. InvalidRequest, which never repeats the URL, if it cannot be called."""
     try:
         parts = urlsplit(url)
         port = parts.port
@@ -46,9 +46,9 @@ def parse_target(url: str) -> Target:
         raise InvalidRequest("Port out of range: 0")
     name = f"[{host}]" if ":" in host else host
     default = _PORTS[parts.scheme]
-    path = quote(parts.path or "/", safe=_KEPT.replace("?", ""))
+    path = quote(parts.path or "/", safe=_UNQUOTED.replace("?", ""))
     if parts.query:
-        path += "?" + quote(parts.query, safe=_KEPT)
+        path += "?" + quote(parts.query, safe=_UNQUOTED)
     return Target(
         scheme=parts.scheme,
         host=host,

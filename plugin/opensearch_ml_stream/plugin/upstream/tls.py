@@ -1,4 +1,4 @@
-"""TLS towards providers: one context for each way of verifying, made once."""
+"""TLS contexts for connections to providers, one for each combination of verification and client certificate."""
 
 import asyncio
 import base64
@@ -18,7 +18,7 @@ from cryptography.hazmat.primitives.serialization import pkcs12
 from opensearch_ml_stream.connectors.documents import ClientConfig
 from opensearch_ml_stream.connectors.errors import InvalidRequest
 
-MAX_CONTEXTS = 64  # a context is some 100 KiB, most of it the certificate authorities
+MAX_CONTEXTS = 64  # a context takes some 100 KiB, most of it for the certificate authorities
 
 # (skip verification, keystore type, the credentials of mutual TLS)
 TLSKey = tuple[bool, str, tuple[tuple[str, str], ...]]
@@ -31,28 +31,34 @@ _KEYS = ("client_cert_pem", "client_key_pem", "client_cert_pkcs12", "ca_cert_pem
 
 
 def tls_key(config: ClientConfig, credential: Mapping[str, str]) -> TLSKey:
-    """What makes two connections' TLS the same."""
+    """Return the key by which connections can share a TLS context.
+
+    `credential` is the connector's; it counts with mutual TLS only.
+    """
     if not config.mutual_tls_enabled:
         return UNVERIFIED if config.skip_ssl_verification else PLAIN
-    own = tuple((name, credential[name]) for name in _KEYS if credential.get(name))
-    return (config.skip_ssl_verification, config.keystore_type or "PEM", own)
+    client_certificate = tuple((name, credential[name]) for name in _KEYS if credential.get(name))
+    return (config.skip_ssl_verification, config.keystore_type or "PEM", client_certificate)
 
 
 class TLSContexts:
-    """Contexts by TLSKey, the least used forgotten first."""
+    """TLS contexts by TLSKey, at most MAX_CONTEXTS; the least recently used is dropped first."""
 
     def __init__(self) -> None:
         self._contexts: OrderedDict[TLSKey, ssl.SSLContext] = OrderedDict()
-        self._making = asyncio.Lock()  # a burst of first requests makes one context, not one each
+        self._creating = asyncio.Lock()  # a burst of first requests makes one context, not one each
 
     async def get(self, key: TLSKey) -> ssl.SSLContext:
-        """Made in a thread the first time: reading the certificate authorities takes some 20 ms."""
+        """Return the context of the key. InvalidRequest if its client certificate cannot be read.
+
+        It is made in a thread the first time: reading the certificate authorities takes some 20 ms.
+        """
         context = self._contexts.get(key)
         if context is None:
-            async with self._making:
+            async with self._creating:
                 context = self._contexts.get(key)
                 if context is None:
-                    context = self._contexts[key] = await asyncio.to_thread(_make_context, key)
+                    context = self._contexts[key] = await asyncio.to_thread(_create_context, key)
             if len(self._contexts) > MAX_CONTEXTS:
                 self._contexts.popitem(last=False)
         else:
@@ -60,7 +66,7 @@ class TLSContexts:
         return context
 
 
-def _make_context(key: TLSKey) -> ssl.SSLContext:
+def _create_context(key: TLSKey) -> ssl.SSLContext:
     skip, keystore, items = key
     credential = dict(items)
     context = ssl.create_default_context()
@@ -93,17 +99,17 @@ def _pem(credential: Mapping[str, str]) -> tuple[bytes, PrivateKey]:
 
 
 def _pkcs12(credential: Mapping[str, str]) -> tuple[bytes, PrivateKey]:
-    """The bundle is base64 text."""
+    """Return certificate chain and key of a PKCS #12 bundle in base64."""
     _require(credential, "client_cert_pkcs12")
     try:
         bundle = base64.b64decode(credential["client_cert_pkcs12"], validate=False)
     except binascii.Error:
         raise InvalidRequest("The credential [client_cert_pkcs12] is not base64") from None
     password = credential.get("keystore_password", "").encode()
-    key, certificate, more = pkcs12.load_key_and_certificates(bundle, password or None)
+    key, certificate, issuers = pkcs12.load_key_and_certificates(bundle, password or None)
     if key is None or certificate is None:
         raise ValueError("no key or no certificate in the bundle")
-    chain = [certificate, *more]
+    chain = [certificate, *issuers]
     return b"".join(one.public_bytes(serialization.Encoding.PEM) for one in chain), _supported(key)
 
 
@@ -115,22 +121,25 @@ def _require(credential: Mapping[str, str], *names: str) -> None:
 
 def _supported(key: object) -> PrivateKey:
     if not isinstance(key, PrivateKey):
-        raise ValueError("a kind of key that TLS does not use")
+        raise ValueError("the key is of a kind that TLS does not use")
     return key
 
 
 def _load(context: ssl.SSLContext, certificate: bytes, key: PrivateKey) -> None:
-    """OpenSSL reads a key from a file only: it lies there for a moment, encrypted with a word of that moment."""
-    word = secrets.token_bytes(24).hex()
-    text = key.private_bytes(
+    """Load the client certificate into the context.
+
+    OpenSSL reads a key from a file only: it is written to one for a moment, encrypted with a new password.
+    """
+    password = secrets.token_bytes(24).hex()
+    key_pem = key.private_bytes(
         serialization.Encoding.PEM,
         serialization.PrivateFormat.PKCS8,
-        serialization.BestAvailableEncryption(word.encode()),
+        serialization.BestAvailableEncryption(password.encode()),
     )
     descriptor, name = tempfile.mkstemp(suffix=".pem")  # readable by this user only
     try:
         with os.fdopen(descriptor, "wb") as file:
-            file.write(text + certificate)
-        context.load_cert_chain(name, password=word)
+            file.write(key_pem + certificate)
+        context.load_cert_chain(name, password=password)
     finally:
         Path(name).unlink()

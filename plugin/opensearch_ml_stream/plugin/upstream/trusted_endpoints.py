@@ -1,4 +1,4 @@
-"""Which provider URLs are trusted: the operator's list of regular expressions, RE2 syntax, each over the whole URL."""
+"""Checks provider URLs against the operator's trusted endpoints: RE2 expressions, each for the whole URL."""
 
 from collections.abc import Mapping
 from functools import lru_cache
@@ -12,27 +12,27 @@ from opensearch_ml_stream.plugin.settings import Settings
 
 MAX_PATTERN_LENGTH = 256  # as in ML Commons
 
-_TRUSTED = "plugins.ml_commons.trusted_connector_endpoints_regex"
+_SETTING_NAME = "plugins.ml_commons.trusted_connector_endpoints_regex"
 
 
 def check_endpoint(url: str, settings: Settings) -> None:
-    """InvalidRequest if no regex of the trusted endpoints matches the whole URL."""
+    """Raise InvalidRequest if no regex of the trusted endpoints matches the whole URL."""
     if not _is_trusted(url, settings.trusted_connector_endpoints_regex):
         raise InvalidRequest("Connector URL is not matching the trusted connector endpoint regex")
 
 
-@lru_cache(maxsize=1024)  # asked at every call, and most calls are of the same few URLs
+@lru_cache(maxsize=1024)  # checked at every call, and most calls have the same few URLs
 def _is_trusted(url: str, patterns: tuple[str, ...]) -> bool:
     try:
-        user = "@" in urlsplit(url).netloc  # `http://trusted:80@other/` goes to `other`
+        has_user = "@" in urlsplit(url).netloc  # `http://trusted:80@other/` goes to `other`
     except ValueError:
         return False
-    return not user and any(pattern.fullmatch(url) for pattern in compile_patterns(_TRUSTED, patterns))
+    return not has_user and any(pattern.fullmatch(url) for pattern in compile_patterns(_SETTING_NAME, patterns))
 
 
 @lru_cache(maxsize=32)
 def compile_patterns(setting: str, patterns: tuple[str, ...]) -> tuple[Any, ...]:
-    """The compiled regular expressions of a setting; InvalidRequest names the one that is wrong."""
+    """Compile the regular expressions of a setting. InvalidRequest names the one that is wrong."""
     return tuple(_compile(setting, pattern) for pattern in patterns)
 
 

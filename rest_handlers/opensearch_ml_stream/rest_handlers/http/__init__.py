@@ -1,1 +1,1 @@
-"""How requests are read and responses are written."""
+"""HTTP, whatever the route: how requests are read, responses are written, and streams are kept alive."""

@@ -1,8 +1,8 @@
-"""How the chunks of an answer reach its client: the way of any ASGI server, or a shorter one that the server offers.
+"""Writers of a response's chunks: by messages of ASGI, or by a shorter way that the server offers.
 
 ASGI takes a message and a coroutine for every part of a body. That is much beside a token, so a server may put a
-ChunkWriter of its own among the `extensions` of the scope, under CHUNK_WRITER. Head and end of the answer are sent as
-ever.
+ChunkWriter of its own among the `extensions` of the scope, under CHUNK_WRITER. Head and end of the response are still
+sent as messages.
 """
 
 from time import monotonic
@@ -14,25 +14,27 @@ CHUNK_WRITER = "opensearch_ml_stream.chunk_writer"
 
 
 class ChunkWriter(Protocol):
-    """The body of an answer that has started and not ended."""
+    """Writer of the body of a response that has started and not ended."""
 
-    last_write: float  # CLOCK_MONOTONIC, seconds
+    last_write: float  # time of the last write, or of the start: seconds of `time.monotonic`
 
     def write_chunk(self, data: bytes) -> bool:
-        """Never waits. False if the client has to catch up: then `drain` must be awaited before the next write."""
+        """Write without waiting; return False if `drain` must be awaited before the next write."""
         ...
 
-    async def drain(self) -> None: ...
+    async def drain(self) -> None:
+        """Send what is still held, or wait until a slow client has caught up."""
+        ...
 
 
 def chunk_writer(scope: Scope, send: Send) -> ChunkWriter:
-    """The server's, if it has one."""
+    """Return the writer that the server offers, else a MessageWriter."""
     offered: ChunkWriter | None = scope.get("extensions", {}).get(CHUNK_WRITER)
     return offered or MessageWriter(send)
 
 
 class MessageWriter:
-    """ASGI's `http.response.body`; only `drain` can send it."""
+    """ChunkWriter of any ASGI server: each chunk is held until `drain` sends it as `http.response.body`."""
 
     __slots__ = ("_message", "_send", "last_write")
 
@@ -42,11 +44,13 @@ class MessageWriter:
         self.last_write = monotonic()
 
     def write_chunk(self, data: bytes) -> bool:
+        """Hold the chunk and return False."""
         self.last_write = monotonic()
         self._message = {"type": "http.response.body", "body": data, "more_body": True}
         return False
 
     async def drain(self) -> None:
+        """Send the chunk that is held, if any."""
         message, self._message = self._message, None
         if message is not None:
             await self._send(message)

@@ -1,4 +1,4 @@
-"""What a request meets when something is wrong: exceptions become OpenSearch's error answers."""
+"""Exception handlers: MLStreamError and what Starlette raises become OpenSearch's error responses."""
 
 from collections.abc import Callable
 from typing import Any
@@ -12,14 +12,14 @@ from opensearch_ml_stream.rest_handlers.http.responses import error_response, js
 
 
 async def mlstream_error(request: Request, exc: Exception) -> Response:
-    """An error of ours: its status, type and reason."""
+    """Respond with the status, type and reason of an MLStreamError."""
     if not isinstance(exc, MLStreamError):
         return await unexpected_error(request, exc)
     return error_response(request, exc)
 
 
 async def http_error(request: Request, exc: Exception) -> Response:
-    """What Starlette's router refuses, in OpenSearch's words."""
+    """Respond to what Starlette's router refuses as OpenSearch does: no handler, or a method not allowed."""
     status = exc.status_code if isinstance(exc, HTTPException) else 404
     if status == 405:
         allowed = (exc.headers or {}).get("Allow", "") if isinstance(exc, HTTPException) else ""
@@ -27,33 +27,35 @@ async def http_error(request: Request, exc: Exception) -> Response:
     return no_handler(request)
 
 
-async def client_left(request: Request, exc: Exception) -> Response:
-    """Nobody is there to read it."""
+async def client_disconnected(request: Request, exc: Exception) -> Response:
+    """Return a response that nobody reads: the client disconnected before its request was complete."""
     return Response(status_code=400)
 
 
 async def unexpected_error(request: Request, exc: Exception) -> Response:
-    """A defect of ours. The exception's text stays in the log: it may hold a prompt."""
+    """Respond to a defect with 500. The exception's text stays in the log: it may hold a prompt."""
     return error_response(request, Internal("Internal error; the service's log says more", type="exception"))
 
 
 def no_handler(request: Request) -> Response:
+    """Return OpenSearch's response to a path that it does not know (400)."""
     text = f"no handler found for uri [{_uri(request)}] and method [{request.method}]"
     return json_response(request, {"error": text}, 400)
 
 
 def method_not_allowed(request: Request, allowed: list[str]) -> Response:
+    """Return OpenSearch's response to a method that a path does not have (405), with `Allow`."""
     methods = ", ".join(allowed)
     text = f"Incorrect HTTP method for uri [{_uri(request)}] and method [{request.method}], allowed: [{methods}]"
     return json_response(request, {"error": text, "status": 405}, 405, {"Allow": methods})
 
 
 def exception_handlers() -> dict[Any, Callable[[Request, Exception], Any]]:
-    """For `Starlette(exception_handlers=...)`."""
+    """Return the handlers by exception class, for `Starlette(exception_handlers=...)`."""
     return {
         MLStreamError: mlstream_error,
         HTTPException: http_error,
-        ClientDisconnect: client_left,
+        ClientDisconnect: client_disconnected,
         Exception: unexpected_error,
     }
 

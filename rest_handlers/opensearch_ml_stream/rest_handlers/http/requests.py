@@ -1,4 +1,4 @@
-"""What a request says, whatever route it goes to: its body, and which answer its sender wants to `_predict/stream`."""
+"""Reading of requests: body, headers, query parameters, and the format in which a stream is wanted."""
 
 import zlib
 from collections.abc import Mapping, Set
@@ -14,23 +14,23 @@ LLM_INTERFACE = "_llm_interface"
 _GZIP = 16 + zlib.MAX_WBITS  # zlib's way to say gzip
 
 _FLAGS = frozenset({"pretty", "human", "error_trace"})
-_EVERYWHERE = _FLAGS | {"filter_path", "source", "source_content_type"}
+_COMMON_PARAMETERS = _FLAGS | {"filter_path", "source", "source_content_type"}
 
 
 async def read_body(scope: Scope, receive: Receive, limit: int) -> bytes:
-    """The whole body, in however many pieces it comes, and unpacked if it is gzip.
+    """Return the whole body, in however many pieces it comes, and decompressed if it is gzip.
 
-    BodyTooLarge beyond `limit` bytes, packed or unpacked; ClientDisconnect if the client
-    has gone before the end; InvalidRequest if it cannot be unpacked.
+    BodyTooLarge beyond `limit` bytes, before or after decompression; ClientDisconnect if the client disconnects
+    before the end; InvalidRequest if the body cannot be decompressed.
     """
     body = await _read_pieces(scope, receive, limit)
     coding = header(scope, b"content-encoding")
-    return _unpacked(body, coding.strip().lower(), limit) if coding and body else body
+    return _decompressed(body, coding.strip().lower(), limit) if coding and body else body
 
 
 async def _read_pieces(scope: Scope, receive: Receive, limit: int) -> bytes:
-    announced = header(scope, b"content-length")
-    if announced.isdigit() and int(announced) > limit:
+    content_length = header(scope, b"content-length")
+    if content_length.isdigit() and int(content_length) > limit:
         raise _too_large(limit)
     parts: list[bytes] = []
     size = 0
@@ -47,27 +47,28 @@ async def _read_pieces(scope: Scope, receive: Receive, limit: int) -> bytes:
             return parts[0] if len(parts) == 1 else b"".join(parts)
 
 
-def _unpacked(body: bytes, coding: str, limit: int) -> bytes:
+def _decompressed(body: bytes, coding: str, limit: int) -> bytes:
     if coding == "identity":
         return body
     if coding != "gzip":
         raise InvalidRequest(f"Content-Encoding [{coding}] is not supported; use gzip, or send the body as it is")
-    unpacking = zlib.decompressobj(_GZIP)
+    decompressor = zlib.decompressobj(_GZIP)
     try:
-        unpacked = unpacking.decompress(body, limit + 1)
+        decompressed = decompressor.decompress(body, limit + 1)
     except zlib.error:
         raise InvalidRequest("The request body is not gzip, as its Content-Encoding says it is") from None
-    if len(unpacked) > limit:
+    if len(decompressed) > limit:
         raise _too_large(limit)
-    if not unpacking.eof or unpacking.unused_data:
+    if not decompressor.eof or decompressor.unused_data:
         raise InvalidRequest("The request body is not one whole gzip stream; is it cut off?")
-    return unpacked
+    return decompressed
 
 
 def check_content_type(scope: Scope) -> None:
-    """NotAcceptable for a body that does not say that it is JSON, as in OpenSearch.
+    """Raise NotAcceptable for a body that is not JSON by its content type, as OpenSearch does.
 
-    It also keeps web pages out: what a browser sends to a foreign server unasked is never JSON by its content type.
+    This also keeps web pages out: what a browser sends to a foreign server without a CORS preflight is never JSON by
+    its content type.
     """
     content_type = header(scope, b"content-type")
     if not is_json(content_type):
@@ -75,30 +76,31 @@ def check_content_type(scope: Scope) -> None:
 
 
 def is_json(content_type: str) -> bool:
+    """Whether a content type is JSON: `application/json`, or `application/...+json` (RFC 6839)."""
     kind = content_type.partition(";")[0].strip().lower()
     return kind == "application/json" or (kind.startswith("application/") and kind.endswith("+json"))
 
 
 def read_flag(value: str) -> bool:
-    """`true` or nothing is true, `false` is false."""
+    """Return True for `true` and for no value, False for `false`; InvalidRequest for anything else."""
     if value not in ("", "true", "false"):
         raise InvalidRequest(f"Failed to parse value [{value}] as only [true] or [false] are allowed.")
     return value != "false"
 
 
-def check_query(scope: Scope, asked: Mapping[str, str], known: Set[str] = frozenset()) -> None:
-    """InvalidRequest for a parameter that is neither one of all routes nor a `known` one, and for a bad flag."""
-    unknown = [name for name in asked if name not in _EVERYWHERE and name not in known]
+def check_query(scope: Scope, query_parameters: Mapping[str, str], accepted: Set[str] = frozenset()) -> None:
+    """Raise InvalidRequest for a parameter that is neither one of all routes nor `accepted`, and for a bad flag."""
+    unknown = [name for name in query_parameters if name not in _COMMON_PARAMETERS and name not in accepted]
     if unknown:
         label = "parameter" if len(unknown) == 1 else "parameters"
         names = ", ".join(f"[{name}]" for name in sorted(unknown))
         raise InvalidRequest(f"request [{scope['path']}] contains unrecognized {label}: {names}")
-    for name in _FLAGS & asked.keys():
-        read_flag(asked[name])
+    for name in _FLAGS & query_parameters.keys():
+        read_flag(query_parameters[name])
 
 
 def header(scope: Scope, name: bytes) -> str:
-    """The first header of that (lower-case) name, or ""."""
+    """Return the first header of that (lower-case) name, or ""."""
     for key, value in scope["headers"]:
         if key == name:
             return str(value, "latin-1")
@@ -106,21 +108,23 @@ def header(scope: Scope, name: bytes) -> str:
 
 
 def query(scope: Scope) -> dict[str, str]:
-    """The query's parameters, the last of each name; one without a value is ""."""
+    """Return the query's parameters, the last of each name; one without a value is ""."""
     text = scope["query_string"].decode("latin-1")
     return {name: values[-1] for name, values in parse_qs(text, keep_blank_values=True).items()} if text else {}
 
 
-def wire_format(scope: Scope, asked: Mapping[str, str], parameters: Mapping[str, str]) -> WireFormat | None:
-    """The format of a streamed answer, or None for one merged object.
+def wire_format(
+    scope: Scope, query_parameters: Mapping[str, str], model_parameters: Mapping[str, str]
+) -> WireFormat | None:
+    """Return the format of a streamed response, or None for one merged object.
 
-    `?format=` beats the rest, then `?stream=false`, then `Accept`, then `_llm_interface` among the parameters
-    (clients of ML Commons 3.3+ always send it, and read server-sent events).
+    `?format=` comes before `?stream=false`, that before `Accept`, and that before `_llm_interface` among the
+    parameters of the model (clients of ML Commons 3.3+ always send it, and read server-sent events).
     """
-    named = asked.get("format")
-    if named is not None:
-        return _named_format(named)
-    if asked.get("stream") == "false":
+    format_name = query_parameters.get("format")
+    if format_name is not None:
+        return _named_format(format_name)
+    if query_parameters.get("stream") == "false":
         return None
     accept = header(scope, b"accept").lower()
     if "text/event-stream" in accept:
@@ -129,7 +133,7 @@ def wire_format(scope: Scope, asked: Mapping[str, str], parameters: Mapping[str,
         return NDJSON
     if accept and all(kind.partition(";")[0].strip() == "application/json" for kind in accept.split(",")):
         return None
-    return SSE if LLM_INTERFACE in parameters else NDJSON
+    return SSE if LLM_INTERFACE in model_parameters else NDJSON
 
 
 def _named_format(name: str) -> WireFormat:

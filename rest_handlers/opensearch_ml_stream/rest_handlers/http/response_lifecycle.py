@@ -105,7 +105,6 @@ class InFlightResponse:
             self._in_flight.remove(self)
             if not self._ended and self._interrupted_by is None:  # a defect of ours, on its way to the log
                 await self.fail(Internal("Internal error; the server's log says more", type="exception"))
-            self._ended = True
 
     def interrupt(self, reason: ClientDisconnect | MLStreamError) -> None:
         """End the response: silently if the client has disconnected, else with `reason`."""

@@ -1,4 +1,4 @@
-"""Every JSON answer, good or bad: `pretty`, `filter_path` and `X-Opaque-Id` are seen to here, once for all routes."""
+"""JSON responses, good or bad, of all routes: `pretty`, `filter_path` and `X-Opaque-Id` are applied here."""
 
 import json
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ JSON_CONTENT_TYPE = "application/json; charset=UTF-8"
 
 
 def json_response(request: Request, body: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
-    """The body as the request's query wants it."""
+    """Return the body as JSON, as the request's `pretty` and `filter_path` ask for."""
     query = request.query_params
     if patterns := query.get("filter_path"):
         body = filter_path(body, patterns.split(","))
@@ -29,13 +29,13 @@ def json_response(request: Request, body: Any, status: int = 200, headers: Mappi
 
 
 def error_response(request: Request, error: MLStreamError) -> Response:
-    """OpenSearch's error object with the error's status, and `Retry-After` where the error has one."""
+    """Return OpenSearch's error object with the error's status, and `Retry-After` where the error has one."""
     headers = {} if error.retry_after is None else {"Retry-After": error.retry_after}
     return json_response(request, error.body(), error.status, headers)
 
 
 def echoed_headers(request: Request) -> dict[str, str]:
-    """`X-Opaque-Id`, by which a caller finds its request again."""
+    """Return the request's `X-Opaque-Id`, by which a client finds its request again, as OpenSearch does."""
     opaque_id = request.headers.get("x-opaque-id")
     return {} if opaque_id is None else {"X-Opaque-Id": opaque_id}
 

@@ -1,1 +1,1 @@
-"""Which paths there are, and what each one does."""
+"""The paths of the API, and what each one does."""

@@ -5,34 +5,41 @@ from typing import Any
 
 from starlette.routing import Route
 
-from opensearch_ml_stream.rest_handlers.resources import Body, Call, Operation, resource
-from opensearch_ml_stream.rest_handlers.services import Connectors
+from opensearch_ml_stream.rest_handlers.management_endpoint import (
+    Operation,
+    ParsedRequest,
+    RequestBody,
+    resource_routes,
+)
+from opensearch_ml_stream.rest_handlers.service_protocols import Connectors
 
 
 def connector_routes(connectors: Connectors, max_body_size: int) -> list[Route]:
-    async def create(call: Call) -> Mapping[str, Any]:
-        return await connectors.create(call.body)
+    """Return the routes of `/connectors`; `max_body_size` in bytes."""
 
-    async def get(call: Call) -> Mapping[str, Any]:
-        return await connectors.get(call.id, dashboards=call.dashboards)
+    async def create(request: ParsedRequest) -> Mapping[str, Any]:
+        return await connectors.create(request.body)
 
-    async def update(call: Call) -> Mapping[str, Any]:
-        return await connectors.update(call.id, call.body)
+    async def get(request: ParsedRequest) -> Mapping[str, Any]:
+        return await connectors.get(request.id, dashboards=request.dashboards)
 
-    async def delete(call: Call) -> Mapping[str, Any]:
-        return await connectors.delete(call.id)
+    async def update(request: ParsedRequest) -> Mapping[str, Any]:
+        return await connectors.update(request.id, request.body)
 
-    async def search(call: Call) -> Mapping[str, Any]:
-        return await connectors.search(call.body, dashboards=call.dashboards)
+    async def delete(request: ParsedRequest) -> Mapping[str, Any]:
+        return await connectors.delete(request.id)
 
-    searching = Operation(search, Body.OPTIONAL)
-    one = {
+    async def search(request: ParsedRequest) -> Mapping[str, Any]:
+        return await connectors.search(request.body, dashboards=request.dashboards)
+
+    search_operation = Operation(search, RequestBody.OPTIONAL)
+    item_operations = {
         "GET": Operation(get, parameters=frozenset({"return_content"})),
-        "PUT": Operation(update, Body.REQUIRED),
+        "PUT": Operation(update, RequestBody.REQUIRED),
         "DELETE": Operation(delete),
     }
     return [
-        *resource("/connectors/_create", {"POST": Operation(create, Body.REQUIRED)}, max_body_size),
-        *resource("/connectors/_search", {"GET": searching, "POST": searching}, max_body_size),
-        *resource("/connectors/{id}", one, max_body_size),
+        *resource_routes("/connectors/_create", {"POST": Operation(create, RequestBody.REQUIRED)}, max_body_size),
+        *resource_routes("/connectors/_search", {"GET": search_operation, "POST": search_operation}, max_body_size),
+        *resource_routes("/connectors/{id}", item_operations, max_body_size),
     ]

@@ -1,4 +1,4 @@
-"""The routes that create, show, change and remove connectors, models, model groups and tasks."""
+"""All routes that create, get, update, delete and search connectors, models, model groups and tasks."""
 
 from starlette.routing import Route
 
@@ -6,7 +6,7 @@ from opensearch_ml_stream.rest_handlers.routes.connectors import connector_route
 from opensearch_ml_stream.rest_handlers.routes.model_groups import model_group_routes
 from opensearch_ml_stream.rest_handlers.routes.models import model_routes
 from opensearch_ml_stream.rest_handlers.routes.tasks import task_routes
-from opensearch_ml_stream.rest_handlers.services import ManagementServices
+from opensearch_ml_stream.rest_handlers.service_protocols import ManagementServices
 
 
 def management_routes(services: ManagementServices, max_body_size: int) -> list[Route]:

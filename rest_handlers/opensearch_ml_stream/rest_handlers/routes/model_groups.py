@@ -5,30 +5,41 @@ from typing import Any
 
 from starlette.routing import Route
 
-from opensearch_ml_stream.rest_handlers.resources import Body, Call, Operation, resource
-from opensearch_ml_stream.rest_handlers.services import ModelGroups
+from opensearch_ml_stream.rest_handlers.management_endpoint import (
+    Operation,
+    ParsedRequest,
+    RequestBody,
+    resource_routes,
+)
+from opensearch_ml_stream.rest_handlers.service_protocols import ModelGroups
 
 
 def model_group_routes(groups: ModelGroups, max_body_size: int) -> list[Route]:
-    async def register(call: Call) -> Mapping[str, Any]:
-        return await groups.register(call.body)
+    """Return the routes of `/model_groups`; `max_body_size` in bytes."""
 
-    async def get(call: Call) -> Mapping[str, Any]:
-        return await groups.get(call.id)
+    async def register(request: ParsedRequest) -> Mapping[str, Any]:
+        return await groups.register(request.body)
 
-    async def update(call: Call) -> Mapping[str, Any]:
-        return await groups.update(call.id, call.body)
+    async def get(request: ParsedRequest) -> Mapping[str, Any]:
+        return await groups.get(request.id)
 
-    async def delete(call: Call) -> Mapping[str, Any]:
-        return await groups.delete(call.id)
+    async def update(request: ParsedRequest) -> Mapping[str, Any]:
+        return await groups.update(request.id, request.body)
 
-    async def search(call: Call) -> Mapping[str, Any]:
-        return await groups.search(call.body, dashboards=call.dashboards)
+    async def delete(request: ParsedRequest) -> Mapping[str, Any]:
+        return await groups.delete(request.id)
 
-    searching = Operation(search, Body.OPTIONAL)
-    one = {"GET": Operation(get), "PUT": Operation(update, Body.REQUIRED), "DELETE": Operation(delete)}
+    async def search(request: ParsedRequest) -> Mapping[str, Any]:
+        return await groups.search(request.body, dashboards=request.dashboards)
+
+    search_operation = Operation(search, RequestBody.OPTIONAL)
+    item_operations = {
+        "GET": Operation(get),
+        "PUT": Operation(update, RequestBody.REQUIRED),
+        "DELETE": Operation(delete),
+    }
     return [
-        *resource("/model_groups/_register", {"POST": Operation(register, Body.REQUIRED)}, max_body_size),
-        *resource("/model_groups/_search", {"GET": searching, "POST": searching}, max_body_size),
-        *resource("/model_groups/{id}", one, max_body_size),
+        *resource_routes("/model_groups/_register", {"POST": Operation(register, RequestBody.REQUIRED)}, max_body_size),
+        *resource_routes("/model_groups/_search", {"GET": search_operation, "POST": search_operation}, max_body_size),
+        *resource_routes("/model_groups/{id}", item_operations, max_body_size),
     ]

@@ -5,75 +5,82 @@ from typing import Any
 
 from starlette.routing import Route
 
-from opensearch_ml_stream.rest_handlers.resources import Body, Call, Operation, resource
-from opensearch_ml_stream.rest_handlers.services import Models
+from opensearch_ml_stream.rest_handlers.management_endpoint import (
+    Operation,
+    ParsedRequest,
+    RequestBody,
+    resource_routes,
+)
+from opensearch_ml_stream.rest_handlers.service_protocols import Models
 
 
 def model_routes(models: Models, max_body_size: int) -> list[Route]:
-    def at(operations: Mapping[str, Operation], *paths: str) -> list[Route]:
-        return [route for path in paths for route in resource(path, operations, max_body_size)]
+    """Return the routes of `/models`; `max_body_size` in bytes."""
 
-    registering = Operation(_register(models), Body.REQUIRED, frozenset({"deploy", "load"}))
-    searching = Operation(_search(models), Body.OPTIONAL)
-    one = _one(models)
-    deploying, undeploying, undeploying_many = _deploying(models)
+    def at(operations: Mapping[str, Operation], *paths: str) -> list[Route]:
+        return [route for path in paths for route in resource_routes(path, operations, max_body_size)]
+
+    register = Operation(_register(models), RequestBody.REQUIRED, frozenset({"deploy", "load"}))
+    search = Operation(_search(models), RequestBody.OPTIONAL)
+    item_operations = _item_operations(models)
+    deploy, undeploy, undeploy_many = _deployment_operations(models)
     return [
-        *at({"POST": registering}, "/models/_register", "/models/_upload"),
-        *at({"GET": searching, "POST": searching}, "/models/_search"),
-        *at({"POST": undeploying_many}, "/models/_undeploy", "/models/_unload"),
-        *at({"POST": deploying}, "/models/{id}/_deploy", "/models/{id}/_load"),
-        *at({"POST": undeploying}, "/models/{id}/_undeploy", "/models/{id}/_unload"),
-        *at({"POST": registering}, "/models/{id}/{version}/_register", "/models/{id}/{version}/_upload"),
-        *at(one, "/models/{id}"),
+        *at({"POST": register}, "/models/_register", "/models/_upload"),
+        *at({"GET": search, "POST": search}, "/models/_search"),
+        *at({"POST": undeploy_many}, "/models/_undeploy", "/models/_unload"),
+        *at({"POST": deploy}, "/models/{id}/_deploy", "/models/{id}/_load"),
+        *at({"POST": undeploy}, "/models/{id}/_undeploy", "/models/{id}/_unload"),
+        *at({"POST": register}, "/models/{id}/{version}/_register", "/models/{id}/{version}/_upload"),
+        *at(item_operations, "/models/{id}"),
     ]
 
 
-def _register(models: Models) -> Callable[[Call], Any]:
-    async def register(call: Call) -> Mapping[str, Any]:
-        body = dict(call.body)
-        if call.path:  # the old form: the name and the version stand in the path
-            body |= {"name": call.id, "version": call.path["version"]}
-        return await models.register(body, deploy=call.flag("deploy") or call.flag("load"))
+def _register(models: Models) -> Callable[[ParsedRequest], Any]:
+    async def register(request: ParsedRequest) -> Mapping[str, Any]:
+        body = dict(request.body)
+        if request.path:  # the old form: the name and the version stand in the path
+            body |= {"name": request.id, "version": request.path["version"]}
+        return await models.register(body, deploy=request.flag("deploy") or request.flag("load"))
 
     return register
 
 
-def _search(models: Models) -> Callable[[Call], Any]:
-    async def search(call: Call) -> Mapping[str, Any]:
-        return await models.search(call.body, dashboards=call.dashboards)
+def _search(models: Models) -> Callable[[ParsedRequest], Any]:
+    async def search(request: ParsedRequest) -> Mapping[str, Any]:
+        return await models.search(request.body, dashboards=request.dashboards)
 
     return search
 
 
-def _one(models: Models) -> dict[str, Operation]:
-    async def get(call: Call) -> Mapping[str, Any]:
-        return await models.get(call.id, dashboards=call.dashboards)
+def _item_operations(models: Models) -> dict[str, Operation]:
+    async def get(request: ParsedRequest) -> Mapping[str, Any]:
+        return await models.get(request.id, dashboards=request.dashboards)
 
-    async def update(call: Call) -> Mapping[str, Any]:
-        return await models.update(call.id, call.body)
+    async def update(request: ParsedRequest) -> Mapping[str, Any]:
+        return await models.update(request.id, request.body)
 
-    async def delete(call: Call) -> Mapping[str, Any]:
-        return await models.delete(call.id)
+    async def delete(request: ParsedRequest) -> Mapping[str, Any]:
+        return await models.delete(request.id)
 
     return {
         "GET": Operation(get, parameters=frozenset({"return_content"})),
-        "PUT": Operation(update, Body.REQUIRED),
+        "PUT": Operation(update, RequestBody.REQUIRED),
         "DELETE": Operation(delete),
     }
 
 
-def _deploying(models: Models) -> tuple[Operation, Operation, Operation]:
-    async def deploy(call: Call) -> Mapping[str, Any]:
-        return await models.deploy(call.id, call.body)
+def _deployment_operations(models: Models) -> tuple[Operation, Operation, Operation]:
+    async def deploy(request: ParsedRequest) -> Mapping[str, Any]:
+        return await models.deploy(request.id, request.body)
 
-    async def undeploy(call: Call) -> Mapping[str, Any]:
-        return await models.undeploy(call.id)
+    async def undeploy(request: ParsedRequest) -> Mapping[str, Any]:
+        return await models.undeploy(request.id)
 
-    async def undeploy_many(call: Call) -> Mapping[str, Any]:
-        return await models.undeploy_many(call.body)
+    async def undeploy_many(request: ParsedRequest) -> Mapping[str, Any]:
+        return await models.undeploy_many(request.body)
 
     return (
-        Operation(deploy, Body.OPTIONAL),
-        Operation(undeploy, Body.OPTIONAL),
-        Operation(undeploy_many, Body.OPTIONAL),
+        Operation(deploy, RequestBody.OPTIONAL),
+        Operation(undeploy, RequestBody.OPTIONAL),
+        Operation(undeploy_many, RequestBody.OPTIONAL),
     )

@@ -1,4 +1,4 @@
-"""What an operator's tools ask: health, metrics, and who answers here."""
+"""Routes for operators, outside the base path: health, metrics, and name and version of the sidecar."""
 
 from collections.abc import Awaitable, Callable
 
@@ -13,7 +13,10 @@ METRICS_CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 
 def operation_routes(ping: Callable[[], Awaitable[None]], metrics: Callable[[], bytes], version: str) -> list[Route]:
-    """`ping` raises Unavailable while the store does not answer; `metrics` is Prometheus' text."""
+    """Return the routes of `/`, `/_health/live`, `/_health/ready` and `/metrics`.
+
+    `ping` raises Unavailable while the store does not respond; `metrics` returns Prometheus' text format.
+    """
 
     async def live(request: Request) -> Response:
         return json_response(request, {"status": "live"})

@@ -15,7 +15,11 @@ from opensearch_ml_stream.rest_handlers.paths import BASE_PATH
 
 
 class WholePredictions(Protocol):
-    """The use cases behind these routes. Responses are JSON objects as the API has them; errors MLStreamErrors."""
+    """The use cases behind these routes.
+
+    Responses are JSON objects as the API has them. Errors are MLStreamErrors: InvalidRequest and NotFound, and
+    UpstreamError for a fault of the provider.
+    """
 
     async def predict(self, model_id: str, body: bytes, algorithm: str | None = None) -> Mapping[str, Any]:
         """Make a whole prediction: `{"inference_results": [...]}`."""

@@ -79,31 +79,32 @@ class PredictStream:
         self._router = router
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        found = _PATH.fullmatch(scope["path"]) if scope["type"] == "http" else None
-        if found is None:
+        """Handle a request, until its response has ended or its client has disconnected."""
+        match = _PATH.fullmatch(scope["path"]) if scope["type"] == "http" else None
+        if match is None:
             await self._router(scope, receive, send)
         elif scope["method"] != "POST":
             await method_not_allowed(Request(scope), ["POST"])(scope, receive, send)
-        elif (begun := await self._begin(scope, receive, send, found[1])) is not None:
+        elif (begun := await self._begin(scope, receive, send, match[1])) is not None:
             response, work = begun
             await response.run(work)
 
     async def _begin(
         self, scope: Scope, receive: Receive, send: Send, model_id: str
     ) -> tuple[InFlightResponse, Awaitable[None]] | None:
-        """Read the request; return its response and what makes it, None if the request is answered already.
+        """Read the request; return its response and the work that makes it, None if the request was refused.
 
         Nothing of the prompt stays here while the response streams: a prompt may be large, and its response long.
         """
         try:
-            asked = query(scope)
-            check_query(scope, asked, _QUERY_PARAMETERS)
+            query_parameters = query(scope)
+            check_query(scope, query_parameters, _QUERY_PARAMETERS)
             body = await read_body(scope, receive, self._in_flight.limits.max_body_size)
             if body:
                 check_content_type(scope)
-            given = read_predict_input(body)
-            wire = wire_format(scope, asked, given.parameters)
-            parameters = given.parameters if isinstance(given, RemoteInput) else {}
+            predict_input = read_predict_input(body)
+            wire = wire_format(scope, query_parameters, predict_input.parameters)
+            parameters = predict_input.parameters if isinstance(predict_input, RemoteInput) else {}
         except ClientDisconnect:
             return None
         except MLStreamError as error:

@@ -5,62 +5,73 @@ from typing import Any, Protocol
 
 from starlette.routing import Route
 
-from opensearch_ml_stream.rest_handlers.resources import Body, Call, Operation, resource
+from opensearch_ml_stream.rest_handlers.management_endpoint import (
+    Operation,
+    ParsedRequest,
+    RequestBody,
+    resource_routes,
+)
 
 
 class SettingsService(Protocol):
-    """Settings by full name; values are bool, int, text or a sequence of texts."""
+    """Settings by full name (`plugins.ml_commons.stream_enabled`); values are bool, int, str or sequences of str.
+
+    Errors are MLStreamErrors: Unavailable while the store does not respond.
+    """
 
     async def persistent(self) -> dict[str, Any]:
-        """Those that were changed at run time."""
+        """Return the settings that were changed at run time."""
         ...
 
     def defaults(self) -> dict[str, Any]:
-        """What holds where nothing was changed."""
+        """Return the values that hold where nothing was changed, for all settings that can change."""
         ...
 
     async def change(self, body: Mapping[str, Any]) -> dict[str, Any]:
-        """Changes settings, null resets; answers those that were set. InvalidRequest changes nothing."""
+        """Change settings, null resets one; return those that were set. InvalidRequest, then nothing is changed."""
         ...
 
 
 def settings_routes(service: SettingsService, max_body_size: int) -> list[Route]:
-    """GET takes `flat_settings` and `include_defaults`, PUT `{"persistent": {...}}` or the settings themselves."""
+    """Return the routes of `/_settings`; `max_body_size` in bytes.
 
-    async def show(call: Call) -> Mapping[str, Any]:
+    GET takes `flat_settings` and `include_defaults`, PUT `{"persistent": {...}}` or the settings themselves.
+    """
+
+    async def show(request: ParsedRequest) -> Mapping[str, Any]:
         persistent = await service.persistent()
-        answer = _scopes(call, persistent)
-        if call.flag("include_defaults"):
+        response = _scopes(request, persistent)
+        if request.flag("include_defaults"):
             unchanged = {name: value for name, value in service.defaults().items() if name not in persistent}
-            answer["defaults"] = _printed(call, unchanged)
-        return answer
+            response["defaults"] = _printed(request, unchanged)
+        return response
 
-    async def change(call: Call) -> Mapping[str, Any]:
-        return {"acknowledged": True, **_scopes(call, await service.change(call.body))}
+    async def change(request: ParsedRequest) -> Mapping[str, Any]:
+        return {"acknowledged": True, **_scopes(request, await service.change(request.body))}
 
     flat = frozenset({"flat_settings"})
     operations = {
         "GET": Operation(show, parameters=flat | {"include_defaults"}),
-        "PUT": Operation(change, Body.REQUIRED, flat),
+        "PUT": Operation(change, RequestBody.REQUIRED, flat),
     }
-    return resource("/_settings", operations, max_body_size)
+    return resource_routes("/_settings", operations, max_body_size)
 
 
-def _scopes(call: Call, persistent: Mapping[str, Any]) -> dict[str, Any]:
-    return {"persistent": _printed(call, persistent), "transient": {}}
+def _scopes(request: ParsedRequest, persistent: Mapping[str, Any]) -> dict[str, Any]:
+    return {"persistent": _printed(request, persistent), "transient": {}}
 
 
-def _printed(call: Call, settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Values as OpenSearch prints them (texts and lists of texts), nested unless `flat_settings` is asked for."""
+def _printed(request: ParsedRequest, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return values as OpenSearch prints them (strings and lists of strings), nested unless `flat_settings` is true."""
     printed: dict[str, Any] = {}
     for name, value in settings.items():
-        place = printed
-        *path, last = [name] if call.flag("flat_settings") else name.split(".")
-        for step in path:
-            place = place.setdefault(step, {})
-        place[last] = list(value) if isinstance(value, list | tuple) else _text(value)
+        node = printed
+        *parents, last = [name] if request.flag("flat_settings") else name.split(".")
+        for parent in parents:
+            node = node.setdefault(parent, {})
+        node[last] = list(value) if isinstance(value, list | tuple) else _printed_value(value)
     return printed
 
 
-def _text(value: object) -> str:
+def _printed_value(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)

@@ -5,28 +5,35 @@ from typing import Any
 
 from starlette.routing import Route
 
-from opensearch_ml_stream.rest_handlers.resources import Body, Call, Operation, resource
-from opensearch_ml_stream.rest_handlers.services import Tasks
+from opensearch_ml_stream.rest_handlers.management_endpoint import (
+    Operation,
+    ParsedRequest,
+    RequestBody,
+    resource_routes,
+)
+from opensearch_ml_stream.rest_handlers.service_protocols import Tasks
 
 
 def task_routes(tasks: Tasks, max_body_size: int) -> list[Route]:
-    async def get(call: Call) -> Mapping[str, Any]:
-        return await tasks.get(call.id)
+    """Return the routes of `/tasks`; `max_body_size` in bytes."""
 
-    async def delete(call: Call) -> Mapping[str, Any]:
-        return await tasks.delete(call.id)
+    async def get(request: ParsedRequest) -> Mapping[str, Any]:
+        return await tasks.get(request.id)
 
-    async def cancel(call: Call) -> Mapping[str, Any]:
-        return await tasks.cancel(call.id)
+    async def delete(request: ParsedRequest) -> Mapping[str, Any]:
+        return await tasks.delete(request.id)
 
-    async def search(call: Call) -> Mapping[str, Any]:
-        return await tasks.search(call.body, dashboards=call.dashboards)
+    async def cancel(request: ParsedRequest) -> Mapping[str, Any]:
+        return await tasks.cancel(request.id)
 
-    searching = Operation(search, Body.OPTIONAL)
-    cancelling = {"POST": Operation(cancel, Body.OPTIONAL)}
+    async def search(request: ParsedRequest) -> Mapping[str, Any]:
+        return await tasks.search(request.body, dashboards=request.dashboards)
+
+    search_operation = Operation(search, RequestBody.OPTIONAL)
+    cancel_operations = {"POST": Operation(cancel, RequestBody.OPTIONAL)}
     return [
-        *resource("/tasks/_search", {"GET": searching, "POST": searching}, max_body_size),
-        *resource("/tasks/{id}/_cancel", cancelling, max_body_size),
-        *resource("/tasks/{id}/_cancel_batch", cancelling, max_body_size),  # as the documentation has it
-        *resource("/tasks/{id}", {"GET": Operation(get), "DELETE": Operation(delete)}, max_body_size),
+        *resource_routes("/tasks/_search", {"GET": search_operation, "POST": search_operation}, max_body_size),
+        *resource_routes("/tasks/{id}/_cancel", cancel_operations, max_body_size),
+        *resource_routes("/tasks/{id}/_cancel_batch", cancel_operations, max_body_size),  # as the documentation has it
+        *resource_routes("/tasks/{id}", {"GET": Operation(get), "DELETE": Operation(delete)}, max_body_size),
     ]

@@ -1,1 +1,1 @@
-"""Split a provider's bytes into events, one module for each framing."""
+"""Framings: split a provider's bytes into events, one module for each framing."""

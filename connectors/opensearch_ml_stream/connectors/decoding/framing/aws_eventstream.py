@@ -1,8 +1,9 @@
-"""AWS event streams (application/vnd.amazon.eventstream): binary frames, each with two checksums.
+"""AWS event-stream framing (application/vnd.amazon.eventstream): binary frames, each with two checksums.
 
-    total length u32 | headers length u32 | CRC of these 8 bytes | headers | payload | CRC of all before
+    total length u32 | headers length u32 | CRC of these 8 bytes | headers | payload | CRC of all bytes before it
 
-An exception or error frame ends the stream with an UpstreamError; what came before it is kept.
+An exception or error frame ends the stream with an UpstreamError; the events before it are delivered.
+Specification: https://smithy.io/2.0/aws/amazon-eventstream.html.
 """
 
 import struct
@@ -21,10 +22,10 @@ _PRELUDE = struct.Struct(">III")
 _CRC = struct.Struct(">I")
 _FIXED_BYTES = _PRELUDE.size + _CRC.size
 _STRING = 7
-# Bytes of a header value by its type: fixed, or None where a u16 before the value tells.
+# Size of a header value in bytes by its type; None where a u16 before the value holds it.
 _VALUE_BYTES = {0: 0, 1: 0, 2: 1, 3: 2, 4: 4, 5: 8, 6: None, _STRING: None, 8: 8, 9: 16}
 
-# The HTTP status of each exception, as the services' own models have it.
+# The HTTP status of each exception, from the API models of the Bedrock and SageMaker runtimes.
 _STATUS = {
     "accessDeniedException": 403,
     "internalServerException": 500,
@@ -42,17 +43,18 @@ _STATUS = {
 
 
 class AWSEventStreamFraming:
-    """Events are named by their `:event-type`; a frame is given out whole and once, after both its CRCs agree."""
+    """Event frames, named by their `:event-type`. A frame is an event once it is whole and both its CRCs agree."""
 
-    __slots__ = ("_buffer", "_headers_bytes", "_needed", "error")
+    __slots__ = ("_buffer", "_frame_bytes", "_headers_bytes", "error")
 
     def __init__(self) -> None:
         self._buffer = bytearray()
-        self._needed = 0  # bytes of the frame under way, 0 before its prelude is read
+        self._frame_bytes = 0  # of the unfinished frame, 0 before its prelude is read
         self._headers_bytes = 0
         self.error: UpstreamError | None = None
 
     def feed(self, data: bytes) -> list[Event]:
+        """Return the events whose frames end within `data`."""
         events: list[Event] = []
         if self.error is not None:
             return events
@@ -60,9 +62,9 @@ class AWSEventStreamFraming:
         start = 0
         try:
             while self._has_frame(start):
-                frame = bytes(memoryview(self._buffer)[start : start + self._needed])
-                start += self._needed
-                self._needed = 0
+                frame = bytes(memoryview(self._buffer)[start : start + self._frame_bytes])
+                start += self._frame_bytes
+                self._frame_bytes = 0
                 events.append(_read_frame(frame, self._headers_bytes))
         except UpstreamError as error:
             self.error = error
@@ -70,17 +72,18 @@ class AWSEventStreamFraming:
         return events
 
     def close(self) -> list[Event]:
+        """Set `error` if the body ended within a frame."""
         if self._buffer and self.error is None:
             self.error = truncated("the end of a frame")
         return []
 
     def _has_frame(self, start: int) -> bool:
-        held = len(self._buffer) - start
-        if not self._needed:
-            if held < _PRELUDE.size:
+        buffered = len(self._buffer) - start
+        if not self._frame_bytes:
+            if buffered < _PRELUDE.size:
                 return False
             self._read_prelude(start)
-        return held >= self._needed
+        return buffered >= self._frame_bytes
 
     def _read_prelude(self, start: int) -> None:
         total, headers, checksum = _PRELUDE.unpack_from(self._buffer, start)
@@ -90,7 +93,7 @@ class AWSEventStreamFraming:
             raise UpstreamError(f"The provider sent an event of more than {MAX_PAYLOAD_BYTES} bytes")
         if total < headers + _FIXED_BYTES:
             raise UpstreamError("The provider's event stream is damaged: a frame is shorter than its headers")
-        self._needed = total
+        self._frame_bytes = total
         self._headers_bytes = headers
 
 
@@ -113,7 +116,7 @@ def _read_frame(frame: bytes, headers_bytes: int) -> Event:
 
 
 def _read_headers(frame: bytes, end: int) -> dict[str, str]:
-    """The headers that are strings; the others are checked and left out."""
+    """Return the headers that are strings. Raises for any header that does not fit, whatever its type."""
     headers: dict[str, str] = {}
     names: set[bytes] = set()
     position = _PRELUDE.size
@@ -146,6 +149,7 @@ def _exception(name: str, payload: bytes) -> UpstreamError:
 
 
 def _error(name: str, message: str) -> UpstreamError:
-    known = name[:1].lower() + name[1:]
-    kind = "remote_connector_throttling_exception" if known == "throttlingException" else None
-    return UpstreamError(f"Error from remote service: {message}", type=kind, provider_status=_STATUS.get(known, 500))
+    exception = name[:1].lower() + name[1:]
+    type = "remote_connector_throttling_exception" if exception == "throttlingException" else None
+    status = _STATUS.get(exception, 500)
+    return UpstreamError(f"Error from remote service: {message}", type=type, provider_status=status)

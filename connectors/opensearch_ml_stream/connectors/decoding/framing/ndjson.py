@@ -1,20 +1,21 @@
-"""Newline-delimited JSON: every line that is not blank is one event."""
+"""NDJSON framing (newline-delimited JSON): every line that is not blank is one event."""
 
 from opensearch_ml_stream.connectors.decoding.contract import MAX_EVENT_BYTES, Event, too_large
 from opensearch_ml_stream.connectors.errors import UpstreamError
 
 
 class NDJSONFraming:
-    """Lines end at LF; the CR of a CRLF is blank to JSON. A last line without its end counts."""
+    """NDJSON lines as events. A line ends at LF (a CR before it is white space to JSON), the last one with the body."""
 
     __slots__ = ("_parts", "_size", "error")
 
     def __init__(self) -> None:
-        self._parts: list[bytes] = []  # the pieces of a line whose end has not come
+        self._parts: list[bytes] = []  # the pieces of the unfinished line
         self._size = 0
         self.error: UpstreamError | None = None
 
     def feed(self, data: bytes) -> list[Event]:
+        """Return the lines that end within `data`."""
         lines = data.split(b"\n")
         rest = lines.pop()
         if lines and self._parts:
@@ -29,4 +30,5 @@ class NDJSONFraming:
         return [Event("", line) for line in lines if line and not line.isspace()]
 
     def close(self) -> list[Event]:
+        """Return the last line, if it did not end."""
         return self.feed(b"\n")

@@ -1,35 +1,37 @@
-"""Streams without framing: the body is the text."""
+"""Plain-text framing: the whole body is the text, and every read is an event."""
 
 from opensearch_ml_stream.connectors.decoding.contract import Event, truncated
 from opensearch_ml_stream.connectors.errors import UpstreamError
 
-# The name of a piece of plain text: no framing of events gives such a name.
+# The event name of plain text, by which providers recognise it: no other framing gives such a name.
 PLAIN_TEXT = "\0text"
 
 
 class PlainTextFraming:
-    """Every read is an event, less what may be the beginning of a character."""
+    """Every read as an event, except for an unfinished UTF-8 character at its end, which goes into the next event."""
 
-    __slots__ = ("_held", "error")
+    __slots__ = ("_unfinished", "error")
 
     def __init__(self) -> None:
-        self._held = b""
+        self._unfinished = b""  # the first bytes of a character whose other bytes have not come
         self.error: UpstreamError | None = None
 
     def feed(self, data: bytes) -> list[Event]:
-        data = self._held + data
-        whole = len(data) - _unfinished(data)
-        self._held = data[whole:]
-        return [Event(PLAIN_TEXT, data[:whole])] if whole else []
+        """Return the text of `data` as one event, none if no character ends within it."""
+        data = self._unfinished + data
+        end = len(data) - _unfinished_bytes(data)
+        self._unfinished = data[end:]
+        return [Event(PLAIN_TEXT, data[:end])] if end else []
 
     def close(self) -> list[Event]:
-        if self._held:
+        """Set `error` if the body ended within a character."""
+        if self._unfinished:
             self.error = truncated("the end of a character")
         return []
 
 
-def _unfinished(data: bytes) -> int:
-    """How many bytes at the end are the beginning of a UTF-8 sequence: 0 to 3."""
+def _unfinished_bytes(data: bytes) -> int:
+    """Return how many bytes at the end of `data` begin a UTF-8 sequence that it does not finish: 0 to 3."""
     for back in range(1, min(3, len(data)) + 1):
         byte = data[-back]
         if byte >= 0xC0:

@@ -1,38 +1,39 @@
-"""Server-sent events, as https://html.spec.whatwg.org/multipage/server-sent-events.html has them.
+"""SSE framing: server-sent events, https://html.spec.whatwg.org/multipage/server-sent-events.html.
 
-Bytes, not text: a line ends at CR, LF or CRLF only (U+2028 and its kin are text), so UTF-8 may be cut anywhere.
-One deliberate divergence: a last event without its blank line is delivered, since some providers omit it.
+It reads bytes, not text: a line ends at CR, LF or CRLF only (U+2028 and the like are text), and UTF-8 may be cut
+anywhere. One deliberate divergence: a last event without its blank line is delivered, since some providers omit it.
 """
 
 from opensearch_ml_stream.connectors.decoding.contract import MAX_EVENT_BYTES, Event, too_large
 from opensearch_ml_stream.connectors.errors import UpstreamError
 
-_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
 class SSEFraming:
-    """`feed` costs time linear in the bytes fed, also when they come one by one."""
+    """Server-sent events by name and data. `feed` takes time linear in the bytes, also when they come one by one."""
 
     __slots__ = ("_data", "_data_bytes", "_data_counted", "_name", "_parts", "_parts_bytes", "_skip_lf", "_started",
                  "error")  # fmt: skip
 
     def __init__(self) -> None:
-        self._parts: list[bytes] = []  # the pieces of a line whose end has not come
+        self._parts: list[bytes] = []  # the pieces of the unfinished line
         self._parts_bytes = 0
-        self._data: list[bytes] = []  # the data lines of the event under way
-        self._data_bytes = 0  # of the first `_data_counted` of them
+        self._data: list[bytes] = []  # the data lines of the unfinished event
+        self._data_bytes = 0  # the bytes of the first `_data_counted` data lines
         self._data_counted = 0
         self._name = ""
-        self._skip_lf = False  # the last byte was a CR: a LF that follows belongs to it
-        self._started = False
+        self._skip_lf = False  # the last byte was a CR: an LF that follows belongs to the same line end
+        self._started = False  # a line has ended: no byte order mark can follow
         self.error: UpstreamError | None = None
 
     @property
-    def idle(self) -> bool:
-        """Whether no event is under way: the bytes so far end with a blank line."""
+    def is_at_event_boundary(self) -> bool:
+        """Return whether the bytes so far end with a blank line, so that no event is unfinished."""
         return self._started and not (self._parts or self._data or self._name or self._skip_lf)
 
     def feed(self, data: bytes) -> list[Event]:
+        """Return the events that end within `data`."""
         if self._skip_lf and data:
             self._skip_lf = False
             if data[:1] == b"\n":
@@ -50,7 +51,7 @@ class SSEFraming:
                 self._parts_bytes = 0
             if not self._started:
                 self._started = True
-                lines[0] = lines[0].removeprefix(_BYTE_ORDER_MARK)
+                lines[0] = lines[0].removeprefix(BYTE_ORDER_MARK)
             self._read_lines(lines, events)
             if self._data or self._data_counted:
                 self._count_data(new_event=bool(events))
@@ -62,6 +63,7 @@ class SSEFraming:
         return events
 
     def close(self) -> list[Event]:
+        """Return the last event, if it did not end with a blank line."""
         return self.feed(b"\n\n")
 
     def _count_data(self, *, new_event: bool) -> None:
@@ -84,5 +86,5 @@ class SSEFraming:
                 data.append(line[5:])
             elif line[:6] == b"event:":
                 self._name = line[6:].removeprefix(b" ").decode("utf-8", "replace")
-            # Anything else is a comment, an id, a retry time or a field that the norm says to ignore; `data`
-            # without a colon is an empty data line, which no provider sends and which says nothing.
+            # Anything else is a comment, an id, a retry time or a field that the specification says to ignore; `data`
+            # without a colon is an empty data line, which no provider sends.

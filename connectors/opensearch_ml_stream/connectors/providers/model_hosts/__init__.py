@@ -1,1 +1,1 @@
-"""Services that stream whatever dialect their model speaks; the dialect is recognised from its events."""
+"""Model hosts: services that stream in the dialect of the model they host, recognised by its first event."""

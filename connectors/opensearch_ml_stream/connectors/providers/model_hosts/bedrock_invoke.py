@@ -1,8 +1,8 @@
-"""Bedrock InvokeModelWithResponseStream: the model's own events in base64, whatever the model is.
+"""Bedrock InvokeModelWithResponseStream: the events of any hosted model, in base64.
 
 https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_InvokeModelWithResponseStream.html. Bedrock adds its
-token counts (`amazon-bedrock-invocationMetrics`) to the last event. The model's dialect is told by its events, so that
-inference profiles, provisioned and imported models work too, whose ids say nothing.
+token counts (`amazon-bedrock-invocationMetrics`) to the last event. The model's dialect is recognised by its events, so
+that inference profiles, provisioned and imported models work too, whose ids do not name the model.
 """
 
 from base64 import b64decode
@@ -15,7 +15,7 @@ from opensearch_ml_stream.connectors.chunks import Chunk, Ending, Usage
 from opensearch_ml_stream.connectors.decoding import event_fields
 from opensearch_ml_stream.connectors.decoding.contract import Event, Outcome
 from opensearch_ml_stream.connectors.decoding.framing.aws_eventstream import AWSEventStreamFraming
-from opensearch_ml_stream.connectors.providers.model_hosts.dialect_sniffing import SniffedDialect
+from opensearch_ml_stream.connectors.providers.model_hosts.detected_dialect import DetectedDialect
 from opensearch_ml_stream.connectors.stream_spec import Enable, StreamSpec
 
 _METRICS = "amazon-bedrock-invocationMetrics"
@@ -23,26 +23,28 @@ _GUARDRAIL = "amazon-bedrock-guardrailAction"
 
 
 class BedrockInvoke:
-    """Reads `chunk` events; others say nothing about the answer."""
+    """Reads `chunk` events by the model's dialect; other events hold nothing of the response."""
 
-    __slots__ = ("_blocked", "_inner", "_usage")
+    __slots__ = ("_blocked", "_dialect", "_usage")
 
     def __init__(self) -> None:
-        self._inner = SniffedDialect(framed=True)
+        self._dialect = DetectedDialect(framed=True)
         self._usage: Usage | None = None
         self._blocked = False
 
     def read(self, event: Event, chunks: list[Chunk]) -> Outcome | None:
+        """Append the chunks of the model's event; the dialect decides what ends the stream."""
         if event.name != "chunk":
             return None
         data = b64decode(orjson.loads(event.data)["bytes"], validate=True)
         if b'"amazon-bedrock-' in data:
             self._read_additions(orjson.loads(data))
-        outcome = self._inner.read(Event("", data), chunks)
+        outcome = self._dialect.read(Event("", data), chunks)
         return self._complete(outcome)
 
     def end_of_input(self) -> Outcome:
-        return self._complete(self._inner.end_of_input()) or Ending()
+        """Return the outcome that the dialect gives, with Bedrock's token counts."""
+        return self._complete(self._dialect.end_of_input()) or Ending()
 
     def _read_additions(self, payload: Any) -> None:
         metrics = event_fields.mapping(payload.get(_METRICS))
@@ -55,6 +57,7 @@ class BedrockInvoke:
         self._blocked = self._blocked or payload.get(_GUARDRAIL) == "INTERVENED"
 
     def _complete(self, outcome: Outcome | None) -> Outcome | None:
+        """Return the outcome with Bedrock's additions: its token counts, and whether a guardrail intervened."""
         if not isinstance(outcome, Ending):
             return outcome
         if outcome.usage is None:

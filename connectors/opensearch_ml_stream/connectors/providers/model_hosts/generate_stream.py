@@ -1,13 +1,13 @@
-"""`/generate_stream` as Hugging Face TGI and others serve it: server-sent events in the dialect of the server."""
+"""`/generate_stream`, as Hugging Face TGI and others serve it: server-sent events in the dialect of the server."""
 
 from opensearch_ml_stream.connectors.decoding.framing.sse import SSEFraming
-from opensearch_ml_stream.connectors.providers.model_hosts.dialect_sniffing import SniffedDialect
+from opensearch_ml_stream.connectors.providers.model_hosts.detected_dialect import DetectedDialect
 from opensearch_ml_stream.connectors.stream_spec import Enable, StreamSpec
 
 GENERATE_STREAM = StreamSpec(
     name="huggingface/generate_stream",
-    # TGI streams at /generate_stream; at its root it takes `stream` instead, which the other leaves alone.
+    # TGI streams at /generate_stream, which ignores `stream`, and at its root if `stream` is set.
     enable=Enable(body={"stream": True}, url=(("/generate", "/generate_stream"),)),
     framing=SSEFraming,
-    provider=SniffedDialect,
+    provider=DetectedDialect,
 )

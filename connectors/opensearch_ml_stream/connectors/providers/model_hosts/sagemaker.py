@@ -1,7 +1,7 @@
-"""SageMaker InvokeEndpointWithResponseStream: frames that hold the bytes of whatever the container streams.
+"""SageMaker InvokeEndpointWithResponseStream: AWS frames that hold the bytes of whatever the container streams.
 
 https://docs.aws.amazon.com/sagemaker/latest/APIReference/API_runtime_InvokeEndpointWithResponseStream.html. The
-container's own framing and dialect are told by its bytes, or chosen by `_stream`.
+container's own framing and dialect are recognised by its first bytes and event, or named in `_stream`.
 """
 
 from collections.abc import Callable
@@ -9,23 +9,24 @@ from functools import partial
 
 from opensearch_ml_stream.connectors.decoding.contract import Event, Framing
 from opensearch_ml_stream.connectors.decoding.framing.aws_eventstream import AWSEventStreamFraming
-from opensearch_ml_stream.connectors.decoding.framing.sniffing import SniffedFraming
+from opensearch_ml_stream.connectors.decoding.framing.detected_framing import DetectedFraming
 from opensearch_ml_stream.connectors.errors import UpstreamError
-from opensearch_ml_stream.connectors.providers.model_hosts.dialect_sniffing import SniffedDialect
+from opensearch_ml_stream.connectors.providers.model_hosts.detected_dialect import DetectedDialect
 from opensearch_ml_stream.connectors.stream_spec import Enable, StreamSpec
 
 
 class PayloadPartFraming:
-    """Events of `inner`, which is fed with the payloads of the `PayloadPart` frames."""
+    """Events of the container's framing, which is fed with the payloads of the `PayloadPart` frames."""
 
     __slots__ = ("_frames", "_inner", "error")
 
-    def __init__(self, inner: Callable[[], Framing] = SniffedFraming) -> None:
+    def __init__(self, inner: Callable[[], Framing] = DetectedFraming) -> None:
         self._frames = AWSEventStreamFraming()
         self._inner = inner()
         self.error: UpstreamError | None = None
 
     def feed(self, data: bytes) -> list[Event]:
+        """Return the container's events that end within `data`."""
         events: list[Event] = []
         for frame in self._frames.feed(data):
             if frame.name in ("PayloadPart", ""):
@@ -34,14 +35,18 @@ class PayloadPartFraming:
         return events
 
     def close(self) -> list[Event]:
+        """Return the container's last events; none if the body ended within a frame."""
         self._frames.close()
         events = [] if self._frames.error else self._inner.close()
         self.error = self._frames.error or self._inner.error
         return events
 
 
-def sagemaker(inner: StreamSpec) -> StreamSpec:
-    """SageMaker's stream with `inner` in its frames; only the URL turns it on, `inner`'s body fields say how."""
+def sagemaker_spec(inner: StreamSpec) -> StreamSpec:
+    """Return the spec of a SageMaker stream whose frames hold a stream of `inner`.
+
+    The request is changed as SageMaker's spec says in its URL and as `inner` says in its body.
+    """
     return StreamSpec(
         name=f"{SAGEMAKER.name}+{inner.name}",
         enable=Enable(body=inner.enable.body, drop=inner.enable.drop, url=SAGEMAKER.enable.url),
@@ -54,5 +59,5 @@ SAGEMAKER = StreamSpec(
     name="sagemaker/invocations",
     enable=Enable(url=(("/invocations", "/invocations-response-stream"),)),
     framing=PayloadPartFraming,
-    provider=partial(SniffedDialect, framed=True),
+    provider=partial(DetectedDialect, framed=True),
 )

@@ -1,1 +1,1 @@
-"""OpenAI's interfaces, which many other servers speak too."""
+"""OpenAI's interfaces (chat completions, completions, responses), which many other servers offer too."""

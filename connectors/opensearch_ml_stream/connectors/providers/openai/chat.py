@@ -1,7 +1,7 @@
-"""OpenAI chat completions, and everything that speaks them (Azure, DeepSeek, Mistral, vLLM, Ollama /v1, ...).
+"""OpenAI chat completions, as Azure, DeepSeek, Mistral, vLLM, Ollama /v1 and others offer them too.
 
-https://platform.openai.com/docs/api-reference/chat-streaming. The usage comes in a chunk of its own, with empty
-`choices`, after the finish reason and before `[DONE]`; so only `[DONE]` ends the stream.
+https://platform.openai.com/docs/api-reference/chat-streaming. The usage comes in an event of its own, with empty
+`choices`, after the finish reason and before `[DONE]`, so only `[DONE]` ends the stream.
 """
 
 from typing import Any
@@ -14,9 +14,10 @@ from opensearch_ml_stream.connectors.decoding.contract import Event, Outcome, tr
 from opensearch_ml_stream.connectors.decoding.finish_reasons import finish_reason
 from opensearch_ml_stream.connectors.decoding.framing.sse import SSEFraming
 from opensearch_ml_stream.connectors.errors import UpstreamError
+from opensearch_ml_stream.connectors.providers.openai.tool_calls import ToolCalls
 from opensearch_ml_stream.connectors.stream_spec import Enable, StreamSpec
 
-# What the errors' `type` or `code` would have been as an HTTP status.
+# The HTTP status that each `type` or `code` of an error stands for.
 _ERROR_STATUS = {
     "invalid_request_error": 400,
     "context_length_exceeded": 400,
@@ -31,30 +32,34 @@ _ERROR_STATUS = {
 
 
 class OpenAIChat:
-    """Reads `chat.completion.chunk` events of choice 0. `needs_done`: whether only `[DONE]` is a good end."""
+    """Reads choice 0 of `chat.completion.chunk` events.
 
-    __slots__ = ("_finish", "_model", "_needs_done", "_tools", "_usage")
+    `needs_done` says that only `[DONE]` is a good end; otherwise the end of the body is one too, after a finish reason.
+    """
+
+    __slots__ = ("_finish", "_model", "_needs_done", "_tool_calls", "_usage")
 
     def __init__(self, *, needs_done: bool = True) -> None:
         self._needs_done = needs_done
         self._finish: str | None = None
         self._model: str | None = None
         self._usage: Usage | None = None
-        self._tools = ToolCalls()
+        self._tool_calls: ToolCalls | None = None  # created by the first tool call
 
     def read(self, event: Event, chunks: list[Chunk]) -> Outcome | None:
+        """Append the chunk of choice 0; `[DONE]` or an error ends the stream."""
         data = event.data
         if data.strip() == b"[DONE]":
             return self._ending()
         payload: Any = orjson.loads(data)
         choices = payload.get("choices")
         if choices:
-            choice = first_choice(choices)
+            choice = _first_choice(choices)
             self._read_choice(choice, chunks)
             if choice.get("finish_reason"):
                 self._finish = event_fields.name(choice["finish_reason"])
         if payload.get("usage"):
-            self._usage = read_usage(payload["usage"])
+            self._usage = _read_usage(payload["usage"])
         if self._model is None:
             self._model = event_fields.name(payload.get("model"))
         if payload.get("error") or payload.get("object") == "error":
@@ -62,6 +67,7 @@ class OpenAIChat:
         return None
 
     def end_of_input(self) -> Outcome:
+        """Return a good ending only after a finish reason, and only if `[DONE]` is not needed."""
         return truncated("[DONE]") if self._needs_done or self._finish is None else self._ending()
 
     def _ending(self) -> Ending:
@@ -71,55 +77,28 @@ class OpenAIChat:
         delta = choice.get("delta")
         if not delta:
             return
-        text = delta.get("content")
-        if text and len(delta) == 1 and isinstance(text, str):
-            chunks.append(Chunk(text))
-        else:
-            self._read_delta(delta, chunks)
-
-    def _read_delta(self, delta: dict[str, Any], chunks: list[Chunk]) -> None:
         content = delta.get("content")
+        if content and len(delta) == 1 and isinstance(content, str):
+            chunks.append(Chunk(content))
+            return
         reasoning = event_fields.text(delta.get("reasoning_content") or delta.get("reasoning"))
         if isinstance(content, list):
             content, thinking = _typed_parts(content)
             reasoning += thinking
         text = event_fields.text(content) + event_fields.text(delta.get("refusal"))
-        tool_calls = tuple(self._tools.read(call) for call in delta.get("tool_calls") or ())
+        calls = delta.get("tool_calls")
+        tool_calls = self._read_tool_calls(calls) if calls else ()
         if text or reasoning or tool_calls:
             chunks.append(Chunk(text, reasoning, tool_calls))
 
-
-class ToolCalls:
-    """Keeps parallel calls apart, also for servers that leave `index` out or give 0 for every call."""
-
-    __slots__ = ("_ids", "_last", "_moved")
-
-    def __init__(self) -> None:
-        self._ids: dict[int, str | None] = {}
-        self._moved: dict[int, int] = {}  # the server's index -> ours, where its next call took the same index
-        self._last = 0
-
-    def read(self, call: dict[str, Any]) -> ToolCall:
-        function = call.get("function") or {}
-        id, name = event_fields.name(call.get("id")), event_fields.name(function.get("name"))
-        index = self._index(call.get("index"), id, starts=name is not None)
-        return ToolCall(index, id, name, event_fields.arguments(function.get("arguments")))
-
-    def _index(self, given: object, id: str | None, *, starts: bool) -> int:
-        index = given if isinstance(given, int) else None
-        own = self._last if index is None else self._moved.get(index, index)
-        if starts and id is not None and self._ids.get(own) not in (None, id):
-            own = max(self._ids) + 1
-            if index is not None:
-                self._moved[index] = own
-        if id is not None or own not in self._ids:
-            self._ids[own] = id
-        self._last = own
-        return own
+    def _read_tool_calls(self, calls: list[dict[str, Any]]) -> tuple[ToolCall, ...]:
+        if self._tool_calls is None:
+            self._tool_calls = ToolCalls()
+        return tuple(map(self._tool_calls.read, calls))
 
 
-def first_choice(choices: list[dict[str, Any]]) -> dict[str, Any]:
-    """Choice 0 of `choices`; an empty one where the event is about another choice (n > 1)."""
+def _first_choice(choices: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return choice 0, an empty one if the event holds only other choices (`n` > 1)."""
     choice = choices[0]
     if not choice.get("index"):
         return choice
@@ -127,13 +106,14 @@ def first_choice(choices: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def _typed_parts(parts: list[Any]) -> tuple[str, str]:
-    """Mistral's reasoning models send `content` as a list of typed parts."""
+    """Return text and reasoning of a `content` that is a list of typed parts, as Mistral's reasoning models send it."""
     text = "".join(event_fields.text(part.get("text")) for part in parts if part.get("type") == "text")
     thinking = (inner for part in parts if part.get("type") == "thinking" for inner in part.get("thinking") or ())
     return text, "".join(event_fields.text(inner.get("text")) for inner in thinking)
 
 
-def read_usage(usage: dict[str, Any]) -> Usage:
+def _read_usage(usage: dict[str, Any]) -> Usage:
+    """Return the counts of a `usage` object; DeepSeek's `prompt_cache_hit_tokens` count as cached tokens."""
     prompt = event_fields.mapping(usage.get("prompt_tokens_details"))
     completion = event_fields.mapping(usage.get("completion_tokens_details"))
     return Usage(
@@ -146,7 +126,7 @@ def read_usage(usage: dict[str, Any]) -> Usage:
 
 
 def read_error(payload: dict[str, Any]) -> UpstreamError:
-    """`{"error": {...}}`, `{"error": "text"}` or `{"object": "error", "message": ...}`."""
+    """Return the error of `{"error": {...}}`, `{"error": "message"}` or `{"object": "error", "message": ...}`."""
     error = payload.get("error") or payload
     if not isinstance(error, dict):
         return event_fields.remote_error(error)
@@ -166,7 +146,7 @@ OPENAI_CHAT = StreamSpec(
     has_fast_path=True,
 )
 
-# For those that refuse `stream_options` and tell the usage unasked, or not at all: Mistral, and Azure OpenAI with an
+# For servers that refuse `stream_options` and send the usage unasked or not at all: Mistral, and Azure OpenAI with an
 # `api-version` before 2024-09.
 OPENAI_CHAT_PLAIN = StreamSpec(
     name="mistral/v1/chat/completions",

@@ -1,4 +1,4 @@
-"""OpenAI completions (the text interface before chat), as vLLM, SGLang and llama.cpp also serve it."""
+"""OpenAI completions, the text interface before chat, as vLLM, SGLang and llama.cpp offer it too."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ from opensearch_ml_stream.connectors.stream_spec import Enable, StreamSpec
 
 
 class OpenAICompletions(OpenAIChat):
-    """Reads `text_completion` events of choice 0, which are chat's but for where the text is."""
+    """Reads choice 0 of `text_completion` events, which differ from those of chat only in where the text is."""
 
     __slots__ = ()
 

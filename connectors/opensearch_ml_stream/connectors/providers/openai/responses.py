@@ -1,6 +1,6 @@
-"""OpenAI Responses: https://platform.openai.com/docs/api-reference/responses-streaming.
+"""OpenAI Responses interface: https://platform.openai.com/docs/api-reference/responses-streaming.
 
-`response.completed`, `.incomplete` or `.failed` ends the stream and holds the usage; there is no `[DONE]`.
+`response.completed`, `.incomplete` or `.failed` ends the stream and holds the usage. There is no `[DONE]`.
 """
 
 from typing import Any
@@ -20,15 +20,16 @@ _REASONING = ("response.reasoning_text.delta", "response.reasoning_summary_text.
 
 
 class OpenAIResponses:
-    """Reads the events by the `type` in their data."""
+    """Reads events by the `type` in their data."""
 
-    __slots__ = ("_filled", "_tools")
+    __slots__ = ("_tool_indexes", "_with_arguments")
 
     def __init__(self) -> None:
-        self._tools: dict[int, int] = {}  # output index -> tool call index
-        self._filled: set[int] = set()  # output indices whose arguments have come
+        self._tool_indexes: dict[int, int] = {}  # output index -> tool call index
+        self._with_arguments: set[int] = set()  # output indexes whose arguments have come in fragments
 
     def read(self, event: Event, chunks: list[Chunk]) -> Outcome | None:
+        """Append the chunk of a delta; `response.completed`, `.incomplete`, `.failed` or `error` ends the stream."""
         payload: Any = orjson.loads(event.data)
         kind = payload["type"]
         if kind in _TEXT:
@@ -48,12 +49,13 @@ class OpenAIResponses:
         return None
 
     def end_of_input(self) -> Outcome:
+        """Return a truncation: only `response.completed` or `.incomplete` is a good end."""
         return truncated("response.completed")
 
     def _read_tool_call(self, kind: str, payload: dict[str, Any], chunks: list[Chunk]) -> None:
         if kind == "response.output_item.added" and payload["item"]["type"] == "function_call":
             item = payload["item"]
-            index = self._tools.setdefault(payload["output_index"], len(self._tools))
+            index = self._tool_indexes.setdefault(payload["output_index"], len(self._tool_indexes))
             chunks.append(
                 Chunk(
                     tool_calls=(ToolCall(index, event_fields.name(item["call_id"]), event_fields.name(item["name"])),)
@@ -61,12 +63,12 @@ class OpenAIResponses:
             )
         elif kind == "response.function_call_arguments.delta":
             self._read_arguments(payload["output_index"], payload["delta"], chunks)
-        elif kind == "response.function_call_arguments.done" and payload["output_index"] not in self._filled:
+        elif kind == "response.function_call_arguments.done" and payload["output_index"] not in self._with_arguments:
             self._read_arguments(payload["output_index"], payload["arguments"], chunks)
 
     def _read_arguments(self, output: int, text: Any, chunks: list[Chunk]) -> None:
-        self._filled.add(output)
-        index = self._tools.setdefault(output, len(self._tools))
+        self._with_arguments.add(output)
+        index = self._tool_indexes.setdefault(output, len(self._tool_indexes))
         if fragment := event_fields.text(text):
             chunks.append(Chunk(tool_calls=(ToolCall(index, arguments=fragment),)))
 
@@ -74,7 +76,7 @@ class OpenAIResponses:
         native = event_fields.mapping(response.get("incomplete_details")).get("reason") or response.get("status")
         word = event_fields.name(native)
         return Ending(
-            finish_reason(word, tools=bool(self._tools)),
+            finish_reason(word, tools=bool(self._tool_indexes)),
             word,
             _usage(response),
             event_fields.name(response.get("model")),

@@ -1,1 +1,1 @@
-"""Our own HTTP/1.1 client for the relay path: httptools reads heads, and nothing stands between socket and reader."""
+"""An HTTP/1.1 client for streams: httptools parses heads and chunks, and no task or queue stands before the reader."""

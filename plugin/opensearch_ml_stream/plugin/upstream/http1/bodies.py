@@ -1,8 +1,4 @@
-"""The three ways in which an HTTP/1.1 body ends (RFC 9112, section 6): bytes in, the body's bytes out.
-
-`feed` takes what a read gave and returns the body's part of it. `done` says that the body is complete, `excess`
-that more than the body came. `eof` says whether the body may end where the connection does.
-"""
+"""HTTP/1.1 response bodies, one class for each way to end (RFC 9112, section 6): bytes in, the body's bytes out."""
 
 from typing import Protocol
 
@@ -14,48 +10,60 @@ _CHUNKED_HEAD = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
 
 
 class MalformedBody(Exception):
-    """The bytes are not a body in its announced form; the text says why in our own words."""
+    """The bytes are not a body in its announced form; the message holds none of them."""
 
 
 class Body(Protocol):
-    @property
-    def done(self) -> bool: ...
+    """A body as it is received."""
 
     @property
-    def excess(self) -> bool: ...
+    def done(self) -> bool:
+        """Whether the body is complete."""
+        ...
 
-    def feed(self, data: bytes) -> bytes: ...
+    @property
+    def excess(self) -> bool:
+        """Whether bytes came after the end of the body."""
+        ...
 
-    def eof(self) -> bool: ...
+    def feed(self, data: bytes) -> bytes:
+        """Return the part of `data` that belongs to the body. MalformedBody if it cannot be parsed."""
+        ...
+
+    def eof(self) -> bool:
+        """Note the end of the connection; return whether the body is complete with it."""
+        ...
 
 
 class LengthBody:
-    """`Content-Length`."""
+    """A body with `Content-Length`."""
 
-    __slots__ = ("_left", "done", "excess")
+    __slots__ = ("_remaining", "done", "excess")
 
     def __init__(self, length: int) -> None:
-        self._left = length
+        self._remaining = length
         self.done = length == 0
         self.excess = False
 
     def feed(self, data: bytes) -> bytes:
-        left = self._left - len(data)
-        if left > 0:
-            self._left = left
+        """See Body.feed."""
+        remaining = self._remaining - len(data)
+        if remaining > 0:
+            self._remaining = remaining
             return data
-        data = data if left == 0 else data[: self._left]
-        self.excess = self.excess or left < 0
-        self._left = 0
+        data = data if remaining == 0 else data[: self._remaining]
+        self.excess = self.excess or remaining < 0
+        self._remaining = 0
         self.done = True
         return data
 
     def eof(self) -> bool:
+        """See Body.eof."""
         return self.done
 
 
 class CloseBody:
-    """Neither length nor chunks: the connection's end is the body's."""
+    """A body with neither length nor chunks: it ends with the connection."""
 
     __slots__ = ("done", "excess")
 
@@ -64,15 +72,17 @@ class CloseBody:
         self.excess = False
 
     def feed(self, data: bytes) -> bytes:
+        """See Body.feed."""
         return data
 
     def eof(self) -> bool:
+        """See Body.eof."""
         self.done = True
         return True
 
 
-class _Chunks:
-    """What httptools calls. Apart from ChunkedBody, so that parser and body are no reference cycle."""
+class _ChunkCallbacks:
+    """Callbacks of httptools. Apart from ChunkedBody, so that parser and body are no reference cycle."""
 
     __slots__ = ("done", "excess", "on_body", "parts")
 
@@ -90,51 +100,58 @@ class _Chunks:
 
 
 class ChunkedBody:
-    """`Transfer-Encoding: chunked`. Extensions and trailers are read over.
+    """A body with `Transfer-Encoding: chunked` (RFC 9112, section 7.1). Extensions and trailers are skipped.
 
-    llhttp's reading, in C. Before it stands one shortcut: tokens are much of a size, so a read is most often one whole
+    llhttp parses it, in C. Before it stands one shortcut: tokens are much of a size, so a read is most often one whole
     chunk with the same size line as the chunk before; that needs no parser.
     """
 
-    __slots__ = ("_boundary", "_chunks", "_head", "_overhead", "_parser", "_whole", "done")
+    __slots__ = ("_at_chunk_start", "_callbacks", "_chunk_length", "_overhead", "_parser", "_size_line", "done")
 
     def __init__(self) -> None:
-        self._chunks = _Chunks()
+        self._callbacks = _ChunkCallbacks()
         self._overhead = 0
-        self._parser = httptools.HttpResponseParser(self._chunks)
+        self._parser = httptools.HttpResponseParser(self._callbacks)
         self._parser.feed_data(_CHUNKED_HEAD)
-        self._boundary = True  # what comes next is a chunk's beginning
-        self._head = b""  # the size line of the last read that was one whole chunk
-        self._whole = 0  # the length of that read
+        self._at_chunk_start = True  # whether the next byte begins a chunk
+        self._size_line = b""  # of the last read that was one whole chunk
+        self._chunk_length = 0  # the length of that read
         self.done = False
 
     @property
     def excess(self) -> bool:
-        return self._chunks.excess
+        """See Body.excess."""
+        return self._callbacks.excess
 
     def feed(self, data: bytes) -> bytes:
-        """MalformedBody if these are no chunks."""
-        if len(data) == self._whole and self._boundary and data.startswith(self._head) and data.endswith(b"\r\n"):
-            return data[len(self._head) : -2]
+        """See Body.feed."""
+        if (
+            len(data) == self._chunk_length
+            and self._at_chunk_start
+            and data.startswith(self._size_line)
+            and data.endswith(b"\r\n")
+        ):
+            return data[len(self._size_line) : -2]
         return self._parse(data)
 
     def eof(self) -> bool:
+        """See Body.eof."""
         return self.done
 
     def _parse(self, data: bytes) -> bytes:
-        chunks = self._chunks
+        callbacks = self._callbacks
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserError:
-            if not chunks.done:
+            if not callbacks.done:
                 raise MalformedBody("its chunks cannot be read") from None
-            chunks.excess = True
-        self.done = chunks.done
-        self._boundary = self._boundary and _is_one_chunk(data)
-        if self._boundary:
-            self._head = data[: data.index(b"\n") + 1]
-            self._whole = len(data)
-        parts = chunks.parts
+            callbacks.excess = True
+        self.done = callbacks.done
+        self._at_chunk_start = self._at_chunk_start and _is_one_chunk(data)
+        if self._at_chunk_start:
+            self._size_line = data[: data.index(b"\n") + 1]
+            self._chunk_length = len(data)
+        parts = callbacks.parts
         if parts:
             data = parts[0] if len(parts) == 1 else b"".join(parts)
             parts.clear()
@@ -147,8 +164,8 @@ class ChunkedBody:
 
 
 def _is_one_chunk(data: bytes) -> bool:
-    """Whether bytes that llhttp has taken, from a chunk's beginning on, are one whole chunk that is not the last."""
-    size, found, rest = data.partition(b"\r\n")
-    if not found or not size.isalnum():
+    """Return whether bytes that llhttp has accepted, from a chunk's start on, are one whole chunk, not the last."""
+    size, line_end, rest = data.partition(b"\r\n")
+    if not line_end or not size.isalnum():
         return False
     return int(size, 16) == len(rest) - 2 > 0

@@ -1,4 +1,4 @@
-"""A connection to a provider, and the making of one."""
+"""Connections to a provider: the TCP or TLS connection itself, and `connect`, which opens one."""
 
 import asyncio
 import ssl
@@ -10,7 +10,10 @@ from opensearch_ml_stream.plugin.upstream.target import Target
 
 
 class Connection(asyncio.Protocol):
-    """The transport's protocol while no exchange is: whatever happens then makes the connection useless."""
+    """A connection, and the protocol of its transport while no Exchange has it.
+
+    Whatever the provider does on an idle connection makes it unusable: `on_unusable` is called then.
+    """
 
     __slots__ = ("address", "idle_since", "on_unusable", "transport")
 
@@ -21,26 +24,29 @@ class Connection(asyncio.Protocol):
         self.transport: asyncio.Transport | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Keep the transport."""
         self.transport = cast(asyncio.Transport, transport)
 
     def data_received(self, data: bytes) -> None:
-        # Bytes that nobody asked for: they would be taken for the next response.
+        """Abort the connection: bytes without a request would be taken for the next response."""
         self.abort()
 
     def eof_received(self) -> bool:
-        self._tell()
+        """Report the connection as unusable, and let the transport close itself."""
+        self._report_unusable()
         return False
 
     def connection_lost(self, error: Exception | None) -> None:
-        self._tell()
+        """Report the connection as unusable."""
+        self._report_unusable()
 
     def abort(self) -> None:
-        """Closes the socket now; nothing that waits to be sent goes out any more."""
-        self._tell()
+        """Close the socket at once, without sending what is still in the write buffer."""
+        self._report_unusable()
         if self.transport is not None:
             self.transport.abort()
 
-    def _tell(self) -> None:
+    def _report_unusable(self) -> None:
         if self.on_unusable is not None:
             self.on_unusable(self)
 
@@ -48,10 +54,10 @@ class Connection(asyncio.Protocol):
 async def connect(
     addresses: tuple[str, ...], target: Target, context: ssl.SSLContext | None, seconds: float
 ) -> Connection:
-    """A connection to the first address that answers. UpstreamError, also when `seconds` are over.
+    """Connect to the first address that accepts. UpstreamError if none does, also when `seconds` have passed.
 
-    The addresses are tried one after the other, each with its share of the time that is left, so that a network
-    without a way to the first (IPv6, often) does not eat it all.
+    The addresses are tried one after the other, each with its share of the time that remains, so that a network
+    without a route to the first (IPv6, often) does not use up all of it.
     """
     loop = asyncio.get_running_loop()
     deadline = loop.time() + seconds
@@ -78,5 +84,5 @@ async def _open(connection: Connection, address: str, target: Target, context: s
     if context is None:
         await loop.create_connection(lambda: connection, address, target.port)
     else:
-        # The name, not the address, is what the certificate must be for.
+        # The certificate must be for the name, not for the address.
         await loop.create_connection(lambda: connection, address, target.port, ssl=context, server_hostname=target.host)

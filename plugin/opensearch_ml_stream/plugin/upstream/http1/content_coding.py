@@ -1,4 +1,4 @@
-"""Compressed bodies, from providers that compress although identity was asked for."""
+"""Decompresses response bodies (RFC 9110, section 8.4) of providers that compress although identity is asked for."""
 
 import zlib
 from collections.abc import Mapping
@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from opensearch_ml_stream.connectors.errors import UpstreamError
 from opensearch_ml_stream.plugin.upstream import Sink, UpstreamResponse, network_errors, pump_by_reading
 
-MAX_READ_BYTES = 256 * 1024  # one read gives no more, however well the bytes were compressed
+MAX_READ_BYTES = 256 * 1024  # one read returns no more, however well the bytes were compressed
 
 _WINDOW_BITS = {"gzip": 31, "x-gzip": 31, "deflate": 15}
 
@@ -14,28 +14,28 @@ _WINDOW_BITS = {"gzip": 31, "x-gzip": 31, "deflate": 15}
 class DecodedResponse:
     """A response whose body is decompressed as it is read. Use `decoded` to make one."""
 
-    __slots__ = ("_authority", "_bits", "_coding", "_decompressor", "_response", "_rest", "headers", "status")
+    __slots__ = ("_authority", "_bits", "_coding", "_decompressor", "_response", "_undecoded", "headers", "status")
 
-    def __init__(self, response: UpstreamResponse, coding: str, place: str) -> None:
+    def __init__(self, response: UpstreamResponse, coding: str, authority: str) -> None:
         self._response = response
         self._coding = coding
-        self._authority = place
+        self._authority = authority
         self._bits = _WINDOW_BITS[coding]
         self._decompressor = zlib.decompressobj(self._bits)
-        self._rest = b""
+        self._undecoded = b""
         self.status = response.status
         self.headers: Mapping[str, str] = response.headers
 
     async def read(self) -> bytes:
         """See UpstreamResponse.read. UpstreamError also if the bytes are not what content-encoding says."""
         while True:
-            data = self._rest or await self._response.read()
+            data = self._undecoded or await self._response.read()
             try:
-                found = self._decompress(data) if data else self._decompressor.flush()
+                plain = self._decompress(data) if data else self._decompressor.flush()
             except zlib.error:
                 raise self._undecodable() from None
-            if found:
-                return found
+            if plain:
+                return plain
             if not data:
                 if not self._decompressor.eof:
                     raise self._undecodable()
@@ -46,21 +46,24 @@ class DecodedResponse:
         return await pump_by_reading(self.read, sink)
 
     def _decompress(self, data: bytes) -> bytes:
-        if self._decompressor.eof:  # gzip allows one member after the other
+        if self._decompressor.eof:  # gzip allows one member after the other (RFC 1952, section 2.2)
             self._decompressor = zlib.decompressobj(self._bits)
-        found = self._decompressor.decompress(data, MAX_READ_BYTES)
-        self._rest = self._decompressor.unconsumed_tail or self._decompressor.unused_data
-        return found
+        plain = self._decompressor.decompress(data, MAX_READ_BYTES)
+        self._undecoded = self._decompressor.unconsumed_tail or self._decompressor.unused_data
+        return plain
 
     def _undecodable(self) -> UpstreamError:
         return network_errors.undecodable(self._authority, self._coding)
 
 
-def decoded(response: UpstreamResponse, place: str) -> UpstreamResponse:
-    """The response with its plain body. UpstreamError for a coding that we cannot read."""
+def decoded(response: UpstreamResponse, authority: str) -> UpstreamResponse:
+    """Return the response with its decompressed body. UpstreamError for a coding that is not supported.
+
+    `authority` is the provider's host:port, for errors.
+    """
     coding = response.headers.get("content-encoding", "identity").strip().lower()
     if coding in ("identity", ""):
         return response
     if coding not in _WINDOW_BITS:
-        raise network_errors.undecodable(place, coding[:40])
-    return DecodedResponse(response, coding, place)
+        raise network_errors.undecodable(authority, coding[:40])
+    return DecodedResponse(response, coding, authority)

@@ -1,7 +1,7 @@
-"""One request and its response on a connection: the relay's hot path.
+"""Exchange: one request and its response on a connection. The hot path of every stream.
 
-The exchange is the transport's protocol for as long as it lasts. Per read: the body's part of the bytes is kept, and
-the one who waits in `read` is woken. No task, queue or timer for a chunk.
+For each read of the socket the body's part of the bytes goes to a sink, or is kept and the waiting reader woken. There
+is no task, queue or timer for a chunk.
 """
 
 import asyncio
@@ -12,11 +12,29 @@ from opensearch_ml_stream.plugin.upstream import Sink, network_errors
 from opensearch_ml_stream.plugin.upstream.http1.bodies import Body, MalformedBody
 from opensearch_ml_stream.plugin.upstream.http1.response_head import MalformedHead, ResponseHeadParser, body_of
 
-HIGH_WATER_BYTES = 64 * 1024  # unread bytes at which the provider is made to wait
+HIGH_WATER_BYTES = 64 * 1024  # with more unread bytes than this, reading from the provider is paused
 
 
 class Exchange(asyncio.Protocol):
-    """An UpstreamResponse once `start` has returned."""
+    """One request and its response: the protocol of the transport meanwhile, an UpstreamResponse after `start`.
+
+    | state         | bytes arrive                          | `read`, `pump`            | connection ends    | silence |
+    |---------------|---------------------------------------|---------------------------|--------------------|---------|
+    | awaiting head | head complete: streaming or done      | not allowed yet           | failed             | failed  |
+    | streaming     | to the sink, else kept (1); end: done | wait for bytes            | failed or done (2) | failed  |
+    | paused        | kept; end: done                       | take all: streaming       | failed or done (2) | ignored |
+    | done          | dropped, not `reusable`               | take the rest, then b""   | not `reusable`     | ignored |
+    | failed        | ignored                               | take the rest, then raise | ignored            | ignored |
+
+    (1) With more than HIGH_WATER_BYTES kept: paused. The transport then stops reading, so few bytes arrive if any.
+    (2) Done if the body is one that ends with the connection (CloseBody), and the connection was not reset.
+
+    Silence: no byte for `read_timeout` seconds, counted anew from the end of a pause. Bytes that are not HTTP/1.1 lead
+    from the first three states to failed. Entering failed aborts the connection.
+
+    `start` comes first, once; `read` and `pump` after it, one call at a time. `stop` ends the timer in any state,
+    `abort` also the connection. Only a done exchange can be `reusable`, only a streaming one has a `lingering_body`.
+    """
 
     __slots__ = (
         "_authority",
@@ -39,9 +57,9 @@ class Exchange(asyncio.Protocol):
         "status",
     )  # fmt: skip
 
-    def __init__(self, transport: asyncio.Transport, place: str, read_timeout: float) -> None:
+    def __init__(self, transport: asyncio.Transport, authority: str, read_timeout: float) -> None:
         self._transport = transport
-        self._authority = place
+        self._authority = authority
         self._read_timeout = read_timeout
         self._loop = asyncio.get_running_loop()
         self._head_parser: ResponseHeadParser | None = ResponseHeadParser()
@@ -61,12 +79,12 @@ class Exchange(asyncio.Protocol):
 
     @property
     def done(self) -> bool:
-        """The whole body has come."""
+        """Whether the whole body has been received."""
         return self._body is not None and self._body.done
 
     @property
     def reusable(self) -> bool:
-        """Nothing of this exchange is left on the connection, and the provider keeps it open."""
+        """Whether nothing of this exchange is left on the connection, and the provider keeps it open."""
         body = self._body
         return (
             self.keep_alive
@@ -81,14 +99,18 @@ class Exchange(asyncio.Protocol):
 
     @property
     def lingering_body(self) -> Body | None:
-        """The body, if all that has come of it was read, more is to come, and the connection is good."""
+        """The body if it is incomplete, all received bytes of it were read and the connection is good, else None."""
         good = self.keep_alive and not self._paused and not self._unread and self._failure is None
         return self._body if good and not self.done and not self._transport.is_closing() else None
 
     async def start(self, request: bytes) -> None:
-        """Sends the request and waits for the head. UpstreamError if none comes."""
+        """Send the request and wait for the response head.
+
+        UpstreamError if the connection ends before it or the bytes are not HTTP/1.1, ReadTimedOut after
+        `read_timeout` seconds of silence.
+        """
         self._transport.write(request)
-        self._transport.set_protocol(self)  # nothing is read in between
+        self._transport.set_protocol(self)  # nothing is read before this
         self._last_activity = self._loop.time()
         self._timer = self._loop.call_later(self._read_timeout, self._check_silence)
         while self._body is None:
@@ -98,7 +120,7 @@ class Exchange(asyncio.Protocol):
             await self._waiter
 
     async def read(self) -> bytes:
-        """All body bytes that have come since the last read; b"" at the end. UpstreamError if it breaks off."""
+        """Return all unread bytes of the body, waiting for the first; b"" at the end. See UpstreamResponse.read."""
         pending = self._pending
         while not pending:
             if self._failure is not None:
@@ -112,7 +134,7 @@ class Exchange(asyncio.Protocol):
         self._unread = 0
         if self._paused:
             self._paused = False
-            self._last_activity = self._loop.time()  # the silence so far was ours
+            self._last_activity = self._loop.time()  # until now the reader was slow, not the provider
             if not self._transport.is_closing():
                 self._transport.resume_reading()
         return data
@@ -135,13 +157,13 @@ class Exchange(asyncio.Protocol):
                 return False
 
     def stop(self) -> None:
-        """Ends the timer. What becomes of the connection is the caller's to say."""
+        """End the timer. The caller decides what becomes of the connection."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
 
     def abort(self) -> None:
-        """Closes the connection at once, so that the provider stops its work."""
+        """Close the connection at once, so that the provider stops its work."""
         self.stop()
         self._transport.abort()
 
@@ -150,6 +172,7 @@ class Exchange(asyncio.Protocol):
             self._waiter.set_result(None)
 
     def data_received(self, data: bytes) -> None:
+        """Parse bytes of the response, and pass on those of its body."""
         body = self._body
         if body is None:
             self._receive_head(data)
@@ -182,10 +205,12 @@ class Exchange(asyncio.Protocol):
             self._transport.pause_reading()
 
     def eof_received(self) -> bool:
+        """End the response, and let the transport close itself."""
         self._end(None)
-        return False  # and the transport closes itself
+        return False
 
     def connection_lost(self, error: Exception | None) -> None:
+        """End the response."""
         self._end(error)
 
     def _receive_head(self, data: bytes) -> None:
@@ -193,10 +218,10 @@ class Exchange(asyncio.Protocol):
         self._last_activity = self._loop.time()
         assert self._head_parser is not None
         try:
-            found = self._head_parser.feed(data)
-            if found is None:
+            parsed = self._head_parser.feed(data)
+            if parsed is None:
                 return
-            head, rest = found
+            head, rest = parsed
             self._body = body_of(head)
             self._head_parser = None
         except MalformedHead as error:
@@ -210,7 +235,7 @@ class Exchange(asyncio.Protocol):
         self._wake()
 
     def _end(self, error: Exception | None) -> None:
-        """The provider has closed its side, or the connection broke."""
+        """Note that the provider has closed its side (`error` is None), or that the connection broke."""
         body = self._body
         self.keep_alive = False
         if self._failure is None and body is None:
@@ -227,11 +252,14 @@ class Exchange(asyncio.Protocol):
         self._wake()
 
     def _check_silence(self) -> None:
-        """The one timer of an exchange: it is not moved for every read, but looks at when the last one was."""
+        """Fail if the provider has been silent for `read_timeout`, else look again when it will have been.
+
+        The exchange's one timer: it is not moved for every read of the socket.
+        """
         if self.done or self._failure is not None:
             return
-        left = self._read_timeout if self._paused else self._last_activity + self._read_timeout - self._loop.time()
-        if left > 0:
-            self._timer = self._loop.call_later(left, self._check_silence)
+        wait = self._read_timeout if self._paused else self._last_activity + self._read_timeout - self._loop.time()
+        if wait > 0:
+            self._timer = self._loop.call_later(wait, self._check_silence)
         else:
             self._fail(network_errors.read_timed_out(self._authority, self._read_timeout))

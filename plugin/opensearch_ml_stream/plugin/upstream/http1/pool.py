@@ -1,4 +1,4 @@
-"""Connections that wait for their next request."""
+"""ConnectionPool: idle connections, kept for the next request on the same route."""
 
 import asyncio
 from dataclasses import dataclass, field
@@ -27,7 +27,10 @@ class Route:
 
 
 class ConnectionPool:
-    """Idle connections by route, the last used taken first. A connection in use is not the pool's business."""
+    """Idle connections by route; the last used is taken first. It does not know the connections in use.
+
+    An idle connection is closed `idle_seconds` after its last use, or up to half as long again later.
+    """
 
     def __init__(self, idle_seconds: float = IDLE_SECONDS) -> None:
         self._idle: dict[Route, list[Connection]] = {}
@@ -39,7 +42,7 @@ class ConnectionPool:
         return sum(len(connections) for connections in self._idle.values())
 
     def take(self, route: Route) -> Connection | None:
-        """An idle connection, or None; one that is closing is never given out."""
+        """Remove and return an idle connection of the route that is not closing, or None."""
         connections = self._idle.get(route)
         while connections:
             connection = connections.pop()
@@ -51,21 +54,21 @@ class ConnectionPool:
         return None
 
     def put(self, route: Route, connection: Connection) -> None:
-        """Takes an idle connection; it leaves by itself when the provider closes it, or after `idle_seconds`."""
+        """Add an idle connection. It is removed when the provider closes it or sends bytes, or after `idle_seconds`."""
         if self._closed:
             connection.abort()
             return
         loop = asyncio.get_running_loop()
         connection.idle_since = loop.time()
-        connection.on_unusable = lambda lost: self._remove(route, lost)
+        connection.on_unusable = lambda unusable: self._remove(route, unusable)
         if connection.transport is not None:
             connection.transport.set_protocol(connection)
         self._idle.setdefault(route, []).append(connection)
         if self._sweep is None:
-            self._sweep = loop.call_later(self._idle_seconds, self._close_old)
+            self._sweep = loop.call_later(self._idle_seconds, self._close_expired)
 
     def close(self) -> None:
-        """Closes what is idle, and whatever is put here from now on."""
+        """Close all idle connections, and every one that is put from now on."""
         self._closed = True
         if self._sweep is not None:
             self._sweep.cancel()
@@ -82,13 +85,13 @@ class ConnectionPool:
             if not connections:
                 del self._idle[route]
 
-    def _close_old(self) -> None:
+    def _close_expired(self) -> None:
         self._sweep = None
         loop = asyncio.get_running_loop()
-        oldest = loop.time() - self._idle_seconds
+        expired = loop.time() - self._idle_seconds
         for connections in list(self._idle.values()):
             for connection in tuple(connections):
-                if connection.idle_since <= oldest:
+                if connection.idle_since <= expired:
                     connection.abort()
         if self._idle:
-            self._sweep = loop.call_later(self._idle_seconds / 2, self._close_old)
+            self._sweep = loop.call_later(self._idle_seconds / 2, self._close_expired)

@@ -1,4 +1,4 @@
-"""A provider request as the bytes that go over the wire."""
+"""Serializes a provider request to HTTP/1.1 bytes (RFC 9112, section 3)."""
 
 import re
 
@@ -7,9 +7,9 @@ from opensearch_ml_stream.connectors.rendering.action import ProviderRequest
 from opensearch_ml_stream.plugin.upstream.target import Target
 
 _TOKEN = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")  # RFC 9110, 5.6.2
-_UNFIT = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
-# These frame the message or belong to the connection, and are ours to say.
-_OURS = frozenset({
+_CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
+# These frame the message or belong to the connection: the connector cannot set them.
+_RESERVED = frozenset({
     "accept-encoding", "connection", "content-length", "expect", "keep-alive", "proxy-connection", "te", "trailer",
     "transfer-encoding", "upgrade",
 })  # fmt: skip
@@ -17,18 +17,19 @@ _WITH_BODY = ("POST", "PUT", "PATCH")
 
 
 def provider_headers(request: ProviderRequest, target: Target) -> list[tuple[str, str]]:
-    """The headers to send: the connector's and those that every request has. InvalidRequest for an unfit one.
+    """Return the headers to send: the connector's and those that every request has.
 
-    `Accept-Encoding: identity`: a compressed stream would arrive in blocks, not as it is written.
+    InvalidRequest for a name or value that HTTP does not allow. `Accept-Encoding: identity`, since a compressed stream
+    would arrive in blocks, not as it is written.
     """
     headers = [("Host", target.host_header)]
     for name, value in request.headers.items():
-        if not _TOKEN.fullmatch(name) or _UNFIT.search(value):
+        if not _TOKEN.fullmatch(name) or _CONTROL.search(value):
             raise InvalidRequest("The connector's headers hold a name or value that HTTP does not allow")
         lower = name.lower()
         if lower == "host":
             headers[0] = (name, value)
-        elif lower not in _OURS:
+        elif lower not in _RESERVED:
             headers.append((name, value))
     headers.append(("Accept-Encoding", "identity"))
     if request.body or request.method in _WITH_BODY:
@@ -37,7 +38,10 @@ def provider_headers(request: ProviderRequest, target: Target) -> list[tuple[str
 
 
 def request_bytes(request: ProviderRequest, target: Target) -> bytes:
-    """Head and body in one piece, so that a small request is one packet."""
+    """Return head and body in one piece, so that a small request is one packet.
+
+    InvalidRequest for a method or header that HTTP does not allow.
+    """
     if not _TOKEN.fullmatch(request.method):
         raise InvalidRequest("The connector's method is not an HTTP method")
     lines = [f"{request.method} {target.path} HTTP/1.1"]

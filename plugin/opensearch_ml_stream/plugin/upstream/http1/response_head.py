@@ -1,4 +1,4 @@
-"""A response's head: status, headers and how its body ends. httptools reads it, as strictly as node.js does."""
+"""Parses response heads: status, headers and how the body ends. httptools does it, as strictly as node.js."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -7,17 +7,17 @@ import httptools
 
 from opensearch_ml_stream.plugin.upstream.http1.bodies import Body, ChunkedBody, CloseBody, LengthBody
 
-MAX_HEAD_BYTES = 64 * 1024  # node and nginx stop at 16 and 32 KiB
+MAX_HEAD_BYTES = 64 * 1024  # interim responses included; node and nginx stop at 16 and 32 KiB
 _BLANK_LINE = b"\r\n\r\n"
 
 
 class MalformedHead(Exception):
-    """The bytes are not an HTTP/1.1 head that we can go on with; the text says why in our own words."""
+    """The bytes are not the head of an HTTP/1.1 response to our request; the message holds none of them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """Header names are in lower case, values of the same name joined by ", "."""
+    """A response head. Header names are in lower case, values of the same name joined by ", "."""
 
     status: int
     headers: Mapping[str, str]
@@ -25,37 +25,37 @@ class Head:
 
 
 class ResponseHeadParser:
-    """Collects bytes until a final head is whole; interim answers (1xx) are read over."""
+    """Collects bytes until the head of the final response is complete; interim responses (1xx) are skipped."""
 
-    __slots__ = ("_held", "_seen")
+    __slots__ = ("_buffer", "_skipped_bytes")
 
     def __init__(self) -> None:
-        self._held = b""
-        self._seen = 0
+        self._buffer = b""
+        self._skipped_bytes = 0
 
     def feed(self, data: bytes) -> tuple[Head, bytes] | None:
-        """The head and the bytes behind it, None while it is not whole. MalformedHead if it never will be."""
-        held = self._held + data if self._held else data
-        searched = max(0, len(self._held) - 3)
+        """Return the head and the bytes after it, None while it is incomplete. MalformedHead if it is not HTTP/1.1."""
+        buffer = self._buffer + data if self._buffer else data
+        search_from = max(0, len(self._buffer) - 3)
         while True:
-            end = held.find(_BLANK_LINE, searched) + 4
-            if self._seen + (len(held) if end < 4 else end) > MAX_HEAD_BYTES:
+            end = buffer.find(_BLANK_LINE, search_from) + 4
+            if self._skipped_bytes + (len(buffer) if end < 4 else end) > MAX_HEAD_BYTES:
                 raise MalformedHead(f"its head is larger than {MAX_HEAD_BYTES} bytes")
             if end < 4:
-                _check_start(held)
-                self._held = held
+                _check_start(buffer)
+                self._buffer = buffer
                 return None
-            head = read_head(held[:end])
+            head = read_head(buffer[:end])
             if head.status >= 200:
-                self._held = b""
-                return head, held[end:]
-            self._seen += end
-            held = held[end:]
-            searched = 0
+                self._buffer = b""
+                return head, buffer[end:]
+            self._skipped_bytes += end
+            buffer = buffer[end:]
+            search_from = 0
 
 
-class _Fields:
-    """What httptools calls while it reads a head."""
+class _HeaderCallbacks:
+    """Callbacks of httptools."""
 
     __slots__ = ("headers",)
 
@@ -65,14 +65,14 @@ class _Fields:
     def on_header(self, name: bytes, value: bytes) -> None:
         key = name.decode("latin-1").lower()
         text = value.decode("latin-1")
-        known = self.headers.get(key)
-        self.headers[key] = text if known is None else f"{known}, {text}"
+        earlier = self.headers.get(key)
+        self.headers[key] = text if earlier is None else f"{earlier}, {text}"
 
 
 def read_head(raw: bytes) -> Head:
-    """The head of `raw`, which ends with its blank line."""
-    fields = _Fields()
-    parser = httptools.HttpResponseParser(fields)
+    """Parse a head that is complete up to its blank line. MalformedHead if it is not HTTP/1.1, or status 101."""
+    callbacks = _HeaderCallbacks()
+    parser = httptools.HttpResponseParser(callbacks)
     try:
         parser.feed_data(raw)
     except httptools.HttpParserUpgrade:
@@ -82,13 +82,13 @@ def read_head(raw: bytes) -> Head:
     status = parser.get_status_code()
     if status == 101 or status < 100:
         raise MalformedHead(f"status {status} was not asked for")
-    options = {one.strip().lower() for one in fields.headers.get("connection", "").split(",")}
+    options = {option.strip().lower() for option in callbacks.headers.get("connection", "").split(",")}
     keep_alive = "close" not in options and (parser.get_http_version() == "1.1" or "keep-alive" in options)
-    return Head(status, fields.headers, keep_alive)
+    return Head(status, callbacks.headers, keep_alive)
 
 
 def body_of(head: Head) -> Body:
-    """How the body of an answer ends. MalformedHead if it says so in no way that we know."""
+    """Return a Body for the way in which the response ends. MalformedHead if that is unclear or unsupported."""
     if head.status in (204, 304):
         return LengthBody(0)
     coding = head.headers.get("transfer-encoding")
@@ -99,16 +99,16 @@ def body_of(head: Head) -> Body:
     length = head.headers.get("content-length")
     if length is None:
         return CloseBody()
-    said = {one.strip() for one in length.split(",")}
-    if len(said) != 1 or not length.isascii():
+    lengths = {one.strip() for one in length.split(",")}
+    if len(lengths) != 1 or not length.isascii():
         raise MalformedHead("it gives more than one content-length")
-    (digits,) = said
+    (digits,) = lengths
     if not digits.isdigit() or len(digits) > 18:
         raise MalformedHead("its content-length is not a number")
     return LengthBody(int(digits))
 
 
-def _check_start(held: bytes) -> None:
-    # Told at once, not after 64 KiB or the read timeout: a TLS or HTTP/2 server, or another protocol altogether.
-    if held[:5] != b"HTTP/"[: len(held)]:
+def _check_start(buffer: bytes) -> None:
+    # Refused at once, not after 64 KiB or the read timeout: a TLS or HTTP/2 server, or another protocol altogether.
+    if buffer[:5] != b"HTTP/"[: len(buffer)]:
         raise MalformedHead("its first bytes are no status line")

@@ -1,0 +1,46 @@
+"""Diagnose a 2xx response that is not the expected stream.
+
+Servers that do not know `stream` send one JSON object; some gateways send their errors like this, under status 200.
+"""
+
+from typing import Any
+
+import orjson
+
+from opensearch_ml_stream.connectors.errors import UpstreamError
+from opensearch_ml_stream.connectors.providers.openai.chat import read_error
+
+MAX_NON_STREAM_BYTES = 64 * 1024  # of a body without chunks; more of it is not needed
+
+_NON_STREAM_TYPES = ("application/json", "text/html", "application/xml", "text/xml")
+
+
+def non_stream_response(body: bytes, content_type: str) -> UpstreamError | None:
+    """Return the provider's own error if the body holds one, else an error that names the content type.
+
+    None if the response may be the stream all the same. `body` is what came before the first chunk, `content_type` the
+    response's header. The provider's text is not redacted.
+    """
+    error = _error(body)
+    if error is not None:
+        return error
+    media_type = content_type.partition(";")[0].strip().lower()
+    if media_type not in _NON_STREAM_TYPES:
+        return None
+    return UpstreamError(
+        f"The provider responded with {media_type} instead of the stream that its connector announces. Check that the "
+        "server and the model can stream, and what the connector's `_llm_interface` or `_stream` says about them"
+    )
+
+
+def _error(body: bytes) -> UpstreamError | None:
+    """Return the error in one JSON object, or in an array of one, as Gemini sends it."""
+    try:
+        value: Any = orjson.loads(body)
+    except orjson.JSONDecodeError:
+        return None
+    if isinstance(value, list) and len(value) == 1:
+        value = value[0]
+    if not isinstance(value, dict) or not (value.get("error") or value.get("object") == "error"):
+        return None
+    return read_error(value)

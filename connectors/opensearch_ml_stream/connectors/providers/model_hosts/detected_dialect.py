@@ -1,0 +1,100 @@
+"""Dialect detection: the keys of a stream's first event choose the provider that reads it and all that follow.
+
+For Bedrock's InvokeModel, SageMaker and `/generate_stream`, whose events are those of whatever model they serve.
+"""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import orjson
+
+from opensearch_ml_stream.connectors.chunks import Chunk, Ending
+from opensearch_ml_stream.connectors.decoding.contract import Event, Outcome, Provider, truncated
+from opensearch_ml_stream.connectors.decoding.framing.plain_text import PLAIN_TEXT
+from opensearch_ml_stream.connectors.providers.anthropic import Anthropic
+from opensearch_ml_stream.connectors.providers.bedrock_converse import BedrockConverse
+from opensearch_ml_stream.connectors.providers.bedrock_text_models import (
+    CLAUDE_2,
+    COMMAND,
+    LLAMA,
+    MISTRAL,
+    TITAN,
+    BedrockTextModel,
+)
+from opensearch_ml_stream.connectors.providers.cohere import CohereV1, CohereV2
+from opensearch_ml_stream.connectors.providers.cumulative_text import CumulativeText
+from opensearch_ml_stream.connectors.providers.gemini import Gemini
+from opensearch_ml_stream.connectors.providers.ollama import Ollama
+from opensearch_ml_stream.connectors.providers.open_inference import OpenInference
+from opensearch_ml_stream.connectors.providers.openai.chat import OpenAIChat, read_error
+from opensearch_ml_stream.connectors.providers.openai.completions import OpenAICompletions
+from opensearch_ml_stream.connectors.providers.openai.responses import OpenAIResponses
+from opensearch_ml_stream.connectors.providers.plain_text_body import PlainTextBody
+from opensearch_ml_stream.connectors.providers.text_generation_inference import TextGenerationInference
+
+_CONVERSE_EVENTS = ("messageStart", "contentBlockStart", "contentBlockDelta", "messageStop", "metadata")
+
+# The first of these keys that the event has decides.
+_PROVIDER_BY_KEY: tuple[tuple[str, Callable[[], Provider]], ...] = (
+    ("event_type", CohereV1),
+    ("outputText", partial(BedrockTextModel, TITAN)),
+    ("generation", partial(BedrockTextModel, LLAMA)),
+    ("completion", partial(BedrockTextModel, CLAUDE_2)),
+    ("token", TextGenerationInference),
+    ("generated_text", TextGenerationInference),
+    ("error_type", TextGenerationInference),
+    ("text_output", OpenInference),
+    ("is_finished", partial(BedrockTextModel, COMMAND)),
+    ("done", Ollama),
+    ("candidates", Gemini),
+    ("promptFeedback", Gemini),
+    ("usageMetadata", Gemini),
+    *((name, BedrockConverse) for name in _CONVERSE_EVENTS),
+    ("text", CumulativeText),
+)
+
+
+class DetectedDialect:
+    """Reads events by the dialect of the first one.
+
+    `framed` says that the framing shows a truncated body by itself, so that `[DONE]` is not needed for a good end.
+    """
+
+    __slots__ = ("_framed", "_provider")
+
+    def __init__(self, *, framed: bool = False) -> None:
+        self._framed = framed
+        self._provider: Provider | None = None
+
+    def read(self, event: Event, chunks: list[Chunk]) -> Outcome | None:
+        """Append the event's chunks by its dialect; a first event that is `[DONE]` or an error ends the stream."""
+        if self._provider is None:
+            if event.data.strip() == b"[DONE]":
+                return Ending()
+            payload = None if event.name == PLAIN_TEXT else orjson.loads(event.data)
+            if isinstance(payload, dict) and payload.keys() <= {"error", "message", "status"} and "error" in payload:
+                return read_error(payload)
+            self._provider = PlainTextBody() if payload is None else self._choose(payload)
+        return self._provider.read(event, chunks)
+
+    def end_of_input(self) -> Outcome:
+        """Return the outcome that the dialect gives, a truncation if no event came."""
+        return truncated("its first event") if self._provider is None else self._provider.end_of_input()
+
+    def _choose(self, payload: Any) -> Provider:
+        """Return a provider for the dialect of the first event. Raises as `Provider.read` if it is not known."""
+        if "choices" in payload:
+            has_text = any("text" in choice and "delta" not in choice for choice in payload["choices"])
+            openai = OpenAICompletions if has_text else OpenAIChat
+            return openai(needs_done=not self._framed)
+        if "outputs" in payload:
+            first = payload["outputs"][0]
+            return BedrockTextModel(MISTRAL) if "text" in first and "data" not in first else OpenInference()
+        kind = payload.get("type")
+        if isinstance(kind, str) and kind != "completion":
+            return OpenAIResponses() if kind.startswith("response.") else CohereV2() if "-" in kind else Anthropic()
+        for key, new_provider in _PROVIDER_BY_KEY:
+            if key in payload:
+                return new_provider()
+        raise ValueError("an event of no known shape")

@@ -1,0 +1,36 @@
+"""Tool calls in OpenAI's shape: tell parallel calls apart, also for servers that use `index` wrongly."""
+
+from typing import Any
+
+from opensearch_ml_stream.connectors.chunks import ToolCall
+from opensearch_ml_stream.connectors.decoding import event_fields
+
+
+class ToolCalls:
+    """The tool calls of one stream. Some servers leave `index` out, others send 0 for every call."""
+
+    __slots__ = ("_ids", "_last", "_moved")
+
+    def __init__(self) -> None:
+        self._ids: dict[int, str | None] = {}  # the id of each call, by our index
+        self._moved: dict[int, int] = {}  # the server's index -> ours, where a later call has the index of another
+        self._last = 0  # our index of the last fragment
+
+    def read(self, call: dict[str, Any]) -> ToolCall:
+        """Return an element of `tool_calls` as a fragment, with an index that no other call of the stream has."""
+        function = call.get("function") or {}
+        id, name = event_fields.name(call.get("id")), event_fields.name(function.get("name"))
+        index = self._index(call.get("index"), id, starts=name is not None)
+        return ToolCall(index, id, name, event_fields.arguments(function.get("arguments")))
+
+    def _index(self, server_index: object, id: str | None, *, starts: bool) -> int:
+        known_index = server_index if isinstance(server_index, int) else None
+        index = self._last if known_index is None else self._moved.get(known_index, known_index)
+        if starts and id is not None and self._ids.get(index) not in (None, id):
+            index = max(self._ids) + 1
+            if known_index is not None:
+                self._moved[known_index] = index
+        if id is not None or index not in self._ids:
+            self._ids[index] = id
+        self._last = index
+        return index

@@ -1,0 +1,201 @@
+"""The decoder's contract: chunks as events come, one outcome, a few unreadable events skipped and counted."""
+
+import json
+from collections.abc import Callable, Sequence
+
+import pytest
+
+from opensearch_ml_stream.connectors.chunks import Chunk, Ending, to_chunk_list
+from opensearch_ml_stream.connectors.decoding.contract import Event, Framing, Outcome
+from opensearch_ml_stream.connectors.decoding.decoder import MAX_SKIPPED_EVENTS, Decoder
+from opensearch_ml_stream.connectors.decoding.fast_path import FastPathDecoder
+from opensearch_ml_stream.connectors.decoding.framing.json_array import JSONArrayFraming
+from opensearch_ml_stream.connectors.decoding.framing.ndjson import NDJSONFraming
+from opensearch_ml_stream.connectors.decoding.framing.sse import SSEFraming
+from opensearch_ml_stream.connectors.errors import StreamTruncated, UpstreamError
+from opensearch_ml_stream.connectors.providers.openai.chat import OPENAI_CHAT, OpenAIChat
+
+AnyDecoder = Decoder | FastPathDecoder
+DONE = b"data: [DONE]\n\n"
+BROKEN = b"data: {broken\n\n"
+
+
+class Words:
+    """Reads the word of each line of JSON; `null` ends the stream, and so does the end of the body after a word."""
+
+    def __init__(self) -> None:
+        self.words = 0
+
+    def read(self, event: Event, chunks: list[Chunk]) -> Outcome | None:
+        word = json.loads(event.data)["word"]
+        if word is None:
+            return Ending(native_finish_reason="null")
+        chunks.append(Chunk(word))
+        self.words += 1
+        return None
+
+    def end_of_input(self) -> Outcome:
+        return Ending(native_finish_reason=f"the end after {self.words}")
+
+
+def decoder_of(framing: Callable[[], Framing] = NDJSONFraming) -> Decoder:
+    return Decoder(framing(), Words())
+
+
+def slow() -> Decoder:
+    return Decoder(SSEFraming(), OpenAIChat())
+
+
+every_decoder = pytest.mark.parametrize("new_decoder", [slow, OPENAI_CHAT.decoder], ids=["slow", "fast"])
+however_read = pytest.mark.parametrize("in_one_read", [True, False])
+
+
+def chat(text: str) -> bytes:
+    return f'data: {{"choices":[{{"delta":{{"content":"{text}"}}}}]}}\n\n'.encode()
+
+
+def feed(decoder: AnyDecoder, events: Sequence[bytes], in_one_read: bool) -> str:
+    """The text of the events, which come in one read or in a read each."""
+    reads = [b"".join(events)] if in_one_read else events
+    return "".join(chunk.text for read in reads for chunk in to_chunk_list(decoder.feed(read)))
+
+
+# Events that cannot be read
+
+
+@however_read
+@every_decoder
+@pytest.mark.parametrize("skipped", range(MAX_SKIPPED_EVENTS + 1))
+def test_up_to_three_unreadable_events_are_skipped_and_counted(
+    new_decoder: Callable[[], AnyDecoder], skipped: int, in_one_read: bool
+) -> None:
+    decoder = new_decoder()
+    events = [chat("a"), *[BROKEN] * skipped, chat("b"), chat("c"), DONE]
+    assert feed(decoder, events, in_one_read) == "abc"
+    assert isinstance(decoder.outcome, Ending)
+    assert decoder.skipped_events == skipped
+    assert MAX_SKIPPED_EVENTS == 3
+
+
+@however_read
+@every_decoder
+def test_the_fourth_unreadable_event_is_an_error_after_the_text_before_it(
+    new_decoder: Callable[[], AnyDecoder], in_one_read: bool
+) -> None:
+    decoder = new_decoder()
+    events = [chat("a"), BROKEN, chat("b"), BROKEN, BROKEN, chat("c"), BROKEN, chat("not this"), DONE]
+    assert feed(decoder, events, in_one_read) == "abc"
+    assert type(decoder.outcome) is UpstreamError
+    assert "not of the form" in decoder.outcome.reason
+    assert decoder.skipped_events == 4
+    assert decoder.chunk_count == 3
+
+
+@however_read
+@every_decoder
+def test_an_unreadable_event_at_the_very_beginning_is_an_error(
+    new_decoder: Callable[[], AnyDecoder], in_one_read: bool
+) -> None:
+    decoder = new_decoder()
+    assert feed(decoder, [BROKEN, chat("a"), DONE], in_one_read) == ""
+    assert type(decoder.outcome) is UpstreamError
+
+
+@every_decoder
+def test_an_event_without_text_counts_as_a_beginning(new_decoder: Callable[[], AnyDecoder]) -> None:
+    decoder = new_decoder()
+    role = b'data: {"choices":[{"delta":{"role":"assistant"}}]}\n\n'
+    assert feed(decoder, [role, BROKEN, chat("a"), DONE], in_one_read=True) == "a"
+    assert (decoder.skipped_events, type(decoder.outcome)) == (1, Ending)
+
+
+def test_a_repaired_event_counts_as_a_beginning() -> None:
+    decoder = slow()
+    assert feed(decoder, [chat("\\ud83d"), BROKEN, chat("a"), DONE], in_one_read=True) == "a"
+    assert (decoder.skipped_events, type(decoder.outcome)) == (2, Ending)
+
+
+def test_an_event_that_is_unreadable_even_when_repaired_is_skipped_once() -> None:
+    decoder = slow()
+    wrong_shape = b'data: {"choices":[{"delta":{"content":{"text":"\\ud83d"}}}]}\n\n'
+    assert feed(decoder, [chat("a"), wrong_shape, chat("b"), DONE], in_one_read=True) == "ab"
+    assert (decoder.skipped_events, type(decoder.outcome)) == (1, Ending)
+
+
+@pytest.mark.parametrize("payload", [b"{", b"7", b"{}", b"[]", b'"word"', b'{"word":7}', b"null"])
+def test_an_event_of_any_wrong_shape_is_skipped(payload: bytes) -> None:
+    class Shapes(Words):
+        def read(self, event: Event, chunks: list[Chunk]) -> Outcome | None:
+            if event.data == b'{"word":7}':
+                raise AttributeError
+            return super().read(event, chunks)
+
+    decoder = Decoder(NDJSONFraming(), Shapes())
+    assert decoder.feed(b'{"word":"a"}\n' + payload + b'\n{"word":"b"}\n') == [Chunk("a"), Chunk("b")]
+    assert decoder.skipped_events == 1
+
+
+# The outcome
+
+
+def test_the_outcome_comes_with_the_event_that_ends_the_stream_and_nothing_after_it() -> None:
+    decoder = decoder_of()
+    assert decoder.feed(b'{"word":"a"}\n') == [Chunk("a")]
+    assert decoder.outcome is None
+    assert decoder.feed(b'{"word":"b"}\n{"word":null}\n{"word":"c"}\n') == [Chunk("b")]
+    outcome = decoder.outcome
+    assert outcome == Ending(native_finish_reason="null")
+    assert decoder.feed(b'{"word":"d"}\n') == []
+    assert decoder.close() == []
+    assert decoder.outcome is outcome
+    assert decoder.chunk_count == 2
+
+
+def test_the_end_of_the_body_is_the_providers_to_judge() -> None:
+    decoder = decoder_of()
+    decoder.feed(b'{"word":"a"}\n')
+    assert decoder.close() == []
+    assert decoder.outcome == Ending(native_finish_reason="the end after 1")
+
+
+def test_an_event_that_ends_with_the_body_counts() -> None:
+    decoder = decoder_of()
+    decoder.feed(b'{"word":"a"}\n{"word":"b"}')
+    assert decoder.close() == [Chunk("b")]
+    assert decoder.outcome == Ending(native_finish_reason="the end after 2")
+    assert decoder.chunk_count == 2
+
+
+def test_a_body_that_ends_within_an_event_is_truncated_whatever_the_provider_says() -> None:
+    decoder = decoder_of()
+    decoder.feed(b'{"word":"a"}\n{"word":')
+    assert decoder.close() == []
+    assert isinstance(decoder.outcome, StreamTruncated)
+    assert "the end of an event" in decoder.outcome.reason
+
+
+def test_events_skipped_before_the_end_of_the_body_do_not_make_it_truncated() -> None:
+    decoder = decoder_of()
+    decoder.feed(b'{"word":"a"}\n{"word":\n')
+    decoder.close()
+    assert decoder.outcome == Ending(native_finish_reason="the end after 1")
+
+
+def test_an_error_of_the_framing_is_the_outcome_after_the_events_before_it() -> None:
+    decoder = decoder_of(JSONArrayFraming)
+    assert decoder.feed(b'[{"word":"a"},{"word":"b"}] x') == [Chunk("a"), Chunk("b")]
+    assert isinstance(decoder.outcome, UpstreamError)
+    assert "not a JSON array" in decoder.outcome.reason
+
+
+def test_the_end_of_the_stream_counts_before_an_error_of_the_framing() -> None:
+    decoder = decoder_of(JSONArrayFraming)
+    assert decoder.feed(b'[{"word":"a"},{"word":null}] x') == [Chunk("a")]
+    assert decoder.outcome == Ending(native_finish_reason="null")
+
+
+def test_a_framing_that_ends_within_an_event_decides_before_the_provider() -> None:
+    decoder = decoder_of(JSONArrayFraming)
+    decoder.feed(b'[{"word":"a"},')
+    decoder.close()
+    assert isinstance(decoder.outcome, StreamTruncated)

@@ -1,0 +1,32 @@
+"""The providers' words for the end of a response, in one vocabulary."""
+
+import pytest
+
+from opensearch_ml_stream.connectors.chunks import FINISH_REASONS
+from opensearch_ml_stream.connectors.decoding.finish_reasons import finish_reason
+
+
+@pytest.mark.parametrize(
+    ("native", "reason"),
+    [
+        (None, "stop"),
+        ("", "stop"),
+        ("end_turn", "stop"),
+        ("STOP", "stop"),
+        ("what nobody knows", "stop"),
+        ("MAX_TOKENS", "length"),
+        ("tool_use", "tool_calls"),
+        ("SAFETY", "content_filter"),
+        ("error", "error"),
+    ],
+)
+def test_a_providers_word_is_translated_whatever_its_case(native: str | None, reason: str) -> None:
+    assert finish_reason(native) == reason
+    assert reason in FINISH_REASONS
+
+
+def test_a_response_with_tool_calls_that_just_stopped_ended_for_them() -> None:
+    assert finish_reason("stop", tools=True) == "tool_calls"
+    assert finish_reason(None, tools=True) == "tool_calls"
+    assert finish_reason("length", tools=True) == "length"
+    assert finish_reason("stop", tools=False) == "stop"

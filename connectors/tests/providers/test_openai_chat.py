@@ -1,0 +1,115 @@
+"""OpenAI chat completions, and what the servers that speak them do that one would not expect."""
+
+from typing import Any
+
+import pytest
+
+from opensearch_ml_stream.connectors.chunks import Chunk, Ending
+from opensearch_ml_stream.connectors.errors import StreamTruncated, UpstreamError
+from opensearch_ml_stream.connectors.selection.presets import PRESETS
+from tests.providers.recorded_streams import join_chunks, play
+from tests.providers.stream_bodies import decode, delta, error_of, sse
+
+CHAT = "openai/v1/chat/completions"
+
+
+def test_text_in_the_event_of_the_finish_reason_is_not_lost() -> None:
+    chunks, outcome = decode(CHAT, sse(delta("stop", content="end"), "[DONE]"))
+    assert chunks == [Chunk("end")]
+    assert isinstance(outcome, Ending)
+
+
+def test_a_finish_reason_without_done_is_a_truncation() -> None:
+    assert isinstance(error_of(CHAT, sse(delta(content="a"), delta("stop"))), StreamTruncated)
+
+
+def test_done_without_a_finish_reason_is_a_good_end() -> None:
+    _, outcome = decode(CHAT, sse(delta(content="a"), "[DONE]"))
+    assert outcome == Ending()
+
+
+@pytest.mark.parametrize(
+    ("error", "provider_status", "status", "reason"),
+    [
+        ({"error": {"message": "too many", "type": "tokens", "code": "rate_limit_exceeded"}}, 429, 429, "too many"),
+        ({"error": {"message": "bad", "type": "invalid_request_error", "code": None}}, 400, 400, "bad"),
+        ({"error": {"message": "gone", "type": "NotFoundError", "code": 404}}, 404, 424, "gone"),
+        ({"error": "no more memory"}, None, 424, "no more memory"),
+        ({"object": "error", "message": "down", "type": "x", "code": "3000"}, None, 424, "down"),
+        ({"error": {"metadata": {}, "message": "Provider returned error", "code": 502}, **delta("error", content="")},
+         502, 424, "Provider returned error"),
+    ],
+)  # fmt: skip
+def test_an_error_in_the_stream_is_the_outcome_also_when_done_follows(
+    error: dict[str, Any], provider_status: int | None, status: int, reason: str
+) -> None:
+    chunks, outcome = decode(CHAT, sse(delta(content="a"), error, "[DONE]"))
+    assert chunks == [Chunk("a")]
+    assert isinstance(outcome, UpstreamError)
+    assert (outcome.provider_status, outcome.status) == (provider_status, status)
+    assert outcome.reason == f"Error from remote service: {reason}"
+
+
+def test_only_choice_zero_is_the_response() -> None:
+    other = {"choices": [{"index": 1, "delta": {"content": "B"}, "finish_reason": "length"}]}
+    both = {"choices": [{"index": 1, "delta": {"content": "C"}}, {"index": 0, "delta": {"content": "A"}}]}
+    chunks, outcome = decode(CHAT, sse(other, both, delta("stop"), "[DONE]"))
+    assert chunks == [Chunk("A")]
+    assert isinstance(outcome, Ending)
+    assert outcome.finish_reason == "stop"
+
+
+def _call(arguments: str, id: str | None = None, name: str | None = None, **index: int) -> dict[str, Any]:
+    return delta(tool_calls=[{**index, "id": id, "function": {"name": name, "arguments": arguments}}])
+
+
+def test_parallel_calls_stay_apart_when_a_server_gives_index_zero_to_all() -> None:
+    data = sse(_call("{}", "a", "f", index=0), _call("{", "b", "g", index=0), _call("}", index=0), "[DONE]")
+    _, _, calls = join_chunks(decode(CHAT, data)[0])
+    assert [(call["id"], call["arguments"]) for call in calls] == [("a", "{}"), ("b", "{}")]
+
+
+def test_parallel_calls_stay_apart_when_a_server_gives_no_index() -> None:
+    data = sse(_call("{", "a", "f"), _call("}"), _call("[]", "b", "g"), "[DONE]")
+    _, _, calls = join_chunks(decode(CHAT, data)[0])
+    assert [(call["name"], call["arguments"]) for call in calls] == [("f", "{}"), ("g", "[]")]
+
+
+def test_an_id_that_is_repeated_in_every_fragment_is_one_call() -> None:
+    data = sse(_call("{", "a", "f", index=0), _call("}", "a", "f", index=0), "[DONE]")
+    _, _, calls = join_chunks(decode(CHAT, data)[0])
+    assert [call["arguments"] for call in calls] == ["{}"]
+
+
+def test_a_refusal_is_text() -> None:
+    chunks, _ = decode(CHAT, sse(delta(refusal="I can't"), "[DONE]"))
+    assert chunks == [Chunk("I can't")]
+
+
+@pytest.mark.parametrize("broken", ["{", "[1]", "7", '{"choices":[{"delta":{"content":{"a":1}}}]}'])
+def test_one_broken_event_is_skipped_and_counted(broken: str) -> None:
+    decoder = PRESETS[CHAT].decoder()
+    chunks, outcome = play(decoder, [sse(delta(content="a"), broken, delta(content="b"), "[DONE]")])
+    assert chunks == [Chunk("a"), Chunk("b")]
+    assert isinstance(outcome, Ending)
+    assert decoder.skipped_events == 1
+
+
+def test_broken_events_without_end_are_an_error() -> None:
+    error = error_of(CHAT, sse(delta(content="a"), *["{"] * 4, "[DONE]"))
+    assert not isinstance(error, StreamTruncated)
+
+
+def test_a_first_event_that_is_broken_is_an_error_at_once() -> None:
+    assert not isinstance(error_of(CHAT, sse("<html>", delta(content="a"), "[DONE]")), StreamTruncated)
+
+
+@pytest.mark.parametrize("odd", [5, ["x"], {"a": 1}, True])
+def test_odd_types_of_details_do_no_harm(odd: object) -> None:
+    payload = {"model": odd, "choices": [{"delta": {"content": "a"}, "finish_reason": odd}],
+               "usage": {"prompt_tokens": odd, "completion_tokens_details": odd}}  # fmt: skip
+    chunks, outcome = decode(CHAT, sse(payload, "[DONE]"))
+    assert chunks == [Chunk("a")]
+    assert isinstance(outcome, Ending)
+    assert outcome.finish_reason == "stop"
+    assert outcome.usage is None or isinstance(outcome.usage.as_dict(), dict)

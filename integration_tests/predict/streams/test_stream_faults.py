@@ -1,0 +1,90 @@
+"""What a stream's client gets when the provider refuses, fails, breaks off or is slow to begin."""
+
+import json
+from typing import Any
+
+import httpx
+import pytest
+from integration_tests.predict.streams.stream_calls import data_as_map, lines, streamed
+from integration_tests.support.fake_provider import (
+    LAST_CHUNK,
+    SSE_HEAD,
+    Act,
+    Script,
+    chunk,
+    json_response,
+    openai_delta,
+    sse_event,
+)
+from integration_tests.support.sidecars import Sidecar
+
+
+@pytest.mark.parametrize(
+    ("status", "expected"), [(400, 400), (422, 400), (401, 424), (404, 424), (429, 429), (503, 424)]
+)
+async def test_a_provider_that_refuses_gives_a_status_and_its_own_words(
+    client: httpx.AsyncClient, sidecar: Sidecar, status: int, expected: int
+) -> None:
+    script = json_response({"error": {"message": "no sk-secret-1234567890 today"}}, status, retry_after="7")
+    response = await streamed(client, sidecar, script)
+    assert response.status_code == expected
+    error = response.json()["error"]
+    assert error["provider_status"] == status
+    assert "today" in error["reason"]
+    assert "sk-secret" not in response.text
+    assert response.headers.get("retry-after") == "7"
+
+
+@pytest.mark.parametrize(
+    ("end", "kind"),
+    [
+        ([Act.RESET], "stream_truncated_exception"),
+        ([LAST_CHUNK], "stream_truncated_exception"),
+        ([chunk(sse_event({"error": {"message": 'say "no"\n'}}))], "status_exception"),
+    ],
+)
+@pytest.mark.parametrize("query", ["", "?format=sse"])
+async def test_a_response_that_breaks_off_ends_with_one_error_object(
+    client: httpx.AsyncClient, sidecar: Sidecar, end: list[Any], kind: str, query: str
+) -> None:
+    response = await streamed(client, sidecar, [SSE_HEAD, chunk(openai_delta("Hel")), 0.05, *end], query)
+    assert response.status_code == 200
+    texts = [line.removeprefix("data: ") for line in response.text.splitlines() if line]
+    assert len(texts) == 2
+    error = json.loads(texts[1])
+    assert error["status"] == 424
+    assert (error["error"]["type"] if not query else error["type"]) == kind
+    assert isinstance(error["error"], str) == bool(query)
+
+
+async def test_a_provider_that_closes_before_its_first_event_is_a_424(
+    client: httpx.AsyncClient, sidecar: Sidecar
+) -> None:
+    response = await streamed(client, sidecar, [SSE_HEAD, LAST_CHUNK])
+    assert response.status_code == 424
+    assert response.json()["error"]["type"] == "stream_truncated_exception"
+
+
+async def test_a_provider_that_does_not_stream_is_named(client: httpx.AsyncClient, sidecar: Sidecar) -> None:
+    response = await streamed(client, sidecar, json_response({"choices": []}))
+    assert response.status_code == 424
+    assert "application/json" in response.json()["error"]["reason"]
+
+
+async def test_a_slow_beginning_is_bridged_by_heartbeats(client: httpx.AsyncClient, sidecar: Sidecar) -> None:
+    slow: Script = [SSE_HEAD, 1.6, chunk(openai_delta("Hi")), chunk(b"data: [DONE]\n\n"), LAST_CHUNK]
+    plain = await streamed(client, sidecar, slow)
+    assert plain.text.startswith("\n\n")
+    assert [data_as_map(one)["response"] for one in lines(plain.text)] == ["Hi", ""]
+    events = await streamed(client, sidecar, slow, "?format=sse")
+    assert events.text.startswith(": ping\n: ping\n")
+    assert events.text.count("data: ") == 2
+
+
+async def test_an_error_after_a_slow_beginning_is_the_terminal_object(
+    client: httpx.AsyncClient, sidecar: Sidecar
+) -> None:
+    response = await streamed(client, sidecar, [0.8, *json_response({"error": "busy"}, 503)])
+    assert response.status_code == 200
+    (error,) = lines(response.text)
+    assert error["status"] == 424

@@ -1,0 +1,65 @@
+"""Imports point one way: plugin -> rest_handlers -> connectors, and inside `plugin` from the outside in."""
+
+import ast
+
+import pytest
+from integration_tests.structure.modules import imports, modules, room
+
+# What each room may import beside itself. The same table stands in docs/architecture.md.
+ALLOWED: dict[str, set[str]] = {
+    "connectors": set(),
+    "rest_handlers": {"connectors"},
+    "client": {"connectors", "rest_handlers"},
+    "plugin": set(),
+    "plugin.__main__": {"plugin.cli"},
+    "plugin.cli": {"connectors", "rest_handlers", "client", "plugin.demo", "plugin.settings"},
+    "plugin.demo": set(),
+    "plugin.server": {"rest_handlers", "plugin.app", "plugin.metrics", "plugin.settings", "plugin.store"},
+    "plugin.app": {
+        "rest_handlers", "plugin.credentials", "plugin.metrics", "plugin.predictions", "plugin.registry",
+        "plugin.settings", "plugin.store", "plugin.upstream",
+    },
+    "plugin.predictions": {
+        "connectors", "plugin.credentials", "plugin.metrics", "plugin.registry", "plugin.settings", "plugin.store",
+        "plugin.upstream",
+    },
+    "plugin.registry": {"connectors", "plugin.credentials", "plugin.settings", "plugin.store", "plugin.upstream"},
+    "plugin.upstream": {"connectors", "plugin.settings"},
+    "plugin.credentials": {"connectors", "plugin.store"},
+    "plugin.settings": {"connectors", "plugin.store"},
+    "plugin.store": {"connectors"},
+    "plugin.metrics": {"connectors"},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", sorted(modules()))
+def test_a_module_imports_only_from_the_rooms_that_its_room_may_use(name: str) -> None:
+    others = {room(imported) for imported in imports()[name]} - {room(name)}
+    assert others <= ALLOWED[room(name)]
+
+
+def test_every_allowed_direction_is_used() -> None:
+    used: dict[str, set[str]] = {own: set() for own in ALLOWED}
+    for name, imported in imports().items():
+        used[room(name)] |= {room(other) for other in imported} - {room(name)}
+    assert used == ALLOWED
+
+
+def test_no_modules_import_each_other_in_a_circle() -> None:
+    """Packages count as what their `__init__` imports, since importing a module runs it."""
+    graph = {name: set(imported) for name, imported in imports().items()}
+    for name, imported in graph.items():
+        for other in tuple(imported):
+            parents = (other.rsplit(".", level)[0] for level in range(1, other.count(".") + 1))
+            imported |= {parent for parent in parents if parent in graph and not f"{name}.".startswith(f"{parent}.")}
+    while leaves := {name for name, imported in graph.items() if not imported & graph.keys()}:
+        graph = {name: imported for name, imported in graph.items() if name not in leaves}
+    assert graph == {}
+
+
+@pytest.mark.parametrize("name", sorted(modules()))
+def test_nothing_is_imported_inside_a_function(name: str) -> None:
+    tree = ast.parse(modules()[name].read_text("utf-8"))
+    functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
+    inside = [node for function in functions for node in ast.walk(function)]
+    assert [node.lineno for node in inside if isinstance(node, ast.Import | ast.ImportFrom)] == []

@@ -1,0 +1,224 @@
+"""Cache of models ready to be called: read, decrypted and compiled once per version, rechecked every second.
+
+A change of the model or its connector, by whatever worker, replica or hand, is in force within FRESH_SECONDS plus
+one check of the store. While the store is down, what was in force stays in force.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from time import monotonic
+from typing import Any
+
+from opensearch_ml_stream.connectors.documents import Action, Connector, Model, read_connector, read_model
+from opensearch_ml_stream.connectors.errors import Forbidden, MLStreamError, Unavailable
+from opensearch_ml_stream.connectors.predict import model_interface
+from opensearch_ml_stream.connectors.predict.guardrails import Guardrails, read_guardrails
+from opensearch_ml_stream.connectors.predict.inputs import PredictInput
+from opensearch_ml_stream.connectors.rendering.action import CompiledAction
+from opensearch_ml_stream.connectors.rendering.template import ConnectorParameters
+from opensearch_ml_stream.connectors.selection.spec_for import spec_for
+from opensearch_ml_stream.connectors.stream_spec import StreamSpec
+from opensearch_ml_stream.connectors.syntax import jsontext
+from opensearch_ml_stream.plugin.credentials.external import is_external, resolve_credential
+from opensearch_ml_stream.plugin.credentials.master_key import Cipher
+from opensearch_ml_stream.plugin.predictions.rate_limits import RateLimit, read_rate_limiter
+from opensearch_ml_stream.plugin.registry.stored_documents import existing_connector, existing_model
+from opensearch_ml_stream.plugin.settings import LiveSettings
+from opensearch_ml_stream.plugin.settings.disabled_features import remote_inference_disabled
+from opensearch_ml_stream.plugin.store import Document, Index, Store
+
+FRESH_SECONDS = 1.0
+CHECK_TIMEOUT_SECONDS = 0.8
+MAX_CACHED_SPECS = 16  # per model: a caller may send any `_llm_interface`
+
+_LLM_INTERFACE = "_llm_interface"
+
+EnsureDeployed = Callable[[str, Document], Awaitable[None]]
+"""Deploys the model of that id and stored document, or raises why it may not be deployed."""
+
+
+class CompiledModel:
+    """One version of a model with its connector, ready to be called.
+
+    Holds the credentials in clear: never printed, never stored.
+    """
+
+    def __init__(
+        self,
+        model_id: str,
+        definition: Model,
+        connector: Connector,
+        credential: Mapping[str, str],
+        *,
+        external_credentials_enabled: bool = False,
+    ) -> None:
+        self.model_id = model_id
+        self.definition = definition
+        self.connector = connector
+        self._stored_credential = credential
+        self._has_external_credential = is_external(credential)
+        self._external_credentials_enabled = external_credentials_enabled
+        self._parameters = ConnectorParameters.compile(connector.parameters)
+        self._compiled: dict[str, tuple[Mapping[str, str], CompiledAction]] = {}
+        self._specs: dict[str, StreamSpec | MLStreamError] = {}
+
+    @property
+    def pool_key(self) -> str:
+        """The id of what `max_connection` limits: the connector, or the model if its connector is inline."""
+        return self.definition.connector_id or self.model_id
+
+    @property
+    def credential(self) -> Mapping[str, str]:
+        """The credentials in clear, external ones (`env:`, `file:`) as they are now."""
+        if not self._has_external_credential:
+            return self._stored_credential
+        return resolve_credential(self._stored_credential, self._external_credentials_enabled)
+
+    def action(self, action_type: str = "PREDICT") -> CompiledAction:
+        """Return the compiled action; it is compiled again only if an external credential has changed."""
+        credential = self.credential
+        cached = self._compiled.get(action_type)
+        if cached is not None and cached[0] == credential:
+            return cached[1]
+        compiled = CompiledAction.compile(self.connector.action(action_type), self._parameters, credential)
+        self._compiled[action_type] = (credential, compiled)
+        return compiled
+
+    def compile_action(self, action: Action, parameters: Mapping[str, str]) -> CompiledAction:
+        """Compile another action for one call, with `parameters` laid over the connector's."""
+        merged = ConnectorParameters.compile({**self.connector.parameters, **parameters})
+        return CompiledAction.compile(action, merged, self.credential)
+
+    @cached_property
+    def rate_limit(self) -> RateLimit | None:
+        """The model's `rate_limiter`, None without one. Raises InvalidRequest that names what is wrong in it."""
+        return read_rate_limiter(self.definition.document.get("rate_limiter"))
+
+    @cached_property
+    def guardrails(self) -> Guardrails:
+        """The model's `guardrails`. Raises InvalidRequest that names what is wrong in them: nothing passes then."""
+        return read_guardrails(self.definition.document.get("guardrails"))
+
+    @cached_property
+    def _schemas(self) -> Mapping[str, str]:
+        """The JSON Schemas of the model's `interface` as strings, by side ("input", "output").
+
+        Module `model_interface` caches their compiled forms by these strings.
+        """
+        sides = self.definition.document.get("interface") or {}
+        texts = {side: schema if isinstance(schema, str) else jsontext.dumps(schema) for side, schema in sides.items()}
+        return {side: text for side, text in texts.items() if text not in ("", "null")}
+
+    def check_input(self, predict_input: PredictInput) -> None:
+        """Raise InvalidRequest if the model's interface does not allow the input."""
+        if "input" in self._schemas:
+            model_interface.validate_input(self._schemas["input"], predict_input)
+
+    def check_output(self, response: Mapping[str, Any]) -> None:
+        """Raise InvalidRequest if a whole predict response is not as the model's interface promises."""
+        if "output" in self._schemas:
+            model_interface.validate_output(self._schemas["output"], response)
+
+    def spec(self, parameters: Mapping[str, str]) -> StreamSpec:
+        """Return how this connector streams; InvalidRequest if it cannot."""
+        name = parameters.get(_LLM_INTERFACE, "")
+        spec = self._specs.get(name)
+        if spec is None:
+            try:
+                spec = spec_for(self.connector, self.connector.action(), {_LLM_INTERFACE: name} if name else {})
+            except MLStreamError as error:
+                spec = error
+            if len(self._specs) < MAX_CACHED_SPECS:
+                self._specs[name] = spec
+        if isinstance(spec, MLStreamError):
+            raise spec.with_traceback(None)
+        return spec
+
+
+@dataclass(slots=True)
+class _Entry:
+    """A cached model, the documents that it was made of, and when they were last found unchanged (monotonic)."""
+
+    model: CompiledModel
+    documents: tuple[tuple[Index, Document], ...]
+    checked_at: float
+
+
+class CompiledModels:
+    """The cache. Only one task at a time reads a model from the store; the others wait for it."""
+
+    def __init__(
+        self, store: Store, cipher: Cipher, live_settings: LiveSettings, ensure_deployed: EnsureDeployed
+    ) -> None:
+        self._store = store
+        self._cipher = cipher
+        self._live_settings = live_settings
+        self._ensure_deployed = ensure_deployed
+        self._entries: dict[str, _Entry] = {}
+        self._locks: dict[str, asyncio.Lock] = {}
+
+    async def get(self, model_id: str) -> CompiledModel:
+        """Return the version in force.
+
+        Raises InvalidRequest while remote inference is off, NotFound, Forbidden for a disabled model, Unavailable if
+        the store is down and the model is not cached, or what is wrong with the model or its connector.
+        """
+        if not self._live_settings.current.remote_inference_enabled:
+            raise remote_inference_disabled()
+        model = (self._fresh(model_id) or await self._load_fresh(model_id)).model
+        if not model.definition.is_enabled:
+            raise Forbidden("Model is disabled.")
+        return model
+
+    async def _load_fresh(self, model_id: str) -> "_Entry":
+        lock = self._locks.setdefault(model_id, asyncio.Lock())
+        try:
+            async with lock:
+                return self._fresh(model_id) or await self._refresh(model_id)
+        finally:
+            if not lock.locked() and model_id not in self._entries:
+                self._locks.pop(model_id, None)
+
+    def _fresh(self, model_id: str) -> _Entry | None:
+        entry = self._entries.get(model_id)
+        return entry if entry is not None and monotonic() - entry.checked_at < FRESH_SECONDS else None
+
+    async def _refresh(self, model_id: str) -> _Entry:
+        entry = self._entries.get(model_id)
+        if entry is not None:
+            checked_at = monotonic()
+            try:
+                async with asyncio.timeout(CHECK_TIMEOUT_SECONDS):
+                    changed = await self._changed(entry)
+            except (Unavailable, TimeoutError):
+                changed = False
+            if not changed:
+                entry.checked_at = checked_at
+                return entry
+            del self._entries[model_id]
+        entry = self._entries[model_id] = await self._load(model_id)
+        return entry
+
+    async def _changed(self, entry: _Entry) -> bool:
+        for index, document in entry.documents:
+            if await self._store.changed(index, document.id, document.seq_no, document.primary_term):
+                return True
+        return False
+
+    async def _load(self, model_id: str) -> _Entry:
+        checked_at = monotonic()
+        document = await existing_model(self._store, model_id)
+        documents = [(Index.MODEL, document)]
+        definition = read_model(document.source)
+        connector = definition.connector
+        if connector is None:
+            connector_document = await existing_connector(self._store, definition.connector_id)
+            documents.append((Index.CONNECTOR, connector_document))
+            connector = read_connector(connector_document.source)
+        credential = {name: await self._cipher.decrypt(text) for name, text in connector.credential.items()}
+        external = self._live_settings.current.external_credentials_enabled
+        model = CompiledModel(model_id, definition, connector, credential, external_credentials_enabled=external)
+        await self._ensure_deployed(model_id, document)
+        return _Entry(model, tuple(documents), checked_at)

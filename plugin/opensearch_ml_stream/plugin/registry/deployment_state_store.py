@@ -1,0 +1,125 @@
+"""Deployed states of models: where they are stored, and how they are shown.
+
+Alone on a store, the state is part of the model's document. Beside a real ML Commons it must not be: its sync-up job
+turns every model that none of its own nodes holds into DEPLOY_FAILED. There the state is kept in an index of our own
+(Index.DEPLOYMENT) and laid over the model's source when that is shown.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from opensearch_ml_stream.connectors.errors import Conflict, NotFound
+from opensearch_ml_stream.plugin.registry.node_id import node_id
+from opensearch_ml_stream.plugin.registry.stored_documents import MAX_FOUND, Clock, Json, rewrite
+from opensearch_ml_stream.plugin.store import Document, Index, Store
+
+DEPLOYED = "DEPLOYED"
+UNDEPLOYED = "UNDEPLOYED"
+
+_DEPLOYED_STATES = frozenset({DEPLOYED, "PARTIALLY_DEPLOYED", "LOADED", "PARTIALLY_LOADED"})
+_DEPLOYING_STATES = frozenset({"DEPLOYING", "LOADING"})
+
+
+def is_deployed(source: Json) -> bool:
+    """Whether the model's state is a deployed one, ML Commons' older names included."""
+    return source.get("model_state") in _DEPLOYED_STATES
+
+
+def is_deploying(source: Json) -> bool:
+    """Whether ML Commons is deploying the model now; here deploying is one write."""
+    return source.get("model_state") in _DEPLOYING_STATES
+
+
+@dataclass(frozen=True, slots=True)
+class DeploymentStateStore:
+    """Reads and writes the deployed states, wherever they are stored."""
+
+    store: Store
+    clock: Clock
+
+    async def view(self, model_id: str, source: Json) -> Json:
+        """Return the model's source with the state that this sidecar shows."""
+        if not await self.store.has_ml_commons():
+            return source
+        state = await self.store.get(Index.DEPLOYMENT, model_id)
+        return source if state is None else _with_state(source, state.source)
+
+    async def view_all(self, sources: Mapping[str, Json]) -> Mapping[str, Json]:
+        """Return sources by model id, each as `view` shows it."""
+        if not sources or not await self.store.has_ml_commons():
+            return sources
+        states: dict[str, Json] = {}
+        ids = list(sources)
+        for start in range(0, len(ids), MAX_FOUND):
+            query = {"query": {"ids": {"values": ids[start : start + MAX_FOUND]}}, "size": MAX_FOUND}
+            response = await self.store.search(Index.DEPLOYMENT, query)
+            states |= {hit["_id"]: hit["_source"] for hit in response["hits"]["hits"]}
+        return {id: _with_state(source, states[id]) if id in states else source for id, source in sources.items()}
+
+    async def deploy(self, model_id: str) -> str:
+        """Store that the model is deployed; return the node id. NotFound without the model."""
+        node = await node_id(self.store, self.clock)
+        now = self.clock()
+        state: dict[str, Any] = {
+            "model_state": DEPLOYED,
+            "last_updated_time": now,
+            "last_deployed_time": now,
+            "auto_redeploy_retry_times": 0,
+            "planning_worker_node_count": 1,
+            "current_worker_node_count": 1,
+            "planning_worker_nodes": [node],
+            "deploy_to_all_nodes": True,
+        }
+        await self._write(model_id, state)
+        return node
+
+    async def undeploy(self, model_id: str, source: Json) -> bool:
+        """Store that the model is not deployed; return whether it was. `source` is the model's stored one."""
+        beside_ml_commons = await self.store.has_ml_commons()
+        stored = source
+        if beside_ml_commons:
+            document = await self.store.get(Index.DEPLOYMENT, model_id)
+            stored = document.source if document else {}
+        was_deployed = is_deployed(stored)
+        if was_deployed or not beside_ml_commons:
+            state: dict[str, Any] = {
+                "model_state": UNDEPLOYED,
+                "last_updated_time": self.clock(),
+                "model_id": model_id,
+                "auto_redeploy_retry_times": 0,
+                "planning_worker_node_count": 0,
+                "current_worker_node_count": 0,
+                "planning_worker_nodes": [],
+                "deploy_to_all_nodes": True,
+            }
+            await self._write(model_id, state)
+        return was_deployed
+
+    async def forget(self, model_id: str) -> None:
+        """Delete what is stored about a model that was deleted."""
+        if await self.store.has_ml_commons():
+            await self.store.delete(Index.DEPLOYMENT, model_id)
+
+    async def _write(self, model_id: str, state: Json) -> None:
+        index = Index.MODEL
+        if await self.store.has_ml_commons():
+            index = Index.DEPLOYMENT
+            try:
+                await self.store.create(index, state, model_id)
+                return
+            except Conflict:
+                pass  # it has been deployed before
+
+        def change(document: Document) -> Json:
+            return {**document.source, **state}
+
+        await rewrite(self.store, index, model_id, change, NotFound("Failed to find model"))
+
+
+def _with_state(source: Json, state: Json) -> Json:
+    """Return the source with our state laid over it, unless only ML Commons has deployed the model."""
+    if is_deployed(source) and not is_deployed(state):
+        return source
+    times = [time for each in (source, state) if (time := each.get("last_updated_time")) is not None]
+    return {**source, **state, **({"last_updated_time": max(times)} if times else {})}

@@ -1,0 +1,178 @@
+"""The definitions of all settings: name, kind of value, whether it can change at run time, and help text.
+
+The configuration file, the environment, `_plugins/_ml/_settings`, the command line's listing and the README's table
+are all made from them.
+"""
+
+from dataclasses import dataclass, fields
+from difflib import get_close_matches
+from typing import Any, Literal
+
+from opensearch_ml_stream.connectors.errors import InvalidRequest
+from opensearch_ml_stream.plugin.settings import Settings
+
+Kind = Literal["boolean", "integer", "number", "string", "list", "regex", "regexes"]
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One setting. `field` is its name in Settings; `minimum` and `maximum` bound numbers, `choices` strings."""
+
+    name: str
+    field: str
+    kind: Kind
+    help: str
+    dynamic: bool = False
+    minimum: float | None = None
+    maximum: float | None = None
+    choices: tuple[str, ...] = ()
+
+    @property
+    def default(self) -> object:
+        """The value where no source sets it."""
+        return DEFAULTS[self.field]
+
+
+DEFAULTS: dict[str, Any] = {field.name: field.default for field in fields(Settings)}
+
+_ML = "plugins.ml_commons."
+_OWN = "opensearch_ml_stream."
+
+SETTINGS = (
+    Setting(_OWN + "host", "host", "string", "Address to listen on"),
+    Setting(_OWN + "port", "port", "integer", "Port to listen on", minimum=0, maximum=65535),
+    Setting(_OWN + "workers", "workers", "integer", "Worker processes", minimum=1, maximum=256),
+    Setting(_OWN + "store", "store", "string", "Where models live: sqlite:///PATH or http(s)://user:pass@host:port"),
+    Setting(_OWN + "index_prefix", "index_prefix", "string", "Put before the names of all indices"),
+    Setting(_OWN + "max_body_size", "max_body_size", "integer", "Largest request body, in bytes", minimum=1),
+    Setting(
+        _OWN + "shutdown_grace_seconds",
+        "shutdown_grace_seconds",
+        "number",
+        "How long running streams may go on after SIGTERM",
+        minimum=0,
+    ),
+    Setting(
+        _OWN + "first_event_wait_seconds",
+        "first_event_wait_seconds",
+        "number",
+        "How long a stream waits for the provider's first event before it responds with 200",
+        minimum=0,
+    ),
+    Setting(
+        _OWN + "heartbeat_seconds",
+        "heartbeat_seconds",
+        "number",
+        "Silence after which a heartbeat is sent",
+        minimum=0.1,
+    ),
+    Setting(
+        _OWN + "external_credentials_enabled",
+        "external_credentials_enabled",
+        "boolean",
+        "Allow credentials of the form env:NAME and file:PATH, read at use",
+    ),
+    Setting(
+        _OWN + "upstream",
+        "upstream",
+        "string",
+        "Client for providers; aiohttp is taken by itself where an HTTP proxy is set",
+        choices=("native", "aiohttp"),
+    ),
+    Setting(
+        _ML + "trusted_connector_endpoints_regex",
+        "trusted_connector_endpoints_regex",
+        "regexes",
+        "URLs that connectors may call",
+        dynamic=True,
+    ),
+    Setting(
+        _ML + "trusted_connector_private_endpoints_regex",
+        "trusted_connector_private_endpoints_regex",
+        "regexes",
+        "URLs with private addresses that connectors may call (all, if empty)",
+        dynamic=True,
+    ),
+    Setting(
+        _ML + "connector.private_ip_enabled",
+        "private_ip_enabled",
+        "boolean",
+        "Allow providers on private and loopback addresses",
+        dynamic=True,
+    ),
+    Setting(
+        _ML + "connector.restricted_ip_patterns",
+        "restricted_ip_patterns",
+        "regexes",
+        "Addresses that no connector may call",
+    ),
+    Setting(
+        _ML + "remote_inference.enabled", "remote_inference_enabled", "boolean", "Allow remote models", dynamic=True
+    ),
+    Setting(_ML + "stream_enabled", "stream_enabled", "boolean", "Allow _predict/stream", dynamic=True),
+    Setting(
+        _ML + "model_auto_deploy.enable",
+        "model_auto_deploy_enable",
+        "boolean",
+        "Deploy a model at its first prediction",
+        dynamic=True,
+    ),
+    Setting(
+        _ML + "offline_batch_inference_enabled",
+        "offline_batch_inference_enabled",
+        "boolean",
+        "Allow _batch_predict",
+        dynamic=True,
+    ),
+    Setting(
+        _ML + "max_batch_inference_tasks",
+        "max_batch_inference_tasks",
+        "integer",
+        "Batch jobs that may be open at once",
+        dynamic=True,
+        minimum=0,
+    ),
+    Setting(
+        _ML + "max_json_size",
+        "max_json_size",
+        "integer",
+        "Largest response of a provider to a whole prediction, in bytes",
+        dynamic=True,
+        minimum=1,
+    ),
+    Setting(
+        _ML + "master_key_cache_ttl_minutes",
+        "master_key_cache_ttl_minutes",
+        "integer",
+        "How long the encryption key is kept in memory",
+        minimum=0,
+    ),
+    Setting(
+        _ML + "remote_job.status_field",
+        "remote_job_status_field",
+        "list",
+        "Fields of a batch job that hold its state",
+        dynamic=True,
+    ),
+    *(
+        Setting(
+            f"{_ML}remote_job.status_regex.{state}",
+            f"remote_job_status_{state}",
+            "regex",
+            f"Words for a batch job that is {state}",
+            dynamic=True,
+        )
+        for state in ("completed", "cancelled", "cancelling", "expired", "failed")
+    ),
+)
+
+BY_NAME = {setting.name: setting for setting in SETTINGS}
+
+
+def setting_named(name: str) -> Setting:
+    """Return the setting of that full name. InvalidRequest, with the most similar name, if there is none."""
+    if name in BY_NAME:
+        return BY_NAME[name]
+    similar = get_close_matches(name, BY_NAME, n=1, cutoff=0.5)
+    hint = f", did you mean [{similar[0]}]?" if similar else ""
+    raise InvalidRequest(f"setting [{name}] not recognized{hint}")

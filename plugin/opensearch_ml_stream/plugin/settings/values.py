@@ -1,0 +1,94 @@
+"""Checks and converts the values of settings, from whatever source they come."""
+
+from typing import Any
+
+import re2
+
+from opensearch_ml_stream.connectors.errors import InvalidRequest
+from opensearch_ml_stream.plugin.settings.definitions import Setting
+
+MAX_REGEX_LENGTH = 256  # as ML Commons
+
+
+def read_value(setting: Setting, value: object) -> Any:
+    """Convert a value from YAML, JSON or a string to the type of its field. InvalidRequest says what was expected."""
+    match setting.kind:
+        case "boolean":
+            return _boolean(setting, value)
+        case "integer" | "number":
+            return _number(setting, value)
+        case "list" | "regexes":
+            return _strings(setting, value)
+        case "string" | "regex":
+            return _string(setting, value)
+
+
+def _boolean(setting: Setting, value: object) -> bool:
+    if isinstance(value, bool):
+        return value
+    if isinstance(value, str) and value.lower() in ("true", "false"):
+        return value.lower() == "true"
+    raise _parse_error(setting, "true or false")
+
+
+def _number(setting: Setting, value: object) -> float:
+    read = int if setting.kind == "integer" else float
+    if (
+        isinstance(value, bool)
+        or not isinstance(value, int | float | str)
+        or (read is int and isinstance(value, float))
+    ):
+        raise _parse_error(setting, _range(setting))
+    try:
+        number = read(value)
+    except ValueError:
+        raise _parse_error(setting, _range(setting)) from None
+    low, high = setting.minimum, setting.maximum
+    if not ((low is None or number >= low) and (high is None or number <= high) and abs(number) < 2**63):
+        raise _parse_error(setting, _range(setting))
+    return number
+
+
+def _range(setting: Setting) -> str:
+    noun = "an integer" if setting.kind == "integer" else "a number"
+    if setting.maximum is not None:
+        return f"{noun} from {setting.minimum} to {setting.maximum}"
+    return noun if setting.minimum is None else f"{noun} of at least {setting.minimum}"
+
+
+def _string(setting: Setting, value: object) -> str:
+    if not isinstance(value, str):
+        raise _parse_error(setting, "a string")
+    if setting.choices and value not in setting.choices:
+        raise _parse_error(setting, " or ".join(setting.choices))
+    if setting.kind == "regex":
+        _check_regex(setting, value)
+    return value
+
+
+def _strings(setting: Setting, value: object) -> tuple[str, ...]:
+    values = [value] if isinstance(value, str) else value
+    if not isinstance(values, list | tuple) or not all(isinstance(item, str) for item in values):
+        raise _parse_error(setting, "a list of strings")
+    if setting.kind == "regexes":
+        for item in values:
+            _check_regex(setting, item)
+    return tuple(values)
+
+
+def _check_regex(setting: Setting, pattern: str) -> None:
+    if len(pattern) > MAX_REGEX_LENGTH:
+        raise _parse_error(setting, f"regular expressions of at most {MAX_REGEX_LENGTH} characters")
+    options = re2.Options()
+    options.log_errors = False
+    try:
+        re2.compile(pattern, options)
+    except re2.error as error:
+        problem = error.args[0].decode() if error.args else ""
+        expected = f"regular expressions of RE2 (no back-references, no look-around): {problem}"
+        raise _parse_error(setting, expected) from None
+
+
+def _parse_error(setting: Setting, expected: str) -> InvalidRequest:
+    """Return the error, which does not repeat the value: the store's URL may hold a password."""
+    return InvalidRequest(f"Failed to parse the value of setting [{setting.name}]: expected {expected}")

@@ -1,0 +1,65 @@
+"""The console script: help, version, exit codes, one line on stderr."""
+
+import httpx
+import pytest
+
+from tests.cli.conftest import Run
+from tests.cli.in_memory_sidecar import InMemorySidecar
+
+
+def test_help_names_every_command(run: Run) -> None:
+    ended = run("--help")
+    assert ended.code == 0
+    assert all(name in ended.stdout for name in ("serve", "demo", "blueprints", "models", "predict", "settings"))
+
+
+def test_the_version_is_the_packages(run: Run) -> None:
+    assert run("--version").stdout.strip()[0].isdigit()
+
+
+def test_an_error_of_the_server_is_one_line_with_advice_and_exit_code_1(run: Run) -> None:
+    ended = run("predict", "m1", "--stream", "hi")
+    assert (ended.code, ended.stdout) == (1, "")
+    assert ended.stderr == (
+        "opensearch-ml-stream: Failed to find model (status 404); see the ids with `opensearch-ml-stream models list`\n"
+    )
+
+
+def test_a_server_that_cannot_be_reached_is_exit_code_3_and_no_password_is_shown(
+    run: Run, sidecar: InMemorySidecar
+) -> None:
+    sidecar.responses["POST", "/models/_search"] = httpx.ConnectError("refused")
+    ended = run("models", "list", MLSTREAM_URL="http://me:hunter2@127.0.0.1:1")
+    assert (ended.code, ended.stdout) == (3, "")
+    assert "Cannot reach http://127.0.0.1:1 (refused)" in ended.stderr
+    assert "hunter2" not in ended.stderr
+    assert len(ended.stderr.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["predict"], "MODEL_ID"),
+        (["predict", "m1"], "Say what to ask"),
+        (["predict", "m1", "x", "--set", "novalue"], "--set must be of the form name=value"),
+        (["models", "list", "--url", "localhost:9510"], "--url must be of the form http://host:port"),
+        (["models", "list", "--user", "me"], "--user must be of the form name:password"),
+        (
+            ["models", "create", "--blueprint", "nope"],
+            "No blueprint is named nope; `opensearch-ml-stream blueprints list`",
+        ),
+        (["models", "create", "--blueprint", "openai-chat"], "needs the credential [openAI_key]"),
+        (["models", "create", "--blueprint", "openai-chat", "--credential", "x=1"], "it takes openAI_key"),
+        (["models", "create", "--blueprint", "openai-chat", "--credential", "openAI_key=env:NOPE"], "NOPE is not set"),
+        (["models", "create", "--blueprint", "openai-chat", "--credential", "openAI_key=file:/nope"], "cannot read"),
+        (["serve", "--config", "/nope.yml"], "Cannot read the configuration file /nope.yml"),
+        (["serve", "--port", "70000"], "from 0 to 65535"),
+    ],
+)
+def test_wrong_usage_is_exit_code_2_and_tells_what_is_right(
+    run: Run, sidecar: InMemorySidecar, arguments: list[str], words: str
+) -> None:
+    ended = run(*arguments)
+    assert ended.code == 2
+    assert words in " ".join(ended.stderr.split())
+    assert sidecar.requests == []

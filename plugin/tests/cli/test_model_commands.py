@@ -1,0 +1,104 @@
+"""`models create|list|show|delete` against a sidecar in memory."""
+
+import json
+from pathlib import Path
+
+import httpx
+import pytest
+
+from tests.cli.conftest import Run
+from tests.cli.in_memory_sidecar import InMemorySidecar
+
+CREATE = ("models", "create", "--blueprint", "openai-chat")
+DELETABLE = {
+    ("GET", "/models/m1"): {"name": "m", "connector_id": "c1"},
+    ("POST", "/models/m1/_undeploy"): {},
+    ("DELETE", "/models/m1"): {"result": "deleted"},
+    ("DELETE", "/connectors/c1"): {"result": "deleted"},
+}
+
+
+def test_a_model_is_made_from_a_blueprint_with_a_key_from_the_environment(run: Run, sidecar: InMemorySidecar) -> None:
+    sidecar.responses = {
+        ("POST", "/connectors/_create"): {"connector_id": "c1"},
+        ("POST", "/models/_register"): {"task_id": "t", "status": "CREATED", "model_id": "m1"},
+    }
+    options = ("--set", "model=gpt-4o", "--credential", "openAI_key=env:THE_KEY", "--name", "mine")
+    ended = run(*CREATE, *options, THE_KEY="sk=secret")
+    assert (ended.code, ended.stdout) == (0, "m1\n")
+    assert "predict m1 --stream" in ended.stderr
+    assert "sk=secret" not in ended.stderr
+    connector, model = sidecar.sent(0), sidecar.sent(1)
+    assert connector["credential"] == {"openAI_key": "sk=secret"}
+    assert (connector["parameters"]["model"], connector["name"]) == ("gpt-4o", "mine")
+    assert (model["connector_id"], model["name"], model["function_name"]) == ("c1", "mine", "remote")
+
+
+def test_a_key_may_come_from_a_file(run: Run, sidecar: InMemorySidecar, tmp_path: Path) -> None:
+    (tmp_path / "key").write_text("sk-file\n")
+    assert run(*CREATE, "--credential", f"openAI_key=file:{tmp_path}/key").code == 1
+    assert sidecar.sent(0)["credential"] == {"openAI_key": "sk-file"}
+
+
+def test_the_connector_of_a_model_that_cannot_be_registered_is_deleted(run: Run, sidecar: InMemorySidecar) -> None:
+    sidecar.responses = {
+        ("POST", "/connectors/_create"): {"connector_id": "c1"},
+        ("DELETE", "/connectors/c1"): {},
+    }
+    assert run(*CREATE, "--credential", "openAI_key=k").code == 1
+    assert sidecar.calls()[-1] == ("DELETE", "/connectors/c1")
+
+
+def test_models_are_listed_by_name_one_a_line_behind_a_pipe(run: Run, sidecar: InMemorySidecar) -> None:
+    hits = [
+        {"_id": "2", "_source": {"name": "b [x]", "model_state": "DEPLOYED"}},
+        {"_id": "1", "_source": {"name": "a", "model_state": "REGISTERED"}},
+    ]
+    sidecar.responses["POST", "/models/_search"] = {"hits": {"hits": hits}}
+    assert run("models", "list", "--user", "me:pass:word").stdout == "1\ta\tREGISTERED\n2\tb [x]\tDEPLOYED\n"
+    assert sidecar.requests[0].headers["authorization"] == "Basic bWU6cGFzczp3b3Jk"
+
+
+@pytest.mark.parametrize("connector", [{"connector_id": "c1"}, {}])
+def test_a_model_is_shown_with_its_connector_if_it_has_one(
+    run: Run, sidecar: InMemorySidecar, connector: dict[str, str]
+) -> None:
+    sidecar.responses = {
+        ("GET", "/models/m%2F1"): {"name": "m", **connector},
+        ("GET", "/connectors/c1"): {"name": "c", "parameters": {}},
+    }
+    shown = json.loads(run("models", "show", "m/1").stdout)
+    expected = {"connector": {"name": "c", "parameters": {}}} if connector else {}
+    assert shown == {"name": "m", **connector, **expected}
+
+
+def test_a_model_is_undeployed_and_deleted_and_its_connector_kept(run: Run, sidecar: InMemorySidecar) -> None:
+    sidecar.responses = DELETABLE
+    ended = run("models", "delete", "m1")
+    assert ended.stdout == "deleted model m1\n"
+    assert "connector c1 is kept (--with-connector deletes it, too)" in ended.stderr
+    assert sidecar.calls() == [("GET", "/models/m1"), ("POST", "/models/m1/_undeploy"), ("DELETE", "/models/m1")]
+
+
+def test_the_connector_is_deleted_too_if_that_is_asked_for(run: Run, sidecar: InMemorySidecar) -> None:
+    sidecar.responses = DELETABLE
+    assert run("models", "delete", "m1", "--with-connector").stdout == "deleted model m1\ndeleted connector c1\n"
+    assert sidecar.calls()[-1] == ("DELETE", "/connectors/c1")
+
+
+def test_a_model_without_a_connector_is_deleted_alone(run: Run, sidecar: InMemorySidecar) -> None:
+    sidecar.responses = {**DELETABLE, ("GET", "/models/m1"): {"name": "m"}}
+    ended = run("models", "delete", "m1", "--with-connector")
+    assert (ended.stdout, ended.stderr) == ("deleted model m1\n", "")
+
+
+@pytest.mark.parametrize(
+    ("status", "code", "words"), [(409, 0, "connector c1 is kept: other models use it"), (403, 1, "(status 403)")]
+)
+def test_a_connector_that_other_models_use_is_kept_and_any_other_refusal_is_an_error(
+    run: Run, sidecar: InMemorySidecar, status: int, code: int, words: str
+) -> None:
+    sidecar.responses = {**DELETABLE, ("DELETE", "/connectors/c1"): httpx.Response(status, json={"error": "no"})}
+    ended = run("models", "delete", "m1", "--with-connector")
+    assert (ended.code, ended.stdout) == (code, "deleted model m1\n")
+    assert words in ended.stderr

@@ -1,0 +1,198 @@
+"""Requests of the command line: what is sent, what is read, and which error each failure is."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import httpx
+import pytest
+
+from opensearch_ml_stream.connectors.errors import UpstreamError
+from opensearch_ml_stream.connectors.wire_format import NDJSON
+from opensearch_ml_stream.plugin.cli.command_errors import CommandFailed, RequestFailed, Unreachable, WrongUsage
+from opensearch_ml_stream.plugin.cli.sidecar_api import SidecarAPI, open_api
+from tests.cli.in_memory_sidecar import ENDING, Body, InMemorySidecar, text
+
+Handler = Callable[[httpx.Request], httpx.Response]
+
+
+def api_over(handler: Handler, base_url: str = "http://sidecar:9510") -> SidecarAPI:
+    return SidecarAPI(httpx.Client(transport=httpx.MockTransport(handler), base_url=base_url))
+
+
+def responding(*arguments: Any, **options: Any) -> SidecarAPI:
+    return api_over(lambda request: httpx.Response(*arguments, **options))
+
+
+def failing(error: Exception) -> Handler:
+    def handler(request: httpx.Request) -> httpx.Response:
+        raise error
+
+    return handler
+
+
+def test_a_call_sends_json_below_the_base_path_and_returns_the_responses_object() -> None:
+    requests: list[httpx.Request] = []
+
+    def handler(request: httpx.Request) -> httpx.Response:
+        requests.append(request)
+        return httpx.Response(200, json={"b": 2})
+
+    assert api_over(handler).call("POST", "/models/x", {"a": 1}) == {"b": 2}
+    assert (requests[0].method, requests[0].url.path) == ("POST", "/_plugins/_ml/models/x")
+    assert json.loads(requests[0].content) == {"a": 1}
+
+
+@pytest.mark.parametrize(
+    ("response", "reason"),
+    [
+        ({"json": {"error": {"type": "t", "reason": "no such thing"}}}, "no such thing"),
+        ({"json": {"error": {"type": "t"}}}, "t"),
+        ({"json": {"error": "no"}}, "no"),
+        ({"json": {"message": "x"}}, '{"message":"x"}'),
+        ({"json": ["x"]}, '["x"]'),
+        ({"text": " <html>\n"}, "<html>"),
+        ({"text": "x" * 300}, "x" * 200),
+        ({"text": ""}, "Bad Request"),
+    ],
+)
+def test_an_error_status_is_a_failed_request_with_the_reason_that_the_server_gives(
+    response: dict[str, Any], reason: str
+) -> None:
+    with pytest.raises(RequestFailed) as raised:
+        responding(400, **response).call("GET", "/x")
+    assert str(raised.value) == f"{reason} (status 400)"
+    assert (raised.value.status, raised.value.exit_code) == (400, 1)
+
+
+@pytest.mark.parametrize("body", ["<html>", "[1]", "null"])
+def test_a_good_status_without_a_json_object_is_not_the_sidecars(body: str) -> None:
+    with pytest.raises(CommandFailed, match="sidecar:9510 does not respond in JSON; is it the sidecar"):
+        responding(200, text=body).call("GET", "/x")
+
+
+@pytest.mark.parametrize(
+    ("error", "expected", "words"),
+    [
+        (httpx.ReadTimeout("x"), RequestFailed, r"http://sidecar:9510 did not respond in time \(status 408\)"),
+        (httpx.RemoteProtocolError("x"), RequestFailed, r"broke before the response was complete \(status 424\)"),
+        (httpx.ReadError("x"), RequestFailed, r"broke before the response was complete \(status 424\)"),
+        (httpx.ConnectError("refused"), Unreachable, r"Cannot reach http://sidecar:9510 \(refused\)"),
+        (httpx.ConnectTimeout("slow"), Unreachable, r"Cannot reach http://sidecar:9510 \(slow\)"),
+    ],
+)
+def test_a_fault_of_the_connection_is_told_with_the_address_but_no_password(
+    error: Exception, expected: type[CommandFailed], words: str
+) -> None:
+    with pytest.raises(expected, match=words) as raised:
+        api_over(failing(error), "http://me:hunter2@sidecar:9510").call("GET", "/x")
+    assert "hunter2" not in str(raised.value)
+
+
+@pytest.mark.parametrize(("status", "ready"), [(200, True), (503, False)])
+def test_a_sidecar_is_ready_when_its_health_check_says_so(status: int, ready: bool) -> None:
+    assert responding(status).is_ready() is ready
+
+
+def test_a_sidecar_that_cannot_be_reached_is_not_ready() -> None:
+    assert api_over(failing(httpx.ConnectError("refused"))).is_ready() is False
+
+
+def test_a_search_returns_the_hits() -> None:
+    requests: list[Any] = []
+
+    def handler(request: httpx.Request) -> httpx.Response:
+        requests.append((request.url.path, json.loads(request.content)))
+        return httpx.Response(200, json={"hits": {"hits": [{"_id": "1", "_source": {}}]}})
+
+    assert api_over(handler).search("models", {"match_all": {}}) == [{"_id": "1", "_source": {}}]
+    assert requests == [("/_plugins/_ml/models/_search", {"query": {"match_all": {}}, "size": 1000})]
+
+
+def test_a_stream_is_yielded_chunk_by_chunk_and_closed() -> None:
+    body = Body([text("a"), NDJSON.heartbeat, text("b"), ENDING])
+    chunks = responding(200, stream=body).predict_stream("a/b", {"inputs": "hi"})
+    assert next(chunks).text == "a"
+    assert not body.closed
+    assert [chunk.text for chunk in chunks] == ["b", ""]
+    assert body.closed
+
+
+def test_a_stream_that_is_left_early_is_closed() -> None:
+    body = Body([text("a"), ENDING])
+    chunks = iter(responding(200, stream=body).predict_stream("m1", {}))
+    next(chunks)
+    chunks.close()  # type: ignore[attr-defined]
+    assert body.closed
+
+
+def test_a_streams_request_asks_for_json_lines_and_waits_for_heartbeats_only() -> None:
+    requests: list[httpx.Request] = []
+
+    def handler(request: httpx.Request) -> httpx.Response:
+        requests.append(request)
+        return httpx.Response(200, stream=Body([ENDING]))
+
+    assert list(api_over(handler).predict_stream("a/b", {"inputs": "hi"}))
+    (request,) = requests
+    assert request.url.raw_path == b"/_plugins/_ml/models/a%2Fb/_predict/stream"
+    assert request.headers["accept"] == "application/x-ndjson"
+    assert json.loads(request.content) == {"parameters": {"inputs": "hi"}}
+    assert request.extensions["timeout"]["read"] == 60
+
+
+def test_an_error_status_in_place_of_a_stream_is_a_failed_request() -> None:
+    body = Body([b'{"error": {"reason": "busy"}}'])
+    with pytest.raises(RequestFailed, match="busy"):
+        next(responding(429, stream=body).predict_stream("m1", {}))
+    assert body.closed
+
+
+@pytest.mark.parametrize(
+    ("pieces", "fault", "words"),
+    [
+        ((NDJSON.error(UpstreamError("overloaded")),), None, r"overloaded \(status 424\)"),
+        ((), None, "The response is incomplete"),
+        ((), httpx.RemoteProtocolError("cut"), "broke before the response was complete"),
+        ((), httpx.ReadTimeout("silent"), "did not respond in time"),
+    ],
+)
+def test_a_stream_that_breaks_off_fails_after_the_chunks_before_it(
+    pieces: tuple[bytes, ...], fault: Exception | None, words: str
+) -> None:
+    chunks = responding(200, stream=Body([text("a"), *pieces], fault)).predict_stream("m1", {})
+    assert next(chunks).text == "a"
+    with pytest.raises(RequestFailed, match=words):
+        next(chunks)
+
+
+@pytest.mark.parametrize(
+    ("url", "user", "authorization"),
+    [
+        ("http://sidecar:9510/prefix", None, None),
+        ("http://sidecar:9510/prefix", "me:pass:word", "Basic bWU6cGFzczp3b3Jk"),
+        ("http://me:p%40ss@sidecar:9510/prefix", None, "Basic bWU6cEBzcw=="),
+        ("http://other:x@sidecar:9510/prefix", "me:pass:word", "Basic bWU6cGFzczp3b3Jk"),
+    ],
+)
+def test_the_login_is_that_of_the_option_else_of_the_url(
+    sidecar: InMemorySidecar, url: str, user: str | None, authorization: str | None
+) -> None:
+    with open_api(url, user) as api:
+        assert api.is_ready() is False
+    (request,) = sidecar.requests
+    assert str(request.url) == "http://sidecar:9510/prefix/_health/ready"
+    assert request.headers.get("authorization") == authorization
+
+
+@pytest.mark.parametrize(
+    ("url", "user", "words"),
+    [
+        ("localhost:9510", None, "--url must be of the form http://host:port"),
+        ("http://", None, "--url must be of the form http://host:port"),
+        ("http://sidecar:9510", "me", "--user must be of the form name:password"),
+    ],
+)
+def test_a_url_or_login_of_another_form_is_wrong_usage(url: str, user: str | None, words: str) -> None:
+    with pytest.raises(WrongUsage, match=words), open_api(url, user):
+        pass

@@ -1,0 +1,96 @@
+"""All parts of a prediction over a store in memory and a scripted provider."""
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from opensearch_ml_stream.connectors.documents import connector_document
+from opensearch_ml_stream.plugin.credentials.master_key import Cipher
+from opensearch_ml_stream.plugin.metrics import Metrics
+from opensearch_ml_stream.plugin.predictions.batch_jobs import BatchJobs
+from opensearch_ml_stream.plugin.predictions.compiled_models import CompiledModels
+from opensearch_ml_stream.plugin.predictions.painless_runner import PainlessRunner
+from opensearch_ml_stream.plugin.predictions.predictor import Predictor
+from opensearch_ml_stream.plugin.predictions.provider_call import ProviderCalls
+from opensearch_ml_stream.plugin.predictions.rate_limits import RateLimits
+from opensearch_ml_stream.plugin.settings import LiveSettings, Settings
+from opensearch_ml_stream.plugin.store import Document, Index, Store
+from opensearch_ml_stream.plugin.store.sqlite_store import SQLiteStore
+from tests.predictions.scripted_provider import ScriptedProvider
+
+SECRET = "sk-secret-1234567890"
+CHAT_URL = "https://api.openai.com/v1/chat/completions"
+EMBEDDING_URL = "https://api.openai.com/v1/embeddings"
+
+
+def connector_body(url: str = CHAT_URL, **fields: Any) -> dict[str, Any]:
+    """A connector that sends `{"input": ...}`; `fields` replace its own, those of `action` its action's."""
+    action = {
+        "action_type": "predict",
+        "method": "POST",
+        "url": url,
+        "headers": {"Authorization": "Bearer ${credential.key}"},
+        "request_body": '{"input": "${parameters.inputs}"}',
+        **fields.pop("action", {}),
+    }
+    body = {"name": "c", "version": 1, "protocol": "http", "credential": {"key": SECRET}, "actions": [action]}
+    return {**body, **fields}
+
+
+async def no_deployment(model_id: str, document: Document) -> None:
+    pass
+
+
+@dataclass(frozen=True)
+class Setup:
+    store: Store
+    cipher: Cipher
+    live: LiveSettings
+    provider: ScriptedProvider
+    models: CompiledModels
+    calls: ProviderCalls
+    batch: BatchJobs
+    metrics: Metrics
+    predictor: Predictor
+
+    async def stored_connector(self, body: Mapping[str, Any]) -> dict[str, Any]:
+        document = connector_document(body)
+        credential = {name: await self.cipher.encrypt(value) for name, value in document["credential"].items()}
+        return {**document, "credential": credential}
+
+    async def add_connector(self, body: Mapping[str, Any], id: str = "c") -> None:
+        await self.store.create(Index.CONNECTOR, await self.stored_connector(body), id)
+
+    async def add_model(self, connector: Mapping[str, Any], id: str = "m", **fields: Any) -> None:
+        """A model with that inline connector."""
+        stored = await self.stored_connector(connector)
+        await self.store.create(Index.MODEL, {"name": id, "connector": stored, **fields}, id)
+
+    def counted(self, name: str, **labels: str) -> float | None:
+        """The value of a metric, None if it has none with those labels."""
+        wanted = "".join(f'{label}="{value}"' for label, value in labels.items())
+        for line in self.metrics.text().decode().splitlines():
+            sample, _, value = line.rpartition(" ")
+            metric, _, shown = sample.partition("{")
+            if metric == name and shown.rstrip("}").replace(",", "") == wanted:
+                return float(value)
+        return None
+
+
+@asynccontextmanager
+async def prediction_setup(
+    folder: Path, provider: ScriptedProvider | None = None, store: SQLiteStore | None = None, **settings: Any
+) -> AsyncIterator[Setup]:
+    store = store or SQLiteStore(":memory:")
+    provider = provider or ScriptedProvider()
+    live, cipher, metrics, scripts = LiveSettings(Settings(**settings)), Cipher(store), Metrics(), PainlessRunner(store)
+    models = CompiledModels(store, cipher, live, no_deployment)
+    calls = ProviderCalls(live, provider, RateLimits(folder))
+    batch = BatchJobs(models, calls, store, scripts, lambda: 1_000)
+    predictor = Predictor(models, calls, store, scripts, batch, metrics)
+    try:
+        yield Setup(store, cipher, live, provider, models, calls, batch, metrics, predictor)
+    finally:
+        await store.close()

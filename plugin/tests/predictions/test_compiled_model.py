@@ -1,0 +1,134 @@
+"""One version of a model: what is compiled and read from its documents, and how often."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from opensearch_ml_stream.connectors.documents import read_connector, read_model
+from opensearch_ml_stream.connectors.errors import Forbidden, InvalidRequest
+from opensearch_ml_stream.connectors.predict.guardrails import LocalGuard
+from opensearch_ml_stream.connectors.predict.inputs import RemoteInput
+from opensearch_ml_stream.connectors.providers.ollama import OLLAMA
+from opensearch_ml_stream.connectors.providers.openai.chat import OPENAI_CHAT
+from opensearch_ml_stream.plugin.predictions.compiled_models import MAX_CACHED_SPECS, CompiledModel
+from opensearch_ml_stream.plugin.predictions.rate_limits import RateLimit
+from tests.predictions.prediction_setup import SECRET, connector_body
+
+
+def ready(document: dict[str, Any] | None = None, **connector: Any) -> CompiledModel:
+    stored = read_connector(connector_body(**connector))
+    return CompiledModel("m", read_model(document or {}), stored, stored.credential, external_credentials_enabled=True)
+
+
+def test_an_action_is_compiled_once_with_the_credential_in_clear() -> None:
+    model = ready()
+    action = model.action()
+    assert action.render({"inputs": "hi"}).headers["Authorization"] == f"Bearer {SECRET}"
+    assert model.action() is action
+    assert model.action("PREDICT") is action
+
+
+def test_each_type_of_action_is_one_of_its_own() -> None:
+    batch = {"action_type": "batch_predict", "method": "POST", "url": "https://api.openai.com/v1/batches"}
+    model = ready(actions=[*connector_body()["actions"], batch])
+    assert model.action("BATCH_PREDICT").action.url.endswith("/batches")
+    assert model.action().action.url.endswith("/completions")
+    with pytest.raises(InvalidRequest, match=r"^no EXECUTE action found in connector c$"):
+        model.action("EXECUTE")
+
+
+def test_an_action_is_compiled_again_only_when_an_external_credential_has_changed(tmp_path: Path) -> None:
+    token = tmp_path / "token"
+    token.write_text("first")
+    model = ready(credential={"key": f"file:{token}"})
+    first = model.action()
+    assert model.action() is first
+    token.write_text("second")
+    second = model.action()
+    assert second is not first
+    assert second.render({"inputs": "hi"}).headers["Authorization"] == "Bearer second"
+    assert model.action() is second
+
+
+def test_credentials_outside_the_store_are_refused_unless_they_are_allowed() -> None:
+    connector = read_connector(connector_body(credential={"key": "env:PATH"}))
+    model = CompiledModel("m", read_model({}), connector, connector.credential)
+    with pytest.raises(Forbidden, match="kept outside"):
+        model.action()
+
+
+def test_another_action_is_compiled_with_parameters_over_the_connectors() -> None:
+    model = ready(parameters={"id": "own", "kept": "yes"})
+    url = "https://api.openai.com/v1/${parameters.id}/${parameters.kept}"
+    headers = {"X": "${credential.key}"}
+    action = read_connector(
+        connector_body(url, action={"headers": headers, "method": "GET", "request_body": None})
+    ).actions[0]
+    request = model.compile_action(action, {"id": "job"}).render({})
+    assert (request.url, request.headers["X"]) == ("https://api.openai.com/v1/job/yes", SECRET)
+    assert model.connector.parameters["id"] == "own"
+
+
+def test_a_spec_is_found_once_for_each_interface_that_a_request_names() -> None:
+    model = ready(url="https://api.openai.com/unknown/path")
+    assert model.spec({"_llm_interface": "openai/v1/chat/completions"}) is OPENAI_CHAT
+    assert model.spec({"_llm_interface": "openai/v1/chat/completions", "inputs": "x"}) is OPENAI_CHAT
+    assert model.spec({"_llm_interface": "ollama/api/chat"}) is OLLAMA
+    assert len(model._specs) == 2
+
+
+def test_a_refusal_to_stream_is_remembered_too_and_raised_anew_each_time() -> None:
+    model = ready(url="https://api.openai.com/v1/embeddings")
+    raised = []
+    for _ in range(3):
+        with pytest.raises(InvalidRequest, match="cannot stream") as refused:
+            model.spec({})
+        raised.append(refused.value)
+        assert len(refused.traceback) == 2
+    assert raised[0] is raised[1] is raised[2]
+
+
+def test_names_that_callers_make_up_fill_a_bounded_cache_only() -> None:
+    model = ready(url="https://api.openai.com/unknown/path")
+    for number in range(MAX_CACHED_SPECS + 10):
+        with pytest.raises(InvalidRequest, match=rf"\[made up {number}\] is no known _llm_interface"):
+            model.spec({"_llm_interface": f"made up {number}"})
+    assert len(model._specs) == MAX_CACHED_SPECS
+    assert model.spec({"_llm_interface": "ollama/api/chat"}) is OLLAMA
+
+
+def test_the_rate_limit_is_that_of_the_models_document() -> None:
+    assert ready().rate_limit is None
+    model = ready({"rate_limiter": {"limit": "2", "unit": "MINUTES"}})
+    assert model.rate_limit == RateLimit(2, 60)
+    assert model.rate_limit is model.rate_limit
+    with pytest.raises(InvalidRequest, match="rate_limiter"):
+        _ = ready({"rate_limiter": {"limit": "2", "unit": "WEEKS"}}).rate_limit
+
+
+def test_guardrails_are_those_of_the_models_document() -> None:
+    assert ready().guardrails.input is None
+    model = ready({"guardrails": {"type": "local_regex", "input_guardrail": {"regex": ["bad"]}}})
+    assert model.guardrails.input == LocalGuard(("bad",))
+    assert model.guardrails is model.guardrails
+    with pytest.raises(InvalidRequest, match=r"^guardrails\.type"):
+        _ = ready({"guardrails": {"type": "other"}}).guardrails
+
+
+@pytest.mark.parametrize("as_string", [True, False])
+def test_an_interface_is_checked_on_both_sides_stored_as_a_string_or_as_an_object(as_string: bool) -> None:
+    schema = '{"type": "object", "required": ["needed"]}' if as_string else {"type": "object", "required": ["needed"]}
+    model = ready({"interface": {"input": schema, "output": schema}})
+    with pytest.raises(InvalidRequest, match=r"^Error validating input schema"):
+        model.check_input(RemoteInput({"inputs": "x"}))
+    with pytest.raises(InvalidRequest, match=r"^Error validating output schema"):
+        model.check_output({"inference_results": []})
+    model.check_output({"needed": 1})
+
+
+@pytest.mark.parametrize("interface", [None, {}, {"input": "", "output": "null"}, {"input": None}])
+def test_a_side_without_a_schema_allows_everything(interface: Any) -> None:
+    model = ready({"interface": interface})
+    model.check_input(RemoteInput({"inputs": "x"}))
+    model.check_output({"anything": 1})

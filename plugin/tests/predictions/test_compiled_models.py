@@ -1,0 +1,277 @@
+"""The cache of models over SQLite: what is read when, and what is in force while the store is away."""
+
+import asyncio
+import base64
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from opensearch_ml_stream.connectors.errors import Forbidden, Internal, InvalidRequest, NotFound, Unavailable
+from opensearch_ml_stream.plugin.predictions import compiled_models
+from opensearch_ml_stream.plugin.predictions.compiled_models import FRESH_SECONDS, CompiledModels
+from opensearch_ml_stream.plugin.settings import LiveSettings, Settings
+from opensearch_ml_stream.plugin.store import Document, Index
+from opensearch_ml_stream.plugin.store.sqlite_store import SQLiteStore
+from tests.predictions.prediction_setup import SECRET, Setup, connector_body, prediction_setup
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 1_000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+    def pass_freshness(self) -> None:
+        self.now += FRESH_SECONDS
+
+
+class WatchedStore(SQLiteStore):
+    """Counts the reads of models and connectors; can be down, or hang."""
+
+    def __init__(self) -> None:
+        super().__init__(":memory:")
+        self.gets: list[Index] = []
+        self.checks: list[Index] = []
+        self.down = False
+        self.hangs = False
+
+    async def get(self, index: Index, id: str) -> Document | None:
+        if index is not Index.CONFIG:
+            self.gets.append(index)
+            await self._reached()
+        return await super().get(index, id)
+
+    async def changed(self, index: Index, id: str, seq_no: int, primary_term: int) -> bool:
+        self.checks.append(index)
+        await self._reached()
+        return await super().changed(index, id, seq_no, primary_term)
+
+    async def _reached(self) -> None:
+        if self.hangs:
+            await asyncio.Event().wait()
+        if self.down:
+            raise Unavailable("down")
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    clock = Clock()
+    monkeypatch.setattr(compiled_models, "monotonic", clock)
+    monkeypatch.setattr(compiled_models, "CHECK_TIMEOUT_SECONDS", 30)  # a slow machine is not a store that is away
+    return clock
+
+
+@pytest.fixture
+def store() -> WatchedStore:
+    return WatchedStore()
+
+
+@pytest.fixture
+async def setup(store: WatchedStore, tmp_path: Path) -> AsyncIterator[Setup]:
+    async with prediction_setup(tmp_path, store=store) as setup:
+        await setup.add_connector(connector_body(parameters={"version": "1"}))
+        await store.create(Index.MODEL, {"name": "shared", "connector_id": "c"}, "shared")
+        yield setup
+
+
+async def change_connector(store: WatchedStore, **fields: Any) -> None:
+    document = await SQLiteStore.get(store, Index.CONNECTOR, "c")
+    assert document is not None
+    await store.put(Index.CONNECTOR, "c", {**document.source, **fields})
+
+
+async def test_a_model_is_read_once_and_then_ready(clock: Clock, store: WatchedStore, setup: Setup) -> None:
+    model = await setup.models.get("shared")
+    assert (model.model_id, model.definition.name, model.connector.name) == ("shared", "shared", "c")
+    assert dict(model.credential) == {"key": SECRET}
+    assert model.pool_key == "c"
+    clock.now += FRESH_SECONDS - 0.001
+    assert await setup.models.get("shared") is model
+    assert (store.gets, store.checks) == ([Index.MODEL, Index.CONNECTOR], [])
+
+
+async def test_a_model_with_a_connector_of_its_own_is_one_document(
+    clock: Clock, store: WatchedStore, setup: Setup
+) -> None:
+    await setup.add_model(connector_body(), "own")
+    assert (await setup.models.get("own")).pool_key == "own"
+    clock.pass_freshness()
+    await setup.models.get("own")
+    assert (store.gets, store.checks) == ([Index.MODEL], [Index.MODEL])
+
+
+async def test_an_unchanged_model_is_checked_once_a_second_and_kept(
+    clock: Clock, store: WatchedStore, setup: Setup
+) -> None:
+    model = await setup.models.get("shared")
+    for _ in range(3):
+        clock.pass_freshness()
+        for _ in range(5):
+            assert await setup.models.get("shared") is model
+    assert store.checks == [Index.MODEL, Index.CONNECTOR] * 3
+    assert store.gets == [Index.MODEL, Index.CONNECTOR]
+
+
+async def test_a_change_of_the_connector_is_in_force_after_a_second(
+    clock: Clock, store: WatchedStore, setup: Setup
+) -> None:
+    await setup.models.get("shared")
+    await change_connector(store, parameters={"version": "2"})
+    assert (await setup.models.get("shared")).connector.parameters == {"version": "1"}
+    clock.pass_freshness()
+    assert (await setup.models.get("shared")).connector.parameters == {"version": "2"}
+
+
+async def test_a_change_of_the_model_is_in_force_after_a_second(
+    clock: Clock, store: WatchedStore, setup: Setup
+) -> None:
+    await setup.models.get("shared")
+    await store.put(Index.MODEL, "shared", {"name": "renamed", "connector_id": "c"})
+    clock.pass_freshness()
+    assert (await setup.models.get("shared")).definition.name == "renamed"
+    assert store.checks == [Index.MODEL]
+
+
+async def test_a_deleted_model_is_not_found_after_a_second_and_ready_again_when_it_is_back(
+    clock: Clock, store: WatchedStore, setup: Setup
+) -> None:
+    await setup.models.get("shared")
+    await store.delete(Index.MODEL, "shared")
+    clock.pass_freshness()
+    for _ in range(2):
+        with pytest.raises(NotFound, match=r"^Failed to find model$"):
+            await setup.models.get("shared")
+    await store.create(Index.MODEL, {"name": "back", "connector_id": "c"}, "shared")
+    assert (await setup.models.get("shared")).definition.name == "back"
+
+
+@pytest.mark.parametrize("failure", ["down", "hangs"])
+async def test_while_the_store_is_away_what_was_in_force_stays_in_force(
+    clock: Clock, store: WatchedStore, setup: Setup, monkeypatch: pytest.MonkeyPatch, failure: str
+) -> None:
+    model = await setup.models.get("shared")
+    await change_connector(store, parameters={"version": "2"})
+    setattr(store, failure, True)
+    monkeypatch.setattr(compiled_models, "CHECK_TIMEOUT_SECONDS", 0.01)
+    for checks in (1, 2):
+        clock.pass_freshness()
+        assert await setup.models.get("shared") is model
+        assert await setup.models.get("shared") is model
+        assert len(store.checks) == checks
+    setattr(store, failure, False)
+    monkeypatch.setattr(compiled_models, "CHECK_TIMEOUT_SECONDS", 30)
+    clock.pass_freshness()
+    assert (await setup.models.get("shared")).connector.parameters == {"version": "2"}
+
+
+async def test_a_model_that_was_never_read_is_unavailable_while_the_store_is_down(
+    clock: Clock, store: WatchedStore, setup: Setup
+) -> None:
+    store.down = True
+    with pytest.raises(Unavailable):
+        await setup.models.get("shared")
+    store.down = False
+    await setup.models.get("shared")
+
+
+async def test_of_many_who_need_a_model_at_once_one_reads_it(clock: Clock, store: WatchedStore, setup: Setup) -> None:
+    models = await asyncio.gather(*[setup.models.get("shared") for _ in range(20)])
+    assert set(models) == {models[0]}
+    assert store.gets == [Index.MODEL, Index.CONNECTOR]
+    clock.pass_freshness()
+    await asyncio.gather(*[setup.models.get("shared") for _ in range(20)])
+    assert store.checks == [Index.MODEL, Index.CONNECTOR]
+
+
+async def test_names_that_callers_make_up_are_not_remembered(clock: Clock, setup: Setup) -> None:
+    for number in range(10):
+        with pytest.raises(NotFound, match=r"^Failed to find model$"):
+            await setup.models.get(f"made up {number}")
+    await setup.models.get("shared")
+    assert list(setup.models._locks) == list(setup.models._entries) == ["shared"]
+
+
+async def test_a_model_whose_connector_is_missing_is_not_ready(clock: Clock, store: WatchedStore, setup: Setup) -> None:
+    await store.create(Index.MODEL, {"name": "x", "connector_id": "gone"}, "x")
+    with pytest.raises(NotFound, match=r"^Failed to find connector:gone$"):
+        await setup.models.get("x")
+    await store.create(Index.MODEL, {"name": "none at all"}, "y")
+    with pytest.raises(NotFound, match=r"^Failed to find connector:None$"):
+        await setup.models.get("y")
+
+
+async def test_a_disabled_model_is_forbidden_and_allowed_again_after_a_second(
+    clock: Clock, store: WatchedStore, setup: Setup
+) -> None:
+    await store.put(Index.MODEL, "shared", {"connector_id": "c", "is_enabled": False})
+    for _ in range(2):
+        with pytest.raises(Forbidden, match=r"^Model is disabled\.$"):
+            await setup.models.get("shared")
+    assert len(store.gets) == 2
+    await store.put(Index.MODEL, "shared", {"connector_id": "c"})
+    clock.pass_freshness()
+    assert (await setup.models.get("shared")).definition.is_enabled
+
+
+async def test_with_remote_inference_off_even_a_ready_model_is_refused(
+    clock: Clock, store: WatchedStore, setup: Setup
+) -> None:
+    model = await setup.models.get("shared")
+    setup.live.current = Settings(remote_inference_enabled=False)
+    with pytest.raises(InvalidRequest, match=r"^Remote Inference is currently disabled\."):
+        await setup.models.get("shared")
+    setup.live.current = Settings()
+    assert await setup.models.get("shared") is model
+
+
+async def test_a_credential_of_another_master_key_is_an_internal_error(
+    clock: Clock, store: WatchedStore, setup: Setup
+) -> None:
+    await store.put(Index.CONFIG, "master_key", {"master_key": base64.b64encode(bytes(32)).decode()})
+    setup.cipher._cached = None
+    with pytest.raises(Internal, match="another master key"):
+        await setup.models.get("shared")
+
+
+async def test_each_version_of_a_model_is_deployed_before_it_is_ready(
+    clock: Clock, store: WatchedStore, setup: Setup
+) -> None:
+    deployed: list[tuple[str, int]] = []
+
+    async def ensure_deployed(model_id: str, document: Document) -> None:
+        deployed.append((model_id, document.version))
+        if document.version == 2:
+            raise InvalidRequest("Model not ready yet. Please deploy the model first.")
+
+    models = CompiledModels(store, setup.cipher, LiveSettings(Settings()), ensure_deployed)
+    await models.get("shared")
+    await models.get("shared")
+    await store.put(Index.MODEL, "shared", {"connector_id": "c"})
+    clock.pass_freshness()
+    for _ in range(2):
+        with pytest.raises(InvalidRequest, match="not ready yet"):
+            await models.get("shared")
+    await store.put(Index.MODEL, "shared", {"connector_id": "c"})
+    await models.get("shared")
+    assert deployed == [("shared", 1), ("shared", 2), ("shared", 2), ("shared", 3)]
+
+
+async def test_credentials_outside_the_store_are_read_at_use_if_the_settings_allow_them(
+    clock: Clock, setup: Setup, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    token = tmp_path / "token"
+    token.write_text("first\n")
+    monkeypatch.setenv("PROVIDER_KEY", "from the environment")
+    credential = {"key": "env:PROVIDER_KEY", "token": f"file:{token}", "fixed": "x"}
+    await setup.add_model(connector_body(credential=credential), "outside")
+    with pytest.raises(Forbidden, match="kept outside"):
+        _ = (await setup.models.get("outside")).credential
+    setup.live.current = Settings(external_credentials_enabled=True)
+    allowed = CompiledModels(setup.store, setup.cipher, setup.live, setup.models._ensure_deployed)
+    model = await allowed.get("outside")
+    assert model.credential == {"key": "from the environment", "token": "first", "fixed": "x"}
+    token.write_text("second")
+    assert model.credential["token"] == "second"

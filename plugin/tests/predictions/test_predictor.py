@@ -1,0 +1,183 @@
+"""Whole predictions and guardrails through the Predictor: what is sent, refused and counted."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+
+from opensearch_ml_stream.connectors.errors import InvalidRequest, NotFound, Throttled, UpstreamError
+from opensearch_ml_stream.connectors.predict.guardrails import INPUT_TRIGGERED, OUTPUT_TRIGGERED
+from opensearch_ml_stream.connectors.rendering.action import ProviderRequest
+from tests.predictions.prediction_setup import Setup, connector_body, prediction_setup
+from tests.predictions.scripted_provider import Response, ScriptedProvider, json_response, openai_stream
+
+JUDGE = connector_body(action={"request_body": '{"question": "${parameters.question}"}'})
+
+
+def respond(request: ProviderRequest) -> Response:
+    """Judges what is a question, repeats what is an input."""
+    body = orjson.loads(request.body)
+    if "question" in body:
+        return json_response({"response": "reject" if "bomb" in body["question"] else "accept"})
+    return json_response({"said": body["input"]})
+
+
+@pytest.fixture
+async def setup(tmp_path: Path) -> AsyncIterator[Setup]:
+    async with prediction_setup(tmp_path, ScriptedProvider(respond)) as setup:
+        yield setup
+
+
+async def predicted(setup: Setup, inputs: str = "hi", model_id: str = "m") -> Any:
+    """The one response of the provider, as the caller sees it."""
+    response = await setup.predictor.predict(model_id, orjson.dumps({"parameters": {"inputs": inputs}}))
+    [result] = response["inference_results"]
+    assert result["status_code"] == 200
+    return result["output"][0]["dataAsMap"]
+
+
+def predictions(setup: Setup, status: str, model_id: str = "m") -> float | None:
+    return setup.counted("mlstream_predictions_total", model_id=model_id, status=status)
+
+
+def guardrails(**fields: Any) -> dict[str, Any]:
+    return {"type": "local_regex", **{f"{side}_guardrail": {"regex": [regex]} for side, regex in fields.items()}}
+
+
+def model_guard(model_id: str, **fields: str) -> dict[str, Any]:
+    guard = {"model_id": model_id, "response_validation_regex": '"?accept"?', **fields}
+    return {"type": "model", "input_guardrail": guard}
+
+
+async def test_a_prediction_is_one_call_and_is_counted(setup: Setup) -> None:
+    await setup.add_model(connector_body())
+    assert await predicted(setup) == {"said": "hi"}
+    assert setup.provider.bodies == [{"input": "hi"}]
+    assert predictions(setup, "200") == 1
+
+
+async def test_an_error_of_the_provider_is_counted_by_our_status_and_its_own(setup: Setup) -> None:
+    setup.provider.script = lambda request: Response([b"broken"], 500)
+    await setup.add_model(connector_body())
+    with pytest.raises(UpstreamError, match="broken"):
+        await predicted(setup)
+    assert (predictions(setup, "424"), predictions(setup, "200")) == (1, None)
+    assert setup.counted("mlstream_provider_errors_total", model_id="m", provider_status="500") == 1
+
+
+async def test_an_unknown_model_has_no_label_of_its_own(setup: Setup) -> None:
+    with pytest.raises(NotFound):
+        await predicted(setup, model_id="made-up")
+    assert predictions(setup, "404", "unknown") == 1
+    assert b"made-up" not in setup.metrics.text()
+
+
+async def test_a_rate_limit_is_per_call_of_the_provider(setup: Setup) -> None:
+    await setup.add_model(connector_body(), rate_limiter={"limit": "2", "unit": "HOURS"})
+    await predicted(setup)
+    await predicted(setup)
+    with pytest.raises(Throttled):
+        await predicted(setup)
+    assert len(setup.provider.calls) == 2
+    assert (predictions(setup, "200"), predictions(setup, "429")) == (2, 1)
+
+
+async def test_a_body_that_is_no_prediction_is_refused_before_the_model_is_read(setup: Setup) -> None:
+    with pytest.raises(InvalidRequest):
+        await setup.predictor.predict("m", b"[]")
+    with pytest.raises(InvalidRequest, match=r"^Algorithm \[other\]"):
+        await setup.predictor.predict("m", b"{}", "other")
+    assert b"mlstream_predictions_total{" not in setup.metrics.text()
+
+
+async def test_regular_expressions_guard_both_sides(setup: Setup) -> None:
+    await setup.add_model(connector_body(), guardrails=guardrails(input=".*bomb.*", output=".*cake.*"))
+    assert await predicted(setup) == {"said": "hi"}
+    with pytest.raises(InvalidRequest, match=f"^{INPUT_TRIGGERED}$"):
+        await predicted(setup, "a bomb")
+    assert len(setup.provider.calls) == 1
+    with pytest.raises(InvalidRequest, match=f"^{OUTPUT_TRIGGERED}$"):
+        await predicted(setup, "a cake")
+    assert predictions(setup, "400") == 2
+
+
+async def test_a_stream_is_guarded_on_its_input_in_the_charset_it_is_sent_in(setup: Setup) -> None:
+    setup.provider.script = lambda request: openai_stream("never sent")
+    await setup.add_model(connector_body(parameters={"charset": "utf-16"}), guardrails=guardrails(input=".*bomb.*"))
+    with pytest.raises(InvalidRequest, match=f"^{INPUT_TRIGGERED}$"):
+        async with setup.predictor.stream("m", {"inputs": "a bomb"}):
+            pass
+    assert setup.provider.calls == []
+    async with setup.predictor.stream("m", {"inputs": "a cake"}):
+        pass
+    assert "a cake" in setup.provider.calls[0].request.body.decode("utf-16")
+
+
+async def test_a_guard_model_is_asked_about_the_text_that_would_be_sent(setup: Setup) -> None:
+    await setup.add_model(JUDGE, "judge")
+    await setup.add_model(connector_body(), guardrails=model_guard("judge"))
+    assert await predicted(setup) == {"said": "hi"}
+    assert setup.provider.bodies == [{"question": '{"input": "hi"}'}, {"input": "hi"}]
+    with pytest.raises(InvalidRequest, match=f"^{INPUT_TRIGGERED}$"):
+        await predicted(setup, "a bomb")
+    assert len(setup.provider.calls) == 3
+    assert predictions(setup, "200", "judge") == 2
+
+
+async def test_a_stream_and_a_batch_job_are_guarded_by_the_model_too(setup: Setup) -> None:
+    await setup.add_model(JUDGE, "judge")
+    batch = {"action_type": "batch_predict", "method": "POST", "url": "https://api.openai.com/v1/batches"}
+    actions = [*connector_body()["actions"], {**batch, "request_body": '{"input": "${parameters.inputs}"}'}]
+    await setup.add_model(connector_body(actions=actions), guardrails=model_guard("judge"))
+    with pytest.raises(InvalidRequest, match=f"^{INPUT_TRIGGERED}$"):
+        async with setup.predictor.stream("m", {"inputs": "a bomb"}):
+            pass
+    with pytest.raises(InvalidRequest, match=f"^{INPUT_TRIGGERED}$"):
+        await setup.predictor.batch_predict("m", b'{"parameters": {"inputs": "a bomb"}}')
+    assert [list(body) for body in setup.provider.bodies if isinstance(body, dict)] == [["question"], ["question"]]
+
+
+@pytest.mark.parametrize("own_filter", [{}, {"response_filter": "$.nothing"}])
+async def test_a_response_filter_reads_the_guard_models_whole_response(
+    setup: Setup, own_filter: dict[str, str]
+) -> None:
+    await setup.add_model({**JUDGE, "parameters": own_filter}, "judge")
+    await setup.add_model(connector_body(), guardrails=model_guard("judge", response_filter="$.response"))
+    assert await predicted(setup) == {"said": "hi"}
+    with pytest.raises(InvalidRequest, match=f"^{INPUT_TRIGGERED}$"):
+        await predicted(setup, "a bomb")
+
+
+@pytest.mark.parametrize("response", [{"other": "accept"}, [], "accept"])
+async def test_without_a_filter_only_the_field_response_or_the_whole_is_read(setup: Setup, response: Any) -> None:
+    setup.provider.script = lambda request: json_response(response)
+    await setup.add_model(JUDGE, "judge")
+    await setup.add_model(connector_body(), guardrails=model_guard("judge"))
+    if response == "accept":
+        await predicted(setup)
+    else:
+        with pytest.raises(InvalidRequest, match=f"^{INPUT_TRIGGERED}$"):
+            await predicted(setup)
+
+
+async def test_a_model_may_not_guard_itself_nor_through_others(setup: Setup) -> None:
+    looped = "it is guarded, directly or through others, by this very guardrail"
+    await setup.add_model(connector_body(), guardrails=model_guard("m"))
+    with pytest.raises(InvalidRequest) as raised:
+        await predicted(setup)
+    assert raised.value.reason == f"{INPUT_TRIGGERED}: its guard model [m] cannot be asked: {looped}"
+    await setup.add_model(JUDGE, "one", guardrails=model_guard("other"))
+    await setup.add_model(JUDGE, "other", guardrails=model_guard("one"))
+    with pytest.raises(InvalidRequest, match=looped):
+        await setup.predictor.predict("one", b'{"parameters": {"question": "x"}}')
+    assert setup.provider.calls == []
+
+
+async def test_a_guard_model_that_is_guarded_by_a_third_is_no_loop(setup: Setup) -> None:
+    await setup.add_model(JUDGE, "third")
+    await setup.add_model(JUDGE, "judge", guardrails=model_guard("third"))
+    await setup.add_model(connector_body(), guardrails=model_guard("judge"))
+    assert await predicted(setup) == {"said": "hi"}
+    assert len(setup.provider.calls) == 3

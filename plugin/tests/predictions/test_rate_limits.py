@@ -1,0 +1,213 @@
+"""Token buckets in virtual time; two RateLimits on one folder are two workers of a server."""
+
+import fcntl
+import os
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from opensearch_ml_stream.connectors.errors import InvalidRequest, Throttled
+from opensearch_ml_stream.plugin.predictions import rate_limits
+from opensearch_ml_stream.plugin.predictions.rate_limits import UNITS, RateLimit, RateLimits, read_rate_limiter
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 1_000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    clock = Clock()
+    monkeypatch.setattr(rate_limits, "monotonic", clock)
+    return clock
+
+
+def throttled(limits: RateLimits, rate_limit: RateLimit, model_id: str = "m") -> str | None:
+    """The Retry-After of a refused prediction."""
+    with pytest.raises(Throttled) as raised:
+        limits.acquire(model_id, rate_limit)
+    assert raised.value.reason == "Request is throttled at model level."
+    assert raised.value.status == 429
+    return raised.value.retry_after
+
+
+def test_a_new_bucket_allows_a_burst_of_the_limit(clock: Clock, tmp_path: Path) -> None:
+    limits, three_a_minute = RateLimits(tmp_path), RateLimit(3, 60)
+    for _ in range(3):
+        limits.acquire("m", three_a_minute)
+    assert throttled(limits, three_a_minute) == "20"
+
+
+def test_a_token_comes_back_exactly_after_its_share_of_the_unit(clock: Clock, tmp_path: Path) -> None:
+    limits, two_in_eight_seconds = RateLimits(tmp_path), RateLimit(2, 8)
+    limits.acquire("m", two_in_eight_seconds)
+    limits.acquire("m", two_in_eight_seconds)
+    clock.now += 3.75
+    assert throttled(limits, two_in_eight_seconds) == "1"
+    clock.now += 0.25
+    limits.acquire("m", two_in_eight_seconds)
+    assert throttled(limits, two_in_eight_seconds) == "4"
+
+
+def test_a_refused_prediction_costs_no_token(clock: Clock, tmp_path: Path) -> None:
+    limits, one_in_four_seconds = RateLimits(tmp_path), RateLimit(1, 4)
+    limits.acquire("m", one_in_four_seconds)
+    for seconds in ("4", "3", "2", "1"):
+        assert throttled(limits, one_in_four_seconds) == seconds
+        clock.now += 1
+    limits.acquire("m", one_in_four_seconds)
+
+
+def test_retry_after_is_rounded_up_to_a_second(clock: Clock, tmp_path: Path) -> None:
+    limits, one_in_four_seconds = RateLimits(tmp_path), RateLimit(1, 4)
+    limits.acquire("m", one_in_four_seconds)
+    clock.now += 0.75
+    assert throttled(limits, one_in_four_seconds) == "4"
+    clock.now += 0.25
+    assert throttled(limits, one_in_four_seconds) == "3"
+
+
+def test_a_long_pause_fills_the_bucket_up_to_the_burst_only(clock: Clock, tmp_path: Path) -> None:
+    limits, two_a_second = RateLimits(tmp_path), RateLimit(2, 1)
+    limits.acquire("m", two_a_second)
+    clock.now += 3600
+    limits.acquire("m", two_a_second)
+    limits.acquire("m", two_a_second)
+    assert throttled(limits, two_a_second) == "1"
+
+
+def test_a_limit_below_one_still_allows_one_prediction_at_a_time(clock: Clock, tmp_path: Path) -> None:
+    limits, one_in_two_minutes = RateLimits(tmp_path), RateLimit(0.5, 60)
+    limits.acquire("m", one_in_two_minutes)
+    assert throttled(limits, one_in_two_minutes) == "120"
+    clock.now += 120
+    limits.acquire("m", one_in_two_minutes)
+    assert throttled(limits, one_in_two_minutes) == "120"
+
+
+def test_part_of_a_limit_above_one_is_kept_as_part_of_a_token(clock: Clock, tmp_path: Path) -> None:
+    limits, one_and_a_half = RateLimits(tmp_path), RateLimit(1.5, 1.5)
+    limits.acquire("m", one_and_a_half)
+    assert throttled(limits, one_and_a_half) == "1"
+    clock.now += 0.5
+    limits.acquire("m", one_and_a_half)
+
+
+def test_a_limit_of_zero_allows_nothing_and_promises_nothing(clock: Clock, tmp_path: Path) -> None:
+    limits = RateLimits(tmp_path)
+    assert throttled(limits, RateLimit(0, 1)) is None
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_workers_share_the_buckets_of_their_folder(clock: Clock, tmp_path: Path) -> None:
+    one, other, three_an_hour = RateLimits(tmp_path), RateLimits(tmp_path), RateLimit(3, 3600)
+    one.acquire("m", three_an_hour)
+    other.acquire("m", three_an_hour)
+    one.acquire("m", three_an_hour)
+    assert throttled(other, three_an_hour) == throttled(one, three_an_hour) == "1200"
+
+
+def test_each_model_has_a_bucket_of_its_own_whatever_its_id_holds(clock: Clock, tmp_path: Path) -> None:
+    limits, one_an_hour = RateLimits(tmp_path), RateLimit(1, 3600)
+    for model_id in ("m", "M", "../m", "é" * 300):
+        limits.acquire(model_id, one_an_hour)
+        throttled(limits, one_an_hour, model_id)
+    files = list(tmp_path.iterdir())
+    assert len(files) == 4
+    assert {len(file.name) for file in files} == {32}
+    assert {file.stat().st_mode & 0o777 for file in files} == {0o600}
+
+
+def test_a_bucket_that_was_cut_short_counts_as_new(clock: Clock, tmp_path: Path) -> None:
+    limits, one_an_hour = RateLimits(tmp_path), RateLimit(1, 3600)
+    limits.acquire("m", one_an_hour)
+    [bucket] = tmp_path.iterdir()
+    assert bucket.stat().st_size == 16
+    bucket.write_bytes(bucket.read_bytes()[:15])
+    limits.acquire("m", one_an_hour)
+    assert throttled(limits, one_an_hour) == "3600"
+
+
+def test_a_token_is_acquired_by_one_worker_at_a_time(clock: Clock, tmp_path: Path) -> None:
+    limits, two_an_hour = RateLimits(tmp_path), RateLimit(2, 3600)
+    limits.acquire("m", two_an_hour)
+    [path] = tmp_path.iterdir()
+    with path.open("rb") as bucket, ThreadPoolExecutor(1) as other_worker:
+        fcntl.flock(bucket, fcntl.LOCK_SH)
+        acquiring = other_worker.submit(limits.acquire, "m", two_an_hour)
+        with pytest.raises(TimeoutError):
+            acquiring.result(0.05)
+        fcntl.flock(bucket, fcntl.LOCK_UN)
+        acquiring.result(10)
+    assert throttled(limits, two_an_hour) == "1800"
+
+
+def test_no_file_stays_open(clock: Clock, tmp_path: Path) -> None:
+    limits, one_an_hour = RateLimits(tmp_path), RateLimit(1, 3600)
+    before = len(os.listdir("/dev/fd"))
+    limits.acquire("m", one_an_hour)
+    for _ in range(3):
+        throttled(limits, one_an_hour)
+    assert len(os.listdir("/dev/fd")) == before
+
+
+def test_a_changed_limit_is_in_force_for_the_tokens_that_are_left(clock: Clock, tmp_path: Path) -> None:
+    limits = RateLimits(tmp_path)
+    limits.acquire("m", RateLimit(10, 1))
+    limits.acquire("m", RateLimit(2, 1))
+    limits.acquire("m", RateLimit(2, 1))
+    assert throttled(limits, RateLimit(2, 1)) == "1"
+
+
+@pytest.mark.parametrize(
+    "document",
+    [None, {}, {"limit": "3"}, {"unit": "SECONDS"}, {"limit": None, "unit": "DAYS"}, {"limit": 1, "unit": None}],
+)
+def test_a_document_without_limit_or_unit_does_not_limit(document: dict[str, Any] | None) -> None:
+    assert read_rate_limiter(document) is None
+
+
+@pytest.mark.parametrize(
+    ("limit", "unit", "expected"),
+    [
+        ("3", "MINUTES", RateLimit(3.0, 60.0)),
+        ("0.5", "hours", RateLimit(0.5, 3600.0)),
+        (7, "Days", RateLimit(7.0, 86400.0)),
+        ("0", "SECONDS", RateLimit(0.0, 1.0)),
+        (2.5, "MILLISECONDS", RateLimit(2.5, 0.001)),
+    ],
+)
+def test_a_limit_may_be_a_string_or_a_number_and_its_unit_of_either_case(
+    limit: str | float, unit: str, expected: RateLimit
+) -> None:
+    rate_limit = read_rate_limiter({"limit": limit, "unit": unit})
+    assert rate_limit == expected
+    assert hash(rate_limit) == hash(expected)
+
+
+def test_the_units_are_those_of_java() -> None:
+    seconds = [1e-9, 1e-6, 1e-3, 1, 60, 3600, 86400]
+    names = ["NANOSECONDS", "MICROSECONDS", "MILLISECONDS", "SECONDS", "MINUTES", "HOURS", "DAYS"]
+    assert list(UNITS.items()) == list(zip(names, seconds, strict=True))
+
+
+@pytest.mark.parametrize("limit", ["many", "", [], {"a": 1}])
+def test_a_limit_that_is_no_number_is_named(limit: Any) -> None:
+    with pytest.raises(InvalidRequest, match=r"^rate_limiter\.limit must be a number$"):
+        read_rate_limiter({"limit": limit, "unit": "SECONDS"})
+
+
+@pytest.mark.parametrize(("limit", "unit"), [(-1, "SECONDS"), ("-0.001", "DAYS"), (1, "WEEKS"), (1, 60)])
+def test_a_negative_limit_and_a_unit_that_java_lacks_are_refused(limit: Any, unit: Any) -> None:
+    with pytest.raises(InvalidRequest) as raised:
+        read_rate_limiter({"limit": limit, "unit": unit})
+    assert raised.value.reason == (
+        "rate_limiter needs a limit of 0 or more and a unit of NANOSECONDS, MICROSECONDS, MILLISECONDS, SECONDS, "
+        "MINUTES, HOURS, DAYS"
+    )

@@ -1,0 +1,169 @@
+"""Connectors over SQLite: credentials are encrypted on the way in and never come out."""
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import orjson
+import pytest
+
+from opensearch_ml_stream.connectors.errors import Conflict, InvalidRequest, NotFound
+from opensearch_ml_stream.plugin.credentials.master_key import Cipher
+from opensearch_ml_stream.plugin.registry import Registry
+from opensearch_ml_stream.plugin.registry.connectors import DRY_RUN_ID, NO_ACCESS_CONTROL
+from opensearch_ml_stream.plugin.store import Index, Store
+from opensearch_ml_stream.plugin.store.sqlite_store import SQLiteStore
+from tests.registry.registry_setup import (
+    FIRST_TICK,
+    SECRET,
+    add_connector,
+    add_model,
+    closing,
+    connector_body,
+    registry_on,
+    stored,
+)
+
+ACTION = connector_body()["actions"][0]
+
+
+@pytest.fixture
+async def store() -> AsyncIterator[Store]:
+    async with closing(SQLiteStore(":memory:")) as store:
+        yield store
+
+
+@pytest.fixture
+def registry(store: Store) -> Registry:
+    return registry_on(store)
+
+
+async def credential(store: Store, connector_id: str) -> dict[str, str]:
+    """The stored credential in clear."""
+    document = await stored(store, Index.CONNECTOR, connector_id)
+    cipher = Cipher(store)
+    return {name: await cipher.decrypt(text) for name, text in document.source["credential"].items()}
+
+
+async def test_a_connector_is_stored_with_its_credential_encrypted(store: Store, registry: Registry) -> None:
+    connector_id = await add_connector(registry, parameters={"model": "x", "n": 3})
+    source = (await stored(store, Index.CONNECTOR, connector_id)).source
+    assert SECRET not in orjson.dumps(source).decode()
+    assert await credential(store, connector_id) == {"key": SECRET}
+    assert source["parameters"] == {"model": "x", "n": "3"}
+    assert (source["created_time"], source["last_updated_time"]) == (FIRST_TICK, FIRST_TICK)
+
+
+async def test_a_connector_is_shown_without_its_credential(store: Store, registry: Registry) -> None:
+    connector_id = await add_connector(registry, description="d")
+    shown = await registry.connectors.get(connector_id)
+    assert list(shown) == [
+        "name",
+        "version",
+        "description",
+        "protocol",
+        "actions",
+        "created_time",
+        "last_updated_time",
+    ]
+    document = await stored(store, Index.CONNECTOR, connector_id)
+    await store.put(Index.CONNECTOR, connector_id, {**document.source, "ui_metadata": {"x": 1}})
+    assert "ui_metadata" not in await registry.connectors.get(connector_id)
+    assert (await registry.connectors.get(connector_id, dashboards=True))["ui_metadata"] == {"x": 1}
+
+
+async def test_a_dry_run_checks_everything_and_stores_nothing(store: Store, registry: Registry) -> None:
+    response = await registry.connectors.create(connector_body(dry_run=True))
+    assert response == {"connector_id": DRY_RUN_ID}
+    assert (await store.search(Index.CONNECTOR, {}))["hits"]["total"]["value"] == 0
+    with pytest.raises(InvalidRequest):
+        await registry.connectors.create(connector_body(dry_run=True, name=None))
+
+
+@pytest.mark.parametrize(
+    ("fields", "reason"),
+    [
+        ({"actions": [{**ACTION, "url": "https://evil.example/v1"}]}, "not matching the trusted connector endpoint"),
+        ({"actions": [{**ACTION, "url": "https://${parameters.host}/v1"}]}, "not matching the trusted connector"),
+        ({"parameters": {"_stream": '{"preset": "nope"}'}}, r"_stream\.preset: there is no preset \[nope\]"),
+        ({"credential": None}, "Connector credential is null"),
+        ({"backend_roles": ["r"]}, "You cannot specify connector access control parameters"),
+        ({"dry_run": "maybe"}, "dry_run must be true or false"),
+    ],
+)
+async def test_a_wrong_connector_is_refused(registry: Registry, fields: dict[str, Any], reason: str) -> None:
+    with pytest.raises(InvalidRequest, match=reason):
+        await registry.connectors.create(connector_body(**fields))
+
+
+async def test_an_update_merges_maps_and_replaces_everything_else(store: Store, registry: Registry) -> None:
+    connector_id = await add_connector(registry, parameters={"a": "1", "b": "2"}, credential={"key": "k", "old": "o"})
+    update = {
+        "description": "changed",
+        "parameters": {"b": 3},
+        "credential": {"key": SECRET},
+        "actions": [{**ACTION, "url": "https://api.openai.com/v2"}],
+        "created_time": 0,
+        "unknown": 1,
+    }
+    response = await registry.connectors.update(connector_id, update)
+    assert (response["_id"], response["result"]) == (connector_id, "updated")
+    source = (await stored(store, Index.CONNECTOR, connector_id)).source
+    assert source["parameters"] == {"a": "1", "b": "3"}
+    assert source["actions"][0]["url"] == "https://api.openai.com/v2"
+    assert (source["description"], source["name"]) == ("changed", "c")
+    assert (source["created_time"], source["last_updated_time"]) == (FIRST_TICK, FIRST_TICK + 1)
+    assert "unknown" not in source
+    assert await credential(store, connector_id) == {"key": SECRET, "old": "o"}
+
+
+async def test_an_update_is_checked_as_a_whole(store: Store, registry: Registry) -> None:
+    action = {**ACTION, "url": "https://${parameters.host}/v1"}
+    connector_id = await add_connector(registry, parameters={"host": "api.openai.com"}, actions=[action])
+    with pytest.raises(InvalidRequest, match="not matching the trusted connector endpoint"):
+        await registry.connectors.update(connector_id, {"parameters": {"host": "evil.example"}})
+    with pytest.raises(InvalidRequest) as raised:
+        await registry.connectors.update(connector_id, {"access_mode": "public"})
+    assert raised.value.reason == NO_ACCESS_CONTROL
+    assert (await stored(store, Index.CONNECTOR, connector_id)).version == 1
+
+
+async def test_a_connector_of_a_deployed_model_cannot_be_changed(registry: Registry) -> None:
+    connector_id = await add_connector(registry)
+    model_id = await add_model(registry, connector_id=connector_id)
+    await add_model(registry, connector_id=connector_id)
+    await registry.connectors.update(connector_id, {"description": "one"})
+    await registry.models.deploy(model_id, {})
+    with pytest.raises(InvalidRequest) as raised:
+        await registry.connectors.update(connector_id, {"description": "two"})
+    expected = f"1 models are still using this connector, please undeploy the models first: [{model_id}]"
+    assert (raised.value.reason, raised.value.type) == (expected, "status_exception")
+
+
+async def test_a_connector_that_a_model_uses_cannot_be_deleted(registry: Registry) -> None:
+    connector_id = await add_connector(registry)
+    models = [await add_model(registry, connector_id=connector_id) for _ in range(2)]
+    with pytest.raises(Conflict) as raised:
+        await registry.connectors.delete(connector_id)
+    assert raised.value.reason == (
+        f"2 models are still using this connector, please delete or update the models first: [{', '.join(models)}]"
+    )
+    for model_id in models:
+        await registry.models.delete(model_id)
+    assert (await registry.connectors.delete(connector_id))["result"] == "deleted"
+    assert (await registry.connectors.delete(connector_id))["result"] == "not_found"
+
+
+async def test_a_connector_that_is_not_there_is_not_found(registry: Registry) -> None:
+    for call in (registry.connectors.get("x"), registry.connectors.update("x", {})):
+        with pytest.raises(NotFound, match=r"^Failed to find connector with the provided connector id: x$"):
+            await call
+
+
+async def test_a_search_finds_connectors_but_not_by_their_credentials(registry: Registry) -> None:
+    await add_connector(registry, name="one")
+    connector_id = await add_connector(registry, name="two")
+    response = await registry.connectors.search({"query": {"match": {"name": "two"}}})
+    [hit] = response["hits"]["hits"]
+    assert (hit["_id"], "credential" in hit["_source"]) == (connector_id, False)
+    with pytest.raises(InvalidRequest, match="credentials are not searchable"):
+        await registry.connectors.search({"query": {"exists": {"field": "credential.key"}}})

@@ -1,0 +1,112 @@
+"""Model groups over SQLite."""
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+
+from opensearch_ml_stream.connectors.errors import Conflict, InvalidRequest, NotFound
+from opensearch_ml_stream.plugin.registry import Registry
+from opensearch_ml_stream.plugin.registry.model_groups import NO_ACCESS_CONTROL
+from opensearch_ml_stream.plugin.store import Index, Store
+from opensearch_ml_stream.plugin.store.sqlite_store import SQLiteStore
+from tests.registry.registry_setup import FIRST_TICK, add_model, closing, registry_on, stored
+
+
+@pytest.fixture
+async def store() -> AsyncIterator[Store]:
+    async with closing(SQLiteStore(":memory:")) as store:
+        yield store
+
+
+@pytest.fixture
+def registry(store: Store) -> Registry:
+    return registry_on(store)
+
+
+async def test_a_group_is_registered_and_shown(store: Store, registry: Registry) -> None:
+    response = await registry.model_groups.register({"name": "g", "description": "all of ours"})
+    assert response["status"] == "CREATED"
+    assert await registry.model_groups.get(response["model_group_id"]) == {
+        "name": "g",
+        "latest_version": 0,
+        "description": "all of ours",
+        "access": "public",
+        "created_time": FIRST_TICK,
+        "last_updated_time": FIRST_TICK,
+    }
+    plain = await registry.model_groups.register({"name": "without description"})
+    assert "description" not in (await stored(store, Index.MODEL_GROUP, plain["model_group_id"])).source
+
+
+async def test_a_group_needs_a_name_of_its_own(registry: Registry) -> None:
+    with pytest.raises(InvalidRequest, match=r"^model group name is null$"):
+        await registry.model_groups.register({"description": "x"})
+    first = (await registry.model_groups.register({"name": "g"}))["model_group_id"]
+    taken = f"^The name you provided is already being used by a model group with ID: {first}\\.$"
+    with pytest.raises(InvalidRequest, match=taken):
+        await registry.model_groups.register({"name": "g"})
+    other = (await registry.model_groups.register({"name": "other"}))["model_group_id"]
+    with pytest.raises(InvalidRequest, match=taken):
+        await registry.model_groups.update(other, {"name": "g"})
+
+
+async def test_an_update_changes_what_it_names(registry: Registry) -> None:
+    group_id = (await registry.model_groups.register({"name": "g", "description": "d"}))["model_group_id"]
+    assert await registry.model_groups.update(group_id, {"name": "g"}) == {"status": "Updated"}
+    await registry.model_groups.update(group_id, {"description": "changed"})
+    shown = await registry.model_groups.get(group_id)
+    assert (shown["name"], shown["description"]) == ("g", "changed")
+    assert (shown["created_time"], shown["last_updated_time"]) == (FIRST_TICK, FIRST_TICK + 2)
+
+
+async def test_access_control_is_refused(registry: Registry) -> None:
+    for call in (
+        registry.model_groups.register({"name": "g", "access_mode": "private"}),
+        registry.model_groups.update("g", {"backend_roles": ["r"]}),
+    ):
+        with pytest.raises(InvalidRequest) as raised:
+            await call
+        assert raised.value.reason == NO_ACCESS_CONTROL
+
+
+async def test_a_group_that_is_not_there_is_not_found(registry: Registry) -> None:
+    groups = registry.model_groups
+    for call in (groups.get("x"), groups.update("x", {"name": "y"}), groups.delete("x")):
+        with pytest.raises(NotFound, match=r"^Failed to find model group$"):
+            await call
+
+
+async def test_a_group_with_models_cannot_be_deleted(registry: Registry) -> None:
+    group_id = (await registry.model_groups.register({"name": "g"}))["model_group_id"]
+    model_id = await add_model(registry, model_group_id=group_id)
+    with pytest.raises(Conflict, match=r"^Cannot delete the model group when it has associated model versions$"):
+        await registry.model_groups.delete(group_id)
+    await registry.models.delete(model_id)
+    assert (await registry.model_groups.delete(group_id))["result"] == "deleted"
+
+
+async def test_groups_are_searched(registry: Registry) -> None:
+    for name in ("one", "two"):
+        await registry.model_groups.register({"name": name})
+    response = await registry.model_groups.search({"query": {"match": {"name": "two"}}, "_source": ["name"]})
+    assert [hit["_source"] for hit in response["hits"]["hits"]] == [{"name": "two"}]
+
+
+async def test_models_are_numbered_without_gaps_even_when_registered_at_once(registry: Registry) -> None:
+    group_id = (await registry.model_groups.register({"name": "g"}))["model_group_id"]
+    missing = NotFound("no such group")
+    versions = await asyncio.gather(*[registry.model_groups.next_version(group_id, missing) for _ in range(5)])
+    assert sorted(versions) == [1, 2, 3, 4, 5]
+    assert (await registry.model_groups.get(group_id))["latest_version"] == 5
+    with pytest.raises(NotFound, match=r"^no such group$"):
+        await registry.model_groups.next_version("gone", missing)
+
+
+async def test_a_model_without_a_group_joins_the_one_of_its_name(registry: Registry) -> None:
+    first = await registry.models.get(await add_model(registry, name="m"))
+    second = await registry.models.get(await add_model(registry, name="m"))
+    other = await registry.models.get(await add_model(registry, name="other", description="new group"))
+    assert first["model_group_id"] == second["model_group_id"] != other["model_group_id"]
+    assert [model["model_version"] for model in (first, second, other)] == ["1", "2", "1"]
+    assert (await registry.model_groups.get(other["model_group_id"]))["description"] == "new group"

@@ -1,0 +1,92 @@
+"""Values of settings are converted from whatever their source gives, and a wrong one is told what was expected."""
+
+import pytest
+
+from opensearch_ml_stream.connectors.errors import InvalidRequest
+from opensearch_ml_stream.plugin.settings.definitions import BY_NAME, setting_named
+from opensearch_ml_stream.plugin.settings.values import MAX_REGEX_LENGTH, read_value
+
+PORT = "opensearch_ml_stream.port"
+WORKERS = "opensearch_ml_stream.workers"
+BODY = "opensearch_ml_stream.max_body_size"
+GRACE = "opensearch_ml_stream.shutdown_grace_seconds"
+HOST = "opensearch_ml_stream.host"
+UPSTREAM = "opensearch_ml_stream.upstream"
+STREAM = "plugins.ml_commons.stream_enabled"
+FIELDS = "plugins.ml_commons.remote_job.status_field"
+ENDPOINTS = "plugins.ml_commons.trusted_connector_endpoints_regex"
+FAILED = "plugins.ml_commons.remote_job.status_regex.failed"
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "converted"),
+    [
+        (STREAM, True, True), (STREAM, False, False), (STREAM, "TRUE", True), (STREAM, "False", False),
+        (PORT, 0, 0), (PORT, 65535, 65535), (PORT, "9510", 9510), (WORKERS, "1", 1), (BODY, 2**63 - 1, 2**63 - 1),
+        (GRACE, 1, 1.0), (GRACE, "0.5", 0.5), (GRACE, 0, 0.0),
+        (HOST, "::1", "::1"), (HOST, "", ""), (UPSTREAM, "aiohttp", "aiohttp"), (FAILED, "a|b", "a|b"),
+        (FIELDS, ["a", "b"], ("a", "b")), (FIELDS, ("a",), ("a",)), (FIELDS, "a", ("a",)), (FIELDS, [], ()),
+        (FIELDS, "(", ("(",)), (ENDPOINTS, "^a$", ("^a$",)), (ENDPOINTS, ["a" * 256], ("a" * 256,)),
+    ],
+)  # fmt: skip
+def test_a_value_is_converted_to_the_type_of_its_field(name: str, value: object, converted: object) -> None:
+    read = read_value(BY_NAME[name], value)
+    assert (read, type(read)) == (converted, type(converted))
+
+
+RE2 = "regular expressions of RE2 (no back-references, no look-around): "
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "expected"),
+    [
+        (STREAM, "yes", "true or false"),
+        (STREAM, 1, "true or false"),
+        (STREAM, None, "true or false"),
+        (PORT, -1, "an integer from 0 to 65535"),
+        (PORT, 65536, "an integer from 0 to 65535"),
+        (PORT, 1.0, "an integer from 0 to 65535"),
+        (PORT, "1.0", "an integer from 0 to 65535"),
+        (PORT, True, "an integer from 0 to 65535"),
+        (PORT, [1], "an integer from 0 to 65535"),
+        (WORKERS, 0, "an integer from 1 to 256"),
+        (BODY, 0, "an integer of at least 1"),
+        (BODY, 2**63, "an integer of at least 1"),
+        (GRACE, -0.1, "a number of at least 0"),
+        (GRACE, "nan", "a number of at least 0"),
+        (GRACE, "inf", "a number of at least 0"),
+        (GRACE, "soon", "a number of at least 0"),
+        (HOST, 7, "a string"),
+        (HOST, None, "a string"),
+        (UPSTREAM, "curl", "native or aiohttp"),
+        (FIELDS, [1], "a list of strings"),
+        (FIELDS, {"a": 1}, "a list of strings"),
+        (FIELDS, None, "a list of strings"),
+        (FAILED, "(", RE2 + "missing ): ("),
+        (ENDPOINTS, ["a", "(?=b)"], RE2 + "invalid perl operator: (?="),
+        (ENDPOINTS, "a" * (MAX_REGEX_LENGTH + 1), "regular expressions of at most 256 characters"),
+    ],
+)
+def test_a_wrong_value_is_refused_with_what_was_expected(name: str, value: object, expected: str) -> None:
+    with pytest.raises(InvalidRequest) as raised:
+        read_value(BY_NAME[name], value)
+    assert raised.value.reason == f"Failed to parse the value of setting [{name}]: expected {expected}"
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("opensearch_ml_stream.prot", ", did you mean [opensearch_ml_stream.port]?"),
+        ("stream_enabled", ", did you mean [plugins.ml_commons.stream_enabled]?"),
+        ("x", ""),
+    ],
+)
+def test_an_unknown_name_is_refused_with_the_most_similar_one(name: str, hint: str) -> None:
+    with pytest.raises(InvalidRequest) as raised:
+        setting_named(name)
+    assert raised.value.reason == f"setting [{name}] not recognized{hint}"
+
+
+def test_a_known_name_gives_its_definition() -> None:
+    assert setting_named(PORT) is BY_NAME[PORT]
+    assert (BY_NAME[PORT].field, BY_NAME[PORT].default) == ("port", 9510)

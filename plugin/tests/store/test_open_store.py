@@ -1,0 +1,108 @@
+"""Store URLs: which store they open, with which options, and what is refused."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+from opensearchpy import AsyncOpenSearch
+
+from opensearch_ml_stream.connectors.errors import InvalidRequest
+from opensearch_ml_stream.plugin.store import Index
+from opensearch_ml_stream.plugin.store.open_store import check_store_url, open_store
+from opensearch_ml_stream.plugin.store.opensearch_store import OpenSearchStore, connect
+
+
+@asynccontextmanager
+async def client_of(url: str) -> AsyncIterator[AsyncOpenSearch]:
+    client = connect(url)
+    yield client
+    await client.close()
+
+
+async def test_a_file_and_memory_are_the_embedded_store(tmp_path: Path) -> None:
+    path = tmp_path / "store.db"
+    async with open_store(f"sqlite:///{path}", "p-") as store:
+        written = await store.create(Index.MODEL, {}, "m")
+        assert written.response["_index"] == "p-.plugins-ml-model"
+    async with open_store(f"sqlite:///{path}", "p-") as store:
+        assert await store.get(Index.MODEL, "m") is not None
+    async with open_store("sqlite:///:memory:") as store:
+        assert await store.get(Index.MODEL, "m") is None
+
+
+@pytest.mark.parametrize("url", ["http://localhost", "https://ann:secret@cluster.example:9200/path?verify_certs=false"])
+async def test_an_http_url_is_an_opensearch_that_is_not_asked_yet(url: str) -> None:
+    async with open_store(url) as store:
+        assert isinstance(store, OpenSearchStore)
+    check_store_url(url)
+
+
+@pytest.mark.parametrize(
+    ("url", "host", "port", "path"),
+    [
+        ("http://localhost", "localhost", 9200, ""),
+        ("https://cluster.example", "cluster.example", 443, ""),
+        ("http://cluster.example:9201/search/", "cluster.example", 9201, "search"),
+        ("http://[::1]:9202", "::1", 9202, ""),
+    ],
+)
+async def test_the_client_goes_to_the_urls_host_port_and_path(url: str, host: str, port: int, path: str) -> None:
+    async with client_of(url) as client:
+        assert client.transport.hosts == [{"host": host, "port": port, "url_prefix": path}]
+        assert client.transport.kwargs["use_ssl"] is url.startswith("https")
+        assert client.transport.kwargs["timeout"] == 10
+        assert client.transport.max_retries == 0
+
+
+@pytest.mark.parametrize(
+    ("user", "login"),
+    [("ann:pa%3Ass%40@", ("ann", "pa:ss@")), ("ann@", ("ann", "")), ("a%40b:x@", ("a@b", "x")), ("", None)],
+)
+async def test_user_and_password_may_be_percent_encoded(user: str, login: tuple[str, str] | None) -> None:
+    async with client_of(f"https://{user}cluster.example") as client:
+        assert client.transport.kwargs["http_auth"] == login
+
+
+@pytest.mark.parametrize(
+    ("query", "verified"), [("", True), ("?verify_certs=TRUE", True), ("?verify_certs=false", False)]
+)
+async def test_certificates_are_verified_unless_the_url_says_otherwise(query: str, verified: bool) -> None:
+    async with client_of(f"https://cluster.example{query}") as client:
+        assert client.transport.kwargs["verify_certs"] is verified
+        assert client.transport.kwargs["ca_certs"] is None
+
+
+async def test_a_file_of_authorities_is_handed_to_the_client(tmp_path: Path) -> None:
+    bundle = tmp_path / "ca.pem"
+    bundle.write_text("")
+    async with client_of(f"https://cluster.example?ca_certs={bundle}") as client:
+        assert client.transport.kwargs["ca_certs"] == str(bundle)
+
+
+NO_STORE = "The store must be sqlite:///PATH, sqlite:///:memory: or http(s)://[user:password@]host:port"
+BAD_PORT = "The store's URL has a port that is no number from 0 to 65535"
+BAD_OPTION = "The store's URL takes verify_certs=true|false and ca_certs=PATH after ?; check "
+
+
+@pytest.mark.parametrize(
+    ("url", "reason"),
+    [
+        ("", NO_STORE),
+        ("sqlite:///", NO_STORE),
+        ("ftp://ann:secret@host", NO_STORE),
+        ("http://", "The store's URL names no host: it must be http(s)://[user:password@]host:port"),
+        ("http://ann:secret@host:99999", BAD_PORT),
+        ("http://ann:secret@host:x", BAD_PORT),
+        ("https://ann:secret@host?verify=no", f"{BAD_OPTION}verify"),
+        ("https://ann:secret@host?verify_certs=maybe", f"{BAD_OPTION}verify_certs"),
+        ("https://host?ca_certs=/no/such", "The store's URL has ca_certs=/no/such, and there is no such file"),
+    ],
+)
+async def test_a_url_that_names_no_store_is_refused_without_its_password(url: str, reason: str) -> None:
+    with pytest.raises(InvalidRequest) as raised:
+        check_store_url(url)
+    assert raised.value.reason == reason
+    with pytest.raises(InvalidRequest):
+        async with open_store(url):
+            pass

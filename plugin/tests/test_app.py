@@ -1,0 +1,50 @@
+"""The whole sidecar of one worker over a store in memory, called through its ASGI application."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from opensearch_ml_stream.plugin.app import open_sidecar
+from opensearch_ml_stream.plugin.settings import Settings
+
+ACTION = {"action_type": "predict", "method": "POST", "url": "https://api.openai.com/v1", "request_body": "{}"}
+CONNECTOR = {"name": "c", "version": "1", "protocol": "http", "credential": {"k": "v"}, "actions": [ACTION]}
+
+
+@pytest.fixture
+async def client(tmp_path: Path) -> AsyncIterator[httpx.AsyncClient]:
+    settings = Settings(store="sqlite:///:memory:", max_body_size=1_000)
+    async with open_sidecar(settings, tmp_path) as sidecar:
+        transport = httpx.ASGITransport(sidecar.app)
+        async with httpx.AsyncClient(transport=transport, base_url="http://sidecar") as client:
+            yield client
+
+
+async def sent(client: httpx.AsyncClient, method: str, path: str, body: Any = None) -> Any:
+    response = await client.request(method, f"/_plugins/_ml{path}", json=body)
+    assert response.status_code == 200, response.text
+    return response.json()
+
+
+async def test_a_sidecar_is_ready_and_has_metrics(client: httpx.AsyncClient) -> None:
+    assert (await client.get("/_health/ready")).status_code == 200
+    assert "mlstream_streams_open 0.0" in (await client.get("/metrics")).text
+
+
+async def test_models_settings_and_predictions_are_over_one_store(client: httpx.AsyncClient) -> None:
+    connector_id = (await sent(client, "POST", "/connectors/_create", CONNECTOR))["connector_id"]
+    body = {"name": "m", "function_name": "remote", "connector_id": connector_id}
+    model_id = (await sent(client, "POST", "/models/_register", body))["model_id"]
+    await sent(client, "PUT", "/_settings", {"persistent": {"plugins.ml_commons.remote_inference.enabled": False}})
+    response = await client.post(f"/_plugins/_ml/models/{model_id}/_predict", json={"parameters": {}})
+    assert response.status_code == 400
+    assert "Remote Inference is currently disabled" in response.text
+    assert 'mlstream_predictions_total{model_id="unknown",status="400"} 1.0' in (await client.get("/metrics")).text
+
+
+async def test_the_settings_given_are_in_force(client: httpx.AsyncClient) -> None:
+    response = await client.post("/_plugins/_ml/connectors/_create", json={"name": "x" * 1_000})
+    assert response.status_code == 413

@@ -1,0 +1,178 @@
+"""Metrics as Prometheus reads them, of one process and of several workers that share a folder."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from prometheus_client import values
+from prometheus_client.mmap_dict import MmapedDict
+
+from opensearch_ml_stream.connectors.chunks import Ending, Usage
+from opensearch_ml_stream.connectors.errors import InvalidRequest, Throttled, UpstreamError
+from opensearch_ml_stream.plugin import metrics as metrics_module
+from opensearch_ml_stream.plugin.metrics import MULTIPROC_DIR, Metrics
+
+
+def samples(metrics: Metrics) -> dict[str, float]:
+    """Each sample's value by its name and labels; buckets and creation times are left out."""
+    found = {}
+    for line in metrics.text().decode().splitlines():
+        name, _, value = line.rpartition(" ")
+        if not line.startswith("#") and "_bucket{" not in name and "_created" not in name:
+            found[name] = float(value)
+    return found
+
+
+def add_stream(metrics: Metrics, outcome: Ending | UpstreamError | None, chunks: int = 0) -> None:
+    with metrics.stream() as figures:
+        figures.model_id = "m"
+        figures.chunks = chunks
+        figures.outcome = outcome
+
+
+def test_a_new_process_has_no_open_streams() -> None:
+    assert samples(Metrics()) == {"mlstream_streams_open": 0.0}
+
+
+def test_every_metric_says_what_it_counts() -> None:
+    text = Metrics().text().decode()
+    assert "# HELP mlstream_streams_total Streams that ended, by outcome: ok, error or client_left." in text
+    names = [line.split()[2] for line in text.splitlines() if line.startswith("# TYPE")]
+    assert names == [
+        "mlstream_streams_open",
+        "mlstream_streams_total",
+        "mlstream_stream_chunks_total",
+        "mlstream_tokens_total",
+        "mlstream_time_to_first_chunk_seconds",
+        "mlstream_stream_duration_seconds",
+        "mlstream_predictions_total",
+        "mlstream_provider_errors_total",
+    ]
+
+
+@pytest.mark.parametrize(("outcome", "name"), [(Ending(), "ok"), (UpstreamError("x"), "error"), (None, "client_left")])
+def test_a_stream_is_counted_by_its_outcome(outcome: Ending | UpstreamError | None, name: str) -> None:
+    metrics = Metrics()
+    add_stream(metrics, outcome, chunks=3)
+    counted = samples(metrics)
+    assert counted[f'mlstream_streams_total{{model_id="m",outcome="{name}"}}'] == 1
+    assert counted['mlstream_stream_chunks_total{model_id="m"}'] == 3
+    assert counted["mlstream_streams_open"] == 0
+
+
+def test_times_are_measured_from_where_the_stream_was_begun(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = iter([100.0, 107.0])
+    monkeypatch.setattr(metrics_module, "monotonic", lambda: next(clock))
+    metrics = Metrics()
+    with metrics.stream() as figures:
+        assert samples(metrics)["mlstream_streams_open"] == 1
+        figures.model_id = "m"
+        figures.first_chunk = 100.75
+    counted = samples(metrics)
+    assert counted['mlstream_time_to_first_chunk_seconds_sum{model_id="m"}'] == 0.75
+    assert counted['mlstream_stream_duration_seconds_sum{model_id="m"}'] == 7.0
+    text = metrics.text().decode()
+    assert 'mlstream_time_to_first_chunk_seconds_bucket{le="0.5",model_id="m"} 0.0' in text
+    assert 'mlstream_time_to_first_chunk_seconds_bucket{le="1.0",model_id="m"} 1.0' in text
+
+
+def test_a_stream_without_a_chunk_has_no_time_to_the_first() -> None:
+    metrics = Metrics()
+    add_stream(metrics, Ending())
+    assert 'mlstream_time_to_first_chunk_seconds_count{model_id="m"}' not in samples(metrics)
+
+
+def test_tokens_are_added_up_by_kind() -> None:
+    metrics = Metrics()
+    for _ in range(2):
+        add_stream(metrics, Ending(usage=Usage(input_tokens=3, output_tokens=4, cached_tokens=1)))
+    add_stream(metrics, Ending())
+    counted = {name: value for name, value in samples(metrics).items() if name.startswith("mlstream_tokens")}
+    assert counted == {
+        'mlstream_tokens_total{model_id="m",type="input"}': 6.0,
+        'mlstream_tokens_total{model_id="m",type="output"}': 8.0,
+        'mlstream_tokens_total{model_id="m",type="total"}': 14.0,
+        'mlstream_tokens_total{model_id="m",type="cached"}': 2.0,
+    }
+
+
+def test_an_error_of_ours_that_leaves_the_block_is_the_outcome_and_others_are_not() -> None:
+    metrics = Metrics()
+    for error in (Throttled("x"), KeyError("x")):
+        with pytest.raises(type(error)), metrics.stream() as figures:
+            figures.model_id = "m"
+            raise error
+    counted = samples(metrics)
+    assert counted['mlstream_streams_total{model_id="m",outcome="error"}'] == 1
+    assert counted['mlstream_streams_total{model_id="m",outcome="client_left"}'] == 1
+    assert figures.outcome is None
+
+
+def test_a_stream_of_a_model_that_is_not_known_yet_is_of_an_unknown_one() -> None:
+    metrics = Metrics()
+    with metrics.stream():
+        pass
+    assert samples(metrics)['mlstream_streams_total{model_id="unknown",outcome="client_left"}'] == 1
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "provider_status"),
+    [
+        (None, "200", None),
+        (InvalidRequest("x"), "400", None),
+        (Throttled("x"), "429", None),
+        (UpstreamError("x"), "424", "none"),
+        (UpstreamError("x", provider_status=503), "424", "503"),
+        (UpstreamError("x", provider_status=429), "429", "429"),
+    ],
+)
+def test_a_prediction_is_counted_by_status_and_a_failure_of_the_provider_by_its_own(
+    error: Any, status: str, provider_status: str | None
+) -> None:
+    metrics = Metrics()
+    metrics.prediction("m", error)
+    expected = {"mlstream_streams_open": 0.0, f'mlstream_predictions_total{{model_id="m",status="{status}"}}': 1.0}
+    if provider_status is not None:
+        expected[f'mlstream_provider_errors_total{{model_id="m",provider_status="{provider_status}"}}'] = 1.0
+    assert samples(metrics) == expected
+
+
+@pytest.fixture
+def worker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """Makes the metrics of a worker with a process id of its own, as the client library does in each process."""
+    opened: list[MmapedDict] = []
+
+    class Opened(MmapedDict):
+        def __init__(self, *args: Any, **kwargs: Any) -> None:
+            super().__init__(*args, **kwargs)  # type: ignore[no-untyped-call]
+            opened.append(self)
+
+    monkeypatch.setenv(MULTIPROC_DIR, str(tmp_path))
+    monkeypatch.setattr(values, "MmapedDict", Opened)
+
+    def make(process_id: int) -> Metrics:
+        value_class = values.MultiProcessValue(process_identifier=lambda: process_id)  # type: ignore[no-untyped-call]
+        monkeypatch.setattr(values, "ValueClass", value_class)
+        return Metrics()
+
+    yield make
+    for file in opened:
+        file.close()  # type: ignore[no-untyped-call]
+
+
+def test_any_worker_shows_the_metrics_of_all(worker: Any) -> None:
+    one = worker(1)
+    add_stream(one, Ending(), chunks=2)
+    one.prediction("m", None)
+    other = worker(2)
+    add_stream(other, Ending(), chunks=3)
+    with other.stream():
+        expected = {
+            "mlstream_streams_open": 1.0,
+            'mlstream_streams_total{model_id="m",outcome="ok"}': 2.0,
+            'mlstream_stream_chunks_total{model_id="m"}': 5.0,
+            'mlstream_predictions_total{model_id="m",status="200"}': 1.0,
+        }
+        for metrics in (one, other):
+            assert expected.items() <= samples(metrics).items()

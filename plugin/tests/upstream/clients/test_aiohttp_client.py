@@ -1,0 +1,249 @@
+"""The aiohttp client keeps the same promises as the native one; its session is a fake here."""
+
+import asyncio
+import errno
+import ssl
+from collections.abc import Mapping
+from types import SimpleNamespace
+from typing import Any, cast
+
+import aiohttp
+import pytest
+from aiohttp.client_reqrep import ConnectionKey
+from aiohttp.http_exceptions import ContentEncodingError
+from multidict import CIMultiDict
+from yarl import URL
+
+from opensearch_ml_stream.connectors.documents import ClientConfig
+from opensearch_ml_stream.connectors.errors import InvalidRequest, Throttled, UpstreamError
+from opensearch_ml_stream.connectors.rendering.action import ProviderRequest
+from opensearch_ml_stream.plugin.settings import LiveSettings, Settings
+from opensearch_ml_stream.plugin.upstream import ReadTimedOut
+from opensearch_ml_stream.plugin.upstream.addresses import Resolver
+from opensearch_ml_stream.plugin.upstream.aiohttp_client import AiohttpUpstream, _CheckedResolver
+from opensearch_ml_stream.plugin.upstream.tls import PLAIN, TLSContexts
+from tests.upstream.scripted_upstream import CONFIG, fetch
+from tests.upstream.virtual_time_loop import now
+
+PREFIX = "Error communicating with remote model: "
+PROXIES = {"http": "http://proxy:3128"}
+KEY = ConnectionKey("8.8.8.8", 80, False, True, None, None, None)
+
+
+def self_signed() -> ssl.SSLCertVerificationError:
+    error = ssl.SSLCertVerificationError(1, "certificate verify failed")
+    error.verify_message = "self-signed"
+    return error
+
+
+class FakeResponse:
+    """What aiohttp's session gives; each part is read at once, an error is raised."""
+
+    def __init__(self, *parts: bytes | BaseException, headers: Mapping[str, str] | None = None) -> None:
+        self.status = 200
+        self.headers = CIMultiDict(headers or {})
+        self.content = self
+        self.closed = False
+        self._parts = list(parts)
+
+    async def readany(self) -> bytes:
+        part = self._parts.pop(0) if self._parts else b""
+        if isinstance(part, BaseException):
+            raise part
+        return part
+
+    def close(self) -> None:
+        self.closed = True
+
+
+class FakeSession:
+    def __init__(self, *outcomes: FakeResponse | BaseException) -> None:
+        self.requests: list[tuple[str, URL, dict[str, Any]]] = []
+        self._outcomes = list(outcomes)
+
+    async def request(self, method: str, url: URL, **options: Any) -> FakeResponse:
+        self.requests.append((method, url, options))
+        outcome = self._outcomes.pop(0)
+        if isinstance(outcome, BaseException):
+            raise outcome
+        return outcome
+
+
+def upstream_over(
+    session: FakeSession, settings: Settings | None = None, proxies: Mapping[str, str] | None = None
+) -> AiohttpUpstream:
+    live = LiveSettings(settings or Settings())
+    return AiohttpUpstream(cast(aiohttp.ClientSession, session), live, Resolver(), TLSContexts(), proxies or {})
+
+
+def get(url: str = "http://8.8.8.8/v1?a=b%20c") -> ProviderRequest:
+    return ProviderRequest("GET", url, {"X-Key": "k"}, b"")
+
+
+async def test_a_request_is_the_connectors_and_nothing_of_aiohttps_own() -> None:
+    session = FakeSession(FakeResponse(b"on", b"e"))
+    upstream = upstream_over(session)
+    async with upstream.open(get(), CONFIG, {}, "connector") as response:
+        assert response.status == 200
+        assert [await response.read(), await response.read(), await response.read()] == [b"on", b"e", b""]
+    ((method, url, options),) = session.requests
+    assert (method, str(url)) == ("GET", "http://8.8.8.8/v1?a=b%20c")
+    assert list(options["headers"].items()) == [("Host", "8.8.8.8"), ("X-Key", "k"), ("Accept-Encoding", "identity")]
+    assert options["timeout"] == aiohttp.ClientTimeout(sock_connect=10, sock_read=30)
+    assert (options["data"], options["ssl"], options["proxy"], options["allow_redirects"]) == (None, True, None, False)
+
+
+async def test_a_body_is_sent_as_a_file_and_https_with_the_context_of_its_key() -> None:
+    session = FakeSession(FakeResponse())
+    upstream = upstream_over(session)
+    await fetch(upstream, ProviderRequest("POST", "https://8.8.8.8:8443/", {}, b"{}"))
+    ((_, url, options),) = session.requests
+    assert str(url) == "https://8.8.8.8:8443/"
+    assert options["data"].read() == b"{}"
+    assert options["ssl"] is await upstream._contexts.get(PLAIN)
+
+
+async def test_headers_are_in_lower_case_and_joined() -> None:
+    response = FakeResponse()
+    response.headers = CIMultiDict[str]([("X-One", "a"), ("x-one", "b"), ("Content-Type", "c")])
+    async with upstream_over(FakeSession(response)).open(get(), CONFIG, {}) as opened:
+        assert opened.headers == {"x-one": "a, b", "content-type": "c"}
+
+
+async def test_a_response_is_closed_when_it_is_left_and_the_limiter_released() -> None:
+    response = FakeResponse(b"one")
+    upstream = upstream_over(FakeSession(response))
+    with pytest.raises(ZeroDivisionError):
+        async with upstream.open(get(), CONFIG, {}, "connector"):
+            assert upstream._limiter.acquired("connector") == 1
+            raise ZeroDivisionError
+    assert response.closed
+    assert upstream._limiter.acquired("connector") == 0
+
+
+async def test_a_connector_has_no_more_connections_than_it_may() -> None:
+    upstream = upstream_over(FakeSession(FakeResponse(), FakeResponse()))
+    config = ClientConfig(max_connection=1, connection_timeout=3)
+    async with upstream.open(get(), config, {}, "connector"):
+        with pytest.raises(Throttled):
+            await fetch(upstream, get(), config)
+        assert now() == 3
+        assert await fetch(upstream, get(), config, pool_key="another") == b""
+
+
+@pytest.mark.parametrize(
+    ("error", "kind", "reason"),
+    [
+        (aiohttp.ConnectionTimeoutError(), UpstreamError, "Connect timeout: no connection to 8.8.8.8:80 within 10 s"),
+        (TimeoutError(), ReadTimedOut, "Read timeout: 8.8.8.8:80 sent nothing for 30 s"),
+        (aiohttp.SocketTimeoutError(), ReadTimedOut, "Read timeout: 8.8.8.8:80 sent nothing for 30 s"),
+        (
+            aiohttp.ClientConnectorError(KEY, OSError(errno.ECONNREFUSED, "x")),
+            UpstreamError,
+            "Connection refused: 8.8.8.8:80. ",
+        ),
+        (
+            aiohttp.ClientConnectorCertificateError(KEY, self_signed()),
+            UpstreamError,
+            "TLS certificate of 8.8.8.8:80 is not trusted: self-signed. ",
+        ),
+        (
+            aiohttp.ClientResponseError(cast(Any, SimpleNamespace(real_url=URL("http://h"))), ()),
+            UpstreamError,
+            "8.8.8.8:80 did not respond with valid HTTP/1.1: the head cannot be read. ",
+        ),
+        (aiohttp.ServerDisconnectedError(), UpstreamError, "8.8.8.8:80 closed the connection before it responded"),
+        (ConnectionResetError(), UpstreamError, "8.8.8.8:80 closed the connection before it responded"),
+    ],
+)
+async def test_an_error_before_the_head_is_the_providers(error: Exception, kind: type, reason: str) -> None:
+    upstream = upstream_over(FakeSession(error))
+    with pytest.raises(UpstreamError) as raised:
+        await fetch(upstream, get())
+    assert type(raised.value) is kind
+    assert raised.value.reason.startswith(PREFIX + reason)
+    assert upstream._limiter.acquired("connector") == 0
+
+
+@pytest.mark.parametrize(
+    ("error", "kind", "reason"),
+    [
+        (aiohttp.SocketTimeoutError(), ReadTimedOut, "Read timeout: 8.8.8.8:80 sent nothing for 30 s"),
+        (
+            ContentEncodingError("x"),
+            UpstreamError,
+            "8.8.8.8:80 sent a body in content-encoding [gzip] that cannot be decoded",
+        ),
+        (
+            aiohttp.ClientPayloadError(),
+            UpstreamError,
+            "8.8.8.8:80 closed the connection in the middle of its response",
+        ),
+        (
+            ConnectionResetError(),
+            UpstreamError,
+            "8.8.8.8:80 closed the connection in the middle of its response",
+        ),
+    ],
+)
+async def test_an_error_in_the_body_is_the_providers(error: Exception, kind: type, reason: str) -> None:
+    response = FakeResponse(b"one", error, headers={"Content-Encoding": "gzip"})
+    with pytest.raises(UpstreamError) as raised:
+        await fetch(upstream_over(FakeSession(response)), get())
+    assert type(raised.value) is kind
+    assert raised.value.reason.startswith(PREFIX + reason)
+    assert response.closed
+
+
+async def test_a_body_can_be_pumped() -> None:
+    parts: list[bytes] = []
+
+    def sink(data: bytes) -> bool:
+        parts.append(data)
+        return len(parts) > 1
+
+    async with upstream_over(FakeSession(FakeResponse(b"a", b"b"))).open(get(), CONFIG, {}) as response:
+        assert [await response.pump(sink), await response.pump(sink)] == [False, True]
+    assert parts == [b"a", b"b"]
+
+
+async def test_an_address_that_is_not_allowed_is_never_called() -> None:
+    session = FakeSession()
+    with pytest.raises(InvalidRequest, match=r"private ip address: 10\.0\.0\.1$"):
+        await fetch(upstream_over(session), get("http://10.0.0.1/"))
+    assert session.requests == []
+
+
+async def unknown_host(host: str, port: None, *, type: int) -> list[Any]:
+    raise OSError(errno.ENOENT, "unknown")
+
+
+async def test_a_proxy_is_used_where_the_environment_names_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    session = FakeSession(FakeResponse())
+    upstream = upstream_over(session, proxies=PROXIES)
+    await fetch(upstream, get())
+    assert session.requests[0][2]["proxy"] == "http://proxy:3128"
+    with pytest.raises(InvalidRequest, match="private ip address"):
+        await fetch(upstream, get("http://10.0.0.1/"))
+
+
+async def test_a_name_that_only_the_proxy_knows_is_left_to_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", unknown_host)
+    session = FakeSession(FakeResponse())
+    await fetch(upstream_over(session, proxies=PROXIES), get("http://inside.example/"))
+    assert session.requests[0][2]["proxy"] == "http://proxy:3128"
+    with pytest.raises(UpstreamError, match=r"unknown host: inside\.example"):
+        await fetch(upstream_over(session), get("http://inside.example/"))
+
+
+async def test_aiohttp_connects_to_the_addresses_that_were_checked(monkeypatch: pytest.MonkeyPatch) -> None:
+    resolver = _CheckedResolver(Resolver())
+    assert [dict(result) for result in await resolver.resolve("127.0.0.1", 80)] == [
+        {"hostname": "127.0.0.1", "host": "127.0.0.1", "port": 80, "family": 2, "proto": 6, "flags": 4}
+    ]
+    (result,) = await resolver.resolve("::1", 443)
+    assert (result["host"], result["family"], result["port"]) == ("::1", 10, 443)
+    monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", unknown_host)
+    with pytest.raises(OSError, match=r"unknown host: no\.example"):
+        await resolver.resolve("no.example")
+    await resolver.close()

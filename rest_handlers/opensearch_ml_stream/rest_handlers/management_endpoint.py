@@ -1,0 +1,138 @@
+"""Paths of the management API as data: the operations of a path, and how a request to one becomes a response.
+
+The words are those of OpenAPI: a path has one operation for each HTTP method, an operation has query parameters and
+a request body.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+from starlette.types import Receive, Scope, Send
+
+from opensearch_ml_stream.connectors.errors import InvalidRequest
+from opensearch_ml_stream.connectors.syntax import jsontext
+from opensearch_ml_stream.rest_handlers.http.exception_handlers import method_not_allowed
+from opensearch_ml_stream.rest_handlers.http.requests import (
+    check_content_type,
+    check_query,
+    header,
+    is_json,
+    query,
+    read_body,
+    read_flag,
+)
+from opensearch_ml_stream.rest_handlers.http.responses import json_response
+from opensearch_ml_stream.rest_handlers.paths import BASE_PATH
+
+
+class RequestBody(Enum):
+    """Whether an operation has a request body. One that has none ignores what it is sent."""
+
+    NONE = "none"
+    OPTIONAL = "optional"
+    REQUIRED = "required"
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedRequest:
+    """A request as an operation sees it; `body` is empty where there is none."""
+
+    path: Mapping[str, str]
+    query: Mapping[str, str]
+    body: Mapping[str, Any]
+    dashboards: bool
+
+    @property
+    def id(self) -> str:
+        """The `{id}` of the path."""
+        return self.path["id"]
+
+    def flag(self, name: str) -> bool:
+        """Return a boolean query parameter, False if it is absent; InvalidRequest if it is neither true nor false."""
+        return read_flag(self.query.get(name, "false"))
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """What one HTTP method of a path does. `parameters` are its query parameters beside those of all routes."""
+
+    handle: Callable[[ParsedRequest], Awaitable[Mapping[str, Any]]]
+    request_body: RequestBody = RequestBody.NONE
+    parameters: frozenset[str] = field(default_factory=frozenset)
+
+
+class _ResourceEndpoint:
+    """The ASGI endpoint of one path; `max_body_size` in bytes."""
+
+    def __init__(self, operations: Mapping[str, Operation], max_body_size: int) -> None:
+        self._operations = operations
+        self._max_body_size = max_body_size
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        request = Request(scope, receive)
+        operation = self._operations.get(request.method)
+        if operation is None:
+            response = method_not_allowed(request, sorted(self._operations))
+        else:
+            response = await self._respond(request, operation)
+        await response(scope, receive, send)
+
+    async def _respond(self, request: Request, operation: Operation) -> Response:
+        parsed = await self._parse(request, operation)
+        try:
+            return json_response(request, await operation.handle(parsed))
+        except RecursionError:  # what reads a body level by level needs more than the parser did
+            raise jsontext.too_deep() from None
+
+    async def _parse(self, request: Request, operation: Operation) -> ParsedRequest:
+        _check_ids(request.path_params)
+        query_parameters = query(request.scope)
+        check_query(request.scope, query_parameters, operation.parameters)
+        data = await read_body(request.scope, request.receive, self._max_body_size)
+        if data and operation.request_body is not RequestBody.NONE:
+            check_content_type(request.scope)
+        return ParsedRequest(
+            path=request.path_params,
+            query=query_parameters,
+            body=_parse_body(data or _body_in_query(query_parameters), operation.request_body),
+            dashboards="OpenSearch Dashboards" in header(request.scope, b"user-agent"),
+        )
+
+
+def resource_routes(path: str, operations: Mapping[str, Operation], max_body_size: int) -> list[Route]:
+    """Return the routes of a path below the base path; OpenSearch takes each with a slash at its end, too."""
+    endpoint = _ResourceEndpoint(operations, max_body_size)
+    return [Route(BASE_PATH + path, endpoint), Route(BASE_PATH + path + "/", endpoint)]
+
+
+def _body_in_query(query_parameters: Mapping[str, str]) -> bytes:
+    """Return the body in the parameter `source`, for clients that cannot send one with a GET."""
+    if "source" not in query_parameters:
+        return b""
+    if not is_json(query_parameters.get("source_content_type", "")):
+        raise InvalidRequest("The parameter [source] needs [source_content_type], and it must be application/json")
+    return query_parameters["source"].encode("utf-8", "surrogateescape")
+
+
+def _parse_body(data: bytes, request_body: RequestBody) -> Mapping[str, Any]:
+    if request_body is RequestBody.NONE or (request_body is RequestBody.OPTIONAL and not data.strip()):
+        return {}
+    try:
+        body = jsontext.load_object(data)
+        jsontext.dumps(body).encode()  # what cannot be written again cannot be stored
+    except RecursionError:
+        raise jsontext.too_deep() from None
+    except UnicodeEncodeError:
+        raise InvalidRequest("The request body holds half of a surrogate pair", type="parse_exception") from None
+    return body
+
+
+def _check_ids(path_parameters: Mapping[str, Any]) -> None:
+    """Raise InvalidRequest for `.` and `..`: in the URLs of an OpenSearch store they would change the path."""
+    if not {".", ".."}.isdisjoint(path_parameters.values()):
+        raise InvalidRequest("An id cannot be [.] or [..]")

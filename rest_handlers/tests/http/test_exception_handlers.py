@@ -1,0 +1,70 @@
+"""What an application responds to exceptions of its routes, and to paths and methods that it does not have."""
+
+import pytest
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from opensearch_ml_stream.connectors.errors import MLStreamError, NotFound, Unavailable
+from opensearch_ml_stream.rest_handlers.http.exception_handlers import (
+    exception_handlers,
+    http_error,
+    mlstream_error,
+)
+from tests.asgi_exchange import Exchange, send_request
+
+DEFECT = {"type": "exception", "reason": "Internal error; the service's log says more"}
+
+
+def raising(error: Exception) -> Starlette:
+    async def fail(request: Request) -> Response:
+        raise error
+
+    return Starlette(routes=[Route("/", fail, methods=["GET"])], exception_handlers=exception_handlers())
+
+
+@pytest.mark.parametrize("error", [NotFound("no such model"), Unavailable("away"), MLStreamError("x", type="y")])
+async def test_an_error_of_ours_has_its_own_status_and_body(error: MLStreamError) -> None:
+    exchange = await send_request(raising(error), "GET", "/")
+    assert (exchange.status, exchange.json()) == (error.status, error.body())
+
+
+async def test_a_defect_is_a_500_that_does_not_tell_what_happened() -> None:
+    exchange = Exchange()
+    with pytest.raises(RuntimeError, match="a prompt"):  # on its way to the server's log
+        await exchange.run(raising(RuntimeError("a prompt")))
+    assert (exchange.status, exchange.json()) == (500, {"error": {"root_cause": [DEFECT], **DEFECT}, "status": 500})
+
+
+async def test_an_exception_that_is_not_ours_is_a_defect_for_each_handler() -> None:
+    request = Request(Exchange().scope)
+    assert (await mlstream_error(request, RuntimeError("a prompt"))).status_code == 500
+    assert (await http_error(request, RuntimeError("a prompt"))).status_code == 400
+
+
+async def test_a_client_that_disconnected_is_not_a_defect() -> None:
+    exchange = await send_request(raising(ClientDisconnect()), "GET", "/")
+    assert (exchange.status, exchange.body) == (400, b"")
+
+
+@pytest.mark.parametrize("target", ["/nowhere", "/nowhere?pretty=false&a=b"])
+async def test_a_path_that_is_not_there_has_no_handler(target: str) -> None:
+    exchange = await send_request(raising(NotFound("never")), "PUT", target)
+    assert exchange.status == 400
+    assert exchange.json() == {"error": f"no handler found for uri [{target}] and method [PUT]"}
+
+
+async def test_a_method_that_a_path_does_not_have_is_not_allowed() -> None:
+    exchange = await send_request(raising(NotFound("never")), "DELETE", "/?pretty=false")
+    text = "Incorrect HTTP method for uri [/?pretty=false] and method [DELETE], allowed: [{}]"
+    allowed = exchange.headers["allow"]
+    assert set(allowed.split(", ")) == {"GET", "HEAD"}
+    assert (exchange.status, exchange.json()) == (405, {"error": text.format(allowed), "status": 405})
+
+
+async def test_a_refusal_without_the_allowed_methods_names_none() -> None:
+    exchange = await send_request(raising(HTTPException(405)), "GET", "/")
+    assert (exchange.status, exchange.headers["allow"]) == (405, "")
+    assert exchange.json()["error"].endswith("allowed: []")

@@ -1,0 +1,59 @@
+"""Health, metrics and the root, as an operator's tools call them."""
+
+import pytest
+
+from opensearch_ml_stream.connectors.errors import Unavailable
+from opensearch_ml_stream.rest_handlers.application import rest_application
+from opensearch_ml_stream.rest_handlers.routes.operations import operation_routes
+from tests.asgi_exchange import Exchange, send_request
+
+
+async def ask(target: str, method: str = "GET", store_error: Exception | None = None) -> Exchange:
+    async def ping() -> None:
+        if store_error is not None:
+            raise store_error
+
+    routes = operation_routes(ping, lambda: b"mlstream_streams_open 1.0\n", "1.2.3")
+    return await send_request(rest_application(routes), method, target, headers={"X-Opaque-Id": "me"})
+
+
+@pytest.mark.parametrize(
+    ("target", "body"),
+    [
+        ("/", {"name": "opensearch-ml-stream", "version": "1.2.3"}),
+        ("/_health/live", {"status": "live"}),
+        ("/_health/ready", {"status": "ready"}),
+    ],
+)
+async def test_an_operator_gets_one_object(target: str, body: dict[str, str]) -> None:
+    exchange = await ask(target)
+    assert (exchange.status, exchange.json(), exchange.headers["x-opaque-id"]) == (200, body, "me")
+
+
+async def test_while_the_store_is_away_the_sidecar_is_live_but_not_ready() -> None:
+    error = Unavailable("The store does not respond")
+    exchange = await ask("/_health/ready", store_error=error)
+    assert (exchange.status, exchange.json()) == (503, error.body())
+    assert (await ask("/_health/live", store_error=error)).status == 200
+
+
+async def test_metrics_are_prometheus_text() -> None:
+    exchange = await ask("/metrics")
+    assert (exchange.status, exchange.body) == (200, b"mlstream_streams_open 1.0\n")
+    assert exchange.headers["content-type"] == "text/plain; version=0.0.4; charset=utf-8"
+
+
+@pytest.mark.parametrize("target", ["/_health/live/", "/metrics/", "/_health"])
+async def test_no_client_is_sent_elsewhere(target: str) -> None:
+    exchange = await ask(target)
+    assert (exchange.status, exchange.json()) == (
+        400,
+        {"error": f"no handler found for uri [{target}] and method [GET]"},
+    )
+
+
+@pytest.mark.parametrize("target", ["/", "/_health/live", "/_health/ready", "/metrics"])
+async def test_operations_are_got(target: str) -> None:
+    exchange = await ask(target, "POST")
+    assert (exchange.status, set(exchange.headers["allow"].split(", "))) == (405, {"GET", "HEAD"})
+    assert (await ask(target, "HEAD")).status == 200

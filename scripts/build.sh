@@ -1,0 +1,18 @@
+#!/usr/bin/env bash
+# Builds the source distribution, a wheel from it, and tries the wheel in an environment of its own.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+rm -rf dist
+.venv/bin/python -m build --outdir dist . >dist.log 2>&1 || { cat dist.log >&2; rm -f dist.log; exit 1; }
+rm -f dist.log
+.venv/bin/check-wheel-contents dist/*.whl
+trial=$(mktemp -d)
+trap 'rm -rf "$trial"' EXIT
+.venv/bin/python -m venv "$trial"
+"$trial/bin/pip" install --quiet --disable-pip-version-check dist/*.whl
+cd "$trial"  # so that nothing of the checkout is imported
+bin/opensearch-ml-stream --version
+bin/opensearch-ml-stream blueprints list | grep -q '^openai-chat' || { echo "the wheel lacks the blueprints" >&2; exit 1; }
+bin/python -m opensearch_ml_stream.plugin --version >/dev/null
+bin/python -W error -c 'from opensearch_ml_stream.client import StreamingMLClient, async_predict_stream, predict_stream'
+echo "$(ls "$OLDPWD/dist" | tr '\n' ' ')are good"

@@ -1,0 +1,51 @@
+#!/usr/bin/env bash
+# Runs tests with the Pythons and dependencies that are supported, beside the one of .venv.
+#
+#   scripts/versions.sh [pythons]   the room tests with every other Python from 3.11 on that is here
+#   scripts/versions.sh [oldest]    the room tests, and those with real sockets that need no OpenSearch, with the oldest
+#                                   allowed version of each dependency
+#
+# Without a word both. The environments lie in .venvs/ of the checkout.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+make_environment() {  # NAME PYTHON PIP_ARGUMENT...
+    local name=$1 python=$2; shift 2
+    [ ! -f ".venvs/$name/installed" ] || [ pyproject.toml -nt ".venvs/$name/installed" ] || return 0
+    rm -rf ".venvs/$name"
+    "$python" -m venv ".venvs/$name"
+    ".venvs/$name/bin/pip" install --quiet --disable-pip-version-check --editable '.[test]' "$@"
+    touch ".venvs/$name/installed"
+}
+
+minor() { "$1" -c 'import sys; print("%d.%d" % sys.version_info[:2])' 2>/dev/null || true; }
+
+pythons() {
+    local tried=" $(minor .venv/bin/python) " python version
+    for python in python3.{11..20} "$HOME"/.pyenv/versions/3.*/bin/python3; do
+        command -v "$python" >/dev/null || continue
+        version=$(minor "$python")
+        case $tried in *" $version "*) continue ;; esac
+        [ "${version#3.}" -ge 11 ] 2>/dev/null && "$python" -c 'import venv, ensurepip' 2>/dev/null || continue
+        tried="$tried$version "
+        echo "== Python $version"
+        make_environment "py$version" "$python"
+        ".venvs/py$version/bin/pytest" connectors/tests rest_handlers/tests plugin/tests
+    done
+}
+
+oldest() {
+    echo "== the oldest dependencies"
+    mkdir -p .venvs
+    .venv/bin/python scripts/oldest.py >.venvs/oldest.txt
+    make_environment oldest "${PYTHON:-.venv/bin/python}" --constraint .venvs/oldest.txt
+    .venvs/oldest/bin/pytest -m 'not opensearch and not peers' connectors/tests rest_handlers/tests plugin/tests \
+        integration_tests/client integration_tests/server integration_tests/upstream integration_tests/predict
+}
+
+case "${1:-all}" in
+    pythons) pythons ;;
+    oldest) oldest ;;
+    all) pythons; oldest ;;
+    *) sed -n '2,8s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" >&2; exit 2 ;;
+esac
