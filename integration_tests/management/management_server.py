@@ -10,15 +10,15 @@ import httpx
 import uvicorn
 from starlette.types import ASGIApp
 
-from opensearch_ml_stream.plugin.credentials.master_key import Cipher
-from opensearch_ml_stream.plugin.registry import Registry, open_registry
+from opensearch_ml_stream.plugin.credentials.cipher import Cipher
+from opensearch_ml_stream.plugin.registry import Registry, build_registry
 from opensearch_ml_stream.plugin.registry.deployment_state_store import DeploymentStateStore
 from opensearch_ml_stream.plugin.registry.model_deployment import ModelDeployment
 from opensearch_ml_stream.plugin.registry.stored_documents import now_millis
 from opensearch_ml_stream.plugin.settings import LiveSettings, Settings
 from opensearch_ml_stream.plugin.store import Store
 from opensearch_ml_stream.rest_handlers.application import rest_application
-from opensearch_ml_stream.rest_handlers.routes.management import management_routes
+from opensearch_ml_stream.rest_handlers.routes.resources import management_routes
 
 SETTINGS = Settings(trusted_connector_endpoints_regex=(r"^http://127\.0\.0\.1:.*$",), max_body_size=20_000)
 
@@ -46,7 +46,7 @@ CONNECTOR: dict[str, Any] = {
 def open_test_registry(store: Store, settings: Settings = SETTINGS) -> Registry:
     cipher, live = Cipher(store), LiveSettings(settings)
     deployment = ModelDeployment(store, cipher, live, now_millis, DeploymentStateStore(store, now_millis))
-    return open_registry(store, cipher, live, now_millis, deployment)
+    return build_registry(store, cipher, live, now_millis, deployment)
 
 
 @asynccontextmanager

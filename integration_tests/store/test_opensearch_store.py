@@ -10,7 +10,7 @@ from integration_tests.support.tcp_proxy import TCPProxy, tcp_proxy
 from opensearchpy import AsyncOpenSearch
 
 from opensearch_ml_stream.connectors.errors import InvalidRequest, Unavailable
-from opensearch_ml_stream.plugin.credentials.master_key import Cipher
+from opensearch_ml_stream.plugin.credentials.cipher import Cipher
 from opensearch_ml_stream.plugin.store import Index, Store
 from opensearch_ml_stream.plugin.store.mappings import FIELDS, index_body
 from opensearch_ml_stream.plugin.store.open_store import open_store

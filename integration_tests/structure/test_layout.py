@@ -52,7 +52,7 @@ def test_each_installed_package_says_that_it_is_typed() -> None:
     [
         ("connectors.documents", {"connectors.errors", "connectors.syntax", "connectors.syntax.jsontext"}),
         ("connectors.chunks", set()),
-        ("rest_handlers.paths", set()),
+        ("rest_handlers.base_path", set()),
     ],
 )
 def test_importing_a_small_module_loads_only_what_it_needs(module: str, loads: set[str]) -> None:

@@ -9,8 +9,7 @@ import yarl
 from opensearchpy import AIOHttpConnection, AsyncHttpConnection, AsyncOpenSearch
 from opensearchpy.exceptions import ConnectionError, ConnectionTimeout, ImproperlyConfigured, SSLError
 
-from opensearch_ml_stream.client.response_chunks import Chunk, ChunkReader, StreamError, truncated
-from opensearch_ml_stream.client.stream_request import (
+from opensearch_ml_stream.client.prediction_request import (
     IDLE_SECONDS,
     STREAM_HEADERS,
     connection_options,
@@ -18,6 +17,7 @@ from opensearch_ml_stream.client.stream_request import (
     predict_body,
     predict_path,
 )
+from opensearch_ml_stream.client.response_chunks import Chunk, ChunkReader, StreamError, truncated
 
 
 async def async_predict_stream(

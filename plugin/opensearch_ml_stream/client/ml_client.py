@@ -10,10 +10,10 @@ from opensearchpy import OpenSearch
 from opensearchpy.exceptions import OpenSearchException
 
 from opensearch_ml_stream.client.blueprints import connector_body, find_blueprint, model_body
+from opensearch_ml_stream.client.prediction_request import HEADERS, IDLE_SECONDS, predict_body, predict_path
 from opensearch_ml_stream.client.response_chunks import Chunk
-from opensearch_ml_stream.client.stream_request import HEADERS, IDLE_SECONDS, predict_body, predict_path
 from opensearch_ml_stream.client.sync_stream import Call, connection_to, open_response, predict_stream
-from opensearch_ml_stream.rest_handlers.paths import BASE_PATH
+from opensearch_ml_stream.rest_handlers.base_path import BASE_PATH
 
 
 class StreamingMLClient:

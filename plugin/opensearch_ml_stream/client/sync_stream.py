@@ -11,8 +11,7 @@ from opensearchpy import OpenSearch
 from opensearchpy.connection import RequestsHttpConnection, Urllib3HttpConnection
 from opensearchpy.exceptions import ConnectionError, ConnectionTimeout, ImproperlyConfigured, SSLError
 
-from opensearch_ml_stream.client.response_chunks import Chunk, ChunkReader, StreamError, truncated
-from opensearch_ml_stream.client.stream_request import (
+from opensearch_ml_stream.client.prediction_request import (
     IDLE_SECONDS,
     STREAM_HEADERS,
     connection_options,
@@ -20,6 +19,7 @@ from opensearch_ml_stream.client.stream_request import (
     predict_body,
     predict_path,
 )
+from opensearch_ml_stream.client.response_chunks import Chunk, ChunkReader, StreamError, truncated
 
 _READ_BYTES = 64 * 1024
 

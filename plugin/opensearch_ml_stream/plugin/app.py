@@ -8,7 +8,7 @@ from pathlib import Path
 
 from starlette.types import ASGIApp
 
-from opensearch_ml_stream.plugin.credentials.master_key import Cipher
+from opensearch_ml_stream.plugin.credentials.cipher import Cipher
 from opensearch_ml_stream.plugin.metrics import Metrics
 from opensearch_ml_stream.plugin.predictions.batch_jobs import BatchJobs
 from opensearch_ml_stream.plugin.predictions.compiled_models import CompiledModels
@@ -16,7 +16,7 @@ from opensearch_ml_stream.plugin.predictions.painless_runner import PainlessRunn
 from opensearch_ml_stream.plugin.predictions.predictor import Predictor
 from opensearch_ml_stream.plugin.predictions.provider_call import ProviderCalls
 from opensearch_ml_stream.plugin.predictions.rate_limits import RateLimits
-from opensearch_ml_stream.plugin.registry import open_registry
+from opensearch_ml_stream.plugin.registry import build_registry
 from opensearch_ml_stream.plugin.registry.deployment_state_store import DeploymentStateStore
 from opensearch_ml_stream.plugin.registry.model_deployment import ModelDeployment
 from opensearch_ml_stream.plugin.registry.stored_documents import now_millis
@@ -26,9 +26,9 @@ from opensearch_ml_stream.plugin.store.open_store import open_store
 from opensearch_ml_stream.plugin.upstream.open_upstream import open_upstream
 from opensearch_ml_stream.rest_handlers.application import streaming_application
 from opensearch_ml_stream.rest_handlers.http.response_lifecycle import InFlightResponses, ResponseLimits
-from opensearch_ml_stream.rest_handlers.routes.management import management_routes
-from opensearch_ml_stream.rest_handlers.routes.operations import operation_routes
+from opensearch_ml_stream.rest_handlers.routes.health_and_metrics import operation_routes
 from opensearch_ml_stream.rest_handlers.routes.predict import predict_routes
+from opensearch_ml_stream.rest_handlers.routes.resources import management_routes
 from opensearch_ml_stream.rest_handlers.routes.settings import settings_routes
 
 
@@ -53,7 +53,7 @@ async def open_sidecar(settings: Settings, runtime: Path) -> AsyncIterator[Sidec
         calls = ProviderCalls(live, upstream, RateLimits(runtime))
         scripts = PainlessRunner(store)
         batch = BatchJobs(models, calls, store, scripts, now_millis)
-        registry = open_registry(store, cipher, live, now_millis, deployment, batch)
+        registry = build_registry(store, cipher, live, now_millis, deployment, batch)
         metrics = Metrics()
         predictor = Predictor(models, calls, store, scripts, batch, metrics)
         limits = ResponseLimits(settings.max_body_size, settings.first_event_wait_seconds, settings.heartbeat_seconds)

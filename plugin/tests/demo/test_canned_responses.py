@@ -10,7 +10,7 @@ from opensearch_ml_stream.plugin.demo.canned_responses import (
     canned_response,
     paces,
 )
-from opensearch_ml_stream.plugin.demo.questions import Refused, last_question
+from opensearch_ml_stream.plugin.demo.request_parsing import Refused, last_question
 
 
 @pytest.mark.parametrize(

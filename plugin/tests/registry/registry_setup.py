@@ -5,8 +5,8 @@ from contextlib import asynccontextmanager
 from itertools import count
 from typing import Any
 
-from opensearch_ml_stream.plugin.credentials.master_key import Cipher
-from opensearch_ml_stream.plugin.registry import Registry, open_registry
+from opensearch_ml_stream.plugin.credentials.cipher import Cipher
+from opensearch_ml_stream.plugin.registry import Registry, build_registry
 from opensearch_ml_stream.plugin.registry.deployment_state_store import DeploymentStateStore
 from opensearch_ml_stream.plugin.registry.model_deployment import ModelDeployment
 from opensearch_ml_stream.plugin.registry.tasks import BatchJobs
@@ -48,7 +48,7 @@ def registry_on(store: Store, batch: BatchJobs | None = None, **settings: Any) -
 
     cipher, live = Cipher(store), LiveSettings(Settings(**settings))
     deployment = ModelDeployment(store, cipher, live, clock, DeploymentStateStore(store, clock))
-    return open_registry(store, cipher, live, clock, deployment, batch)
+    return build_registry(store, cipher, live, clock, deployment, batch)
 
 
 async def add_connector(registry: Registry, **fields: Any) -> str:

@@ -7,7 +7,7 @@ import orjson
 import pytest
 
 from opensearch_ml_stream.connectors.errors import Conflict, Forbidden, InvalidRequest, NotFound
-from opensearch_ml_stream.plugin.credentials.master_key import Cipher
+from opensearch_ml_stream.plugin.credentials.cipher import Cipher
 from opensearch_ml_stream.plugin.registry import Registry
 from opensearch_ml_stream.plugin.registry.model_groups import NO_ACCESS_CONTROL
 from opensearch_ml_stream.plugin.store import Index, Store

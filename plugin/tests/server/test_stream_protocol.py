@@ -8,7 +8,7 @@ import uvicorn
 from starlette.types import Receive, Scope, Send
 from uvicorn.server import ServerState
 
-from opensearch_ml_stream.plugin.server.protocol import StreamingProtocol
+from opensearch_ml_stream.plugin.server.protocol import StreamFlowControl, StreamingProtocol
 from opensearch_ml_stream.rest_handlers.http.chunk_writer import CHUNK_WRITER, ChunkWriter
 from tests.upstream.fake_transport import FakeTransport
 
@@ -90,6 +90,11 @@ async def test_a_request_gets_a_writer_of_chunks(connection: Connection) -> None
     await connection.app.end("/a")
     assert connection.sent() == b"0\r\n\r\n"
     assert not connection.transport.is_closing()
+
+
+async def test_a_connection_has_the_flow_control_that_is_small_while_it_is_idle(connection: Connection) -> None:
+    flow: object = connection.protocol.flow  # uvicorn types it as its own
+    assert isinstance(flow, StreamFlowControl)
 
 
 async def test_each_request_on_a_connection_gets_a_writer_of_its_own(connection: Connection) -> None:

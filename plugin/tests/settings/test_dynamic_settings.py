@@ -12,7 +12,6 @@ import pytest
 
 from opensearch_ml_stream.connectors.errors import Conflict, Internal, InvalidRequest, Unavailable
 from opensearch_ml_stream.plugin.settings import LiveSettings, Settings
-from opensearch_ml_stream.plugin.settings.definitions import SETTINGS
 from opensearch_ml_stream.plugin.settings.dynamic import (
     DOCUMENT_ID,
     DynamicSettings,
@@ -20,6 +19,7 @@ from opensearch_ml_stream.plugin.settings.dynamic import (
     watch_settings,
     watching_settings,
 )
+from opensearch_ml_stream.plugin.settings.setting_metadata import SETTINGS
 from opensearch_ml_stream.plugin.store import Document, Index, Store, Written
 from opensearch_ml_stream.plugin.store.open_store import open_store
 

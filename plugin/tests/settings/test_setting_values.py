@@ -3,7 +3,7 @@
 import pytest
 
 from opensearch_ml_stream.connectors.errors import InvalidRequest
-from opensearch_ml_stream.plugin.settings.definitions import BY_NAME, setting_named
+from opensearch_ml_stream.plugin.settings.setting_metadata import BY_NAME, setting_named
 from opensearch_ml_stream.plugin.settings.values import MAX_REGEX_LENGTH, read_value
 
 PORT = "opensearch_ml_stream.port"

@@ -7,10 +7,10 @@ path, the full decoder: framing, JSON parser, provider.
 
 Both paths give the same chunks, and a property test holds them to it, because:
 
-- a frame is learned only if the full decoder reads the frame with another text in it as exactly that text;
+- to learn a frame, another text is put into it, and the full decoder must return exactly that text;
 - what is cut out must be the content of a valid JSON string in valid UTF-8;
-- only such specs have a fast path (`StreamSpec.has_fast_path`) where an event that differs from the one before only in
-  its text changes nothing else (usage, model, finish reason).
+- only specs in which a text-only difference changes nothing else (usage, model, finish reason) have a fast path
+  (`StreamSpec.has_fast_path`).
 """
 
 import re

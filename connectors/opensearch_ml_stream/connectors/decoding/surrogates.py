@@ -25,7 +25,8 @@ class SurrogateRepair:
         """Return the JSON of an event without unpaired surrogates, and the half cut from the end of one of its strings.
 
         A pending half is put in front of the string that begins with its second half. The half that is returned, empty
-        for none, is for `keep`. None if `data` has no unpaired surrogate, or one that no other event can complete.
+        for none, is for `keep`. Return None if nothing is unpaired, or if an unpaired half is not at a string's edge,
+        or is a second half while no first half is pending.
         """
         halves = list(_unpaired(data))
         if not halves:

@@ -74,9 +74,9 @@ def task_state(remote_job: Mapping[str, Any], rules: RemoteJobRules | None = Non
 def job_parameters(remote_job: Mapping[str, Any]) -> dict[str, str]:
     """Return the parameters that a job description gives for the URL and body of STATUS and CANCEL: its strings.
 
-    They are to be laid over the connector's parameters, not given as the request's, which would be percent-encoded once
-    more. Strings with `${` are left out, since the provider's text is no template. SageMaker identifies its job only by
-    ARN, so its name is taken from that; Bedrock's ARN is encoded for the URL.
+    Use these as connector parameters: request parameters are percent-encoded in URLs, which would encode the ARN twice.
+    Strings with `${` are left out, since the provider's text is no template. SageMaker identifies its job only by ARN,
+    so its name is taken from that; Bedrock's ARN is encoded for the URL.
     """
     parameters = {name: value for name, value in remote_job.items() if isinstance(value, str) and "${" not in value}
     transform_job_arn = parameters.get("TransformJobArn")

@@ -17,7 +17,7 @@ import orjson
 from opensearch_ml_stream.connectors.documents import Action
 from opensearch_ml_stream.connectors.errors import InvalidRequest, UpstreamError
 from opensearch_ml_stream.connectors.predict import tensors
-from opensearch_ml_stream.connectors.predict.painless import (
+from opensearch_ml_stream.connectors.predict.painless_source import (
     PainlessCall,
     define_escape,
     fill_parameters,

@@ -19,7 +19,7 @@ from opensearch_ml_stream.connectors.predict.inputs import (
     TextDocsInput,
     TextSimilarityInput,
 )
-from opensearch_ml_stream.connectors.predict.painless import (
+from opensearch_ml_stream.connectors.predict.painless_source import (
     PainlessCall,
     define_escape,
     fill_parameters,

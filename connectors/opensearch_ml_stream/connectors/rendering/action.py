@@ -9,7 +9,7 @@ from urllib.parse import quote, urlencode, urlsplit, urlunsplit
 
 from opensearch_ml_stream.connectors.documents import Action
 from opensearch_ml_stream.connectors.errors import InvalidRequest
-from opensearch_ml_stream.connectors.rendering.body import INPUT_PROCESSORS, edit_body, may_edit_body
+from opensearch_ml_stream.connectors.rendering.body_edits import INPUT_PROCESSORS, edit_body, may_edit_body
 from opensearch_ml_stream.connectors.rendering.template import (
     ConnectorParameters,
     Parameters,
@@ -53,7 +53,7 @@ class CompiledAction:
     url: Template
     headers: tuple[tuple[str, Template], ...]
     body: Template | None
-    may_edit_body: bool  # see body.may_edit_body
+    may_edit_body: bool  # see body_edits.may_edit_body
 
     @classmethod
     def compile(

@@ -9,8 +9,8 @@ A placeholder is *quoted* if it stands inside a JSON string of the template, *ba
 
 Differences from ML Commons, whose users report its ways as defects: a request's value is never substituted again; a
 string at a quoted placeholder is always escaped, even if it looks like JSON; a string at a bare placeholder must be
-JSON; escaping is plain JSON. The value of a *connector's* parameter may itself hold placeholders, which are filled with
-text inside text and with JSON inside JSON.
+JSON; escaping is plain JSON. The value of a *connector's* parameter may itself hold placeholders. Inside it they are
+filled unescaped if the value is used as text, as JSON if it is used as JSON.
 """
 
 import re

@@ -1,4 +1,4 @@
-"""Select a connector's stream spec: by its parameter `_stream`, its `_llm_interface`, the URL, or the request.
+"""Select a connector's stream spec: by its parameter `_stream`, its `_llm_interface`, the URL, or the request's.
 
 Clients of ML Commons send `_llm_interface` with every request, often the wrong one. So a request's value counts only if
 neither the connector's parameters nor its URL decide.
@@ -73,7 +73,8 @@ class _UrlMatch:
 def spec_for(connector: Connector, action: Action, parameters: Mapping[str, str]) -> StreamSpec:
     """Return the stream spec of a connector's action; `parameters` are the request's.
 
-    The result depends on the request only by its `_llm_interface` and by the values that it puts into the URL.
+    The caller passes no request parameter but `_llm_interface`, and caches the result by it. So a placeholder in the
+    URL that the connector's parameters do not fill is read as `_`, even if the request has a value for it.
     InvalidRequest says why the connector cannot stream and what to add to its parameters.
     """
     own = connector.parameters.get("_stream")

@@ -21,7 +21,7 @@ from opensearch_ml_stream.plugin.cli.predict_command import show_stream
 from opensearch_ml_stream.plugin.cli.sidecar_api import SidecarAPI, open_api
 from opensearch_ml_stream.plugin.demo.provider import demo_provider
 from opensearch_ml_stream.plugin.settings import Settings
-from opensearch_ml_stream.rest_handlers.paths import BASE_PATH
+from opensearch_ml_stream.rest_handlers.base_path import BASE_PATH
 
 QUESTION = "What is the meaning of life?"
 LOOPBACK_ENDPOINTS = r"^http://127\.0\.0\.1:[0-9]+/.*$"

@@ -8,7 +8,7 @@ import typer
 
 from opensearch_ml_stream.plugin.cli.options import Config
 from opensearch_ml_stream.plugin.cli.printing import print_table
-from opensearch_ml_stream.plugin.settings.definitions import SETTINGS
+from opensearch_ml_stream.plugin.settings.setting_metadata import SETTINGS
 from opensearch_ml_stream.plugin.settings.sources import load_settings
 
 _SHOWN_LENGTH = 40

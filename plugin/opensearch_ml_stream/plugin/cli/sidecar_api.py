@@ -10,7 +10,7 @@ import orjson
 
 from opensearch_ml_stream.client.response_chunks import Chunk, ChunkReader, StreamError
 from opensearch_ml_stream.plugin.cli.command_errors import CommandFailed, RequestFailed, Unreachable, WrongUsage
-from opensearch_ml_stream.rest_handlers.paths import BASE_PATH
+from opensearch_ml_stream.rest_handlers.base_path import BASE_PATH
 
 CONNECT_SECONDS = 10
 IDLE_SECONDS = 60  # of a stream; heartbeats come each 15 s

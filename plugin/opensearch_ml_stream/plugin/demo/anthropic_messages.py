@@ -10,7 +10,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 
 from opensearch_ml_stream.plugin.demo.canned_responses import CannedResponse, canned_response, paces
-from opensearch_ml_stream.plugin.demo.questions import Refused, last_question, read_object
+from opensearch_ml_stream.plugin.demo.request_parsing import Refused, last_question, read_object
 
 _THOUGHT = ("The", " user", " asks", " something", ";", " I", " look", " for", " a", " rule", ".")
 

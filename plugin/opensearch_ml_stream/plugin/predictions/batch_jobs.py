@@ -23,7 +23,7 @@ from opensearch_ml_stream.plugin.registry.node_id import node_id
 from opensearch_ml_stream.plugin.registry.stored_documents import Clock, Json, rewrite
 from opensearch_ml_stream.plugin.registry.tasks import BATCH_PREDICTION, FINAL_STATES
 from opensearch_ml_stream.plugin.settings import Settings
-from opensearch_ml_stream.plugin.settings.disabled_features import batch_inference_disabled
+from opensearch_ml_stream.plugin.settings.disabled_feature_errors import batch_inference_disabled
 from opensearch_ml_stream.plugin.store import Document, Index, Store
 
 BATCH_PREDICT = "BATCH_PREDICT"

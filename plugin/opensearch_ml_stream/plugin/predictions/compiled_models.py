@@ -21,12 +21,12 @@ from opensearch_ml_stream.connectors.rendering.template import ConnectorParamete
 from opensearch_ml_stream.connectors.selection.spec_for import spec_for
 from opensearch_ml_stream.connectors.stream_spec import StreamSpec
 from opensearch_ml_stream.connectors.syntax import jsontext
+from opensearch_ml_stream.plugin.credentials.cipher import Cipher
 from opensearch_ml_stream.plugin.credentials.external import is_external, resolve_credential
-from opensearch_ml_stream.plugin.credentials.master_key import Cipher
 from opensearch_ml_stream.plugin.predictions.rate_limits import RateLimit, read_rate_limiter
 from opensearch_ml_stream.plugin.registry.stored_documents import existing_connector, existing_model
 from opensearch_ml_stream.plugin.settings import LiveSettings
-from opensearch_ml_stream.plugin.settings.disabled_features import remote_inference_disabled
+from opensearch_ml_stream.plugin.settings.disabled_feature_errors import remote_inference_disabled
 from opensearch_ml_stream.plugin.store import Document, Index, Store
 
 FRESH_SECONDS = 1.0

@@ -28,7 +28,11 @@ CallGuardModel = Callable[[ModelGuard, str], Awaitable[Any]]
 
 @dataclass(frozen=True, slots=True)
 class GuardrailChecks:
-    """The checks of one prediction. `call_guard_model` knows which models' guardrails have led to it."""
+    """The checks of one prediction.
+
+    `call_guard_model` carries the ids of the models whose guardrails are already running, so it can refuse a guardrail
+    loop.
+    """
 
     store: Store
     call_guard_model: CallGuardModel

@@ -10,10 +10,10 @@ from functools import partial
 from typing import Any, Protocol
 
 from opensearch_ml_stream.connectors.errors import InvalidRequest
-from opensearch_ml_stream.connectors.predict import combined_painless
-from opensearch_ml_stream.connectors.predict.painless import PainlessCall
+from opensearch_ml_stream.connectors.predict import painless_batching
+from opensearch_ml_stream.connectors.predict.painless_source import PainlessCall
 from opensearch_ml_stream.connectors.syntax import jsontext
-from opensearch_ml_stream.plugin.predictions.parallel_calls import run_parallel
+from opensearch_ml_stream.plugin.predictions.run_parallel import run_parallel
 
 MAX_PARALLEL_RUNS = 4
 MAX_REMEMBERED = 256  # sources that cannot be combined; beyond that many they are tried again
@@ -49,9 +49,9 @@ class PainlessRunner:
 
     async def _run_combined(self, calls: Sequence[PainlessCall]) -> list[str | None]:
         source = calls[0].source
-        combined = combined_painless.combine_calls(source, [call.params for call in calls])
+        combined = painless_batching.combine_calls(source, [call.params for call in calls])
         try:
-            return combined_painless.split_results(await self._run_one(combined), len(calls))
+            return painless_batching.split_results(await self._run_one(combined), len(calls))
         except InvalidRequest:
             # The combined source may be at fault, or one input: run alone, each gets its own error.
             results = await self._run_each(calls)

@@ -17,7 +17,7 @@ from opensearch_ml_stream.plugin.predictions.guardrail_checks import GuardrailCh
 from opensearch_ml_stream.plugin.predictions.painless_runner import PainlessRunner
 from opensearch_ml_stream.plugin.predictions.provider_call import ProviderCalls, ProviderStream, check_status
 from opensearch_ml_stream.plugin.predictions.whole_prediction import predict_whole, request_text
-from opensearch_ml_stream.plugin.settings.disabled_features import streaming_disabled
+from opensearch_ml_stream.plugin.settings.disabled_feature_errors import streaming_disabled
 from opensearch_ml_stream.plugin.store import Store
 
 WHOLE_RESPONSE = "$"  # the JSON path of a guard model's response as its provider sent it
@@ -44,7 +44,9 @@ class Predictor:
 
     @asynccontextmanager
     async def stream(self, model_id: str, parameters: Mapping[str, str]) -> AsyncIterator[ProviderStream]:
-        """Open the provider's stream, its response head already 2xx; closed in whatever state on leaving.
+        """Open the provider's stream.
+
+        The stream is yielded only after a 2xx head. Leaving the block closes it, finished or not.
 
         Raises MLStreamError for what is wrong before the provider's first byte: the model, the request, the status.
         """

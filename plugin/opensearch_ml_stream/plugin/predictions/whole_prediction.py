@@ -14,13 +14,13 @@ from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.connectors.predict import post_process, pre_process
 from opensearch_ml_stream.connectors.predict.guardrails import INPUT_TRIGGERED, OUTPUT_TRIGGERED
 from opensearch_ml_stream.connectors.predict.inputs import PredictInput, RemoteInput
-from opensearch_ml_stream.connectors.predict.painless import PainlessCall
+from opensearch_ml_stream.connectors.predict.painless_source import PainlessCall
 from opensearch_ml_stream.connectors.predict.tensors import Tensor
 from opensearch_ml_stream.connectors.rendering.action import ProviderRequest
 from opensearch_ml_stream.plugin.predictions.compiled_models import CompiledModel
 from opensearch_ml_stream.plugin.predictions.guardrail_checks import GuardrailChecks
 from opensearch_ml_stream.plugin.predictions.painless_runner import PainlessRunner
-from opensearch_ml_stream.plugin.predictions.parallel_calls import run_parallel
+from opensearch_ml_stream.plugin.predictions.run_parallel import run_parallel
 
 MAX_PARALLEL_CALLS = 8  # of one prediction; a connector's max_connection may allow fewer
 
@@ -65,7 +65,10 @@ async def predict_whole(
 
 
 def _check_input(model: CompiledModel, predict_input: PredictInput, steps: Sequence[pre_process.Step]) -> None:
-    """Check an input of texts as it came, or else with the parameters it became: an interface may describe either."""
+    """Accept an input of texts if the interface allows it as the caller sent it, or with the parameters of every step.
+
+    An interface may describe either. Raises the error of the input as the caller sent it.
+    """
     try:
         model.check_input(predict_input)
     except InvalidRequest as error:

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from opensearch_ml_stream.plugin.credentials.master_key import Cipher
+from opensearch_ml_stream.plugin.credentials.cipher import Cipher
 from opensearch_ml_stream.plugin.registry.connectors import Connectors
 from opensearch_ml_stream.plugin.registry.model_deployment import ModelDeployment
 from opensearch_ml_stream.plugin.registry.model_groups import ModelGroups
@@ -15,7 +15,7 @@ from opensearch_ml_stream.plugin.store import Store
 
 @dataclass(frozen=True, slots=True)
 class Registry:
-    """All management use cases; fits `rest_handlers.services.ManagementServices`."""
+    """All management use cases; fits `rest_handlers.service_protocols.ManagementServices`."""
 
     connectors: Connectors
     models: Models
@@ -23,7 +23,7 @@ class Registry:
     tasks: Tasks
 
 
-def open_registry(
+def build_registry(
     store: Store,
     cipher: Cipher,
     live_settings: LiveSettings,

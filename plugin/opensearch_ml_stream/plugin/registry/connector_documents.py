@@ -6,7 +6,7 @@ from typing import Any
 from opensearch_ml_stream.connectors.documents import connector_document, parameter_texts, read_connector
 from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.connectors.selection.stream_parameter import read_stream_spec
-from opensearch_ml_stream.plugin.credentials.master_key import Cipher
+from opensearch_ml_stream.plugin.credentials.cipher import Cipher
 from opensearch_ml_stream.plugin.registry.stored_documents import Json, in_order, object_of
 from opensearch_ml_stream.plugin.settings import Settings
 from opensearch_ml_stream.plugin.upstream.trusted_endpoints import check_endpoint, fill_url
@@ -61,8 +61,8 @@ def changed_document(stored: Json, changes: Json, settings: Settings) -> dict[st
 def check_connector(document: Json, settings: Settings) -> None:
     """Raise InvalidRequest for a URL that is not trusted or a `_stream` that is wrong.
 
-    A header may name a credential that is not there: blueprints for the managed service, which gets it from a role, do.
-    The first prediction then says so.
+    A header may name a credential that the connector lacks (blueprints of the managed service get theirs from a role).
+    This is not refused here; the first prediction fails.
     """
     connector = read_connector(document)
     if (spec := connector.parameters.get(_STREAM)) is not None:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from opensearch_ml_stream.connectors.errors import Conflict, InvalidRequest, NotFound
-from opensearch_ml_stream.plugin.credentials.master_key import Cipher
+from opensearch_ml_stream.plugin.credentials.cipher import Cipher
 from opensearch_ml_stream.plugin.registry.connector_documents import (
     changed_document,
     connector_view,
@@ -24,7 +24,7 @@ from opensearch_ml_stream.plugin.registry.stored_documents import (
     rewrite,
 )
 from opensearch_ml_stream.plugin.settings import LiveSettings
-from opensearch_ml_stream.plugin.settings.disabled_features import remote_inference_disabled
+from opensearch_ml_stream.plugin.settings.disabled_feature_errors import remote_inference_disabled
 from opensearch_ml_stream.plugin.store import Document, Index, Store
 
 NO_ACCESS_CONTROL = (

@@ -118,7 +118,10 @@ class DeploymentStateStore:
 
 
 def _with_state(source: Json, state: Json) -> Json:
-    """Return the source with our state laid over it, unless only ML Commons has deployed the model."""
+    """Return the source unchanged if ML Commons has the model deployed and we have not, else with our state over it.
+
+    `last_updated_time` is then the later of the two.
+    """
     if is_deployed(source) and not is_deployed(state):
         return source
     times = [time for each in (source, state) if (time := each.get("last_updated_time")) is not None]

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from opensearch_ml_stream.connectors.errors import Conflict, Forbidden, InvalidRequest, NotFound
-from opensearch_ml_stream.plugin.credentials.master_key import Cipher
+from opensearch_ml_stream.plugin.credentials.cipher import Cipher
 from opensearch_ml_stream.plugin.registry.connector_documents import (
     changed_document,
     encrypted_changes,
@@ -33,7 +33,7 @@ from opensearch_ml_stream.plugin.registry.stored_documents import (
 )
 from opensearch_ml_stream.plugin.registry.tasks import record_task
 from opensearch_ml_stream.plugin.settings import LiveSettings
-from opensearch_ml_stream.plugin.settings.disabled_features import remote_inference_disabled
+from opensearch_ml_stream.plugin.settings.disabled_feature_errors import remote_inference_disabled
 from opensearch_ml_stream.plugin.store import Document, Index, Store
 
 

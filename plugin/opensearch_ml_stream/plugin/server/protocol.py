@@ -26,7 +26,8 @@ def http_protocol(own: type[asyncio.Protocol] = HttpToolsProtocol) -> type[async
 def is_supported(protocol: type, flow_control: type) -> bool:
     """Return whether StreamingProtocol can extend these classes of uvicorn.
 
-    `protocol` must have the names that it uses, `flow_control` no public method that StreamFlowControl lacks.
+    `protocol` must have every name that StreamingProtocol uses; every public method of `flow_control` must exist on
+    StreamFlowControl.
     """
     code = getattr(vars(protocol).get("__init__"), "__code__", None)  # its attributes exist only on a connection
     attributes = () if code is None else code.co_names

@@ -10,7 +10,7 @@ from typing import Any
 
 from opensearch_ml_stream.connectors.errors import Conflict, Internal, InvalidRequest, MLStreamError
 from opensearch_ml_stream.plugin.settings import LiveSettings, Settings
-from opensearch_ml_stream.plugin.settings.definitions import BY_NAME, SETTINGS, setting_named
+from opensearch_ml_stream.plugin.settings.setting_metadata import BY_NAME, SETTINGS, setting_named
 from opensearch_ml_stream.plugin.settings.sources import flatten
 from opensearch_ml_stream.plugin.settings.values import read_value
 from opensearch_ml_stream.plugin.store import Document, Index, Store

@@ -5,7 +5,7 @@ from typing import Any
 import re2
 
 from opensearch_ml_stream.connectors.errors import InvalidRequest
-from opensearch_ml_stream.plugin.settings.definitions import Setting
+from opensearch_ml_stream.plugin.settings.setting_metadata import Setting
 
 MAX_REGEX_LENGTH = 256  # as ML Commons
 

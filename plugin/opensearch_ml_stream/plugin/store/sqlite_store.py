@@ -19,7 +19,7 @@ import orjson
 
 from opensearch_ml_stream.connectors.errors import Conflict, InvalidRequest, Unavailable
 from opensearch_ml_stream.plugin.store import Document, Index, Written
-from opensearch_ml_stream.plugin.store.search_subset import search
+from opensearch_ml_stream.plugin.store.sqlite_search import search
 
 T = TypeVar("T")
 
@@ -102,7 +102,7 @@ class SQLiteStore:
         return await self._run(write, writes=True)
 
     async def search(self, index: Index, body: Mapping[str, Any]) -> dict[str, Any]:
-        """Return OpenSearch's response to the part of its search body that `search_subset` supports."""
+        """Return OpenSearch's response to the part of its search body that `sqlite_search` supports."""
         query = "SELECT id, source, version, seq_no FROM documents WHERE index_name = ? ORDER BY seq_no"
 
         def run(db: sqlite3.Connection) -> dict[str, Any]:

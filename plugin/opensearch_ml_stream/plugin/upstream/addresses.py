@@ -46,9 +46,10 @@ class AddressPolicy:
         )
 
     def check(self, host: str, addresses: tuple[str, ...], url: str) -> None:
-        """Raise InvalidRequest if any of the addresses is not allowed (the next attempt may use it).
+        """Raise InvalidRequest if any of the addresses is not allowed, UpstreamError if there are none.
 
-        UpstreamError if there are none. `url` is the whole URL of the request.
+        One forbidden address refuses the host, since a later attempt could connect to that address. `url` is the whole
+        URL of the request.
         """
         if not addresses:
             raise UpstreamError(f"Error communicating with remote model: no address found for host {host}")

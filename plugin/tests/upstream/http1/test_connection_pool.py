@@ -150,6 +150,16 @@ async def test_the_pool_looks_again_every_half_of_the_idle_time_while_it_holds_c
     assert len(pool) == 0
 
 
+async def test_a_pool_without_connections_does_not_look_for_them() -> None:
+    pool = ConnectionPool(idle_seconds=30)
+    assert pending_timers() == 0
+    taken, (_, unusable) = put(pool)[0], put(pool, replace(ROUTE, port=1))
+    assert pool.take(ROUTE) is taken
+    unusable.receive_eof()
+    await asyncio.sleep(31)
+    assert pending_timers() == 0
+
+
 async def test_connections_of_every_route_are_closed_when_their_time_is_over() -> None:
     pool = ConnectionPool(idle_seconds=30)
     for route in (ROUTE, ROUTE, replace(ROUTE, port=1), replace(ROUTE, port=2)):

@@ -8,10 +8,10 @@ from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from opensearch_ml_stream.connectors.errors import MLStreamError
+from opensearch_ml_stream.rest_handlers.base_path import BASE_PATH
 from opensearch_ml_stream.rest_handlers.http.requests import check_content_type, check_query, query, read_body
 from opensearch_ml_stream.rest_handlers.http.response_lifecycle import InFlightResponse, InFlightResponses
 from opensearch_ml_stream.rest_handlers.http.responses import error_response
-from opensearch_ml_stream.rest_handlers.paths import BASE_PATH
 
 
 class WholePredictions(Protocol):

@@ -16,6 +16,7 @@ from opensearch_ml_stream.connectors.chunks import Chunks, Ending
 from opensearch_ml_stream.connectors.errors import MLStreamError
 from opensearch_ml_stream.connectors.predict.inputs import RemoteInput, read_predict_input
 from opensearch_ml_stream.connectors.wire_format import WireFormat
+from opensearch_ml_stream.rest_handlers.base_path import BASE_PATH
 from opensearch_ml_stream.rest_handlers.http.exception_handlers import method_not_allowed
 from opensearch_ml_stream.rest_handlers.http.requests import (
     check_content_type,
@@ -26,7 +27,6 @@ from opensearch_ml_stream.rest_handlers.http.requests import (
 )
 from opensearch_ml_stream.rest_handlers.http.response_lifecycle import InFlightResponse, InFlightResponses
 from opensearch_ml_stream.rest_handlers.http.responses import error_response
-from opensearch_ml_stream.rest_handlers.paths import BASE_PATH
 from opensearch_ml_stream.rest_handlers.routes.predict import send_prediction
 
 _PATH = re.compile(rf"{BASE_PATH}/models/([^/]+)/_predict/stream/?")

@@ -5,7 +5,7 @@ from typing import Any, Protocol
 
 from starlette.routing import Route
 
-from opensearch_ml_stream.rest_handlers.management_endpoint import (
+from opensearch_ml_stream.rest_handlers.resource_endpoint import (
     Operation,
     ParsedRequest,
     RequestBody,

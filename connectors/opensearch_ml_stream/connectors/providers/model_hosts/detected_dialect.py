@@ -58,7 +58,7 @@ _PROVIDER_BY_KEY: tuple[tuple[str, Callable[[], Provider]], ...] = (
 class DetectedDialect:
     """Reads events by the dialect of the first one.
 
-    `framed` says that the framing shows a truncated body by itself, so that `[DONE]` is not needed for a good end.
+    `framed`: the framing itself detects a cut body, so an OpenAI stream may end without `[DONE]`.
     """
 
     __slots__ = ("_framed", "_provider")

@@ -1,4 +1,7 @@
-"""`/generate_stream`, as Hugging Face TGI and others serve it: server-sent events in the dialect of the server."""
+"""`/generate_stream`, as Hugging Face TGI and others serve it: server-sent events in the dialect of the server.
+
+TGI's own events are read by `providers.text_generation_inference`.
+"""
 
 from opensearch_ml_stream.connectors.decoding.framing.sse import SSEFraming
 from opensearch_ml_stream.connectors.providers.model_hosts.detected_dialect import DetectedDialect

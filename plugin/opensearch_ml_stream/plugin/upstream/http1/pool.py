@@ -54,7 +54,7 @@ class ConnectionPool:
         return None
 
     def put(self, route: Route, connection: Connection) -> None:
-        """Add an idle connection. It is removed when the provider closes it or sends bytes, or after `idle_seconds`."""
+        """Add an idle connection, which is removed when the provider closes it or sends bytes, or when it expires."""
         if self._closed:
             connection.abort()
             return

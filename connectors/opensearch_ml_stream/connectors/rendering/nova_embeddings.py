@@ -1,4 +1,4 @@
-"""Amazon Nova multimodal embeddings: remove the body's sections for modalities that the request does not fill.
+"""Nova embeddings (Amazon Nova multimodal): remove the body's sections for modalities that the request does not fill.
 
 The connector's template has a section for every modality (text, image, video, audio), and Bedrock refuses a section
 without content.

@@ -7,7 +7,7 @@ from starlette.applications import Starlette
 
 from opensearch_ml_stream.connectors.errors import MLStreamError, NotFound, Unavailable
 from opensearch_ml_stream.rest_handlers.application import rest_application
-from opensearch_ml_stream.rest_handlers.routes.management import management_routes
+from opensearch_ml_stream.rest_handlers.routes.resources import management_routes
 from tests.asgi_exchange import send_request
 from tests.recording_services import RecordingServices
 

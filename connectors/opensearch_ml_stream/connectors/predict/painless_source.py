@@ -1,4 +1,4 @@
-"""Painless functions of a connector: prepare the script for OpenSearch, parse its result.
+"""Painless source: prepare a connector's pre- or post-process script for OpenSearch, parse its result.
 
 A pre- or post-process function that is not the name of a built-in one is Painless source. The store runs the script
 (`Store.run_painless`), and `pre_process` and `post_process` read its string result.

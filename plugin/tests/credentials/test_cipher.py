@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from opensearch_ml_stream.connectors.errors import Internal
-from opensearch_ml_stream.plugin.credentials.master_key import Cipher
+from opensearch_ml_stream.plugin.credentials.cipher import Cipher
 from opensearch_ml_stream.plugin.store import Index, Store
 from opensearch_ml_stream.plugin.store.open_store import open_store
 

@@ -4,7 +4,7 @@ from functools import partial
 
 import pytest
 
-from opensearch_ml_stream.plugin.predictions.parallel_calls import run_parallel
+from opensearch_ml_stream.plugin.predictions.run_parallel import run_parallel
 
 
 async def after_steps(steps: int, result: str) -> str:

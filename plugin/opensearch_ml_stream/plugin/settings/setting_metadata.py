@@ -1,4 +1,4 @@
-"""The definitions of all settings: name, kind of value, whether it can change at run time, and help text.
+"""Setting metadata: name, kind of value, limits and help text of each setting, and whether it can change at run time.
 
 The configuration file, the environment, `_plugins/_ml/_settings`, the command line's listing and the README's table
 are all made from them.

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from opensearch_ml_stream.connectors.errors import Conflict, Internal
-from opensearch_ml_stream.plugin.credentials import encryption
+from opensearch_ml_stream.plugin.credentials import aws_message_format
 from opensearch_ml_stream.plugin.store import Document, Index, Store
 
 _ID = "master_key"
@@ -34,11 +34,11 @@ class Cipher:
         The key is read again each time: with a key that is no longer the cluster's nobody could decrypt the text.
         """
         self._cached = None
-        return encryption.encrypt(await self._key(), text)
+        return aws_message_format.encrypt(await self._key(), text)
 
     async def decrypt(self, text: str) -> str:
         """Return the string that `encrypt`, or ML Commons, has encrypted."""
-        return encryption.decrypt(await self._key(), text)
+        return aws_message_format.decrypt(await self._key(), text)
 
     async def _key(self) -> bytes:
         now = self._clock()

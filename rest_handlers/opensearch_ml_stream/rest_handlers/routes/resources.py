@@ -1,4 +1,4 @@
-"""All routes that create, get, update, delete and search connectors, models, model groups and tasks."""
+"""Routes of all resources: create, get, update, delete and search connectors, models, model groups and tasks."""
 
 from starlette.routing import Route
 

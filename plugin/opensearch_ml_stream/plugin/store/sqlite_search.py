@@ -1,4 +1,4 @@
-"""Search for the embedded store: the part of OpenSearch's search body that it supports.
+"""Search of the SQLite store: the part of OpenSearch's search body that it supports.
 
     query    match_all, term, terms, match, ids, bool (must, filter, should, must_not, minimum_should_match), exists
     sort     "field", {"field": "desc"}, {"field": {"order": "desc"}}
@@ -13,7 +13,7 @@ from typing import Any
 
 from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.plugin.store import Document, Index
-from opensearch_ml_stream.plugin.store.field_values import Kind, exact, find_field, words
+from opensearch_ml_stream.plugin.store.sqlite_field_values import Kind, exact, find_field, words
 
 Predicate = Callable[[Document], bool]
 

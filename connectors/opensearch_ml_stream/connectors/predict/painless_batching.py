@@ -1,9 +1,9 @@
-"""Combine many runs of a Painless script into one: its source becomes one that runs for each of `params.inputs`.
+"""Painless batching: combine many runs of a script into one that runs it for each of `params.inputs`.
 
-The functions that the source begins with stay functions; the rest becomes the body of one more. The results come back
-as one string: each is its length in UTF-16 units, a colon and the text, or `-` for null. OpenSearch does not compile a
-source whose rest cannot be the body of a function, such as one that returns only on some branches; the caller then runs
-it once for each input.
+Leading function definitions are kept; all code after them is wrapped in a new function, called once per input. The
+results come back as one string: each is its length in UTF-16 units, a colon and the text, or `-` for null. OpenSearch
+does not compile a source whose wrapped code cannot be the body of a function, such as one that returns only on some
+branches; the caller then runs it once for each input.
 """
 
 import re
@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from opensearch_ml_stream.connectors.errors import InvalidRequest
-from opensearch_ml_stream.connectors.predict.painless import PainlessCall
+from opensearch_ml_stream.connectors.predict.painless_source import PainlessCall
 
 _HEADING = re.compile(r"\s*[A-Za-z_][\w.]*(?:<[^>{}]*>)?(?:\[\])*\s+[A-Za-z_]\w*\s*\([^(){}]*\)\s*\{")
 _TOKEN = re.compile(r"""//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'|[{}]""", re.DOTALL)

@@ -7,7 +7,7 @@ import orjson
 import pytest
 from opensearchpy.exceptions import ImproperlyConfigured, NotFoundError, TransportError
 
-from opensearch_ml_stream.client.stream_request import connection_options, http_error, predict_body, predict_path
+from opensearch_ml_stream.client.prediction_request import connection_options, http_error, predict_body, predict_path
 
 JSON = "application/json; charset=UTF-8"
 ERROR = {"error": {"type": "status_exception", "reason": "Failed to find model"}, "status": 404}

@@ -3,7 +3,7 @@
 import pytest
 
 from opensearch_ml_stream.connectors.errors import InvalidRequest
-from opensearch_ml_stream.connectors.predict.combined_painless import combine_calls, split_results
+from opensearch_ml_stream.connectors.predict.painless_batching import combine_calls, split_results
 
 
 def test_the_inputs_are_parameters_and_the_source_is_the_same_for_all_of_them() -> None:

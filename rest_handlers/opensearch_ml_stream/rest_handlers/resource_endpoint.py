@@ -1,4 +1,4 @@
-"""Paths of the management API as data: the operations of a path, and how a request to one becomes a response.
+"""Resource endpoint: a path of the management API as data, and how a request to one becomes a response.
 
 The words are those of OpenAPI: a path has one operation for each HTTP method, an operation has query parameters and
 a request body.
@@ -16,6 +16,7 @@ from starlette.types import Receive, Scope, Send
 
 from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.connectors.syntax import jsontext
+from opensearch_ml_stream.rest_handlers.base_path import BASE_PATH
 from opensearch_ml_stream.rest_handlers.http.exception_handlers import method_not_allowed
 from opensearch_ml_stream.rest_handlers.http.requests import (
     check_content_type,
@@ -27,7 +28,6 @@ from opensearch_ml_stream.rest_handlers.http.requests import (
     read_flag,
 )
 from opensearch_ml_stream.rest_handlers.http.responses import json_response
-from opensearch_ml_stream.rest_handlers.paths import BASE_PATH
 
 
 class RequestBody(Enum):

@@ -1,4 +1,4 @@
-"""Routes for operators, outside the base path: health, metrics, and name and version of the sidecar."""
+"""Health, metrics, and the name and version of the sidecar: routes for operators, outside the base path."""
 
 from collections.abc import Awaitable, Callable
 

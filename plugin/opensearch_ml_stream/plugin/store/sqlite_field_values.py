@@ -1,7 +1,7 @@
-"""The values of a document's field that a query compares, as OpenSearch's mappings define them.
+"""Field values for the SQLite store's queries: how OpenSearch's mappings have a document's field compared.
 
 A `text` field is compared by its words in lower case, its `.keyword` sub-field as a whole. A `flat_object` is compared
-by all values in it. A field of a nested object is found by nested queries only, so by none here.
+by all values in it. A field inside a nested object never matches, as nested queries are not supported here.
 """
 
 import re

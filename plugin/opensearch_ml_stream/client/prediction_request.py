@@ -1,4 +1,4 @@
-"""The HTTP request of a prediction, and opensearch-py's exception for an error status; shared by all clients."""
+"""Prediction request: path, body, headers, connection, and the exception for an error status; shared by all clients."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -7,7 +7,7 @@ from urllib.parse import quote, unquote, urlsplit
 import orjson
 from opensearchpy.exceptions import HTTP_EXCEPTIONS, ImproperlyConfigured, OpenSearchException, TransportError
 
-from opensearch_ml_stream.rest_handlers.paths import BASE_PATH
+from opensearch_ml_stream.rest_handlers.base_path import BASE_PATH
 
 IDLE_SECONDS = 60.0
 """The longest silence of the server by default. The sidecar sends a heartbeat each 15 s."""

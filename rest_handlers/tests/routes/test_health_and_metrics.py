@@ -4,7 +4,7 @@ import pytest
 
 from opensearch_ml_stream.connectors.errors import Unavailable
 from opensearch_ml_stream.rest_handlers.application import rest_application
-from opensearch_ml_stream.rest_handlers.routes.operations import operation_routes
+from opensearch_ml_stream.rest_handlers.routes.health_and_metrics import operation_routes
 from tests.asgi_exchange import Exchange, send_request
 
 

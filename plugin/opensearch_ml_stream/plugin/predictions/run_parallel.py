@@ -1,4 +1,4 @@
-"""Run several calls in parallel, at most so many at a time, with their results in the order of the calls."""
+"""Run calls in parallel, at most so many at a time, with their results in the order of the calls."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence

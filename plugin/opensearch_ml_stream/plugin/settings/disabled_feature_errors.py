@@ -1,4 +1,4 @@
-"""The errors for features that a setting disables, in ML Commons' words."""
+"""Errors for features that a setting has disabled, in ML Commons' words."""
 
 from opensearch_ml_stream.connectors.errors import Forbidden, InvalidRequest
 

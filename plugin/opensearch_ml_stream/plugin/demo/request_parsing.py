@@ -1,4 +1,4 @@
-"""Parse what both of the demo provider's APIs have in common: a JSON body, and the user's last message in it."""
+"""Request parsing for both of the demo provider's APIs: a JSON body, and the user's last message in it."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from opensearch_ml_stream.connectors.errors import Internal
-from opensearch_ml_stream.plugin.credentials.encryption import decrypt, encrypt
+from opensearch_ml_stream.plugin.credentials.aws_message_format import decrypt, encrypt
 
 KEY = bytes(range(32))
 # Made by the AWS Encryption SDK for Java with KEY.

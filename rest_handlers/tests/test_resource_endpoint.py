@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from opensearch_ml_stream.rest_handlers.application import rest_application
-from opensearch_ml_stream.rest_handlers.management_endpoint import (
+from opensearch_ml_stream.rest_handlers.resource_endpoint import (
     Operation,
     ParsedRequest,
     RequestBody,

@@ -1,17 +1,23 @@
-"""Edit a rendered body, in ML Commons' order: input processors, structured output, Nova's empty sections."""
+"""Body edits: change a rendered request body, in ML Commons' order.
+
+Input processors first, then structured output, then the removal of empty sections for Nova's embeddings.
+"""
 
 from collections.abc import Mapping
 
 from opensearch_ml_stream.connectors.documents import Action
 from opensearch_ml_stream.connectors.processors.chain import compile_processors, process_text
-from opensearch_ml_stream.connectors.rendering.nova import NOVA_EMBEDDINGS, clean_nova_body
+from opensearch_ml_stream.connectors.rendering.nova_embeddings import NOVA_EMBEDDINGS, clean_nova_body
 from opensearch_ml_stream.connectors.rendering.structured_output import apply_structured_output
 
 INPUT_PROCESSORS = "input_processors"
 
 
 def may_edit_body(action: Action, connector_parameters: Mapping[str, str]) -> bool:
-    """Return whether `edit_body` can change a body of a request that names no input processors itself."""
+    """Return whether the connector by itself may require edits.
+
+    A request that sends `input_processors` needs edits in any case.
+    """
     return (
         INPUT_PROCESSORS in connector_parameters
         or action.supports_structured_output

@@ -1,4 +1,4 @@
-"""Encrypts credentials in the message format of the AWS Encryption SDK, as ML Commons does.
+"""AWS message format: encrypts and decrypts text in the format of the AWS Encryption SDK, as ML Commons does.
 
 Version 2, algorithm suite 0x0578: AES-256-GCM in frames, HKDF-SHA512, key commitment, ECDSA P-384 signature. The data
 key is wrapped with the cluster's master key by AES-GCM (provider `Custom`, empty key id). All numbers are big-endian:
