@@ -27,7 +27,7 @@ check: .venv/installed-test ## check style and types
 format: .venv/installed-test ## format the code and mend what ruff can
 	.venv/bin/ruff format . && .venv/bin/ruff check --fix .
 mutants: .venv/installed-test ## change the code in small ways and see whether the room tests notice (half an hour)
-	.venv/bin/pip install --quiet --disable-pip-version-check --editable '.[mutants]' && .venv/bin/python scripts/mutants.py $(ARGS)
+	.venv/bin/python scripts/mutants.py $(ARGS)
 bench: .venv/installed-test ## measure what a streamed token costs (python -m bench --help)
 	.venv/bin/python -m bench $(ARGS)
 build: .venv/installed-test ## build a wheel and a source distribution, and try them

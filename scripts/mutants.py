@@ -1,6 +1,5 @@
 """Mutation testing: break the code in one small place, and see whether a test of its room notices.
 
-    .venv/bin/pip install --editable '.[test,mutants]'
     .venv/bin/python scripts/mutants.py                            # the sample of all modules
     .venv/bin/python scripts/mutants.py --only decoding --sample 200
     .venv/bin/python scripts/mutants.py --list                     # only show the mutants
