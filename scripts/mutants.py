@@ -61,6 +61,7 @@ MODULES = tuple(
 SAMPLE = 400
 REQUIRED_SHARE = 0.85
 MEMORY_BYTES = 4 * 1024**3
+TEST_SECONDS = 15  # of one test; the slowest takes about two
 PLUGINS = ("asyncio", "timeout", "_hypothesis_pytestplugin", "no:cacheprovider")
 NOT_COPIED = (".git", ".venv", ".opensearch", ".peers", ".mutants", ".hypothesis", ".*_cache", "__pycache__", "dist")
 STATE = ROOT / ".mutants"
@@ -70,10 +71,10 @@ ACCEPTED = Path(__file__).with_name("mutants.md")
 class Tree:
     """A copy of the checkout in which one mutant at a time is tested."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, limits: dict[str, float]) -> None:
         self.folder = folder
         shutil.copytree(ROOT, folder, ignore=shutil.ignore_patterns(*NOT_COPIED))
-        self.limits: dict[str, float] = {}  # seconds for the tests of a room
+        self.limits = limits  # seconds for the tests of a room, the same in all copies
 
     def measure(self, room: str) -> None:
         """Run the room's tests on the unchanged code; they must pass, and their time sets the mutants' limit."""
@@ -124,6 +125,8 @@ class Tree:
         if limit is not None:
             environment["PYTHONDONTWRITEBYTECODE"] = "1"
         options = ["-x", "-p", "no:cacheprovider", "--hypothesis-seed=1", "--no-header", "--tb=short"]
+        if limit is not None:
+            options.append(f"--timeout={TEST_SECONDS}")
         with open(output or os.devnull, "wb") as sink:
             process = subprocess.Popen(
                 [sys.executable, "-m", "pytest", *options, *tests],
@@ -187,11 +190,11 @@ def test_mutants(mutants: list[Mutant], results: Results, jobs: int) -> dict[str
         return outcomes
     with tempfile.TemporaryDirectory(prefix="mutants-") as folder:
         trees: queue.Queue[Tree] = queue.Queue()
+        limits: dict[str, float] = {}
         for number in range(jobs):
-            tree = Tree(Path(folder, str(number)))
-            for room in sorted({mutant.module.partition("/")[0] for mutant in waiting}):
-                tree.measure(room)
-            trees.put(tree)
+            trees.put(tree := Tree(Path(folder, str(number)), limits))
+        for room in sorted({mutant.module.partition("/")[0] for mutant in waiting}):
+            tree.measure(room)
 
         def test(mutant: Mutant) -> tuple[Mutant, str]:
             tree = trees.get()

@@ -15,7 +15,7 @@ from opensearch_ml_stream.rest_handlers.http.exception_handlers import (
 )
 from tests.asgi_exchange import Exchange, send_request
 
-DEFECT = {"type": "exception", "reason": "Internal error; the service's log says more"}
+DEFECT = {"type": "exception", "reason": "Internal error; the server's log says more"}
 
 
 def raising(error: Exception) -> Starlette:

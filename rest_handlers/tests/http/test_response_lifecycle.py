@@ -21,7 +21,7 @@ from tests.scripted_predictions import (
 )
 from tests.virtual_time import in_virtual_time
 
-STOPPING = Unavailable("The server is stopping; the answer is incomplete")
+STOPPING = Unavailable("The server is stopping; the response is incomplete")
 DEFECT = Internal("Internal error; the server's log says more", type="exception")
 A = NDJSON.chunks(text("a"))
 

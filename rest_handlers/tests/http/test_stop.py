@@ -12,7 +12,7 @@ from tests.asgi_exchange import JSON_HEADERS, Exchange
 from tests.scripted_predictions import BODY, LIMITS, STREAM_PATH, ScriptedPredictions, Sidecar, stream_request, text
 from tests.virtual_time import in_virtual_time
 
-STOPPING = Unavailable("The server is stopping; the answer is incomplete")
+STOPPING = Unavailable("The server is stopping; the response is incomplete")
 A = NDJSON.chunks(text("a"))
 
 

@@ -34,7 +34,7 @@ async def client_disconnected(request: Request, exc: Exception) -> Response:
 
 async def unexpected_error(request: Request, exc: Exception) -> Response:
     """Respond to a defect with 500. The exception's text stays in the log: it may hold a prompt."""
-    return error_response(request, Internal("Internal error; the service's log says more", type="exception"))
+    return error_response(request, Internal("Internal error; the server's log says more", type="exception"))
 
 
 def no_handler(request: Request) -> Response:

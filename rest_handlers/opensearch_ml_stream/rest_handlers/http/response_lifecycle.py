@@ -63,7 +63,7 @@ class InFlightResponses:
     def interrupt_all(self) -> None:
         """End every response with an error (503)."""
         for response in list(self._in_flight):
-            response.interrupt(Unavailable("The server is stopping; the answer is incomplete"))
+            response.interrupt(Unavailable("The server is stopping; the response is incomplete"))
 
 
 class InFlightResponse:
