@@ -34,6 +34,7 @@ import tempfile
 import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import dataclass
 from importlib.util import cache_from_source
 from pathlib import Path
 
@@ -68,13 +69,22 @@ STATE = ROOT / ".mutants"
 ACCEPTED = Path(__file__).with_name("mutants.md")
 
 
+@dataclass(frozen=True, slots=True)
 class Tree:
-    """A copy of the checkout in which one mutant at a time is tested."""
+    """A copy of the checkout in which one mutant at a time is tested. `limits`: seconds for the tests of a room."""
 
-    def __init__(self, folder: Path, limits: dict[str, float]) -> None:
-        self.folder = folder
+    folder: Path
+    limits: dict[str, float]
+
+    @classmethod
+    def of_checkout(cls, folder: Path) -> "Tree":
         shutil.copytree(ROOT, folder, ignore=shutil.ignore_patterns(*NOT_COPIED))
-        self.limits = limits  # seconds for the tests of a room, the same in all copies
+        return cls(folder, {})
+
+    def copy(self, folder: Path) -> "Tree":
+        """Return another such tree, with the compiled modules and the limits of this one."""
+        shutil.copytree(self.folder, folder)
+        return Tree(folder, self.limits)
 
     def measure(self, room: str) -> None:
         """Run the room's tests on the unchanged code; they must pass, and their time sets the mutants' limit."""
@@ -120,11 +130,12 @@ class Tree:
         environment = {
             **os.environ,
             "PYTHONPATH": path,
+            "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",  # it takes half the time of a short run
             "HYPOTHESIS_STORAGE_DIRECTORY": str(self.folder / "hypothesis"),
         }
         if limit is not None:
             environment["PYTHONDONTWRITEBYTECODE"] = "1"
-        options = ["-x", "-p", "no:cacheprovider", "--hypothesis-seed=1", "--no-header", "--tb=short"]
+        options = [*(f"-p{plugin}" for plugin in PLUGINS), "-x", "--hypothesis-seed=1", "--no-header", "--tb=short"]
         if limit is not None:
             options.append(f"--timeout={TEST_SECONDS}")
         with open(output or os.devnull, "wb") as sink:
@@ -190,11 +201,12 @@ def test_mutants(mutants: list[Mutant], results: Results, jobs: int) -> dict[str
         return outcomes
     with tempfile.TemporaryDirectory(prefix="mutants-") as folder:
         trees: queue.Queue[Tree] = queue.Queue()
-        limits: dict[str, float] = {}
-        for number in range(jobs):
-            trees.put(tree := Tree(Path(folder, str(number)), limits))
+        first = Tree.of_checkout(Path(folder, "1"))
         for room in sorted({mutant.module.partition("/")[0] for mutant in waiting}):
-            tree.measure(room)
+            first.measure(room)
+        trees.put(first)
+        for number in range(2, jobs + 1):
+            trees.put(first.copy(Path(folder, str(number))))
 
         def test(mutant: Mutant) -> tuple[Mutant, str]:
             tree = trees.get()

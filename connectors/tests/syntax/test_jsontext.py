@@ -99,7 +99,7 @@ def test_set_members_takes_objects_only(text: str) -> None:
 
 @pytest.mark.parametrize(
     ("text", "column"),
-    [('{"a\\q":1}', 4), ('{"a\nb":1}', 4), ('{"a" 1}', 6), ('{"a":1 "b":2}', 8), ('{"b":2, 1}', 9), ('{"a":[1,]}', 9)],
+    [('{"a\\q":1}', 4), ('{"a\nb":1}', 4), ('{"a" 1}', 6), ('{"a":1 "b":2}', 8), ('{"b":2, 1}', 9), ('{"a":[1 2]}', 9)],
 )
 def test_members_tells_where_the_text_is_wrong(text: str, column: int) -> None:
     with pytest.raises(json.JSONDecodeError) as raised:

@@ -44,6 +44,7 @@ def issue(name: str, issuer: Certificate | None = None, *, authority: bool = Fal
     key = ec.generate_private_key(ec.SECP256R1())
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
     begin = datetime.now(UTC) - timedelta(hours=1)
+    issuer_key = key if issuer is None else issuer.key
     certificate = (
         x509.CertificateBuilder()
         .subject_name(subject)
@@ -54,7 +55,10 @@ def issue(name: str, issuer: Certificate | None = None, *, authority: bool = Fal
         .not_valid_after(begin + timedelta(days=1))
         .add_extension(x509.BasicConstraints(ca=authority, path_length=None), critical=True)
         .add_extension(x509.SubjectAlternativeName([x509.DNSName(name)]), critical=False)
-        .sign(key if issuer is None else issuer.key, hashes.SHA256())
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
+        .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(issuer_key.public_key()), critical=False)
+        .add_extension(_key_usage(authority=authority), critical=True)
+        .sign(issuer_key, hashes.SHA256())
     )
     return Certificate(certificate, key)
 
@@ -74,3 +78,11 @@ def handshake(client: ssl.SSLContext, server: ssl.SSLContext, host: str) -> tupl
                 pass
     assert not pending
     return client_end, server_end
+
+
+def _key_usage(*, authority: bool) -> x509.KeyUsage:
+    """What Python 3.13 checks (VERIFY_X509_STRICT): an authority signs certificates, another key signs handshakes."""
+    return x509.KeyUsage(
+        digital_signature=not authority, content_commitment=False, key_encipherment=False, data_encipherment=False,
+        key_agreement=False, key_cert_sign=authority, crl_sign=authority, encipher_only=False, decipher_only=False,
+    )  # fmt: skip

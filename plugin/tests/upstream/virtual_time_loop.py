@@ -25,6 +25,10 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
     def time(self) -> float:
         return self._clock.now
 
+    async def shutdown_default_executor(self, timeout: float | None = None) -> None:  # noqa: ASYNC109, as asyncio has it
+        """Wait for the threads without a timer, to which the clock would jump."""
+        await super().shutdown_default_executor()
+
     def pending_timers(self) -> int:
         scheduled: list[asyncio.TimerHandle] = self._scheduled  # type: ignore[attr-defined]
         return sum(not timer.cancelled() for timer in scheduled)

@@ -88,6 +88,13 @@ def test_an_event_that_does_not_end_is_an_error_before_it_fills_memory(piece: by
     assert framing.error.status == 424
 
 
+def test_the_bytes_of_an_event_count_only_until_its_end() -> None:
+    framing = SSEFraming()
+    for read in (b"data: 0123456789\n", b"\n", b"x" * MAX_EVENT_BYTES):
+        framing.feed(read)
+    assert framing.error is None
+
+
 def test_many_large_events_are_no_error() -> None:
     framing = SSEFraming()
     for _ in range(MAX_EVENT_BYTES // 65536 + 2):
