@@ -32,7 +32,7 @@ bench: .venv/installed-test ## measure what a streamed token costs (python -m be
 	.venv/bin/python -m bench $(ARGS)
 build: .venv/installed-test ## build a wheel and a source distribution, and try them
 	scripts/build.sh
-versions: ## run the room tests with other Pythons and with the oldest dependencies
+versions: .venv/installed-test ## run the room tests with other Pythons and with the oldest dependencies
 	PYTHON=$(PYTHON) scripts/versions.sh $(ARGS)
 opensearch: ## start a real OpenSearch for the tests (ARGS="stop" ends it)
 	scripts/opensearch.sh $(or $(ARGS),start)
@@ -48,4 +48,4 @@ clean: ## delete what the other targets made
 
 .venv/installed-test: .venv/installed
 	@echo "Installing the tools for tests and checks (once) ..."
-	@.venv/bin/pip install --quiet --disable-pip-version-check --editable '.[test]' && touch $@
+	@.venv/bin/pip install --quiet --disable-pip-version-check --editable '.[test,mutants]' && touch $@
