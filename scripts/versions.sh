@@ -2,7 +2,7 @@
 # Runs tests with the Pythons and dependencies that are supported, beside the one of .venv.
 #
 #   scripts/versions.sh [pythons]   the room tests with every other Python from 3.11 on that is here
-#   scripts/versions.sh [oldest]    the room tests, and those with real sockets that need no OpenSearch, with the oldest
+#   scripts/versions.sh [oldest]    the room tests, and those of client and server that need no OpenSearch, with the oldest
 #                                   allowed version of each dependency
 #
 # Without a word both. The environments lie in .venvs/ of the checkout.
@@ -40,7 +40,7 @@ oldest() {
     .venv/bin/python scripts/oldest.py >.venvs/oldest.txt
     make_environment oldest "${PYTHON:-.venv/bin/python}" --constraint .venvs/oldest.txt
     .venvs/oldest/bin/pytest -m 'not opensearch and not peers' connectors/tests rest_handlers/tests plugin/tests \
-        integration_tests/client integration_tests/server integration_tests/upstream integration_tests/predict
+        integration_tests/client integration_tests/server
 }
 
 case "${1:-all}" in

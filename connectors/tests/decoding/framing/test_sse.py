@@ -88,6 +88,15 @@ def test_an_event_that_does_not_end_is_an_error_before_it_fills_memory(piece: by
     assert framing.error.status == 424
 
 
+def test_the_bytes_of_an_event_count_from_its_first_line_on() -> None:
+    framing = SSEFraming()
+    for read in (b"data: z\n\ndata: " + b"x" * 1000 + b"\n", b"x" * (MAX_EVENT_BYTES - 1000)):
+        framing.feed(read)
+    assert framing.error is None
+    framing.feed(b"x")
+    assert framing.error is not None
+
+
 def test_the_bytes_of_an_event_count_only_until_its_end() -> None:
     framing = SSEFraming()
     for read in (b"data: 0123456789\n", b"\n", b"x" * MAX_EVENT_BYTES):
