@@ -91,12 +91,12 @@ async def test_a_worker_that_dies_is_replaced_and_only_its_own_streams_are_lost(
         clients = [httpx.AsyncClient(base_url=two_workers.url, timeout=60) for _ in range(16)]
 
         async def outcome(client: httpx.AsyncClient) -> str:
-            async with client.stream("POST", path, json=QUESTION) as response:
-                try:
+            try:
+                async with client.stream("POST", path, json=QUESTION) as response:
                     async for _ in response.aiter_raw():
                         pass
-                except httpx.RemoteProtocolError:
-                    return "lost"
+            except (httpx.RemoteProtocolError, httpx.ReadError):  # perhaps before the response's head was sent
+                return "lost"
             return "ended"
 
         streams = [asyncio.create_task(outcome(client)) for client in clients]

@@ -49,7 +49,7 @@ def test_a_call_sends_json_below_the_base_path_and_returns_the_responses_object(
         ({"json": {"error": {"type": "t", "reason": "no such thing"}}}, "no such thing"),
         ({"json": {"error": {"type": "t"}}}, "t"),
         ({"json": {"error": "no"}}, "no"),
-        ({"json": {"message": "x"}}, '{"message":"x"}'),
+        ({"text": '{"message":"x"}'}, '{"message":"x"}'),
         ({"json": ["x"]}, '["x"]'),
         ({"text": " <html>\n"}, "<html>"),
         ({"text": "x" * 300}, "x" * 200),

@@ -63,11 +63,18 @@ class Settings:
 
     # opensearch_ml_stream.*
     max_body_size: int = 10 * 1024 * 1024
+    max_total_body_size: int = 256 * 1024 * 1024
+    request_timeout_seconds: float = 300
+    max_connections: int = 10_000
+    max_streams: int = 5_000
     shutdown_grace_seconds: float = 30
     first_event_wait_seconds: float = 5
     heartbeat_seconds: float = 15
     external_credentials_enabled: bool = False
     upstream: str = "native"
+    cors_origins: tuple[str, ...] = ()
+    allowed_hosts: tuple[str, ...] = ()
+    guardrail_held_characters: int = 256
 
 
 class LiveSettings:
