@@ -28,7 +28,7 @@ class Cluster:
     """Gives every request the same response, and keeps the requests."""
 
     status: int = 200
-    body: str = "{}"
+    body: str = '{"version": {"number": "3.6.0"}}'  # as `GET /` has it
     content_type: str = "application/json"
     requests: list[tuple[str, str, str | None]] = field(default_factory=list)
     port: int = field(default_factory=free_port)
@@ -110,8 +110,8 @@ async def test_the_user_and_password_of_the_url_are_sent() -> None:
 async def test_a_path_in_the_url_comes_before_every_request() -> None:
     cluster = Cluster()
     async with cluster.running(), open_store(f"http://127.0.0.1:{cluster.port}/search/") as store:
-        await store.get(Index.MODEL, "m")
-    assert cluster.requests[0][1] == "/search/.plugins-ml-model/_doc/m"
+        await store.ping()
+    assert cluster.requests[0][1] == "/search/"
 
 
 async def test_a_certificate_is_checked_unless_that_is_turned_off(tmp_path: Path) -> None:

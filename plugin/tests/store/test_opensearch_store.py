@@ -33,13 +33,14 @@ async def test_a_missing_document_and_a_missing_index_are_none(missing: Canned) 
         (Canned({"_seq_no": 7, "_primary_term": 2}), False),
         (Canned({"_seq_no": 8, "_primary_term": 2}), True),
         (Canned({"_seq_no": 7, "_primary_term": 3}), True),
-        (Canned({}, 404), True),
+        (Canned({"found": False}, 404), True),
+        (NO_INDEX, True),
     ],
 )
 async def test_changed_compares_without_asking_for_the_source(response: Canned, changed: bool) -> None:
     cluster = CannedCluster([response])
     assert await cluster.store().changed(Index.MODEL, "m", 7, 2) is changed
-    assert cluster.sent[0].params == {"_source": "false", "filter_path": "_seq_no,_primary_term"}
+    assert cluster.sent[0].params == {"_source": "false", "filter_path": "found,_seq_no,_primary_term,error.type"}
 
 
 async def test_a_new_document_is_created_never_overwritten_and_searchable_at_once() -> None:
@@ -119,7 +120,7 @@ async def test_a_search_asks_for_versions_and_ignores_a_missing_index() -> None:
     assert await cluster.store().search(Index.TASK, {"size": 3, "version": False}) == response
     [sent] = cluster.sent
     assert sent.path == "/.plugins-ml-task/_search"
-    assert sent.params == {"ignore_unavailable": "true"}
+    assert sent.params == {"ignore_unavailable": "true", "allow_partial_search_results": "false"}
     assert sent.body == {"version": False, "seq_no_primary_term": True, "size": 3}
 
 
@@ -158,7 +159,7 @@ async def test_ml_commons_is_looked_for_once(response: Canned, has: bool) -> Non
 
 
 async def test_closing_the_store_closes_its_client() -> None:
-    cluster = CannedCluster([Canned({"version": {}})])
+    cluster = CannedCluster([Canned({"version": {"number": "3.6.0"}})])
     store = cluster.store()
     await store.ping()
     assert not cluster.closed

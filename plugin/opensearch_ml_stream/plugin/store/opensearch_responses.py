@@ -1,0 +1,84 @@
+"""Read the responses of OpenSearch.
+
+A proxy, or another server on its port, may send 200 with JSON of its own. Read as "there is no such document", that
+would make every model disappear: whatever OpenSearch does not send is Unavailable.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from opensearch_ml_stream.plugin.store import Document, Written
+from opensearch_ml_stream.plugin.store.opensearch_errors import not_opensearch
+
+Json = Mapping[str, Any]
+
+
+def read_document(response: Any) -> Document | None:
+    """Return the document of a get; None if it, or its index, is missing."""
+    if is_missing(response):
+        return None
+    source = _member(response, "_source", Mapping)
+    version, seq_no, primary_term = (_member(response, name, int) for name in ("_version", "_seq_no", "_primary_term"))
+    return Document(_member(response, "_id", str), source, version, seq_no, primary_term)
+
+
+def read_sequence(response: Any) -> tuple[int, int] | None:
+    """Return sequence number and primary term of a get without source; None if document or index is missing."""
+    if is_missing(response):
+        return None
+    return _member(response, "_seq_no", int), _member(response, "_primary_term", int)
+
+
+def read_written(response: Any) -> Written:
+    """Return the outcome of a write."""
+    id, seq_no = _member(response, "_id", str), _member(response, "_seq_no", int)
+    return Written(id, seq_no, _member(response, "_primary_term", int), response)
+
+
+def read_search(response: Any) -> dict[str, Any]:
+    """Return a search response, whose hits have an id and, if any, an object as source."""
+    for hit in _member(_member(response, "hits", Mapping), "hits", list):
+        _member(hit, "_id", str)
+        if "_source" in hit:
+            _member(hit, "_source", Mapping)
+    return dict(response)
+
+
+def read_total(response: Any) -> int:
+    """Return how many documents a search has found."""
+    total: int = _member(_member(_member(response, "hits", Mapping), "total", Mapping), "value", int)
+    return total
+
+
+def read_plugins(response: Any) -> set[str]:
+    """Return the names of a cluster's plugins."""
+    if not isinstance(response, list):
+        raise not_opensearch()
+    return {_member(plugin, "component", str) for plugin in response}
+
+
+def read_script_result(response: Any) -> str:
+    """Return a Painless script's result."""
+    return str(_member(response, "result", object))
+
+
+def check_info(response: Any) -> None:
+    """Check the response to `GET /`, which has a version's number."""
+    _member(_member(response, "version", Mapping), "number", str)
+
+
+def is_missing(response: Any) -> bool:
+    """Whether OpenSearch says that there is no such document, or no such index."""
+    if not isinstance(response, Mapping):
+        raise not_opensearch()
+    error = response.get("error")
+    no_index = isinstance(error, Mapping) and error.get("type") == "index_not_found_exception"
+    return no_index or response.get("found") is False
+
+
+def _member(response: Any, name: str, kind: type) -> Any:
+    """Return a member of a JSON object; Unavailable if there is none of that kind."""
+    value = response.get(name) if isinstance(response, Mapping) else None
+    if value is None or not isinstance(value, kind):
+        raise not_opensearch()
+    return value
