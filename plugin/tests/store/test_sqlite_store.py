@@ -6,12 +6,13 @@ import re
 import sqlite3
 import time
 from collections.abc import AsyncIterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from opensearch_ml_stream.connectors.errors import Conflict, InvalidRequest, Unavailable
+from opensearch_ml_stream.connectors.errors import Conflict, Internal, InvalidRequest, Unavailable
 from opensearch_ml_stream.plugin.store import Index, Written, sqlite_store
 from opensearch_ml_stream.plugin.store.sqlite_store import SQLiteStore
 
@@ -201,6 +202,57 @@ async def test_a_file_that_is_no_database_is_unavailable(tmp_path: Path) -> None
         Unavailable, match=r"^The embedded store .*store\.db does not respond \(file is not a database\)"
     ):
         await store.ping()
+    await store.close()
+
+
+async def test_a_damaged_document_is_named(tmp_path: Path) -> None:
+    store = SQLiteStore(str(tmp_path / "store.db"))
+    await store.create(Index.MODEL, {}, "m")
+    with closing(sqlite3.connect(tmp_path / "store.db", isolation_level=None)) as other:
+        other.execute("UPDATE documents SET source = ?", (b'{"name',))
+    with pytest.raises(Internal, match=r"^The document m in the embedded store is damaged"):
+        await store.get(Index.MODEL, "m")
+    await store.put(Index.MODEL, "n", {})
+    await store.close()
+
+
+@pytest.mark.parametrize("becomes", ["removed", "replaced"])
+async def test_a_file_that_is_taken_away_takes_no_writes_that_would_be_lost(tmp_path: Path, becomes: str) -> None:
+    path, backup = tmp_path / "store.db", tmp_path / "backup.db"
+    for file in (backup, path):
+        store = SQLiteStore(str(file))
+        await store.create(Index.MODEL, {"of": file.name}, "m")
+        if file is backup:
+            await store.close()
+    aside = path.rename(tmp_path / "aside.db")
+    if becomes == "replaced":
+        backup.rename(path)
+    for call in (store.get(Index.MODEL, "m"), store.create(Index.MODEL, {}), store.ping()):
+        with pytest.raises(Unavailable, match=r"was removed or replaced while it was open.*delete .*store\.db-wal"):
+            await call
+    aside.replace(path)
+    assert await source(store) == {"of": "store.db"}
+    await store.close()
+
+
+async def test_what_was_acknowledged_is_on_the_disk(tmp_path: Path) -> None:
+    store = SQLiteStore(str(tmp_path / "store.db"))
+    assert await store._run(lambda db: db.execute("PRAGMA journal_mode").fetchone()) == ("wal",)
+    assert await store._run(lambda db: db.execute("PRAGMA synchronous").fetchone()) == (2,)  # FULL
+    await store.close()
+
+
+async def test_a_full_disk_takes_no_writes_until_it_has_space_again(tmp_path: Path) -> None:
+    store = SQLiteStore(str(tmp_path / "store.db"))
+    await store.create(Index.MODEL, {"name": "kept"}, "m")
+    pages = await store._run(lambda db: db.execute("PRAGMA page_count").fetchone()[0])
+    await store._run(lambda db: db.execute(f"PRAGMA max_page_count = {pages}").fetchone())
+    for _ in range(2):
+        with pytest.raises(Unavailable, match=r"\(database or disk is full\).* that the disk is not full"):
+            await store.put(Index.MODEL, "m", {"name": "x" * 100_000})
+    assert await source(store) == {"name": "kept"}
+    await store._run(lambda db: db.execute("PRAGMA max_page_count = 1000000").fetchone())
+    await store.put(Index.MODEL, "m", {"name": "x" * 100_000})
     await store.close()
 
 

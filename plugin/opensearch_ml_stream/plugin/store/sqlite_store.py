@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 
 import orjson
 
-from opensearch_ml_stream.connectors.errors import Conflict, InvalidRequest, Unavailable
+from opensearch_ml_stream.connectors.errors import Conflict, Internal, InvalidRequest, Unavailable
 from opensearch_ml_stream.plugin.store import Document, Index, Written
 from opensearch_ml_stream.plugin.store.sqlite_search import search
 
@@ -46,6 +46,7 @@ class SQLiteStore:
         self._prefix = index_prefix
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="sqlite-store")
         self._connection: sqlite3.Connection | None = None
+        self._file: tuple[int, int] | None = None  # device and inode of the file that is open
 
     async def get(self, index: Index, id: str) -> Document | None:
         """Return the document, or None."""
@@ -154,6 +155,13 @@ class SQLiteStore:
         try:
             if self._connection is None:
                 self._connection = _connect(self._path)
+                self._file = _file_at(self._path)
+            elif _file_at(self._path) != self._file:
+                raise Unavailable(
+                    f"The embedded store {self._path} was removed or replaced while it was open, and what is written "
+                    f"now would be lost. Stop the sidecar, put the file in its place, delete {self._path}-wal and "
+                    f"{self._path}-shm, and start again"
+                )
             if not writes:
                 return call(self._connection)
             with _transaction(self._connection):
@@ -196,12 +204,21 @@ def _connect(path: str) -> sqlite3.Connection:
     db = sqlite3.connect(path, timeout=_LOCK_WAIT_SECONDS, isolation_level=None)
     try:
         _switch_to_wal(db)
-        db.execute("PRAGMA synchronous = NORMAL")
+        db.execute("PRAGMA synchronous = FULL")  # what was acknowledged outlasts a loss of power, too
         db.executescript(_SCHEMA)
     except sqlite3.Error:
         db.close()
         raise
     return db
+
+
+def _file_at(path: str) -> tuple[int, int] | None:
+    """Return device and inode of the file at the path, None if there is none (or for memory)."""
+    try:
+        status = os.stat(path)
+    except FileNotFoundError:
+        return None
+    return status.st_dev, status.st_ino
 
 
 def _switch_to_wal(db: sqlite3.Connection) -> None:
@@ -227,10 +244,11 @@ def _transaction(db: sqlite3.Connection) -> Iterator[None]:
     db.execute("BEGIN IMMEDIATE")
     try:
         yield
+        db.execute("COMMIT")
     except BaseException:
-        db.execute("ROLLBACK")
+        if db.in_transaction:  # on some errors, of a full disk among them, SQLite has rolled back by itself
+            db.execute("ROLLBACK")
         raise
-    db.execute("COMMIT")
 
 
 def _read(db: sqlite3.Connection, name: str, id: str) -> Document | None:
@@ -241,7 +259,10 @@ def _read(db: sqlite3.Connection, name: str, id: str) -> Document | None:
 
 
 def _document(id: str, source: bytes, version: int, seq_no: int) -> Document:
-    return Document(id, orjson.loads(source), version, seq_no, _PRIMARY_TERM)
+    try:
+        return Document(id, orjson.loads(source), version, seq_no, _PRIMARY_TERM)
+    except orjson.JSONDecodeError:
+        raise Internal(f"The document {id} in the embedded store is damaged; delete it, or restore a backup") from None
 
 
 def _next_seq_no(db: sqlite3.Connection, name: str) -> int:
