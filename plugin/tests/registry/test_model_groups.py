@@ -1,7 +1,9 @@
 """Model groups over SQLite."""
 
 import asyncio
-from collections.abc import AsyncIterator
+import re
+from collections.abc import AsyncIterator, Mapping
+from typing import Any
 
 import pytest
 
@@ -10,7 +12,7 @@ from opensearch_ml_stream.plugin.registry import Registry
 from opensearch_ml_stream.plugin.registry.model_groups import NO_ACCESS_CONTROL
 from opensearch_ml_stream.plugin.store import Index, Store
 from opensearch_ml_stream.plugin.store.sqlite_store import SQLiteStore
-from tests.registry.registry_setup import FIRST_TICK, add_model, closing, registry_on, stored
+from tests.registry.registry_setup import FIRST_TICK, add_connector, add_model, closing, registry_on, stored
 
 
 @pytest.fixture
@@ -49,6 +51,52 @@ async def test_a_group_needs_a_name_of_its_own(registry: Registry) -> None:
     other = (await registry.model_groups.register({"name": "other"}))["model_group_id"]
     with pytest.raises(InvalidRequest, match=taken):
         await registry.model_groups.update(other, {"name": "g"})
+
+
+class SlowSearch(SQLiteStore):
+    """A store whose searches respond late: whoever asks at the same time finds nothing."""
+
+    async def search(self, index: Index, body: Mapping[str, Any]) -> dict[str, Any]:
+        response = await super().search(index, body)
+        if index is Index.MODEL_GROUP:
+            await asyncio.sleep(0.05)
+        return response
+
+
+async def test_models_that_are_registered_at_once_share_the_group_of_their_name() -> None:
+    async with closing(SlowSearch(":memory:")) as store:
+        registry = registry_on(store)
+        connector_id = await add_connector(registry)
+        ids = await asyncio.gather(*[add_model(registry, name="new", connector_id=connector_id) for _ in range(5)])
+        models = [await registry.models.get(id) for id in ids]
+        assert len({model["model_group_id"] for model in models}) == 1
+        assert sorted(model["model_version"] for model in models) == ["1", "2", "3", "4", "5"]
+        assert (await registry.model_groups.search({}))["hits"]["total"]["value"] == 1
+
+
+async def test_of_groups_of_one_name_that_are_registered_at_once_one_is_created() -> None:
+    async with closing(SlowSearch(":memory:")) as store:
+        groups = registry_on(store).model_groups
+        outcomes = await asyncio.gather(*[groups.register({"name": "g"}) for _ in range(5)], return_exceptions=True)
+        [created] = [outcome for outcome in outcomes if isinstance(outcome, dict)]
+        taken = {outcome.reason for outcome in outcomes if isinstance(outcome, InvalidRequest)}
+        assert taken == {
+            f"The name you provided is already being used by a model group with ID: {created['model_group_id']}."
+        }
+
+
+async def test_a_name_that_a_rename_has_freed_can_be_taken_again(registry: Registry) -> None:
+    groups = registry.model_groups
+    first = (await groups.register({"name": "g"}))["model_group_id"]
+    assert re.fullmatch(r"[A-Za-z0-9_-]{20}", first)
+    await groups.update(first, {"name": "moved"})
+    second = (await groups.register({"name": "g"}))["model_group_id"]
+    assert first != second
+    assert [(await groups.get(id))["name"] for id in (first, second)] == ["moved", "g"]
+    await groups.delete(first)
+    with pytest.raises(InvalidRequest, match=f"with ID: {second}"):
+        await groups.register({"name": "g"})
+    assert (await groups.register({"name": "moved"}))["status"] == "CREATED"
 
 
 async def test_an_update_changes_what_it_names(registry: Registry) -> None:

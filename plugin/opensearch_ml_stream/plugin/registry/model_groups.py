@@ -1,6 +1,8 @@
 """Model group use cases; a group numbers the versions of the models in it."""
 
+import base64
 from dataclasses import dataclass
+from hashlib import sha256
 from typing import Any
 
 from opensearch_ml_stream.connectors.errors import Conflict, InvalidRequest, NotFound
@@ -42,7 +44,10 @@ class ModelGroups:
             raise InvalidRequest("model group name is null")
         refuse_access_control(body, NO_ACCESS_CONTROL)
         await self._check_free(name)
-        return {"model_group_id": await self._create(name, string_of(body, "description")), "status": "CREATED"}
+        group_id, created = await self._create(name, string_of(body, "description"))
+        if not created:
+            raise _name_taken(group_id)
+        return {"model_group_id": group_id, "status": "CREATED"}
 
     async def get(self, group_id: str) -> Json:
         """Return the group; NotFound without it."""
@@ -78,7 +83,7 @@ class ModelGroups:
     async def for_model(self, name: str, description: str | None) -> str:
         """Return the id of the group of that name, created if there is none."""
         groups = await find(self.store, Index.MODEL_GROUP, "name", name)
-        return groups[0][0] if groups else await self._create(name, description)
+        return groups[0][0] if groups else (await self._create(name, description))[0]
 
     async def next_version(self, group_id: str, missing: NotFound) -> int:
         """Count the group's latest version up and return it; no two models get the same.
@@ -95,20 +100,46 @@ class ModelGroups:
         await rewrite(self.store, Index.MODEL_GROUP, group_id, change, missing)
         return version
 
-    async def _create(self, name: str, description: str | None) -> str:
+    async def _create(self, name: str, description: str | None) -> tuple[str, bool]:
+        """Return the id of the group of that name, and whether it was created here.
+
+        The id follows from the name, so that of several writers one creates the group, however many replicas there
+        are. An id whose group was renamed is passed over, and the next that follows from the name is tried.
+        """
         now = self.clock()
         source: dict[str, Any] = {"name": name, "latest_version": 0}
         if description is not None:
             source["description"] = description
         source |= {"access": "public", "created_time": now, "last_updated_time": now}
-        return (await self.store.create(Index.MODEL_GROUP, source)).id
+        number = 0
+        while True:
+            group_id = _id_for(name, number)
+            try:
+                await self.store.create(Index.MODEL_GROUP, source, group_id)
+            except Conflict:
+                holder = await self.store.get(Index.MODEL_GROUP, group_id)
+                if holder is None:  # deleted meanwhile
+                    continue
+                if holder.source.get("name") == name:
+                    return group_id, False
+                number += 1
+            else:
+                return group_id, True
 
     async def _check_free(self, name: str, own_id: str | None = None) -> None:
         for group_id, _ in await find(self.store, Index.MODEL_GROUP, "name", name):
             if group_id != own_id:
-                raise InvalidRequest(
-                    f"The name you provided is already being used by a model group with ID: {group_id}."
-                )
+                raise _name_taken(group_id)
+
+
+def _id_for(name: str, number: int) -> str:
+    """Return an id in the form of OpenSearch's own: 20 characters of URL-safe base64."""
+    digest = sha256(f"{number} {name}".encode("utf-8", "surrogatepass")).digest()
+    return base64.urlsafe_b64encode(digest[:15]).decode("ascii")
+
+
+def _name_taken(group_id: str) -> InvalidRequest:
+    return InvalidRequest(f"The name you provided is already being used by a model group with ID: {group_id}.")
 
 
 def _missing() -> NotFound:
