@@ -1,12 +1,13 @@
 """Where the deployed state of a model is kept, and when a model is deployed by itself."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
+from typing import Any
 
 import pytest
 
-from opensearch_ml_stream.connectors.errors import InvalidRequest, MLStreamError, NotFound
+from opensearch_ml_stream.connectors.errors import Conflict, InvalidRequest, MLStreamError, NotFound, Unavailable
 from opensearch_ml_stream.plugin.registry import Registry
-from opensearch_ml_stream.plugin.store import Index, Store
+from opensearch_ml_stream.plugin.store import Index, Store, Written
 from opensearch_ml_stream.plugin.store.sqlite_store import SQLiteStore
 from tests.registry.registry_setup import (
     StoreBesideMLCommons,
@@ -104,6 +105,50 @@ async def check_first_prediction(store: Store) -> None:
     assert await shown_states(registry) == ["DEPLOYED"]
     tasks = await registry.tasks.search({"query": {"term": {"task_type": "DEPLOY_MODEL"}}})
     assert tasks["hits"]["total"]["value"] == 1
+
+
+class StoreWithoutWrites(SQLiteStore):
+    """A store that can refuse writes, as an OpenSearch without disk space, or with a conflict."""
+
+    refusal: MLStreamError | None = None
+
+    async def create(self, index: Index, source: Mapping[str, Any], id: str | None = None) -> Written:
+        self._check_writable()
+        return await super().create(index, source, id)
+
+    async def put(
+        self,
+        index: Index,
+        id: str,
+        source: Mapping[str, Any],
+        *,
+        if_seq_no: int | None = None,
+        if_primary_term: int | None = None,
+    ) -> Written:
+        self._check_writable()
+        return await super().put(index, id, source, if_seq_no=if_seq_no, if_primary_term=if_primary_term)
+
+    def _check_writable(self) -> None:
+        if self.refusal is not None:
+            raise self.refusal
+
+
+@pytest.mark.parametrize("refusal", [Unavailable("read-only"), Conflict("others were first")])
+async def test_a_first_prediction_goes_on_where_the_state_cannot_be_stored(
+    caplog: pytest.LogCaptureFixture, refusal: MLStreamError
+) -> None:
+    store = StoreWithoutWrites(":memory:")
+    async with closing(store):
+        registry = registry_on(store)
+        model_id = await add_model(registry)
+        store.refusal = refusal
+        await registry.models.deployment.ensure(model_id, await stored(store, Index.MODEL, model_id))
+        assert caplog.messages == [f"Model {model_id} is used without being stored as deployed: {refusal.reason}"]
+        with pytest.raises(type(refusal)):
+            await registry.models.deploy(model_id, {})
+        store.refusal = None
+        await registry.models.deployment.ensure(model_id, await stored(store, Index.MODEL, model_id))
+        assert await shown_states(registry) == ["DEPLOYED"]
 
 
 async def test_a_model_is_not_deployed_by_itself_where_that_is_switched_off(alone: Store) -> None:

@@ -4,11 +4,12 @@ A remote model has nothing to load: deploying checks that its connector exists a
 decrypted, and stores the state. Every worker compiles the connector when it first needs it.
 """
 
+import logging
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 from opensearch_ml_stream.connectors.documents import read_connector, read_model
-from opensearch_ml_stream.connectors.errors import InvalidRequest
+from opensearch_ml_stream.connectors.errors import Conflict, InvalidRequest, Unavailable
 from opensearch_ml_stream.plugin.credentials.cipher import Cipher
 from opensearch_ml_stream.plugin.registry.deployment_state_store import DeploymentStateStore, is_deployed
 from opensearch_ml_stream.plugin.registry.node_id import node_id
@@ -16,6 +17,8 @@ from opensearch_ml_stream.plugin.registry.stored_documents import Clock, Json, e
 from opensearch_ml_stream.plugin.registry.tasks import record_task
 from opensearch_ml_stream.plugin.settings import LiveSettings
 from opensearch_ml_stream.plugin.store import Document, Index, Store
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +52,10 @@ class ModelDeployment:
         return {await node_id(self.store, self.clock): {"stats": stats}}
 
     async def ensure(self, model_id: str, document: Document) -> None:
-        """Deploy a model that is not deployed; InvalidRequest if that is switched off, for all or for this one."""
+        """Deploy a model that is not deployed; InvalidRequest if that is switched off, for all or for this one.
+
+        A store that takes no writes (its disk is full, say) does not stop predictions: the state is then not stored.
+        """
         source = await self.states.view(model_id, document.source)
         if is_deployed(source):
             return
@@ -59,7 +65,10 @@ class ModelDeployment:
             raise InvalidRequest(
                 f"Auto deployment disabled for this model, please deploy model first Model ID: {model_id}"
             )
-        await self.deploy(model_id)
+        try:
+            await self.deploy(model_id)
+        except (Unavailable, Conflict) as error:
+            log.warning("Model %s is used without being stored as deployed: %s", model_id, error.reason)
 
     async def _check_callable(self, source: Json) -> None:
         algorithm = source.get("algorithm", "REMOTE")
