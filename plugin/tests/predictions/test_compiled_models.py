@@ -36,12 +36,15 @@ class WatchedStore(SQLiteStore):
         self.gets: list[Index] = []
         self.checks: list[Index] = []
         self.down = False
+        self.down_for_reads = False
         self.hangs = False
 
     async def get(self, index: Index, id: str) -> Document | None:
         if index is not Index.CONFIG:
             self.gets.append(index)
             await self._reached()
+            if self.down_for_reads:
+                raise Unavailable("down")
         return await super().get(index, id)
 
     async def changed(self, index: Index, id: str, seq_no: int, primary_term: int) -> bool:
@@ -163,6 +166,22 @@ async def test_while_the_store_is_away_what_was_in_force_stays_in_force(
         assert len(store.checks) == checks
     setattr(store, failure, False)
     monkeypatch.setattr(compiled_models, "CHECK_TIMEOUT_SECONDS", 30)
+    clock.pass_freshness()
+    assert (await setup.models.get("shared")).connector.parameters == {"version": "2"}
+
+
+async def test_a_store_that_goes_down_between_look_and_reload_leaves_in_force_what_was(
+    clock: Clock, store: WatchedStore, setup: Setup
+) -> None:
+    model = await setup.models.get("shared")
+    await change_connector(store, parameters={"version": "2"})
+    store.down_for_reads = True
+    for reads in (3, 4):
+        clock.pass_freshness()
+        assert await setup.models.get("shared") is model
+        assert await setup.models.get("shared") is model
+        assert len(store.gets) == reads
+    store.down_for_reads = False
     clock.pass_freshness()
     assert (await setup.models.get("shared")).connector.parameters == {"version": "2"}
 

@@ -197,8 +197,15 @@ class CompiledModels:
             if not changed:
                 entry.checked_at = checked_at
                 return entry
-            del self._entries[model_id]
-        entry = self._entries[model_id] = await self._load(model_id)
+        try:
+            entry = self._entries[model_id] = await self._load(model_id)
+        except Unavailable:
+            if entry is None:
+                raise
+            entry.checked_at = monotonic()
+        except MLStreamError:
+            self._entries.pop(model_id, None)
+            raise
         return entry
 
     async def _changed(self, entry: _Entry) -> bool:
