@@ -58,6 +58,28 @@ async def test_the_first_error_is_raised_as_it_is_and_cancels_the_calls_in_fligh
     assert raised.value.__cause__ is None and raised.value.__suppress_context__
 
 
+@pytest.mark.parametrize("limit", [1, 2, 3])
+async def test_after_a_failure_no_call_that_waits_is_started(limit: int) -> None:
+    started: list[str] = []
+
+    async def fails() -> None:
+        started.append("fails")
+        await asyncio.sleep(0)
+        raise ValueError("mine")
+
+    async def succeeds_in_the_same_turn() -> None:
+        started.append("succeeds")
+        await asyncio.sleep(0)
+
+    async def waits_its_turn() -> None:
+        started.append("waited")
+
+    calls = [fails, succeeds_in_the_same_turn, succeeds_in_the_same_turn][:limit]
+    with pytest.raises(ValueError, match=r"^mine$"):
+        await run_parallel([*calls, *[waits_its_turn] * 5], limit)
+    assert "waited" not in started
+
+
 async def test_a_single_call_runs_in_the_callers_own_task() -> None:
     async def call() -> asyncio.Task[None] | None:
         return asyncio.current_task()

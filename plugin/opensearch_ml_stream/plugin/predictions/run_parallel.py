@@ -1,6 +1,7 @@
 """Run calls in parallel, at most so many at a time, with their results in the order of the calls."""
 
 import asyncio
+from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeVar
 
@@ -8,18 +9,28 @@ T = TypeVar("T")
 
 
 async def run_parallel(calls: Sequence[Callable[[], Awaitable[T]]], limit: int) -> list[T]:
-    """Return the results of all calls in order, at most `limit` of them in flight; the first error cancels the rest."""
+    """Return the results of all calls in order, at most `limit` of them in flight.
+
+    The first error cancels the calls in flight, and none that waits is started any more.
+    """
     if len(calls) == 1:
         return [await calls[0]()]
-    semaphore = asyncio.Semaphore(limit)
+    waiting = deque(enumerate(calls))
+    results: dict[int, T] = {}
 
-    async def run(call: Callable[[], Awaitable[T]]) -> T:
-        async with semaphore:
-            return await call()
+    async def run_waiting() -> None:
+        while waiting:
+            number, call = waiting.popleft()
+            try:
+                results[number] = await call()
+            except BaseException:
+                waiting.clear()  # the group cancels the others a little later, when a next call may have begun
+                raise
 
     try:
         async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(run(call)) for call in calls]
+            for _ in range(min(limit, len(calls))):
+                group.create_task(run_waiting())
     except ExceptionGroup as errors:
         raise errors.exceptions[0] from None
-    return [task.result() for task in tasks]
+    return [results[number] for number in range(len(calls))]
