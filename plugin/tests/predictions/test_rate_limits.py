@@ -157,6 +157,13 @@ def test_no_file_stays_open(clock: Clock, tmp_path: Path) -> None:
     assert len(os.listdir("/dev/fd")) == before
 
 
+def test_the_smallest_limits_there_are_throttle_and_name_a_time_that_a_client_can_read(tmp_path: Path) -> None:
+    limits = RateLimits(tmp_path)
+    assert throttled(limits, RateLimit(5e-324, 86400)) is None
+    limits.acquire("m", RateLimit(1e-300, 86400))
+    assert throttled(limits, RateLimit(1e-300, 86400)) == "31536000"
+
+
 def test_a_changed_limit_is_in_force_for_the_tokens_that_are_left(clock: Clock, tmp_path: Path) -> None:
     limits = RateLimits(tmp_path)
     limits.acquire("m", RateLimit(10, 1))
@@ -197,14 +204,25 @@ def test_the_units_are_those_of_java() -> None:
     assert list(UNITS.items()) == list(zip(names, seconds, strict=True))
 
 
-@pytest.mark.parametrize("limit", ["many", "", [], {"a": 1}])
+@pytest.mark.parametrize("limit", ["many", "", [], {"a": 1}, 10**400])
 def test_a_limit_that_is_no_number_is_named(limit: Any) -> None:
     with pytest.raises(InvalidRequest, match=r"^rate_limiter\.limit must be a number$"):
         read_rate_limiter({"limit": limit, "unit": "SECONDS"})
 
 
-@pytest.mark.parametrize(("limit", "unit"), [(-1, "SECONDS"), ("-0.001", "DAYS"), (1, "WEEKS"), (1, 60)])
-def test_a_negative_limit_and_a_unit_that_java_lacks_are_refused(limit: Any, unit: Any) -> None:
+@pytest.mark.parametrize(
+    ("limit", "unit"),
+    [
+        (-1, "SECONDS"),
+        ("-0.001", "DAYS"),
+        ("nan", "SECONDS"),
+        ("inf", "DAYS"),
+        ("1e400", "DAYS"),
+        (1, "WEEKS"),
+        (1, 60),
+    ],
+)
+def test_a_negative_or_endless_limit_and_a_unit_that_java_lacks_are_refused(limit: Any, unit: Any) -> None:
     with pytest.raises(InvalidRequest) as raised:
         read_rate_limiter({"limit": limit, "unit": unit})
     assert raised.value.reason == (

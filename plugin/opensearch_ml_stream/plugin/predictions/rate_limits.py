@@ -10,7 +10,7 @@ import struct
 from collections.abc import Mapping
 from dataclasses import dataclass
 from hashlib import sha256
-from math import ceil
+from math import ceil, isfinite
 from pathlib import Path
 from time import monotonic
 from typing import Any
@@ -28,6 +28,7 @@ UNITS = {
     "DAYS": 86400.0,
 }
 
+_MAX_RETRY_AFTER_SECONDS = 365 * 86400  # a rate may be so small that the wait is infinite
 _BUCKET = struct.Struct("dd")
 _THROTTLED = "Request is throttled at model level."  # as ML Commons words it
 
@@ -48,11 +49,12 @@ class RateLimits:
 
     def acquire(self, model_id: str, rate_limit: RateLimit) -> None:
         """Acquire a token; raise Throttled (429, `retry_after` in seconds) if there is none."""
-        if rate_limit.limit <= 0:
+        tokens_per_second = rate_limit.limit / rate_limit.seconds
+        if tokens_per_second <= 0:
             raise Throttled(_THROTTLED)
-        wait = self._acquire_token(model_id, rate_limit.limit / rate_limit.seconds, max(rate_limit.limit, 1.0))
+        wait = self._acquire_token(model_id, tokens_per_second, max(rate_limit.limit, 1.0))
         if wait > 0:
-            raise Throttled(_THROTTLED, retry_after=str(ceil(wait)))
+            raise Throttled(_THROTTLED, retry_after=str(ceil(min(wait, _MAX_RETRY_AFTER_SECONDS))))
 
     def _acquire_token(self, model_id: str, tokens_per_second: float, burst: float) -> float:
         """Return 0 if a token was acquired, else the seconds until there is one."""
@@ -77,9 +79,9 @@ def read_rate_limiter(rate_limiter: Mapping[str, Any] | None) -> RateLimit | Non
         return None
     try:
         limit = float(rate_limiter["limit"])
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise InvalidRequest("rate_limiter.limit must be a number") from None
     unit = str(rate_limiter["unit"]).upper()
-    if unit not in UNITS or limit < 0:
+    if unit not in UNITS or not isfinite(limit) or limit < 0:
         raise InvalidRequest(f"rate_limiter needs a limit of 0 or more and a unit of {', '.join(UNITS)}")
     return RateLimit(limit, UNITS[unit])
