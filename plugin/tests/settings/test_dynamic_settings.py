@@ -247,9 +247,10 @@ async def test_the_defaults_are_those_of_the_dynamic_settings_alone(store: Store
     assert sorted(defaults) == sorted(setting.name for setting in SETTINGS if setting.dynamic)
 
 
-async def test_a_document_spoilt_by_hand_is_reported_and_the_last_settings_stay(store: Store) -> None:
+@pytest.mark.parametrize("spoilt", ["{", "[]"])
+async def test_a_document_spoilt_by_hand_is_reported_and_the_last_settings_stay(store: Store, spoilt: str) -> None:
     live = LiveSettings(Settings())
-    await store.create(Index.CONFIG, {"ml_configuration": {"settings": "{"}}, DOCUMENT_ID)
+    await store.create(Index.CONFIG, {"ml_configuration": {"settings": spoilt}}, DOCUMENT_ID)
     async with watched(store, live):
         await asyncio.sleep(0.05)
         await store.delete(Index.CONFIG, DOCUMENT_ID)
@@ -257,7 +258,19 @@ async def test_a_document_spoilt_by_hand_is_reported_and_the_last_settings_stay(
         await until(live, max_batch_inference_tasks=9)
 
 
-@pytest.mark.parametrize("source", [{}, {"ml_configuration": None}, {"ml_configuration": {"settings": "{"}}])
+SPOILT = ["{", "[]", "1", "null", '"{}"', "9" * 5000, "[" * 100_000]
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        {},
+        {"ml_configuration": None},
+        {"ml_configuration": []},
+        *[{"ml_configuration": {"settings": spoilt}} for spoilt in SPOILT],
+    ],
+    ids=lambda source: str(source)[:40],
+)
 async def test_a_document_that_cannot_be_read_is_named(store: Store, source: dict[str, object]) -> None:
     await store.create(Index.CONFIG, source, DOCUMENT_ID)
     with pytest.raises(Internal) as error:

@@ -130,9 +130,11 @@ def _kept(document: Document | None) -> dict[str, Any]:
     if document is None:
         return {}
     try:
-        kept: dict[str, Any] = json.loads(document.source["ml_configuration"]["settings"])
-    except (LookupError, TypeError, json.JSONDecodeError):
-        raise Internal(f"The settings in {Index.CONFIG}/{DOCUMENT_ID} cannot be read; delete that document") from None
+        kept = json.loads(document.source["ml_configuration"]["settings"])
+    except (LookupError, TypeError, ValueError, RecursionError):
+        kept = None
+    if not isinstance(kept, dict):
+        raise Internal(f"The settings in {Index.CONFIG}/{DOCUMENT_ID} cannot be read; delete that document")
     return kept
 
 
