@@ -107,6 +107,15 @@ def test_bytes_behind_the_last_chunk_are_excess() -> None:
     assert body.done and body.excess
 
 
+@pytest.mark.parametrize("more", [b"x", b"HTTP/1.1 200 OK\r\nX: ", b"1;"])
+def test_any_number_of_bytes_behind_the_last_chunk_is_excess_and_no_error(more: bytes) -> None:
+    more += b"a" * MAX_OVERHEAD_BYTES
+    at_once, later = ChunkedBody(), ChunkedBody()
+    assert at_once.feed(b"0\r\n\r\n" + more) == b""
+    assert fed(later, [b"1\r\na\r\n0\r\n\r\n", more, more]) == b"a"
+    assert all(body.done and body.excess for body in (at_once, later))
+
+
 @given(st.binary(max_size=200), st.lists(st.integers(0, 200), max_size=5), st.binary(max_size=3))
 def test_a_body_of_known_length_ends_there(data: bytes, points: list[int], more: bytes) -> None:
     body = LengthBody(len(data))

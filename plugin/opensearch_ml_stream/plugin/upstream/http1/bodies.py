@@ -140,6 +140,9 @@ class ChunkedBody:
 
     def _parse(self, data: bytes) -> bytes:
         callbacks = self._callbacks
+        if self.done:
+            callbacks.excess = callbacks.excess or bool(data)
+            return b""
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserError:
@@ -158,7 +161,7 @@ class ChunkedBody:
             self._overhead = 0
             return data
         self._overhead += len(data)
-        if self._overhead > MAX_OVERHEAD_BYTES:
+        if self._overhead > MAX_OVERHEAD_BYTES and not self.done:
             raise MalformedBody("its chunks have too much beside their data")
         return b""
 
