@@ -1,11 +1,14 @@
 """Health, metrics and the root, as an operator's tools call them."""
 
+import asyncio
+
 import pytest
 
 from opensearch_ml_stream.connectors.errors import Unavailable
 from opensearch_ml_stream.rest_handlers.application import rest_application
 from opensearch_ml_stream.rest_handlers.routes.health_and_metrics import operation_routes
 from tests.asgi_exchange import Exchange, send_request
+from tests.virtual_time import in_virtual_time
 
 
 async def ask(target: str, method: str = "GET", store_error: Exception | None = None) -> Exchange:
@@ -35,6 +38,16 @@ async def test_while_the_store_is_away_the_sidecar_is_live_but_not_ready() -> No
     exchange = await ask("/_health/ready", store_error=error)
     assert (exchange.status, exchange.json()) == (503, error.body())
     assert (await ask("/_health/live", store_error=error)).status == 200
+
+
+@in_virtual_time
+async def test_a_store_that_hangs_is_told_within_two_seconds() -> None:
+    async def ping() -> None:
+        await asyncio.sleep(1000)
+
+    exchange = await send_request(rest_application(operation_routes(ping, bytes, "1.2.3")), "GET", "/_health/ready")
+    assert (exchange.status, exchange.reason()) == (503, "The store did not respond within 1.5 s")
+    assert exchange.send_times[0] < 2
 
 
 async def test_metrics_are_prometheus_text() -> None:

@@ -1,14 +1,16 @@
 """Health, metrics, and the name and version of the sidecar: routes for operators, outside the base path."""
 
+import asyncio
 from collections.abc import Awaitable, Callable
 
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from opensearch_ml_stream.connectors.errors import MLStreamError
+from opensearch_ml_stream.connectors.errors import MLStreamError, Unavailable
 from opensearch_ml_stream.rest_handlers.http.responses import error_response, json_response
 
+READY_SECONDS = 1.5  # of waiting for the store: whoever asks whether a server is ready waits 2 s or so
 METRICS_CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 
@@ -23,7 +25,10 @@ def operation_routes(ping: Callable[[], Awaitable[None]], metrics: Callable[[], 
 
     async def ready(request: Request) -> Response:
         try:
-            await ping()
+            async with asyncio.timeout(READY_SECONDS):
+                await ping()
+        except TimeoutError:
+            return error_response(request, Unavailable(f"The store did not respond within {READY_SECONDS} s"))
         except MLStreamError as error:
             return error_response(request, error)
         return json_response(request, {"status": "ready"})
