@@ -95,6 +95,15 @@ async def test_an_error_raised_while_chunks_are_read_is_the_terminal_object() ->
     assert exchange.parts == [NDJSON.chunks(text("a")), NDJSON.error(error)]
 
 
+@BOTH
+async def test_a_provider_call_that_cannot_be_wound_up_adds_nothing_to_a_response_that_has_ended(
+    path: str, wire: WireFormat
+) -> None:
+    predictions = ScriptedPredictions(text("a"), Ending(), closing=(Raised(UpstreamError("too late")),))
+    exchange = await post(predictions, path)
+    assert exchange.parts == [wire.chunks(text("a")), wire.ending(Ending(), {})]
+
+
 async def test_a_limit_has_a_retry_after_header() -> None:
     exchange = await post(ScriptedPredictions(opening=(Raised(Throttled("slow down", retry_after="7")),)))
     assert (exchange.status, exchange.headers["retry-after"]) == (429, "7")

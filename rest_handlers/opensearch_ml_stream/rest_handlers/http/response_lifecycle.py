@@ -137,7 +137,9 @@ class InFlightResponse:
         await json_response(Request(self._scope), body)(self._scope, self._receive, self._send)
 
     async def fail(self, error: MLStreamError) -> None:
-        """Send the error as a status, or as the terminal object of a stream that has started."""
+        """Send the error as a status, or as the terminal object of a stream that has started; nothing after the end."""
+        if self._ended:
+            return
         if self.started and self._wire is not None:
             await self.end(self._wire.error(error))
         else:
