@@ -20,6 +20,8 @@ BEARER = {"authorization": "Bearer k"}
 KEY = {"x-api-key": "k", "anthropic-version": "2023-06-01"}
 CHAT = "/v1/chat/completions"
 MESSAGES = "/v1/messages"
+WRONG_LIMITS = ("5", -1, 0, 1.5, True, [5])
+TOO_FEW = "max_tokens: Input should be an integer of at least 1"
 
 
 @pytest.fixture
@@ -99,10 +101,16 @@ async def test_a_streamed_message_has_all_events_in_their_order_and_thinking_if_
         (CHAT, BEARER, {"model": "m"}, 400, "messages"),
         (CHAT, BEARER, [], 400, "not a JSON object"),
         (CHAT, BEARER, question(stream_options={}), 400, "only allowed when 'stream' is enabled"),
+        (CHAT, BEARER, question(stream=True, stream_options="usage"), 400, "stream_options: Input should be an object"),
+        *[(CHAT, BEARER, question(max_tokens=wrong), 400, TOO_FEW) for wrong in WRONG_LIMITS],
+        (CHAT, BEARER, question(max_completion_tokens="5"), 400, "max_completion_tokens: Input should be an integer"),
         (MESSAGES, {}, {}, 401, "x-api-key header is required"),
         (MESSAGES, {"x-api-key": "k"}, {}, 400, "anthropic-version: header is required"),
         (MESSAGES, {"authorization": "k", "anthropic-version": "1"}, {"model": "m"}, 400, "max_tokens: Field required"),
         (MESSAGES, KEY, {"max_tokens": 1}, 400, "model: Field required"),
+        (MESSAGES, KEY, question(model=5), 400, "model: Field required"),
+        *[(MESSAGES, KEY, question(max_tokens=wrong), 400, TOO_FEW) for wrong in WRONG_LIMITS],
+        (MESSAGES, KEY, question(stream=True, thinking="enabled"), 400, "thinking: Input should be an object"),
     ],
 )
 async def test_a_wrong_request_is_refused_as_the_real_provider_does(

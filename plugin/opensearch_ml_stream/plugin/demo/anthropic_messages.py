@@ -10,7 +10,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 
 from opensearch_ml_stream.plugin.demo.canned_responses import CannedResponse, canned_response, paces
-from opensearch_ml_stream.plugin.demo.request_parsing import Refused, last_question, read_object
+from opensearch_ml_stream.plugin.demo.request_parsing import Refused, last_question, object_of, read_object, token_limit
 
 _THOUGHT = ("The", " user", " asks", " something", ";", " I", " look", " for", " a", " rule", ".")
 
@@ -23,24 +23,27 @@ async def messages(request: Request) -> Response:
         if not request.headers.get("anthropic-version"):
             raise Refused("anthropic-version: header is required")
         body = await read_object(request)
-        for name, kind in (("model", str), ("max_tokens", int)):
-            if not isinstance(body.get(name), kind):
-                raise Refused(f"{name}: Field required")
-        canned = canned_response(last_question(body), body["max_tokens"])
+        if not isinstance(body.get("model"), str):
+            raise Refused("model: Field required")
+        limit = token_limit(body, "max_tokens")
+        if limit is None:
+            raise Refused("max_tokens: Field required")
+        thinks = object_of(body, "thinking").get("type") == "enabled"
+        canned = canned_response(last_question(body), limit)
     except Refused as refused:
         return _error(400, "invalid_request_error", refused.reason)
     if body.get("stream") is True:
-        return StreamingResponse(_events(body, canned), media_type="text/event-stream")
+        return StreamingResponse(_events(body, canned, thinks), media_type="text/event-stream")
     await asyncio.sleep(sum(pace for pace, _ in zip(paces(canned.text), canned.tokens, strict=False)))
     return JSONResponse(_whole(body, canned))
 
 
-async def _events(body: Mapping[str, Any], canned: CannedResponse) -> AsyncIterator[bytes]:
+async def _events(body: Mapping[str, Any], canned: CannedResponse, thinks: bool) -> AsyncIterator[bytes]:
     usage = {**_usage(canned), "output_tokens": 1}
     started = {**_message(body, canned), "content": [], "stop_reason": None, "usage": usage}
     yield _event({"type": "message_start", "message": started})
     index = 0
-    if (body.get("thinking") or {}).get("type") == "enabled":
+    if thinks:
         async for event in _thinking():
             yield event
         index = 1

@@ -11,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 
 from opensearch_ml_stream.plugin.demo.canned_responses import CannedResponse, canned_response, paces
-from opensearch_ml_stream.plugin.demo.request_parsing import Refused, last_question, read_object
+from opensearch_ml_stream.plugin.demo.request_parsing import Refused, last_question, object_of, read_object, token_limit
 
 
 async def chat_completions(request: Request) -> Response:
@@ -24,18 +24,19 @@ async def chat_completions(request: Request) -> Response:
             raise Refused("you must provide a model parameter")
         if body.get("stream_options") is not None and body.get("stream") is not True:
             raise Refused("The 'stream_options' parameter is only allowed when 'stream' is enabled.", "stream_options")
-        canned = canned_response(last_question(body), body.get("max_completion_tokens") or body.get("max_tokens"))
+        limit = token_limit(body, "max_completion_tokens", "max_tokens")
+        with_usage = object_of(body, "stream_options").get("include_usage") is True
+        canned = canned_response(last_question(body), limit)
     except Refused as refused:
         return _error(400, refused.reason, refused.parameter)
     if body.get("stream") is True:
-        return StreamingResponse(_events(body, canned), media_type="text/event-stream")
+        return StreamingResponse(_events(body, canned, with_usage), media_type="text/event-stream")
     await asyncio.sleep(sum(pace for pace, _ in zip(paces(canned.text), canned.tokens, strict=False)))
     return JSONResponse(_whole(body, canned))
 
 
-async def _events(body: Mapping[str, Any], canned: CannedResponse) -> AsyncIterator[bytes]:
+async def _events(body: Mapping[str, Any], canned: CannedResponse, with_usage: bool) -> AsyncIterator[bytes]:
     head = {**_head(body, canned), "object": "chat.completion.chunk"}
-    with_usage = (body.get("stream_options") or {}).get("include_usage") is True
     usage: dict[str, Any] = {"usage": None} if with_usage else {}
 
     def chunk(delta: Mapping[str, Any], finish_reason: str | None = None) -> bytes:

@@ -27,6 +27,26 @@ async def read_object(request: Request) -> dict[str, Any]:
     return body
 
 
+def object_of(body: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """Return a field that must be an object, empty if it is absent or null; Refused if it is another value."""
+    value = body.get(name)
+    if value is not None and not isinstance(value, dict):
+        raise Refused(f"{name}: Input should be an object", name)
+    return value or {}
+
+
+def token_limit(body: Mapping[str, Any], *names: str) -> int | None:
+    """Return the first of the fields that is there; Refused if it is no integer of at least 1."""
+    for name in names:
+        limit = body.get(name)
+        if limit is None:
+            continue
+        if not isinstance(limit, int) or isinstance(limit, bool) or limit < 1:
+            raise Refused(f"{name}: Input should be an integer of at least 1", name)
+        return limit
+    return None
+
+
 def last_question(body: Mapping[str, Any]) -> str:
     """Return the text of the user's last message, whose content is a string or a list of parts.
 
