@@ -1,5 +1,6 @@
 """`predict` against a sidecar in memory: the response on stdout, all else on stderr."""
 
+import gzip
 import json
 import sys
 from typing import Any
@@ -14,7 +15,7 @@ from opensearch_ml_stream.connectors.errors import UpstreamError
 from opensearch_ml_stream.connectors.wire_format import NDJSON
 from opensearch_ml_stream.plugin.cli.predict_command import show_stream
 from tests.cli.conftest import Run
-from tests.cli.in_memory_sidecar import ENDING, InMemorySidecar, text
+from tests.cli.in_memory_sidecar import ENDING, Body, InMemorySidecar, text
 
 
 def test_a_streams_text_is_printed_with_one_line_break_at_its_end(run: Run, sidecar: InMemorySidecar) -> None:
@@ -27,6 +28,15 @@ def test_a_streams_text_is_printed_with_one_line_break_at_its_end(run: Run, side
 def test_a_text_that_ends_its_line_itself_gets_no_further_line_break(run: Run, sidecar: InMemorySidecar) -> None:
     sidecar.stream(text("Hello\n"), ENDING)
     assert run("predict", "m1", "--stream", "hi").stdout == "Hello\n"
+
+
+def test_a_stream_that_a_proxy_has_compressed_is_read_too(run: Run, sidecar: InMemorySidecar) -> None:
+    body = Body([gzip.compress(text("Hel") + text("lo") + ENDING)])
+    sidecar.responses["POST", "/models/m1/_predict/stream"] = httpx.Response(
+        200, headers={"content-encoding": "gzip"}, stream=body
+    )
+    assert run("predict", "m1", "--stream", "hi").stdout == "Hello\n"
+    assert "gzip" in sidecar.requests[0].headers["accept-encoding"]
 
 
 def test_reasoning_and_tool_calls_go_to_stderr(run: Run, sidecar: InMemorySidecar) -> None:

@@ -59,7 +59,7 @@ class SidecarAPI:
                 if response.is_error:
                     response.read()
                     _check(response)
-                for data in response.iter_raw():
+                for data in response.iter_bytes():
                     yield from reader.feed(data)
                 yield from reader.close()
             finally:
