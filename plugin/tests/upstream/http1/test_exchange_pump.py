@@ -180,3 +180,25 @@ async def test_a_response_that_can_only_be_read_can_be_pumped_too(limit: int, en
     sink = RecordingSink(limit)
     assert await pump_by_reading(read, sink) is ended
     assert sink.calls == calls
+
+
+@pytest.mark.parametrize("limit", [1, 100])
+async def test_bytes_that_come_with_a_fault_reach_the_sink_before_it_is_raised(limit: int) -> None:
+    exchange, transport = await start(HEAD)
+    sink = RecordingSink(limit)
+    task = await pumping(exchange, sink)
+    transport.receive(b"3\r\none\r\nzz\r\n")
+    assert sink.calls == [b"one"]
+    if limit == 1:
+        assert await task is False
+        task = await pumping(exchange, sink)
+    with pytest.raises(UpstreamError, match="its chunks cannot be read"):
+        await task
+
+
+async def test_bytes_that_come_with_a_fault_can_be_read_before_it_is_raised() -> None:
+    exchange, transport = await start(HEAD + b"3\r\none\r\n")
+    transport.receive(b"3\r\ntwo\r\nzz\r\n")
+    assert await exchange.read() == b"onetwo"
+    with pytest.raises(UpstreamError, match="its chunks cannot be read"):
+        await exchange.read()

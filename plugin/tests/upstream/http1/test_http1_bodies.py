@@ -175,6 +175,13 @@ def test_a_second_message_behind_the_chunks_is_excess() -> None:
     assert (body.done, body.excess) == (True, True)
 
 
+@pytest.mark.parametrize("malformed", [b"zz\r\n", b"f" * 17 + b"\r\n", b"1\r\nab"])
+def test_the_refusal_of_chunks_has_the_data_that_came_before_the_fault(malformed: bytes) -> None:
+    with pytest.raises(MalformedBody) as raised:
+        ChunkedBody().feed(b"3\r\none\r\n3\r\ntwo\r\n" + malformed)
+    assert raised.value.data.startswith(b"onetwo")
+
+
 def test_the_refusal_of_chunks_repeats_none_of_their_bytes() -> None:
     with pytest.raises(MalformedBody) as raised:
         ChunkedBody().feed(b"secret\r\n")

@@ -10,7 +10,14 @@ _CHUNKED_HEAD = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
 
 
 class MalformedBody(Exception):
-    """The bytes are not a body in its announced form; the message holds none of them."""
+    """The bytes are not a body in its announced form; the message holds none of them.
+
+    `data` are the body's bytes that came before the fault: a fault must not lose the text that was read with it.
+    """
+
+    def __init__(self, problem: str, data: bytes = b"") -> None:
+        super().__init__(problem)
+        self.data = data
 
 
 class Body(Protocol):
@@ -27,7 +34,7 @@ class Body(Protocol):
         ...
 
     def feed(self, data: bytes) -> bytes:
-        """Return the part of `data` that belongs to the body. MalformedBody if it cannot be parsed."""
+        """Return the part of `data` that belongs to the body. MalformedBody, the last call, if it cannot be parsed."""
         ...
 
     def eof(self) -> bool:
@@ -147,7 +154,7 @@ class ChunkedBody:
             self._parser.feed_data(data)
         except httptools.HttpParserError:
             if not callbacks.done:
-                raise MalformedBody("its chunks cannot be read") from None
+                raise MalformedBody("its chunks cannot be read", b"".join(callbacks.parts)) from None
             callbacks.excess = True
         self.done = callbacks.done
         self._at_chunk_start = self._at_chunk_start and _is_one_chunk(data)

@@ -180,7 +180,7 @@ class Exchange(asyncio.Protocol):
         try:
             data = body.feed(data)
         except MalformedBody as error:
-            self._fail(network_errors.not_http(self._authority, str(error)))
+            self._receive_malformed(error)
             return
         self._last_activity = self._loop.time()
         if data:
@@ -196,6 +196,13 @@ class Exchange(asyncio.Protocol):
         waiter = self._waiter
         if waiter is not None and not waiter.done():
             waiter.set_result(None)
+
+    def _receive_malformed(self, error: MalformedBody) -> None:
+        if error.data and self._sink is None:
+            self._keep(error.data)
+        elif error.data and self._sink is not None and not self._sink(error.data):
+            self._sink = None
+        self._fail(network_errors.not_http(self._authority, str(error)))
 
     def _keep(self, data: bytes) -> None:
         self._pending.append(data)
