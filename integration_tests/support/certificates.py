@@ -29,11 +29,11 @@ class Certificate:
     def key_pem(self) -> str:
         return self.key.private_bytes(_PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()).decode()
 
-    def issue(self, name: str) -> "Certificate":
-        """A certificate of this authority for the name, localhost and 127.0.0.1."""
+    def issue(self, name: str, valid_days: int = 1) -> "Certificate":
+        """A certificate of this authority for the name and 127.0.0.1; with days below 0 it has expired."""
         key = ec.generate_private_key(ec.SECP256R1())
         names = x509.SubjectAlternativeName([x509.DNSName(name), x509.IPAddress(IPv4Address("127.0.0.1"))])
-        builder = _builder(name, self.certificate.subject, key).add_extension(names, critical=False)
+        builder = _builder(name, self.certificate.subject, key, valid_days).add_extension(names, critical=False)
         return Certificate(builder.sign(self.key, hashes.SHA256()), key)
 
     def server_context(self, folder: Path, clients_of: "Certificate | None" = None) -> ssl.SSLContext:
@@ -48,15 +48,16 @@ class Certificate:
         return context
 
 
-def new_authority() -> Certificate:
+def new_authority(name: str = "authority of the tests") -> Certificate:
     key = ec.generate_private_key(ec.SECP256R1())
-    name = _name("authority of the tests")
-    builder = _builder("authority of the tests", name, key)
+    builder = _builder(name, _name(name), key)
     builder = builder.add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
     return Certificate(builder.sign(key, hashes.SHA256()), key)
 
 
-def _builder(name: str, issuer: x509.Name, key: ec.EllipticCurvePrivateKey) -> x509.CertificateBuilder:
+def _builder(
+    name: str, issuer: x509.Name, key: ec.EllipticCurvePrivateKey, valid_days: int = 1
+) -> x509.CertificateBuilder:
     now = datetime.datetime.now(datetime.UTC)
     return (
         x509.CertificateBuilder()
@@ -64,8 +65,8 @@ def _builder(name: str, issuer: x509.Name, key: ec.EllipticCurvePrivateKey) -> x
         .issuer_name(issuer)
         .public_key(key.public_key())
         .serial_number(x509.random_serial_number())
-        .not_valid_before(now - datetime.timedelta(hours=1))
-        .not_valid_after(now + datetime.timedelta(days=1))
+        .not_valid_before(now - datetime.timedelta(days=30))
+        .not_valid_after(now + datetime.timedelta(days=valid_days))
     )
 
 
