@@ -1,0 +1,24 @@
+"""Writers of one model group's name at the same time, on every store and over clients of their own, as replicas are."""
+
+import asyncio
+from contextlib import AsyncExitStack
+
+from opensearch_ml_stream.connectors.errors import InvalidRequest
+from opensearch_ml_stream.plugin.registry.model_groups import ModelGroups
+from opensearch_ml_stream.plugin.registry.stored_documents import now_millis
+from opensearch_ml_stream.plugin.store import Index
+from opensearch_ml_stream.plugin.store.open_store import open_store
+
+REPLICAS = 4
+
+
+async def test_replicas_that_make_one_name_make_one_group(store_url: str, index_prefix: str) -> None:
+    async with AsyncExitStack() as stack:
+        stores = [await stack.enter_async_context(open_store(store_url, index_prefix)) for _ in range(REPLICAS)]
+        groups = [ModelGroups(store, now_millis) for store in stores]
+        ids = await asyncio.gather(*[group.for_model("shared", None) for group in groups])
+        outcomes = await asyncio.gather(*[group.register({"name": "own"}) for group in groups], return_exceptions=True)
+        found = await stores[0].search(Index.MODEL_GROUP, {})
+    assert len(set(ids)) == 1
+    assert sum(isinstance(outcome, InvalidRequest) for outcome in outcomes) == REPLICAS - 1
+    assert sorted(hit["_source"]["name"] for hit in found["hits"]["hits"]) == ["own", "shared"]
