@@ -16,7 +16,7 @@ import httpx
 from integration_tests.support.conditions import eventually
 
 LOOPBACK = {
-    "plugins.ml_commons.trusted_connector_endpoints_regex": '["^https?://(127\\\\.0\\\\.0\\\\.1|localhost)[:/].*$"]',
+    "plugins.ml_commons.trusted_connector_endpoints_regex": '["^https?://(127\\\\.0\\\\.0\\\\.1|localhost)(:[0-9]+)?/.*$"]',
     "plugins.ml_commons.connector.private_ip_enabled": "true",
 }
 START_SECONDS = 20

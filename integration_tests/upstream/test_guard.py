@@ -1,14 +1,17 @@
 """No connector reaches an address that the settings do not allow, by either client."""
 
 import asyncio
+import socket
 from dataclasses import replace
+from ipaddress import IPv4Network
 
 import pytest
-from integration_tests.support.fake_provider import FakeProvider, json_response
+from integration_tests.support.fake_provider import FakeProvider, head, json_response
 from integration_tests.upstream.calls import CONFIG, RawServer, fetch, post, read_to_end
 
-from opensearch_ml_stream.connectors.errors import InvalidRequest
+from opensearch_ml_stream.connectors.errors import InvalidRequest, MLStreamError
 from opensearch_ml_stream.plugin.settings import LiveSettings, Settings
+from opensearch_ml_stream.plugin.upstream import addresses, special_networks
 from opensearch_ml_stream.plugin.upstream.open_upstream import open_upstream
 
 CLIENTS = pytest.mark.parametrize("client", ["native", "aiohttp"])
@@ -52,7 +55,51 @@ async def test_an_open_connection_serves_only_urls_that_are_trusted(client: str)
         with pytest.raises(InvalidRequest, match="private endpoint regex"):
             await fetch(upstream, provider.url + "/bad")
         await fetch(upstream, provider.url + "/good")
+        for url in ("http://169.254.169.254/good", "http://[::ffff:169.254.169.254]/good"):
+            with pytest.raises(InvalidRequest, match="restricted ip address"):
+                await fetch(upstream, url)
     assert [request.path for request in provider.requests] == ["/good", "/good"]
+
+
+@CLIENTS
+async def test_a_host_is_not_looked_up_again_between_check_and_connection(
+    client: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """DNS rebinding: a public address for the check, loopback for everyone who asks once more."""
+    monkeypatch.setattr(addresses, "CACHE_SECONDS", 0)
+    loop = asyncio.get_running_loop()
+    answers = iter(["192.0.2.1", *["127.0.0.1"] * 10])
+    look_ups: list[str] = []
+
+    async def rebinding(host: str, port: int | None, **options: object) -> object:
+        if addresses.literal_address(host) is not None:  # uvloop asks for the form that the kernel takes
+            return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (host, port or 0))]
+        look_ups.append(host)
+        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (next(answers), port or 0))]
+
+    monkeypatch.setattr(loop, "getaddrinfo", rebinding)
+    # 192.0.2.1 stands in for the public address that the attacker's DNS has at first; nothing listens there.
+    monkeypatch.setattr(special_networks, "SPECIAL_IPV4", (IPv4Network("127.0.0.0/8"),))
+    config = replace(CONFIG, connection_timeout=0.3)
+    async with (
+        FakeProvider(json_response({})) as provider,
+        open_upstream(LiveSettings(Settings(upstream=client))) as upstream,
+    ):
+        for problem in ("connection|route|network", "private ip address: rebinding.example"):
+            with pytest.raises(MLStreamError, match=f"(?i){problem}"):
+                await fetch(upstream, f"http://rebinding.example:{provider.port}/", config)
+        assert provider.connections == 0
+    assert look_ups == ["rebinding.example"] * 2
+
+
+@CLIENTS
+async def test_a_redirect_is_not_followed(client: str) -> None:
+    settings = Settings(private_ip_enabled=True, upstream=client)
+    async with FakeProvider(json_response({})) as inside, open_upstream(LiveSettings(settings)) as upstream:
+        away = head(307, location=inside.url, content_length="0")
+        async with FakeProvider([away]) as provider:
+            assert await fetch(upstream, provider.url) == (307, b"")
+    assert inside.connections == 0
 
 
 async def test_concurrent_calls_of_one_host_share_a_look_up() -> None:

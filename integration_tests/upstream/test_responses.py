@@ -39,11 +39,11 @@ async def test_a_chunk_can_be_read_before_the_next_is_sent(upstream: Upstream) -
 
 async def test_the_request_arrives_as_it_was_rendered(upstream: Upstream) -> None:
     async with FakeProvider(json_response({})) as provider:
-        request = post(provider.url + "/v1/a%2Fb?x=1&y=a b", b"{}", {"X-Api-Key": "k", "accept-encoding": "gzip"})
+        request = post(provider.url + "/v1/a%2Fb?x=1&y=é", b"{}", {"X-Api-Key": "k", "accept-encoding": "gzip"})
         async with upstream.open(request, CONFIG, {}) as response:
             await read_to_end(response)
     (arrived,) = provider.requests
-    assert (arrived.method, arrived.path, arrived.body) == ("POST", "/v1/a%2Fb?x=1&y=a%20b", b"{}")
+    assert (arrived.method, arrived.path, arrived.body) == ("POST", "/v1/a%2Fb?x=1&y=%C3%A9", b"{}")
     assert arrived.headers == {
         "host": f"127.0.0.1:{provider.port}",
         "content-type": "application/json",

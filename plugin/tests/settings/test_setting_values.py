@@ -3,8 +3,9 @@
 import pytest
 
 from opensearch_ml_stream.connectors.errors import InvalidRequest
+from opensearch_ml_stream.plugin.settings.endpoint_patterns import MAX_PATTERN_LENGTH
 from opensearch_ml_stream.plugin.settings.setting_metadata import BY_NAME, setting_named
-from opensearch_ml_stream.plugin.settings.values import MAX_REGEX_LENGTH, read_value
+from opensearch_ml_stream.plugin.settings.values import read_value
 
 PORT = "opensearch_ml_stream.port"
 WORKERS = "opensearch_ml_stream.workers"
@@ -64,7 +65,7 @@ RE2 = "regular expressions of RE2 (no back-references, no look-around): "
         (FIELDS, None, "a list of strings"),
         (FAILED, "(", RE2 + "missing ): ("),
         (ENDPOINTS, ["a", "(?=b)"], RE2 + "invalid perl operator: (?="),
-        (ENDPOINTS, "a" * (MAX_REGEX_LENGTH + 1), "regular expressions of at most 256 characters"),
+        (ENDPOINTS, "a" * (MAX_PATTERN_LENGTH + 1), "regular expressions of at most 256 characters"),
     ],
 )
 def test_a_wrong_value_is_refused_with_what_was_expected(name: str, value: object, expected: str) -> None:

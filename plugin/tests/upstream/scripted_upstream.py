@@ -31,12 +31,12 @@ class ScriptedUpstream(NativeUpstream):
         self.live = LiveSettings(settings or Settings())
         super().__init__(self.live, Resolver(), TLSContexts())
         self.transports: list[FakeTransport] = []
-        self.connects: list[tuple[str, Target, Route, float]] = []
+        self.connects: list[tuple[Target, Route, float]] = []
         self._scripts = iter(scripts)
         self._address = address
 
-    async def connect(self, url: str, target: Target, route: Route, seconds: float) -> Connection:
-        self.connects.append((url, target, route, seconds))
+    async def connect(self, target: Target, route: Route, seconds: float) -> Connection:
+        self.connects.append((target, route, seconds))
         script = next(self._scripts, None)
         if script is None:
             raise UpstreamError("no connection")

@@ -9,7 +9,7 @@ from opensearch_ml_stream.connectors.selection.stream_parameter import read_stre
 from opensearch_ml_stream.plugin.credentials.cipher import Cipher
 from opensearch_ml_stream.plugin.registry.stored_documents import Json, in_order, object_of
 from opensearch_ml_stream.plugin.settings import Settings
-from opensearch_ml_stream.plugin.upstream.trusted_endpoints import check_endpoint, fill_url
+from opensearch_ml_stream.plugin.upstream.trusted_endpoints import check_connector_url
 
 HIDDEN = ("credential", "connector.credential", "content", "model_content")
 UI_METADATA = "ui_metadata"
@@ -68,7 +68,7 @@ def check_connector(document: Json, settings: Settings) -> None:
     if (spec := connector.parameters.get(_STREAM)) is not None:
         read_stream_spec(spec)
     for action in connector.actions:
-        check_endpoint(fill_url(action.url, connector.parameters), settings)
+        check_connector_url(action.url, connector.parameters, settings)
 
 
 def without_secrets(source: Json, *, dashboards: bool) -> dict[str, Any]:

@@ -6,9 +6,8 @@ from opensearch_ml_stream.connectors.predict.batch_job import RemoteJobRules
 
 _JOBS = RemoteJobRules()
 
-# The hosts that ML Commons trusts, and those of the other blueprints. Unlike ML Commons' list no part of a
-# pattern before the path can match a `/`, so that https://runtime.sagemaker.evil.example/x.amazonaws.com/ is
-# refused. A host name is spelt [a-z0-9-] because nothing else may stand between two dots.
+# The hosts that ML Commons trusts, and those of the other blueprints. A host name is spelt [a-z0-9-] because nothing
+# else may stand between two dots. See `endpoint_patterns` for how a pattern is matched.
 DEFAULT_TRUSTED_ENDPOINTS = (
     r"^https://runtime\.sagemaker\.[a-z0-9-]+\.amazonaws\.com(\.cn)?/.*$",
     r"^https://api\.sagemaker\.[a-z0-9-]+\.amazonaws\.com(\.cn)?/.*$",

@@ -11,7 +11,7 @@ from typing import Any, Literal
 from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.plugin.settings import Settings
 
-Kind = Literal["boolean", "integer", "number", "string", "list", "regex", "regexes"]
+Kind = Literal["boolean", "integer", "number", "string", "list", "regex", "regexes", "endpoints"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,14 +130,14 @@ SETTINGS = (
     Setting(
         _ML + "trusted_connector_endpoints_regex",
         "trusted_connector_endpoints_regex",
-        "regexes",
+        "endpoints",
         "URLs that connectors may call",
         dynamic=True,
     ),
     Setting(
         _ML + "trusted_connector_private_endpoints_regex",
         "trusted_connector_private_endpoints_regex",
-        "regexes",
+        "endpoints",
         "URLs with private addresses that connectors may call (all, if empty)",
         dynamic=True,
     ),

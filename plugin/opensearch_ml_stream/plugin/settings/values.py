@@ -1,13 +1,13 @@
 """Checks and converts the values of settings, from whatever source they come."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import re2
 
 from opensearch_ml_stream.connectors.errors import InvalidRequest
+from opensearch_ml_stream.plugin.settings.endpoint_patterns import MAX_PATTERN_LENGTH, compile_endpoint
 from opensearch_ml_stream.plugin.settings.setting_metadata import Setting
-
-MAX_REGEX_LENGTH = 256  # as ML Commons
 
 
 def read_value(setting: Setting, value: object) -> Any:
@@ -17,7 +17,7 @@ def read_value(setting: Setting, value: object) -> Any:
             return _boolean(setting, value)
         case "integer" | "number":
             return _number(setting, value)
-        case "list" | "regexes":
+        case "list" | "regexes" | "endpoints":
             return _strings(setting, value)
         case "string" | "regex":
             return _string(setting, value)
@@ -70,15 +70,17 @@ def _strings(setting: Setting, value: object) -> tuple[str, ...]:
     values = [value] if isinstance(value, str) else value
     if not isinstance(values, list | tuple) or not all(isinstance(item, str) for item in values):
         raise _parse_error(setting, "a list of strings")
-    if setting.kind == "regexes":
+    if setting.kind != "list":
         for item in values:
             _check_regex(setting, item)
+    if setting.kind == "endpoints":
+        _check_endpoints(setting, values)
     return tuple(values)
 
 
 def _check_regex(setting: Setting, pattern: str) -> None:
-    if len(pattern) > MAX_REGEX_LENGTH:
-        raise _parse_error(setting, f"regular expressions of at most {MAX_REGEX_LENGTH} characters")
+    if len(pattern) > MAX_PATTERN_LENGTH:
+        raise _parse_error(setting, f"regular expressions of at most {MAX_PATTERN_LENGTH} characters")
     options = re2.Options()
     options.log_errors = False
     try:
@@ -87,6 +89,15 @@ def _check_regex(setting: Setting, pattern: str) -> None:
         problem = error.args[0].decode() if error.args else ""
         expected = f"regular expressions of RE2 (no back-references, no look-around): {problem}"
         raise _parse_error(setting, expected) from None
+
+
+def _check_endpoints(setting: Setting, patterns: Sequence[str]) -> None:
+    for pattern in patterns:
+        try:
+            compile_endpoint(pattern)
+        except InvalidRequest as error:
+            expected = rf"regular expressions for URLs, such as ^https://host\.example/.*$: {error.reason}"
+            raise _parse_error(setting, expected) from None
 
 
 def _parse_error(setting: Setting, expected: str) -> InvalidRequest:

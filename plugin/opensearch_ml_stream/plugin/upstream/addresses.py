@@ -7,29 +7,34 @@ connection (rebinding) gains nothing.
 import asyncio
 import socket
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
 
 from opensearch_ml_stream.connectors.errors import InvalidRequest, UpstreamError
 from opensearch_ml_stream.connectors.syntax.regex import compile_regex
 from opensearch_ml_stream.plugin.settings import Settings
+from opensearch_ml_stream.plugin.upstream import special_networks as networks
+from opensearch_ml_stream.plugin.upstream.trusted_endpoints import is_trusted
 
 CACHE_SECONDS = 5.0  # long enough for a burst of requests, short enough for a provider that moves
 MAX_CACHED_HOSTS = 1024
 
-# IPv6 addresses that end in the IPv4 address they stand for: IPv4-compatible, NAT64 (RFC 6052).
-_EMBEDDING = (IPv6Network("::/96"), IPv6Network("64:ff9b::/96"))
-# Local by their RFCs (3879, 8215), which `is_global` of some Python versions does not know.
-_LOCAL = (IPv6Network("fec0::/10"), IPv6Network("64:ff9b:1::/48"))
+# IPv6 addresses whose last 32 bits are the IPv4 address they stand for: IPv4-compatible and IPv4-mapped (RFC 4291),
+# SIIT (RFC 2765), NAT64 (RFC 6052, 8215).
+_LAST_32_BITS = tuple(
+    IPv6Network(block) for block in ("::/96", "::ffff:0:0/96", "::ffff:0:0:0/96", "64:ff9b::/96", "64:ff9b:1::/48")
+)
+_NAT64_48 = IPv6Network("64:ff9b:1::/48")  # RFC 6052, section 2.2: the address around bits 64 to 71
+_ISATAP = (0x00005EFE, 0x02005EFE)  # RFC 5214, section 6.1: the upper half of the interface identifier
 
 Address = IPv4Address | IPv6Address
 
 
 @dataclass(frozen=True, slots=True)
 class AddressPolicy:
-    """The addresses that connectors may reach. Patterns are RE2.
+    """The addresses that calls may connect to. `restricted` are RE2 patterns, searched for in an address' text.
 
-    `restricted` patterns are searched for in the text of an address, `trusted_private` ones match a whole URL.
+    `trusted_private` are the patterns of the URLs for which private addresses are allowed, empty for all URLs.
     """
 
     private_allowed: bool = False
@@ -39,43 +44,68 @@ class AddressPolicy:
     @classmethod
     def of(cls, settings: Settings) -> "AddressPolicy":
         """Return the policy of the settings."""
-        return cls(
-            settings.private_ip_enabled,
-            settings.restricted_ip_patterns,
-            settings.trusted_connector_private_endpoints_regex,
-        )
+        trusted_private = settings.trusted_connector_private_endpoints_regex if settings.private_ip_enabled else ()
+        return cls(settings.private_ip_enabled, settings.restricted_ip_patterns, trusted_private)
 
-    def check(self, host: str, addresses: tuple[str, ...], url: str) -> None:
+    def for_url(self, url: str) -> "AddressPolicy":
+        """Return the policy for one URL: without private addresses if `trusted_private` does not allow it.
+
+        A connection belongs to the policy under which it was opened, so none to a private address is used for a URL
+        that may not reach one.
+        """
+        if not self.trusted_private or is_trusted(url, self.trusted_private):
+            return self
+        return replace(self, private_allowed=False)
+
+    def check(self, host: str, addresses: tuple[str, ...]) -> None:
         """Raise InvalidRequest if any of the addresses is not allowed, UpstreamError if there are none.
 
-        One forbidden address refuses the host, since a later attempt could connect to that address. `url` is the whole
-        URL of the request.
+        One forbidden address refuses the host, since a later attempt could connect to that address.
         """
         if not addresses:
             raise UpstreamError(f"Error communicating with remote model: no address found for host {host}")
-        if any(_restricted(address, self.restricted) for address in addresses):
-            raise InvalidRequest(f"Remote inference host name has restricted ip address: {host}")
-        if not any(is_private(address) for address in addresses):
-            return
-        if not self.private_allowed:
-            raise InvalidRequest(f"Remote inference host name has private ip address: {host}")
-        if self.trusted_private and not any(compile_regex(one).fullmatch(url) for one in self.trusted_private):
-            raise InvalidRequest(
+        if any(self._restricts(ip_address(address)) for address in addresses):
+            raise self._is_restricted(host)
+        if not self.private_allowed and any(is_private(address) for address in addresses):
+            raise self._is_private(host)
+
+    def check_name(self, host: str) -> None:
+        """Raise InvalidRequest for a name that is known to lead to an address that is not allowed.
+
+        For a call through an HTTP proxy, which alone may know the address.
+        """
+        name = host.rstrip(".")
+        if name in networks.PLATFORM_NAMES:
+            raise self._is_restricted(host)
+        if not self.private_allowed and (name in networks.SPECIAL_NAMES or name.endswith(".localhost")):
+            raise self._is_private(host)
+
+    def _restricts(self, address: Address) -> bool:
+        forms = tuple(_with_embedded(address))
+        texts = [str(form) for form in forms] if self.restricted else []
+        return any(_is_platform(form) for form in forms) or any(
+            compile_regex(pattern).search(text) for pattern in self.restricted for text in texts
+        )
+
+    def _is_restricted(self, host: str) -> InvalidRequest:
+        return InvalidRequest(f"Remote inference host name has restricted ip address: {host}")
+
+    def _is_private(self, host: str) -> InvalidRequest:
+        if self.trusted_private:  # they are allowed, but not for this URL
+            return InvalidRequest(
                 "Connector URL is not matching the trusted connector private endpoint regex, "
                 f"and its host has a private ip address: {host}"
             )
+        return InvalidRequest(f"Remote inference host name has private ip address: {host}")
 
 
 def is_private(address: str) -> bool:
-    """Return whether an address is not one of the public internet.
+    """Return whether an address is not one of the public internet: see `special_networks`.
 
-    Those are private, loopback, link-local, shared, reserved and multicast addresses, and any IPv6 address that
-    holds one of them (mapped, 6to4, Teredo, NAT64).
+    An IPv6 address that stands for an IPv4 address (mapped, NAT64) is what that one is; one that holds another in any
+    other way (6to4, Teredo, SIIT, ISATAP) is private if the other is.
     """
-    return any(
-        not one.is_global or one.is_multicast or any(one in network for network in _LOCAL)
-        for one in _with_embedded(ip_address(address))
-    )
+    return any(_is_special(form) for form in _with_embedded(ip_address(address)))
 
 
 def literal_address(host: str) -> str | None:
@@ -144,19 +174,30 @@ def _retrieve_error(task: asyncio.Task[tuple[str, ...]]) -> None:
 
 
 def _with_embedded(address: Address) -> Iterator[Address]:
+    """Yield an address, and the IPv4 addresses that it holds."""
     yield address
     if isinstance(address, IPv4Address):
         return
-    if address.ipv4_mapped is not None:
-        yield address.ipv4_mapped
+    bits = int(address)
+    if any(address in network for network in _LAST_32_BITS) or bits >> 32 & 0xFFFFFFFF in _ISATAP:
+        yield IPv4Address(bits & 0xFFFFFFFF)
+    if address in _NAT64_48:
+        yield IPv4Address((bits >> 48 & 0xFFFF0000) | (bits >> 40 & 0xFFFF))
     if address.sixtofour is not None:
         yield address.sixtofour
     if address.teredo is not None:
-        yield address.teredo[1]
-    if any(address in network for network in _EMBEDDING):
-        yield IPv4Address(address.packed[-4:])
+        yield from address.teredo
 
 
-def _restricted(address: str, patterns: tuple[str, ...]) -> bool:
-    texts = [str(one) for one in _with_embedded(ip_address(address))] if patterns else []
-    return any(compile_regex(pattern).search(text) for pattern in patterns for text in texts)
+def _is_special(address: Address) -> bool:
+    if isinstance(address, IPv4Address):
+        return any(address in network for network in (*networks.SPECIAL_IPV4, *networks.PLATFORM_IPV4))
+    if any(address in network for network in networks.TRANSLATED_IPV6):
+        return False  # the IPv4 address in it counts
+    return any(address in network for network in networks.SPECIAL_IPV6)
+
+
+def _is_platform(address: Address) -> bool:
+    if isinstance(address, IPv4Address):
+        return any(address in network for network in networks.PLATFORM_IPV4)
+    return any(address in network for network in networks.PLATFORM_IPV6)

@@ -1,7 +1,7 @@
 """Upstream on aiohttp: for HTTP proxies, and for servers that the native client has trouble with."""
 
 import socket
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from io import BytesIO
 from ssl import SSLContext
@@ -17,7 +17,7 @@ from opensearch_ml_stream.connectors.errors import UpstreamError
 from opensearch_ml_stream.connectors.rendering.action import ProviderRequest
 from opensearch_ml_stream.plugin.settings import LiveSettings
 from opensearch_ml_stream.plugin.upstream import Sink, network_errors, pump_by_reading
-from opensearch_ml_stream.plugin.upstream.addresses import AddressPolicy, Resolver
+from opensearch_ml_stream.plugin.upstream.addresses import AddressPolicy, Resolver, literal_address
 from opensearch_ml_stream.plugin.upstream.connection_limiter import ConnectionLimiter
 from opensearch_ml_stream.plugin.upstream.http1.request_bytes import provider_headers
 from opensearch_ml_stream.plugin.upstream.proxies import proxy_for
@@ -26,6 +26,8 @@ from opensearch_ml_stream.plugin.upstream.tls import TLSContexts, tls_key
 
 MAX_HEADER_BYTES = 64 * 1024
 READ_BUFFER_BYTES = 64 * 1024
+# One is in use, and one for each address policy that was in force before: an operator changes it now and then.
+MAX_SESSIONS = 16
 
 
 class AiohttpResponse:
@@ -60,17 +62,22 @@ class AiohttpResponse:
 
 
 class AiohttpUpstream:
-    """One session for all providers: connections are reused where host and TLS are the same."""
+    """A session for each address policy: connections are reused where host, TLS and policy are the same.
+
+    aiohttp itself asks a session's resolver, which returns addresses that the policy allows and no others: the host is
+    not looked up a second time between check and connection.
+    """
 
     def __init__(
         self,
-        session: aiohttp.ClientSession,
+        new_session: Callable[[AbstractResolver], aiohttp.ClientSession],
         live: LiveSettings,
         resolver: Resolver,
         contexts: TLSContexts,
         proxies: Mapping[str, str],
     ) -> None:
-        self._session = session
+        self._new_session = new_session
+        self._sessions: dict[AddressPolicy | None, aiohttp.ClientSession] = {}
         self._proxies = proxies
         self._live = live
         self._resolver = resolver
@@ -84,11 +91,13 @@ class AiohttpUpstream:
         """See Upstream.open."""
         target = parse_target(request.url)
         proxy = proxy_for(request.url, self._proxies)
-        await self._check_address(request.url, target, proxy)
+        policy = AddressPolicy.of(self._live.current).for_url(request.url)
+        await self._check_target(target, policy, proxy)
         context = await self._contexts.get(tls_key(config, tls)) if target.scheme == "https" else None
         await self._limiter.acquire(pool_key, config.max_connection, config.connection_timeout)
         try:
-            response = await self._send(request, target, config, context, proxy)
+            session = await self._session(policy if proxy is None else None)
+            response = await self._send(session, request, target, config, context, proxy)
             del request  # a prompt may be large, and its response long
             try:
                 yield AiohttpResponse(response, target.authority, config.read_timeout)
@@ -97,17 +106,40 @@ class AiohttpUpstream:
         finally:
             self._limiter.release(pool_key, config.max_connection)
 
-    async def _check_address(self, url: str, target: Target, proxy: str | None) -> None:
+    async def close(self) -> None:
+        """Close all connections."""
+        for session in self._sessions.values():
+            await session.close()
+
+    async def _check_target(self, target: Target, policy: AddressPolicy, proxy: str | None) -> None:
+        """Raise InvalidRequest if the address is not allowed, as far as it is known before the connection.
+
+        Direct calls: an address in the URL, since aiohttp asks no resolver for one. Calls by a proxy: what this
+        machine's DNS says; the proxy looks the host up itself, and its own rules decide in the end.
+        """
+        if proxy is None:
+            if (literal := literal_address(target.host)) is not None:
+                policy.check(target.host, (literal,))
+            return
+        policy.check_name(target.host)
         try:
             addresses = await self._resolver.resolve(target.host)
         except UpstreamError:
-            if proxy is None:
-                raise
             return  # a name that only the proxy's DNS knows
-        AddressPolicy.of(self._live.current).check(target.host, addresses, url)
+        policy.check(target.host, addresses)
+
+    async def _session(self, policy: AddressPolicy | None) -> aiohttp.ClientSession:
+        """Return the session of a policy, of None for calls by a proxy: the proxy's own host is not checked."""
+        session = self._sessions.get(policy)
+        if session is None:
+            session = self._sessions[policy] = self._new_session(_CheckedResolver(self._resolver, policy))
+            if len(self._sessions) > MAX_SESSIONS:
+                await self._sessions.pop(next(iter(self._sessions))).close()
+        return session
 
     async def _send(
         self,
+        session: aiohttp.ClientSession,
         request: ProviderRequest,
         target: Target,
         config: ClientConfig,
@@ -116,7 +148,7 @@ class AiohttpUpstream:
     ) -> aiohttp.ClientResponse:
         authority = target.authority
         try:
-            return await self._session.request(
+            return await session.request(
                 request.method,
                 URL(f"{target.scheme}://{target.host_header}{target.path}", encoded=True),
                 headers=CIMultiDict(provider_headers(request, target)),
@@ -145,23 +177,30 @@ async def open_aiohttp(
     live: LiveSettings, resolver: Resolver, contexts: TLSContexts, proxies: Mapping[str, str]
 ) -> AsyncIterator[AiohttpUpstream]:
     """Open an Upstream on aiohttp. `proxies` as for `proxy_for`."""
-    connector = aiohttp.TCPConnector(limit=0, resolver=_CheckedResolver(resolver), use_dns_cache=False)
-    async with aiohttp.ClientSession(
-        connector=connector,
+    upstream = AiohttpUpstream(_new_session, live, resolver, contexts, proxies)
+    try:
+        yield upstream
+    finally:
+        await upstream.close()
+
+
+def _new_session(resolver: AbstractResolver) -> aiohttp.ClientSession:
+    return aiohttp.ClientSession(
+        connector=aiohttp.TCPConnector(limit=0, resolver=resolver, use_dns_cache=False),
         cookie_jar=aiohttp.DummyCookieJar(),
         skip_auto_headers=("User-Agent", "Content-Type", "Accept-Encoding", "Accept"),
         max_line_size=MAX_HEADER_BYTES,
         max_field_size=MAX_HEADER_BYTES,
         read_bufsize=READ_BUFFER_BYTES,
-    ) as session:
-        yield AiohttpUpstream(session, live, resolver, contexts, proxies)
+    )
 
 
 class _CheckedResolver(AbstractResolver):
-    """Resolves for aiohttp to the addresses that `open` has checked; a proxy's own host is not checked."""
+    """Resolves for aiohttp, to addresses that `policy` allows; to any for a proxy's host, which has no policy."""
 
-    def __init__(self, resolver: Resolver) -> None:
+    def __init__(self, resolver: Resolver, policy: AddressPolicy | None) -> None:
         self._resolver = resolver
+        self._policy = policy
 
     async def resolve(
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
@@ -170,6 +209,8 @@ class _CheckedResolver(AbstractResolver):
             addresses = await self._resolver.resolve(host)
         except UpstreamError as error:
             raise OSError(None, error.reason) from None
+        if self._policy is not None:
+            self._policy.check(host, addresses)
         return [
             ResolveResult(
                 hostname=host,

@@ -44,7 +44,10 @@ class NativeUpstream:
         """See Upstream.open."""
         target = parse_target(request.url)
         key = tls_key(config, tls) if target.scheme == "https" else PLAIN
-        route = Route(pool_key, target.scheme, target.host, target.port, key, self.policy())
+        policy = self.policy()
+        if policy.trusted_private:
+            policy = policy.for_url(request.url)
+        route = Route(pool_key, target.scheme, target.host, target.port, key, policy)
         return _Call(self, request, config, target, route)
 
     def policy(self) -> AddressPolicy:
@@ -55,13 +58,13 @@ class NativeUpstream:
             self._policy = (self._live.current, policy)
         return policy
 
-    async def connect(self, url: str, target: Target, route: Route, seconds: float) -> Connection:
+    async def connect(self, target: Target, route: Route, seconds: float) -> Connection:
         """Open a connection to an address that the route's policy allows, within `seconds` after the look-up.
 
         InvalidRequest if it forbids one of the host's addresses, UpstreamError if no connection can be opened.
         """
         addresses = await self._resolver.resolve(route.host)
-        route.policy.check(route.host, addresses, url)
+        route.policy.check(route.host, addresses)
         context = await self._contexts.get(route.tls) if route.scheme == "https" else None
         return await connect(addresses, target, context, seconds)
 
@@ -73,13 +76,12 @@ class NativeUpstream:
 class _Call(AbstractAsyncContextManager[UpstreamResponse]):
     """One call: whatever happens inside, connection and limiter are released exactly once."""
 
-    __slots__ = ("_config", "_connection", "_data", "_exchange", "_route", "_target", "_upstream", "_url")
+    __slots__ = ("_config", "_connection", "_data", "_exchange", "_route", "_target", "_upstream")
 
     def __init__(
         self, upstream: NativeUpstream, request: ProviderRequest, config: ClientConfig, target: Target, route: Route
     ) -> None:
         self._upstream = upstream
-        self._url = request.url
         self._data = request_bytes(request, target)
         self._config = config
         self._target = target
@@ -114,7 +116,7 @@ class _Call(AbstractAsyncContextManager[UpstreamResponse]):
             self._close()
 
     async def _connect(self) -> Connection:
-        return await self._upstream.connect(self._url, self._target, self._route, self._config.connection_timeout)
+        return await self._upstream.connect(self._target, self._route, self._config.connection_timeout)
 
     async def _start(self, connection: Connection, data: bytes) -> Exchange:
         assert connection.transport is not None
@@ -129,9 +131,6 @@ class _Call(AbstractAsyncContextManager[UpstreamResponse]):
         if connection is None:
             return None
         self._connection = connection
-        policy = self._route.policy
-        if policy.trusted_private:  # the only check that depends on the URL, not on the address alone
-            policy.check(self._target.host, (connection.address,), self._url)
         started_at = asyncio.get_running_loop().time()
         try:
             return await self._start(connection, data)

@@ -1,39 +1,49 @@
-"""Checks provider URLs against the operator's trusted endpoints: RE2 expressions, each for the whole URL."""
+"""Checks provider URLs against the operator's trusted endpoints; see `settings.endpoint_patterns`."""
 
+import re
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import Any
-from urllib.parse import urlsplit
 
 from opensearch_ml_stream.connectors.errors import InvalidRequest
+from opensearch_ml_stream.connectors.rendering.action import MAX_URL_LENGTH
 from opensearch_ml_stream.connectors.rendering.template import ConnectorParameters, fill_with_stand_ins
-from opensearch_ml_stream.connectors.syntax.regex import compile_regex
 from opensearch_ml_stream.plugin.settings import Settings
+from opensearch_ml_stream.plugin.settings.endpoint_patterns import EndpointPattern, compile_endpoint
+from opensearch_ml_stream.plugin.upstream.target import parse_target
 
-MAX_PATTERN_LENGTH = 256  # as in ML Commons
-
-_SETTING_NAME = "plugins.ml_commons.trusted_connector_endpoints_regex"
+_PLACEHOLDER = "${parameters."
+_ORIGIN = re.compile(r"(?:[^/?#]*://)?[^/?#]*")
+_NEVER_IN_ORIGIN = re.compile(r"[\s\x00-\x20\x7f-\x9f\\@%]")
 
 
 def check_endpoint(url: str, settings: Settings) -> None:
-    """Raise InvalidRequest if no regex of the trusted endpoints matches the whole URL."""
-    if not _is_trusted(url, settings.trusted_connector_endpoints_regex):
-        raise InvalidRequest("Connector URL is not matching the trusted connector endpoint regex")
+    """Raise InvalidRequest if a URL cannot be called, or if no regex of the trusted endpoints matches it."""
+    if not is_trusted(url, settings.trusted_connector_endpoints_regex):
+        raise _not_trusted()
+
+
+def check_connector_url(url: str, parameters: Mapping[str, str], settings: Settings) -> None:
+    """Check a connector's URL when it is stored, as far as its own parameters fill it.
+
+    What only a request fills is checked at each call, by `check_endpoint`.
+    """
+    filled = fill_url(url, parameters)
+    match = _ORIGIN.match(filled)
+    origin = match[0] if match is not None else ""
+    if _PLACEHOLDER not in origin or len(filled) > MAX_URL_LENGTH:
+        check_endpoint(filled, settings)
+        return
+    patterns = _compile(settings.trusted_connector_endpoints_regex)
+    path = filled[len(origin) :] or "/"
+    if _NEVER_IN_ORIGIN.search(origin) or not any(pattern.matches(origin, path) for pattern in patterns):
+        raise _not_trusted()
 
 
 @lru_cache(maxsize=1024)  # checked at every call, and most calls have the same few URLs
-def _is_trusted(url: str, patterns: tuple[str, ...]) -> bool:
-    try:
-        has_user = "@" in urlsplit(url).netloc  # `http://trusted:80@other/` goes to `other`
-    except ValueError:
-        return False
-    return not has_user and any(pattern.fullmatch(url) for pattern in compile_patterns(_SETTING_NAME, patterns))
-
-
-@lru_cache(maxsize=32)
-def compile_patterns(setting: str, patterns: tuple[str, ...]) -> tuple[Any, ...]:
-    """Compile the regular expressions of a setting. InvalidRequest names the one that is wrong."""
-    return tuple(_compile(setting, pattern) for pattern in patterns)
+def is_trusted(url: str, patterns: tuple[str, ...]) -> bool:
+    """Return whether one of the patterns allows a URL. InvalidRequest if it cannot be called."""
+    target = parse_target(url)
+    return any(pattern.matches(origin, target.path) for pattern in _compile(patterns) for origin in target.origins)
 
 
 def fill_url(url: str, parameters: Mapping[str, str]) -> str:
@@ -42,12 +52,10 @@ def fill_url(url: str, parameters: Mapping[str, str]) -> str:
     return fill_with_stand_ins(url, connector, {}, lambda name: "${parameters." + name + "}")
 
 
-def _compile(setting: str, pattern: str) -> Any:
-    if len(pattern) > MAX_PATTERN_LENGTH:
-        raise InvalidRequest(f"{setting}: a regex has more than {MAX_PATTERN_LENGTH} characters: {pattern[:40]}...")
-    try:
-        return compile_regex(pattern)
-    except InvalidRequest as error:
-        raise InvalidRequest(
-            f"{setting}: {error.reason}. Patterns are RE2: no back-references, no look-around"
-        ) from None
+@lru_cache(maxsize=32)
+def _compile(patterns: tuple[str, ...]) -> tuple[EndpointPattern, ...]:
+    return tuple(compile_endpoint(pattern) for pattern in patterns)
+
+
+def _not_trusted() -> InvalidRequest:
+    return InvalidRequest("Connector URL is not matching the trusted connector endpoint regex")

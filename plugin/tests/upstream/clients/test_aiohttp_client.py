@@ -9,6 +9,7 @@ from typing import Any, cast
 
 import aiohttp
 import pytest
+from aiohttp.abc import AbstractResolver
 from aiohttp.client_reqrep import ConnectionKey
 from aiohttp.http_exceptions import ContentEncodingError
 from multidict import CIMultiDict
@@ -19,8 +20,8 @@ from opensearch_ml_stream.connectors.errors import InvalidRequest, Throttled, Up
 from opensearch_ml_stream.connectors.rendering.action import ProviderRequest
 from opensearch_ml_stream.plugin.settings import LiveSettings, Settings
 from opensearch_ml_stream.plugin.upstream import ReadTimedOut
-from opensearch_ml_stream.plugin.upstream.addresses import Resolver
-from opensearch_ml_stream.plugin.upstream.aiohttp_client import AiohttpUpstream, _CheckedResolver
+from opensearch_ml_stream.plugin.upstream.addresses import AddressPolicy, Resolver
+from opensearch_ml_stream.plugin.upstream.aiohttp_client import MAX_SESSIONS, AiohttpUpstream, _CheckedResolver
 from opensearch_ml_stream.plugin.upstream.tls import PLAIN, TLSContexts
 from tests.upstream.scripted_upstream import CONFIG, fetch
 from tests.upstream.virtual_time_loop import now
@@ -57,9 +58,21 @@ class FakeResponse:
 
 
 class FakeSession:
+    """A session, and the maker of sessions: every one that is made is this one; `resolvers` are what they got."""
+
     def __init__(self, *outcomes: FakeResponse | BaseException) -> None:
         self.requests: list[tuple[str, URL, dict[str, Any]]] = []
+        self.resolvers: list[_CheckedResolver] = []
+        self.closed = 0
         self._outcomes = list(outcomes)
+
+    def __call__(self, resolver: AbstractResolver) -> aiohttp.ClientSession:
+        assert isinstance(resolver, _CheckedResolver)
+        self.resolvers.append(resolver)
+        return cast(aiohttp.ClientSession, self)
+
+    async def close(self) -> None:
+        self.closed += 1
 
     async def request(self, method: str, url: URL, **options: Any) -> FakeResponse:
         self.requests.append((method, url, options))
@@ -73,7 +86,7 @@ def upstream_over(
     session: FakeSession, settings: Settings | None = None, proxies: Mapping[str, str] | None = None
 ) -> AiohttpUpstream:
     live = LiveSettings(settings or Settings())
-    return AiohttpUpstream(cast(aiohttp.ClientSession, session), live, Resolver(), TLSContexts(), proxies or {})
+    return AiohttpUpstream(session, live, Resolver(), TLSContexts(), proxies or {})
 
 
 def get(url: str = "http://8.8.8.8/v1?a=b%20c") -> ProviderRequest:
@@ -232,12 +245,39 @@ async def test_a_name_that_only_the_proxy_knows_is_left_to_it(monkeypatch: pytes
     session = FakeSession(FakeResponse())
     await fetch(upstream_over(session, proxies=PROXIES), get("http://inside.example/"))
     assert session.requests[0][2]["proxy"] == "http://proxy:3128"
-    with pytest.raises(UpstreamError, match=r"unknown host: inside\.example"):
-        await fetch(upstream_over(session), get("http://inside.example/"))
+    for host in ("metadata.google.internal", "localhost"):
+        with pytest.raises(InvalidRequest, match="ip address"):
+            await fetch(upstream_over(session, proxies=PROXIES), get(f"http://{host}/"))
+
+
+async def test_a_proxys_own_host_may_have_any_address_and_shares_no_session_with_direct_calls() -> None:
+    session = FakeSession(FakeResponse(), FakeResponse())
+    upstream = upstream_over(session, proxies={**PROXIES, "no": "9.9.9.9"})
+    await fetch(upstream, get())
+    await fetch(upstream, get("http://9.9.9.9/"))
+    by_proxy, direct = session.resolvers
+    assert [result["host"] for result in await by_proxy.resolve("10.0.0.1", 3128)] == ["10.0.0.1"]
+    with pytest.raises(InvalidRequest, match="private ip address"):
+        await direct.resolve("10.0.0.1", 3128)
+
+
+async def test_each_address_policy_has_a_session_and_with_it_connections_of_its_own() -> None:
+    session = FakeSession(*(FakeResponse() for _ in range(4 + MAX_SESSIONS)))
+    upstream = upstream_over(session)
+    for settings in (Settings(), Settings(stream_enabled=False), Settings(private_ip_enabled=True), Settings()):
+        upstream._live.current = settings
+        await fetch(upstream, get())
+    assert len(session.resolvers) == 2
+    for number in range(MAX_SESSIONS):
+        upstream._live.current = Settings(restricted_ip_patterns=(f"^{number}$",))
+        await fetch(upstream, get())
+    assert session.closed == 2
+    await upstream.close()
+    assert session.closed == 2 + MAX_SESSIONS
 
 
 async def test_aiohttp_connects_to_the_addresses_that_were_checked(monkeypatch: pytest.MonkeyPatch) -> None:
-    resolver = _CheckedResolver(Resolver())
+    resolver = _CheckedResolver(Resolver(), AddressPolicy(private_allowed=True))
     assert [dict(result) for result in await resolver.resolve("127.0.0.1", 80)] == [
         {"hostname": "127.0.0.1", "host": "127.0.0.1", "port": 80, "family": 2, "proto": 6, "flags": 4}
     ]

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from opensearch_ml_stream.connectors.errors import InvalidRequest, UpstreamError
+from opensearch_ml_stream.connectors.errors import UpstreamError
 from opensearch_ml_stream.plugin.settings import Settings
 from opensearch_ml_stream.plugin.upstream import ReadTimedOut
 from opensearch_ml_stream.plugin.upstream.addresses import AddressPolicy
@@ -115,7 +115,7 @@ async def test_a_connection_serves_only_the_policy_under_which_it_was_allowed() 
     assert upstream.policy() is upstream.policy()
     await fetch(upstream)
     assert len(upstream.connects) == 2
-    assert [route.policy for _, _, route, _ in upstream.connects] == [AddressPolicy(), upstream.policy()]
+    assert [route.policy for _, route, _ in upstream.connects] == [AddressPolicy(), upstream.policy()]
 
 
 async def test_a_setting_that_is_not_about_addresses_costs_no_connection() -> None:
@@ -130,21 +130,19 @@ async def test_a_reused_private_connection_needs_a_url_that_is_trusted() -> None
     settings = Settings(
         private_ip_enabled=True, trusted_connector_private_endpoints_regex=(r"^http://provider\.example/v1/.*$",)
     )
-    upstream = ScriptedUpstream([RESPONSE, RESPONSE], settings=settings, address="10.0.0.1")
+    upstream = ScriptedUpstream([RESPONSE, RESPONSE], [RESPONSE], settings=settings, address="10.0.0.1")
     await fetch(upstream)
     await fetch(upstream, replace(REQUEST, url="http://provider.example/v1/other"))
-    with pytest.raises(InvalidRequest, match="private endpoint regex, and its host has a private ip address"):
-        await fetch(upstream, replace(REQUEST, url="http://provider.example/admin"))
     assert len(upstream.connects) == 1
-    assert upstream.transports[0].calls[-1] == "abort"
-    assert (upstream.limiter.acquired("connector"), len(upstream.pool)) == (0, 0)
+    await fetch(upstream, replace(REQUEST, url="http://provider.example/admin"))
+    assert [route.policy.private_allowed for _, route, _ in upstream.connects] == [True, False]
 
 
-async def test_a_new_connection_is_for_the_url_its_route_and_the_time_that_it_may_take() -> None:
+async def test_a_new_connection_is_for_the_target_its_route_and_the_time_that_it_may_take() -> None:
     upstream = ScriptedUpstream([RESPONSE])
     await fetch(upstream)
     route = Route("connector", "http", "provider.example", 80, PLAIN, AddressPolicy())
-    assert upstream.connects == [(URL, parse_target(URL), route, 10)]
+    assert upstream.connects == [(parse_target(URL), route, 10)]
 
 
 @pytest.mark.parametrize(("scheme", "key"), [("http", PLAIN), ("https", UNVERIFIED)])
@@ -153,7 +151,7 @@ async def test_tls_makes_a_difference_where_it_is_spoken(scheme: str, key: objec
     request = replace(REQUEST, url=f"{scheme}://provider.example/")
     await fetch(upstream, request)
     await fetch(upstream, request, replace(CONFIG, skip_ssl_verification=True))
-    assert upstream.connects[-1][2].tls == key
+    assert upstream.connects[-1][1].tls == key
     assert len(upstream.connects) == (1 if scheme == "http" else 2)
 
 
@@ -171,5 +169,5 @@ async def test_a_closed_upstream_closes_its_idle_connections_and_keeps_none() ->
 
 async def test_the_address_of_a_connection_is_the_one_that_was_checked() -> None:
     upstream = await upstream_with_idle_connection()
-    connection = upstream.pool.take(upstream.connects[0][2])
+    connection = upstream.pool.take(upstream.connects[0][1])
     assert connection is not None and connection.address == ADDRESS

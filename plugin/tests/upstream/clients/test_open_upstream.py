@@ -70,5 +70,5 @@ async def test_only_what_goes_through_a_proxy_goes_through_aiohttp() -> None:
     for url in urls:
         assert await fetch(upstream, ProviderRequest("GET", url, {}, b"")) == b"ok"
     assert aiohttp.urls == urls[:1]
-    assert [url for url, *_ in native.connects] == urls[1:]
-    assert {route.pool_key for _, _, route, _ in native.connects} == {"connector"}
+    assert [target.origins[0] + target.path for target, *_ in native.connects] == urls[1:]
+    assert {route.pool_key for _, route, _ in native.connects} == {"connector"}

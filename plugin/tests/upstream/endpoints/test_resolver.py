@@ -137,7 +137,7 @@ async def test_the_cache_does_not_grow_without_end(dns: FakeDNS, monkeypatch: py
 
 def test_a_host_without_addresses_is_the_providers_fault() -> None:
     with pytest.raises(UpstreamError) as raised:
-        AddressPolicy().check("provider.example", (), "http://provider.example/")
+        AddressPolicy().check("provider.example", ())
     assert raised.value.reason == ("Error communicating with remote model: no address found for host provider.example")
 
 
@@ -149,3 +149,5 @@ def test_the_settings_make_the_policy() -> None:
     )
     assert AddressPolicy.of(settings) == AddressPolicy(True, ("^10",), ("^http://a/$",))
     assert AddressPolicy.of(Settings()) == AddressPolicy(False, (), ())
+    off = Settings(trusted_connector_private_endpoints_regex=("^http://a/$",))
+    assert AddressPolicy.of(off) == AddressPolicy(False, (), ())

@@ -14,8 +14,8 @@ IDLE_SECONDS = 30.0  # servers close theirs after 5 (uvicorn, node) to 75 (nginx
 class Route:
     """What two requests must share to use one connection.
 
-    `policy` is the address policy under which the connection was allowed. It is compared, not hashed: there is one at
-    a time.
+    `policy` is the address policy under which the connection was allowed. It is compared, not hashed: there are two
+    at a time at most.
     """
 
     pool_key: str

@@ -1,13 +1,10 @@
 """The URLs that connectors may call unless an operator says otherwise."""
 
 import pytest
-import re2
 
-from opensearch_ml_stream.plugin.settings import DEFAULT_TRUSTED_ENDPOINTS
-
-
-def is_trusted(url: str) -> bool:
-    return any(re2.fullmatch(pattern, url) for pattern in DEFAULT_TRUSTED_ENDPOINTS)
+from opensearch_ml_stream.connectors.errors import InvalidRequest
+from opensearch_ml_stream.plugin.settings import Settings
+from opensearch_ml_stream.plugin.upstream.trusted_endpoints import check_endpoint
 
 
 @pytest.mark.parametrize(
@@ -32,7 +29,7 @@ def is_trusted(url: str) -> bool:
     ],
 )
 def test_a_providers_own_host_is_trusted(url: str) -> None:
-    assert is_trusted(url)
+    check_endpoint(url, Settings())
 
 
 @pytest.mark.parametrize(
@@ -56,4 +53,5 @@ def test_a_providers_own_host_is_trusted(url: str) -> None:
     ],
 )
 def test_a_host_that_only_looks_like_a_providers_is_not_trusted(url: str) -> None:
-    assert not is_trusted(url)
+    with pytest.raises(InvalidRequest):
+        check_endpoint(url, Settings())
