@@ -13,6 +13,7 @@ from pathlib import Path
 import httpx
 import pytest
 from integration_tests.support.conditions import promptly
+from integration_tests.support.connector_bodies import openai
 from integration_tests.support.stores import free_port
 
 from opensearch_ml_stream.plugin.demo.canned_responses import canned_response
@@ -81,6 +82,9 @@ def test_the_first_run_shows_a_response_and_working_curl_lines_and_the_second_ma
             assert response.status_code == 200
             assert response.text.count('"is_last":true') == 1
         assert model_names(demo.url) == ["Demo of anthropic-messages", "Demo of openai-chat"]
+        for other in ("http://127.0.0.1:1", "http://127.0.0.1:22", "http://10.0.0.1:9519", demo.url):
+            refused = httpx.post(f"{demo.url}/_plugins/_ml/connectors/_create", json=openai(other))
+            assert (refused.status_code, "trusted connector endpoint" in refused.text) == (400, True)
         demo.stop(signal.SIGINT)
     store = tmp_path / "opensearch-ml-stream" / "store.db"
     assert store.exists()

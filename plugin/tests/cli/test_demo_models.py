@@ -4,7 +4,7 @@ from typing import Any
 
 import httpx
 
-from opensearch_ml_stream.plugin.cli.demo_models import DemoModel, find_models, port_of, set_up_models
+from opensearch_ml_stream.plugin.cli.demo_models import DemoModel, find_models, set_up_models
 from opensearch_ml_stream.plugin.cli.sidecar_api import SidecarAPI
 from tests.cli.in_memory_sidecar import InMemorySidecar
 
@@ -46,11 +46,6 @@ def test_models_that_exist_are_found_with_the_endpoints_of_their_connectors() ->
 
 def test_an_empty_store_has_no_models() -> None:
     assert find_models(api_of(InMemorySidecar({("POST", "/models/_search"): hits()}))) == {}
-
-
-def test_the_provider_takes_the_port_that_the_models_point_at() -> None:
-    assert port_of({"openai-chat": OPENAI}) == 5000
-    assert port_of({}) == 0
 
 
 def test_models_that_point_at_the_provider_are_left_alone() -> None:

@@ -1,6 +1,7 @@
 """`opensearch-ml-stream demo`: the sidecar in a process of its own, the demo provider, and a first response."""
 
 import os
+import re
 import shutil
 import signal
 import socket
@@ -16,7 +17,7 @@ import orjson
 import typer
 
 from opensearch_ml_stream.plugin.cli.command_errors import CommandFailed
-from opensearch_ml_stream.plugin.cli.demo_models import find_models, port_of, set_up_models
+from opensearch_ml_stream.plugin.cli.demo_models import find_models, set_up_models
 from opensearch_ml_stream.plugin.cli.predict_command import show_stream
 from opensearch_ml_stream.plugin.cli.sidecar_api import SidecarAPI, open_api
 from opensearch_ml_stream.plugin.demo.provider import demo_provider
@@ -24,7 +25,7 @@ from opensearch_ml_stream.plugin.settings import Settings
 from opensearch_ml_stream.rest_handlers.base_path import BASE_PATH
 
 QUESTION = "What is the meaning of life?"
-LOOPBACK_ENDPOINTS = r"^http://127\.0\.0\.1:[0-9]+/.*$"
+PROVIDER_PORT = 9519  # any free one if this is in use; the models are pointed at it at each start
 _GRACE_SECONDS = 0.5  # of running streams at Ctrl-C
 _STOP_SECONDS = 1.2
 _START_SECONDS = 30.0
@@ -43,25 +44,42 @@ def run_demo(settings: Settings, config: Path | None) -> None:
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.default_int_handler)
     try:
-        with _sidecar(settings, config) as process, open_api(url) as api:
+        with (
+            demo_provider(PROVIDER_PORT) as provider_url,
+            _sidecar(trust_provider(settings, provider_url), config) as process,
+            open_api(url) as api,
+        ):
             _wait_until_ready(process, api)
-            existing = find_models(api)
-            with demo_provider(port_of(existing)) as provider_url:
-                models = set_up_models(api, existing, provider_url)
-                typer.echo(f"\nThe sidecar is on {url}, its models are in {_shown_store(settings.store)}.")
-                typer.echo(f"\n> {QUESTION}\n")
-                show_stream(api.predict_stream(models["openai-chat"], {"inputs": QUESTION}))
-                typer.echo(_next_steps(url, models["openai-chat"], models["anthropic-messages"]))
-                code = process.wait()
+            models = set_up_models(api, find_models(api), provider_url)
+            typer.echo(f"\nThe sidecar is on {url}, its models are in {_shown_store(settings.store)}.")
+            typer.echo(f"\n> {QUESTION}\n")
+            show_stream(api.predict_stream(models["openai-chat"], {"inputs": QUESTION}))
+            typer.echo(_next_steps(url, models["openai-chat"], models["anthropic-messages"]))
+            code = process.wait()
         raise CommandFailed(f"The sidecar ended with exit code {code}; see its output above")
     except KeyboardInterrupt:
         typer.echo("\nstopped")
 
 
+def trust_provider(settings: Settings, provider_url: str) -> Settings:
+    """Return the settings with the demo's own provider trusted, and no other port or private address."""
+    endpoint = f"^{re.escape(provider_url)}/.*$"
+    others = settings.trusted_connector_private_endpoints_regex
+    if settings.private_ip_enabled and not others:
+        private: tuple[str, ...] = ()  # the operator allows all already
+    else:
+        private = (*(others if settings.private_ip_enabled else ()), endpoint)
+    return replace(
+        settings,
+        trusted_connector_endpoints_regex=(*settings.trusted_connector_endpoints_regex, endpoint),
+        trusted_connector_private_endpoints_regex=private,
+        private_ip_enabled=True,
+    )
+
+
 @contextmanager
 def _sidecar(settings: Settings, config: Path | None) -> Iterator[subprocess.Popen[bytes]]:
-    """Run `serve` in a process of its own, which alone trusts loopback and private addresses."""
-    endpoints = [*settings.trusted_connector_endpoints_regex, LOOPBACK_ENDPOINTS]
+    """Run `serve` with the settings in a process of its own."""
     environment = {
         **os.environ,
         "MLSTREAM_HOST": settings.host,
@@ -69,7 +87,12 @@ def _sidecar(settings: Settings, config: Path | None) -> Iterator[subprocess.Pop
         "MLSTREAM_STORE": settings.store,
         "MLSTREAM_SETTING__OPENSEARCH_ML_STREAM__SHUTDOWN_GRACE_SECONDS": str(_GRACE_SECONDS),
         "MLSTREAM_SETTING__PLUGINS__ML_COMMONS__CONNECTOR__PRIVATE_IP_ENABLED": "true",
-        "MLSTREAM_SETTING__PLUGINS__ML_COMMONS__TRUSTED_CONNECTOR_ENDPOINTS_REGEX": orjson.dumps(endpoints).decode(),
+        "MLSTREAM_SETTING__PLUGINS__ML_COMMONS__TRUSTED_CONNECTOR_ENDPOINTS_REGEX": orjson.dumps(
+            settings.trusted_connector_endpoints_regex
+        ).decode(),
+        "MLSTREAM_SETTING__PLUGINS__ML_COMMONS__TRUSTED_CONNECTOR_PRIVATE_ENDPOINTS_REGEX": orjson.dumps(
+            settings.trusted_connector_private_endpoints_regex
+        ).decode(),
     }
     command = [sys.executable, "-m", "opensearch_ml_stream.plugin", "serve"]
     if config is not None:

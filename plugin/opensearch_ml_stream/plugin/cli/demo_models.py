@@ -1,9 +1,7 @@
 """The demo's models: created from shipped blueprints at the first run, pointed at the provider at each later one."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import urlsplit
 
 from opensearch_ml_stream.client.blueprints import connector_body, find_blueprint, model_body
 from opensearch_ml_stream.plugin.cli.sidecar_api import SidecarAPI
@@ -32,13 +30,7 @@ def find_models(api: SidecarAPI) -> dict[str, DemoModel]:
     return models
 
 
-def port_of(models: Mapping[str, DemoModel]) -> int:
-    """Return the port on which the provider ran the last time, 0 if it never did."""
-    ports = [urlsplit(model.endpoint).port or 0 for model in models.values()]
-    return ports[0] if ports else 0
-
-
-def set_up_models(api: SidecarAPI, existing: Mapping[str, DemoModel], provider_url: str) -> dict[str, str]:
+def set_up_models(api: SidecarAPI, existing: dict[str, DemoModel], provider_url: str) -> dict[str, str]:
     """Create the models that are missing and point the others at the provider; return all ids by blueprint."""
     ids = {}
     for blueprint in BLUEPRINTS:
