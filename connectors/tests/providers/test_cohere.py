@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from opensearch_ml_stream.connectors.chunks import Ending
+from opensearch_ml_stream.connectors.chunks import Ending, Usage
 from tests.providers.recorded_streams import join_chunks
 from tests.providers.stream_bodies import decode, error_of, ndjson, sse
 
@@ -54,6 +54,12 @@ def test_an_error_of_cohere_in_the_stream_is_the_outcome() -> None:
     assert error_of("cohere/v2/chat", sse(*v2)).reason == "Error from remote service: x"
     assert error_of("cohere/v2/chat", sse({"type": "error", "error": "y"})).reason == "Error from remote service: y"
     assert error_of("cohere/v1/chat", ndjson({"message": "invalid"})).reason == "Error from remote service: invalid"
+
+
+def test_counts_of_cohere_may_be_written_as_fractions_but_not_as_negative_ones() -> None:
+    usage = {"tokens": {"input_tokens": -3.0, "output_tokens": 12.0}}
+    data = sse({"type": "message-end", "delta": {"finish_reason": "COMPLETE", "usage": usage}})
+    assert decode("cohere/v2/chat", data)[1] == Ending("stop", "COMPLETE", Usage(None, 12))
 
 
 def test_empty_deltas_of_cohere_v2_are_no_chunks() -> None:

@@ -10,6 +10,8 @@ import orjson
 
 from opensearch_ml_stream.connectors.errors import UpstreamError
 
+MAX_COUNT = 2**53 - 1  # the largest integer that every JSON parser reads exactly (RFC 8259, section 6)
+
 
 def text(value: Any) -> str:
     """Return a piece of text, "" for null. TypeError for anything that is not a string."""
@@ -21,8 +23,8 @@ def text(value: Any) -> str:
 
 
 def count(value: Any) -> int | None:
-    """Return a number of tokens, None if it is not an integer."""
-    return value if isinstance(value, int) and not isinstance(value, bool) else None
+    """Return a number of tokens, None if it is not an integer from 0 to MAX_COUNT."""
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MAX_COUNT else None
 
 
 def name(value: Any) -> str | None:

@@ -123,7 +123,7 @@ def _usage(usage: dict[str, Any]) -> Usage | None:
 
 def _count(value: Any) -> int | None:
     """Return a number of tokens, which Cohere writes as 12.0 at times."""
-    return int(value) if isinstance(value, float) else event_fields.count(value)
+    return event_fields.count(int(value) if isinstance(value, float) else value)
 
 
 COHERE_V2 = StreamSpec(

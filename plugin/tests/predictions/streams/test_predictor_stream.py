@@ -53,6 +53,18 @@ async def test_a_stream_is_relayed_closed_and_counted(setup: Setup) -> None:
     assert setup.counted("mlstream_streams_open") == 0
 
 
+@pytest.mark.parametrize("count", [b"-1", b"-9223372036854775808", b"9007199254740992", b"1" * 30])
+async def test_a_count_of_tokens_that_makes_no_sense_is_left_out(setup: Setup, count: bytes) -> None:
+    usage = USAGE.replace(b":3", b":" + count)
+    end = b'data: {"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}\n\n' + usage
+    setup.provider.script = lambda request: Response([openai_event("a"), end], headers=SSE)
+    await setup.add_model(connector_body())
+    assert await streamed(setup) == "a"
+    counted = [setup.counted("mlstream_tokens_total", model_id="m", type=kind) for kind in ("input", "output", "total")]
+    assert counted == [None, 2, 5]
+    assert outcomes(setup) == {"ok": 1.0}
+
+
 async def test_the_providers_count_of_tokens_is_added_up(setup: Setup) -> None:
     end = b'data: {"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}\n\n' + USAGE
     setup.provider.script = lambda request: Response([openai_event("a"), end], headers=SSE)
