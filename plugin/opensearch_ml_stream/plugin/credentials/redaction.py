@@ -1,19 +1,123 @@
-"""Redacts credentials from a provider's error text, and cuts the text."""
+"""Redacts credentials from what a provider sends, in whatever way they are written, and cuts error texts.
+
+Provider bodies, error texts and the fields of a stream's end are searched. The text of a stream's chunks is not: a key
+comes in several tokens, so no single chunk would hold it, and the providers' own text is for them to answer for.
+"""
 
 import re
-from collections.abc import Collection
+from collections.abc import Mapping
+from typing import Any
+
+import re2
+
+from opensearch_ml_stream.connectors.syntax import jsontext
+from opensearch_ml_stream.plugin.credentials.written_forms import SHORTEST, Form, fold, secret_forms, unescape
 
 MAX_TEXT_BYTES = 2048
+SHORTEST_IN_RESULTS = 8  # a good response may well hold "demo" or "test", which are common credentials of test servers
+MAX_FINDINGS = 1000  # a text that seems to hold more pieces of secrets is not shown at all: the search stays linear
 
+_MASK = b"***"
 _BEARER = re.compile(r"(?i)\b(bearer|basic|api-key)\s+[A-Za-z0-9._~+/=-]{8,}")
-_SHORTEST_SECRET = 4  # a dummy credential such as "x" is no secret, and its redaction would shred the text
 
 
-def redact(text: str, credentials: Collection[str]) -> str:
-    """Return `text` without credential values and authorization headers, cut at MAX_TEXT_BYTES."""
-    for secret in sorted(credentials, key=len, reverse=True):
-        if len(secret) >= _SHORTEST_SECRET:
-            text = text.replace(secret, "***")
-    text = _BEARER.sub(r"\1 ***", text)
-    data = text.encode("utf-8", "replace")
-    return text if len(data) <= MAX_TEXT_BYTES else data[:MAX_TEXT_BYTES].decode("utf-8", "ignore") + "..."
+class Redactor:
+    """Takes the secrets of one credential out of texts; made once for each version of a connector."""
+
+    __slots__ = ("_anchors", "_lengths", "_search")
+
+    def __init__(self, credential: Mapping[str, str]) -> None:
+        self._anchors: dict[bytes, list[tuple[Form, int]]] = {}
+        for form in secret_forms(credential):
+            for position, anchor in _anchors(form):
+                self._anchors.setdefault(anchor, []).append((form, position))
+        self._lengths = sorted({len(anchor) for anchor in self._anchors})
+        self._search = _compile(self._anchors)
+
+    def error(self, text: str) -> str:
+        """Return an error's text without credentials and authorization headers, cut at MAX_TEXT_BYTES."""
+        shown = _BEARER.sub(r"\1 ***", self._redact(text, SHORTEST))
+        data = shown.encode("utf-8", "replace")
+        return shown if len(data) <= MAX_TEXT_BYTES else data[:MAX_TEXT_BYTES].decode("utf-8", "ignore") + "..."
+
+    def value(self, text: str) -> str:
+        """Return a string of a good response without credentials."""
+        return self._redact(text, SHORTEST_IN_RESULTS)
+
+    def body(self, body: bytes) -> bytes:
+        """Return a good response's body without credentials; JSON stays JSON."""
+        redacted = self._redact_bytes(body, SHORTEST_IN_RESULTS)
+        return redacted if redacted is body or _is_json(redacted) or not _is_json(body) else b'"%b"' % _MASK
+
+    def _redact(self, text: str, shortest: int) -> str:
+        data = text.encode("utf-8", "replace")
+        redacted = self._redact_bytes(data, shortest)
+        return text if redacted is data else redacted.decode("utf-8", "replace")
+
+    def _redact_bytes(self, data: bytes, shortest: int) -> bytes:
+        """Return `data` itself if it holds no secret, else masked and without its escapes. JSON stays JSON."""
+        plain = unescape(data)
+        masked = self._mask(plain, shortest)
+        return data if masked is plain else masked
+
+    def _mask(self, data: bytes, shortest: int) -> bytes:
+        """Return `data` with each piece of a secret of at least `shortest` characters masked."""
+        folded = fold(data)
+        parts: list[bytes] = []
+        end = position = findings = 0
+        while (match := self._search(folded, position)) is not None:
+            findings += 1
+            if findings > MAX_FINDINGS:
+                return _MASK
+            span = self._span(folded, match.start(), end, shortest)
+            if span is None:
+                position = match.start() + 1
+                continue
+            parts += [data[end : span[0]], _MASK]
+            end = position = span[1]
+        return b"".join([*parts, data[end:]]) if parts else data
+
+    def _span(self, folded: bytes, start: int, floor: int, shortest: int) -> tuple[int, int] | None:
+        """Return the longest piece of a secret around an anchor that begins at `start`, None if none is long enough."""
+        best: tuple[int, int] | None = None
+        for length in self._lengths:
+            for form, position in self._anchors.get(folded[start : start + length], ()):
+                if form.secret_length < shortest:
+                    continue
+                before = _common_suffix(folded[floor:start], form.text[:position])
+                after = _common_prefix(folded[start : start + len(form.text)], form.text[position:])
+                if before + after >= form.least and (best is None or before + after > best[1] - best[0]):
+                    best = (start - before, start + after)
+        return best
+
+
+def _anchors(form: Form) -> list[tuple[int, bytes]]:
+    """Return stretches of a form, with their positions, of which every `form.least` characters hold one."""
+    length = max(SHORTEST, form.least // 2)
+    step = form.least - length + 1
+    positions = range(0, len(form.text) - length + 1, step)
+    return [(position, form.text[position : position + length]) for position in positions]
+
+
+def _compile(anchors: Mapping[bytes, object]) -> Any:
+    """Return the search for any of the anchors: one pass over the text, however many there are."""
+    if not anchors:
+        return lambda data, position: None
+    options = re2.Options()
+    options.encoding = re2.Options.Encoding.LATIN1
+    options.max_mem = 64 * 1024 * 1024
+    return re2.compile(b"|".join(re.escape(anchor) for anchor in sorted(anchors)), options).search
+
+
+def _common_prefix(one: bytes, other: bytes) -> int:
+    length = min(len(one), len(other))
+    return next((index for index in range(length) if one[index] != other[index]), length)
+
+
+def _common_suffix(one: bytes, other: bytes) -> int:
+    length = min(len(one), len(other))
+    return next((index for index in range(length) if one[-1 - index] != other[-1 - index]), length)
+
+
+def _is_json(body: bytes) -> bool:
+    return jsontext.is_json(body.decode("utf-8", "replace"))

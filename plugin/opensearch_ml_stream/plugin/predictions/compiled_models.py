@@ -23,6 +23,7 @@ from opensearch_ml_stream.connectors.stream_spec import StreamSpec
 from opensearch_ml_stream.connectors.syntax import jsontext
 from opensearch_ml_stream.plugin.credentials.cipher import Cipher
 from opensearch_ml_stream.plugin.credentials.external import is_external, resolve_credential
+from opensearch_ml_stream.plugin.credentials.redaction import Redactor
 from opensearch_ml_stream.plugin.predictions.rate_limits import RateLimit, read_rate_limiter
 from opensearch_ml_stream.plugin.registry.stored_documents import existing_connector, existing_model
 from opensearch_ml_stream.plugin.settings import LiveSettings
@@ -62,6 +63,7 @@ class CompiledModel:
         self._external_credentials_enabled = external_credentials_enabled
         self._parameters = ConnectorParameters.compile(connector.parameters)
         self._compiled: dict[str, tuple[Mapping[str, str], CompiledAction]] = {}
+        self._redactor: tuple[Mapping[str, str], Redactor] | None = None
         self._specs: dict[str, StreamSpec | MLStreamError] = {}
 
     @property
@@ -75,6 +77,14 @@ class CompiledModel:
         if not self._has_external_credential:
             return self._stored_credential
         return resolve_credential(self._stored_credential, self._external_credentials_enabled)
+
+    @property
+    def redactor(self) -> Redactor:
+        """What takes the credentials out of the provider's responses; made again only if one has changed."""
+        credential = self.credential
+        if self._redactor is None or self._redactor[0] != credential:
+            self._redactor = (credential, Redactor(credential))
+        return self._redactor[1]
 
     def action(self, action_type: str = "PREDICT") -> CompiledAction:
         """Return the compiled action; it is compiled again only if an external credential has changed."""

@@ -62,7 +62,7 @@ class Predictor:
             del parameters, request  # a prompt may be large, and the stream of its response long
             async with opening as response:
                 await check_status(response, model)
-                stream = ProviderStream(response, spec.decoder(), model.credential)
+                stream = ProviderStream(response, spec.decoder(), model.redactor)
                 try:
                     yield stream
                 finally:

@@ -1,8 +1,9 @@
 """One call of a provider: check the URL, sign and send the request, read its response's status, errors and stream."""
 
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from time import monotonic
 
@@ -13,13 +14,16 @@ from opensearch_ml_stream.connectors.errors import InvalidRequest, StreamTruncat
 from opensearch_ml_stream.connectors.non_stream_response import MAX_NON_STREAM_BYTES, non_stream_response
 from opensearch_ml_stream.connectors.rendering.action import ProviderRequest
 from opensearch_ml_stream.connectors.rendering.sigv4 import sign
-from opensearch_ml_stream.plugin.credentials.redaction import redact
+from opensearch_ml_stream.plugin.credentials.redaction import Redactor
 from opensearch_ml_stream.plugin.predictions.compiled_models import CompiledModel
 from opensearch_ml_stream.plugin.predictions.rate_limits import RateLimits
 from opensearch_ml_stream.plugin.settings import LiveSettings
 from opensearch_ml_stream.plugin.upstream import ReadTimedOut, Upstream, UpstreamResponse
 from opensearch_ml_stream.plugin.upstream.retries import open_with_retries
 from opensearch_ml_stream.plugin.upstream.trusted_endpoints import check_endpoint
+
+# Seconds, or a date in one of the three forms that a recipient has to take (RFC 9110, sections 5.6.7 and 10.2.3).
+_RETRY_AFTER = re.compile(r"[0-9]{1,10}|[A-Z][a-z]{2,8},? [A-Za-z0-9: -]{16,24}( GMT)?")
 
 MAX_ERROR_BODY_BYTES = 64 * 1024  # of an error response no more is read; 2 KiB of it are shown
 
@@ -53,19 +57,19 @@ class ProviderCalls:
         return self.upstream.open(request, config, tls, model.pool_key)
 
     async def fetch(self, model: CompiledModel, request: ProviderRequest) -> bytes:
-        """Return the whole body of a 2xx response; UpstreamError for another status or an empty body."""
+        """Return the whole body of a 2xx response, redacted; UpstreamError for another status or an empty body."""
         async with self.open(model, request) as response:
             await check_status(response, model)
             body = await read_all(response, self.live_settings.current.max_json_size)
         if not body.strip():
             raise UpstreamError("Remote service returned empty response body")
-        return body
+        return model.redactor.body(body)
 
 
 async def check_status(response: UpstreamResponse, model: CompiledModel) -> None:
     """Raise UpstreamError with the provider's own, redacted words if the status is not 2xx."""
     if not 200 <= response.status < 300:
-        raise await _read_error(response, model.credential)
+        raise await _read_error(response, model.redactor)
 
 
 async def read_all(response: UpstreamResponse, limit: int) -> bytes:
@@ -88,14 +92,12 @@ class ProviderStream:
     `first_chunk` is when the first chunk came (CLOCK_MONOTONIC), None before.
     """
 
-    __slots__ = ("_before_first_chunk", "_credential", "_decoder", "_response", "first_chunk", "outcome")
+    __slots__ = ("_before_first_chunk", "_decoder", "_redactor", "_response", "first_chunk", "outcome")
 
-    def __init__(
-        self, response: UpstreamResponse, decoder: Decoder | FastPathDecoder, credential: Mapping[str, str]
-    ) -> None:
+    def __init__(self, response: UpstreamResponse, decoder: Decoder | FastPathDecoder, redactor: Redactor) -> None:
         self._response = response
         self._decoder = decoder
-        self._credential = credential
+        self._redactor = redactor
         self._before_first_chunk = bytearray()
         self.first_chunk: float | None = None
         self.outcome: Ending | UpstreamError | None = None
@@ -184,23 +186,29 @@ class ProviderStream:
         if unread and not self.chunks:
             content_type = self._response.headers.get("content-type", "")
             outcome = non_stream_response(bytes(self._before_first_chunk), content_type) or outcome
+        redactor = self._redactor
         if isinstance(outcome, Ending):
-            return outcome
+            native, model = outcome.native_finish_reason, outcome.model
+            return replace(
+                outcome,
+                native_finish_reason=native and redactor.value(native),
+                model=model and redactor.value(model),
+            )
         return type(outcome)(
-            redact(outcome.reason, self._credential.values()),
+            redactor.error(outcome.reason),
             type=outcome.type,
             provider_status=outcome.provider_status,
         )
 
 
-async def _read_error(response: UpstreamResponse, credential: Mapping[str, str]) -> UpstreamError:
+async def _read_error(response: UpstreamResponse, redactor: Redactor) -> UpstreamError:
     """Read a response that is not 2xx as an error: its body redacted, throttling as ML Commons words it."""
     parts: list[bytes] = []
     size = 0
     while size < MAX_ERROR_BODY_BYTES and (data := await response.read()):
         parts.append(data)
         size += len(data)
-    text = redact(b"".join(parts).decode("utf-8", "replace"), credential.values())
+    text = redactor.error(b"".join(parts).decode("utf-8", "replace"))
     status = response.status
     throttled = response.headers.get("x-amzn-errortype", "").startswith("ThrottlingException")
     reason = (
@@ -214,9 +222,16 @@ async def _read_error(response: UpstreamResponse, credential: Mapping[str, str])
         if reason
         else f"Remote service returned error status {status} with empty body",
         type="remote_connector_throttling_exception" if throttled else None,
-        retry_after=response.headers.get("retry-after"),
+        retry_after=_retry_after(response.headers.get("retry-after"), redactor),
         provider_status=429 if throttled else status,
     )
+
+
+def _retry_after(value: str | None, redactor: Redactor) -> str | None:
+    """Return a provider's `Retry-After` for the caller, None if it is not of RFC 9110's form, or holds a credential."""
+    if value is None or not _RETRY_AFTER.fullmatch(value) or redactor.error(value) != value:
+        return None
+    return value
 
 
 def _signed(model: CompiledModel, request: ProviderRequest) -> ProviderRequest:

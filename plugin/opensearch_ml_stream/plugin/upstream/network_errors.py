@@ -11,6 +11,7 @@ from opensearch_ml_stream.plugin.upstream import ReadTimedOut
 
 _PREFIX = "Error communicating with remote model: "
 
+_CODINGS = {"br", "compress", "deflate", "gzip", "identity", "x-compress", "x-gzip", "zstd"}
 _HINTS = {
     errno.ECONNREFUSED: ("Connection refused", "Check that the provider runs, and the host and port in the url"),
     errno.EHOSTUNREACH: ("No route to host", "Check the network and firewall between here and the provider"),
@@ -71,8 +72,7 @@ def not_http(authority: str, problem: str) -> UpstreamError:
 
 
 def undecodable(authority: str, coding: str) -> UpstreamError:
-    """Return the error for a body that cannot be decompressed."""
-    return UpstreamError(
-        f"{_PREFIX}{authority} sent a body in content-encoding [{coding}] that cannot be decoded; "
-        "identity was asked for"
-    )
+    """Return the error for a body that cannot be decompressed. Only codings that IANA knows are named."""
+    is_known = {name.strip() for name in coding.lower().split(",", 3)} <= _CODINGS
+    name = f"content-encoding [{coding.strip()}]" if is_known else "an unknown content-encoding"
+    return UpstreamError(f"{_PREFIX}{authority} sent a body in {name} that cannot be decoded; identity was asked for")

@@ -1,9 +1,11 @@
 """One call of a scripted provider: URL, signature, retries, status, errors and size of the response."""
 
+import base64
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import orjson
 import pytest
 
 from opensearch_ml_stream.connectors.documents import read_connector, read_model
@@ -67,6 +69,24 @@ async def test_a_throttled_response_passes_its_retry_after_on() -> None:
     assert (await error_of(Response([b"slow down"], 429))).retry_after is None
 
 
+@pytest.mark.parametrize(
+    "value",
+    ["0", "120", "Wed, 21 Oct 2015 07:28:00 GMT", "Sunday, 06-Nov-94 08:49:37 GMT", "Sun Nov  6 08:49:37 1994"],
+)
+async def test_every_form_of_retry_after_is_passed_on(value: str) -> None:
+    assert (await error_of(Response([b"slow down"], 429, {"retry-after": value}))).retry_after == value
+
+
+@pytest.mark.parametrize("value", [SECRET, f"120, {SECRET}", "soon", "-1", "1" * 11, "", "Wed, " + SECRET[:16]])
+async def test_anything_else_in_retry_after_is_not(value: str) -> None:
+    assert (await error_of(Response([b"slow down"], 429, {"retry-after": value}))).retry_after is None
+
+
+async def test_a_credential_of_digits_is_no_retry_after() -> None:
+    response = Response([b"slow down"], 429, {"retry-after": "90210"})
+    assert (await error_of(response, credential={"key": "90210"})).retry_after is None
+
+
 async def test_an_aws_throttling_exception_is_a_429_whatever_its_status() -> None:
     error = await error_of(Response([b"{}"], 400, {"x-amzn-errortype": "ThrottlingException:http://x/"}))
     assert error.reason == (
@@ -111,6 +131,12 @@ async def test_fetch_returns_the_body_and_closes_the_response() -> None:
     [call] = provider.calls
     assert call.request is REQUEST
     assert (call.pool_key, dict(call.tls), call.is_open) == ("m", {}, False)
+
+
+async def test_a_good_body_comes_without_the_credential() -> None:
+    echo = {"your_key": SECRET, "header": [base64.b64encode(f"user:{SECRET}".encode()).decode()], "n": 1.5}
+    body = await calls_to(ScriptedProvider(lambda request: json_response(echo))).fetch(ready(), REQUEST)
+    assert orjson.loads(body) == {"your_key": "***", "header": ["dXNlcjp***A=="], "n": 1.5}
 
 
 @pytest.mark.parametrize("parts", [[], [b" ", b"\r\n"]])

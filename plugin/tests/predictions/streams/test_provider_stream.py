@@ -12,6 +12,7 @@ from opensearch_ml_stream.connectors.providers.cumulative_text import CUMULATIVE
 from opensearch_ml_stream.connectors.providers.ollama import OLLAMA
 from opensearch_ml_stream.connectors.providers.openai.chat import OPENAI_CHAT, OPENAI_CHAT_PLAIN
 from opensearch_ml_stream.connectors.stream_spec import StreamSpec
+from opensearch_ml_stream.plugin.credentials.redaction import Redactor
 from opensearch_ml_stream.plugin.predictions import provider_call
 from opensearch_ml_stream.plugin.predictions.provider_call import ProviderStream
 from opensearch_ml_stream.plugin.upstream import ReadTimedOut
@@ -22,7 +23,7 @@ BROKEN = b"data: {nonsense\n\n"
 
 
 def stream_of(response: Response, spec: StreamSpec = OPENAI_CHAT) -> ProviderStream:
-    return ProviderStream(response, spec.decoder(), {"key": SECRET})
+    return ProviderStream(response, spec.decoder(), Redactor({"key": SECRET}))
 
 
 async def read_to_the_end(stream: ProviderStream) -> list[Chunk]:
@@ -198,11 +199,18 @@ async def test_what_comes_before_the_first_chunk_is_kept_only_up_to_a_bound() ->
     assert isinstance(await outcome_of(body), StreamTruncated)
 
 
+async def test_the_fields_of_a_good_end_hold_no_credential() -> None:
+    end = b'data: {"choices":[{"index":0,"delta":{},"finish_reason":"%b"}],"model":"m-%b"}\n\ndata: [DONE]\n\n'
+    key = SECRET.encode()
+    outcome = await outcome_of(Response([openai_event("a"), end % (key.upper(), key.hex().encode())], headers=SSE))
+    assert outcome == Ending(native_finish_reason="***", model="m-***")
+
+
 async def test_with_and_without_the_fast_path_the_stream_is_the_same() -> None:
     assert isinstance(OPENAI_CHAT.decoder(), FastPathDecoder)
     fast = stream_of(openai_stream("a", "b"))
     plain = ProviderStream(
-        openai_stream("a", "b"), StreamSpec.decoder(_without_fast_path(OPENAI_CHAT_PLAIN)), {"key": SECRET}
+        openai_stream("a", "b"), StreamSpec.decoder(_without_fast_path(OPENAI_CHAT_PLAIN)), Redactor({"key": SECRET})
     )
     assert await read_to_the_end(fast) == await read_to_the_end(plain)
     assert fast.outcome == plain.outcome

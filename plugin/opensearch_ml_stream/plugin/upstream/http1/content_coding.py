@@ -65,5 +65,5 @@ def decoded(response: UpstreamResponse, authority: str) -> UpstreamResponse:
     if coding in ("identity", ""):
         return response
     if coding not in _WINDOW_BITS:
-        raise network_errors.undecodable(authority, coding[:40])
+        raise network_errors.undecodable(authority, coding)
     return DecodedResponse(response, coding, authority)
