@@ -26,8 +26,15 @@ Store = Annotated[
     str | None,
     typer.Option(
         "--store",
-        help="sqlite:///PATH, or http(s)://user:password@host:port of an OpenSearch; "
-        "in MLSTREAM_STORE no other user of this machine sees the password.",
+        help="sqlite:///PATH, or http(s)://user@host:port of an OpenSearch; its password: --store-password.",
+    ),
+]
+StorePassword = Annotated[
+    str | None,
+    typer.Option(
+        "--store-password",
+        metavar="env:NAME|file:PATH|-",
+        help="Password of the store's user: from a variable, a file, or asked for (else MLSTREAM_STORE_PASSWORD).",
     ),
 ]
 

@@ -4,6 +4,7 @@ import errno
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 
@@ -11,7 +12,8 @@ import typer
 
 from opensearch_ml_stream.plugin.cli.command_errors import CommandFailed
 from opensearch_ml_stream.plugin.cli.demo_command import run_demo
-from opensearch_ml_stream.plugin.cli.options import Config, Host, Port, Store, Workers
+from opensearch_ml_stream.plugin.cli.options import Config, Host, Port, Store, StorePassword, Workers
+from opensearch_ml_stream.plugin.cli.store_password import hide_store_password, with_store_password
 from opensearch_ml_stream.plugin.settings import Settings
 from opensearch_ml_stream.plugin.settings.sources import load_settings
 
@@ -24,10 +26,13 @@ def serve(
     port: Port = None,
     workers: Workers = None,
     store: Store = None,
+    store_password: StorePassword = None,
 ) -> None:
     """Run the sidecar until SIGTERM or Ctrl-C."""
+    hide_store_password(store)
     options = {"host": host, "port": port, "workers": workers, "store": store}
     settings = load_settings(config, options=options)
+    settings = replace(settings, store=with_store_password(settings.store, store_password))
     make_store_folder(settings)
     # Loaded here, so that the commands which only talk to a sidecar start in half the time.
     server = import_module("opensearch_ml_stream.plugin.server.serve")
@@ -36,9 +41,17 @@ def serve(
     raise typer.Exit(code)
 
 
-def demo(config: Config = None, host: Host = None, port: Port = None, store: Store = None) -> None:
+def demo(
+    config: Config = None,
+    host: Host = None,
+    port: Port = None,
+    store: Store = None,
+    store_password: StorePassword = None,
+) -> None:
     """Run the sidecar with a provider that needs no key, make two models, and show a first response."""
+    hide_store_password(store)
     settings = load_settings(config, options={"host": host, "port": port, "store": store})
+    settings = replace(settings, store=with_store_password(settings.store, store_password))
     make_store_folder(settings)
     with _address_errors(settings):
         run_demo(settings, config)

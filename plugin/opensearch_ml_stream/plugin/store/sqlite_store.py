@@ -19,6 +19,7 @@ import orjson
 
 from opensearch_ml_stream.connectors.errors import Conflict, Internal, InvalidRequest, Unavailable
 from opensearch_ml_stream.plugin.store import Document, Index, Written
+from opensearch_ml_stream.plugin.store.private_files import make_private
 from opensearch_ml_stream.plugin.store.sqlite_search import search
 
 T = TypeVar("T")
@@ -197,10 +198,9 @@ class SQLiteStore:
 
 
 def _connect(path: str) -> sqlite3.Connection:
-    """Open a connection; a new file and its folder are for this user alone, as the file holds the master key."""
+    """Open a connection; the file is for this user alone, as it holds the master key."""
     if path != ":memory:":
-        Path(path).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+        make_private(Path(path))
     db = sqlite3.connect(path, timeout=_LOCK_WAIT_SECONDS, isolation_level=None)
     try:
         _switch_to_wal(db)
