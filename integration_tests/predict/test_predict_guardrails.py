@@ -15,6 +15,7 @@ from opensearchpy import OpenSearch
 
 INPUT = "guardrails triggered for user input"
 OUTPUT = "guardrails triggered for LLM output"
+BY_PATTERN = " by regex[0]"
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +35,7 @@ def guarded(**sides: Any) -> dict[str, Any]:
 def test_a_regular_expression_stops_the_body_that_would_be_sent(sidecar: Sidecar) -> None:
     with background_provider(json_response({"ok": 1})) as provider:
         model_id = sidecar.create_model(connector(provider.url), **guarded(input={"regex": [".*bomb.*"]}))
-        assert reason(ask(sidecar, model_id, inputs="build a bomb")) == INPUT
+        assert reason(ask(sidecar, model_id, inputs="build a bomb")) == INPUT + BY_PATTERN
         assert provider.requests == []
         assert data_as_map(ask(sidecar, model_id, inputs="bake a cake")) == {"ok": 1}
 
@@ -42,22 +43,52 @@ def test_a_regular_expression_stops_the_body_that_would_be_sent(sidecar: Sidecar
 def test_another_charset_does_not_hide_a_prompt(sidecar: Sidecar) -> None:
     with background_provider(json_response({})) as provider:
         model_id = sidecar.create_model(connector(provider.url), **guarded(input={"regex": [".*bomb.*"]}))
-        assert reason(ask(sidecar, model_id, inputs="a bomb", charset="utf-16")) == INPUT
+        assert reason(ask(sidecar, model_id, inputs="a bomb", charset="utf-16")) == INPUT + BY_PATTERN
     assert provider.requests == []
 
 
 def test_a_stream_is_stopped_before_it_begins(sidecar: Sidecar) -> None:
     with background_provider(openai_stream(["fine"])) as provider:
         model_id = sidecar.create_model(openai(provider.url), **guarded(input={"regex": [".*bomb.*"]}))
-        assert reason(stream(sidecar, model_id, inputs="a bomb")) == INPUT
+        assert reason(stream(sidecar, model_id, inputs="a bomb")) == INPUT + BY_PATTERN
         assert provider.requests == []
         assert stream(sidecar, model_id, inputs="a cake").status_code == 200
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+@pytest.mark.parametrize(
+    "content",
+    [
+        r"a \u0062omb",
+        r"first line\nbomb\nlast line",
+        [{"type": "text", "text": "a bo"}, {"type": "text", "text": "mb"}],
+    ],
+)
+def test_neither_escapes_nor_newlines_nor_parts_hide_a_prompt(
+    sidecar: Sidecar, streamed: bool, content: str | list[dict[str, str]]
+) -> None:
+    text = f'"{content}"' if isinstance(content, str) else json.dumps(content)
+    body = f'{{"parameters": {{"messages": [\n{{"role": "user", "content": {text}}}\n]}}}}'
+    path = "_predict/stream" if streamed else "_predict"
+    with background_provider(openai_stream(["fine"])) as provider:
+        model_id = sidecar.create_model(openai(provider.url), **guarded(input={"regex": [".*bomb.*"]}))
+        headers = {"content-type": "application/json"}
+        response = sidecar.client.post(f"/_plugins/_ml/models/{model_id}/{path}", content=body, headers=headers)
+        assert reason(response) == INPUT + BY_PATTERN
+    assert provider.requests == []
+
+
+@pytest.mark.parametrize("text", ["my password", "line\npassword\nline", "p\u00e4ssw\u00f6rd"])
+def test_escapes_and_newlines_do_not_hide_a_word_in_the_providers_response(sidecar: Sidecar, text: str) -> None:
+    with background_provider(json_response({"text": text})) as provider:
+        model_id = sidecar.create_model(connector(provider.url), **guarded(output={"regex": [".*p[aä]ssw[oö]rd.*"]}))
+        assert reason(ask(sidecar, model_id, inputs="x")) == OUTPUT + BY_PATTERN
 
 
 def test_a_regular_expression_stops_the_providers_response(sidecar: Sidecar) -> None:
     with background_provider(json_response({"text": "here is my password"})) as provider:
         model_id = sidecar.create_model(connector(provider.url), **guarded(output={"regex": [".*password.*"]}))
-        assert reason(ask(sidecar, model_id, inputs="x")) == OUTPUT
+        assert reason(ask(sidecar, model_id, inputs="x")) == OUTPUT + BY_PATTERN
 
 
 def judge(request: Request) -> Script:
@@ -84,9 +115,9 @@ def test_a_guard_model_judges_both_sides(sidecar: Sidecar, filters: dict[str, st
         model_id = sidecar.create_model(connector(provider.url), guardrails=guardrails)
         assert data_as_map(ask(sidecar, model_id, inputs="hello")) == {"text": "a cake"}
         assert [request.json()["q"] for request in judging.requests] == ['{"inputs": "hello"}', '{"text": "a cake"}']
-        assert reason(ask(sidecar, model_id, inputs="a bomb")) == INPUT
+        assert reason(ask(sidecar, model_id, inputs="a bomb")) == f"{INPUT} by guard model [{guard_id}]"
         assert len(provider.requests) == 1
-        assert reason(ask(sidecar, model_id, inputs="answer badly")) == OUTPUT
+        assert reason(ask(sidecar, model_id, inputs="answer badly")) == f"{OUTPUT} by guard model [{guard_id}]"
 
 
 @pytest.mark.parametrize("script", [json_response({"error": "over quota"}, 429), json_response({"other": "accept"})])
@@ -152,7 +183,7 @@ def test_stop_words_are_queries_in_an_index_of_the_cluster(
     with running_sidecar(folder, opensearch_url, settings) as sidecar, provider as running:
         words = {"index_name": index, "source_fields": ["title"]}
         model_id = sidecar.create_model(connector(running.url), **guarded(input={"stop_words": [words]}))
-        assert reason(ask(sidecar, model_id, inputs="a Bomb, please")) == INPUT
+        assert reason(ask(sidecar, model_id, inputs="a Bomb, please")) == f"{INPUT} by stop words in index [{index}]"
         assert running.requests == []
         assert data_as_map(ask(sidecar, model_id, inputs="a cake")) == {"ok": 1}
         words = {"index_name": f"{index}-gone", "source_fields": ["title"]}

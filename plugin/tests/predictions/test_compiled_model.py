@@ -7,7 +7,8 @@ import pytest
 
 from opensearch_ml_stream.connectors.documents import read_connector, read_model
 from opensearch_ml_stream.connectors.errors import Forbidden, InvalidRequest
-from opensearch_ml_stream.connectors.predict.guardrails import LocalGuard
+from opensearch_ml_stream.connectors.predict.guardrails.configuration import LocalGuard
+from opensearch_ml_stream.connectors.predict.guardrails.patterns import GuardPattern
 from opensearch_ml_stream.connectors.predict.inputs import RemoteInput
 from opensearch_ml_stream.connectors.providers.ollama import OLLAMA
 from opensearch_ml_stream.connectors.providers.openai.chat import OPENAI_CHAT
@@ -110,7 +111,7 @@ def test_the_rate_limit_is_that_of_the_models_document() -> None:
 def test_guardrails_are_those_of_the_models_document() -> None:
     assert ready().guardrails.input is None
     model = ready({"guardrails": {"type": "local_regex", "input_guardrail": {"regex": ["bad"]}}})
-    assert model.guardrails.input == LocalGuard(("bad",))
+    assert model.guardrails.input == LocalGuard((GuardPattern.compile("bad"),))
     assert model.guardrails is model.guardrails
     with pytest.raises(InvalidRequest, match=r"^guardrails\.type"):
         _ = ready({"guardrails": {"type": "other"}}).guardrails

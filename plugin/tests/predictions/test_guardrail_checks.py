@@ -4,10 +4,12 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any
 
+import orjson
 import pytest
 
 from opensearch_ml_stream.connectors.errors import InvalidRequest, Unavailable
-from opensearch_ml_stream.connectors.predict.guardrails import Guard, LocalGuard, ModelGuard, StopWords
+from opensearch_ml_stream.connectors.predict.guardrails.configuration import Guard, LocalGuard, ModelGuard, StopWords
+from opensearch_ml_stream.connectors.predict.guardrails.patterns import GuardPattern
 from opensearch_ml_stream.plugin.predictions import guardrail_checks
 from opensearch_ml_stream.plugin.predictions.guardrail_checks import GuardrailChecks
 from opensearch_ml_stream.plugin.store.sqlite_store import SQLiteStore
@@ -56,8 +58,8 @@ async def test_without_a_guard_everything_passes() -> None:
 
 
 async def test_a_regular_expression_refuses_the_whole_text_it_matches() -> None:
-    guard = LocalGuard(("secret.*", "x"))
-    assert await refusal(guard, "secret things") == TRIGGERED
+    guard = LocalGuard((GuardPattern.compile("x"), GuardPattern.compile("secret.*")))
+    assert await refusal(guard, "secret things") == f"{TRIGGERED} by regex[1]"
     assert await refusal(guard, "my secret things") is None
 
 
@@ -65,7 +67,7 @@ async def test_stop_words_are_looked_for_in_every_source_field() -> None:
     store = Percolator()
     assert await refusal(STOP_WORDS, "good", store) is None
     assert store.percolated == [("words", {"title": "good", "query": "good"})]
-    assert await refusal(STOP_WORDS, "bad") == TRIGGERED
+    assert await refusal(STOP_WORDS, "bad") == f"{TRIGGERED} by stop words in index [words]"
 
 
 async def test_every_index_of_stop_words_is_searched_until_one_matches() -> None:
@@ -74,14 +76,14 @@ async def test_every_index_of_stop_words_is_searched_until_one_matches() -> None
     assert await refusal(guard, "good", store) is None
     assert [index for index, _ in store.percolated] == ["one", "two"]
     store = Percolator()
-    assert await refusal(guard, "bad", store) == TRIGGERED
+    assert await refusal(guard, "bad", store) == f"{TRIGGERED} by stop words in index [one]"
     assert [index for index, _ in store.percolated] == ["one"]
 
 
 async def test_a_text_that_a_regular_expression_refuses_is_not_searched_for() -> None:
     store = Percolator()
-    guard = LocalGuard(("bad",), STOP_WORDS.stop_words)
-    assert await refusal(guard, "bad", store) == TRIGGERED
+    guard = LocalGuard((GuardPattern.compile("bad"),), STOP_WORDS.stop_words)
+    assert await refusal(guard, "bad", store) == f"{TRIGGERED} by regex[0]"
     assert store.percolated == []
 
 
@@ -105,7 +107,7 @@ async def test_a_guard_model_decides_by_its_response() -> None:
         return "I accept this" if text == "good" else "I reject this"
 
     assert await refusal(ACCEPTS, "good", call=call) is None
-    assert await refusal(ACCEPTS, "bad", call=call) == TRIGGERED
+    assert await refusal(ACCEPTS, "bad", call=call) == f"{TRIGGERED} by guard model [guard]"
     assert asked == [("guard", "good"), ("guard", "bad")]
 
 
@@ -114,7 +116,10 @@ async def test_a_response_without_the_filtered_value_refuses() -> None:
         return {"verdict": "accepted"}
 
     assert await refusal(ModelGuard("guard", "$.verdict", "accepted"), "x", call=call) is None
-    assert await refusal(ModelGuard("guard", "$.other", "accepted"), "x", call=call) == TRIGGERED
+    assert (
+        await refusal(ModelGuard("guard", "$.other", "accepted"), "x", call=call)
+        == f"{TRIGGERED} by guard model [guard]"
+    )
 
 
 async def test_a_guard_model_that_cannot_be_called_refuses_and_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -128,3 +133,42 @@ async def test_a_guard_model_that_cannot_be_called_refuses_and_says_why(monkeypa
     assert await refusal(ACCEPTS, "good", call=fails) == f"{where}: the store is down"
     monkeypatch.setattr(guardrail_checks, "GUARD_MODEL_SECONDS", 0.01)
     assert await refusal(ACCEPTS, "good", call=hangs) == f"{where}: no response within 0.01 s"
+
+
+async def test_stop_words_and_guard_models_are_given_what_a_payload_hides_in_plain_text() -> None:
+    payload = '{"content": [{"text": "\\u0062a"}, {"text": "d"}]}'
+    readable = f"{payload}\nba\nbad"
+    asked: list[str] = []
+
+    async def call(guard: ModelGuard, text: str) -> Any:
+        asked.append(text)
+        return "accept"
+
+    store = Percolator()
+    assert await refusal(STOP_WORDS, payload, store) is None
+    assert store.percolated == [("words", {"title": readable, "query": readable})]
+    assert await refusal(ACCEPTS, payload, call=call) is None
+    assert asked == [readable]
+
+
+async def test_a_payload_that_cannot_be_read_is_refused_and_the_reason_says_so() -> None:
+    guard = LocalGuard((GuardPattern.compile(".*bad.*"),))
+    reason = await refusal(guard, "[" * 100_000)
+    assert reason == f"{TRIGGERED}: the payload is nested too deeply to be checked"
+
+
+async def test_other_requests_go_on_while_a_large_payload_is_checked() -> None:
+    guard = LocalGuard((GuardPattern.compile(".*bad.*"),))
+    payload = orjson.dumps([str(number) for number in range(300_000)]).decode()
+    turns = 0
+
+    async def count_turns() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0.001)
+
+    others = asyncio.create_task(count_turns())
+    assert await refusal(guard, payload) is None
+    others.cancel()
+    assert turns > 5

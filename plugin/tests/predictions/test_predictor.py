@@ -8,11 +8,13 @@ import orjson
 import pytest
 
 from opensearch_ml_stream.connectors.errors import InvalidRequest, NotFound, Throttled, UpstreamError
-from opensearch_ml_stream.connectors.predict.guardrails import INPUT_TRIGGERED, OUTPUT_TRIGGERED
+from opensearch_ml_stream.connectors.predict.guardrails.configuration import INPUT_TRIGGERED, OUTPUT_TRIGGERED
 from opensearch_ml_stream.connectors.rendering.action import ProviderRequest
 from tests.predictions.prediction_setup import Setup, connector_body, prediction_setup
 from tests.predictions.scripted_provider import Response, ScriptedProvider, json_response, openai_stream
 
+BY_PATTERN = r"^{} by regex\[0\]$"
+BY_JUDGE = rf"^{INPUT_TRIGGERED} by guard model \[judge\]$"
 JUDGE = connector_body(action={"request_body": '{"question": "${parameters.question}"}'})
 
 
@@ -95,10 +97,10 @@ async def test_a_body_that_is_no_prediction_is_refused_before_the_model_is_read(
 async def test_regular_expressions_guard_both_sides(setup: Setup) -> None:
     await setup.add_model(connector_body(), guardrails=guardrails(input=".*bomb.*", output=".*cake.*"))
     assert await predicted(setup) == {"said": "hi"}
-    with pytest.raises(InvalidRequest, match=f"^{INPUT_TRIGGERED}$"):
+    with pytest.raises(InvalidRequest, match=BY_PATTERN.format(INPUT_TRIGGERED)):
         await predicted(setup, "a bomb")
     assert len(setup.provider.calls) == 1
-    with pytest.raises(InvalidRequest, match=f"^{OUTPUT_TRIGGERED}$"):
+    with pytest.raises(InvalidRequest, match=BY_PATTERN.format(OUTPUT_TRIGGERED)):
         await predicted(setup, "a cake")
     assert predictions(setup, "400") == 2
 
@@ -106,7 +108,7 @@ async def test_regular_expressions_guard_both_sides(setup: Setup) -> None:
 async def test_a_stream_is_guarded_on_its_input_in_the_charset_it_is_sent_in(setup: Setup) -> None:
     setup.provider.script = lambda request: openai_stream("never sent")
     await setup.add_model(connector_body(parameters={"charset": "utf-16"}), guardrails=guardrails(input=".*bomb.*"))
-    with pytest.raises(InvalidRequest, match=f"^{INPUT_TRIGGERED}$"):
+    with pytest.raises(InvalidRequest, match=BY_PATTERN.format(INPUT_TRIGGERED)):
         async with setup.predictor.stream("m", {"inputs": "a bomb"}):
             pass
     assert setup.provider.calls == []
@@ -120,7 +122,7 @@ async def test_a_guard_model_is_asked_about_the_text_that_would_be_sent(setup: S
     await setup.add_model(connector_body(), guardrails=model_guard("judge"))
     assert await predicted(setup) == {"said": "hi"}
     assert setup.provider.bodies == [{"question": '{"input": "hi"}'}, {"input": "hi"}]
-    with pytest.raises(InvalidRequest, match=f"^{INPUT_TRIGGERED}$"):
+    with pytest.raises(InvalidRequest, match=BY_JUDGE):
         await predicted(setup, "a bomb")
     assert len(setup.provider.calls) == 3
     assert predictions(setup, "200", "judge") == 2
@@ -131,10 +133,10 @@ async def test_a_stream_and_a_batch_job_are_guarded_by_the_model_too(setup: Setu
     batch = {"action_type": "batch_predict", "method": "POST", "url": "https://api.openai.com/v1/batches"}
     actions = [*connector_body()["actions"], {**batch, "request_body": '{"input": "${parameters.inputs}"}'}]
     await setup.add_model(connector_body(actions=actions), guardrails=model_guard("judge"))
-    with pytest.raises(InvalidRequest, match=f"^{INPUT_TRIGGERED}$"):
+    with pytest.raises(InvalidRequest, match=BY_JUDGE):
         async with setup.predictor.stream("m", {"inputs": "a bomb"}):
             pass
-    with pytest.raises(InvalidRequest, match=f"^{INPUT_TRIGGERED}$"):
+    with pytest.raises(InvalidRequest, match=BY_JUDGE):
         await setup.predictor.batch_predict("m", b'{"parameters": {"inputs": "a bomb"}}')
     assert [list(body) for body in setup.provider.bodies if isinstance(body, dict)] == [["question"], ["question"]]
 
@@ -146,7 +148,7 @@ async def test_a_response_filter_reads_the_guard_models_whole_response(
     await setup.add_model({**JUDGE, "parameters": own_filter}, "judge")
     await setup.add_model(connector_body(), guardrails=model_guard("judge", response_filter="$.response"))
     assert await predicted(setup) == {"said": "hi"}
-    with pytest.raises(InvalidRequest, match=f"^{INPUT_TRIGGERED}$"):
+    with pytest.raises(InvalidRequest, match=BY_JUDGE):
         await predicted(setup, "a bomb")
 
 
@@ -158,7 +160,7 @@ async def test_without_a_filter_only_the_field_response_or_the_whole_is_read(set
     if response == "accept":
         await predicted(setup)
     else:
-        with pytest.raises(InvalidRequest, match=f"^{INPUT_TRIGGERED}$"):
+        with pytest.raises(InvalidRequest, match=BY_JUDGE):
             await predicted(setup)
 
 

@@ -9,7 +9,11 @@ import pytest
 
 from opensearch_ml_stream.connectors.documents import read_connector, read_model
 from opensearch_ml_stream.connectors.errors import InvalidRequest, UpstreamError
-from opensearch_ml_stream.connectors.predict.guardrails import INPUT_TRIGGERED, OUTPUT_TRIGGERED, ModelGuard
+from opensearch_ml_stream.connectors.predict.guardrails.configuration import (
+    INPUT_TRIGGERED,
+    OUTPUT_TRIGGERED,
+    ModelGuard,
+)
 from opensearch_ml_stream.connectors.predict.inputs import (
     PredictInput,
     QuestionAnsweringInput,
@@ -159,7 +163,7 @@ async def test_an_input_guardrail_sees_every_call_before_the_first_is_made() -> 
         "guardrails": {"type": "model", "input_guardrail": {"model_id": "g", "response_validation_regex": "accept"}}
     }
     sized = {"input_docs_processed_step_size": "1"}
-    with pytest.raises(InvalidRequest, match=f"^{INPUT_TRIGGERED}$"):
+    with pytest.raises(InvalidRequest, match=rf"^{INPUT_TRIGGERED} by guard model \[g\]$"):
         await predict(TextDocsInput(("good", "bad")), provider, rails, action=EMBEDDING, parameters=sized)
     assert provider.requests == []
     outputs = await predict(TextDocsInput(("good", "fine")), provider, rails, action=EMBEDDING, parameters=sized)
@@ -168,7 +172,7 @@ async def test_an_input_guardrail_sees_every_call_before_the_first_is_made() -> 
 
 async def test_an_output_guardrail_sees_every_response() -> None:
     rails = {"guardrails": {"output_guardrail": {"regex": [".*bad.*"]}}}
-    with pytest.raises(InvalidRequest, match=f"^{OUTPUT_TRIGGERED}$"):
+    with pytest.raises(InvalidRequest, match=rf"^{OUTPUT_TRIGGERED} by regex\[0\]$"):
         await predict(RemoteInput({"inputs": "bad"}), EmbeddingProvider(), rails)
     [[tensor]] = await predict(RemoteInput({"inputs": "good"}), EmbeddingProvider(), rails)
     assert tensor["dataAsMap"] == {"length": 4, "said": "good"}

@@ -11,7 +11,7 @@ from typing import Any
 from opensearch_ml_stream.connectors.documents import Action
 from opensearch_ml_stream.connectors.errors import InvalidRequest, NotFound, Throttled
 from opensearch_ml_stream.connectors.predict import batch_job, pre_process
-from opensearch_ml_stream.connectors.predict.guardrails import INPUT_TRIGGERED
+from opensearch_ml_stream.connectors.predict.guardrails.configuration import INPUT_TRIGGERED
 from opensearch_ml_stream.connectors.predict.inputs import RemoteInput, read_predict_input
 from opensearch_ml_stream.connectors.rendering.action import ProviderRequest
 from opensearch_ml_stream.plugin.predictions.compiled_models import CompiledModel, CompiledModels

@@ -14,7 +14,7 @@ from typing import Any
 from opensearch_ml_stream.connectors.documents import Action, Connector, Model, read_connector, read_model
 from opensearch_ml_stream.connectors.errors import Forbidden, MLStreamError, Unavailable
 from opensearch_ml_stream.connectors.predict import model_interface
-from opensearch_ml_stream.connectors.predict.guardrails import Guardrails, read_guardrails
+from opensearch_ml_stream.connectors.predict.guardrails.configuration import Guardrails, read_guardrails
 from opensearch_ml_stream.connectors.predict.inputs import PredictInput
 from opensearch_ml_stream.connectors.rendering.action import CompiledAction
 from opensearch_ml_stream.connectors.rendering.template import ConnectorParameters

@@ -1,26 +1,32 @@
 """Check texts against a model's guardrails: regular expressions here, stop words in the store, guard models by predict.
 
-A check that cannot be made counts as triggered, so that nothing unchecked goes to a provider or comes from one.
+A check that cannot be made lets nothing pass, so that nothing unchecked goes to a provider or comes from one.
 """
 
 import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar
 
-from opensearch_ml_stream.connectors.errors import InvalidRequest, MLStreamError
-from opensearch_ml_stream.connectors.predict.guardrails import (
+from opensearch_ml_stream.connectors.errors import InvalidRequest, MLStreamError, UpstreamError
+from opensearch_ml_stream.connectors.predict.guardrails.configuration import (
     Guard,
     LocalGuard,
     ModelGuard,
     StopWords,
     is_accepted,
-    is_refused,
 )
+from opensearch_ml_stream.connectors.predict.guardrails.payload_texts import readable_text, refusing_pattern
 from opensearch_ml_stream.plugin.store import Store
 
 STOP_WORDS_SECONDS = 5  # as ML Commons waits
 GUARD_MODEL_SECONDS = 60
+
+# Characters of a payload times patterns that are checked in the event loop: at worst 50 ms, as measured.
+_MAX_INLINE_WORK = 65_536
+
+_T = TypeVar("_T")
 
 CallGuardModel = Callable[[ModelGuard, str], Awaitable[Any]]
 """Returns the guard model's response to a text: what its `response_filter` is read from."""
@@ -37,26 +43,45 @@ class GuardrailChecks:
     store: Store
     call_guard_model: CallGuardModel
 
-    async def check(self, guard: Guard | None, text: str, triggered: str) -> None:
-        """Raise InvalidRequest, its reason beginning with `triggered`, unless the text may pass."""
+    async def check(self, guard: Guard | None, payload: str, triggered: str) -> None:
+        """Raise InvalidRequest, its reason beginning with `triggered`, unless a whole payload may pass."""
         if guard is None:
             return
+        try:
+            refused_by = await self.payload_refused_by(guard, payload)
+        except UpstreamError as error:
+            raise InvalidRequest(f"{triggered}: {error.reason}") from None
+        if refused_by is not None:
+            raise InvalidRequest(f"{triggered} by {refused_by}")
+
+    async def payload_refused_by(self, guard: Guard, payload: str) -> str | None:
+        """Return which part of the guard refuses a JSON payload or a text in it, None if all accept it.
+
+        UpstreamError if that cannot be found out.
+        """
+        if isinstance(guard, LocalGuard):
+            work = len(payload) * len(guard.regex)
+            index = await _compute(partial(refusing_pattern, guard.regex, payload), work) if guard.regex else None
+            if index is not None:
+                return pattern_name(index)
+            if not guard.stop_words:
+                return None
+        return await self.text_refused_by(guard, await _compute(partial(readable_text, payload), len(payload)))
+
+    async def text_refused_by(self, guard: Guard, text: str) -> str | None:
+        """Return whether the guard's model or stop words refuse a text, as `payload_refused_by` does."""
         if isinstance(guard, ModelGuard):
-            await self._check_by_model(guard, text, triggered)
-            return
-        if is_refused(guard, text):
-            raise InvalidRequest(triggered)
-        await self._check_stop_words(guard, text, triggered)
-
-    async def _check_stop_words(self, guard: LocalGuard, text: str, triggered: str) -> None:
+            accepted = is_accepted(guard, await self._ask_model(guard, text))
+            return None if accepted else f"guard model [{guard.model_id}]"
         for stop_words in guard.stop_words:
-            if await self._matches_stop_words(stop_words, text, triggered):
-                raise InvalidRequest(triggered)
+            if await self._matches_stop_words(stop_words, text):
+                return f"stop words in index [{stop_words.index_name}]"
+        return None
 
-    async def _matches_stop_words(self, stop_words: StopWords, text: str, triggered: str) -> bool:
-        where = f"{triggered}: its stop words in index [{stop_words.index_name}]"
+    async def _matches_stop_words(self, stop_words: StopWords, text: str) -> bool:
+        where = f"its stop words in index [{stop_words.index_name}]"
         if not stop_words.source_fields:
-            raise InvalidRequest(f"{where} need source_fields")
+            raise UpstreamError(f"{where} need source_fields")
         document = dict.fromkeys(stop_words.source_fields, text)
         try:
             async with asyncio.timeout(STOP_WORDS_SECONDS):
@@ -65,18 +90,24 @@ class GuardrailChecks:
             reason = f"no response within {STOP_WORDS_SECONDS} s"
         except MLStreamError as error:
             reason = error.reason
-        raise InvalidRequest(f"{where} cannot be searched: {reason}")
+        raise UpstreamError(f"{where} cannot be searched: {reason}")
 
-    async def _check_by_model(self, guard: ModelGuard, text: str, triggered: str) -> None:
+    async def _ask_model(self, guard: ModelGuard, text: str) -> Any:
         try:
             async with asyncio.timeout(GUARD_MODEL_SECONDS):
-                response = await self.call_guard_model(guard, text)
+                return await self.call_guard_model(guard, text)
         except TimeoutError:
             reason = f"no response within {GUARD_MODEL_SECONDS} s"
         except MLStreamError as error:
             reason = error.reason
-        else:
-            if is_accepted(guard, response):
-                return
-            raise InvalidRequest(triggered)
-        raise InvalidRequest(f"{triggered}: its guard model [{guard.model_id}] cannot be asked: {reason}")
+        raise UpstreamError(f"its guard model [{guard.model_id}] cannot be asked: {reason}")
+
+
+def pattern_name(index: int) -> str:
+    """Return the name of one of a guard's patterns in errors and endings."""
+    return f"regex[{index}]"
+
+
+async def _compute(function: Callable[[], _T], work: int) -> _T:
+    """Call a function that needs so much work, in a thread if other requests would have to wait for it."""
+    return function() if work <= _MAX_INLINE_WORK else await asyncio.to_thread(function)

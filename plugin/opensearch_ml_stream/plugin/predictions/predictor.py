@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any
 
 from opensearch_ml_stream.connectors.errors import InvalidRequest, MLStreamError
-from opensearch_ml_stream.connectors.predict.guardrails import INPUT_TRIGGERED, ModelGuard
+from opensearch_ml_stream.connectors.predict.guardrails.configuration import INPUT_TRIGGERED, ModelGuard
 from opensearch_ml_stream.connectors.predict.inputs import PredictInput, RemoteInput, read_predict_input
 from opensearch_ml_stream.connectors.rendering.action import ProviderRequest
 from opensearch_ml_stream.connectors.stream_spec import StreamSpec

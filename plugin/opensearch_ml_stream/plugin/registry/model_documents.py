@@ -5,7 +5,7 @@ from typing import Any
 import orjson
 
 from opensearch_ml_stream.connectors.errors import InvalidRequest
-from opensearch_ml_stream.connectors.predict.guardrails import read_guardrails
+from opensearch_ml_stream.connectors.predict.guardrails.configuration import read_guardrails
 from opensearch_ml_stream.connectors.predict.model_interface import check_schema
 from opensearch_ml_stream.connectors.syntax import jsontext
 from opensearch_ml_stream.plugin.registry.connector_documents import without_secrets

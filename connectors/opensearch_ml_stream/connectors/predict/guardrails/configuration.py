@@ -1,10 +1,10 @@
-"""Guardrails of a model: read their configuration, and check text that goes to a provider or comes from it.
+"""Configuration of a model's guardrails, which check text that goes to a provider or comes from it.
 
     {"type": "local_regex", "input_guardrail":  {"regex": [...], "stop_words": [{"index_name", "source_fields"}]},
                             "output_guardrail": {...}}
     {"type": "model",       "input_guardrail":  {"model_id", "response_filter", "response_validation_regex"}, ...}
 
-Regular expressions are matched here. Stop words need a query and a guard model a prediction, which the caller makes.
+Stop words need a query and a guard model a prediction, which the caller makes.
 """
 
 from collections.abc import Mapping
@@ -14,6 +14,7 @@ from typing import Any
 import orjson
 
 from opensearch_ml_stream.connectors.errors import InvalidRequest
+from opensearch_ml_stream.connectors.predict.guardrails.patterns import GuardPattern
 from opensearch_ml_stream.connectors.syntax.jsonpath import MISSING, compile_path
 from opensearch_ml_stream.connectors.syntax.regex import compile_regex
 
@@ -33,7 +34,7 @@ class StopWords:
 class LocalGuard:
     """A guard of regular expressions, which refuse the text that they match as a whole, and stop words."""
 
-    regex: tuple[str, ...] = ()
+    regex: tuple[GuardPattern, ...] = ()
     stop_words: tuple[StopWords, ...] = ()
 
 
@@ -75,11 +76,6 @@ def read_guardrails(document: Mapping[str, Any] | None) -> Guardrails:
     return Guardrails(**{side: read(guard, f"guardrails.{side}_guardrail") for side, guard in sides.items() if guard})
 
 
-def is_refused(guard: LocalGuard, text: str) -> bool:
-    """Return whether a regular expression of the guard matches the whole text. Stop words are not checked here."""
-    return any(compile_regex(regex).fullmatch(text) is not None for regex in guard.regex)
-
-
 def is_accepted(guard: ModelGuard, response: Any) -> bool:
     """Return whether a guard model's response (its dataAsMap) accepts the text; one without the value does not."""
     value = response
@@ -95,13 +91,11 @@ def is_accepted(guard: ModelGuard, response: Any) -> bool:
 
 
 def _read_local(guard: Mapping[str, Any], path: str) -> LocalGuard:
-    regexes = _strings(guard.get("regex"), f"{path}.regex")
-    for regex in regexes:
-        compile_regex(regex)
+    patterns = tuple(GuardPattern.compile(source) for source in _strings(guard.get("regex"), f"{path}.regex"))
     stop_words = guard.get("stop_words") or []
     if not isinstance(stop_words, list) or not all(isinstance(words, Mapping) for words in stop_words):
         raise InvalidRequest(f"{path}.stop_words must be an array of objects with index_name and source_fields")
-    return LocalGuard(regexes, tuple(_read_stop_words(words, f"{path}.stop_words") for words in stop_words))
+    return LocalGuard(patterns, tuple(_read_stop_words(words, f"{path}.stop_words") for words in stop_words))
 
 
 def _read_stop_words(words: Mapping[str, Any], path: str) -> StopWords:
