@@ -96,10 +96,11 @@ class Ending:
     """The outcome of a complete stream.
 
     `finish_reason` is one of FINISH_REASONS, the same for all providers; `native_finish_reason` is the provider's own
-    word.
+    word. `guardrail` is the part of the model's own guardrails that ended the stream, if one did.
     """
 
     finish_reason: str = "stop"
     native_finish_reason: str | None = None
     usage: Usage | None = None
     model: str | None = None
+    guardrail: str | None = None

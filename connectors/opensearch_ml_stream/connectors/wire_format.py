@@ -100,6 +100,8 @@ def _ending_fields(ending: Ending, extra: dict[str, Any]) -> dict[str, Any]:
         fields["usage"] = usage
     if ending.model is not None:
         fields["model"] = ending.model
+    if ending.guardrail is not None:
+        fields["guardrail"] = ending.guardrail
     return {**fields, **extra}
 
 

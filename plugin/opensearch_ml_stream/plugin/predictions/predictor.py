@@ -13,6 +13,7 @@ from opensearch_ml_stream.connectors.stream_spec import StreamSpec
 from opensearch_ml_stream.plugin.metrics import UNKNOWN_MODEL, Metrics, StreamFigures
 from opensearch_ml_stream.plugin.predictions.batch_jobs import BatchJobs
 from opensearch_ml_stream.plugin.predictions.compiled_models import CompiledModel, CompiledModels
+from opensearch_ml_stream.plugin.predictions.guarded_stream import GuardedStream
 from opensearch_ml_stream.plugin.predictions.guardrail_checks import GuardrailChecks
 from opensearch_ml_stream.plugin.predictions.painless_runner import PainlessRunner
 from opensearch_ml_stream.plugin.predictions.provider_call import ProviderCalls, ProviderStream, check_status
@@ -43,8 +44,10 @@ class Predictor:
         self._metrics = metrics
 
     @asynccontextmanager
-    async def stream(self, model_id: str, parameters: Mapping[str, str]) -> AsyncIterator[ProviderStream]:
-        """Open the provider's stream.
+    async def stream(
+        self, model_id: str, parameters: Mapping[str, str]
+    ) -> AsyncIterator[ProviderStream | GuardedStream]:
+        """Open the provider's stream, behind the model's output guardrail if it has one.
 
         The stream is yielded only after a 2xx head. Leaving the block closes it, finished or not.
 
@@ -62,7 +65,7 @@ class Predictor:
             del parameters, request  # a prompt may be large, and the stream of its response long
             async with opening as response:
                 await check_status(response, model)
-                stream = ProviderStream(response, spec.decoder(), model.redactor)
+                stream = self._guarded(ProviderStream(response, spec.decoder(), model.redactor), model)
                 try:
                     yield stream
                 finally:
@@ -86,6 +89,13 @@ class Predictor:
             text = request_text(request, {**model.connector.parameters, **parameters})
             await self._guardrail_checks((model.model_id,)).check(guard, text, INPUT_TRIGGERED)
         return request
+
+    def _guarded(self, stream: ProviderStream, model: CompiledModel) -> ProviderStream | GuardedStream:
+        guard = model.guardrails.output
+        if guard is None:
+            return stream
+        held = self._calls.live_settings.current.guardrail_held_characters
+        return GuardedStream(stream, guard, self._guardrail_checks((model.model_id,)), held)
 
     async def _predict(self, model_id: str, predict_input: PredictInput, guarded: tuple[str, ...]) -> dict[str, Any]:
         """Predict and count it; `guarded` are the models whose guardrails have led to this prediction."""
@@ -124,7 +134,7 @@ class Predictor:
         return response if guard.response_filter else response.get("response", response)
 
 
-def _fill(figures: StreamFigures, stream: ProviderStream) -> None:
+def _fill(figures: StreamFigures, stream: ProviderStream | GuardedStream) -> None:
     figures.chunks = stream.chunks
     figures.first_chunk = stream.first_chunk
     figures.outcome = stream.outcome
