@@ -1,7 +1,7 @@
 """`python -m bench`: measure what a streamed token costs in CPU, time and memory, here and with other relays.
 
     python -m bench [--quick] [--rounds 3] [--systems sidecar,nginx]     the table
-    python -m bench --scenario large | streams | workers | management | start    what grows with what
+    python -m bench --scenario large | streams | workers | management | guardrails | start    what grows with what
     python -m bench profile | soak --minutes 30 | peers | render
 
 `--write` puts the results into docs/performance.json, .md and .svg and into the README's table.
@@ -39,6 +39,7 @@ GROWTH: dict[str, tuple[Callable[[int], growth.Rows], tuple[tuple[str, str], ...
     "streams": (growth.streams, _COSTS),
     "workers": (growth.workers, _WORKERS),
     "management": (growth.management, _ADDED),
+    "guardrails": (growth.guardrails, (*_ADDED[:2], *_COSTS[:1], _ADDED[2])),
     "start": (growth.cold_start, (("seconds after the process's start", "seconds"),)),
 }
 

@@ -9,7 +9,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -104,13 +104,15 @@ def sidecar(place: Place) -> AbstractContextManager[Target]:
 
 
 @contextmanager
-def sidecar_of(place: Place, cpus: frozenset[int], workers: int = 1) -> Iterator[Target]:
+def sidecar_of(
+    place: Place, cpus: frozenset[int], workers: int = 1, guardrails: Mapping[str, object] | None = None
+) -> Iterator[Target]:
     """This sidecar over an embedded store in the place's folder, with a new model of the openai-chat blueprint."""
     port = free_port()
     with sidecar_process(place, cpus, port, workers) as process:
         wait_for(f"http://127.0.0.1:{port}/_health/ready", place.folder / "sidecar.log", process)
         with httpx.Client(base_url=f"http://127.0.0.1:{port}/_plugins/_ml", timeout=30) as client:
-            model_id = create_model(client, create_connector(client, place.provider))
+            model_id = create_model(client, create_connector(client, place.provider), guardrails)
         body = '{"parameters":{"messages":[{"role":"user","content":"PROMPT"}]}}'
         path = f"/_plugins/_ml/models/{model_id}/_predict/stream"
         yield Target(port, path, body, '"is_last":true', process.pid)
@@ -135,8 +137,8 @@ def create_connector(client: httpx.Client, provider: int) -> str:
     return str(created["connector_id"])
 
 
-def create_model(client: httpx.Client, connector_id: str) -> str:
-    body = {"name": "bench", "function_name": "remote", "connector_id": connector_id}
+def create_model(client: httpx.Client, connector_id: str, guardrails: Mapping[str, object] | None = None) -> str:
+    body = {"name": "bench", "function_name": "remote", "connector_id": connector_id, "guardrails": guardrails}
     return str(client.post("/models/_register", json=body).raise_for_status().json()["model_id"])
 
 

@@ -19,6 +19,12 @@ STARTS_A_ROUND = 3
 CONNECT_AGAIN_SECONDS = 0.005
 MANAGEMENT_STARTS_SECONDS = 1.5  # when all streams are open
 
+GUARDRAILS = {
+    "no guardrail": (),
+    "a pattern": (".*badword.*",),
+    "ten patterns": tuple(rf"(?i).*\b{word}word\b.*" for word in "abcdefghij"),
+}
+
 Rows = list[tuple[str, Metrics]]
 
 LARGE = (
@@ -109,6 +115,23 @@ def _while_models_are_created(place: Place, target: Target) -> Metrics:
             create_model(client, connector_id)
         report = finish_load(load)
     return metrics(scenarios.MANAGEMENT, report, watch, provider_counts(place.provider))
+
+
+def guardrails(rounds: int) -> Rows:
+    """Time that an output guardrail holds back a token at a model's pace, and its CPU, beside the same stream without.
+
+    None of the patterns is found.
+    """
+    runs_of: dict[str, list[Metrics]] = {}
+    with bench_place() as place:
+        for number in range(rounds):
+            for name, patterns in GUARDRAILS.items():
+                say(f"round {number + 1} of {rounds}: {name}")
+                guard = {"output_guardrail": {"regex": patterns}} if patterns else None
+                with sidecar_of(place, place.cpus.relay, guardrails=guard) as target:
+                    warm_up(target, scenarios.GUARDED.stream.text)
+                    runs_of.setdefault(name, []).append(measure(target, scenarios.GUARDED, place.provider))
+    return [(name, _with_costs(scenarios.GUARDED, medians(runs))) for name, runs in runs_of.items()]
 
 
 def cold_start(rounds: int) -> Rows:

@@ -125,9 +125,9 @@ def finish_load(process: subprocess.Popen[str]) -> Report:
     return report
 
 
-def warm_up(target: Target) -> None:
-    """Runs a few streams that are not measured; NotStarted if they do not come whole."""
-    report = finish_load(begin_load(target, Scenario("warm", StreamPlan(20), 8, streams=64)))
+def warm_up(target: Target, text: int = 30) -> None:
+    """Runs a few streams of chunks of that length, unmeasured; NotStarted if they do not come whole."""
+    report = finish_load(begin_load(target, Scenario("warm", StreamPlan(20, text=text), 8, streams=64)))
     if report["errors"]:
         raise NotStarted(f"port {target.port} does not relay: {report['errors']}")
 

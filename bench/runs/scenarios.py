@@ -53,5 +53,9 @@ HALF_BIG = Scenario("64 KiB in one chunk", StreamPlan(1, text=2**16), 1, streams
 BYTEWISE = Scenario("1 byte a write", StreamPlan(200, piece=1), 1, streams=12)
 BYTEWISE_LONG = Scenario("1 byte a write, long", StreamPlan(2400, piece=1), 1, streams=1)
 
+# 50 tokens of 4 characters a second, in chunks of 32: the 256 characters that a guardrail holds back are then whole
+# chunks, so that no marker is cut in two.
+GUARDED = Scenario("guardrails", StreamPlan(60, 0.16, text=32), 200, streams=200, ramp=1)
+
 WORKER = replace(MANY, name="worker", connections=250, streams=250)  # for each worker
 MANAGEMENT = replace(MANY, name="management", stream=StreamPlan(150, TOKEN_SECONDS))

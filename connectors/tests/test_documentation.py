@@ -15,6 +15,7 @@ _PAGES = [
     _CHECKOUT / "CONTRIBUTING.md",
     _CHECKOUT / "SECURITY.md",
     _CHECKOUT / "docs/architecture.md",
+    _CHECKOUT / "docs/guardrails.md",
     *sorted((_CHECKOUT / "docs/decisions").glob("*.md")),
 ]
 _PACKAGES = [*_CHECKOUT.glob("*/opensearch_ml_stream/*"), *_CHECKOUT.glob("plugin/opensearch_ml_stream/plugin/*")]

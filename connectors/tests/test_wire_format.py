@@ -155,6 +155,13 @@ def test_a_good_end_says_all_that_is_known(wire: WireFormat) -> None:
 
 
 @BOTH
+def test_an_end_by_a_guardrail_names_it(wire: WireFormat) -> None:
+    (written,) = objects(wire.ending(Ending("content_filter", guardrail="regex[0]"), {}), wire)
+    expected = {text_key(wire): "", "is_last": True, "finish_reason": "content_filter", "guardrail": "regex[0]"}
+    assert data_as_map(written) == expected
+
+
+@BOTH
 def test_a_good_end_without_details_is_short(wire: WireFormat) -> None:
     (written,) = objects(wire.ending(Ending(), {}), wire)
     assert set(data_as_map(written)) == {text_key(wire), "is_last", "finish_reason"}

@@ -167,7 +167,7 @@ def test_a_generated_part_of_a_page_is_replaced_and_the_rest_stays(tmp_path: Pat
 
 def test_every_generated_part_has_its_marks_in_the_page() -> None:
     text = page.PAGE.read_text()
-    for name in ("table", "profile", "streams", "large", "workers", "management", "soak"):
+    for name in ("table", "profile", "streams", "large", "workers", "management", "guardrails", "soak"):
         assert text.count(f"<!-- bench:{name} -->\n") == 1
 
 

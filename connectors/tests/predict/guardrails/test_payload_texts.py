@@ -58,6 +58,9 @@ def test_a_word_is_found_however_the_payload_writes_it(payload: str) -> None:
         '{"content": [{"text": 1}, {"text": "word"}, {"image": "bad"}]}',
         "",
         "null",
+        'not JSON, but "good"',
+        r'{"inputs": "no \escape"}',
+        '{"a": 1}\n\n{"b": 2}\n',
     ],
 )
 def test_texts_of_their_own_are_not_joined(payload: str) -> None:

@@ -39,7 +39,7 @@ def cuts(draw: st.DrawFn) -> list[str]:
 
 
 @given(guard=patterns, pieces=cuts(), held=st.integers(LONGEST, 50))
-def test_nothing_forbidden_gets_out_whole_and_nothing_else_is_lost_however_the_text_is_cut(
+def test_no_part_of_a_match_gets_out_and_nothing_else_is_lost_however_the_text_is_cut(
     guard: list[GuardPattern], pieces: list[str], held: int
 ) -> None:
     text = "".join(pieces)
@@ -51,9 +51,9 @@ def test_nothing_forbidden_gets_out_whole_and_nothing_else_is_lost_however_the_t
         return
     assert pattern_filter.refused_by is not None
     assert guard[pattern_filter.refused_by].refuses(text.encode())
-    for end in range(1, len(out) + 1):
-        for start in range(max(0, end - LONGEST), end):
-            assert not any(pattern.core.fullmatch(text, start, end) for pattern in guard if pattern.core)
+    spans = [(start, start + length) for start in range(len(text)) for length in range(1, LONGEST + 1)]
+    found = [start for start, end in spans if any(pattern.core.fullmatch(text, start, end) for pattern in guard)]  # type: ignore[union-attr]
+    assert len(out) <= min(found)
 
 
 @given(guard=patterns, whole=st.sampled_from(WHOLE), pieces=cuts())
