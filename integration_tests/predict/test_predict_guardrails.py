@@ -184,6 +184,8 @@ def test_stop_words_are_queries_in_an_index_of_the_cluster(
         words = {"index_name": index, "source_fields": ["title"]}
         model_id = sidecar.create_model(connector(running.url), **guarded(input={"stop_words": [words]}))
         assert reason(ask(sidecar, model_id, inputs="a Bomb, please")) == f"{INPUT} by stop words in index [{index}]"
+        # In the payload this is the word `nbomb`, after a backslash.
+        assert reason(ask(sidecar, model_id, inputs="first line\nbomb")) == f"{INPUT} by stop words in index [{index}]"
         assert running.requests == []
         assert data_as_map(ask(sidecar, model_id, inputs="a cake")) == {"ok": 1}
         words = {"index_name": f"{index}-gone", "source_fields": ["title"]}
