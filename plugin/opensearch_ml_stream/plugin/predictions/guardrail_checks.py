@@ -69,10 +69,9 @@ class GuardrailChecks:
         return await self.text_refused_by(guard, await _compute(partial(readable_text, payload), len(payload)))
 
     async def text_refused_by(self, guard: Guard, text: str) -> str | None:
-        """Return whether the guard's model or stop words refuse a text, as `payload_refused_by` does."""
+        """Return which of the guard's models or stop words refuses a text. Otherwise as `payload_refused_by`."""
         if isinstance(guard, ModelGuard):
-            accepted = is_accepted(guard, await self._ask_model(guard, text))
-            return None if accepted else f"guard model [{guard.model_id}]"
+            return None if await self._is_accepted(guard, text) else f"guard model [{guard.model_id}]"
         for stop_words in guard.stop_words:
             if await self._matches_stop_words(stop_words, text):
                 return f"stop words in index [{stop_words.index_name}]"
@@ -92,10 +91,10 @@ class GuardrailChecks:
             reason = error.reason
         raise UpstreamError(f"{where} cannot be searched: {reason}")
 
-    async def _ask_model(self, guard: ModelGuard, text: str) -> Any:
+    async def _is_accepted(self, guard: ModelGuard, text: str) -> bool:
         try:
             async with asyncio.timeout(GUARD_MODEL_SECONDS):
-                return await self.call_guard_model(guard, text)
+                return is_accepted(guard, await self.call_guard_model(guard, text))
         except TimeoutError:
             reason = f"no response within {GUARD_MODEL_SECONDS} s"
         except MLStreamError as error:
