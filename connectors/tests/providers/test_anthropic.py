@@ -59,3 +59,38 @@ def test_tools_that_anthropic_runs_itself_are_no_tool_calls() -> None:
 def test_an_empty_delta_is_no_chunk(delta: dict[str, str]) -> None:
     data = sse({"type": "content_block_delta", "index": 0, "delta": delta}, {"type": "message_stop"})
     assert decode(ANTHROPIC, data) == ([], Ending())
+
+
+TOOL_START = {
+    "type": "content_block_start",
+    "index": 0,
+    "content_block": {"type": "tool_use", "id": "t", "name": "f", "input": {"city": "Ulm"}},
+}
+BLOCK_STOP = {"type": "content_block_stop", "index": 0}
+TOOL_END = {"type": "message_delta", "delta": {"stop_reason": "tool_use"}}
+
+
+def fragment(text: str) -> dict[str, object]:
+    return {"type": "content_block_delta", "index": 0, "delta": {"type": "input_json_delta", "partial_json": text}}
+
+
+@pytest.mark.parametrize(
+    ("fragments", "arguments"), [([], '{"city":"Ulm"}'), ([""], '{"city":"Ulm"}'), (['{"a"', ":1}"], '{"a":1}')]
+)
+def test_an_input_in_the_start_of_a_block_counts_unless_fragments_replace_it(
+    fragments: list[str], arguments: str
+) -> None:
+    chunks, outcome = decode(ANTHROPIC, sse(TOOL_START, *map(fragment, fragments), BLOCK_STOP, TOOL_END))
+    assert "".join(call.arguments for chunk in chunks for call in chunk.tool_calls) == arguments
+    assert outcome == Ending("tool_calls", "tool_use")
+
+
+def test_tokens_of_the_cache_are_part_of_the_input() -> None:
+    usage = {"input_tokens": 5, "cache_read_input_tokens": 100, "cache_creation_input_tokens": 20, "output_tokens": 1}
+    data = sse({"type": "message_start", "message": {"usage": usage}}, {"type": "message_stop"})
+    _, outcome = decode(ANTHROPIC, data)
+    assert isinstance(outcome, Ending)
+    assert outcome.usage is not None
+    assert outcome.usage.as_dict() == {
+        "input_tokens": 125, "output_tokens": 1, "total_tokens": 126, "cached_tokens": 100,
+    }  # fmt: skip

@@ -5,7 +5,9 @@ from typing import Any
 
 import pytest
 
-from opensearch_ml_stream.connectors.chunks import Chunk, Ending
+from opensearch_ml_stream.connectors.chunks import Chunk, Ending, ToolCall, Usage
+from opensearch_ml_stream.connectors.selection.presets import PRESETS
+from tests.providers.recorded_streams import join_chunks, play
 from tests.providers.stream_bodies import decode, error_of, sse
 
 GEMINI = "gemini/v1beta/generatecontent"
@@ -42,3 +44,62 @@ def test_only_the_first_candidate_is_the_response() -> None:
     other = {"candidates": [{"index": 1, "content": {"parts": [{"text": "B"}]}, "finishReason": "MAX_TOKENS"}]}
     first = {"candidates": [{"index": 0, "content": {"parts": [{"text": "A"}]}, "finishReason": "STOP"}]}
     assert decode(GEMINI, sse(other, first)) == ([Chunk("A")], Ending("stop", "STOP"))
+
+
+def call_parts(*calls: dict[str, Any], finish: str | None = None) -> dict[str, Any]:
+    candidate: dict[str, Any] = {"content": {"parts": [{"functionCall": call} for call in calls]}}
+    return {"candidates": [candidate if finish is None else {**candidate, "finishReason": finish}]}
+
+
+def piece(path: str, **value: Any) -> dict[str, Any]:
+    return {"partialArgs": [{"jsonPath": path, **value}], "willContinue": True}
+
+
+LIGHTS = [
+    {"name": "set_lights", "willContinue": True},
+    piece("$.color.name", stringValue="wa", willContinue=True),
+    piece("$.color.name", stringValue="rm"),
+    piece("$.lamps[0]['id']", numberValue=50),
+    piece("$.lamps[1]", nullValue="NULL_VALUE"),
+    piece("$.on", boolValue=True),
+]
+ARGUMENTS = '{"color":{"name":"warm"},"lamps":[{"id":50},null],"on":true}'
+
+
+@pytest.mark.parametrize(
+    "events",
+    [
+        [*(call_parts(call) for call in LIGHTS), call_parts({}), call_parts(finish="STOP")],
+        [*(call_parts(call) for call in LIGHTS), call_parts(finish="STOP")],
+        [call_parts(*LIGHTS, finish="STOP")],
+    ],
+    ids=["with a last part", "without a last part", "in one event"],
+)
+def test_arguments_that_come_value_by_value_are_given_whole(events: list[dict[str, Any]]) -> None:
+    chunks, outcome = decode(GEMINI, sse(*events))
+    assert join_chunks(chunks)[2] == [{"id": None, "name": "set_lights", "arguments": ARGUMENTS}]
+    assert outcome == Ending("tool_calls", "STOP")
+
+
+def test_a_next_call_ends_the_one_before() -> None:
+    parts = [{"name": "f", "willContinue": True}, piece("$.a", numberValue=1), {"name": "g", "args": {"b": 2}}]
+    chunks, _ = decode(GEMINI, sse(call_parts(*parts, finish="STOP")))
+    assert [call for chunk in chunks for call in chunk.tool_calls] == [
+        ToolCall(0, name="f"), ToolCall(0, arguments='{"a":1}'), ToolCall(1, name="g", arguments='{"b":2}'),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("path", ["$", "$..a", "$.a[1000000000]", "$.a[-1]", "no path", "$.s.t", 5])
+def test_a_path_that_cannot_be_followed_is_a_skipped_event(path: Any) -> None:
+    start = call_parts({"name": "f", "willContinue": True}, piece("$.s", stringValue="x"))
+    decoder = PRESETS[GEMINI].decoder()
+    _, outcome = play(decoder, [sse(start, call_parts(piece(path, numberValue=1)), call_parts(finish="STOP"))])
+    assert (outcome, decoder.skipped_events) == (Ending("tool_calls", "STOP"), 1)
+
+
+def test_thoughts_are_part_of_the_output_and_the_results_of_tools_of_the_input() -> None:
+    counts = {"promptTokenCount": 10, "toolUsePromptTokenCount": 5, "candidatesTokenCount": 3, "thoughtsTokenCount": 4}
+    last = {"candidates": [{"finishReason": "STOP"}], "usageMetadata": {**counts, "totalTokenCount": 22}}
+    _, outcome = decode(GEMINI, sse(last))
+    assert isinstance(outcome, Ending)
+    assert outcome.usage == Usage(15, 7, 22, reasoning_tokens=4)

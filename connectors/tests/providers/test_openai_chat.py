@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from opensearch_ml_stream.connectors.chunks import Chunk, Ending
+from opensearch_ml_stream.connectors.chunks import Chunk, Ending, Usage
 from opensearch_ml_stream.connectors.errors import StreamTruncated, UpstreamError
 from opensearch_ml_stream.connectors.selection.presets import PRESETS
 from tests.providers.recorded_streams import join_chunks, play
@@ -19,8 +19,34 @@ def test_text_in_the_event_of_the_finish_reason_is_not_lost() -> None:
     assert isinstance(outcome, Ending)
 
 
-def test_a_finish_reason_without_done_is_a_truncation() -> None:
-    assert isinstance(error_of(CHAT, sse(delta(content="a"), delta("stop"))), StreamTruncated)
+def test_a_finish_reason_without_done_is_a_good_end() -> None:
+    _, outcome = decode(CHAT, sse(delta(content="a"), delta("length")))
+    assert outcome == Ending("length", "length")
+
+
+def test_text_without_a_finish_reason_is_a_truncation() -> None:
+    assert isinstance(error_of(CHAT, sse(delta(content="a"))), StreamTruncated)
+
+
+def test_tool_calls_without_a_finish_reason_end_with_tool_calls() -> None:
+    call = {"index": 0, "id": "c", "function": {"name": "f", "arguments": "{}"}}
+    _, outcome = decode(CHAT, sse(delta(tool_calls=[call]), "[DONE]"))
+    assert outcome == Ending("tool_calls")
+
+
+def test_the_usage_of_groq_counts() -> None:
+    groq = {"choices": [], "x_groq": {"usage": {"prompt_tokens": 2, "completion_tokens": 3, "total_tokens": 5}}}
+    _, outcome = decode(CHAT, sse(delta("stop"), groq, "[DONE]"))
+    assert isinstance(outcome, Ending)
+    assert outcome.usage == Usage(2, 3, 5)
+
+
+def test_reasoning_that_is_counted_apart_is_part_of_the_output() -> None:
+    details = {"completion_tokens_details": {"reasoning_tokens": 7}}
+    xai = {"choices": [], "usage": {"prompt_tokens": 2, "completion_tokens": 3, "total_tokens": 12, **details}}
+    _, outcome = decode(CHAT, sse(delta("stop"), xai, "[DONE]"))
+    assert isinstance(outcome, Ending)
+    assert outcome.usage == Usage(2, 10, 12, reasoning_tokens=7)
 
 
 def test_done_without_a_finish_reason_is_a_good_end() -> None:

@@ -62,3 +62,66 @@ def test_an_empty_delta_is_no_chunk(kind: str) -> None:
     assert chunks == []
     assert isinstance(outcome, Ending)
     assert outcome.usage is None
+
+
+def item_done(**item: Any) -> dict[str, Any]:
+    return {"type": "response.output_item.done", "output_index": 0, "item": {"id": "i1", "status": "completed", **item}}
+
+
+COMPLETED = {"type": "response.completed", "response": {"status": "completed"}}
+
+
+@pytest.mark.parametrize(
+    "inputs",
+    [
+        [{"type": "response.custom_tool_call_input.delta", "delta": "SELECT"},
+         {"type": "response.custom_tool_call_input.delta", "delta": " 1"},
+         {"type": "response.custom_tool_call_input.done", "input": "SELECT 1"}],
+        [{"type": "response.custom_tool_call_input.done", "input": "SELECT 1"}],
+    ],
+)  # fmt: skip
+def test_the_input_of_a_custom_tool_is_its_arguments(inputs: list[dict[str, Any]]) -> None:
+    item = {"type": "custom_tool_call", "call_id": "c1", "name": "sql", "input": ""}
+    added = {"type": "response.output_item.added", "output_index": 0, "item": item}
+    chunks, outcome = decode(RESPONSES, sse(added, *({"output_index": 0, **event} for event in inputs), COMPLETED))
+    assert join_chunks(chunks)[2] == [{"id": "c1", "name": "sql", "arguments": "SELECT 1"}]
+    assert outcome == Ending("tool_calls", "completed")
+
+
+@pytest.mark.parametrize(
+    ("item", "arguments"),
+    [
+        ({"type": "local_shell_call", "call_id": "c1", "action": {"type": "exec"}}, '{"action":{"type":"exec"}}'),
+        ({"type": "shell_call", "call_id": "c1", "action": {"commands": ["ls"]}, "environment": {"type": "local"}},
+         '{"action":{"commands":["ls"]},"environment":{"type":"local"}}'),
+        ({"type": "apply_patch_call", "call_id": "c1", "operation": {"path": "a"}}, '{"operation":{"path":"a"}}'),
+        ({"type": "computer_call", "call_id": "c1", "action": {"type": "click"}}, '{"action":{"type":"click"}}'),
+        ({"type": "tool_search_call", "call_id": "c1", "execution": "client", "arguments": {"q": "x"}},
+         '{"execution":"client","arguments":{"q":"x"}}'),
+    ],
+)  # fmt: skip
+def test_a_call_that_asks_the_client_to_act_is_a_tool_call(item: dict[str, Any], arguments: str) -> None:
+    chunks, outcome = decode(RESPONSES, sse(item_done(**item), COMPLETED))
+    assert join_chunks(chunks)[2] == [{"id": "c1", "name": item["type"], "arguments": arguments}]
+    assert outcome == Ending("tool_calls", "completed")
+
+
+def test_an_approval_that_the_client_is_asked_for_is_a_tool_call_under_its_own_id() -> None:
+    item = {"type": "mcp_approval_request", "name": "f", "server_label": "s", "arguments": "{}"}
+    chunks, _ = decode(RESPONSES, sse(item_done(**item), COMPLETED))
+    assert join_chunks(chunks)[2] == [
+        {"id": "i1", "name": "mcp_approval_request", "arguments": '{"name":"f","server_label":"s","arguments":"{}"}'}
+    ]
+
+
+@pytest.mark.parametrize(
+    "item",
+    [
+        {"type": "web_search_call"},
+        {"type": "mcp_call", "name": "f", "arguments": "{}"},
+        {"type": "shell_call", "call_id": "c1", "environment": {"type": "container_reference"}},
+        {"type": "tool_search_call", "execution": "server"},
+    ],
+)
+def test_a_call_that_openai_runs_itself_is_no_tool_call(item: dict[str, Any]) -> None:
+    assert decode(RESPONSES, sse(item_done(**item), COMPLETED)) == ([], Ending("stop", "completed"))

@@ -99,13 +99,21 @@ def test_plain_text_needs_no_events() -> None:
 
 
 def test_a_preset_may_be_changed_in_part() -> None:
-    text = spec_text(
-        preset="openai/v1/chat/completions", enable={"body": {"stream": True}}, terminator={"eof_ok": True}
-    )
+    text = spec_text(preset="openai/v1/chat/completions", enable={"body": {"stream": True}})
     assert read_stream_spec(text).enable.body == {"stream": True}
     _, outcome = played(text, b'data: {"choices":[{"delta":{"content":"a"},"finish_reason":"length"}]}\n\n')
-    assert isinstance(outcome, Ending)
-    assert outcome.finish_reason == "length"
+    assert outcome == Ending("length", "length")
+
+
+def test_the_end_of_the_body_is_a_good_end_after_a_finish_reason() -> None:
+    text = spec_text(events={"text": "$.t", "finish": "$.f"}, terminator={"data": "[DONE]"})
+    assert played(text, b'data: {"t":"a","f":"length"}\n\n')[1] == Ending("length", "length")
+
+
+def test_tool_calls_without_a_finish_reason_end_with_tool_calls() -> None:
+    text = spec_text(events={"text": "$.t", "tool_calls": "$.calls"})
+    data = b'data: {"calls":[{"id":"c","function":{"name":"f","arguments":"{}"}}]}\n\n'
+    assert played(text, data)[1] == Ending("tool_calls")
 
 
 def test_a_preset_may_come_in_another_framing() -> None:
@@ -148,7 +156,7 @@ def test_the_payload_of_sagemaker_may_be_named() -> None:
         ('{"events": {"text": "$.a"}, "enable": {"body": []}}', "_stream.enable.body:"),
         ('{"events": {"text": "$.a"}, "enable": {"headers": {"a": 1}}}', "_stream.enable.headers:"),
         ('{"events": {"text": "$.a"}, "enable": {"url": {"replace": ["a"]}}}', "_stream.enable.url.replace:"),
-        ('{"preset": "anthropic/v1/messages", "terminator": {"eof_ok": true}}', "_stream.terminator.eof_ok:"),
+        ('{"preset": "anthropic/v1/messages", "terminator": {"eof_ok": true}}', "_stream.terminator:"),
         ('{"preset": "anthropic/v1/messages", "mode": "delta"}', "_stream.mode:"),
         ('{"preset": "anthropic/v1/messages", "payload": {}}', "_stream.payload:"),
         ('{"preset": "sagemaker/invocations", "payload": {}}', "_stream.payload.events:"),

@@ -27,6 +27,12 @@ def count(value: Any) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MAX_COUNT else None
 
 
+def total(*counts: int | None) -> int | None:
+    """Return the sum of those counts that are reported, None if none is."""
+    reported = [count for count in counts if count is not None]
+    return sum(reported) if reported else None
+
+
 def name(value: Any) -> str | None:
     """Return a model name, tool call id or finish reason, None if it is not a string or empty."""
     return value if isinstance(value, str) and value else None

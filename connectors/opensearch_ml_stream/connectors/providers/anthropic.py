@@ -1,7 +1,8 @@
 """Anthropic messages, as Vertex AI offers them too: https://docs.anthropic.com/en/docs/build-with-claude/streaming.
 
 `message_delta.usage` is cumulative and replaces the counts of `message_start`; `message_stop` ends the stream; `ping`
-may come anywhere; clients are to ignore event types that they do not know.
+may come anywhere; clients are to ignore event types that they do not know. The input of a tool comes in fragments or,
+whole, with the start of its block.
 """
 
 from typing import Any
@@ -32,13 +33,14 @@ _ERROR_STATUS = {
 class Anthropic:
     """Reads events by the `type` in their data, since Bedrock and Vertex send no event names."""
 
-    __slots__ = ("_finish", "_model", "_tool_indexes", "_usage")
+    __slots__ = ("_finish", "_model", "_tool_indexes", "_usage", "_whole_inputs")
 
     def __init__(self) -> None:
         self._finish: str | None = None
         self._model: str | None = None
         self._usage: dict[str, Any] = {}
         self._tool_indexes: dict[int, int] = {}  # content block index -> tool call index
+        self._whole_inputs: dict[int, Any] = {}  # content block index -> its input, until a fragment replaces it
 
     def read(self, event: Event, chunks: list[Chunk]) -> Outcome | None:
         """Append the chunk of a content block event; `message_stop` or `error` ends the stream."""
@@ -48,6 +50,8 @@ class Anthropic:
             self._read_delta(payload, chunks)
         elif kind == "content_block_start":
             self._read_block_start(payload, chunks)
+        elif kind == "content_block_stop":
+            self._flush_input(payload.get("index"), chunks)
         elif kind == "message_start":
             self._model = event_fields.name(payload["message"].get("model"))
             self._usage.update(payload["message"].get("usage") or {})
@@ -55,14 +59,18 @@ class Anthropic:
             self._finish = event_fields.name(payload["delta"].get("stop_reason")) or self._finish
             self._usage.update({k: v for k, v in (payload.get("usage") or {}).items() if v is not None})
         elif kind == "message_stop":
-            return Ending(finish_reason(self._finish), self._finish, self._read_usage(), self._model)
+            return self._ending()
         elif kind == "error":
             return _read_error(payload)
         return None
 
     def end_of_input(self) -> Outcome:
-        """Return a truncation: only `message_stop` is a good end."""
-        return truncated("message_stop")
+        """Return a good ending if a stop reason has come."""
+        return truncated("message_stop") if self._finish is None else self._ending()
+
+    def _ending(self) -> Ending:
+        reason = finish_reason(self._finish, tools=self._finish is None and bool(self._tool_indexes))
+        return Ending(reason, self._finish, self._read_usage(), self._model)
 
     def _read_delta(self, payload: dict[str, Any], chunks: list[Chunk]) -> None:
         delta = payload["delta"]
@@ -77,25 +85,36 @@ class Anthropic:
             index = self._tool_indexes.get(payload["index"])
             text = event_fields.text(delta["partial_json"])
             if index is not None and text:
+                self._whole_inputs.pop(payload["index"], None)
                 chunks.append(Chunk(tool_calls=(ToolCall(index, arguments=text),)))
 
     def _read_block_start(self, payload: dict[str, Any], chunks: list[Chunk]) -> None:
         block = payload["content_block"]
         if block["type"] == "tool_use":  # `server_tool_use` is run by the server itself, not by the client
             index = self._tool_indexes.setdefault(payload["index"], len(self._tool_indexes))
+            self._whole_inputs[payload["index"]] = block.get("input") or {}
             chunks.append(
                 Chunk(tool_calls=(ToolCall(index, event_fields.name(block["id"]), event_fields.name(block["name"])),))
             )
         elif block["type"] == "text" and (text := event_fields.text(block.get("text"))):
             chunks.append(Chunk(text))
 
+    def _flush_input(self, block: Any, chunks: list[Chunk]) -> None:
+        """Append the whole input of a tool whose block ended without a fragment of it."""
+        if block in self._whole_inputs:
+            text = event_fields.arguments(self._whole_inputs.pop(block))
+            chunks.append(Chunk(tool_calls=(ToolCall(self._tool_indexes[block], arguments=text),)))
+
     def _read_usage(self) -> Usage | None:
+        """Return the counts; `input_tokens` leaves out what was read from a cache or written to it."""
         if not self._usage:
             return None
+        counts = {name: event_fields.count(value) for name, value in self._usage.items()}
+        cached, written = counts.get("cache_read_input_tokens"), counts.get("cache_creation_input_tokens")
         return Usage(
-            input_tokens=event_fields.count(self._usage.get("input_tokens")),
-            output_tokens=event_fields.count(self._usage.get("output_tokens")),
-            cached_tokens=event_fields.count(self._usage.get("cache_read_input_tokens")),
+            input_tokens=event_fields.total(counts.get("input_tokens"), cached, written),
+            output_tokens=counts.get("output_tokens"),
+            cached_tokens=cached,
         )
 
 

@@ -70,11 +70,14 @@ class BedrockConverse:
 
 
 def _usage(usage: dict[str, Any]) -> Usage:
+    """Return the counts; `inputTokens` leaves out what was read from a cache or written to it."""
+    counts = {name: event_fields.count(value) for name, value in usage.items()}
+    cached = counts.get("cacheReadInputTokens", counts.get("cacheReadInputTokenCount"))
+    written = counts.get("cacheWriteInputTokens", counts.get("cacheWriteInputTokenCount"))
     return Usage(
-        input_tokens=event_fields.count(usage.get("inputTokens")),
-        output_tokens=event_fields.count(usage.get("outputTokens")),
-        total_tokens=event_fields.count(usage.get("totalTokens")),
-        cached_tokens=event_fields.count(usage.get("cacheReadInputTokens", usage.get("cacheReadInputTokenCount"))),
+        input_tokens=event_fields.total(counts.get("inputTokens"), cached, written),
+        output_tokens=counts.get("outputTokens"),
+        cached_tokens=cached,
     )
 
 

@@ -1,7 +1,8 @@
 """Gemini, at Google AI and Vertex AI: https://ai.google.dev/api/generate-content#method:-models.streamgeneratecontent.
 
 There is no terminator: the usage may come after the finish reason, so only the end of the body ends the stream. The
-response to a blocked prompt has no candidates and no finish reason.
+response to a blocked prompt has no candidates and no finish reason. Vertex AI can stream the arguments of a function
+call value by value (`streamFunctionCallArguments`); such a call is given on whole, as its pieces are not JSON text.
 """
 
 from typing import Any
@@ -14,19 +15,21 @@ from opensearch_ml_stream.connectors.decoding.contract import Event, Outcome, tr
 from opensearch_ml_stream.connectors.decoding.finish_reasons import finish_reason
 from opensearch_ml_stream.connectors.decoding.framing.json_array import JSONArrayFraming
 from opensearch_ml_stream.connectors.decoding.framing.sse import SSEFraming
+from opensearch_ml_stream.connectors.providers.partial_arguments import PartialArguments
 from opensearch_ml_stream.connectors.stream_spec import Enable, StreamSpec
 
 
 class Gemini:
     """Reads candidate 0 of `GenerateContentResponse` objects."""
 
-    __slots__ = ("_call_count", "_finish", "_model", "_usage")
+    __slots__ = ("_call_count", "_finish", "_model", "_partial", "_usage")
 
     def __init__(self) -> None:
         self._call_count = 0
         self._finish: str | None = None
         self._model: str | None = None
         self._usage: Usage | None = None
+        self._partial: PartialArguments | None = None  # of the call whose arguments are coming
 
     def read(self, event: Event, chunks: list[Chunk]) -> Outcome | None:
         """Append the chunk of candidate 0; an error or a blocked prompt ends the stream."""
@@ -39,7 +42,9 @@ class Gemini:
             parts = event_fields.mapping(candidate.get("content")).get("parts")
             if parts:
                 self._read_parts(parts, chunks)
-            self._finish = event_fields.name(candidate.get("finishReason")) or self._finish
+            if finish := event_fields.name(candidate.get("finishReason")):
+                self._finish = finish
+                self._end_call(chunks)
         if usage := event_fields.mapping(payload.get("usageMetadata")):
             self._usage = _usage(usage)
         self._model = self._model or event_fields.name(payload.get("modelVersion"))
@@ -57,28 +62,47 @@ class Gemini:
     def _read_parts(self, parts: list[dict[str, Any]], chunks: list[Chunk]) -> None:
         text = "".join([event_fields.text(part.get("text")) for part in parts if not part.get("thought")])
         reasoning = "".join([event_fields.text(part.get("text")) for part in parts if part.get("thought")])
-        calls = tuple(self._read_call(part["functionCall"]) for part in parts if part.get("functionCall"))
-        if text or reasoning or calls:
-            chunks.append(Chunk(text, reasoning, calls))
+        if text or reasoning:
+            chunks.append(Chunk(text, reasoning))
+        for part in parts:
+            if "functionCall" in part:
+                self._read_call(event_fields.mapping(part["functionCall"]), chunks)
 
-    def _read_call(self, call: dict[str, Any]) -> ToolCall:
-        index = self._call_count
-        self._call_count += 1
-        return ToolCall(
-            index,
-            event_fields.name(call.get("id")),
-            event_fields.name(call["name"]),
-            event_fields.arguments(call.get("args")),
-        )
+    def _read_call(self, call: dict[str, Any], chunks: list[Chunk]) -> None:
+        name, goes_on = event_fields.name(call.get("name")), call.get("willContinue") is True
+        if name is not None:
+            self._end_call(chunks)  # of a call that came without a last part
+            id, arguments = event_fields.name(call.get("id")), call.get("args")
+            partial = goes_on or "partialArgs" in call
+            self._call_count += 1
+            if partial:
+                self._partial = PartialArguments(event_fields.mapping(arguments))
+            text = "" if partial else event_fields.arguments(arguments)
+            chunks.append(Chunk(tool_calls=(ToolCall(self._call_count - 1, id, name, text),)))
+        if self._partial is not None:
+            for piece in call.get("partialArgs") or ():
+                self._partial.add(piece)
+            if not goes_on:
+                self._end_call(chunks)
+
+    def _end_call(self, chunks: list[Chunk]) -> None:
+        """Append the arguments of the call that is open, if any."""
+        if self._partial is not None:
+            text = event_fields.arguments(self._partial.value)
+            self._partial = None
+            chunks.append(Chunk(tool_calls=(ToolCall(self._call_count - 1, arguments=text),)))
 
 
 def _usage(usage: dict[str, Any]) -> Usage:
+    """Return the counts; `candidatesTokenCount` leaves the thoughts out, `promptTokenCount` the results of tools."""
+    counts = {name: event_fields.count(value) for name, value in usage.items()}
+    thoughts = counts.get("thoughtsTokenCount")
     return Usage(
-        input_tokens=event_fields.count(usage.get("promptTokenCount")),
-        output_tokens=event_fields.count(usage.get("candidatesTokenCount")),
-        total_tokens=event_fields.count(usage.get("totalTokenCount")),
-        cached_tokens=event_fields.count(usage.get("cachedContentTokenCount")),
-        reasoning_tokens=event_fields.count(usage.get("thoughtsTokenCount")),
+        input_tokens=event_fields.total(counts.get("promptTokenCount"), counts.get("toolUsePromptTokenCount")),
+        output_tokens=event_fields.total(counts.get("candidatesTokenCount"), thoughts),
+        total_tokens=counts.get("totalTokenCount"),
+        cached_tokens=counts.get("cachedContentTokenCount"),
+        reasoning_tokens=thoughts,
     )
 
 

@@ -28,7 +28,7 @@ class EventRules:
     A part (text, reasoning, tool_calls, finish, usage, error) is read from every event, or only from those whose kind
     is in `match`. An event's kind is its value of `kind_field`, or its name if it has none. The stream ends with an
     event whose data is `end_data` or whose kind is in `end_kinds`; `eof_ok` says whether the end of the body is a good
-    end too. `cumulative` says that each event's text repeats what came before it.
+    end too; after a finish reason it always is. `cumulative` says that each event's text repeats what came before it.
     """
 
     events: Mapping[str, JSONPath]
@@ -76,8 +76,8 @@ class CustomProvider:
         return self._ending() if kind and kind in rules.end_kinds else None
 
     def end_of_input(self) -> Outcome:
-        """Return a good ending if the rules allow the body to end without a terminator."""
-        return self._ending() if self._rules.eof_ok else truncated()
+        """Return a good ending after a finish reason, or if the rules allow the body to end without a terminator."""
+        return self._ending() if self._rules.eof_ok or self._finish is not None else truncated()
 
     def _values(self, part: str, kind: str, payload: Any) -> list[Any]:
         """Return the values that the part's path selects in this event, without nulls."""
@@ -94,7 +94,8 @@ class CustomProvider:
         return tuple(self._tool_calls.read(call) for call in calls)
 
     def _ending(self) -> Ending:
-        return Ending(finish_reason(self._finish), self._finish, self._usage)
+        called_tools = self._finish is None and self._tool_calls.has_any
+        return Ending(finish_reason(self._finish, tools=called_tools), self._finish, self._usage)
 
 
 def _usage(counts: dict[str, Any]) -> Usage:

@@ -24,8 +24,6 @@ from opensearch_ml_stream.connectors.decoding.framing.plain_text import PlainTex
 from opensearch_ml_stream.connectors.decoding.framing.sse import SSEFraming
 from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.connectors.providers.model_hosts.sagemaker import SAGEMAKER, sagemaker_spec
-from opensearch_ml_stream.connectors.providers.openai.chat import OpenAIChat
-from opensearch_ml_stream.connectors.providers.openai.completions import OpenAICompletions
 from opensearch_ml_stream.connectors.providers.plain_text_body import PlainTextBody
 from opensearch_ml_stream.connectors.selection.custom_provider import CustomProvider, EventRules
 from opensearch_ml_stream.connectors.selection.presets import PRESETS
@@ -78,7 +76,7 @@ def _preset(document: dict[str, Any], path: str) -> StreamSpec | None:
 
 
 def _change_preset(preset: StreamSpec, spec: StreamSpec, document: dict[str, Any], path: str) -> StreamSpec:
-    _refuse(document, ("match", "mode"), path, "needs events beside the preset")
+    _refuse(document, ("match", "mode", "terminator"), path, "needs events beside the preset")
     if "payload" in document:
         if preset is not SAGEMAKER:
             raise InvalidRequest(f"{path}.payload: goes with the preset {SAGEMAKER.name} only")
@@ -86,12 +84,6 @@ def _change_preset(preset: StreamSpec, spec: StreamSpec, document: dict[str, Any
         return replace(hosted, enable=_merge(hosted.enable, spec.enable))
     if "framing" in document:
         spec = replace(spec, framing=_framing(document, path, None), has_fast_path=False)
-    terminator = _object(document.get("terminator", {}), f"{path}.terminator")
-    _check_keys(terminator, ("eof_ok",), f"{path}.terminator")
-    if terminator and _boolean(terminator["eof_ok"], f"{path}.terminator.eof_ok"):
-        if preset.provider not in (OpenAIChat, OpenAICompletions):
-            raise InvalidRequest(f"{path}.terminator.eof_ok: can be true only with a preset of OpenAI's interface")
-        spec = replace(spec, provider=partial(preset.provider, needs_done=False))
     return spec
 
 

@@ -28,7 +28,7 @@ class BedrockInvoke:
     __slots__ = ("_blocked", "_dialect", "_usage")
 
     def __init__(self) -> None:
-        self._dialect = DetectedDialect(framed=True)
+        self._dialect = DetectedDialect()
         self._usage: Usage | None = None
         self._blocked = False
 

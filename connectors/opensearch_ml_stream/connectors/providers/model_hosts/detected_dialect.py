@@ -56,15 +56,11 @@ _PROVIDER_BY_KEY: tuple[tuple[str, Callable[[], Provider]], ...] = (
 
 
 class DetectedDialect:
-    """Reads events by the dialect of the first one.
+    """Reads events by the dialect of the first one."""
 
-    `framed`: the framing itself detects a cut body, so an OpenAI stream may end without `[DONE]`.
-    """
+    __slots__ = ("_provider",)
 
-    __slots__ = ("_framed", "_provider")
-
-    def __init__(self, *, framed: bool = False) -> None:
-        self._framed = framed
+    def __init__(self) -> None:
         self._provider: Provider | None = None
 
     def read(self, event: Event, chunks: list[Chunk]) -> Outcome | None:
@@ -86,8 +82,7 @@ class DetectedDialect:
         """Return a provider for the dialect of the first event. Raises as `Provider.read` if it is not known."""
         if "choices" in payload:
             has_text = any("text" in choice and "delta" not in choice for choice in payload["choices"])
-            openai = OpenAICompletions if has_text else OpenAIChat
-            return openai(needs_done=not self._framed)
+            return OpenAICompletions() if has_text else OpenAIChat()
         if "outputs" in payload:
             first = payload["outputs"][0]
             return BedrockTextModel(MISTRAL) if "text" in first and "data" not in first else OpenInference()

@@ -59,5 +59,5 @@ SAGEMAKER = StreamSpec(
     name="sagemaker/invocations",
     enable=Enable(url=(("/invocations", "/invocations-response-stream"),)),
     framing=PayloadPartFraming,
-    provider=partial(DetectedDialect, framed=True),
+    provider=DetectedDialect,
 )

@@ -1,7 +1,7 @@
 """OpenAI chat completions, as Azure, DeepSeek, Mistral, vLLM, Ollama /v1 and others offer them too.
 
 https://platform.openai.com/docs/api-reference/chat-streaming. The usage comes in an event of its own, with empty
-`choices`, after the finish reason and before `[DONE]`, so only `[DONE]` ends the stream.
+`choices`, after the finish reason and before `[DONE]`, so only `[DONE]` or the end of the body ends the stream.
 """
 
 from typing import Any
@@ -32,15 +32,11 @@ _ERROR_STATUS = {
 
 
 class OpenAIChat:
-    """Reads choice 0 of `chat.completion.chunk` events.
+    """Reads choice 0 of `chat.completion.chunk` events."""
 
-    `needs_done` says that only `[DONE]` is a good end; otherwise the end of the body is one too, after a finish reason.
-    """
+    __slots__ = ("_finish", "_model", "_tool_calls", "_usage")
 
-    __slots__ = ("_finish", "_model", "_needs_done", "_tool_calls", "_usage")
-
-    def __init__(self, *, needs_done: bool = True) -> None:
-        self._needs_done = needs_done
+    def __init__(self) -> None:
         self._finish: str | None = None
         self._model: str | None = None
         self._usage: Usage | None = None
@@ -58,8 +54,8 @@ class OpenAIChat:
             self._read_choice(choice, chunks)
             if choice.get("finish_reason"):
                 self._finish = event_fields.name(choice["finish_reason"])
-        if payload.get("usage"):
-            self._usage = _read_usage(payload["usage"])
+        if usage := payload.get("usage") or event_fields.mapping(payload.get("x_groq")).get("usage"):
+            self._usage = _read_usage(usage)
         if self._model is None:
             self._model = event_fields.name(payload.get("model"))
         if payload.get("error") or payload.get("object") == "error":
@@ -67,11 +63,12 @@ class OpenAIChat:
         return None
 
     def end_of_input(self) -> Outcome:
-        """Return a good ending only after a finish reason, and only if `[DONE]` is not needed."""
-        return truncated("[DONE]") if self._needs_done or self._finish is None else self._ending()
+        """Return a good ending if a finish reason has come."""
+        return truncated("[DONE]") if self._finish is None else self._ending()
 
     def _ending(self) -> Ending:
-        return Ending(finish_reason(self._finish), self._finish, self._usage, self._model)
+        called_tools = self._finish is None and self._tool_calls is not None
+        return Ending(finish_reason(self._finish, tools=called_tools), self._finish, self._usage, self._model)
 
     def _read_choice(self, choice: dict[str, Any], chunks: list[Chunk]) -> None:
         delta = choice.get("delta")
@@ -113,15 +110,25 @@ def _typed_parts(parts: list[Any]) -> tuple[str, str]:
 
 
 def _read_usage(usage: dict[str, Any]) -> Usage:
-    """Return the counts of a `usage` object; DeepSeek's `prompt_cache_hit_tokens` count as cached tokens."""
+    """Return the counts of a `usage` object.
+
+    DeepSeek's `prompt_cache_hit_tokens` count as cached tokens. xAI's `completion_tokens` leave the reasoning out, as
+    its total shows.
+    """
     prompt = event_fields.mapping(usage.get("prompt_tokens_details"))
     completion = event_fields.mapping(usage.get("completion_tokens_details"))
+    input_tokens, output_tokens, total_tokens = (
+        event_fields.count(usage.get(name)) for name in ("prompt_tokens", "completion_tokens", "total_tokens")
+    )
+    reasoning_tokens = event_fields.count(completion.get("reasoning_tokens"))
+    if total_tokens is not None and total_tokens == event_fields.total(input_tokens, output_tokens, reasoning_tokens):
+        output_tokens = event_fields.total(output_tokens, reasoning_tokens)
     return Usage(
-        input_tokens=event_fields.count(usage.get("prompt_tokens")),
-        output_tokens=event_fields.count(usage.get("completion_tokens")),
-        total_tokens=event_fields.count(usage.get("total_tokens")),
+        input_tokens=input_tokens,
+        output_tokens=output_tokens,
+        total_tokens=total_tokens,
         cached_tokens=event_fields.count(prompt.get("cached_tokens", usage.get("prompt_cache_hit_tokens"))),
-        reasoning_tokens=event_fields.count(completion.get("reasoning_tokens")),
+        reasoning_tokens=reasoning_tokens,
     )
 
 

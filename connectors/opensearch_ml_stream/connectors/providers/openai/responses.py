@@ -1,6 +1,7 @@
 """OpenAI Responses interface: https://platform.openai.com/docs/api-reference/responses-streaming.
 
-`response.completed`, `.incomplete` or `.failed` ends the stream and holds the usage. There is no `[DONE]`.
+`response.completed`, `.incomplete` or `.failed` ends the stream and holds the usage. There is no `[DONE]`. Every call
+that asks the client to act is a tool call; those that OpenAI runs itself (search, code, containers) are not.
 """
 
 from typing import Any
@@ -16,6 +17,14 @@ from opensearch_ml_stream.connectors.providers.openai.chat import read_error
 from opensearch_ml_stream.connectors.stream_spec import Enable, StreamSpec
 
 _TEXT = ("response.output_text.delta", "response.refusal.delta")
+_FRAGMENTS = ("response.function_call_arguments.delta", "response.custom_tool_call_input.delta")
+_WHOLE = {"response.function_call_arguments.done": "arguments", "response.custom_tool_call_input.done": "input"}
+_NAMED_CALLS = ("function_call", "custom_tool_call")
+# Calls that have no name: their type is it, and what they hold beside these fields are the arguments.
+_CLIENT_CALLS = (
+    "apply_patch_call", "computer_call", "local_shell_call", "mcp_approval_request", "shell_call", "tool_search_call",
+)  # fmt: skip
+_NO_ARGUMENTS = frozenset({"id", "type", "status", "call_id", "created_by"})
 _REASONING = ("response.reasoning_text.delta", "response.reasoning_summary_text.delta")
 
 
@@ -53,18 +62,23 @@ class OpenAIResponses:
         return truncated("response.completed")
 
     def _read_tool_call(self, kind: str, payload: dict[str, Any], chunks: list[Chunk]) -> None:
-        if kind == "response.output_item.added" and payload["item"]["type"] == "function_call":
+        if kind == "response.output_item.added" and payload["item"]["type"] in _NAMED_CALLS:
             item = payload["item"]
-            index = self._tool_indexes.setdefault(payload["output_index"], len(self._tool_indexes))
-            chunks.append(
-                Chunk(
-                    tool_calls=(ToolCall(index, event_fields.name(item["call_id"]), event_fields.name(item["name"])),)
-                )
-            )
-        elif kind == "response.function_call_arguments.delta":
+            self._append(payload["output_index"], chunks, item["call_id"], item["name"])
+        elif kind in _FRAGMENTS:
             self._read_arguments(payload["output_index"], payload["delta"], chunks)
-        elif kind == "response.function_call_arguments.done" and payload["output_index"] not in self._with_arguments:
-            self._read_arguments(payload["output_index"], payload["arguments"], chunks)
+        elif kind in _WHOLE and payload["output_index"] not in self._with_arguments:
+            self._read_arguments(payload["output_index"], payload[_WHOLE[kind]], chunks)
+        elif kind == "response.output_item.done" and _is_unnamed_client_call(payload["item"]):
+            item = payload["item"]
+            arguments = {name: value for name, value in item.items() if name not in _NO_ARGUMENTS and value is not None}
+            call_id = item.get("call_id") or item.get("id")
+            self._append(payload["output_index"], chunks, call_id, item["type"], event_fields.arguments(arguments))
+
+    def _append(self, output: int, chunks: list[Chunk], id: Any, name: Any, arguments: str = "") -> None:
+        index = self._tool_indexes.setdefault(output, len(self._tool_indexes))
+        call = ToolCall(index, event_fields.name(id), event_fields.name(name), arguments)
+        chunks.append(Chunk(tool_calls=(call,)))
 
     def _read_arguments(self, output: int, text: Any, chunks: list[Chunk]) -> None:
         self._with_arguments.add(output)
@@ -81,6 +95,14 @@ class OpenAIResponses:
             _usage(response),
             event_fields.name(response.get("model")),
         )
+
+
+def _is_unnamed_client_call(item: dict[str, Any]) -> bool:
+    """Return whether the client is to act on an item; the shell of a container and a hosted search are OpenAI's."""
+    if item["type"] not in _CLIENT_CALLS or item.get("execution") == "server":
+        return False
+    environment = event_fields.mapping(item.get("environment"))
+    return bool(environment.get("type", "local") == "local")
 
 
 def _usage(response: dict[str, Any]) -> Usage | None:

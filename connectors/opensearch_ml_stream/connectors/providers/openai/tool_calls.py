@@ -16,6 +16,11 @@ class ToolCalls:
         self._moved: dict[int, int] = {}  # the server's index -> ours, where a later call has the index of another
         self._last = 0  # our index of the last fragment
 
+    @property
+    def has_any(self) -> bool:
+        """Return whether a tool call has come."""
+        return bool(self._ids)
+
     def read(self, call: dict[str, Any]) -> ToolCall:
         """Return an element of `tool_calls` as a fragment, with an index that no other call of the stream has."""
         function = call.get("function") or {}
