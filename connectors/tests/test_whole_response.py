@@ -1,0 +1,115 @@
+"""A whole response to a stream request."""
+
+from typing import Any
+
+import orjson
+import pytest
+
+from opensearch_ml_stream.connectors.chunks import Chunk, Ending, ToolCall, Usage
+from opensearch_ml_stream.connectors.whole_response import read_whole_response
+
+WEATHER = {"function": {"name": "weather", "arguments": '{"city":"Ulm"}'}}
+
+
+def joined(response: object) -> tuple[str, str, list[tuple[Any, ...]], Ending]:
+    """Text, reasoning, tool calls put together, and ending."""
+    found = read_whole_response(orjson.dumps(response))
+    assert found is not None
+    chunk, ending = found
+    calls: dict[int, list[Any]] = {}
+    for call in chunk.tool_calls:
+        known = calls.setdefault(call.index, [None, None, ""])
+        known[:] = [known[0] or call.id, known[1] or call.name, known[2] + call.arguments]
+    return chunk.text, chunk.reasoning, [tuple(call) for call in calls.values()], ending
+
+
+CALL = [("c1", "weather", '{"city":"Ulm"}')]
+USAGE = Usage(2, 3, 5)
+
+
+@pytest.mark.parametrize(
+    ("response", "expected"),
+    [
+        (
+            {"model": "m", "choices": [{"index": 0, "finish_reason": "tool_calls", "message": {
+                "role": "assistant", "content": "Hi", "reasoning_content": "Hm",
+                "tool_calls": [{"id": "c1", **WEATHER}],
+            }}], "usage": {"prompt_tokens": 2, "completion_tokens": 3, "total_tokens": 5}},
+            ("Hi", "Hm", CALL, Ending("tool_calls", "tool_calls", USAGE, "m")),
+        ),
+        (
+            {"choices": [{"text": "Hi", "finish_reason": "length"}]},
+            ("Hi", "", [], Ending("length", "length")),
+        ),
+        (
+            {"object": "response", "status": "completed", "model": "m", "output": [
+                {"type": "reasoning", "summary": [{"type": "summary_text", "text": "Hm"}]},
+                {"type": "message", "content": [{"type": "output_text", "text": "Hi"}]},
+                {"type": "function_call", "call_id": "c1", "name": "weather", "arguments": '{"city":"Ulm"}'},
+            ]},
+            ("Hi", "Hm", CALL, Ending("tool_calls", "completed", None, "m")),
+        ),
+        (
+            {"type": "message", "model": "m", "stop_reason": "tool_use", "content": [
+                {"type": "thinking", "thinking": "Hm"}, {"type": "text", "text": "Hi"},
+                {"type": "tool_use", "id": "c1", "name": "weather", "input": {"city": "Ulm"}},
+            ], "usage": {"input_tokens": 2, "output_tokens": 3}},
+            ("Hi", "Hm", CALL, Ending("tool_calls", "tool_use", Usage(2, 3), "m")),
+        ),
+        (
+            {"candidates": [{"content": {"parts": [{"text": "Hi"}]}, "finishReason": "STOP"}], "modelVersion": "m"},
+            ("Hi", "", [], Ending("stop", "STOP", None, "m")),
+        ),
+        (
+            {"output": {"message": {"content": [
+                {"reasoningContent": {"reasoningText": {"text": "Hm"}}}, {"text": "Hi"},
+                {"toolUse": {"toolUseId": "c1", "name": "weather", "input": {"city": "Ulm"}}},
+            ]}}, "stopReason": "tool_use", "usage": {"inputTokens": 2, "outputTokens": 3, "totalTokens": 5}},
+            ("Hi", "Hm", CALL, Ending("tool_calls", "tool_use", Usage(2, 3))),
+        ),
+        (
+            {"id": "x", "finish_reason": "TOOL_CALL", "message": {
+                "tool_plan": "Hm", "content": [{"type": "text", "text": "Hi"}], "tool_calls": [{"id": "c1", **WEATHER}],
+            }, "usage": {"tokens": {"input_tokens": 2, "output_tokens": 3}}},
+            ("Hi", "Hm", CALL, Ending("tool_calls", "TOOL_CALL", Usage(2, 3))),
+        ),
+        (
+            [{"generated_text": "Hi", "details": {"finish_reason": "length", "generated_tokens": 3}}],
+            ("Hi", "", [], Ending("length", "length", Usage(None, 3))),
+        ),
+        (
+            {"model": "m", "message": {"role": "assistant", "content": "Hi"}, "done": True, "done_reason": "stop"},
+            ("Hi", "", [], Ending("stop", "stop", None, "m")),
+        ),
+        (
+            {"model_name": "m", "outputs": [{"name": "output", "datatype": "BYTES", "shape": [1], "data": ["Hi"]}]},
+            ("Hi", "", [], Ending("stop", None, None, "m")),
+        ),
+    ],
+    ids=["chat", "completions", "responses", "anthropic", "gemini", "converse", "cohere", "tgi", "ollama", "v2"],
+)  # fmt: skip
+def test_a_whole_response_is_one_chunk_with_its_ending(response: object, expected: object) -> None:
+    assert joined(response) == expected
+
+
+def test_a_shell_call_in_a_whole_response_is_a_tool_call() -> None:
+    call = {"type": "local_shell_call", "call_id": "c1", "action": {"type": "exec"}}
+    found = read_whole_response(orjson.dumps({"object": "response", "status": "completed", "output": [call]}))
+    assert found == (
+        Chunk(tool_calls=(ToolCall(0, "c1", "local_shell_call", '{"action":{"type":"exec"}}'),)),
+        Ending("tool_calls", "completed"),
+    )
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"", b"7", b"[]", b"{}", b"[{}, {}]", b"{", b'{"hits": {}}',
+        b'{"choices": [{"message": {"content": "cut off"}}]}',
+        b'{"choices": 5}', b'{"choices": [5]}', b'{"output": [5], "status": "completed"}', b'{"text": "no end"}',
+        b'{"error": {"message": "no"}}', b'{"choices": [{"message": {"content": null}, "finish_reason": "stop"}]}',
+        b'{"type": "message", "content": 5}', b"[" * 5_000,
+    ],
+)  # fmt: skip
+def test_what_is_no_whole_response_is_none(body: bytes) -> None:
+    assert read_whole_response(body) is None
