@@ -138,6 +138,30 @@ async def test_a_known_aws_model_gets_an_interface_unless_it_has_one(store: Stor
     assert (await source(store, inline))["interface"] == preset
 
 
+async def test_an_update_merges_objects_field_by_field(store: Store, registry: Registry) -> None:
+    words = {"regex": [".*aaa.*"]}
+    model_id = await add_model(
+        registry,
+        guardrails={"type": "local_regex", "input_guardrail": words, "output_guardrail": words},
+        interface={"input": {"type": "object"}, "output": {"type": "object"}},
+        model_config={"model_type": "x", "additional_config": {"a": 1, "b": 2}},
+        deploy_setting={"is_auto_deploy_enabled": False, "model_ttl_minutes": 5},
+    )
+    other = {"regex": [".*bbb.*"]}
+    changes = {
+        "guardrails": {"type": "local_regex", "input_guardrail": other},
+        "interface": {"input": {"type": "array"}},
+        "model_config": {"additional_config": {"b": 3}},
+        "deploy_setting": {"model_ttl_minutes": 6},
+    }
+    await registry.models.update(model_id, changes)
+    model = await registry.models.get(model_id)
+    assert model["guardrails"] == {"type": "local_regex", "input_guardrail": other, "output_guardrail": words}
+    assert model["interface"] == {"input": '{"type":"array"}', "output": '{"type":"object"}'}
+    assert model["model_config"] == {"model_type": "x", "additional_config": {"a": 1, "b": 3}}
+    assert model["deploy_setting"] == {"is_auto_deploy_enabled": False, "model_ttl_minutes": 6}
+
+
 async def test_an_update_changes_what_it_names(store: Store, registry: Registry) -> None:
     model_id = await add_model(registry, description="old", rate_limiter={"limit": 1, "unit": "DAYS"})
     before = await source(store, model_id)

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from opensearch_ml_stream.connectors.errors import Conflict, Forbidden, InvalidRequest, NotFound
+from opensearch_ml_stream.connectors.predict.guardrails import read_guardrails
 from opensearch_ml_stream.plugin.credentials.cipher import Cipher
 from opensearch_ml_stream.plugin.registry.connector_documents import (
     changed_document,
@@ -25,6 +26,7 @@ from opensearch_ml_stream.plugin.registry.stored_documents import (
     existing,
     existing_connector,
     existing_model,
+    merged,
     object_of,
     refuse_access_control,
     rewrite,
@@ -80,7 +82,10 @@ class Models:
         return model_view(await self.deployment.states.view(model_id, document.source), dashboards=dashboards)
 
     async def update(self, model_id: str, body: Json) -> Json:
-        """Change the model; Conflict while ML Commons is deploying it."""
+        """Change the model; Conflict while ML Commons is deploying it.
+
+        Objects are merged field by field into the stored ones, as ML Commons does by OpenSearch's partial update.
+        """
         missing = NotFound(f"Failed to find model to update with the provided model id: {model_id}")
         stored = (await existing(self.store, Index.MODEL, model_id, missing)).source
         algorithm = stored.get("algorithm", "REMOTE")
@@ -97,9 +102,8 @@ class Models:
         settings = self.live_settings.current
 
         def change(document: Document) -> Json:
-            changed = {**document.source, **changes, "last_updated_time": self.clock()}
-            if limiter := changes.get("rate_limiter"):
-                changed["rate_limiter"] = {**(document.source.get("rate_limiter") or {}), **limiter}
+            changed = {**merged(document.source, changes), "last_updated_time": self.clock()}
+            read_guardrails(changed.get("guardrails"))
             if connector_changes is not None:
                 changed["connector"] = changed_document(document.source["connector"], connector_changes, settings)
             return changed

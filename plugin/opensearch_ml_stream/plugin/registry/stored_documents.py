@@ -72,6 +72,19 @@ def in_order(source: Json, fields: tuple[str, ...]) -> dict[str, Any]:
     return ordered | {name: value for name, value in source.items() if name not in fields and value is not None}
 
 
+def merged(stored: Json, changes: Json) -> dict[str, Any]:
+    """Return the stored object with the changes: objects merged field by field, all other values replaced.
+
+    This is what OpenSearch's partial update (`_update` with a `doc`) does.
+    """
+    both = {**stored, **changes}
+    for name, change in changes.items():
+        present = stored.get(name)
+        if isinstance(present, Mapping) and isinstance(change, Mapping):
+            both[name] = merged(present, change)
+    return both
+
+
 def string_of(body: Json, name: str) -> str | None:
     """Return a field that must be a string (a number or boolean counts as one); None if absent or null."""
     value = body.get(name)
