@@ -77,6 +77,7 @@ async def test_a_dry_run_checks_everything_and_stores_nothing(store: Store, regi
     assert (await store.search(Index.CONNECTOR, {}))["hits"]["total"]["value"] == 0
     with pytest.raises(InvalidRequest):
         await registry.connectors.create(connector_body(dry_run=True, name=None))
+    assert await registry.connectors.create({"dry_run": True}) == {"connector_id": DRY_RUN_ID}
 
 
 @pytest.mark.parametrize(

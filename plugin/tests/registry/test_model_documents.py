@@ -21,7 +21,17 @@ EMBEDDING = {"model_type": "TEXT_EMBEDDING", "embedding_dimension": 8, "framewor
         ),
         ({"interface": {"input": "{"}}, "interface.input must be a JSON Schema"),
         ({"rate_limiter": {"limit": "many"}}, "rate_limiter.limit must be a number, zero or more"),
-        ({"deploy_setting": {"model_ttl_minutes": "5"}}, "deploy_setting.model_ttl_minutes must be an integer"),
+        ({"deploy_setting": {"model_ttl_minutes": "5m"}}, "deploy_setting.model_ttl_minutes must be an integer"),
+        ({"model_config": {}}, "model_config.model_type is null"),
+        (
+            {"model_config": {"model_type": "x", "framework_type": "torch"}},
+            "model_config.framework_type must be one of HUGGINGFACE_TRANSFORMERS, SENTENCE_TRANSFORMERS, "
+            "HUGGINGFACE_TRANSFORMERS_NEURON",
+        ),
+        (
+            {"model_config": {"model_type": "x", "pooling_mode": "min"}},
+            "model_config.pooling_mode must be one of MEAN, MEAN_SQRT_LEN, MAX, WEIGHTED_MEAN, CLS, LAST_TOKEN",
+        ),
         (
             {"model_config": {"model_type": "text_embedding"}},
             "Embedding dimension must be provided for remote text embedding model",
@@ -49,7 +59,7 @@ def test_an_unknown_time_unit_is_answered_with_the_known_ones() -> None:
 
 def test_fields_are_stored_in_the_form_of_ml_commons() -> None:
     assert settable_fields({
-        "deploy_setting": {"is_auto_deploy_enabled": "false", "model_ttl_minutes": 5, "other": 1},
+        "deploy_setting": {"is_auto_deploy_enabled": "false", "model_ttl_minutes": "5", "other": 1},
         "rate_limiter": {"limit": 4, "unit": "minutes"},
         "interface": {"input": {"type": "object"}, "output": '{"type": "object"}'},
         "model_config": {**EMBEDDING, "additional_config": {"space_type": "l2"}},
@@ -58,7 +68,9 @@ def test_fields_are_stored_in_the_form_of_ml_commons() -> None:
     }) == {
         "rate_limiter": {"limit": "4", "unit": "MINUTES"},
         "interface": {"input": '{"type":"object"}', "output": '{"type": "object"}'},
-        "model_config": {**EMBEDDING, "additional_config": {"space_type": "l2"}},
+        "model_config": {
+            **EMBEDDING, "framework_type": "SENTENCE_TRANSFORMERS", "additional_config": {"space_type": "l2"},
+        },
         "is_enabled": False,
         "deploy_setting": {"is_auto_deploy_enabled": False, "model_ttl_minutes": 5},
     }  # fmt: skip
@@ -116,3 +128,8 @@ def test_known_aws_models_get_an_interface(parameters: dict[str, str], required:
         assert interface is not None
         assert f'"required":{required}'.replace("'", '"').replace(", ", ",") in interface["input"]
     assert default_interface({"protocol": "http", "parameters": parameters}) is None
+
+
+def test_a_deploy_setting_is_shown_with_its_default() -> None:
+    view = model_view({"deploy_setting": {"is_auto_deploy_enabled": True}}, dashboards=False)
+    assert view == {"deploy_setting": {"is_auto_deploy_enabled": True, "model_ttl_minutes": -1}}

@@ -120,9 +120,19 @@ async def test_access_control_is_refused(registry: Registry) -> None:
 
 async def test_a_group_that_is_not_there_is_not_found(registry: Registry) -> None:
     groups = registry.model_groups
-    for call in (groups.get("x"), groups.update("x", {"name": "y"}), groups.delete("x")):
+    for call in (groups.get("x"), groups.update("x", {"name": "y"})):
         with pytest.raises(NotFound, match=r"^Failed to find model group$"):
             await call
+
+
+async def test_deleting_a_group_that_is_not_there_says_so(registry: Registry) -> None:
+    assert (await registry.model_groups.delete("x"))["result"] == "not_found"
+
+
+@pytest.mark.parametrize(("name", "reason"), [(None, "model group name is null"), (" ", "model group name is blank")])
+async def test_a_group_has_a_name(registry: Registry, name: str | None, reason: str) -> None:
+    with pytest.raises(InvalidRequest, match=f"^{reason}$"):
+        await registry.model_groups.register({"name": name})
 
 
 async def test_a_group_with_models_cannot_be_deleted(registry: Registry) -> None:

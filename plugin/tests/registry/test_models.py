@@ -98,9 +98,11 @@ async def test_of_an_id_and_an_inline_connector_the_id_counts(store: Store, regi
     ("fields", "reason"),
     [
         ({"name": None}, "model name is null"),
-        ({"name": ""}, "model name is null"),
+        ({"name": ""}, "model name is blank"),
         ({"function_name": None}, "model format is null"),
         ({"access_mode": "public"}, NO_ACCESS_CONTROL),
+        ({"connector_id": ""},
+         "You must provide connector content when creating a remote model without connector id!"),
         ({"connector_id": None},
          "You must provide connector content when creating a remote model without connector id!"),
         ({"connector_id": None, "connector": connector_body(actions=[])},
@@ -151,7 +153,7 @@ async def test_an_update_merges_objects_field_by_field(store: Store, registry: R
     changes = {
         "guardrails": {"type": "local_regex", "input_guardrail": other},
         "interface": {"input": {"type": "array"}},
-        "model_config": {"additional_config": {"b": 3}},
+        "model_config": {"model_type": "x", "additional_config": {"b": 3}},
         "deploy_setting": {"model_ttl_minutes": 6},
     }
     await registry.models.update(model_id, changes)
@@ -258,6 +260,10 @@ async def test_many_models_are_undeployed_at_once_by_name(registry: Registry) ->
     for body in empty_bodies:
         with pytest.raises(InvalidRequest, match=r"^Must set specific model ids to undeploy$"):
             await registry.models.undeploy_many(body)
+    with pytest.raises(NotFound, match=r"^Failed to find model$"):
+        await registry.models.undeploy_many({"model_ids": ["gone"]})
+    with pytest.raises(InvalidRequest, match=r"^Nodes cannot be chosen"):
+        await registry.models.undeploy_many({"model_ids": [deployed], "node_ids": ["n"]})
 
 
 async def test_a_local_model_is_not_deployed(store: Store, registry: Registry) -> None:

@@ -50,8 +50,11 @@ class Connectors:
         if not settings.remote_inference_enabled:
             raise remote_inference_disabled()
         refuse_access_control(body, NO_ACCESS_CONTROL)
+        dry_run = flag_of(body, "dry_run")
+        if dry_run and body.keys() == {"dry_run"}:  # asks whether connectors can be created at all
+            return {"connector_id": DRY_RUN_ID}
         document = await new_document(body, settings, self.cipher)
-        if flag_of(body, "dry_run"):
+        if dry_run:
             return {"connector_id": DRY_RUN_ID}
         now = self.clock()
         document |= {"created_time": now, "last_updated_time": now}

@@ -1,5 +1,6 @@
 """Convert models between their three forms: a caller's body, the stored document, the response."""
 
+import re
 from typing import Any
 
 import orjson
@@ -19,6 +20,10 @@ _FIELDS = (
     "is_hidden", "connector", "connector_id", "guardrails", "interface", "tenant_id", "provisioned_by",
 )  # fmt: skip
 _TIME_UNITS = ("NANOSECONDS", "MICROSECONDS", "MILLISECONDS", "SECONDS", "MINUTES", "HOURS", "DAYS")
+_FRAMEWORK_TYPES = ("HUGGINGFACE_TRANSFORMERS", "SENTENCE_TRANSFORMERS", "HUGGINGFACE_TRANSFORMERS_NEURON")
+_POOLING_MODES = ("MEAN", "MEAN_SQRT_LEN", "MAX", "WEIGHTED_MEAN", "CLS", "LAST_TOKEN")
+_NEVER = -1  # the `model_ttl_minutes` of a model that is not undeployed by time
+_INTEGER = re.compile(r"-?[0-9]{1,9}")
 _FUNCTIONS = frozenset({
     "LINEAR_REGRESSION", "KMEANS", "AD_LIBSVM", "SAMPLE_ALGO", "LOCAL_SAMPLE_CALCULATOR", "FIT_RCF", "BATCH_RCF",
     "ANOMALY_LOCALIZATION", "RCF_SUMMARIZE", "LOGISTIC_REGRESSION", "TEXT_EMBEDDING", "METRICS_CORRELATION",
@@ -64,6 +69,8 @@ def model_view(source: Json, *, dashboards: bool) -> dict[str, Any]:
         view.pop("planning_worker_nodes", None)
     if view.get("deploy_to_all_nodes") is False:
         del view["deploy_to_all_nodes"]
+    if setting := view.get("deploy_setting"):
+        view["deploy_setting"] = {"model_ttl_minutes": _NEVER, **setting}
     return view
 
 
@@ -75,8 +82,23 @@ def _check_storable(name: str, value: Any) -> None:
 
 
 def _model_config(config: Json | None) -> Json | None:
-    if config is None or str(config.get("model_type", "")).lower() != "text_embedding":
-        return config
+    """Return `model_config` as ML Commons stores and can read it: its enumerations in upper case."""
+    if config is None:
+        return None
+    if not string_of(config, "model_type"):
+        raise InvalidRequest("model_config.model_type is null")
+    stored = dict(config)
+    for name, values in (("framework_type", _FRAMEWORK_TYPES), ("pooling_mode", _POOLING_MODES)):
+        if (value := string_of(config, name)) is not None:
+            stored[name] = value.upper()
+            if stored[name] not in values:
+                raise InvalidRequest(f"model_config.{name} must be one of {', '.join(values)}")
+    if str(config["model_type"]).lower() == "text_embedding":
+        _check_text_embedding(config)
+    return stored
+
+
+def _check_text_embedding(config: Json) -> None:
     if config.get("embedding_dimension") is None:
         raise InvalidRequest("Embedding dimension must be provided for remote text embedding model")
     if config.get("framework_type") is None:
@@ -84,7 +106,6 @@ def _model_config(config: Json | None) -> Json | None:
     additional = object_of(config, "additional_config") or {}
     if additional.get("space_type") is None:
         raise InvalidRequest("Space type must be provided in additional_config for remote text embedding model")
-    return config
 
 
 def _deploy_setting(setting: Json | None) -> Json | None:
@@ -93,11 +114,10 @@ def _deploy_setting(setting: Json | None) -> Json | None:
     stored: dict[str, Any] = {}
     if (enabled := flag_of(setting, "is_auto_deploy_enabled")) is not None:
         stored["is_auto_deploy_enabled"] = enabled
-    minutes = setting.get("model_ttl_minutes")
-    if minutes is not None:
-        if not isinstance(minutes, int) or isinstance(minutes, bool):
+    if (minutes := string_of(setting, "model_ttl_minutes")) is not None:
+        if not _INTEGER.fullmatch(minutes):
             raise InvalidRequest("deploy_setting.model_ttl_minutes must be an integer")
-        stored["model_ttl_minutes"] = minutes
+        stored["model_ttl_minutes"] = int(minutes)
     return stored
 
 

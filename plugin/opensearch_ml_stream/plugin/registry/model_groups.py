@@ -13,6 +13,7 @@ from opensearch_ml_stream.plugin.registry.stored_documents import (
     existing,
     find,
     in_order,
+    name_of,
     refuse_access_control,
     rewrite,
     string_of,
@@ -39,9 +40,7 @@ class ModelGroups:
 
     async def register(self, body: Json) -> Json:
         """Store a new group; InvalidRequest if its name is taken."""
-        name = string_of(body, "name")
-        if name is None:
-            raise InvalidRequest("model group name is null")
+        name = name_of(body, "model group")
         refuse_access_control(body, NO_ACCESS_CONTROL)
         await self._check_free(name)
         group_id, created = await self._create(name, string_of(body, "description"))
@@ -57,7 +56,9 @@ class ModelGroups:
     async def update(self, group_id: str, body: Json) -> Json:
         """Change name and description; InvalidRequest if another group has the name."""
         refuse_access_control(body, NO_ACCESS_CONTROL)
-        changes = {name: value for name in ("name", "description") if (value := string_of(body, name)) is not None}
+        changes = {} if body.get("name") is None else {"name": name_of(body, "model group")}
+        if (description := string_of(body, "description")) is not None:
+            changes["description"] = description
         if "name" in changes:
             await self._check_free(changes["name"], group_id)
 
@@ -68,8 +69,7 @@ class ModelGroups:
         return {"status": "Updated"}
 
     async def delete(self, group_id: str) -> Json:
-        """Delete the group; Conflict while it has models."""
-        await self.get(group_id)
+        """Delete the group; Conflict while it has models. Of an unknown group the result is "not_found"."""
         query = {"term": {"model_group_id": group_id}}
         models = await self.store.search(Index.MODEL, {"query": query, "size": 1})
         if models["hits"]["hits"]:

@@ -27,6 +27,7 @@ from opensearch_ml_stream.plugin.registry.stored_documents import (
     existing_connector,
     existing_model,
     merged,
+    name_of,
     object_of,
     refuse_access_control,
     rewrite,
@@ -58,9 +59,7 @@ class Models:
         started = self.clock()
         if not self.live_settings.current.remote_inference_enabled:
             raise remote_inference_disabled()
-        name = string_of(body, "name")
-        if not name:
-            raise InvalidRequest("model name is null")
+        name = name_of(body, "model")
         check_function(body)
         refuse_access_control(body, NO_ACCESS_CONTROL)
         fields = settable_fields(body)
@@ -94,8 +93,8 @@ class Models:
         if is_deploying(stored):
             raise Conflict("Model is deploying. Please wait for the model to complete deployment. model ID " + model_id)
         changes = settable_fields(body)
-        if (name := string_of(body, "name")) is not None:
-            changes["name"] = name
+        if body.get("name") is not None:
+            changes["name"] = name_of(body, "model")
         changes |= await self._connector_id_change(stored, body)
         connector_changes = await self._inline_changes(stored, body)
         changes |= await self._group_change(stored, body)
@@ -144,10 +143,15 @@ class Models:
         return await self.deployment.undeploy([model_id])
 
     async def undeploy_many(self, body: Json) -> Json:
-        """Undeploy the models that the body names in `model_ids`."""
+        """Undeploy the models that the body names in `model_ids`; NotFound if none of them exists."""
         model_ids = strings_of(body, "model_ids")
         if not model_ids:
             raise InvalidRequest("Must set specific model ids to undeploy")
+        if strings_of(body, "node_ids"):
+            raise InvalidRequest("Nodes cannot be chosen: a remote model is deployed on the sidecar as a whole")
+        query = {"query": {"ids": {"values": model_ids}}, "size": 1}
+        if not (await self.store.search(Index.MODEL, query))["hits"]["hits"]:
+            raise NotFound("Failed to find model")
         return await self.deployment.undeploy(model_ids)
 
     async def _create(self, name: str, group_id: str, fields: Json) -> str:
@@ -172,7 +176,7 @@ class Models:
 
         If the body has both, `connector_id` counts, since only one can be called.
         """
-        if (connector_id := string_of(body, "connector_id")) is not None:
+        if connector_id := string_of(body, "connector_id"):
             return {"connector_id": connector_id}, await self._usable_connector(connector_id)
         inline = object_of(body, "connector")
         if inline is None:

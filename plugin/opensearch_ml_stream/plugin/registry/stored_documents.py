@@ -97,6 +97,14 @@ def string_of(body: Json, name: str) -> str | None:
     raise InvalidRequest(f"{name} must be a string")
 
 
+def name_of(body: Json, kind: str) -> str:
+    """Return the body's `name`, of a resource of this kind. InvalidRequest if it is absent, null or blank."""
+    name = string_of(body, "name")
+    if name is None or not name.strip():
+        raise InvalidRequest(f"{kind} name is {'null' if name is None else 'blank'}")
+    return name
+
+
 def object_of(body: Json, name: str) -> Json | None:
     """Return a field that must be a JSON object; None if absent or null."""
     value = body.get(name)
