@@ -92,7 +92,6 @@ def test_tokens_are_added_up_by_kind() -> None:
     assert counted == {
         'mlstream_tokens_total{model_id="m",type="input"}': 6.0,
         'mlstream_tokens_total{model_id="m",type="output"}': 8.0,
-        'mlstream_tokens_total{model_id="m",type="total"}': 14.0,
         'mlstream_tokens_total{model_id="m",type="cached"}': 2.0,
     }
 

@@ -144,7 +144,7 @@ async def test_curl_and_jq_print_the_text_as_it_comes(sidecar: Sidecar) -> None:
         url = sidecar.url + stream_path(await openai_model(sidecar, provider.url))
         command = (
             f"curl -sN '{url}' -H 'Content-Type: application/json' -d '{json.dumps(QUESTION)}' | "
-            "jq --unbuffered -rj '.inference_results[0].output[0].dataAsMap.response'"
+            "jq --unbuffered -rj '.error.reason? // .inference_results[0].output[0].dataAsMap.response'"
         )
         process = await asyncio.create_subprocess_shell(command, stdout=subprocess.PIPE)
         assert process.stdout is not None

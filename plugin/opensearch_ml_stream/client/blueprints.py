@@ -16,6 +16,7 @@ from opensearch_ml_stream.connectors.errors import InvalidRequest, NotFound
 from opensearch_ml_stream.connectors.syntax import jsontext
 
 _PLACEHOLDER = re.compile(r"<[^<>]*>")
+_PARAMETER = re.compile(r"\$\{parameters\.([A-Za-z0-9_.-]+)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,12 +101,19 @@ def connector_body(
     """Return the body for `connectors/_create`: the blueprint's connector with the given values filled in.
 
     Raises:
-        InvalidRequest: Names a credential that the blueprint does not have, or a value that is still missing.
+        InvalidRequest: Names a credential or a parameter that the blueprint does not have, or a value that is still
+            missing.
     """
     for key in credential:
         if key not in blueprint.credential:
             keys = ", ".join(blueprint.credential) or "none"
             raise InvalidRequest(f"{blueprint.name} has no credential [{key}]; it takes {keys}")
+    known = _known_parameters(blueprint)
+    for key in parameters:
+        if key not in known and not key.startswith("_"):  # those are for the sidecar, whatever the template holds
+            near = get_close_matches(key, known, n=1)
+            hint = f"did you mean [{near[0]}]?" if near else f"it takes {', '.join(sorted(known)) or 'none'}"
+            raise InvalidRequest(f"{blueprint.name} has no parameter [{key}]; {hint}")
     filled = {
         **blueprint.connector,
         "parameters": {**(blueprint.connector.get("parameters") or {}), **parameters},
@@ -124,6 +132,12 @@ def model_body(blueprint: Blueprint, connector_id: str, name: str | None = None)
     if name is not None:
         model["name"] = name
     return {**model, "function_name": "remote", "connector_id": connector_id}
+
+
+def _known_parameters(blueprint: Blueprint) -> set[str]:
+    """Return the parameters that the blueprint explains, sets, or has a placeholder for."""
+    placeholders = _PARAMETER.findall(jsontext.dumps(blueprint.connector))
+    return {*blueprint.parameters, *(blueprint.connector.get("parameters") or {}), *placeholders}
 
 
 def _missing_value(blueprint: Blueprint, part: str, key: str, help_text: str) -> str:

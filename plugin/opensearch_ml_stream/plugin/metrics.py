@@ -109,6 +109,8 @@ class Metrics:
             self._first.labels(model_id).observe(figures.first_chunk - figures.begun)
         if isinstance(outcome, Ending) and outcome.usage is not None:
             for kind, count in outcome.usage.as_dict().items():
+                if kind == "total_tokens":
+                    continue  # a sum over the types would count everything twice
                 self._tokens.labels(model_id, kind.removesuffix("_tokens")).inc(count)
         if isinstance(outcome, MLStreamError):
             self._count_error(model_id, outcome)

@@ -26,12 +26,41 @@ def test_a_model_is_made_from_a_blueprint_with_a_key_from_the_environment(run: R
     options = ("--set", "model=gpt-4o", "--credential", "openAI_key=env:THE_KEY", "--name", "mine")
     ended = run(*CREATE, *options, THE_KEY="sk=secret")
     assert (ended.code, ended.stdout) == (0, "m1\n")
-    assert "predict m1 --stream" in ended.stderr
+    assert ended.stderr == 'Try it: opensearch-ml-stream predict m1 --stream "Hello"\n'
+    elsewhere = run(*CREATE, *options, "--url", "http://h:1", THE_KEY="sk=secret")
+    assert elsewhere.stderr.endswith('predict m1 --stream "Hello" --url http://h:1\n')
     assert "sk=secret" not in ended.stderr
     connector, model = sidecar.sent(0), sidecar.sent(1)
     assert connector["credential"] == {"openAI_key": "sk=secret"}
     assert (connector["parameters"]["model"], connector["name"]) == ("gpt-4o", "mine")
     assert (model["connector_id"], model["name"], model["function_name"]) == ("c1", "mine", "remote")
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [("modle", "openai-chat has no parameter [modle]; did you mean [model]?"),
+     ("xyz", "openai-chat has no parameter [xyz]; it takes endpoint, inputs, messages, model, temperature")],
+)  # fmt: skip
+def test_a_parameter_that_the_blueprint_does_not_have_is_refused(run: Run, name: str, reason: str) -> None:
+    ended = run(*CREATE, "--set", f"{name}=gpt-4o", "--credential", "openAI_key=k")
+    assert ended.code == 2
+    assert reason in ended.stderr
+
+
+def test_a_parameter_of_the_sidecar_itself_goes_with_every_blueprint(run: Run, sidecar: InMemorySidecar) -> None:
+    run(*CREATE, "--set", "_llm_interface=openai/v1/chat/completions", "--credential", "openAI_key=k")
+    assert sidecar.sent(0)["parameters"]["_llm_interface"] == "openai/v1/chat/completions"
+
+
+@pytest.mark.parametrize("model_id", ["-bcdefghijklmnopqrst", "--cdefghijklmnopqrst"])
+def test_a_model_id_may_begin_with_dashes(run: Run, sidecar: InMemorySidecar, model_id: str) -> None:
+    sidecar.responses["GET", f"/models/{model_id}"] = {"name": "m"}
+    ended = run("models", "show", model_id)
+    assert (ended.code, json.loads(ended.stdout)) == (0, {"name": "m"})
+
+
+def test_an_unknown_option_is_still_refused(run: Run) -> None:
+    assert run("models", "show", "m1", "--nope").code == 2
 
 
 def test_a_key_may_come_from_a_file(run: Run, sidecar: InMemorySidecar, tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from opensearch_ml_stream.plugin.cli.blueprint_commands import environment_name
 from opensearch_ml_stream.plugin.cli.command_errors import CommandFailed
 from opensearch_ml_stream.plugin.cli.serve_commands import make_store_folder
 from opensearch_ml_stream.plugin.settings import Settings
@@ -23,7 +24,9 @@ def test_a_blueprint_is_shown_with_what_it_needs_and_the_command_that_uses_it(ru
     shown = run("blueprints", "show", "openai-chat").stdout
     assert "--credential openAI_key=" in shown
     assert "--set model=" in shown and "(default " in shown
-    assert "opensearch-ml-stream models create --blueprint openai-chat --credential openAI_key=env:OPENAI_KEY" in shown
+    assert (
+        "opensearch-ml-stream models create --blueprint openai-chat --credential openAI_key=env:OPENAI_API_KEY" in shown
+    )
 
 
 def test_a_blueprints_json_is_the_connectors_body_alone(run: Run) -> None:
@@ -94,3 +97,12 @@ def test_any_other_error_of_the_system_is_not_taken_for_one_of_the_address(
     monkeypatch.setattr(socket, "getaddrinfo", look_up)
     with pytest.raises(OSError, match="Too many open files"):
         run("demo", "--store", f"sqlite:///{tmp_path}/store.db")
+
+
+@pytest.mark.parametrize(
+    ("credential", "variable"),
+    [("openAI_key", "OPENAI_API_KEY"), ("api_key", "API_KEY"), ("access_key", "AWS_ACCESS_KEY_ID"),
+     ("session_token", "AWS_SESSION_TOKEN"), ("vertexAI_token", "VERTEXAI_TOKEN")],
+)  # fmt: skip
+def test_the_suggested_variable_of_a_credential_is_the_usual_one(credential: str, variable: str) -> None:
+    assert environment_name(credential) == variable

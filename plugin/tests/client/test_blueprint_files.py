@@ -52,8 +52,8 @@ def test_in_an_installed_wheel_blueprints_are_found_in_the_share_folder(
 
 def test_given_values_fill_the_connector(tmp_path: Path) -> None:
     blueprint = find_blueprint(write(tmp_path, DOCUMENT))
-    body = connector_body(blueprint, {"model": "x", "extra": "y"}, {"key": "k"}, "mine")
-    assert body["parameters"] == {"model": "x", "t": 1, "extra": "y"}
+    body = connector_body(blueprint, {"model": "x", "_stream": "y"}, {"key": "k"}, "mine")
+    assert body["parameters"] == {"model": "x", "t": 1, "_stream": "y"}
     assert (body["credential"], body["name"]) == ({"key": "k"}, "mine")
     assert model_body(blueprint, "c1") == {
         "name": "M", "description": "D", "function_name": "remote", "connector_id": "c1"

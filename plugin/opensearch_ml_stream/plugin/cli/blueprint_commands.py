@@ -5,7 +5,14 @@ from typing import Annotated
 import typer
 
 from opensearch_ml_stream.client.blueprints import Blueprint, find_blueprint, list_blueprints
+from opensearch_ml_stream.plugin.cli.options import program
 from opensearch_ml_stream.plugin.cli.printing import print_json, print_table
+
+_AWS_VARIABLES = {
+    "ACCESS_KEY": "AWS_ACCESS_KEY_ID",
+    "SECRET_KEY": "AWS_SECRET_ACCESS_KEY",
+    "SESSION_TOKEN": "AWS_SESSION_TOKEN",
+}
 
 blueprints_app = typer.Typer(no_args_is_help=True, help="The connector documents that come with the sidecar.")
 
@@ -38,5 +45,13 @@ def show(
 
 
 def _create_command(blueprint: Blueprint) -> str:
-    credentials = "".join(f" --credential {key}=env:{key.upper()}" for key in blueprint.credential)
-    return f"opensearch-ml-stream models create --blueprint {blueprint.name}{credentials}"
+    credentials = "".join(f" --credential {key}=env:{environment_name(key)}" for key in blueprint.credential)
+    return f"{program()} models create --blueprint {blueprint.name}{credentials}"
+
+
+def environment_name(credential: str) -> str:
+    """Return the variable in which a credential is usually kept: OPENAI_API_KEY for `openAI_key`, AWS's own names."""
+    name = credential.upper()
+    if name in _AWS_VARIABLES:
+        return _AWS_VARIABLES[name]
+    return name if name.endswith("API_KEY") or not name.endswith("_KEY") else f"{name.removesuffix('KEY')}API_KEY"

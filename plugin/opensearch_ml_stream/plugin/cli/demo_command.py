@@ -2,7 +2,6 @@
 
 import os
 import re
-import shutil
 import signal
 import socket
 import subprocess
@@ -18,6 +17,7 @@ import typer
 
 from opensearch_ml_stream.plugin.cli.command_errors import CommandFailed
 from opensearch_ml_stream.plugin.cli.demo_models import find_models, set_up_models
+from opensearch_ml_stream.plugin.cli.options import program
 from opensearch_ml_stream.plugin.cli.predict_command import show_stream
 from opensearch_ml_stream.plugin.cli.sidecar_api import SidecarAPI, open_api
 from opensearch_ml_stream.plugin.demo.provider import demo_provider
@@ -143,7 +143,7 @@ Go on with the same question, as one JSON object a line:
 only the text, with jq:
 
   curl -sN {path}/{openai}/_predict/stream {body} \\
-    | jq --unbuffered -rj '.inference_results[0].output[0].dataAsMap.response'
+    | jq --unbuffered -rj '.error.reason? // .inference_results[0].output[0].dataAsMap.response'
 
 the other model, as server-sent events:
 
@@ -151,17 +151,11 @@ the other model, as server-sent events:
 
 your own words, and a model of your own:
 
-  {_program()} predict {openai} --stream "Tell me a joke" --url {url}
-  {_program()} models create --blueprint openai-chat --credential openAI_key=env:OPENAI_API_KEY --url {url}
+  {program()} predict {openai} --stream "Tell me a joke" --url {url}
+  {program()} models create --blueprint openai-chat --credential openAI_key=env:OPENAI_API_KEY --url {url}
 
 Ctrl-C ends the sidecar; the models stay.
 """
-
-
-def _program() -> str:
-    """Return this program's name, or its path as it was called where the shell does not find the name."""
-    name = Path(sys.argv[0]).name
-    return name if shutil.which(name) else sys.argv[0]
 
 
 def _url_host(host: str) -> str:

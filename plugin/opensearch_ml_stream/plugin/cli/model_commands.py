@@ -1,5 +1,6 @@
 """The commands `models create`, `list`, `show` and `delete`."""
 
+import shlex
 from typing import Annotated
 from urllib.parse import quote
 
@@ -8,13 +9,20 @@ import typer
 from opensearch_ml_stream.client.blueprints import connector_body, find_blueprint, model_body
 from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.plugin.cli.command_errors import CommandFailed, RequestFailed, WrongUsage
-from opensearch_ml_stream.plugin.cli.options import DEFAULT_URL, Url, User, read_pairs, read_secret
+from opensearch_ml_stream.plugin.cli.options import (
+    DEFAULT_URL,
+    ModelCommand,
+    ModelId,
+    Url,
+    User,
+    program,
+    read_pairs,
+    read_secret,
+)
 from opensearch_ml_stream.plugin.cli.printing import print_json, print_table
 from opensearch_ml_stream.plugin.cli.sidecar_api import SidecarAPI, open_api
 
 models_app = typer.Typer(no_args_is_help=True, help="Models on the sidecar.")
-
-ModelId = Annotated[str, typer.Argument(metavar="MODEL_ID", help="Id of the model, as `models list` shows it.")]
 
 
 @models_app.command()
@@ -52,7 +60,8 @@ def create(
             api.call("DELETE", f"/connectors/{connector_id}")
             raise
     typer.echo(model_id)
-    typer.echo(f'Try it: opensearch-ml-stream predict {model_id} --stream "Hello"', err=True)
+    elsewhere = "" if url == DEFAULT_URL else f" --url {shlex.quote(url)}"
+    typer.echo(f'Try it: {program()} predict {model_id} --stream "Hello"{elsewhere}', err=True)
 
 
 @models_app.command("list")
@@ -64,7 +73,7 @@ def list_all(url: Url = DEFAULT_URL, user: User = None) -> None:
     print_table(("Id", "Name", "State"), sorted(rows, key=lambda row: row[1]))
 
 
-@models_app.command()
+@models_app.command(cls=ModelCommand)
 def show(model_id: ModelId, url: Url = DEFAULT_URL, user: User = None) -> None:
     """Show a model and its connector, without the credential."""
     with open_api(url, user) as api:
@@ -74,7 +83,7 @@ def show(model_id: ModelId, url: Url = DEFAULT_URL, user: User = None) -> None:
     print_json(model)
 
 
-@models_app.command()
+@models_app.command(cls=ModelCommand)
 def delete(
     model_id: ModelId,
     with_connector: Annotated[bool, typer.Option("--with-connector", help="Delete its connector as well.")] = False,

@@ -1,13 +1,20 @@
 """Options that several commands share, and the functions that read their values."""
 
 import os
+import re
+import shutil
+import sys
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand
 
 from opensearch_ml_stream.plugin.cli.command_errors import WrongUsage
+
+_MODEL_ID = re.compile(r"-[A-Za-z0-9_-]{19}")  # as OpenSearch makes ids, one in 64 of them with a dash in front
+_DASH = "\0-"
 
 DEFAULT_URL = "http://127.0.0.1:9510"
 
@@ -37,6 +44,31 @@ StorePassword = Annotated[
         help="Password of the store's user: from a variable, a file, or asked for (else MLSTREAM_STORE_PASSWORD).",
     ),
 ]
+
+
+class ModelCommand(TyperCommand):
+    """A command whose model id may begin with a dash, which would be an option for all other commands."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Hide the dash of an id from the parser; `model_id` shows it again."""
+        options = {option for parameter in self.params for option in parameter.opts}
+        hidden = [_DASH + arg[1:] if _MODEL_ID.fullmatch(arg) and arg not in options else arg for arg in args]
+        return super().parse_args(ctx, hidden)
+
+
+def _model_id(value: str) -> str:
+    return value.replace(_DASH, "-", 1)
+
+
+ModelId = Annotated[
+    str, typer.Argument(metavar="MODEL_ID", help="Id of the model, as `models list` shows it.", parser=_model_id)
+]
+
+
+def program() -> str:
+    """Return this program's name, or its path as it was called where the shell does not find the name."""
+    name = Path(sys.argv[0]).name
+    return name if shutil.which(name) else sys.argv[0]
 
 
 def read_pairs(option: str, pairs: Iterable[str] | None) -> dict[str, str]:

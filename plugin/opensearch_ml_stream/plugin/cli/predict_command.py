@@ -13,8 +13,7 @@ import typer
 
 from opensearch_ml_stream.client.response_chunks import Chunk
 from opensearch_ml_stream.plugin.cli.command_errors import WrongUsage
-from opensearch_ml_stream.plugin.cli.model_commands import ModelId
-from opensearch_ml_stream.plugin.cli.options import DEFAULT_URL, Url, User, read_pairs
+from opensearch_ml_stream.plugin.cli.options import DEFAULT_URL, ModelId, Url, User, read_pairs
 from opensearch_ml_stream.plugin.cli.printing import print_json
 from opensearch_ml_stream.plugin.cli.sidecar_api import SidecarAPI, open_api
 
