@@ -1,6 +1,7 @@
 """The results as an SVG: two panels of bars (CPU), two of dots on a logarithmic scale (time). No library needed."""
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from html import escape
 
@@ -21,24 +22,43 @@ NAMES = {
     "direct": "no relay",
 }
 
-STYLE = """
-  svg { --ink: #1c2733; --soft: #5d6b7a; --rule: #dde3ea; --own: #0b7a75; --other: #a9b5c2; --paper: #ffffff; }
-  @media (prefers-color-scheme: dark) {
-    svg { --ink: #e8edf2; --soft: #9aa7b4; --rule: #303a45; --own: #35c2ba; --other: #66727f; --paper: #12181f; }
-  }
-  .paper { fill: var(--paper); }
-  text { font: 13px -apple-system, "Segoe UI", Roboto, Helvetica, Arial, sans-serif; fill: var(--ink); }
+_LIGHT = {
+    "ink": "#1c2733", "soft": "#5d6b7a", "rule": "#dde3ea", "own": "#0b7a75", "other": "#a9b5c2", "paper": "#ffffff",
+}  # fmt: skip
+_DARK = {
+    "ink": "#e8edf2", "soft": "#9aa7b4", "rule": "#303a45", "own": "#35c2ba", "other": "#66727f", "paper": "#12181f",
+}  # fmt: skip
+
+_SHAPES = """\
+  text { font: 13px -apple-system, "Segoe UI", Roboto, Helvetica, Arial, sans-serif; }
   .title { font-size: 19px; font-weight: 600; }
   .head { font-size: 14px; font-weight: 600; }
-  .soft { fill: var(--soft); font-size: 12px; }
+  .soft { font-size: 12px; }
   .own { font-weight: 600; }
-  .tick { fill: var(--soft); font-size: 11px; }
-  .rule { stroke: var(--rule); stroke-width: 1; }
-  .mark { fill: var(--other); stroke: var(--other); }
-  .mark.own { fill: var(--own); stroke: var(--own); }
+  .tick { font-size: 11px; }
+  .rule { stroke-width: 1; }
   .span { stroke-width: 3; stroke-linecap: round; }
-  .open.open.open { fill: var(--paper); stroke-width: 2; }
-  .value { paint-order: stroke; stroke: var(--paper); stroke-width: 4px; stroke-linejoin: round; }
+  .open.open.open { stroke-width: 2; }
+  .value { paint-order: stroke; stroke-width: 4px; stroke-linejoin: round; }
+"""
+
+
+def _colours(palette: Mapping[str, str]) -> str:
+    """The rules of one palette, written out: renderers without CSS variables would draw all in black."""
+    return f"""\
+  .paper, .open.open.open {{ fill: {palette["paper"]}; }}
+  text {{ fill: {palette["ink"]}; }}
+  .soft, .tick {{ fill: {palette["soft"]}; }}
+  .rule {{ stroke: {palette["rule"]}; }}
+  .mark {{ fill: {palette["other"]}; stroke: {palette["other"]}; }}
+  .mark.own {{ fill: {palette["own"]}; stroke: {palette["own"]}; }}
+  .value {{ stroke: {palette["paper"]}; }}
+"""
+
+
+STYLE = f"""
+{_colours(_LIGHT)}{_SHAPES}  @media (prefers-color-scheme: dark) {{
+{_colours(_DARK)}  }}
 """
 
 
