@@ -75,6 +75,29 @@ QUERIES: list[tuple[object, set[str]]] = [
     ({"match": {"description": "context"}}, {"claude"}),
     ({"match": {"model_state": "DEPLOYED"}}, {"claude"}),
     ({"match": {"name": ""}}, set()),
+    ({"prefix": {"name.keyword": "GPT"}}, {"gpt"}),
+    ({"prefix": {"name.keyword": "gpt"}}, set()),
+    ({"prefix": {"name.keyword": {"value": "gpt", "case_insensitive": True}}}, {"gpt"}),
+    ({"prefix": {"name": "supp"}}, {"gpt"}),
+    ({"wildcard": {"name.keyword": {"value": "*FOR s*", "case_insensitive": True}}}, {"gpt"}),
+    ({"wildcard": {"name.keyword": "t?tan"}}, {"titan"}),
+    ({"wildcard": {"name.keyword": "t.tan"}}, set()),
+    ({"wildcard": {"name": {"wildcard": "*ppor*"}}}, {"gpt"}),
+    ({"wildcard": {"name.keyword": "t\\?tan"}}, set()),
+    ({"range": {"created_time": {"gte": 1700000000200}}}, {"gpt", "titan"}),
+    ({"range": {"created_time": {"gt": 1700000000100, "lt": 1700000000300}}}, {"titan"}),
+    ({"range": {"current_worker_node_count": {"lte": 2}}}, {"claude"}),
+    ({"range": {"name.keyword": {"gte": "D", "lt": "u"}}}, {"gpt", "titan"}),
+    ({"match_phrase": {"name": "for SUPPORT"}}, {"gpt"}),
+    ({"match_phrase": {"name": "support for"}}, set()),
+    ({"match_phrase": {"name": {"query": "titan"}}}, {"titan"}),
+    ({"match_phrase": {"model_state": "DEPLOYED"}}, {"claude"}),
+    ({"query_string": {"query": "support titan", "default_field": "name"}}, {"gpt", "titan"}),
+    ({"query_string": {"query": "gpt AND support", "fields": ["name"]}}, {"gpt"}),
+    ({"query_string": {"query": "gpt AND titan", "fields": ["name"]}}, set()),
+    ({"query_string": {"query": '"for support" OR tit*', "fields": ["name"]}}, {"gpt", "titan"}),
+    ({"query_string": {"query": "gpt titan NOT support", "fields": ["name", "description"]}}, {"titan"}),
+    ({"query_string": {"query": "gpt support", "fields": ["name"], "default_operator": "AND"}}, {"gpt"}),
     ({"ids": {"values": ["titan", "gpt"]}}, {"titan", "gpt"}),
     ({"exists": {"field": "description"}}, {"claude"}),
     ({"exists": {"field": "guardrails"}}, {"gpt"}),
@@ -199,6 +222,8 @@ async def test_source_can_be_omitted(store: Store) -> None:
         ({"size": -1}, "size"),
         ({"size": 10001}, "10000"),
         ({"sort": ["name"]}, "keyword"),
+        ({"sort": ["no_such_field"]}, "No mapping found for .no_such_field"),
+        ({"aggs": {"a": {"terms": {"field": "name"}}}}, "Text fields are not optimised"),
         ({"query": {"terms": {"model_state": "DEPLOYED"}}}, "terms"),
     ],
 )
@@ -208,3 +233,63 @@ async def test_a_search_that_is_not_understood_is_the_callers_mistake(
     await fill(store)
     with pytest.raises(InvalidRequest, match=named):
         await store.search(Index.MODEL, body)
+
+
+@pytest.mark.parametrize(
+    ("sort", "values"),
+    [
+        (["created_time"], [[1700000000100], [1700000000200], [1700000000300]]),
+        ([{"name.keyword": "desc"}], [["titan"], ["GPT-4o for Support"], ["Claude of openai.example"]]),
+        ([{"current_worker_node_count": "asc"}, "created_time"],
+         [[2, 1700000000100], [2**31 - 1, 1700000000200], [2**31 - 1, 1700000000300]]),
+        ([{"current_worker_node_count": "desc"}, "created_time"],
+         [[2, 1700000000100], [-(2**31), 1700000000200], [-(2**31), 1700000000300]]),
+        ([{"guardrails.type.keyword": "asc"}, "created_time"],
+         [["local_regex", 1700000000300], [None, 1700000000100], [None, 1700000000200]]),
+    ],
+)  # fmt: skip
+async def test_sorted_hits_hold_what_they_were_sorted_by(store: Store, sort: object, values: list[list[Any]]) -> None:
+    await fill(store)
+    response = await store.search(Index.MODEL, {"sort": sort})
+    assert [hit["sort"] for hit in response["hits"]["hits"]] == values
+
+
+async def test_a_field_that_may_be_unmapped_sorts_nothing(store: Store) -> None:
+    await fill(store)
+    body = {"sort": [{"no_such_field": {"order": "asc", "unmapped_type": "long"}}, "created_time"]}
+    assert ids(await store.search(Index.MODEL, body)) == ["claude", "titan", "gpt"]
+
+
+async def test_terms_are_counted_with_the_newest_documents_below_them(store: Store) -> None:
+    await fill(store)
+    newest = {"top_hits": {"size": 1, "sort": [{"created_time": {"order": "desc"}}], "_source": ["name"]}}
+    body = {
+        "size": 0,
+        "aggs": {
+            "states": {"terms": {"field": "model_state", "order": {"_key": "asc"}}, "aggs": {"newest": newest}},
+            "algorithms": {"terms": {"field": "algorithm", "size": 1}, "aggs": {"newest": newest}},
+            "hidden": {"terms": {"field": "is_hidden"}},
+            "nothing": {"terms": {"field": "no_such_field"}},
+        },
+    }
+    results = (await store.search(Index.MODEL, body))["aggregations"]
+    states = results["states"]["buckets"]
+    assert [(bucket["key"], bucket["doc_count"]) for bucket in states] == [
+        ("DEPLOYED", 1), ("REGISTERED", 1), ("UNDEPLOYED", 1),
+    ]  # fmt: skip
+    [algorithm] = results["algorithms"]["buckets"]
+    assert (algorithm["key"], algorithm["doc_count"]) == ("REMOTE", 3)
+    newest_hits = algorithm["newest"]["hits"]
+    assert newest_hits["total"] == {"value": 3, "relation": "eq"}
+    assert [(hit["_id"], hit["_source"], hit["sort"]) for hit in newest_hits["hits"]] == [
+        ("gpt", {"name": "GPT-4o for Support"}, [1700000000300]),
+    ]
+    assert results["hidden"]["buckets"] == [
+        {"key": 0, "key_as_string": "false", "doc_count": 1}, {"key": 1, "key_as_string": "true", "doc_count": 1},
+    ]  # fmt: skip
+    assert results["nothing"] == {"doc_count_error_upper_bound": 0, "sum_other_doc_count": 0, "buckets": []}
+    few = {"aggs": {"names": {"terms": {"field": "name.keyword", "size": 2, "order": {"_key": "desc"}}}}}
+    names = (await store.search(Index.MODEL, few))["aggregations"]["names"]
+    assert ([bucket["key"] for bucket in names["buckets"]], names["sum_other_doc_count"]) == (
+        ["titan", "GPT-4o for Support"], 1,
+    )  # fmt: skip

@@ -102,3 +102,64 @@ async def test_a_body_that_could_show_more_is_refused_and_says_what(store: Store
     with pytest.raises(InvalidRequest) as raised:
         await search(store, Index.MODEL, body, HIDDEN)
     assert raised.value.reason == reason
+
+
+@pytest.mark.parametrize("name", ["aggs", "aggregations"])
+async def test_hits_of_aggregations_are_shown_as_all_others(store: Store, name: str) -> None:
+    async def deployed(sources: Mapping[str, Json]) -> Mapping[str, Json]:
+        return {id: {**source, "model_state": "DEPLOYED"} for id, source in sources.items()}
+
+    def top_hits(*fields: str) -> dict[str, Any]:
+        return {"top_hits": {"_source": list(fields)} if fields else {}}
+
+    by_name: dict[str, Any] = {"terms": {"field": "name.keyword"}, name: {"few": top_hits("name", "connector.credential")}}
+    body = {"size": 0, name: {"names": {**by_name, name: {**by_name[name], "deep": by_name}}, "all": top_hits()}}
+    response = await search(store, Index.MODEL, body, HIDDEN, deployed)
+    [all_hit] = response["aggregations"]["all"]["hits"]["hits"]
+    assert all_hit["_source"] == {"name": "m", "connector": {"name": "c"}, "model_state": "DEPLOYED"}
+    [bucket] = response["aggregations"]["names"]["buckets"]
+    [few_hit] = bucket["few"]["hits"]["hits"]
+    [deep_bucket] = bucket["deep"]["buckets"]
+    [deep_hit] = deep_bucket["few"]["hits"]["hits"]
+    assert few_hit["_source"] == deep_hit["_source"] == {"name": "m"}
+    assert "cipher" not in str(response)
+
+
+DASHBOARDS_SEARCHES: list[Json] = [
+    {  # the list of models: server/services/model_service.ts of ml-commons-dashboards
+        "query": {"bool": {
+            "must": [
+                {"terms": {"model_state": ["DEPLOYED", "REGISTERED"]}},
+                {"bool": {"should": [
+                    {"wildcard": {"name.keyword": {"value": "*M*", "case_insensitive": True}}},
+                    {"terms": {"_id": ["M"]}},
+                ]}},
+            ],
+            "must_not": {"exists": {"field": "chunk_number"}},
+        }},
+        "from": 0, "size": 50, "sort": [{"name.keyword": "asc"}, {"_id": "desc"}],
+    },
+    {  # the names of inline connectors: connector_service.ts
+        "size": 0, "aggs": {"unique_connector_names": {"terms": {"field": "connector.name.keyword", "size": 10000}}},
+    },
+    {  # models by name with their newest version: model_aggregate_service.ts
+        "size": 0,
+        "query": {"bool": {"must": [{"match": {"name": "m"}}], "must_not": {"exists": {"field": "chunk_number"}}}},
+        "aggs": {"models": {
+            "terms": {"field": "name.keyword", "size": 10000},
+            "aggs": {"latest_version_hits": {"top_hits": {
+                "sort": [{"created_time": {"order": "desc"}}], "size": 1,
+                "_source": ["model_version", "model_state", "description", "created_time"],
+            }}},
+        }},
+    },
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("body", DASHBOARDS_SEARCHES, ids=["list", "connectors", "versions"])
+async def test_the_searches_of_opensearch_dashboards_find_the_model(store: Store, body: Json) -> None:
+    response = await search(store, Index.MODEL, body, HIDDEN)
+    assert response["hits"]["total"]["value"] == 1
+    if "aggs" in body:
+        [result] = response["aggregations"].values()
+        assert [bucket["doc_count"] for bucket in result["buckets"]] == [1]

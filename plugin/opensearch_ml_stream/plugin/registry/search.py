@@ -5,13 +5,14 @@ sort and aggregation names its fields, none of them a credential's, and nothing 
 lookup. `_source` is applied here, after the hidden fields are removed, not in the store.
 """
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.connectors.syntax.filter_path import filter_path
 from opensearch_ml_stream.plugin.registry.stored_documents import Json
 from opensearch_ml_stream.plugin.store import Index, Store
+from opensearch_ml_stream.plugin.store.query_string import parse_query_string
 
 View = Callable[[Mapping[str, Json]], Awaitable[Mapping[str, Json]]]
 """Returns the sources to show for the stored ones, both by id."""
@@ -28,10 +29,16 @@ _FIELD_AGGREGATIONS = frozenset({
     "terms", "value_count", "cardinality", "min", "max", "avg", "sum", "stats", "missing", "histogram",
     "date_histogram", "range", "date_range",
 })  # fmt: skip
+_TOP_HITS = frozenset({"from", "size", "sort", "_source"})
+_QUERY_STRING = frozenset({"query", "fields", "default_field", "default_operator"})
 _OPTIONS = frozenset({"boost", "_name"})
 _CLAUSES = ("must", "filter", "should", "must_not")
+_AGGREGATIONS = frozenset({"aggs", "aggregations"})
 _WRAPPERS = {"constant_score": ("filter", ()), "nested": ("query", ("path", "score_mode", "ignore_unmapped"))}
 _NEVER = frozenset({"script", "_script", "inner_hits", "nested"})
+
+
+MAX_AGGREGATION_DEPTH = 5
 
 
 async def search(store: Store, index: Index, body: Json, hidden: Iterable[str], view: View | None = None) -> Json:
@@ -40,25 +47,60 @@ async def search(store: Store, index: Index, body: Json, hidden: Iterable[str], 
     `view` changes the sources before `_source` is applied to them.
     """
     check_search(body)
-    response = await store.search(index, {name: value for name, value in body.items() if name != "_source"})
-    patterns = _source_patterns(body.get("_source"))
+    response = await store.search(index, _without_source(body))
+    shown = list(_hit_lists(body, response))
     excluded = [f"-{field}" for field in hidden]
-    hits = response["hits"]["hits"]
+    hits = [hit for hits, _ in shown for hit in hits]
     sources: Mapping[str, Json] = {hit["_id"]: filter_path(hit.pop("_source", {}), excluded) for hit in hits}
     if view is not None:
         sources = await view(sources)
-    if patterns is not None:
-        for hit in hits:
-            hit["_source"] = filter_path(sources[hit["_id"]], patterns)
+    for hits, patterns in shown:
+        if patterns is not None:
+            for hit in hits:
+                hit["_source"] = filter_path(sources[hit["_id"]], patterns)
     return response
+
+
+def _without_source(body: Json) -> dict[str, Any]:
+    """Return the body, or the aggregations in it, without `_source`: it is applied when hidden fields are removed."""
+    reduced = {name: value for name, value in body.items() if name != "_source"}
+    for name in _AGGREGATIONS & reduced.keys():
+        reduced[name] = {
+            each: {kind: _without_source(value) for kind, value in aggregation.items()}
+            for each, aggregation in reduced[name].items()
+        }
+    return reduced
+
+
+def _hit_lists(body: Json, response: Json) -> Iterator[tuple[list[dict[str, Any]], list[str] | None]]:
+    """Yield the lists of hits in a response, those of `top_hits` too, each with the patterns of its `_source`."""
+    if "hits" in response:
+        yield response["hits"]["hits"], _source_patterns(body.get("_source"))
+    for name, aggregation in _aggregations(body).items():
+        result = response.get("aggregations", response).get(name, {})
+        if "top_hits" in aggregation:
+            yield result["hits"]["hits"], _source_patterns(aggregation["top_hits"].get("_source"))
+        for bucket in _buckets(result):
+            yield from _hit_lists({"aggs": _aggregations(aggregation)}, bucket)
+
+
+def _aggregations(body: Json) -> dict[str, Any]:
+    return next((body[name] for name in _AGGREGATIONS if name in body), {})
+
+
+def _buckets(result: Json) -> Iterable[Json]:
+    """Return the buckets of a result: an array, an object by key, or the result itself for one of a single bucket."""
+    buckets = result.get("buckets", [result] if "doc_count" in result else [])
+    return buckets.values() if isinstance(buckets, dict) else buckets
 
 
 def check_search(body: Json) -> None:
     """Raise InvalidRequest, which names it, for a part of a search body that is not allowed."""
+    _check_one_name(body)
     for name, value in body.items():
         if name in ("query", "post_filter"):
             _check_query(value)
-        elif name in ("aggs", "aggregations"):
+        elif name in _AGGREGATIONS:
             _check_aggregations(value)
         elif name == "sort":
             _check_sort(value)
@@ -81,6 +123,8 @@ def _check_query(query: Any) -> None:
             _check_query(clause.get(inner))
         elif kind == "exists":
             _check_field(_object(kind, clause).get("field"))
+        elif kind == "query_string":
+            _check_query_string(_object(kind, clause))
         elif kind == "multi_match":
             _check_fields(_object(kind, clause).get("fields"))
         elif kind not in ("match_all", "match_none", "ids"):
@@ -104,11 +148,18 @@ def _check_field_query(kind: str, clause: Json) -> None:
             raise InvalidRequest(f"search: [terms] on [{field}] needs an array of values")
 
 
-def _check_aggregations(aggregations: Any) -> None:
+def _check_aggregations(aggregations: Any, depth: int = 1) -> None:
+    if depth > MAX_AGGREGATION_DEPTH:
+        raise InvalidRequest(f"search: aggregations may be nested {MAX_AGGREGATION_DEPTH} deep")
     for name, aggregation in _object("aggs", aggregations).items():
-        for kind, value in _object(name, aggregation).items():
-            if kind in ("aggs", "aggregations"):
-                _check_aggregations(value)
+        _check_one_name(_object(name, aggregation))
+        for kind, value in aggregation.items():
+            if kind in _AGGREGATIONS:
+                _check_aggregations(value, depth + 1)
+            elif kind == "top_hits":
+                _check_only(kind, _object(kind, value), _TOP_HITS)
+                _check_sort(value.get("sort", []))
+                _source_patterns(value.get("_source"))
             elif kind in _FIELD_AGGREGATIONS:
                 _check_field(_object(kind, value).get("field"))
                 _check_never(value)
@@ -125,9 +176,25 @@ def _check_sort(sort: Any) -> None:
         _check_never(part)
 
 
-def _check_fields(fields: Any) -> None:
+def _check_one_name(body: Json) -> None:
+    if body.keys() >= _AGGREGATIONS:
+        raise InvalidRequest("search: give [aggs] or [aggregations], not both")
+
+
+def _check_query_string(clause: Json) -> None:
+    """Raise InvalidRequest for a text that names fields itself, or is more than words, phrases and operators."""
+    _check_only("query_string", clause, {*_QUERY_STRING, *_OPTIONS})
+    fields = clause.get("fields", [clause["default_field"]] if "default_field" in clause else None)
+    _check_fields(fields, "query_string")
+    try:
+        parse_query_string(clause.get("query"))
+    except InvalidRequest as error:
+        raise InvalidRequest(f"search: {error.reason}") from None
+
+
+def _check_fields(fields: Any, kind: str = "multi_match") -> None:
     if not isinstance(fields, list) or not fields:
-        raise InvalidRequest("search: [multi_match] needs its fields, an array of names")
+        raise InvalidRequest(f"search: [{kind}] needs its fields, an array of names")
     for field in fields:
         _check_field(field.partition("^")[0] if isinstance(field, str) else field)
 

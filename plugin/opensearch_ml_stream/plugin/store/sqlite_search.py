@@ -1,6 +1,7 @@
 """Search of the SQLite store: the part of OpenSearch's search body that it supports.
 
-    query    match_all, term, terms, match, ids, bool (must, filter, should, must_not, minimum_should_match), exists
+    query    match_all, term, terms, prefix, wildcard, range, match, match_phrase, query_string, ids, exists, bool
+    aggs     terms, top_hits
     sort     "field", {"field": "desc"}, {"field": {"order": "desc"}}
     from, size, _source (false, patterns, includes and excludes); version, seq_no_primary_term, track_total_hits
 
@@ -8,17 +9,20 @@ Anything else is an InvalidRequest that names it. Hits are in the order they wer
 """
 
 import fnmatch
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.plugin.store import Document, Index
-from opensearch_ml_stream.plugin.store.sqlite_field_values import Kind, exact, find_field, words
+from opensearch_ml_stream.plugin.store.sqlite_aggregations import aggregate
+from opensearch_ml_stream.plugin.store.sqlite_body import count_of, list_of, options_of, unsupported
+from opensearch_ml_stream.plugin.store.sqlite_queries import compile_query
+from opensearch_ml_stream.plugin.store.sqlite_sorting import compile_sort, sort_documents
 
-Predicate = Callable[[Document], bool]
-
-_KEYS = ("query", "sort", "from", "size", "_source", "version", "seq_no_primary_term", "track_total_hits")
-_CLAUSES = ("must", "filter", "should", "must_not")
+_KEYS = (
+    "query", "aggs", "aggregations", "sort", "from", "size", "_source", "version", "seq_no_primary_term",
+    "track_total_hits",
+)  # fmt: skip
 _MAX_RESULT_WINDOW = 10_000  # OpenSearch's default for index.max_result_window
 
 
@@ -26,154 +30,49 @@ def search(index: Index, index_name: str, documents: Iterable[Document], body: M
     """Return OpenSearch's response to a search of these documents; `took` is 0."""
     for key in body:
         if key not in _KEYS:
-            raise InvalidRequest(_unsupported(f"search key [{key}]", _KEYS))
-    start, size = _count(body, "from", 0), _count(body, "size", 10)
+            raise InvalidRequest(unsupported(f"search key [{key}]", _KEYS))
+    matches = compile_query(index, body.get("query", {"match_all": {}}))
+    every = list(documents)
+    matching = [document for document in every if matches(document)]
+    response = {
+        "took": 0,
+        "timed_out": False,
+        "_shards": {"total": 1, "successful": 1, "skipped": 0, "failed": 0},
+        "hits": _hits(index, index_name, matching, every, body),
+    }
+
+    def top_hits(group: Sequence[Document], options: Mapping[str, Any]) -> dict[str, Any]:
+        return _hits(index, index_name, group, every, options)
+
+    aggregations = body.get("aggs", body.get("aggregations"))
+    if aggregations is not None:
+        response["aggregations"] = aggregate(index, aggregations, matching, top_hits)
+    return response
+
+
+def _hits(
+    index: Index,
+    index_name: str,
+    matching: Sequence[Document],
+    every: Sequence[Document],
+    body: Mapping[str, Any],
+) -> dict[str, Any]:
+    """Return the page of the matching documents that the body asks for; `every` document is that of the index."""
+    start, size = count_of(body, "from", 0), count_of(body, "size", 10)
     if start + size > _MAX_RESULT_WINDOW:
         raise InvalidRequest(
             f"Result window is too large, from + size must be less than or equal to: [{_MAX_RESULT_WINDOW}]"
         )
     select = _source_filter(body.get("_source", True))
-    matches = compile_query(index, body.get("query", {"match_all": {}}))
-    order = [_sort_key(index, entry) for entry in _list(body.get("sort", []))]
-    matching = [document for document in documents if matches(document)]
-    for key, descending in reversed(order):
-        matching.sort(key=key, reverse=descending)
-    score = None if order or not matching else 1.0
-    hits = [_hit(document, index_name, score, select) for document in matching[start : start + size]]
-    return {
-        "took": 0,
-        "timed_out": False,
-        "_shards": {"total": 1, "successful": 1, "skipped": 0, "failed": 0},
-        "hits": {"total": {"value": len(matching), "relation": "eq"}, "max_score": score, "hits": hits},
-    }
-
-
-def compile_query(index: Index, query: object) -> Predicate:
-    """Return the predicate of a query; InvalidRequest names what is not supported or malformed."""
-    kind, clause = _single(query, "query")
-    if kind not in _QUERIES:
-        raise InvalidRequest(_unsupported(f"query [{kind}]", tuple(_QUERIES)))
-    return _QUERIES[kind](index, clause)
-
-
-def _match_all(index: Index, clause: object) -> Predicate:
-    _options(clause, "match_all", ("boost",))
-    return lambda document: True
-
-
-def _term(index: Index, clause: object) -> Predicate:
-    name, value = _single(clause, "term")
-    if isinstance(value, Mapping):
-        _options(value, "term", ("value", "boost"))
-        value = value.get("value")
-    return _any_of(index, name, [value])
-
-
-def _terms(index: Index, clause: object) -> Predicate:
-    fields = {key: value for key, value in _object(clause, "terms").items() if key != "boost"}
-    name, values = _single(fields, "terms")
-    if not isinstance(values, list):
-        raise InvalidRequest(f"[terms] query needs an array of values for [{name}]")
-    return _any_of(index, name, values)
-
-
-def _any_of(index: Index, name: str, values: list[Any]) -> Predicate:
-    """Match documents whose field has one of the values, which are not analysed: a `text` field has its words."""
-    field = find_field(index, name)
-    if any(value is None or isinstance(value, Mapping | list) for value in values):
-        raise InvalidRequest(f"value for [{name}] must be a string, a number or a boolean")
-    terms = {exact(value) for value in values}
-    if field.kind is Kind.TEXT:
-        return lambda document: any(word in terms for value in field.values(document) for word in words(value))
-    return lambda document: any(exact(value) in terms for value in field.values(document))
-
-
-def _match(index: Index, clause: object) -> Predicate:
-    name, value = _single(clause, "match")
-    needs_all = False
-    if isinstance(value, Mapping):
-        _options(value, "match", ("query", "operator", "boost"))
-        operator = str(value.get("operator", "or")).lower()
-        if operator not in ("or", "and"):
-            raise InvalidRequest(f"operator of [match] must be or, and; not [{operator}]")
-        needs_all, value = operator == "and", value.get("query")
-    field = find_field(index, name)
-    if field.kind is not Kind.TEXT:
-        return _any_of(index, name, [value])
-    terms = set(words(value))
-    enough = terms.issubset if needs_all else lambda present: not terms.isdisjoint(present)
-    return lambda document: bool(terms) and enough({word for text in field.values(document) for word in words(text)})
-
-
-def _ids(index: Index, clause: object) -> Predicate:
-    values = _options(clause, "ids", ("values", "boost")).get("values")
-    ids = {str(value) for value in _list(values)} if values is not None else set()
-    return lambda document: document.id in ids
-
-
-def _exists(index: Index, clause: object) -> Predicate:
-    name = _options(clause, "exists", ("field", "boost")).get("field")
-    if not isinstance(name, str):
-        raise InvalidRequest("[exists] query needs the name of a [field]")
-    field = find_field(index, name)
-    return lambda document: bool(field.values(document))
-
-
-def _bool(index: Index, clause: object) -> Predicate:
-    options = _options(clause, "bool", (*_CLAUSES, "minimum_should_match", "boost"))
-    must, filters, should, must_not = (
-        [compile_query(index, query) for query in _list(options.get(name, []))] for name in _CLAUSES
-    )
-    required = [*must, *filters]
-    minimum = options.get("minimum_should_match", 0 if required or not should else 1)
-    if not str(minimum).isdigit():
-        raise InvalidRequest(_unsupported(f"minimum_should_match [{minimum}]", ("integers",)))
-    needed = int(minimum)
-
-    def matches(document: Document) -> bool:
-        if not all(query(document) for query in required) or any(query(document) for query in must_not):
-            return False
-        return needed == 0 or sum(query(document) for query in should) >= needed
-
-    return matches
-
-
-_QUERIES: Mapping[str, Callable[[Index, object], Predicate]] = {
-    "match_all": _match_all,
-    "term": _term,
-    "terms": _terms,
-    "match": _match,
-    "ids": _ids,
-    "bool": _bool,
-    "exists": _exists,
-}
-
-
-def _sort_key(index: Index, entry: object) -> tuple[Callable[[Document], tuple[bool, bool, Any]], bool]:
-    """Return the key to sort by and whether the order is descending; documents without the field always come last."""
-    name, options = (entry, {}) if isinstance(entry, str) else _single(entry, "sort")
-    if isinstance(options, str):
-        options = {"order": options}
-    order = str(_options(options, "sort", ("order", "unmapped_type")).get("order", "asc")).lower()
-    if order not in ("asc", "desc"):
-        raise InvalidRequest(f"order of [sort] must be asc or desc, not [{order}]")
-    descending = order == "desc"
-    if name in ("_doc", "_score"):
-        return (lambda document: (False, False, document.seq_no)), descending and name == "_doc"
-    field = find_field(index, name)
-
-    def key(document: Document) -> tuple[bool, bool, Any]:
-        values = field.values(document)
-        if not values:
-            return (not descending, False, 0)
-        kinds = [(isinstance(value, str), value) for value in values if not isinstance(value, Mapping)]
-        if field.kind is Kind.TEXT and any(is_text for is_text, _ in kinds):
-            raise InvalidRequest(
-                f"Text fields are not optimised for sorting: sort by [{name}.keyword] instead of [{name}]"
-            )
-        return (descending, *(max(kinds) if descending else min(kinds)))
-
-    return key, descending
+    keys = compile_sort(index, body.get("sort", []), every)
+    ordered = list(matching)
+    sort_documents(ordered, keys)
+    score = None if keys or not ordered else 1.0
+    hits = [_hit(document, index_name, score, select) for document in ordered[start : start + size]]
+    if keys:
+        for hit, document in zip(hits, ordered[start : start + size], strict=True):
+            hit["sort"] = [key.value(document) for key in keys]
+    return {"total": {"value": len(ordered), "relation": "eq"}, "max_score": score, "hits": hits}
 
 
 def _source_filter(spec: object) -> Callable[[Mapping[str, Any]], Mapping[str, Any] | None]:
@@ -183,7 +82,7 @@ def _source_filter(spec: object) -> Callable[[Mapping[str, Any]], Mapping[str, A
     if spec is True:
         return lambda source: source
     if isinstance(spec, Mapping):
-        options = _options(spec, "_source", ("includes", "excludes"))
+        options = options_of(spec, "_source", ("includes", "excludes"))
         includes, excludes = _patterns(options.get("includes", [])), _patterns(options.get("excludes", []))
     else:
         includes, excludes = _patterns(spec), []
@@ -191,7 +90,7 @@ def _source_filter(spec: object) -> Callable[[Mapping[str, Any]], Mapping[str, A
 
 
 def _patterns(value: object) -> list[str]:
-    return [str(pattern) for pattern in _list(value)]
+    return [str(pattern) for pattern in list_of(value)]
 
 
 def _filtered(value: Any, includes: list[str], excludes: list[str], path: str) -> Any:
@@ -236,40 +135,3 @@ def _hit(
     }
     source = select(document.source)
     return hit if source is None else {**hit, "_source": source}
-
-
-def _single(value: object, what: str) -> tuple[str, Any]:
-    """Return the only name in an object, and its value."""
-    members = _object(value, what)
-    if len(members) != 1:
-        raise InvalidRequest(f"[{what}] must name exactly one thing, not {len(members)}")
-    return next(iter(members.items()))
-
-
-def _options(value: object, what: str, supported: tuple[str, ...]) -> Mapping[str, Any]:
-    members = _object(value, what)
-    for name in members:
-        if name not in supported:
-            raise InvalidRequest(_unsupported(f"[{name}] in [{what}]", supported))
-    return members
-
-
-def _object(value: object, what: str) -> Mapping[str, Any]:
-    if not isinstance(value, Mapping):
-        raise InvalidRequest(f"[{what}] must be an object")
-    return value
-
-
-def _list(value: object) -> list[Any]:
-    return value if isinstance(value, list) else [value]
-
-
-def _count(body: Mapping[str, Any], name: str, default: int) -> int:
-    value = body.get(name, default)
-    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
-        raise InvalidRequest(f"[{name}] must be an integer of at least 0")
-    return value
-
-
-def _unsupported(what: str, supported: tuple[str, ...]) -> str:
-    return f"{what} is not supported by the embedded store; it knows {', '.join(supported)}"
