@@ -112,7 +112,10 @@ async def test_hits_of_aggregations_are_shown_as_all_others(store: Store, name: 
     def top_hits(*fields: str) -> dict[str, Any]:
         return {"top_hits": {"_source": list(fields)} if fields else {}}
 
-    by_name: dict[str, Any] = {"terms": {"field": "name.keyword"}, name: {"few": top_hits("name", "connector.credential")}}
+    by_name: dict[str, Any] = {
+        "terms": {"field": "name.keyword"},
+        name: {"few": top_hits("name", "connector.credential")},
+    }
     body = {"size": 0, name: {"names": {**by_name, name: {**by_name[name], "deep": by_name}}, "all": top_hits()}}
     response = await search(store, Index.MODEL, body, HIDDEN, deployed)
     [all_hit] = response["aggregations"]["all"]["hits"]["hits"]

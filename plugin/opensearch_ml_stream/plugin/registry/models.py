@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from opensearch_ml_stream.connectors.errors import Conflict, Forbidden, InvalidRequest, NotFound
-from opensearch_ml_stream.connectors.predict.guardrails import read_guardrails
+from opensearch_ml_stream.connectors.predict.guardrails.configuration import read_guardrails
 from opensearch_ml_stream.plugin.credentials.cipher import Cipher
 from opensearch_ml_stream.plugin.registry.connector_documents import (
     changed_document,

@@ -20,7 +20,7 @@ import orjson
 from opensearch_ml_stream.connectors.errors import Conflict, Internal, InvalidRequest, Unavailable
 from opensearch_ml_stream.plugin.store import Document, Index, Written
 from opensearch_ml_stream.plugin.store.private_files import make_private
-from opensearch_ml_stream.plugin.store.sqlite_search import search
+from opensearch_ml_stream.plugin.store.sqlite.sqlite_search import search
 
 T = TypeVar("T")
 
@@ -104,7 +104,7 @@ class SQLiteStore:
         return await self._run(write, writes=True)
 
     async def search(self, index: Index, body: Mapping[str, Any]) -> dict[str, Any]:
-        """Return OpenSearch's response to the part of its search body that `sqlite_search` supports."""
+        """Return OpenSearch's response to the part of its search body that `sqlite.sqlite_search` supports."""
         query = "SELECT id, source, version, seq_no FROM documents WHERE index_name = ? ORDER BY seq_no"
 
         def run(db: sqlite3.Connection) -> dict[str, Any]:

@@ -12,8 +12,8 @@ from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.connectors.syntax.regex import compile_regex
 from opensearch_ml_stream.plugin.store import Document, Index
 from opensearch_ml_stream.plugin.store.query_string import Clause, parse_query_string
-from opensearch_ml_stream.plugin.store.sqlite_body import list_of, object_of, options_of, single, unsupported
-from opensearch_ml_stream.plugin.store.sqlite_field_values import Field, Kind, exact, find_field, words
+from opensearch_ml_stream.plugin.store.sqlite.sqlite_body import list_of, object_of, options_of, single, unsupported
+from opensearch_ml_stream.plugin.store.sqlite.sqlite_field_values import Field, Kind, exact, find_field, words
 
 Predicate = Callable[[Document], bool]
 

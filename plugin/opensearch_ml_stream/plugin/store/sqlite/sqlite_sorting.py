@@ -7,8 +7,8 @@ from typing import Any
 from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.plugin.store import Document, Index
 from opensearch_ml_stream.plugin.store.mappings import FIELDS
-from opensearch_ml_stream.plugin.store.sqlite_body import list_of, options_of, single
-from opensearch_ml_stream.plugin.store.sqlite_field_values import Field, Kind, find_field
+from opensearch_ml_stream.plugin.store.sqlite.sqlite_body import list_of, options_of, single
+from opensearch_ml_stream.plugin.store.sqlite.sqlite_field_values import Field, Kind, find_field
 
 _LARGEST = {"date": 2**63 - 1, "long": 2**63 - 1, "boolean": 2**63 - 1, "integer": 2**31 - 1}  # by type of field
 

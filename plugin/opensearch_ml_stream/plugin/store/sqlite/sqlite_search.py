@@ -14,10 +14,10 @@ from typing import Any
 
 from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.plugin.store import Document, Index
-from opensearch_ml_stream.plugin.store.sqlite_aggregations import aggregate
-from opensearch_ml_stream.plugin.store.sqlite_body import count_of, list_of, options_of, unsupported
-from opensearch_ml_stream.plugin.store.sqlite_queries import compile_query
-from opensearch_ml_stream.plugin.store.sqlite_sorting import compile_sort, sort_documents
+from opensearch_ml_stream.plugin.store.sqlite.sqlite_aggregations import aggregate
+from opensearch_ml_stream.plugin.store.sqlite.sqlite_body import count_of, list_of, options_of, unsupported
+from opensearch_ml_stream.plugin.store.sqlite.sqlite_queries import compile_query
+from opensearch_ml_stream.plugin.store.sqlite.sqlite_sorting import compile_sort, sort_documents
 
 _KEYS = (
     "query", "aggs", "aggregations", "sort", "from", "size", "_source", "version", "seq_no_primary_term",

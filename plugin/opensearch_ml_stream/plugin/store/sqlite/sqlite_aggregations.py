@@ -5,8 +5,8 @@ from typing import Any
 
 from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.plugin.store import Document, Index
-from opensearch_ml_stream.plugin.store.sqlite_body import count_of, object_of, options_of, single, unsupported
-from opensearch_ml_stream.plugin.store.sqlite_field_values import Field, Kind, find_field
+from opensearch_ml_stream.plugin.store.sqlite.sqlite_body import count_of, object_of, options_of, single, unsupported
+from opensearch_ml_stream.plugin.store.sqlite.sqlite_field_values import Field, Kind, find_field
 
 TopHits = Callable[[Sequence[Document], Mapping[str, Any]], dict[str, Any]]
 """Returns the `hits` of documents, as a search with that body would; see `sqlite_search`."""

@@ -1,0 +1,1 @@
+"""The search of the embedded store, in Python over its documents: queries, sorting, aggregations."""
