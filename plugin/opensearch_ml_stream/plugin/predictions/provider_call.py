@@ -189,6 +189,9 @@ class ProviderStream:
         redactor = self._redactor
         if isinstance(outcome, Ending):
             native, model = outcome.native_finish_reason, outcome.model
+            both = f"{native} {model}"
+            if redactor.value(both) is both:  # one search, as hardly any is ever found
+                return outcome
             return replace(
                 outcome,
                 native_finish_reason=native and redactor.value(native),
