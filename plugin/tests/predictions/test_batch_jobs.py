@@ -1,17 +1,26 @@
 """Batch jobs of a scripted provider: created, refreshed, cancelled, and the tasks about them."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import orjson
 import pytest
 
-from opensearch_ml_stream.connectors.errors import Forbidden, InvalidRequest, NotFound, Throttled, UpstreamError
+from opensearch_ml_stream.connectors.errors import (
+    Forbidden,
+    Internal,
+    InvalidRequest,
+    NotFound,
+    Throttled,
+    Unavailable,
+    UpstreamError,
+)
 from opensearch_ml_stream.connectors.rendering.action import ProviderRequest
 from opensearch_ml_stream.plugin.registry.node_id import node_id
 from opensearch_ml_stream.plugin.settings import Settings
-from opensearch_ml_stream.plugin.store import Index
+from opensearch_ml_stream.plugin.store import Index, Written
+from opensearch_ml_stream.plugin.store.sqlite_store import SQLiteStore
 from tests.predictions.prediction_setup import SECRET, Setup, connector_body, prediction_setup
 from tests.predictions.scripted_provider import Response, ScriptedProvider, json_response
 
@@ -68,6 +77,26 @@ async def refreshed(setup: Setup, task_id: str) -> Any:
     source = await setup.batch.refresh(task_id, await stored(setup, task_id))
     assert source == await stored(setup, task_id)
     return source
+
+
+class StoreWithoutTasks(SQLiteStore):
+    async def create(self, index: Index, source: Mapping[str, Any], id: str | None = None) -> Written:
+        if index is Index.TASK:
+            raise Unavailable("read-only")
+        return await super().create(index, source, id)
+
+
+async def test_a_job_whose_task_cannot_be_stored_is_named_and_not_started_again(tmp_path: Path) -> None:
+    provider = ScriptedProvider(Jobs())
+    async with prediction_setup(tmp_path, provider, store=StoreWithoutTasks(":memory:")) as setup:
+        await setup.add_model(batch_connector())
+        with pytest.raises(Internal) as raised:  # a 503 would be sent again, and start another job
+            await created(setup)
+    assert raised.value.reason == (
+        'The provider has started the job {"id":"batch_1","status":"validating"}, and its task could not be stored: '
+        "read-only"
+    )
+    assert len(provider.calls) == 1
 
 
 async def test_a_new_job_is_a_task_with_the_providers_description(setup: Setup) -> None:

@@ -9,11 +9,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from opensearch_ml_stream.connectors.documents import Action
-from opensearch_ml_stream.connectors.errors import InvalidRequest, NotFound, Throttled
+from opensearch_ml_stream.connectors.errors import Internal, InvalidRequest, MLStreamError, NotFound, Throttled
 from opensearch_ml_stream.connectors.predict import batch_job, pre_process
 from opensearch_ml_stream.connectors.predict.guardrails.configuration import INPUT_TRIGGERED
 from opensearch_ml_stream.connectors.predict.inputs import RemoteInput, read_predict_input
 from opensearch_ml_stream.connectors.rendering.action import ProviderRequest
+from opensearch_ml_stream.connectors.syntax import jsontext
 from opensearch_ml_stream.plugin.predictions.compiled_models import CompiledModel, CompiledModels
 from opensearch_ml_stream.plugin.predictions.guardrail_checks import GuardrailChecks
 from opensearch_ml_stream.plugin.predictions.painless_runner import PainlessRunner
@@ -40,7 +41,10 @@ class BatchJobs:
     clock: Clock
 
     async def create(self, model_id: str, body: bytes, checks: GuardrailChecks) -> Json:
-        """Start the provider's job and store its task: `{"task_id", "status": "CREATED", "remote_job"}`."""
+        """Start the provider's job and store its task: `{"task_id", "status": "CREATED", "remote_job"}`.
+
+        Internal, which names the job, if the provider has started it and the store does not take its task.
+        """
         if not self.calls.live_settings.current.offline_batch_inference_enabled:
             raise batch_inference_disabled()
         predict_input = read_predict_input(body)
@@ -58,7 +62,14 @@ class BatchJobs:
         remote_job = await self._fetch_job(model, compiled.action, request, parameters)
         if predict_input.dlq is not None:
             remote_job["dlq"] = predict_input.dlq
-        task_id = await self._store_task(model_id, remote_job)
+        try:
+            task_id = await self._store_task(model_id, remote_job)
+        except MLStreamError as error:
+            # Not the store's 503: OpenSearch's clients send those again, and each would start one more job.
+            raise Internal(
+                f"The provider has started the job {model.redactor.error(jsontext.dumps(remote_job))}, and its task "
+                f"could not be stored: {error.reason}"
+            ) from error
         return {"task_id": task_id, "status": "CREATED"} | ({"remote_job": remote_job} if remote_job else {})
 
     async def refresh(self, task_id: str, source: Json) -> Json:
