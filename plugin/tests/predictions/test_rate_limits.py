@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from opensearch_ml_stream.connectors.errors import InvalidRequest, Throttled
+from opensearch_ml_stream.connectors.errors import InvalidRequest, Throttled, Unavailable
 from opensearch_ml_stream.plugin.predictions import rate_limits
 from opensearch_ml_stream.plugin.predictions.rate_limits import UNITS, RateLimit, RateLimits, read_rate_limiter
 
@@ -162,6 +162,11 @@ def test_the_smallest_limits_there_are_throttle_and_name_a_time_that_a_client_ca
     assert throttled(limits, RateLimit(5e-324, 86400)) is None
     limits.acquire("m", RateLimit(1e-300, 86400))
     assert throttled(limits, RateLimit(1e-300, 86400)) == "31536000"
+
+
+def test_a_limit_that_cannot_be_counted_lets_nothing_through(tmp_path: Path) -> None:
+    with pytest.raises(Unavailable, match=r"cannot be counted in .*gone \(No such file or directory\); check that its"):
+        RateLimits(tmp_path / "gone").acquire("m", RateLimit(1, 1))
 
 
 def test_a_changed_limit_is_in_force_for_the_tokens_that_are_left(clock: Clock, tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from pathlib import Path
 from time import monotonic
 from typing import Any
 
-from opensearch_ml_stream.connectors.errors import InvalidRequest, Throttled
+from opensearch_ml_stream.connectors.errors import InvalidRequest, Throttled, Unavailable
 
 # Java's TimeUnit, in seconds.
 UNITS = {
@@ -48,11 +48,20 @@ class RateLimits:
         self._directory = directory
 
     def acquire(self, model_id: str, rate_limit: RateLimit) -> None:
-        """Acquire a token; raise Throttled (429, `retry_after` in seconds) if there is none."""
+        """Acquire a token; raise Throttled (429, `retry_after` in seconds) if there is none.
+
+        Unavailable if the bucket's file cannot be written: nothing that is limited goes on uncounted.
+        """
         tokens_per_second = rate_limit.limit / rate_limit.seconds
         if tokens_per_second <= 0:
             raise Throttled(_THROTTLED)
-        wait = self._acquire_token(model_id, tokens_per_second, max(rate_limit.limit, 1.0))
+        try:
+            wait = self._acquire_token(model_id, tokens_per_second, max(rate_limit.limit, 1.0))
+        except OSError as error:
+            raise Unavailable(
+                f"The model's rate limit cannot be counted in {self._directory} ({error.strerror}); check that its "
+                "disk is not full"
+            ) from error
         if wait > 0:
             raise Throttled(_THROTTLED, retry_after=str(ceil(min(wait, _MAX_RETRY_AFTER_SECONDS))))
 
