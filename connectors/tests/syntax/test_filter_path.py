@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from opensearch_ml_stream.connectors.syntax.filter_path import filter_path
+from opensearch_ml_stream.connectors.errors import InvalidRequest
+from opensearch_ml_stream.connectors.syntax.filter_path import MAX_PATTERN_CHARS, MAX_STARS, FieldFilter, filter_path
 
 BODY: dict[str, Any] = {
     "took": 3,
@@ -56,6 +57,43 @@ def test_what_a_pattern_includes_and_what_it_excludes_make_the_whole(body: dict[
     assert not kept.keys() & left.keys()
 
 
-def test_a_pattern_of_many_stars_takes_no_long_time() -> None:
-    assert filter_path({"a" * 5000: 1}, ["*a" * 200 + "b"]) == {}
-    assert filter_path({"a": {"a": {"a": 1}}}, ["**." * 200 + "b"]) == {}
+def test_any_number_of_double_stars_in_a_row_means_the_same_as_one() -> None:
+    body = {"a": {"a": {"b": 1, "c": 2}}}
+    assert filter_path(body, ["**." * 3000 + "b"]) == filter_path(body, ["**.b"]) == {"a": {"a": {"b": 1}}}
+    assert filter_path(body, ["a." + "**." * 3000 + "**"]) == body
+
+
+def test_more_text_or_stars_in_patterns_than_is_allowed_is_refused_with_the_limit() -> None:
+    assert filter_path({"a" * 5000: 1}, ["*a" * MAX_STARS + "b"]) == {}
+    with pytest.raises(InvalidRequest, match="may have 20 stars; one has 21"):
+        filter_path({}, ["x.*" + "*a" * MAX_STARS])
+    assert filter_path({"a": 1}, ["a", "b" * (MAX_PATTERN_CHARS - 1)]) == {"a": 1}
+    with pytest.raises(InvalidRequest, match="may have 10000 characters; these have 10001"):
+        filter_path({}, ["a", "b" * MAX_PATTERN_CHARS])
+
+
+def test_many_patterns_on_many_keys_are_refused_when_they_take_too_much_work() -> None:
+    body = {f"name-{number}": 1 for number in range(1000)}
+    assert len(filter_path(body, [f"n*{digit}" for digit in range(10)])) == 1000
+    with pytest.raises(InvalidRequest, match="filter_path or _source takes more than 120000 steps"):
+        filter_path(body, [f"n*{number}" for number in range(1000)])
+
+
+@pytest.mark.parametrize("pattern", ["**.b", "-**.c", "a.**", "-a.b"])
+def test_a_value_may_be_nested_to_any_depth(pattern: str) -> None:
+    body: Any = {"b": 1}
+    for _ in range(50_000):
+        body = {"a": [body]}
+    kept = filter_path(body, [pattern])
+    for _ in range(50_000):
+        kept = kept["a"][0]
+    assert kept == {"b": 1}
+
+
+def test_one_filter_does_several_values() -> None:
+    names = FieldFilter(["a", "-a.b"])
+    assert [names.apply(value) for value in ({"a": {"b": 1, "c": 2}}, {"b": 1}, {"a": 1})] == [
+        {"a": {"c": 2}},
+        {},
+        {"a": 1},
+    ]

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from opensearch_ml_stream.connectors.errors import InvalidRequest
-from opensearch_ml_stream.connectors.syntax.filter_path import filter_path
+from opensearch_ml_stream.connectors.syntax.filter_path import FieldFilter
 from opensearch_ml_stream.plugin.registry.stored_documents import Json
 from opensearch_ml_stream.plugin.store import Index, Store
 from opensearch_ml_stream.plugin.store.query_string import parse_query_string
@@ -49,15 +49,18 @@ async def search(store: Store, index: Index, body: Json, hidden: Iterable[str], 
     check_search(body)
     response = await store.search(index, _without_source(body))
     shown = list(_hit_lists(body, response))
-    excluded = [f"-{field}" for field in hidden]
+    visible = FieldFilter(f"-{field}" for field in hidden)
     hits = [hit for hits, _ in shown for hit in hits]
-    sources: Mapping[str, Json] = {hit["_id"]: filter_path(hit.pop("_source", {}), excluded) for hit in hits}
+    sources: Mapping[str, Json] = {hit["_id"]: visible.apply(hit.pop("_source", {})) for hit in hits}
     if view is not None:
         sources = await view(sources)
+    filters = {
+        patterns: FieldFilter(patterns) for patterns in {patterns for _, patterns in shown} if patterns is not None
+    }
     for hits, patterns in shown:
         if patterns is not None:
             for hit in hits:
-                hit["_source"] = filter_path(sources[hit["_id"]], patterns)
+                hit["_source"] = filters[patterns].apply(sources[hit["_id"]])
     return response
 
 
@@ -72,7 +75,7 @@ def _without_source(body: Json) -> dict[str, Any]:
     return reduced
 
 
-def _hit_lists(body: Json, response: Json) -> Iterator[tuple[list[dict[str, Any]], list[str] | None]]:
+def _hit_lists(body: Json, response: Json) -> Iterator[tuple[list[dict[str, Any]], tuple[str, ...] | None]]:
     """Yield the lists of hits in a response, those of `top_hits` too, each with the patterns of its `_source`."""
     if "hits" in response:
         yield response["hits"]["hits"], _source_patterns(body.get("_source"))
@@ -231,17 +234,17 @@ def _object(name: str, value: Any) -> dict[str, Any]:
     return value
 
 
-def _source_patterns(source: Any) -> list[str] | None:
+def _source_patterns(source: Any) -> tuple[str, ...] | None:
     """Return `_source` as path patterns; None if no source is to be returned."""
     if source is None or source is True:
-        return []
+        return ()
     if source is False:
         return None
     if isinstance(source, dict):
         _check_only("_source", source, {"includes", "include", "excludes", "exclude"})
         excludes = _names(source.get("excludes", source.get("exclude")))
-        return [*_names(source.get("includes", source.get("include"))), *(f"-{name}" for name in excludes)]
-    return _names(source)
+        return (*_names(source.get("includes", source.get("include"))), *(f"-{name}" for name in excludes))
+    return tuple(_names(source))
 
 
 def _names(value: Any) -> list[str]:

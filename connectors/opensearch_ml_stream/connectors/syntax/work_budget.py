@@ -1,0 +1,52 @@
+"""Work budget: bounds what paths, patterns and processors cost that cannot be linear in their input by construction."""
+
+from opensearch_ml_stream.connectors.errors import InvalidRequest, MLStreamError
+
+# A step stands for about 0.3 µs. The limit keeps a request that uses it up within a few times 50 ms for each started
+# MiB of its input, and leaves room for a dozen edits of a document of 100 kB.
+STEPS_FOR_EACH_MEBIBYTE = 120_000
+_CHARS_A_STEP = 50  # of text that is parsed, printed or copied
+_CHARS_A_STEP_OF_EVENTS = 4
+
+
+class WorkBudget:
+    """The steps that one evaluation, or one chain of processors, may still take.
+
+    `name` says in the error what took too long; `characters` is the length of the input. `error` is UpstreamError
+    where the input is a provider's response.
+    """
+
+    __slots__ = ("_error", "_left", "_limit", "_name")
+
+    def __init__(self, name: str, characters: int = 0, error: type[MLStreamError] = InvalidRequest) -> None:
+        self._name = name
+        self._limit = STEPS_FOR_EACH_MEBIBYTE * (characters // (1 << 20) + 1)
+        self._left = self._limit
+        self._error = error
+
+    def spend(self, steps: int) -> None:
+        """Take steps from the budget. The budget's error if it has no more."""
+        self._left -= steps
+        if self._left < 0:
+            self.refuse(
+                f"takes more than {self._limit} steps of work, the limit for an input of this size; use fewer and"
+                " simpler paths, patterns and processors, or send less at a time"
+            )
+
+    def spend_on_json(self, text: str) -> None:
+        """Pay for the parsing or printing of JSON text: for its length, and for each value in it."""
+        # A comma before a blank is prose more often than JSON.
+        values = text.count(",") - text.count(", ") + text.count("[") + text.count("{")
+        self.spend(1 + len(text) // _CHARS_A_STEP + values)
+
+    def spend_on_text(self, text: str) -> None:
+        """Pay for text that is copied."""
+        self.spend(1 + len(text) // _CHARS_A_STEP)
+
+    def extend(self, characters: int) -> None:
+        """Allow steps for further input of this length, up to the limit at the beginning."""
+        self._left = min(self._limit, self._left + characters // _CHARS_A_STEP_OF_EVENTS)
+
+    def refuse(self, reason: str) -> None:
+        """Raise the budget's error, which begins with its name."""
+        raise self._error(f"{self._name} {reason}")
