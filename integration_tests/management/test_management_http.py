@@ -87,7 +87,7 @@ async def test_a_body_may_stand_in_the_query(api: Api) -> None:
     assert (await api.refused("GET", "/connectors/_search", params={"source": "{}"}))[0] == 400
 
 
-async def test_responses_and_errors_alike_are_pretty_filtered_and_marked(api: Api) -> None:
+async def test_responses_are_pretty_filtered_and_marked_and_errors_are_whole(api: Api) -> None:
     path = f"/connectors/{await make_connector(api)}"
     query = {"pretty": "", "human": "true", "error_trace": "true", "filter_path": "name,protocol"}
     good = await api("GET", path, params=query, headers={"X-Opaque-Id": "me"})
@@ -95,7 +95,8 @@ async def test_responses_and_errors_alike_are_pretty_filtered_and_marked(api: Ap
     assert good.headers["X-Opaque-Id"] == "me"
     assert good.headers["Content-Type"] == "application/json; charset=UTF-8"
     bad = await api("GET", "/models/nope?pretty&filter_path=status", headers={"X-Opaque-Id": "me"})
-    assert (bad.status_code, bad.text) == (404, '{\n  "status" : 404\n}\n')
+    assert (bad.status_code, list(bad.json())) == (404, ["error", "status"])
+    assert bad.text.startswith('{\n  "error" : {\n')
     assert bad.headers["X-Opaque-Id"] == "me"
 
 

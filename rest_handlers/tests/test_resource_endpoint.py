@@ -157,7 +157,17 @@ async def test_the_response_is_pretty_and_filtered_and_has_the_opaque_id() -> No
         "application/json; charset=UTF-8",
     )
     exchange = await send_request(Things().application, "PUT", PATH + "/1?filter_path=status", b"[]", headers)
-    assert (exchange.status, json.loads(exchange.body), exchange.headers["x-opaque-id"]) == (400, {"status": 400}, "me")
+    assert (exchange.status, list(json.loads(exchange.body)), exchange.headers["x-opaque-id"]) == (
+        400,
+        ["error", "status"],
+        "me",
+    )
+
+
+async def test_patterns_that_are_refused_are_refused_before_anything_is_done() -> None:
+    things = Things()
+    exchange = await send_request(things.application, "PUT", PATH + "/1?filter_path=" + "*" * 21, {"a": 1})
+    assert (exchange.status, things.requests) == (400, [])
 
 
 async def test_a_defect_is_a_500_that_does_not_tell_what_happened() -> None:

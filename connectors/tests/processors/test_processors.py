@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 
 from opensearch_ml_stream.connectors.errors import InvalidRequest
-from opensearch_ml_stream.connectors.processors.chain import compile_processors, process, process_text
+from opensearch_ml_stream.connectors.processors.chain import compile_processors
 
 
 def _run(value: Any, *configs: dict[str, Any]) -> Any:
-    return process(compile_processors(json.dumps(configs), "output_processors"), value)
+    return compile_processors(json.dumps(configs), "output_processors").run(value, 0)
 
 
 @pytest.mark.parametrize(
@@ -176,7 +176,7 @@ def test_the_value_that_is_processed_is_never_changed_itself() -> None:
 
 def test_a_request_body_is_text_before_and_after() -> None:
     chain = compile_processors('{"type": "set_field", "path": "$.n", "value": 1}', "input_processors")
-    assert process_text(chain, '{"a": "é"}') == '{"a":"é","n":1}'
+    assert chain.run_on_text('{"a": "é"}') == '{"a":"é","n":1}'
 
 
 def test_a_pattern_that_would_take_years_elsewhere_takes_no_time() -> None:

@@ -92,6 +92,7 @@ def test_parameters_of_all_routes_and_of_the_route_are_accepted() -> None:
         ("pretty=1", "Failed to parse value [1] as only [true] or [false] are allowed."),
         ("human=no", "Failed to parse value [no] as only [true] or [false] are allowed."),
         ("error_trace=x", "Failed to parse value [x] as only [true] or [false] are allowed."),
+        ("filter_path=a," + "*" * 21, "A name in filter_path or _source may have 20 stars; one has 21"),
     ],
 )
 def test_unknown_parameters_and_bad_flags_are_refused_by_name(query_string: str, reason: str) -> None:

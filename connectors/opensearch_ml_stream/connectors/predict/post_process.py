@@ -24,9 +24,10 @@ from opensearch_ml_stream.connectors.predict.painless_source import (
     parse_result,
 )
 from opensearch_ml_stream.connectors.predict.tensors import Tensor
-from opensearch_ml_stream.connectors.processors.chain import compile_processors, process
+from opensearch_ml_stream.connectors.processors.chain import compile_processors
 from opensearch_ml_stream.connectors.syntax import jsontext
 from opensearch_ml_stream.connectors.syntax.jsonpath import MISSING, compile_path
+from opensearch_ml_stream.connectors.syntax.work_budget import WorkBudget
 
 RESPONSE_FILTER = "response_filter"
 OUTPUT_PROCESSORS = "output_processors"
@@ -68,7 +69,7 @@ def read_response(action: Action, parameters: Mapping[str, str], body: bytes) ->
     value = _parse(body)
     function = fill_parameters(action.post_process_function or "", parameters).strip()
     if function.startswith(_PREFIX):
-        return _built_in(function, parameters.get(RESPONSE_FILTER, ""), value)
+        return _built_in(function, parameters.get(RESPONSE_FILTER, ""), value, len(body))
     if function:
         return PainlessCall(define_escape(function), value if isinstance(value, dict) else {"result": value})
     return _default(parameters, body, value)
@@ -98,10 +99,11 @@ def _parse(body: bytes) -> Any:
 def _default(parameters: Mapping[str, str], text: bytes, value: Any) -> list[Tensor]:
     """Return the tensor of `value` after filter and processors; without a filter the processors work on `text`."""
     source = parameters.get(RESPONSE_FILTER)
-    filtered = compile_path(source).read(value) if source else MISSING
+    filtered = _read(source, value, len(text)) if source else MISSING
     if parameters.get(OUTPUT_PROCESSORS):
         subject = text.decode("utf-8", "replace") if filtered is MISSING else filtered
-        value = process(compile_processors(parameters[OUTPUT_PROCESSORS], OUTPUT_PROCESSORS), subject)
+        processors = compile_processors(parameters[OUTPUT_PROCESSORS], OUTPUT_PROCESSORS)
+        value = processors.run(subject, len(text), UpstreamError)
     elif filtered is not MISSING:
         value = filtered
     if isinstance(value, str) and jsontext.is_container(value):
@@ -109,10 +111,15 @@ def _default(parameters: Mapping[str, str], text: bytes, value: Any) -> list[Ten
     return [tensors.of_value(value)]
 
 
-def _built_in(function: str, response_filter: str, value: Any) -> list[Tensor]:
+def _read(path: str, value: Any, size: int) -> Any:
+    """Read from a response of this many bytes. UpstreamError if the path takes too much work for the size."""
+    return compile_path(path).read(value, WorkBudget(f"The JSONPath [{path}]", size, UpstreamError))
+
+
+def _built_in(function: str, response_filter: str, value: Any, size: int) -> list[Tensor]:
     built_in = _find_built_in(function)
     path = response_filter.strip() or built_in.path
-    selected = compile_path(path).read(value)
+    selected = _read(path, value, size)
     if selected is MISSING:
         raise UpstreamError(f"The provider's response has nothing at [{path}], where {function} reads it")
     types = _DATA_TYPE.findall(path)

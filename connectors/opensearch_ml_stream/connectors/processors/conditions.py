@@ -1,4 +1,4 @@
-"""Conditions of the `conditional` processor: check their syntax, and match JSON values against them.
+"""Conditions of the `conditional` processor: compile them, and match JSON values against them.
 
 A condition is one of: exists, null, not_exists, >10, <10, >=10, <=10, ==10, regex:pattern, contains:text, or a value
 that the JSON value must equal.
@@ -6,12 +6,12 @@ that the JSON value must equal.
 
 import operator
 from collections.abc import Callable
-from typing import Any
 
-from opensearch_ml_stream.connectors.syntax import jsontext
 from opensearch_ml_stream.connectors.syntax.regex import compile_regex
+from opensearch_ml_stream.connectors.syntax.work_budget import WorkBudget
 
 _TOLERANCE = 1e-10  # of `==` between numbers
+_MAX_NUMBER_CHARS = 1_000  # longer text is no number
 _COMPARISONS: tuple[tuple[str, Callable[[float, float], bool]], ...] = (
     (">=", operator.ge),
     ("<=", operator.le),
@@ -20,33 +20,58 @@ _COMPARISONS: tuple[tuple[str, Callable[[float, float], bool]], ...] = (
     ("<", operator.lt),
 )
 
-
-def check_condition(condition: str) -> None:
-    """Raise InvalidRequest if the condition is a regular expression that RE2 does not take."""
-    if condition.startswith("regex:"):
-        compile_regex(condition.removeprefix("regex:"))
+Condition = Callable[[str | None, WorkBudget], bool]
+"""Says whether a value meets it, given as text; None stands for null, an empty array, and what is absent."""
 
 
-def matches(condition: str, value: Any) -> bool:
-    """Return whether a JSON value meets the condition. Null and an empty array count as absent."""
-    if value is None or value == []:
-        return condition in ("null", "not_exists")
+def compile_condition(condition: str) -> Condition:
+    """Compile a condition. InvalidRequest if it is a regular expression that RE2 does not take."""
+    if condition in ("null", "not_exists"):
+        return lambda text, budget: text is None or text == condition
     if condition == "exists":
-        return True
-    text = jsontext.to_text(value)
-    if condition == text:
-        return True
+        return lambda text, budget: text is not None
+    other = _other_condition(condition)
+
+    def matches(text: str | None, budget: WorkBudget) -> bool:
+        return text is not None and (text == condition or other(text, budget))
+
+    return matches
+
+
+def _other_condition(condition: str) -> Callable[[str, WorkBudget], bool]:
     for sign, compare in _COMPARISONS:
         if condition.startswith(sign):
-            left, right = _number(text), _number(condition[len(sign) :])
-            return left is not None and right is not None and compare(left, right)
+            return _comparison(compare, _number(condition[len(sign) :]))
     if condition.startswith("regex:"):
-        return compile_regex(condition.removeprefix("regex:")).fullmatch(text) is not None
-    return condition.startswith("contains:") and condition.removeprefix("contains:") in text
+        regex = compile_regex(condition.removeprefix("regex:"))
+
+        def matches(text: str, budget: WorkBudget) -> bool:
+            budget.spend(regex.steps(text))
+            return regex.fullmatch(text) is not None
+
+        return matches
+    if condition.startswith("contains:"):
+        part = condition.removeprefix("contains:")
+
+        def contains(text: str, budget: WorkBudget) -> bool:
+            budget.spend_on_text(text)
+            return part in text
+
+        return contains
+    return lambda text, budget: False
+
+
+def _comparison(compare: Callable[[float, float], bool], right: float | None) -> Callable[[str, WorkBudget], bool]:
+    def matches(text: str, budget: WorkBudget) -> bool:
+        budget.spend(1)
+        left = _number(text)
+        return left is not None and right is not None and compare(left, right)
+
+    return matches
 
 
 def _number(text: str) -> float | None:
     try:
-        return float(text)
+        return float(text) if len(text) <= _MAX_NUMBER_CHARS else None
     except ValueError:
         return None

@@ -1,79 +1,45 @@
 """Edit a JSON document in place at the nodes that a JSONPath matches: find, set, remove."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
+import json
 from typing import Any
 
-from opensearch_ml_stream.connectors.syntax.jsonpath import JSONPath, compile_path
+from opensearch_ml_stream.connectors.processors.processing import Document, Processing
+from opensearch_ml_stream.connectors.syntax.jsonpath import JSONPath, Node, compile_path
 
 
-class Document:
-    """A JSON value that is edited in place; `root` is replaced if the path is that of the whole document."""
-
-    def __init__(self, root: Any) -> None:
-        self.root = root
-
-
-@dataclass(frozen=True, slots=True)
-class Node:
-    """A value in a document (RFC 9535: node), with its location as names and indexes."""
-
-    value: Any
-    replace: Callable[[Any], None]
-    location: tuple[str | int, ...]
-
-
-def find_nodes(document: Document, path: JSONPath) -> list[Node]:
-    """Return the nodes that the path matches, none if it leads nowhere."""
-    return [Node(match.obj, _replacer(document, match.parts), match.parts) for match in path.find_nodes(document.root)]
-
-
-def set_value(document: Document, path: JSONPath, value: Any) -> bool:
-    """Set the value at every node of the path; return whether it could be set.
+def set_value(document: Document, path: JSONPath, value: Any, processing: Processing) -> bool:
+    """Set the value, copied, at every node of the path; return whether it could be set.
 
     If there is no node and the path ends in a name, the name is added to the objects before it.
     """
-    nodes = find_nodes(document, path)
+    text = processing.text(value) if isinstance(value, dict | list) else None
+    nodes = path.find_nodes(document.root, processing.budget)
+    if not nodes:
+        nodes = _new_members(document, path, processing)
     for node in nodes:
-        node.replace(value)
-    return bool(nodes) or _add_member(document, path, value)
+        if text is not None:
+            processing.budget.spend_on_json(text)
+        document.replace(node, value if text is None else json.loads(text))
+    return bool(nodes)
 
 
-def remove(document: Document, path: JSONPath) -> None:
+def remove(document: Document, path: JSONPath, processing: Processing) -> None:
     """Remove every node of the path, none if it leads nowhere. The root cannot be removed."""
-    # From the last to the first, so that an index still means the same element when its turn comes.
-    for node in sorted(find_nodes(document, path), key=lambda node: _sort_key(node.location), reverse=True):
-        if node.location:
-            del _container(document.root, node.location)[node.location[-1]]
+    indexes: dict[int, tuple[list[Any], set[int]]] = {}
+    for node in path.find_nodes(document.root, processing.budget):
+        if isinstance(node.container, dict):
+            node.container.pop(node.key, None)
+        elif node.container is not None:
+            indexes.setdefault(id(node.container), (node.container, set()))[1].add(node.key)
+    for array, removed in indexes.values():
+        processing.budget.spend(1 + len(array) // 8)
+        array[:] = [item for index, item in enumerate(array) if index not in removed]
 
 
-def _add_member(document: Document, path: JSONPath, value: Any) -> bool:
+def _new_members(document: Document, path: JSONPath, processing: Processing) -> list[Node]:
+    """Return the places where a path that ends in a name would add it."""
     parent, dot, name = path.source.rpartition(".")
-    if not dot or not name or "]" in name or "*" in name:
-        return False
-    parents = [node for node in find_nodes(document, compile_path(parent or "$")) if isinstance(node.value, dict)]
-    for node in parents:
-        node.value[name] = value
-    return bool(parents)
-
-
-def _replacer(document: Document, location: tuple[str | int, ...]) -> Callable[[Any], None]:
-    def replace(value: Any) -> None:
-        if location:
-            _container(document.root, location)[location[-1]] = value
-        else:
-            document.root = value
-
-    return replace
-
-
-def _container(root: Any, location: tuple[str | int, ...]) -> Any:
-    """Return the object or array that holds the node at `location`."""
-    for part in location[:-1]:
-        root = root[part]
-    return root
-
-
-def _sort_key(location: tuple[str | int, ...]) -> tuple[tuple[int, str | int], ...]:
-    """Return a key that sorts indexes by number and names by text, without comparing the one with the other."""
-    return tuple((0, part) if isinstance(part, int) else (1, part) for part in location)
+    if not dot or not name or parent.endswith(".") or "]" in name or "*" in name:
+        return []
+    parents = compile_path(parent or "$").find_nodes(document.root, processing.budget)
+    return [Node(None, node.value, name) for node in parents if isinstance(node.value, dict)]

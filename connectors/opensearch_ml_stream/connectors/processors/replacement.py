@@ -1,18 +1,23 @@
-r"""Replacement strings of `regex_replace`: `$1` is a group, `\` escapes the next character.
+r"""Replace what a regular expression matches, with `$1` for a group and `\` before a literal character.
 
-The grammar is that of Java's java.util.regex.Matcher.appendReplacement, as in ML Commons.
+The grammar of replacements is that of Java's java.util.regex.Matcher.appendReplacement, as in ML Commons.
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from opensearch_ml_stream.connectors.errors import InvalidRequest
+from opensearch_ml_stream.connectors.syntax.regex import Regex
+from opensearch_ml_stream.connectors.syntax.work_budget import WorkBudget
 
 _PART = re.compile(r"\\(.)|\$(\d)|([^\\$]+)|(.)", re.DOTALL)
 
+Replacement = Callable[[Any, WorkBudget], str]
+"""Gives the text that replaces a match."""
 
-def compile_replacement(text: str, groups: int, config_path: str) -> Callable[[Any], str]:
+
+def compile_replacement(text: str, groups: int, config_path: str) -> Replacement:
     r"""Return the function that gives a match's replacement, for a pattern with this number of groups.
 
     InvalidRequest, beginning with `config_path`, for a group that the pattern lacks and for a lone `$` or `\`.
@@ -27,4 +32,23 @@ def compile_replacement(text: str, groups: int, config_path: str) -> Callable[[A
             raise InvalidRequest(f"{config_path} names group ${part[2]}, but the pattern has {groups}")
         else:
             parts.append(int(part[2]))
-    return lambda match: "".join(part if isinstance(part, str) else match.group(part) or "" for part in parts)
+
+    def pieces(match: Any, budget: WorkBudget) -> Iterator[str]:
+        for part in parts:
+            piece = part if isinstance(part, str) else match.group(part) or ""
+            budget.spend_on_text(piece)
+            yield piece
+
+    return lambda match, budget: "".join(pieces(match, budget))
+
+
+def replace(regex: Regex, replacement: Replacement, text: str, budget: WorkBudget, *, only_first: bool) -> str:
+    """Return the text with each match, or the first one, replaced. The budget's error if that grows too long."""
+    pieces: list[str] = []
+    end = 0
+    for match in regex.finditer(text, budget.spend):
+        pieces += (text[end : match.start()], replacement(match, budget))
+        end = match.end()
+        if only_first:
+            break
+    return "".join([*pieces, text[end:]])

@@ -6,7 +6,7 @@ Input processors first, then structured output, then the removal of empty sectio
 from collections.abc import Mapping
 
 from opensearch_ml_stream.connectors.documents import Action
-from opensearch_ml_stream.connectors.processors.chain import compile_processors, process_text
+from opensearch_ml_stream.connectors.processors.chain import compile_processors
 from opensearch_ml_stream.connectors.rendering.nova_embeddings import NOVA_EMBEDDINGS, clean_nova_body
 from opensearch_ml_stream.connectors.rendering.structured_output import apply_structured_output
 
@@ -31,6 +31,6 @@ def edit_body(
     """Return the edited body. InvalidRequest if an edit is wrongly configured or does not fit the body."""
     processors = request_parameters.get(INPUT_PROCESSORS, connector_parameters.get(INPUT_PROCESSORS))
     if body and processors:
-        body = process_text(compile_processors(processors, INPUT_PROCESSORS), body)
+        body = compile_processors(processors, INPUT_PROCESSORS).run_on_text(body)
     body = apply_structured_output(action, request_parameters, body)
     return clean_nova_body(connector_parameters, body)

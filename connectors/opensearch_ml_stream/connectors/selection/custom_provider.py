@@ -10,9 +10,11 @@ from opensearch_ml_stream.connectors.chunks import Chunk, Ending, ToolCall, Usag
 from opensearch_ml_stream.connectors.decoding import event_fields
 from opensearch_ml_stream.connectors.decoding.contract import Event, Outcome, truncated
 from opensearch_ml_stream.connectors.decoding.finish_reasons import finish_reason
+from opensearch_ml_stream.connectors.errors import UpstreamError
 from opensearch_ml_stream.connectors.providers.cumulative_text import CumulativeTextDiff
 from opensearch_ml_stream.connectors.providers.openai.tool_calls import ToolCalls
 from opensearch_ml_stream.connectors.syntax.jsonpath import JSONPath
+from opensearch_ml_stream.connectors.syntax.work_budget import WorkBudget
 
 _USAGE_NAMES = {
     "input_tokens": ("input_tokens", "prompt_tokens", "inputTokens", "promptTokenCount", "prompt_eval_count"),
@@ -43,7 +45,7 @@ class EventRules:
 class CustomProvider:
     """Reads events by EventRules."""
 
-    __slots__ = ("_cumulative_text", "_finish", "_rules", "_tool_calls", "_usage")
+    __slots__ = ("_budget", "_cumulative_text", "_finish", "_rules", "_tool_calls", "_usage")
 
     def __init__(self, rules: EventRules) -> None:
         self._rules = rules
@@ -51,13 +53,21 @@ class CustomProvider:
         self._usage: Usage | None = None
         self._tool_calls = ToolCalls()
         self._cumulative_text = CumulativeTextDiff()
+        self._budget = WorkBudget("The JSONPaths of _stream", error=UpstreamError)
 
     def read(self, event: Event, chunks: list[Chunk]) -> Outcome | None:
         """Append the event's chunk, if it has any text, reasoning or tool calls; see `Provider.read`."""
+        try:
+            return self._read(event, chunks)
+        except UpstreamError as error:  # a path takes too much work for the events
+            return error
+
+    def _read(self, event: Event, chunks: list[Chunk]) -> Outcome | None:
         rules = self._rules
         if rules.end_data is not None and event.data.strip() == rules.end_data:
             return self._ending()
         payload: Any = orjson.loads(event.data)
+        self._budget.extend(len(event.data))
         kind = payload.get(rules.kind_field) if rules.kind_field and isinstance(payload, dict) else None
         kind = kind if isinstance(kind, str) else event.name
         if errors := self._values("error", kind, payload):
@@ -85,7 +95,7 @@ class CustomProvider:
         kinds = self._rules.match.get(part)
         if path is None or (kinds is not None and kind not in kinds):
             return []
-        return [value for value in path.select(payload) if value is not None]
+        return [value for value in path.select(payload, self._budget) if value is not None]
 
     def _read_tool_calls(self, kind: str, payload: Any) -> tuple[ToolCall, ...]:
         """Return the fragments of tool calls, which have OpenAI's shape, in a list or one by one."""

@@ -23,6 +23,9 @@ _MATCHED = -1
 States = tuple[int, ...]
 """Where the patterns may go on: indexes of names, or `_MATCHED` for a pattern that ends here."""
 
+_Copy = tuple[Any, Any, States]
+"""A value, the container to copy its parts into, and the states before it."""
+
 
 def filter_path(body: Any, patterns: Iterable[str]) -> Any:
     """Return the parts of a JSON value that the patterns select, `{}` if they select nothing.
@@ -115,27 +118,17 @@ class _Automaton:
 
 def _include(body: Any, automaton: _Automaton) -> Any:
     kept: dict[str, Any] | list[Any] = [] if isinstance(body, list) else {}
-    # What to copy into which container; then the containers, each with the keys whose values may turn out empty.
-    pending: list[tuple[Any, Any, States]] = [(body, kept, automaton.start)]
-    copied: list[tuple[Any, list[str]]] = []
+    copied: list[tuple[Any, list[str]]] = []  # containers, each with the keys whose values may turn out empty
+    pending: list[_Copy] = [(body, kept, automaton.start)]
     while pending:
         source, target, states = pending.pop()
-        doubtful: list[str] = []
-        copied.append((target, doubtful))
         if isinstance(source, list):
-            for item in source:
-                if isinstance(item, dict | list):
-                    target.append(type(item)())
-                    pending.append((item, target[-1], states))
+            copied.append((target, []))
+            pending += _include_elements(source, target, states)
         elif isinstance(source, dict):
-            for key, item in source.items():
-                below = automaton.step(states, key)
-                if _MATCHED in below:
-                    target[key] = item
-                elif below and isinstance(item, dict | list):
-                    target[key] = type(item)()
-                    doubtful.append(key)
-                    pending.append((item, target[key], below))
+            doubtful, inner = _include_fields(source, target, states, automaton)
+            copied.append((target, doubtful))
+            pending += inner
     for target, doubtful in reversed(copied):  # the inner ones first
         if isinstance(target, list):
             target[:] = [item for item in target if item]
@@ -143,6 +136,26 @@ def _include(body: Any, automaton: _Automaton) -> Any:
             if not target[key]:
                 del target[key]
     return kept or {}
+
+
+def _include_elements(source: list[Any], target: list[Any], states: States) -> list[_Copy]:
+    inner = [item for item in source if isinstance(item, dict | list)]
+    target += [type(item)() for item in inner]
+    return [(item, copy, states) for item, copy in zip(inner, target, strict=True)]
+
+
+def _include_fields(
+    source: dict[str, Any], target: dict[str, Any], states: States, automaton: _Automaton
+) -> tuple[list[str], list[_Copy]]:
+    inner: dict[str, _Copy] = {}
+    for key, item in source.items():
+        below = automaton.step(states, key)
+        if _MATCHED in below:
+            target[key] = item
+        elif below and isinstance(item, dict | list):
+            target[key] = type(item)()
+            inner[key] = item, target[key], below
+    return list(inner), list(inner.values())
 
 
 def _exclude(body: Any, automaton: _Automaton) -> Any:

@@ -2,34 +2,38 @@
 
 A definite path (names and indexes only) reads the value, any other path the list of values. A path whose definite
 prefix leads nowhere reads MISSING, even if the rest of it would give a list. Paths of names, indexes and wildcards are
-walked here, all others by the library python-jsonpath. Regular expressions in a path run on RE2, since callers write
-them and Python's own may take exponential time.
+walked here, in time linear in the document; all others under a work budget (`jsonpath_query.py`). The library
+python-jsonpath only parses. Regular expressions in a path run on RE2, since callers write them and Python's own may
+take exponential time.
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
-from typing import Any, Final, Literal
+from typing import Any
 
 import jsonpath
-from jsonpath.function_extensions import Match, Search
 from jsonpath.segments import JSONPathChildSegment
 from jsonpath.selectors import IndexSelector, NameSelector, WildcardSelector
 
 from opensearch_ml_stream.connectors.errors import InvalidRequest
-from opensearch_ml_stream.connectors.syntax.regex import compile_regex
+from opensearch_ml_stream.connectors.syntax.jsonpath_query import (
+    Evaluation,
+    Node,
+    Query,
+    compile_query,
+    evaluate,
+    may_overlap,
+    spend_on_values,
+)
+from opensearch_ml_stream.connectors.syntax.jsonpath_values import MISSING, Missing
+from opensearch_ml_stream.connectors.syntax.work_budget import WorkBudget
+
+__all__ = ["MAX_PATH_CHARS", "MISSING", "JSONPath", "Missing", "Node", "compile_path"]
 
 MAX_PATH_CHARS = 2_000  # paths come from callers and are kept compiled
-
-
-class _Missing(Enum):
-    MISSING = "missing"
-
-
-MISSING: Final = _Missing.MISSING
-Missing = Literal[_Missing.MISSING]
 
 
 class _Wildcard(Enum):
@@ -43,40 +47,50 @@ _Token = str | int | _Wildcard  # a name, an index, or every element
 class JSONPath:
     """A compiled path.
 
-    `tokens` is None for a path that only the library can read. `prefix` holds the names and indexes before the first
-    token that can match more than one value.
+    `tokens` is None for a path with more than names, indexes and wildcards. `prefix` holds the names and indexes before
+    the first token that can match more than one value.
     """
 
     source: str
     tokens: tuple[_Token, ...] | None
     prefix: tuple[_Token, ...]
-    _compiled: jsonpath.JSONPath
+    _query: Query
 
     @property
     def is_definite(self) -> bool:
         """Return whether the path can match one value at most."""
         return self.tokens is not None and len(self.tokens) == len(self.prefix)
 
-    def read(self, document: Any) -> Any | Missing:
-        """Return the value, the list of values, or MISSING. Values are parts of the document, not copies."""
+    def read(self, document: Any, budget: WorkBudget | None = None) -> Any | Missing:
+        """Return the value, the list of values, or MISSING. Values are parts of the document, not copies.
+
+        The budget's error if it takes too much work; without a budget that of a small input.
+        """
         start = _descend(document, self.prefix)
         if start is MISSING or self.is_definite:
             return start
         if self.tokens is not None:
             return _collect(start, self.tokens[len(self.prefix) :])
-        # The library would parse a string as JSON, and does not take a number.
-        return self._compiled.findall(document) if isinstance(document, dict | list) else []
+        rest = self._query[len(self.prefix) :]
+        evaluation = Evaluation(document, self._or_default(budget))
+        values = [node.value for node in evaluate(rest, start, evaluation)]
+        if may_overlap(rest):
+            spend_on_values(values, evaluation.budget)
+        return values
 
-    def select(self, document: Any) -> list[Any]:
+    def select(self, document: Any, budget: WorkBudget | None = None) -> list[Any]:
         """Return the matched values as a list, empty if the path matches nothing."""
-        result = self.read(document)
+        result = self.read(document, budget)
         if result is MISSING:
             return []
         return [result] if self.is_definite else list(result)
 
-    def find_nodes(self, document: Any) -> Iterable[jsonpath.JSONPathMatch]:
-        """Return the library's matches with value and location (`obj`, `parts`), for edits in place."""
-        return self._compiled.finditer(document)
+    def find_nodes(self, document: Any, budget: WorkBudget | None = None) -> list[Node]:
+        """Return the matched values with the arrays and objects that hold them, for edits in place."""
+        return evaluate(self._query, document, Evaluation(document, self._or_default(budget)))
+
+    def _or_default(self, budget: WorkBudget | None) -> WorkBudget:
+        return WorkBudget(f"The JSONPath [{self.source}]") if budget is None else budget
 
 
 def compile_path(source: str) -> JSONPath:
@@ -89,6 +103,7 @@ def compile_path(source: str) -> JSONPath:
 @lru_cache(maxsize=512)
 def _compile(source: str) -> JSONPath:
     path = _parse(source)
+    query = compile_query(path)
     tokens: list[_Token | None] = [_token(segment) for segment in path.segments]
     plain = tuple(token for token in tokens if token is not None)
     prefix: list[_Token] = []
@@ -96,14 +111,16 @@ def _compile(source: str) -> JSONPath:
         if token is None or token is _Wildcard.EVERY:
             break
         prefix.append(token)
-    return JSONPath(source, plain if len(plain) == len(tokens) else None, tuple(prefix), path)
+    return JSONPath(source, plain if len(plain) == len(tokens) else None, tuple(prefix), query)
 
 
 def _parse(source: str) -> jsonpath.JSONPath:
     try:
         path = _ENVIRONMENT.compile(source)
-    except jsonpath.JSONPathError as error:
-        reason = str(error).splitlines()[0]
+    except RecursionError:
+        raise InvalidRequest("A JSONPath is nested too deeply") from None
+    except (jsonpath.JSONPathError, re.error, OverflowError) as error:  # a wrong `/regex/`, 1e400 as an index
+        reason = error.args[0] if error.args else "it cannot be parsed"
         raise InvalidRequest(f"[{source}] is not a JSONPath that is understood here: {reason}") from None
     if not isinstance(path, jsonpath.JSONPath):
         raise InvalidRequest(f"[{source}] joins several JSONPaths; give one")
@@ -111,7 +128,7 @@ def _parse(source: str) -> jsonpath.JSONPath:
 
 
 def _token(segment: Any) -> _Token | None:
-    """Return the token of a plain segment, None for one that only the library can read."""
+    """Return the token of a plain segment, None for any other."""
     if not isinstance(segment, JSONPathChildSegment) or len(segment.selectors) != 1:
         return None
     selector = segment.selectors[0]
@@ -152,32 +169,13 @@ def _children(value: Any) -> Sequence[Any]:
     return list(value.values()) if isinstance(value, dict) else ()
 
 
-class _Match(Match):
-    def __call__(self, value: object, pattern: object) -> bool:
-        return isinstance(value, str) and isinstance(pattern, str) and bool(compile_regex(pattern).fullmatch(value))
-
-
-class _Search(Search):
-    def __call__(self, value: object, pattern: object) -> bool:
-        return isinstance(value, str) and isinstance(pattern, str) and bool(compile_regex(pattern).search(value))
-
-
 class _Environment(jsonpath.JSONPathEnvironment):
-    """The library's environment with `match`, `search` and `=~` run by RE2."""
+    """The library's environment with the functions of RFC 9535 alone."""
 
     def setup_function_extensions(self) -> None:
         super().setup_function_extensions()
-        self.function_extensions["match"] = _Match()
-        self.function_extensions["search"] = _Search()
-
-    def compare(self, left: object, operator: str, right: object) -> bool:
-        if operator != "=~":
-            return super().compare(left, operator, right)
-        pattern, flags = getattr(right, "pattern", None), getattr(right, "flags", 0)
-        if not isinstance(left, str) or not isinstance(pattern, str):
-            return False
-        regex = compile_regex(pattern, dot_all=bool(flags & re.DOTALL), ignore_case=bool(flags & re.IGNORECASE))
-        return bool(regex.fullmatch(left))
+        for name in self.function_extensions.keys() - {"length", "count", "match", "search", "value"}:
+            del self.function_extensions[name]
 
 
 _ENVIRONMENT = _Environment()

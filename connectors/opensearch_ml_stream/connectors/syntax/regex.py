@@ -1,5 +1,11 @@
-"""Regular expressions that users write, compiled by RE2: its time is linear in the text, whatever the expression."""
+"""Regular expressions that users write, run by RE2: its time is linear in the text, whatever the expression.
 
+Linear in the text means up to 5 ns for each character and instruction of the expression, so the product is bounded.
+"""
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -8,25 +14,85 @@ import re2
 from opensearch_ml_stream.connectors.errors import InvalidRequest
 
 MAX_PATTERN_CHARS = 10_000  # patterns come from callers and are kept compiled
+MAX_UNICODE_CLASSES = 50  # such as `\\pL`, of hundreds of ranges each, in one pattern
+MAX_GROUPS = 100  # RE2 copies the positions of all groups for each instruction of a pattern
+_MAX_MEMORY = 2 << 20  # bytes, of one compiled pattern with its states
+_MAX_WORK = 1 << 26  # instructions times characters, for each started MiB of text
+_WORK_A_STEP = 1 << 10  # of a work budget
+_GROUPS_A_WEIGHT = 8
+_STEPS_A_MATCH = 20
+# After a match, an expression with both may have looked at all the text behind it, in vain, and do so at each match.
+_UNBOUNDED = re.compile(r"[*+]|\{\d+,\}")
+_BRANCHING = re.compile(r"\||\)[*+?{]")
 
 
-def compile_regex(pattern: str, *, dot_all: bool = False, ignore_case: bool = False) -> Any:
+@dataclass(frozen=True, slots=True)
+class Regex:
+    """A compiled expression. Half a surrogate pair, which UTF-8 cannot encode, matches what `?` matches."""
+
+    groups: int
+    _compiled: Any
+    _weight: int  # instructions, more with groups
+    _looks_far: bool
+
+    def search(self, text: str) -> Any:
+        """Return the first match in the text, None without one. InvalidRequest if the text is too long for it."""
+        return self._compiled.search(self._checked(text))
+
+    def fullmatch(self, text: str) -> Any:
+        """Return the match of the whole text, None without one. InvalidRequest if the text is too long for it."""
+        return self._compiled.fullmatch(self._checked(text))
+
+    def finditer(self, text: str, spend: Callable[[int], None]) -> Iterator[Any]:
+        """Return all matches, after `spend` has been called with the steps of work that each takes."""
+        text = self._checked(text)
+        spend(self.steps(text))
+        for match in self._compiled.finditer(text):
+            behind = len(text) - match.end() if self._looks_far else min(len(text), self._weight)
+            spend(_STEPS_A_MATCH + 2 * self.groups + behind * self._weight // _WORK_A_STEP)
+            yield match
+
+    def steps(self, text: str) -> int:
+        """Return the steps of a work budget that one search of the text takes at most."""
+        return 1 + len(text) * self._weight // _WORK_A_STEP
+
+    def _checked(self, text: str) -> str:
+        limit = _MAX_WORK * (len(text) // (1 << 20) + 1)
+        if len(text) * self._weight > limit:
+            raise InvalidRequest(
+                f"A regular expression of {self._weight} instructions can be used on {limit // self._weight} characters"
+                f" here; the text has {len(text)}. Make the expression simpler: fewer alternatives, smaller repetitions"
+            )
+        return text if text.isascii() else text.encode("utf-8", "replace").decode()
+
+
+def compile_regex(pattern: str, *, dot_all: bool = False, ignore_case: bool = False) -> Regex:
     """Compile a pattern with RE2. InvalidRequest if RE2 does not take it, as for look-around and back-references."""
     if len(pattern) > MAX_PATTERN_CHARS:
         raise InvalidRequest(
             f"A regular expression may have {MAX_PATTERN_CHARS} characters; this one has {len(pattern)}"
         )
+    if pattern.count("\\p") + pattern.count("\\P") > MAX_UNICODE_CLASSES:
+        raise InvalidRequest(f"A regular expression may have {MAX_UNICODE_CLASSES} Unicode classes such as \\p{{L}}")
     return _compile(pattern, dot_all, ignore_case)
 
 
-@lru_cache(maxsize=512)
-def _compile(pattern: str, dot_all: bool, ignore_case: bool) -> Any:
+@lru_cache(maxsize=128)
+def _compile(pattern: str, dot_all: bool, ignore_case: bool) -> Regex:
     options = re2.Options()
     options.log_errors = False
     options.dot_nl = dot_all
     options.case_sensitive = not ignore_case
+    options.max_mem = _MAX_MEMORY
     try:
-        return re2.compile(pattern, options)
+        compiled = re2.compile(pattern, options)
+    except UnicodeEncodeError:
+        raise InvalidRequest("A regular expression holds half of a surrogate pair, which cannot be matched") from None
     except re2.error as error:
         reason = error.args[0].decode() if error.args and isinstance(error.args[0], bytes) else str(error)
         raise InvalidRequest(f"The regular expression [{pattern}] cannot be used: {reason}") from None
+    if compiled.groups > MAX_GROUPS:
+        raise InvalidRequest(f"A regular expression may have {MAX_GROUPS} groups; this one has {compiled.groups}")
+    weight = compiled.programsize * (1 + compiled.groups // _GROUPS_A_WEIGHT)
+    looks_far = _UNBOUNDED.search(pattern) is not None and _BRANCHING.search(pattern) is not None
+    return Regex(compiled.groups, compiled, weight, looks_far)

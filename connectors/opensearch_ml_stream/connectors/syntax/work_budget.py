@@ -2,10 +2,13 @@
 
 from opensearch_ml_stream.connectors.errors import InvalidRequest, MLStreamError
 
-# A step stands for about 0.3 µs. The limit keeps a request that uses it up within a few times 50 ms for each started
-# MiB of its input, and leaves room for a dozen edits of a document of 100 kB.
-STEPS_FOR_EACH_MEBIBYTE = 120_000
-_CHARS_A_STEP = 50  # of text that is parsed, printed or copied
+# A step stands for about 0.5 µs, so that the limit is near 50 ms for each started MiB of input. A megabyte of
+# embeddings can be edited once or twice, a request body of 100 kB a dozen times.
+STEPS_FOR_EACH_MEBIBYTE = 60_000
+_CHARS_A_STEP = 50  # of text that is copied
+_JSON_CHARS_A_STEP = 80  # of text that is parsed or printed, beside the values in it
+_CONTAINERS_A_STEP = 2
+_SCALARS_A_STEP = 4
 _CHARS_A_STEP_OF_EVENTS = 4
 
 
@@ -36,8 +39,9 @@ class WorkBudget:
     def spend_on_json(self, text: str) -> None:
         """Pay for the parsing or printing of JSON text: for its length, and for each value in it."""
         # A comma before a blank is prose more often than JSON.
-        values = text.count(",") - text.count(", ") + text.count("[") + text.count("{")
-        self.spend(1 + len(text) // _CHARS_A_STEP + values)
+        scalars = text.count(",") - text.count(", ")
+        containers = text.count("[") + text.count("{")
+        self.spend(1 + len(text) // _JSON_CHARS_A_STEP + scalars // _SCALARS_A_STEP + containers // _CONTAINERS_A_STEP)
 
     def spend_on_text(self, text: str) -> None:
         """Pay for text that is copied."""

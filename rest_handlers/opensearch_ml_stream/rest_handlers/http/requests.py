@@ -8,6 +8,7 @@ from starlette.requests import ClientDisconnect
 from starlette.types import Receive, Scope
 
 from opensearch_ml_stream.connectors.errors import BodyTooLarge, InvalidRequest, NotAcceptable
+from opensearch_ml_stream.connectors.syntax.filter_path import check_patterns
 from opensearch_ml_stream.connectors.wire_format import NDJSON, SSE, WireFormat
 
 LLM_INTERFACE = "_llm_interface"
@@ -89,7 +90,7 @@ def read_flag(value: str) -> bool:
 
 
 def check_query(scope: Scope, query_parameters: Mapping[str, str], accepted: Set[str] = frozenset()) -> None:
-    """Raise InvalidRequest for a parameter that is neither one of all routes nor `accepted`, and for a bad flag."""
+    """Raise InvalidRequest for a parameter that is neither one of all routes nor `accepted`, and for a bad value."""
     unknown = [name for name in query_parameters if name not in _COMMON_PARAMETERS and name not in accepted]
     if unknown:
         label = "parameter" if len(unknown) == 1 else "parameters"
@@ -97,6 +98,8 @@ def check_query(scope: Scope, query_parameters: Mapping[str, str], accepted: Set
         raise InvalidRequest(f"request [{scope['path']}] contains unrecognized {label}: {names}")
     for name in _FLAGS & query_parameters.keys():
         read_flag(query_parameters[name])
+    if patterns := query_parameters.get("filter_path"):
+        check_patterns(patterns.split(","))
 
 
 def header(scope: Scope, name: bytes) -> str:

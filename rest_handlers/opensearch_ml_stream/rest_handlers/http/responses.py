@@ -15,9 +15,9 @@ JSON_CONTENT_TYPE = "application/json; charset=UTF-8"
 
 
 def json_response(request: Request, body: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
-    """Return the body as JSON, as the request's `pretty` and `filter_path` ask for."""
+    """Return the body as JSON, as the request's `pretty` and `filter_path` ask for; an error keeps all its fields."""
     query = request.query_params
-    if patterns := query.get("filter_path"):
+    if (patterns := query.get("filter_path")) and status < 400:
         body = filter_path(body, patterns.split(","))
     content = _pretty(body) if query.get("pretty") in ("", "true") else _compact(body)
     return Response(
