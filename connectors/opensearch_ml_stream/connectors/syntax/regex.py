@@ -28,26 +28,32 @@ _BRANCHING = re.compile(r"\||\)[*+?{]")
 
 @dataclass(frozen=True, slots=True)
 class Regex:
-    """A compiled expression. Half a surrogate pair, which UTF-8 cannot encode, matches what `?` matches."""
+    """A compiled expression. Half a surrogate pair, which UTF-8 cannot encode, matches what `?` matches.
 
+    Texts are strings, or bytes of UTF-8, for which positions are those of bytes.
+    """
+
+    pattern: str
     groups: int
     _compiled: Any
     _weight: int  # instructions, more with groups
     _looks_far: bool
 
-    def search(self, text: str) -> Any:
-        """Return the first match in the text, None without one. InvalidRequest if the text is too long for it."""
-        return self._compiled.search(self._checked(text))
+    def search(self, text: str | bytes, start: int | None = None, end: int | None = None) -> Any:
+        """Return the first match in the text, None without one. InvalidRequest if the text is too long for it.
 
-    def fullmatch(self, text: str) -> Any:
-        """Return the match of the whole text, None without one. InvalidRequest if the text is too long for it."""
-        return self._compiled.fullmatch(self._checked(text))
+        Only what lies between `start` and `end` is searched.
+        """
+        return self._compiled.search(self._checked(text), start, end)
+
+    def fullmatch(self, text: str | bytes, start: int | None = None, end: int | None = None) -> Any:
+        """Return the match of all between `start` and `end`, None without one. InvalidRequest as for `search`."""
+        return self._compiled.fullmatch(self._checked(text), start, end)
 
     def finditer(self, text: str, spend: Callable[[int], None]) -> Iterator[Any]:
         """Return all matches, after `spend` has been called with the steps of work that each takes."""
-        text = self._checked(text)
         spend(self.steps(text))
-        for match in self._compiled.finditer(text):
+        for match in self._compiled.finditer(self._checked(text)):
             behind = len(text) - match.end() if self._looks_far else min(len(text), self._weight)
             spend(_STEPS_A_MATCH + 2 * self.groups + behind * self._weight // _WORK_A_STEP)
             yield match
@@ -56,14 +62,14 @@ class Regex:
         """Return the steps of a work budget that one search of the text takes at most."""
         return 1 + len(text) * self._weight // _WORK_A_STEP
 
-    def _checked(self, text: str) -> str:
+    def _checked(self, text: str | bytes) -> str | bytes:
         limit = _MAX_WORK * (len(text) // (1 << 20) + 1)
         if len(text) * self._weight > limit:
             raise InvalidRequest(
                 f"A regular expression of {self._weight} instructions can be used on {limit // self._weight} characters"
                 f" here; the text has {len(text)}. Make the expression simpler: fewer alternatives, smaller repetitions"
             )
-        return text if text.isascii() else text.encode("utf-8", "replace").decode()
+        return text if isinstance(text, bytes) or text.isascii() else text.encode("utf-8", "replace").decode()
 
 
 def compile_regex(pattern: str, *, dot_all: bool = False, ignore_case: bool = False) -> Regex:
@@ -95,4 +101,4 @@ def _compile(pattern: str, dot_all: bool, ignore_case: bool) -> Regex:
         raise InvalidRequest(f"A regular expression may have {MAX_GROUPS} groups; this one has {compiled.groups}")
     weight = compiled.programsize * (1 + compiled.groups // _GROUPS_A_WEIGHT)
     looks_far = _UNBOUNDED.search(pattern) is not None and _BRANCHING.search(pattern) is not None
-    return Regex(compiled.groups, compiled, weight, looks_far)
+    return Regex(pattern, compiled.groups, compiled, weight, looks_far)
