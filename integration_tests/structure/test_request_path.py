@@ -19,7 +19,7 @@ from opensearch_ml_stream.plugin.app import open_sidecar
 from opensearch_ml_stream.plugin.server.protocol import StreamingProtocol
 from opensearch_ml_stream.plugin.settings import Settings
 
-MAX_MODULES = 28
+MAX_MODULES = 29
 MAX_DEPTH = 12
 
 

@@ -11,7 +11,7 @@ def predict_request(model_id: str, question: str, path: str = "_predict/stream",
     body = json.dumps({"parameters": {"inputs": question}}).encode()
     lines = [
         f"POST /_plugins/_ml/models/{model_id}/{path} HTTP/1.1",
-        "Host: x",
+        "Host: 127.0.0.1",
         "Content-Type: application/json",
         f"Content-Length: {len(body)}",
         *(["Connection: close"] if close else []),

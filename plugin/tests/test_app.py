@@ -19,7 +19,7 @@ async def client(tmp_path: Path) -> AsyncIterator[httpx.AsyncClient]:
     settings = Settings(store="sqlite:///:memory:", max_body_size=1_000)
     async with open_sidecar(settings, tmp_path) as sidecar:
         transport = httpx.ASGITransport(sidecar.app)
-        async with httpx.AsyncClient(transport=transport, base_url="http://sidecar") as client:
+        async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
             yield client
 
 
@@ -48,3 +48,21 @@ async def test_models_settings_and_predictions_are_over_one_store(client: httpx.
 async def test_the_settings_given_are_in_force(client: httpx.AsyncClient) -> None:
     response = await client.post("/_plugins/_ml/connectors/_create", json={"name": "x" * 1_000})
     assert response.status_code == 413
+
+
+async def test_the_bound_name_and_the_listed_names_and_origins_are_those_of_the_settings(tmp_path: Path) -> None:
+    settings = Settings(
+        store="sqlite:///:memory:",
+        host="Sidecar.example.",
+        allowed_hosts=("ml.example.com",),
+        cors_origins=("https://app.example.com",),
+    )
+    async with open_sidecar(settings, tmp_path) as sidecar:
+        transport = httpx.ASGITransport(sidecar.app)
+        async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
+            hosts = ("sidecar.example:9510", "ml.example.com", "other.example")
+            statuses = [(await client.get("/", headers={"Host": host})).status_code for host in hosts]
+            assert statuses == [200, 200, 421]
+            origins = ("https://app.example.com", "https://other.example")
+            statuses = [(await client.get("/", headers={"Origin": origin})).status_code for origin in origins]
+            assert statuses == [200, 403]

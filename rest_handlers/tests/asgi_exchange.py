@@ -13,6 +13,12 @@ from typing import Any
 from starlette.types import ASGIApp, Message, Scope
 
 JSON_HEADERS = {"content-type": "application/json"}
+SECURITY_HEADERS = {
+    "x-content-type-options": "nosniff",
+    "content-security-policy": "default-src 'none'; frame-ancestors 'none'",
+    "referrer-policy": "no-referrer",
+    "cross-origin-resource-policy": "same-origin",
+}
 _LONG = 1000.0  # seconds of a clock that may be virtual
 
 

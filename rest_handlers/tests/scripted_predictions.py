@@ -10,6 +10,7 @@ from typing import Any
 from opensearch_ml_stream.connectors.chunks import Chunk, Chunks, Ending
 from opensearch_ml_stream.connectors.errors import MLStreamError
 from opensearch_ml_stream.rest_handlers.application import streaming_application
+from opensearch_ml_stream.rest_handlers.http.browsers import BrowserPolicy
 from opensearch_ml_stream.rest_handlers.http.response_lifecycle import InFlightResponses, ResponseLimits
 from opensearch_ml_stream.rest_handlers.routes.predict import predict_routes
 from opensearch_ml_stream.rest_handlers.routes.predict_stream import PredictStream
@@ -126,10 +127,15 @@ class ScriptedPredictions:
 class Sidecar:
     """The application over scripted predictions."""
 
-    def __init__(self, predictions: ScriptedPredictions, limits: ResponseLimits = LIMITS) -> None:
+    def __init__(
+        self,
+        predictions: ScriptedPredictions,
+        limits: ResponseLimits = LIMITS,
+        policy: BrowserPolicy = BrowserPolicy(),  # noqa: B008  # a frozen value
+    ) -> None:
         self.in_flight = InFlightResponses(limits)
         routes = predict_routes(predictions, self.in_flight)
-        self.application: PredictStream = streaming_application(routes, predictions, self.in_flight)
+        self.application: PredictStream = streaming_application(routes, predictions, self.in_flight, policy)
 
     async def first_chunk(self, exchange: Exchange) -> None:
         """Wait until the first chunk of this one response in flight was sent."""

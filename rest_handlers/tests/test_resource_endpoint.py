@@ -26,6 +26,7 @@ class Things:
         operations = {
             "GET": Operation(self._handle, RequestBody.OPTIONAL, frozenset({"flag"})),
             "PUT": Operation(self._handle, RequestBody.REQUIRED),
+            "POST": Operation(self._handle, RequestBody.REQUIRED),
             "DELETE": Operation(self._handle),
         }
         self._response = response
@@ -131,6 +132,17 @@ async def test_a_body_may_be_in_the_query(method: str) -> None:
         assert exchange.reason() == (
             "The parameter [source] needs [source_content_type], and it must be application/json"
         )
+
+
+@pytest.mark.parametrize("content_type", ["", "application/x-www-form-urlencoded", "text/plain", "multipart/form-data"])
+async def test_a_post_that_any_web_page_can_send_has_no_body_in_its_query(content_type: str) -> None:
+    things = Things()
+    target = PATH + "/1?source=%7B%22a%22%3A1%7D&source_content_type=application/json"
+    headers = {"content-type": content_type} if content_type else {}
+    exchange = await send_request(things.application, "POST", target, headers=headers)
+    assert (exchange.status, things.requests) == (406, [])
+    exchange = await send_request(things.application, "POST", target, headers=JSON_HEADERS)
+    assert (exchange.status, exchange.json()) == (200, {"body": {"a": 1}})
 
 
 async def test_a_body_of_its_own_comes_before_one_in_the_query() -> None:

@@ -7,6 +7,7 @@
     ├── NotAcceptable       406  a request body whose content type is not JSON
     ├── Conflict            409  in use, or existing already
     ├── BodyTooLarge        413  a request body over the limit
+    ├── MisdirectedRequest  421  a `Host` that is none of this sidecar's names
     ├── Throttled           429  a limit of this sidecar; holds `retry_after`
     ├── Internal            500  stored data that cannot be read, a wrong encryption key
     ├── Unavailable         503  the sidecar's own store does not respond (never used for a provider)
@@ -95,6 +96,12 @@ class BodyTooLarge(MLStreamError):
     """The request body is over the limit."""
 
     status = 413
+
+
+class MisdirectedRequest(MLStreamError):
+    """The request's `Host` is none of this sidecar's names."""
+
+    status = 421
 
 
 class Throttled(MLStreamError):

@@ -25,6 +25,7 @@ from opensearch_ml_stream.plugin.settings.dynamic import DynamicSettings, watchi
 from opensearch_ml_stream.plugin.store.open_store import open_store
 from opensearch_ml_stream.plugin.upstream.open_upstream import open_upstream
 from opensearch_ml_stream.rest_handlers.application import streaming_application
+from opensearch_ml_stream.rest_handlers.http.browsers import BrowserPolicy
 from opensearch_ml_stream.rest_handlers.http.response_lifecycle import InFlightResponses, ResponseLimits
 from opensearch_ml_stream.rest_handlers.routes.health_and_metrics import operation_routes
 from opensearch_ml_stream.rest_handlers.routes.predict import predict_routes
@@ -65,4 +66,9 @@ async def open_sidecar(settings: Settings, runtime: Path) -> AsyncIterator[Sidec
             *operation_routes(store.ping, metrics.text, version("opensearch-ml-stream")),
         ]
         await stack.enter_async_context(watching_settings(store, live))
-        yield Sidecar(streaming_application(routes, predictor, in_flight), in_flight)
+        yield Sidecar(streaming_application(routes, predictor, in_flight, _browser_policy(settings)), in_flight)
+
+
+def _browser_policy(settings: Settings) -> BrowserPolicy:
+    bound = settings.host.lower().removesuffix(".")
+    return BrowserPolicy(frozenset(settings.cors_origins), frozenset({bound, *settings.allowed_hosts}))

@@ -94,7 +94,9 @@ class _ResourceEndpoint:
         query_parameters = query(request.scope)
         check_query(request.scope, query_parameters, operation.parameters)
         data = await read_body(request.scope, request.receive, self._max_body_size)
-        if data and operation.request_body is not RequestBody.NONE:
+        # A web page can send a POST with any query to a foreign server, but none whose content type is JSON.
+        is_like_body = bool(data) or (request.method == "POST" and "source" in query_parameters)
+        if is_like_body and operation.request_body is not RequestBody.NONE:
             check_content_type(request.scope)
         return ParsedRequest(
             path=request.path_params,

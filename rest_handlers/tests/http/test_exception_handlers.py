@@ -68,3 +68,10 @@ async def test_a_refusal_without_the_allowed_methods_names_none() -> None:
     exchange = await send_request(raising(HTTPException(405)), "GET", "/")
     assert (exchange.status, exchange.headers["allow"]) == (405, "")
     assert exchange.json()["error"].endswith("allowed: []")
+
+
+@pytest.mark.parametrize(("target", "allow"), [("/", {"GET", "HEAD"}), ("/nowhere", set())])
+async def test_the_methods_of_a_path_are_what_options_asks_for(target: str, allow: set[str]) -> None:
+    exchange = await send_request(raising(NotFound("never")), "OPTIONS", target, headers={"X-Opaque-Id": "me"})
+    assert (exchange.status, exchange.body, exchange.headers["x-opaque-id"]) == (200, b"", "me")
+    assert {name for name in exchange.headers.get("allow", "").split(", ") if name} == allow

@@ -9,7 +9,7 @@ from opensearch_ml_stream.connectors.chunks import Ending
 from opensearch_ml_stream.connectors.errors import Conflict, Internal, Unavailable, UpstreamError
 from opensearch_ml_stream.connectors.wire_format import NDJSON, WireFormat
 from opensearch_ml_stream.rest_handlers.http.response_lifecycle import InFlightResponse, InFlightResponses
-from tests.asgi_exchange import JSON_HEADERS, Exchange
+from tests.asgi_exchange import JSON_HEADERS, SECURITY_HEADERS, Exchange
 from tests.scripted_predictions import (
     LIMITS,
     STREAM_PATH,
@@ -180,6 +180,7 @@ async def test_the_head_is_sent_once_with_the_opaque_id_of_the_request() -> None
                 (b"content-type", b"application/x-ndjson"),
                 (b"cache-control", b"no-cache, no-transform"),
                 (b"x-accel-buffering", b"no"),
+                *((name.encode(), value.encode()) for name, value in SECURITY_HEADERS.items()),
                 (b"x-opaque-id", b"me"),
             ],
         }

@@ -5,7 +5,7 @@ import pytest
 from opensearch_ml_stream.connectors.chunks import Chunk, Chunks, Ending, TextRun, ToolCall, Usage
 from opensearch_ml_stream.connectors.wire_format import NDJSON, SSE, WireFormat
 from opensearch_ml_stream.rest_handlers.http.chunk_writer import CHUNK_WRITER
-from tests.asgi_exchange import JSON_HEADERS, Exchange, send_request
+from tests.asgi_exchange import JSON_HEADERS, SECURITY_HEADERS, Exchange, send_request
 from tests.scripted_predictions import QUESTION, STREAM_PATH, Last, ScriptedPredictions, Sidecar, text
 
 END = Ending("stop", "end_turn", Usage(input_tokens=1, output_tokens=2), "gpt-fake")
@@ -15,6 +15,7 @@ PLAIN_HEAD = {
     "content-type": "application/x-ndjson",
     "cache-control": "no-cache, no-transform",
     "x-accel-buffering": "no",
+    **SECURITY_HEADERS,
 }
 
 

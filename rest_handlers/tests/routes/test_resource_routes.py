@@ -163,7 +163,7 @@ async def test_an_unknown_parameter_is_refused_by_name(
         ("/tasks/t1/_cancel", "POST"),
     ],
 )
-@pytest.mark.parametrize("method", ["PATCH", "HEAD", "OPTIONS"])
+@pytest.mark.parametrize("method", ["PATCH", "HEAD"])
 async def test_another_method_is_not_allowed(
     application: Starlette, services: RecordingServices, path: str, allowed: str, method: str
 ) -> None:
@@ -171,6 +171,12 @@ async def test_another_method_is_not_allowed(
     text = f"Incorrect HTTP method for uri [{BASE}{path}] and method [{method}], allowed: [{allowed}]"
     assert (exchange.status, exchange.headers["allow"]) == (405, allowed)
     assert (exchange.json(), services.calls) == ({"error": text, "status": 405}, [])
+
+
+async def test_options_names_the_methods_of_a_path(application: Starlette, services: RecordingServices) -> None:
+    exchange = await send_request(application, "OPTIONS", BASE + "/connectors/c1")
+    assert (exchange.status, exchange.headers["allow"], exchange.body) == (200, "DELETE, GET, PUT", b"")
+    assert services.calls == []
 
 
 @pytest.mark.parametrize("error", [NotFound("no such connector"), Unavailable("the store does not respond")])

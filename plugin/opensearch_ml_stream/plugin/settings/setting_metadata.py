@@ -11,7 +11,9 @@ from typing import Any, Literal
 from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.plugin.settings import Settings
 
-Kind = Literal["boolean", "integer", "number", "string", "list", "regex", "regexes", "endpoints"]
+Kind = Literal[
+    "boolean", "integer", "number", "string", "list", "regex", "regexes", "endpoints", "origins", "hosts"
+]  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,13 +112,13 @@ SETTINGS = (
     Setting(
         _OWN + "cors_origins",
         "cors_origins",
-        "list",
+        "origins",
         "Origins of web pages that may call, such as https://app.example.com",
     ),
     Setting(
         _OWN + "allowed_hosts",
         "allowed_hosts",
-        "list",
+        "hosts",
         "Host names under which clients may call, beside loopback names, IP addresses and the bound host",
     ),
     Setting(

@@ -1,5 +1,6 @@
 """Checks and converts the values of settings, from whatever source they come."""
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -8,6 +9,11 @@ import re2
 from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.plugin.settings.endpoint_patterns import MAX_PATTERN_LENGTH, compile_endpoint
 from opensearch_ml_stream.plugin.settings.setting_metadata import Setting
+
+_HOST_NAME = r"[a-z0-9._-]*[a-z0-9_-]"
+_HOST = re.compile(_HOST_NAME)
+_ORIGIN = re.compile(rf"([a-z][a-z0-9+.-]*)://((?:{_HOST_NAME}|\[[0-9a-f:.]+\]))(?::([0-9]{{1,5}}))?")
+_DEFAULT_PORTS = {"http": "80", "https": "443"}
 
 
 def read_value(setting: Setting, value: object) -> Any:
@@ -19,6 +25,10 @@ def read_value(setting: Setting, value: object) -> Any:
             return _number(setting, value)
         case "list" | "regexes" | "endpoints":
             return _strings(setting, value)
+        case "origins":
+            return tuple(_origin(setting, origin) for origin in _strings(setting, value))
+        case "hosts":
+            return tuple(_host(setting, host) for host in _strings(setting, value))
         case "string" | "regex":
             return _string(setting, value)
 
@@ -41,7 +51,7 @@ def _number(setting: Setting, value: object) -> float:
         raise _parse_error(setting, _range(setting))
     try:
         number = read(value)
-    except ValueError:
+    except (ValueError, OverflowError):  # an integer may have more digits than fit into a float
         raise _parse_error(setting, _range(setting)) from None
     low, high = setting.minimum, setting.maximum
     if not ((low is None or number >= low) and (high is None or number <= high) and abs(number) < 2**63):
@@ -57,7 +67,7 @@ def _range(setting: Setting) -> str:
 
 
 def _string(setting: Setting, value: object) -> str:
-    if not isinstance(value, str):
+    if not isinstance(value, str) or not _is_text(value):
         raise _parse_error(setting, "a string")
     if setting.choices and value not in setting.choices:
         raise _parse_error(setting, " or ".join(setting.choices))
@@ -68,14 +78,35 @@ def _string(setting: Setting, value: object) -> str:
 
 def _strings(setting: Setting, value: object) -> tuple[str, ...]:
     values = [value] if isinstance(value, str) else value
-    if not isinstance(values, list | tuple) or not all(isinstance(item, str) for item in values):
+    if not isinstance(values, list | tuple) or not all(isinstance(item, str) and _is_text(item) for item in values):
         raise _parse_error(setting, "a list of strings")
-    if setting.kind != "list":
+    if setting.kind in ("regexes", "endpoints"):
         for item in values:
             _check_regex(setting, item)
     if setting.kind == "endpoints":
         _check_endpoints(setting, values)
     return tuple(values)
+
+
+def _is_text(value: str) -> bool:
+    """Whether a string can be a path, a host name or a pattern: no NUL, and no half of a surrogate pair."""
+    return "\0" not in value and not any("\ud800" <= character <= "\udfff" for character in value)
+
+
+def _origin(setting: Setting, origin: str) -> str:
+    """Return the origin as browsers send it: in lower case, without its scheme's own port."""
+    match = _ORIGIN.fullmatch(origin.lower())
+    if match is None:
+        raise _parse_error(setting, "origins as browsers send them, such as https://app.example.com: no path, no slash")
+    scheme, host, port = match.groups()
+    return f"{scheme}://{host}" if port in (None, _DEFAULT_PORTS.get(scheme)) else f"{scheme}://{host}:{port}"
+
+
+def _host(setting: Setting, host: str) -> str:
+    name = host.lower().removesuffix(".")
+    if _HOST.fullmatch(name) is None:
+        raise _parse_error(setting, "host names such as ml.example.com: no scheme, no port")
+    return name
 
 
 def _check_regex(setting: Setting, pattern: str) -> None:

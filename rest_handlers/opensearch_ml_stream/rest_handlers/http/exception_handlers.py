@@ -8,7 +8,8 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
 from opensearch_ml_stream.connectors.errors import Internal, MLStreamError
-from opensearch_ml_stream.rest_handlers.http.responses import error_response, json_response
+from opensearch_ml_stream.rest_handlers.http.browsers import with_security_headers
+from opensearch_ml_stream.rest_handlers.http.responses import echoed_headers, error_response, json_response
 
 
 async def mlstream_error(request: Request, exc: Exception) -> Response:
@@ -38,14 +39,18 @@ async def unexpected_error(request: Request, exc: Exception) -> Response:
 
 
 def no_handler(request: Request) -> Response:
-    """Return OpenSearch's response to a path that it does not know (400)."""
+    """Return OpenSearch's response to a path that it does not know (400, but 200 for OPTIONS)."""
+    if request.method == "OPTIONS":
+        return _options(request, {})
     text = f"no handler found for uri [{_uri(request)}] and method [{request.method}]"
     return json_response(request, {"error": text}, 400)
 
 
 def method_not_allowed(request: Request, allowed: list[str]) -> Response:
-    """Return OpenSearch's response to a method that a path does not have (405), with `Allow`."""
+    """Return OpenSearch's response to a method that a path does not have (405, but 200 for OPTIONS), with `Allow`."""
     methods = ", ".join(allowed)
+    if request.method == "OPTIONS":
+        return _options(request, {"Allow": methods})
     text = f"Incorrect HTTP method for uri [{_uri(request)}] and method [{request.method}], allowed: [{methods}]"
     return json_response(request, {"error": text, "status": 405}, 405, {"Allow": methods})
 
@@ -58,6 +63,11 @@ def exception_handlers() -> dict[Any, Callable[[Request, Exception], Any]]:
         ClientDisconnect: client_disconnected,
         Exception: unexpected_error,
     }
+
+
+def _options(request: Request, headers: dict[str, str]) -> Response:
+    response = Response(headers={**echoed_headers(request), **headers}, media_type="text/plain")
+    return with_security_headers(request.scope, response)
 
 
 def _uri(request: Request) -> str:

@@ -16,6 +16,7 @@ from starlette.types import Receive, Scope, Send
 
 from opensearch_ml_stream.connectors.errors import Internal, MLStreamError, Unavailable
 from opensearch_ml_stream.connectors.wire_format import WireFormat
+from opensearch_ml_stream.rest_handlers.http.browsers import security_headers
 from opensearch_ml_stream.rest_handlers.http.chunk_writer import chunk_writer
 from opensearch_ml_stream.rest_handlers.http.responses import error_response, json_response
 
@@ -121,6 +122,7 @@ class InFlightResponse:
             (b"content-type", wire.content_type.encode()),
             (b"cache-control", b"no-cache, no-transform"),
             (b"x-accel-buffering", b"no"),
+            *security_headers(self._scope),
         ]
         headers += [pair for pair in self._scope["headers"] if pair[0] == b"x-opaque-id"][:1]
         await self._send({"type": "http.response.start", "status": 200, "headers": headers})

@@ -10,6 +10,7 @@ from starlette.responses import Response
 
 from opensearch_ml_stream.connectors.errors import MLStreamError
 from opensearch_ml_stream.connectors.syntax.filter_path import filter_path
+from opensearch_ml_stream.rest_handlers.http.browsers import with_security_headers
 
 JSON_CONTENT_TYPE = "application/json; charset=UTF-8"
 
@@ -20,12 +21,13 @@ def json_response(request: Request, body: Any, status: int = 200, headers: Mappi
     if (patterns := query.get("filter_path")) and status < 400:
         body = filter_path(body, patterns.split(","))
     content = _pretty(body) if query.get("pretty") in ("", "true") else _compact(body)
-    return Response(
+    response = Response(
         content,
         status_code=status,
-        headers={**echoed_headers(request), **(headers or {})},
+        headers={"Cache-Control": "no-store", **echoed_headers(request), **(headers or {})},
         media_type=JSON_CONTENT_TYPE,
     )
+    return with_security_headers(request.scope, response)
 
 
 def error_response(request: Request, error: MLStreamError) -> Response:

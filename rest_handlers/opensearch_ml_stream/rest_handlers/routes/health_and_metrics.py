@@ -8,6 +8,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from opensearch_ml_stream.connectors.errors import MLStreamError, Unavailable
+from opensearch_ml_stream.rest_handlers.http.browsers import with_security_headers
 from opensearch_ml_stream.rest_handlers.http.responses import error_response, json_response
 
 READY_SECONDS = 1.5  # of waiting for the store: whoever asks whether a server is ready waits 2 s or so
@@ -34,7 +35,7 @@ def operation_routes(ping: Callable[[], Awaitable[None]], metrics: Callable[[], 
         return json_response(request, {"status": "ready"})
 
     async def show_metrics(request: Request) -> Response:
-        return Response(metrics(), media_type=METRICS_CONTENT_TYPE)
+        return with_security_headers(request.scope, Response(metrics(), media_type=METRICS_CONTENT_TYPE))
 
     async def root(request: Request) -> Response:
         return json_response(request, {"name": "opensearch-ml-stream", "version": version})

@@ -10,6 +10,7 @@ from contextlib import AbstractAsyncContextManager
 from typing import Any, Protocol
 
 from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from opensearch_ml_stream.connectors.chunks import Chunks, Ending
@@ -17,6 +18,7 @@ from opensearch_ml_stream.connectors.errors import MLStreamError
 from opensearch_ml_stream.connectors.predict.inputs import RemoteInput, read_predict_input
 from opensearch_ml_stream.connectors.wire_format import WireFormat
 from opensearch_ml_stream.rest_handlers.base_path import BASE_PATH
+from opensearch_ml_stream.rest_handlers.http.browsers import BrowserPolicy, check_browser, preflight_response
 from opensearch_ml_stream.rest_handlers.http.exception_handlers import method_not_allowed
 from opensearch_ml_stream.rest_handlers.http.requests import (
     check_content_type,
@@ -71,23 +73,37 @@ class Predictions(Protocol):
 
 
 class PredictStream:
-    """The ASGI application: streams here, every other path to `router`."""
+    """The ASGI application: streams here, every other path to `router`; `policy` holds for both."""
 
-    def __init__(self, predictions: Predictions, in_flight: InFlightResponses, router: ASGIApp) -> None:
+    def __init__(
+        self, predictions: Predictions, in_flight: InFlightResponses, router: ASGIApp, policy: BrowserPolicy
+    ) -> None:
         self._predictions = predictions
         self._in_flight = in_flight
         self._router = router
+        self._policy = policy
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle a request, until its response has ended or its client has disconnected."""
-        match = _PATH.fullmatch(scope["path"]) if scope["type"] == "http" else None
-        if match is None:
+        if scope["type"] != "http":
+            await self._router(scope, receive, send)
+        elif (early := self._early_response(scope)) is not None:
+            await early(scope, receive, send)
+        elif (match := _PATH.fullmatch(scope["path"])) is None:
             await self._router(scope, receive, send)
         elif scope["method"] != "POST":
             await method_not_allowed(Request(scope), ["POST"])(scope, receive, send)
         elif (begun := await self._begin(scope, receive, send, match[1])) is not None:
             response, work = begun
             await response.run(work)
+
+    def _early_response(self, scope: Scope) -> Response | None:
+        """Return the response to a browser that is refused, or asks beforehand; None for all other requests."""
+        try:
+            check_browser(scope, self._policy)
+        except MLStreamError as error:
+            return error_response(Request(scope), error)
+        return preflight_response(scope) if scope["method"] == "OPTIONS" else None
 
     async def _begin(
         self, scope: Scope, receive: Receive, send: Send, model_id: str

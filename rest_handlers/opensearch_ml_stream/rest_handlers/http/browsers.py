@@ -1,0 +1,144 @@
+"""Browser rules: under which host names and from which web pages a request may come, and the headers of responses.
+
+A browser sends requests that its user never asked for, to loopback and internal addresses too: any page can make it.
+Other clients send neither `Origin` nor `Sec-Fetch-Site` and notice only the rule about `Host`, which keeps out a page
+whose own name was rebound to this sidecar's address: to the browser such a page is of the same origin.
+"""
+
+import re
+from dataclasses import dataclass
+from ipaddress import ip_address
+
+from starlette.responses import Response
+from starlette.types import Scope
+
+from opensearch_ml_stream.connectors.errors import Forbidden, MisdirectedRequest
+
+Headers = tuple[tuple[bytes, bytes], ...]
+
+_SECURITY_HEADERS: Headers = (
+    (b"x-content-type-options", b"nosniff"),
+    (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
+    (b"referrer-policy", b"no-referrer"),
+)
+_FOR_OWN_PAGES: Headers = (*_SECURITY_HEADERS, (b"cross-origin-resource-policy", b"same-origin"))
+_FOR_LISTED_PAGES: Headers = (
+    *_SECURITY_HEADERS,
+    (b"cross-origin-resource-policy", b"cross-origin"),
+    (b"access-control-expose-headers", b"X-Opaque-Id, Retry-After"),
+    (b"vary", b"Origin"),
+)
+_HEADERS_KEY = "opensearch_ml_stream.security_headers"  # of the scope, where they are not those for own pages
+
+_HEALTH = "/_health/"
+_LOOPBACK = ("localhost", "127.0.0.1")
+_AUTHORITY = re.compile(r"(\[[^\]]*\]|[^:\[\]]*?)\.?(?::([0-9]*))?")
+_DEFAULT_PORTS = {"http": "80", "https": "443"}
+_SHOWN_LENGTH = 100  # of a name in an error
+
+
+@dataclass(frozen=True, slots=True)
+class BrowserPolicy:
+    """The `origins` of pages that may call, and the names in `Host` beside loopback names and IP addresses.
+
+    Both as browsers write them: lower case, an origin without its default port, a name without a dot at its end.
+    """
+
+    origins: frozenset[str] = frozenset()
+    hosts: frozenset[str] = frozenset()
+
+
+def check_browser(scope: Scope, policy: BrowserPolicy) -> None:
+    """Raise MisdirectedRequest for a foreign host name, Forbidden for a web page that may not call."""
+    host = origin = ""
+    is_cross_site = False
+    for name, value in scope["headers"]:
+        if name == b"host":
+            host = value.decode("latin-1").lower()
+            if not _is_known_host(host, policy) and not scope["path"].startswith(_HEALTH):
+                raise _misdirected(host)
+        elif name == b"origin":
+            origin = value.decode("latin-1").lower()
+        elif name == b"sec-fetch-site":
+            is_cross_site = value.lower() == b"cross-site"
+    if origin in policy.origins:
+        scope[_HEADERS_KEY] = (*_FOR_LISTED_PAGES, (b"access-control-allow-origin", origin.encode("latin-1")))
+    elif is_cross_site or (origin and not _is_same_origin(origin, host)):
+        raise _foreign_page(origin)
+
+
+def preflight_response(scope: Scope) -> Response | None:
+    """Return the response to a CORS preflight (Fetch standard, section 3.2) of a listed page, None for all else."""
+    names = {name for name, _ in scope["headers"]}
+    if scope["method"] != "OPTIONS" or _HEADERS_KEY not in scope or b"access-control-request-method" not in names:
+        return None
+    headers = [value for name, value in scope["headers"] if name == b"access-control-request-headers"]
+    return with_security_headers(
+        scope,
+        Response(
+            status_code=204,
+            headers={
+                "Access-Control-Allow-Methods": "GET, HEAD, POST, PUT, DELETE",
+                "Access-Control-Allow-Headers": b", ".join(headers).decode("latin-1"),
+                "Access-Control-Max-Age": "600",
+            },
+        ),
+    )
+
+
+def security_headers(scope: Scope) -> Headers:
+    """Return what every response to this request says to browsers: the same for all, but for pages that are listed."""
+    headers: Headers = scope.get(_HEADERS_KEY, _FOR_OWN_PAGES)
+    return headers
+
+
+def with_security_headers(scope: Scope, response: Response) -> Response:
+    """Return the response with the security headers."""
+    response.raw_headers.extend(security_headers(scope))
+    return response
+
+
+def _is_known_host(host: str, policy: BrowserPolicy) -> bool:
+    """Whether no foreign page can have that host: an address has no name to rebind, `.localhost` no DNS (RFC 6761)."""
+    name, _ = _name_and_port(host)
+    return name in _LOOPBACK or name in policy.hosts or name.endswith(".localhost") or _is_address(name)
+
+
+def _is_same_origin(origin: str, host: str) -> bool:
+    """Whether the page comes from here. Its scheme may differ from the request's: a proxy may do the TLS."""
+    scheme, _, authority = origin.partition("://")
+    default = _DEFAULT_PORTS.get(scheme)
+    if default is None:
+        return False
+    (name, port), (own_name, own_port) = _name_and_port(authority), _name_and_port(host)
+    return bool(name) and (name, port or default) == (own_name, own_port or default)
+
+
+def _name_and_port(authority: str) -> tuple[str, str]:
+    """Return name (of IPv6 with its brackets) and port, each "" if there is none or if it is malformed."""
+    match = _AUTHORITY.fullmatch(authority)
+    return ("", "") if match is None else (match[1], match[2] or "")
+
+
+def _is_address(name: str) -> bool:
+    try:
+        ip_address(name.strip("[]"))
+    except ValueError:
+        return False
+    return True
+
+
+def _misdirected(host: str) -> MisdirectedRequest:
+    name = _name_and_port(host)[0] or host
+    return MisdirectedRequest(
+        f"Requests for the host name [{name[:_SHOWN_LENGTH]}] are not served here. If clients or a proxy should use "
+        "that name, add it to the setting opensearch_ml_stream.allowed_hosts"
+    )
+
+
+def _foreign_page(origin: str) -> Forbidden:
+    page = f"of the origin [{origin[:_SHOWN_LENGTH]}]" if origin else "of another site"
+    return Forbidden(
+        f"A web page {page} may not call this sidecar. If it should, add its origin to the setting "
+        "opensearch_ml_stream.cors_origins"
+    )
