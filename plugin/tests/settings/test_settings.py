@@ -1,5 +1,6 @@
 """Settings: where they come from, which source wins, and what is said of a wrong one."""
 
+import time
 from pathlib import Path
 
 import pytest
@@ -8,7 +9,7 @@ from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.plugin.cli.settings_command import markdown_table
 from opensearch_ml_stream.plugin.settings import Settings
 from opensearch_ml_stream.plugin.settings.setting_metadata import BY_NAME, DEFAULTS, SETTINGS
-from opensearch_ml_stream.plugin.settings.sources import load_settings, read_file
+from opensearch_ml_stream.plugin.settings.sources import flatten, load_settings, read_file
 from opensearch_ml_stream.plugin.settings.values import read_value
 
 README = Path(__file__).parents[3] / "README.md"
@@ -84,12 +85,65 @@ def test_an_unknown_key_is_an_error_that_names_its_source_and_the_most_similar_k
         ("a.b: 1\na: {b: 2}", "[a.b] is given twice"),
         ("opensearch_ml_stream.port:", "[opensearch_ml_stream.port]: expected an integer from 0 to 65535"),
         ("a: !!python/object:os.system {}", "not YAML"),
+        ("a: &a {b: *a}", "not YAML at line 1, column 11: aliases are not supported"),
+        ("a: &a [x, x]\nb: &b [*a, *a]", "aliases are not supported"),
+        ("a: " + "[" * 5_000, "nested too deeply"),
+        ("a." * 200 + "b: 1", "...] not recognized"),
+        ("{a: " * 200 + "1" + "}" * 200, "...] not recognized"),
+        ("? [a]\n: 1", "not YAML"),
+        ("? 1\n: 1", "the name of a setting must be a string"),
+        ("!!set {a}", "must hold settings"),
+        ("a: " + "9" * 5_000, "a value cannot be read"),
+        ("a: 2026-99-99", "a value cannot be read"),
+        ('a: !!int ""', "a value cannot be read"),
+        ("a: !!bool x", "a value cannot be read"),
+        ("a: !!timestamp x", "a value cannot be read"),
     ],
 )
 def test_a_file_that_cannot_be_taken_is_an_error_that_says_why(tmp_path: Path, text: str, problem: str) -> None:
     with pytest.raises(InvalidRequest) as error:
         load_settings(config(tmp_path, text), {"HOME": "/h"})
     assert problem in error.value.reason
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["opensearch_ml_stream.store: 'https://me:hunter2@h", "a: [hunter2\nb: c", "a: !hunter2 x", "a: !hunter2!x y"],
+)
+def test_an_error_does_not_quote_the_file_since_a_line_of_it_may_hold_a_password(tmp_path: Path, text: str) -> None:
+    with pytest.raises(InvalidRequest, match="not YAML at line") as error:
+        load_settings(config(tmp_path, text), {"HOME": "/h"})
+    assert "hunter2" not in error.value.reason
+
+
+@pytest.mark.parametrize("text", ["[" * 100_000, "[" + "9" * 5_000 + "]", "[1", "[1e400]"])
+def test_a_list_in_the_environment_that_is_no_json_is_a_string_or_an_error(text: str) -> None:
+    name = "MLSTREAM_SETTING__PLUGINS__ML_COMMONS__REMOTE_JOB__STATUS_REGEX__FAILED"
+    with pytest.raises(InvalidRequest, match=name):
+        load_settings(None, {"HOME": "/h", name: text})
+
+
+def test_the_time_for_a_long_name_of_many_settings_is_that_of_one() -> None:
+    started = time.process_time()
+    with pytest.raises(InvalidRequest, match="not recognized"):
+        flatten({"k" * 1_000_000: dict.fromkeys(map(str, range(100_000)), 1)})
+    assert time.process_time() - started < 1
+
+
+def test_origins_and_host_names_are_kept_as_browsers_write_them(tmp_path: Path) -> None:
+    text = """
+opensearch_ml_stream:
+  cors_origins: [HTTPS://App.example.com:443, "http://localhost:3000", "http://[::1]:80", "tauri://localhost"]
+  allowed_hosts: [ML.example.com., sidecar]
+"""
+    settings = load_settings(config(tmp_path, text), {"HOME": "/h"})
+    assert settings.cors_origins == (
+        "https://app.example.com",
+        "http://localhost:3000",
+        "http://[::1]",
+        "tauri://localhost",
+    )
+    assert settings.allowed_hosts == ("ml.example.com", "sidecar")
 
 
 def test_a_file_that_is_not_there_is_an_error_that_names_it(tmp_path: Path) -> None:
@@ -122,6 +176,20 @@ def test_a_wrong_value_is_never_repeated_since_it_may_hold_a_password() -> None:
         ("plugins.ml_commons.trusted_connector_endpoints_regex", [r"(a)\1"]),
         ("plugins.ml_commons.trusted_connector_endpoints_regex", ["a" * 257]),
         ("plugins.ml_commons.remote_job.status_regex.failed", "("),
+        ("plugins.ml_commons.remote_job.status_regex.failed", "\ud800"),
+        ("opensearch_ml_stream.store", "sqlite:///a\0b"),
+        ("opensearch_ml_stream.port", 10**400),
+        ("opensearch_ml_stream.heartbeat_seconds", 10**400),
+        ("opensearch_ml_stream.heartbeat_seconds", "9" * 5_000),
+        ("opensearch_ml_stream.cors_origins", ["*"]),
+        ("opensearch_ml_stream.cors_origins", ["null"]),
+        ("opensearch_ml_stream.cors_origins", ["app.example.com"]),
+        ("opensearch_ml_stream.cors_origins", ["https://app.example.com/"]),
+        ("opensearch_ml_stream.cors_origins", ["https://me@app.example.com"]),
+        ("opensearch_ml_stream.allowed_hosts", ["https://ml.example.com"]),
+        ("opensearch_ml_stream.allowed_hosts", ["ml.example.com:9510"]),
+        ("opensearch_ml_stream.allowed_hosts", ["*"]),
+        ("opensearch_ml_stream.allowed_hosts", [""]),
     ],
 )
 def test_a_value_of_the_wrong_kind_or_out_of_range_is_refused_by_the_settings_name(name: str, value: object) -> None:

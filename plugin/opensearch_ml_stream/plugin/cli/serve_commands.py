@@ -76,6 +76,8 @@ def _address_errors(settings: Settings) -> Iterator[None]:
     address = f"{settings.host}:{settings.port}"
     try:
         yield
+    except UnicodeError as error:  # of a name that cannot be one, such as "a..b"
+        raise CommandFailed(f"The host {settings.host} is not a host name; see --host") from error
     except OSError as error:
         if isinstance(error, socket.gaierror):
             raise CommandFailed(f"The host {settings.host} has no address ({error.strerror}); see --host") from error

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -16,6 +17,7 @@ from opensearch_ml_stream.plugin.settings.values import read_value
 
 CONFIG_VARIABLE = "MLSTREAM_CONFIG"
 SETTING_PREFIX = "MLSTREAM_SETTING__"
+MAX_NAME_LENGTH = 256  # also bounds the depth of nested names
 SHORT_VARIABLES = {
     "MLSTREAM_HOST": "opensearch_ml_stream.host",
     "MLSTREAM_PORT": "opensearch_ml_stream.port",
@@ -55,29 +57,59 @@ def default_store(environment: Mapping[str, str]) -> str:
 def read_file(path: Path) -> dict[str, Any]:
     """Return the settings of a YAML file by full name; its keys may be nested or dotted."""
     try:
-        document = yaml.safe_load(path.read_text("utf-8"))
+        document = yaml.load(path.read_text("utf-8"), _SettingsLoader)
     except OSError as error:
         raise InvalidRequest(f"Cannot read the configuration file {path}: {error.strerror}") from None
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise InvalidRequest(f"The configuration file {path} is not YAML: {_one_line(error)}") from None
+    except _YAML_ERRORS as error:
+        raise InvalidRequest(f"The configuration file {path} is not YAML{_place(error)}") from None
     if document is None:
         return {}
     if not isinstance(document, dict):
         raise InvalidRequest(f"The configuration file {path} must hold settings, as `name: value` lines")
-    return flatten(document)
+    try:
+        return flatten(document)
+    except InvalidRequest as error:
+        raise InvalidRequest(f"configuration file {path}: {error.reason}") from None
 
 
-def flatten(document: Mapping[Any, Any]) -> dict[str, Any]:
-    """Flatten nested objects to dotted names. InvalidRequest if a name is given twice."""
+def flatten(document: Mapping[Any, Any], prefix: str = "") -> dict[str, Any]:
+    """Flatten nested objects to dotted names. InvalidRequest if one is too long, no string, or given twice."""
     flat: dict[str, Any] = {}
     for key, value in document.items():
-        inner = flatten(value) if isinstance(value, dict) and str(key) not in BY_NAME else None
-        values = {str(key): value} if inner is None else {f"{key}.{name}": item for name, item in inner.items()}
-        for name, item in values.items():
-            if name in flat:
-                raise InvalidRequest(f"setting [{name}] is given twice")
-            flat[name] = item
+        if not isinstance(key, str):
+            raise InvalidRequest("the name of a setting must be a string")
+        name = prefix + key
+        if len(name) > MAX_NAME_LENGTH:
+            raise InvalidRequest(f"setting [{name[:MAX_NAME_LENGTH]}...] not recognized")
+        values = flatten(value, f"{name}.") if isinstance(value, dict) and name not in BY_NAME else {name: value}
+        if twice := sorted(values.keys() & flat.keys()):
+            raise InvalidRequest(f"setting [{twice[0]}] is given twice")
+        flat |= values
     return flat
+
+
+class _SettingsLoader(yaml.SafeLoader):
+    """A safe loader without aliases: a few lines of them are a document without end, or of any size."""
+
+    def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
+        """Refuse aliases."""
+        if self.check_event(yaml.AliasEvent):
+            mark = self.peek_event().start_mark  # type: ignore[no-untyped-call]
+            raise yaml.MarkedYAMLError(problem="aliases are not supported", problem_mark=mark)
+        return super().compose_node(parent, index)
+
+
+# PyYAML's constructors raise more than YAMLError for values such as `!!int ""`, `!!bool x` or 2026-99-99.
+_YAML_ERRORS = (yaml.YAMLError, ValueError, LookupError, AttributeError, TypeError, ArithmeticError, RecursionError)
+
+
+def _place(error: BaseException) -> str:
+    """Return what is wrong and where, without PyYAML's quotations of the file: a line of it may hold a password."""
+    if isinstance(error, RecursionError):
+        return ": it is nested too deeply"
+    mark = getattr(error, "problem_mark", None)
+    problem = re.sub(r"""(['"])(?!<).{2,}\1""", "...", getattr(error, "problem", None) or "a value cannot be read")
+    return f": {problem}" if mark is None else f" at line {mark.line + 1}, column {mark.column + 1}: {problem}"
 
 
 def _environment_values(environment: Mapping[str, str]) -> dict[str, Any]:
@@ -108,13 +140,9 @@ def _json_list(text: str) -> object:
         return text
     try:
         return json.loads(text)
-    except json.JSONDecodeError:
+    except (ValueError, RecursionError):
         return text
 
 
 def _path(text: str | None) -> Path | None:
     return Path(text) if text else None
-
-
-def _one_line(error: Exception) -> str:
-    return " ".join(str(error).split())
