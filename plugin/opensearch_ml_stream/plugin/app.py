@@ -28,6 +28,7 @@ from opensearch_ml_stream.rest_handlers.application import streaming_application
 from opensearch_ml_stream.rest_handlers.http.browsers import BrowserPolicy
 from opensearch_ml_stream.rest_handlers.http.response_lifecycle import InFlightResponses, ResponseLimits
 from opensearch_ml_stream.rest_handlers.routes.health_and_metrics import operation_routes
+from opensearch_ml_stream.rest_handlers.routes.openapi import openapi_routes
 from opensearch_ml_stream.rest_handlers.routes.predict import predict_routes
 from opensearch_ml_stream.rest_handlers.routes.resources import management_routes
 from opensearch_ml_stream.rest_handlers.routes.settings import settings_routes
@@ -59,12 +60,14 @@ async def open_sidecar(settings: Settings, runtime: Path) -> AsyncIterator[Sidec
         predictor = Predictor(models, calls, store, scripts, batch, metrics)
         limits = ResponseLimits(settings.max_body_size, settings.first_event_wait_seconds, settings.heartbeat_seconds)
         in_flight = InFlightResponses(limits)
+        own_version = version("opensearch-ml-stream")
         routes = [
             *predict_routes(predictor, in_flight),
             *management_routes(registry, settings.max_body_size),
             *settings_routes(DynamicSettings(store, live, now_millis), settings.max_body_size),
-            *operation_routes(store.ping, metrics.text, version("opensearch-ml-stream")),
+            *operation_routes(store.ping, metrics.text, own_version),
         ]
+        routes += openapi_routes(routes, own_version)
         await stack.enter_async_context(watching_settings(store, live))
         yield Sidecar(streaming_application(routes, predictor, in_flight, _browser_policy(settings)), in_flight)
 

@@ -28,6 +28,7 @@ from opensearch_ml_stream.rest_handlers.http.requests import (
     read_flag,
 )
 from opensearch_ml_stream.rest_handlers.http.responses import json_response
+from opensearch_ml_stream.rest_handlers.openapi.description import FLAG, OperationDescription, Schema, summary_of
 
 
 class RequestBody(Enum):
@@ -59,11 +60,25 @@ class ParsedRequest:
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """What one HTTP method of a path does. `parameters` are its query parameters beside those of all routes."""
+    """What one HTTP method of a path does.
+
+    `parameters` are its query parameters beside those of all routes: flags. `schema` is that of its request body. The
+    first line of the handler's docstring is the summary in the OpenAPI document.
+    """
 
     handle: Callable[[ParsedRequest], Awaitable[Mapping[str, Any]]]
     request_body: RequestBody = RequestBody.NONE
     parameters: frozenset[str] = field(default_factory=frozenset)
+    schema: Schema = field(default_factory=lambda: {"type": "object"})
+
+    def describe(self) -> OperationDescription:
+        """Return what the OpenAPI document says of it."""
+        return OperationDescription(
+            summary_of(self.handle),
+            dict.fromkeys(self.parameters, FLAG),
+            None if self.request_body is RequestBody.NONE else self.schema,
+            self.request_body is RequestBody.REQUIRED,
+        )
 
 
 class _ResourceEndpoint:
@@ -81,6 +96,10 @@ class _ResourceEndpoint:
         else:
             response = await self._respond(request, operation)
         await response(scope, receive, send)
+
+    def describe(self) -> Mapping[str, OperationDescription]:
+        """Return what the OpenAPI document says of each method."""
+        return {method: operation.describe() for method, operation in self._operations.items()}
 
     async def _respond(self, request: Request, operation: Operation) -> Response:
         parsed = await self._parse(request, operation)

@@ -12,10 +12,11 @@ from opensearch_ml_stream.connectors.syntax.filter_path import check_patterns
 from opensearch_ml_stream.connectors.wire_format import NDJSON, SSE, WireFormat
 
 LLM_INTERFACE = "_llm_interface"
+FORMATS: Mapping[str, WireFormat] = {"sse": SSE, "json": NDJSON, "ndjson": NDJSON}
 _GZIP = 16 + zlib.MAX_WBITS  # zlib's way to say gzip
 
-_FLAGS = frozenset({"pretty", "human", "error_trace"})
-_COMMON_PARAMETERS = _FLAGS | {"filter_path", "source", "source_content_type"}
+COMMON_FLAGS = frozenset({"pretty", "human", "error_trace"})
+_COMMON_PARAMETERS = COMMON_FLAGS | {"filter_path", "source", "source_content_type"}
 
 
 async def read_body(scope: Scope, receive: Receive, limit: int) -> bytes:
@@ -96,7 +97,7 @@ def check_query(scope: Scope, query_parameters: Mapping[str, str], accepted: Set
         label = "parameter" if len(unknown) == 1 else "parameters"
         names = ", ".join(f"[{name}]" for name in sorted(unknown))
         raise InvalidRequest(f"request [{scope['path']}] contains unrecognized {label}: {names}")
-    for name in _FLAGS & query_parameters.keys():
+    for name in COMMON_FLAGS & query_parameters.keys():
         read_flag(query_parameters[name])
     if patterns := query_parameters.get("filter_path"):
         check_patterns(patterns.split(","))
@@ -140,10 +141,9 @@ def wire_format(
 
 
 def _named_format(name: str) -> WireFormat:
-    formats: dict[str, WireFormat] = {"sse": SSE, "json": NDJSON, "ndjson": NDJSON}
-    if name not in formats:
+    if name not in FORMATS:
         raise InvalidRequest(f"Unknown format [{name}]; use sse or json")
-    return formats[name]
+    return FORMATS[name]
 
 
 def _too_large(limit: int) -> BodyTooLarge:

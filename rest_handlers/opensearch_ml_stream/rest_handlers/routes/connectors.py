@@ -5,6 +5,7 @@ from typing import Any
 
 from starlette.routing import Route
 
+from opensearch_ml_stream.rest_handlers.openapi.schemas import CONNECTOR, CONNECTOR_CHANGES, SEARCH
 from opensearch_ml_stream.rest_handlers.resource_endpoint import (
     Operation,
     ParsedRequest,
@@ -18,28 +19,35 @@ def connector_routes(connectors: Connectors, max_body_size: int) -> list[Route]:
     """Return the routes of `/connectors`; `max_body_size` in bytes."""
 
     async def create(request: ParsedRequest) -> Mapping[str, Any]:
+        """Create a connector; with `dry_run`, only check it."""
         return await connectors.create(request.body)
 
     async def get(request: ParsedRequest) -> Mapping[str, Any]:
+        """Get a connector."""
         return await connectors.get(request.id, dashboards=request.dashboards)
 
     async def update(request: ParsedRequest) -> Mapping[str, Any]:
+        """Change a connector."""
         return await connectors.update(request.id, request.body)
 
     async def delete(request: ParsedRequest) -> Mapping[str, Any]:
+        """Delete a connector."""
         return await connectors.delete(request.id)
 
     async def search(request: ParsedRequest) -> Mapping[str, Any]:
+        """Search connectors."""
         return await connectors.search(request.body, dashboards=request.dashboards)
 
-    search_operation = Operation(search, RequestBody.OPTIONAL)
+    search_operation = Operation(search, RequestBody.OPTIONAL, schema=SEARCH)
     item_operations = {
         "GET": Operation(get, parameters=frozenset({"return_content"})),
-        "PUT": Operation(update, RequestBody.REQUIRED),
+        "PUT": Operation(update, RequestBody.REQUIRED, schema=CONNECTOR_CHANGES),
         "DELETE": Operation(delete),
     }
     return [
-        *resource_routes("/connectors/_create", {"POST": Operation(create, RequestBody.REQUIRED)}, max_body_size),
+        *resource_routes(
+            "/connectors/_create", {"POST": Operation(create, RequestBody.REQUIRED, schema=CONNECTOR)}, max_body_size
+        ),
         *resource_routes("/connectors/_search", {"GET": search_operation, "POST": search_operation}, max_body_size),
         *resource_routes("/connectors/{id}", item_operations, max_body_size),
     ]

@@ -22,9 +22,11 @@ def operation_routes(ping: Callable[[], Awaitable[None]], metrics: Callable[[], 
     """
 
     async def live(request: Request) -> Response:
+        """Whether the process is alive."""
         return json_response(request, {"status": "live"})
 
     async def ready(request: Request) -> Response:
+        """Whether the store responds."""
         try:
             async with asyncio.timeout(READY_SECONDS):
                 await ping()
@@ -35,9 +37,11 @@ def operation_routes(ping: Callable[[], Awaitable[None]], metrics: Callable[[], 
         return json_response(request, {"status": "ready"})
 
     async def show_metrics(request: Request) -> Response:
+        """Return the metrics as Prometheus' text."""
         return with_security_headers(request.scope, Response(metrics(), media_type=METRICS_CONTENT_TYPE))
 
     async def root(request: Request) -> Response:
+        """Return the name and the version."""
         return json_response(request, {"name": "opensearch-ml-stream", "version": version})
 
     return [

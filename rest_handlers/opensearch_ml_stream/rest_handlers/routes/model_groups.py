@@ -5,6 +5,7 @@ from typing import Any
 
 from starlette.routing import Route
 
+from opensearch_ml_stream.rest_handlers.openapi.schemas import MODEL_GROUP, MODEL_GROUP_CHANGES, SEARCH
 from opensearch_ml_stream.rest_handlers.resource_endpoint import (
     Operation,
     ParsedRequest,
@@ -18,28 +19,37 @@ def model_group_routes(groups: ModelGroups, max_body_size: int) -> list[Route]:
     """Return the routes of `/model_groups`; `max_body_size` in bytes."""
 
     async def register(request: ParsedRequest) -> Mapping[str, Any]:
+        """Register a model group."""
         return await groups.register(request.body)
 
     async def get(request: ParsedRequest) -> Mapping[str, Any]:
+        """Get a model group."""
         return await groups.get(request.id)
 
     async def update(request: ParsedRequest) -> Mapping[str, Any]:
+        """Change a model group's name or description."""
         return await groups.update(request.id, request.body)
 
     async def delete(request: ParsedRequest) -> Mapping[str, Any]:
+        """Delete a model group."""
         return await groups.delete(request.id)
 
     async def search(request: ParsedRequest) -> Mapping[str, Any]:
+        """Search model groups."""
         return await groups.search(request.body, dashboards=request.dashboards)
 
-    search_operation = Operation(search, RequestBody.OPTIONAL)
+    search_operation = Operation(search, RequestBody.OPTIONAL, schema=SEARCH)
     item_operations = {
         "GET": Operation(get),
-        "PUT": Operation(update, RequestBody.REQUIRED),
+        "PUT": Operation(update, RequestBody.REQUIRED, schema=MODEL_GROUP_CHANGES),
         "DELETE": Operation(delete),
     }
     return [
-        *resource_routes("/model_groups/_register", {"POST": Operation(register, RequestBody.REQUIRED)}, max_body_size),
+        *resource_routes(
+            "/model_groups/_register",
+            {"POST": Operation(register, RequestBody.REQUIRED, schema=MODEL_GROUP)},
+            max_body_size,
+        ),
         *resource_routes("/model_groups/_search", {"GET": search_operation, "POST": search_operation}, max_body_size),
         *resource_routes("/model_groups/{id}", item_operations, max_body_size),
     ]

@@ -5,6 +5,7 @@ from typing import Any
 
 from starlette.routing import Route
 
+from opensearch_ml_stream.rest_handlers.openapi.schemas import MODEL, MODEL_CHANGES, MODEL_IDS, SEARCH
 from opensearch_ml_stream.rest_handlers.resource_endpoint import (
     Operation,
     ParsedRequest,
@@ -20,8 +21,8 @@ def model_routes(models: Models, max_body_size: int) -> list[Route]:
     def at(operations: Mapping[str, Operation], *paths: str) -> list[Route]:
         return [route for path in paths for route in resource_routes(path, operations, max_body_size)]
 
-    register = Operation(_register(models), RequestBody.REQUIRED, frozenset({"deploy", "load"}))
-    search = Operation(_search(models), RequestBody.OPTIONAL)
+    register = Operation(_register(models), RequestBody.REQUIRED, frozenset({"deploy", "load"}), MODEL)
+    search = Operation(_search(models), RequestBody.OPTIONAL, schema=SEARCH)
     item_operations = _item_operations(models)
     deploy, undeploy, undeploy_many = _deployment_operations(models)
     return [
@@ -37,6 +38,7 @@ def model_routes(models: Models, max_body_size: int) -> list[Route]:
 
 def _register(models: Models) -> Callable[[ParsedRequest], Any]:
     async def register(request: ParsedRequest) -> Mapping[str, Any]:
+        """Register a model; with `deploy`, deploy it."""
         body = dict(request.body)
         if request.path:  # the old form: the name and the version stand in the path
             body |= {"name": request.id, "version": request.path["version"]}
@@ -47,6 +49,7 @@ def _register(models: Models) -> Callable[[ParsedRequest], Any]:
 
 def _search(models: Models) -> Callable[[ParsedRequest], Any]:
     async def search(request: ParsedRequest) -> Mapping[str, Any]:
+        """Search models."""
         return await models.search(request.body, dashboards=request.dashboards)
 
     return search
@@ -54,33 +57,39 @@ def _search(models: Models) -> Callable[[ParsedRequest], Any]:
 
 def _item_operations(models: Models) -> dict[str, Operation]:
     async def get(request: ParsedRequest) -> Mapping[str, Any]:
+        """Get a model."""
         return await models.get(request.id, dashboards=request.dashboards)
 
     async def update(request: ParsedRequest) -> Mapping[str, Any]:
+        """Change a model."""
         return await models.update(request.id, request.body)
 
     async def delete(request: ParsedRequest) -> Mapping[str, Any]:
+        """Delete a model."""
         return await models.delete(request.id)
 
     return {
         "GET": Operation(get, parameters=frozenset({"return_content"})),
-        "PUT": Operation(update, RequestBody.REQUIRED),
+        "PUT": Operation(update, RequestBody.REQUIRED, schema=MODEL_CHANGES),
         "DELETE": Operation(delete),
     }
 
 
 def _deployment_operations(models: Models) -> tuple[Operation, Operation, Operation]:
     async def deploy(request: ParsedRequest) -> Mapping[str, Any]:
+        """Deploy a model."""
         return await models.deploy(request.id, request.body)
 
     async def undeploy(request: ParsedRequest) -> Mapping[str, Any]:
+        """Undeploy a model."""
         return await models.undeploy(request.id)
 
     async def undeploy_many(request: ParsedRequest) -> Mapping[str, Any]:
+        """Undeploy several models."""
         return await models.undeploy_many(request.body)
 
     return (
         Operation(deploy, RequestBody.OPTIONAL),
         Operation(undeploy, RequestBody.OPTIONAL),
-        Operation(undeploy_many, RequestBody.OPTIONAL),
+        Operation(undeploy_many, RequestBody.OPTIONAL, schema=MODEL_IDS),
     )

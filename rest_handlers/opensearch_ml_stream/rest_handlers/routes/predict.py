@@ -12,6 +12,8 @@ from opensearch_ml_stream.rest_handlers.base_path import BASE_PATH
 from opensearch_ml_stream.rest_handlers.http.requests import check_content_type, check_query, query, read_body
 from opensearch_ml_stream.rest_handlers.http.response_lifecycle import InFlightResponse, InFlightResponses
 from opensearch_ml_stream.rest_handlers.http.responses import error_response
+from opensearch_ml_stream.rest_handlers.openapi.description import OperationDescription, summary_of
+from opensearch_ml_stream.rest_handlers.openapi.schemas import PREDICT
 
 
 class WholePredictions(Protocol):
@@ -35,11 +37,15 @@ Predict = Callable[[Mapping[str, str], bytes], Awaitable[Mapping[str, Any]]]
 
 
 class _PredictEndpoint:
-    """An ASGI endpoint that ends the provider call when the client disconnects."""
+    """An ASGI endpoint that ends the provider call when the client disconnects; `predict` is what it is for."""
 
     def __init__(self, predict: Predict, in_flight: InFlightResponses) -> None:
         self._predict = predict
         self._in_flight = in_flight
+
+    def describe(self) -> Mapping[str, OperationDescription]:
+        """Return what the OpenAPI document says of it."""
+        return {"POST": OperationDescription(summary_of(self._predict), body=PREDICT, is_body_required=True)}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
@@ -70,9 +76,11 @@ def predict_routes(predictions: WholePredictions, in_flight: InFlightResponses) 
     """Return the routes of all predictions that are not streamed."""
 
     def predict(path: Mapping[str, str], body: bytes) -> Awaitable[Mapping[str, Any]]:
+        """Make a whole prediction."""
         return predictions.predict(path["model_id"], body, path.get("algorithm"))
 
     def batch_predict(path: Mapping[str, str], body: bytes) -> Awaitable[Mapping[str, Any]]:
+        """Start a batch job."""
         return predictions.batch_predict(path["model_id"], body)
 
     whole = _PredictEndpoint(predict, in_flight)

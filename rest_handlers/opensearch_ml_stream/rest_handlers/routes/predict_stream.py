@@ -16,11 +16,12 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from opensearch_ml_stream.connectors.chunks import Chunks, Ending
 from opensearch_ml_stream.connectors.errors import MLStreamError
 from opensearch_ml_stream.connectors.predict.inputs import RemoteInput, read_predict_input
-from opensearch_ml_stream.connectors.wire_format import WireFormat
+from opensearch_ml_stream.connectors.wire_format import NDJSON, SSE, WireFormat
 from opensearch_ml_stream.rest_handlers.base_path import BASE_PATH
 from opensearch_ml_stream.rest_handlers.http.browsers import BrowserPolicy, check_browser, preflight_response
 from opensearch_ml_stream.rest_handlers.http.exception_handlers import method_not_allowed
 from opensearch_ml_stream.rest_handlers.http.requests import (
+    FORMATS,
     check_content_type,
     check_query,
     query,
@@ -29,10 +30,26 @@ from opensearch_ml_stream.rest_handlers.http.requests import (
 )
 from opensearch_ml_stream.rest_handlers.http.response_lifecycle import InFlightResponse, InFlightResponses
 from opensearch_ml_stream.rest_handlers.http.responses import error_response
+from opensearch_ml_stream.rest_handlers.openapi.description import FLAG, OperationDescription, Schema
+from opensearch_ml_stream.rest_handlers.openapi.schemas import PREDICT
 from opensearch_ml_stream.rest_handlers.routes.predict import send_prediction
 
-_PATH = re.compile(rf"{BASE_PATH}/models/([^/]+)/_predict/stream/?")
-_QUERY_PARAMETERS = frozenset({"format", "stream"})
+_PATH = f"{BASE_PATH}/models/{{model_id}}/_predict/stream"
+_PATTERN = re.compile(_PATH.replace("{model_id}", "([^/]+)") + "/?")
+_QUERY_PARAMETERS: Mapping[str, Schema] = {"format": {"enum": list(FORMATS)}, "stream": FLAG}
+
+STREAM_OPERATIONS = {
+    _PATH: {
+        "POST": OperationDescription(
+            "Stream a prediction.",
+            _QUERY_PARAMETERS,
+            body=PREDICT,
+            is_body_required=True,
+            content_types=(NDJSON.content_type, SSE.content_type, "application/json"),
+        )
+    }
+}
+"""What the OpenAPI document says of the stream."""
 
 
 class ProviderStream(Protocol):
@@ -89,7 +106,7 @@ class PredictStream:
             await self._router(scope, receive, send)
         elif (early := self._early_response(scope)) is not None:
             await early(scope, receive, send)
-        elif (match := _PATH.fullmatch(scope["path"])) is None:
+        elif (match := _PATTERN.fullmatch(scope["path"])) is None:
             await self._router(scope, receive, send)
         elif scope["method"] != "POST":
             await method_not_allowed(Request(scope), ["POST"])(scope, receive, send)
@@ -114,7 +131,7 @@ class PredictStream:
         """
         try:
             query_parameters = query(scope)
-            check_query(scope, query_parameters, _QUERY_PARAMETERS)
+            check_query(scope, query_parameters, _QUERY_PARAMETERS.keys())
             body = await read_body(scope, receive, self._in_flight.limits.max_body_size)
             if body:
                 check_content_type(scope)

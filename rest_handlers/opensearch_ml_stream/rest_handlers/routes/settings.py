@@ -5,6 +5,7 @@ from typing import Any, Protocol
 
 from starlette.routing import Route
 
+from opensearch_ml_stream.rest_handlers.openapi.schemas import SETTINGS
 from opensearch_ml_stream.rest_handlers.resource_endpoint import (
     Operation,
     ParsedRequest,
@@ -39,6 +40,7 @@ def settings_routes(service: SettingsService, max_body_size: int) -> list[Route]
     """
 
     async def show(request: ParsedRequest) -> Mapping[str, Any]:
+        """Get the settings that were changed at run time."""
         persistent = await service.persistent()
         response = _scopes(request, persistent)
         if request.flag("include_defaults"):
@@ -47,12 +49,13 @@ def settings_routes(service: SettingsService, max_body_size: int) -> list[Route]
         return response
 
     async def change(request: ParsedRequest) -> Mapping[str, Any]:
+        """Change settings at run time."""
         return {"acknowledged": True, **_scopes(request, await service.change(request.body))}
 
     flat = frozenset({"flat_settings"})
     operations = {
         "GET": Operation(show, parameters=flat | {"include_defaults"}),
-        "PUT": Operation(change, RequestBody.REQUIRED, flat),
+        "PUT": Operation(change, RequestBody.REQUIRED, flat, SETTINGS),
     }
     return resource_routes("/_settings", operations, max_body_size)
 

@@ -5,6 +5,7 @@ from typing import Any
 
 from starlette.routing import Route
 
+from opensearch_ml_stream.rest_handlers.openapi.schemas import SEARCH
 from opensearch_ml_stream.rest_handlers.resource_endpoint import (
     Operation,
     ParsedRequest,
@@ -18,18 +19,22 @@ def task_routes(tasks: Tasks, max_body_size: int) -> list[Route]:
     """Return the routes of `/tasks`; `max_body_size` in bytes."""
 
     async def get(request: ParsedRequest) -> Mapping[str, Any]:
+        """Get a task."""
         return await tasks.get(request.id)
 
     async def delete(request: ParsedRequest) -> Mapping[str, Any]:
+        """Delete a task."""
         return await tasks.delete(request.id)
 
     async def cancel(request: ParsedRequest) -> Mapping[str, Any]:
+        """Cancel the batch job of a task."""
         return await tasks.cancel(request.id)
 
     async def search(request: ParsedRequest) -> Mapping[str, Any]:
+        """Search tasks."""
         return await tasks.search(request.body, dashboards=request.dashboards)
 
-    search_operation = Operation(search, RequestBody.OPTIONAL)
+    search_operation = Operation(search, RequestBody.OPTIONAL, schema=SEARCH)
     cancel_operations = {"POST": Operation(cancel, RequestBody.OPTIONAL)}
     return [
         *resource_routes("/tasks/_search", {"GET": search_operation, "POST": search_operation}, max_body_size),

@@ -1,0 +1,35 @@
+"""What a route says of each of its operations, for the OpenAPI document."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from inspect import getdoc
+from typing import Any, Protocol
+
+Schema = Mapping[str, Any]
+"""A JSON Schema of draft 2020-12, as OpenAPI 3.1 has them."""
+
+FLAG: Schema = {"type": "boolean"}
+
+
+@dataclass(frozen=True, slots=True)
+class OperationDescription:
+    """One method of one path. `parameters` are those of the query; `body` is None where none is read."""
+
+    summary: str
+    parameters: Mapping[str, Schema] = field(default_factory=dict)
+    body: Schema | None = None
+    is_body_required: bool = False
+    content_types: tuple[str, ...] = ("application/json",)
+
+
+class Described(Protocol):
+    """An endpoint that describes its operations."""
+
+    def describe(self) -> Mapping[str, OperationDescription]:
+        """Return the operations by HTTP method."""
+        ...
+
+
+def summary_of(handler: Callable[..., object]) -> str:
+    """Return the first line of a handler's docstring."""
+    return (getdoc(handler) or "").partition("\n")[0]

@@ -1,0 +1,90 @@
+"""Write the OpenAPI document of a list of routes: https://spec.openapis.org/oas/v3.1.0."""
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from starlette.routing import BaseRoute, Route
+
+from opensearch_ml_stream.rest_handlers.http.requests import COMMON_FLAGS
+from opensearch_ml_stream.rest_handlers.openapi.description import FLAG, OperationDescription, Schema, summary_of
+from opensearch_ml_stream.rest_handlers.openapi.schemas import ERROR, OBJECT, STRING
+
+_SCHEMAS: dict[str, Schema] = {"application/json": OBJECT}  # other content types are strings
+
+
+def openapi_document(
+    routes: Iterable[BaseRoute], others: Mapping[str, Mapping[str, OperationDescription]], version: str
+) -> dict[str, Any]:
+    """Return the document. `others` are the operations, by path and method, of what is not among the routes."""
+    described = dict(others)
+    for route in routes:
+        if isinstance(route, Route) and (route.path == "/" or route.path.removesuffix("/") not in described):
+            described[route.path] = _descriptions(route)
+    return {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "opensearch-ml-stream",
+            "version": version,
+            "description": "Streaming predictions of remote models through the API of OpenSearch ML Commons.",
+            "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
+        },
+        "paths": {path: _path_item(path, operations) for path, operations in described.items()},
+        "components": {
+            "schemas": {"Error": ERROR},
+            "parameters": {name: _query_parameter(name, schema) for name, schema in _common_parameters().items()},
+            "responses": {
+                "Error": {
+                    "description": "What is wrong, as OpenSearch says it.",
+                    "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}},
+                }
+            },
+        },
+    }
+
+
+def _descriptions(route: Route) -> Mapping[str, OperationDescription]:
+    describe = getattr(route.endpoint, "describe", None)
+    if describe is not None:
+        descriptions: Mapping[str, OperationDescription] = describe()
+        return descriptions
+    description = OperationDescription(summary_of(route.endpoint), content_types=())
+    return {method: description for method in sorted(route.methods or ()) if method != "HEAD"}
+
+
+def _path_item(path: str, operations: Mapping[str, OperationDescription]) -> dict[str, Any]:
+    names = re.findall(r"{(\w+)}", path)
+    parameters = [
+        {"name": name, "in": "path", "required": True, "schema": {**STRING, "minLength": 1}} for name in names
+    ]
+    shared = {"parameters": parameters} if parameters else {}
+    return {**shared, **{method.lower(): _operation(method, path, operations[method]) for method in operations}}
+
+
+def _operation(method: str, path: str, description: OperationDescription) -> dict[str, Any]:
+    common = [{"$ref": f"#/components/parameters/{name}"} for name in _common_parameters()]
+    own = [_query_parameter(name, schema) for name, schema in sorted(description.parameters.items())]
+    content = {name: {"schema": _SCHEMAS.get(name, STRING)} for name in description.content_types}
+    operation: dict[str, Any] = {
+        "operationId": re.sub(r"\W+", "_", f"{method.lower()}{path}").strip("_"),
+        "summary": description.summary,
+        "parameters": [*common, *own],
+        "responses": {
+            "200": {"description": "Done.", **({"content": content} if content else {})},
+            "default": {"$ref": "#/components/responses/Error"},
+        },
+    }
+    if description.body is not None:
+        operation["requestBody"] = {
+            "required": description.is_body_required,
+            "content": {"application/json": {"schema": description.body}},
+        }
+    return operation
+
+
+def _query_parameter(name: str, schema: Schema) -> dict[str, Any]:
+    return {"name": name, "in": "query", "schema": schema}
+
+
+def _common_parameters() -> dict[str, Schema]:
+    return {**dict.fromkeys(sorted(COMMON_FLAGS), FLAG), "filter_path": STRING}

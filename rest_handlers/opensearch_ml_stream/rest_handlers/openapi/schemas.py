@@ -1,0 +1,147 @@
+"""Schemas of request bodies, made from the values that they are read into where there are such.
+
+They say what a good request has. What is read is more: unknown fields are skipped, numbers are taken for strings.
+"""
+
+from dataclasses import fields
+from types import UnionType
+from typing import Any, get_args, get_origin, get_type_hints
+
+from opensearch_ml_stream.connectors.documents import (
+    ACTION_TYPES,
+    PROTOCOLS,
+    RETRY_POLICIES,
+    Action,
+    ClientConfig,
+    Connector,
+)
+from opensearch_ml_stream.connectors.predict.inputs import (
+    QuestionAnsweringInput,
+    RemoteInput,
+    TextDocsInput,
+    TextSimilarityInput,
+)
+from opensearch_ml_stream.rest_handlers.openapi.description import FLAG, Schema
+
+STRING: Schema = {"type": "string"}
+OBJECT: Schema = {"type": "object"}
+_SIMPLE = {str: "string", int: "integer", float: "number", bool: "boolean"}
+
+
+def value_schema(kind: type, required: tuple[str, ...] = (), **known: Schema) -> Schema:
+    """Return the schema of a dataclass; `known` are those of fields of which more is known than their type."""
+    hints = get_type_hints(kind)
+    properties = {entry.name: known.get(entry.name) or _type_schema(hints[entry.name]) for entry in fields(kind)}
+    return {"type": "object", "properties": properties, **({"required": list(required)} if required else {})}
+
+
+def _type_schema(hint: Any) -> Schema:
+    if isinstance(hint, UnionType):
+        return _type_schema(next(part for part in get_args(hint) if part is not type(None)))
+    if hint in _SIMPLE:
+        return {"type": _SIMPLE[hint]}
+    if get_origin(hint) is tuple:
+        return {"type": "array", "items": _type_schema(get_args(hint)[0])}
+    return OBJECT
+
+
+_CLIENT_CONFIG = value_schema(
+    ClientConfig,
+    retry_backoff_policy={"enum": list(RETRY_POLICIES)},
+    keystore_type={"enum": ["PEM", "PKCS12"]},
+)
+_ACTION = value_schema(
+    Action,
+    required=("action_type", "method", "url"),
+    action_type={"enum": [name.lower() for name in ACTION_TYPES]},
+    headers={"type": "object", "additionalProperties": STRING},
+)
+
+
+def _connector(required: tuple[str, ...]) -> Schema:
+    return value_schema(
+        Connector,
+        required,
+        version={"type": ["string", "integer"]},
+        protocol={"enum": list(PROTOCOLS)},
+        credential={"type": "object", "additionalProperties": STRING},
+        actions={"type": "array", "items": _ACTION},
+        client_config=_CLIENT_CONFIG,
+    )
+
+
+CONNECTOR = _connector(("name", "version", "protocol", "credential", "actions"))
+CONNECTOR_CHANGES = _connector(())
+
+_MODEL_FIELDS: dict[str, Schema] = {
+    "name": STRING,
+    "description": STRING,
+    "model_group_id": STRING,
+    "connector_id": STRING,
+    "connector": CONNECTOR_CHANGES,
+    "is_enabled": FLAG,
+    "model_config": OBJECT,
+    "deploy_setting": {"type": "object", "properties": {"is_auto_deploy_enabled": FLAG}},
+    "rate_limiter": {"type": "object", "properties": {"limit": STRING, "unit": STRING}},
+    "guardrails": {"type": "object", "properties": {"type": {"enum": ["local_regex", "model"]}}},
+    "interface": {"type": "object", "properties": {"input": OBJECT, "output": OBJECT}},
+}
+MODEL: Schema = {
+    "type": "object",
+    "properties": {**_MODEL_FIELDS, "function_name": {"enum": ["remote"]}},
+    "required": ["name", "function_name"],
+}
+MODEL_CHANGES: Schema = {"type": "object", "properties": _MODEL_FIELDS}
+MODEL_IDS: Schema = {"type": "object", "properties": {"model_ids": {"type": "array", "items": STRING}}}
+MODEL_GROUP: Schema = {
+    "type": "object",
+    "properties": {"name": STRING, "description": STRING},
+    "required": ["name"],
+}
+MODEL_GROUP_CHANGES: Schema = {"type": "object", "properties": MODEL_GROUP["properties"]}
+
+SEARCH: Schema = {
+    "type": "object",
+    "properties": {
+        "query": OBJECT,
+        "from": {"type": "integer", "minimum": 0},
+        "size": {"type": "integer", "minimum": 0},
+        "sort": {"type": "array"},
+        "_source": {"type": ["array", "string", "boolean", "object"]},
+    },
+}
+SETTINGS: Schema = {
+    "type": "object",
+    "properties": {"persistent": {"type": "object", "description": "Settings by full name; null resets one."}},
+    "required": ["persistent"],
+}
+PREDICT: Schema = {
+    "anyOf": [
+        value_schema(RemoteInput, ("parameters",)),
+        value_schema(TextDocsInput, ("text_docs",)),
+        value_schema(TextSimilarityInput, ("query_text", "text_docs")),
+        value_schema(QuestionAnsweringInput, ("question", "context")),
+    ]
+}
+ERROR: Schema = {
+    "type": "object",
+    "properties": {
+        "error": {
+            "anyOf": [
+                STRING,
+                {
+                    "type": "object",
+                    "properties": {
+                        "root_cause": {"type": "array"},
+                        "type": STRING,
+                        "reason": STRING,
+                        "provider_status": {"type": "integer"},
+                    },
+                    "required": ["root_cause", "type", "reason"],
+                },
+            ]
+        },
+        "status": {"type": "integer"},
+    },
+    "required": ["error"],
+}
