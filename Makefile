@@ -5,7 +5,7 @@ UNIT := .venv/bin/pytest --cov-branch --cov-report=
 # The least branch coverage of each room by its own tests, in percent.
 FLOORS := connectors:95 rest_handlers:90 plugin:75
 
-.PHONY: help install run test unit integration check format mutants bench build clean opensearch peers versions
+.PHONY: help install run test unit integration check format fuzz mutants bench build clean opensearch peers versions
 .DEFAULT_GOAL := help
 
 help: ## list the targets
@@ -26,6 +26,8 @@ check: .venv/installed-test ## check style and types
 	.venv/bin/ruff check . && .venv/bin/ruff format --check . && .venv/bin/mypy $(CODE)
 format: .venv/installed-test ## format the code and mend what ruff can
 	.venv/bin/ruff format . && .venv/bin/ruff check --fix .
+fuzz: .venv/installed-test ## try random inputs for a quarter of an hour, others each time (`make test` tries a minute of them)
+	FUZZ_FACTOR=$(or $(FUZZ_FACTOR),15) .venv/bin/pytest integration_tests/fuzz $(ARGS)
 mutants: .venv/installed-test ## change the code in small ways and see whether the room tests notice (half an hour)
 	.venv/bin/python scripts/mutants.py $(ARGS)
 bench: .venv/installed-test ## measure what a streamed token costs (python -m bench --help)
@@ -48,4 +50,4 @@ clean: ## delete what the other targets made
 
 .venv/installed-test: .venv/installed
 	@echo "Installing the tools for tests and checks (once) ..."
-	@.venv/bin/pip install --quiet --disable-pip-version-check --editable '.[test,mutants]' && touch $@
+	@.venv/bin/pip install --quiet --disable-pip-version-check --editable '.[test,fuzz,mutants]' && touch $@

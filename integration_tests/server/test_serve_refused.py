@@ -29,6 +29,12 @@ def test_an_invalid_store_is_refused_before_any_worker_starts(url: str) -> None:
     assert SECRET not in shown
 
 
+def test_a_host_that_is_no_name_is_named() -> None:
+    code, shown = serve("--store", "sqlite:///:memory:", "--host", "a..b")
+    assert (code, len(shown.splitlines())) == (1, 1), shown
+    assert "The host a..b is not a host name" in shown
+
+
 def test_a_host_without_an_address_is_named() -> None:
     code, shown = serve("--store", "sqlite:///:memory:", "--host", "nowhere.invalid")
     assert (code, len(shown.splitlines())) == (1, 1), shown

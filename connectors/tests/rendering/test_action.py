@@ -69,6 +69,16 @@ def test_a_requests_value_cannot_become_another_path_or_host(value: str) -> None
     assert url.isascii()
 
 
+@pytest.mark.parametrize("url", ["http://[", "https://[::1/x", "http://]", "http://h\u2100/"])
+def test_a_url_that_cannot_be_parsed_is_refused(url: str) -> None:
+    assert "trying to create uri" in refusal({}, url=url)
+
+
+def test_half_of_a_surrogate_pair_in_the_url_or_in_a_header_is_refused() -> None:
+    assert "surrogate" in refusal({"model": "\ud83d"}, own={"endpoint": "h"}, url=URL)
+    assert "surrogate" in refusal({"model": "\ud83d"}, headers={"X-Model": "${parameters.model}"})
+
+
 def test_a_connectors_value_stands_in_the_url_as_it_is() -> None:
     request = render({}, own={"endpoint": "h:8080/base", "model": "a%2Fb"}, url=URL)
     assert request.url == "https://h:8080/base/v1/a%2Fb/chat"

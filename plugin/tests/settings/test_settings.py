@@ -123,6 +123,13 @@ def test_a_list_in_the_environment_that_is_no_json_is_a_string_or_an_error(text:
         load_settings(None, {"HOME": "/h", name: text})
 
 
+def test_an_error_is_one_line_whatever_the_name(tmp_path: Path) -> None:
+    for path, environment in ((config(tmp_path, '"a\\nb": 1'), {}), (None, {"MLSTREAM_SETTING__A\nB": "1"})):
+        with pytest.raises(InvalidRequest, match="not recognized") as error:
+            load_settings(path, {"HOME": "/h", **environment})
+        assert "\n" not in error.value.reason
+
+
 def test_the_time_for_a_long_name_of_many_settings_is_that_of_one() -> None:
     started = time.process_time()
     with pytest.raises(InvalidRequest, match="not recognized"):

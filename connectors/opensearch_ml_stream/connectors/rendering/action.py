@@ -123,6 +123,7 @@ class CompiledAction:
             raise InvalidRequest(
                 f"Header '{name}' contains unresolved placeholder. Required parameter is missing."
             ) from None
+        _check_characters(value)
         if _CONTROL.search(value):
             raise InvalidRequest("Header value contains invalid control character")
         if len(name) + len(value) > MAX_HEADER_BYTES:
@@ -137,7 +138,9 @@ class _PercentEncoded(Mapping[str, str]):
         self._values = values
 
     def __getitem__(self, name: str) -> str:
-        return quote(self._values[name], safe=":@,/-._~")
+        value = self._values[name]
+        _check_characters(value)
+        return quote(value, safe=":@,/-._~")
 
     def __contains__(self, name: object) -> bool:
         return name in self._values
@@ -149,6 +152,13 @@ class _PercentEncoded(Mapping[str, str]):
         return len(self._values)
 
 
+def _check_characters(value: str) -> None:
+    try:
+        value.encode()
+    except UnicodeEncodeError:  # a script's result or a connector's own parameter may hold it
+        raise InvalidRequest("A value in the connector's url or headers holds half of a surrogate pair") from None
+
+
 @lru_cache(maxsize=1024)  # most requests go to the same few URLs
 def _check_url(url: str) -> None:
     if len(url) > MAX_URL_LENGTH:  # checked first, so that neither this cache nor that of urlsplit keeps it
@@ -156,14 +166,21 @@ def _check_url(url: str) -> None:
             f"The connector's url, filled with the parameters, has more than {MAX_URL_LENGTH} characters. "
             "Put long values into the request_body"
         )
-    parts = urlsplit(url)
+    try:
+        parts = urlsplit(url)
+    except ValueError:  # a bracket without its other half, a host name that is none after normalisation
+        raise _no_uri() from None
     if parts.scheme not in ("http", "https"):
         raise InvalidRequest(f"Protocol is not http or https: {parts.scheme}")
     if not parts.hostname or ".." in parts.path.split("/") or _CONTROL.search(url):
-        raise InvalidRequest(
-            "Encountered error when trying to create uri from endpoint in ml connector. "
-            "Please update the endpoint in connection configuration"
-        )
+        raise _no_uri()
+
+
+def _no_uri() -> InvalidRequest:
+    return InvalidRequest(
+        "Encountered error when trying to create uri from endpoint in ml connector. "
+        "Please update the endpoint in connection configuration"
+    )
 
 
 def _check_json(text: str) -> None:

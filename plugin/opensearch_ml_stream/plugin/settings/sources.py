@@ -69,7 +69,7 @@ def read_file(path: Path) -> dict[str, Any]:
     try:
         return flatten(document)
     except InvalidRequest as error:
-        raise InvalidRequest(f"configuration file {path}: {error.reason}") from None
+        raise InvalidRequest(" ".join(f"configuration file {path}: {error.reason}".split())) from None
 
 
 def flatten(document: Mapping[Any, Any], prefix: str = "") -> dict[str, Any]:
@@ -132,7 +132,7 @@ def _located(source: str, values: Mapping[str, object]) -> dict[str, Any]:
         named = {setting_named(name): value for name, value in values.items()}
         return {setting.field: read_value(setting, value) for setting, value in named.items()}
     except InvalidRequest as error:
-        raise InvalidRequest(f"{source}: {error.reason}") from None
+        raise InvalidRequest(" ".join(f"{source}: {error.reason}".split())) from None  # a name may hold line ends
 
 
 def _json_list(text: str) -> object:

@@ -121,7 +121,8 @@ PREDICT: Schema = {
         value_schema(TextDocsInput, ("text_docs",)),
         value_schema(TextSimilarityInput, ("query_text", "text_docs")),
         value_schema(QuestionAnsweringInput, ("question", "context")),
-    ]
+    ],
+    "examples": [{"parameters": {"inputs": "Why is the sky blue?"}}],
 }
 ERROR: Schema = {
     "type": "object",

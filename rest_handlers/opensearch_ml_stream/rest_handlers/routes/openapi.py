@@ -1,12 +1,16 @@
 """`/openapi.json`: the description of all routes, for programs that make clients, tests or pages from it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
+from starlette.requests import Request
+from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
+from opensearch_ml_stream.rest_handlers.base_path import BASE_PATH
+from opensearch_ml_stream.rest_handlers.http.requests import check_query, query
+from opensearch_ml_stream.rest_handlers.http.responses import json_response
 from opensearch_ml_stream.rest_handlers.openapi.document import openapi_document
-from opensearch_ml_stream.rest_handlers.resource_endpoint import Operation, ParsedRequest, resource_routes
 from opensearch_ml_stream.rest_handlers.routes.predict_stream import STREAM_OPERATIONS
 
 
@@ -14,10 +18,12 @@ def openapi_routes(routes: Sequence[BaseRoute], version: str) -> list[Route]:
     """Return the routes of `/openapi.json`, which describes `routes`, the stream's and itself."""
     document: dict[str, Any] = {}
 
-    async def show(request: ParsedRequest) -> Mapping[str, Any]:
+    async def show(request: Request) -> Response:
         """Describe all routes as OpenAPI 3.1."""
-        return document
+        check_query(request.scope, query(request.scope))
+        return json_response(request, document)
 
-    own = resource_routes("/openapi.json", {"GET": Operation(show)}, max_body_size=0)
+    path = BASE_PATH + "/openapi.json"
+    own = [Route(path, show), Route(path + "/", show)]
     document |= openapi_document([*routes, *own], STREAM_OPERATIONS, version)
     return own
