@@ -14,10 +14,10 @@ from integration_tests.fuzz.mutations import json_values
 from opensearch_ml_stream.connectors.documents import Action, connector_document, read_connector
 from opensearch_ml_stream.connectors.errors import MLStreamError
 from opensearch_ml_stream.connectors.predict import post_process, pre_process
-from opensearch_ml_stream.connectors.predict.guardrails import read_guardrails
+from opensearch_ml_stream.connectors.predict.guardrails.configuration import read_guardrails
 from opensearch_ml_stream.connectors.predict.inputs import read_predict_input
 from opensearch_ml_stream.connectors.predict.model_interface import check_schema, validate_output
-from opensearch_ml_stream.connectors.processors.chain import compile_processors, process
+from opensearch_ml_stream.connectors.processors.chain import compile_processors
 from opensearch_ml_stream.connectors.rendering.action import CompiledAction
 from opensearch_ml_stream.connectors.rendering.template import ConnectorParameters
 from opensearch_ml_stream.connectors.selection.presets import PRESETS
@@ -125,7 +125,7 @@ def render(url: str, header: str, body: str, own: dict[str, str], request: dict[
 
 def run_processors(chain: Any, value: Any) -> None:
     def work() -> None:
-        json.dumps(process(compile_processors(json.dumps(chain), "output_processors"), value))
+        json.dumps(compile_processors(json.dumps(chain), "output_processors").run(value, 1000))
 
     done(work)
 

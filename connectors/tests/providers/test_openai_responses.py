@@ -68,9 +68,6 @@ def item_done(**item: Any) -> dict[str, Any]:
     return {"type": "response.output_item.done", "output_index": 0, "item": {"id": "i1", "status": "completed", **item}}
 
 
-COMPLETED = {"type": "response.completed", "response": {"status": "completed"}}
-
-
 @pytest.mark.parametrize(
     "inputs",
     [

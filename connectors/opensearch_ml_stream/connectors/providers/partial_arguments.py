@@ -33,13 +33,13 @@ class PartialArguments:
         parent: Any = self.value
         for step, next_step in pairwise(steps):
             parent = _child(parent, step, [] if isinstance(next_step, int) else {})
-        value = None if kind == "nullValue" else piece[kind]
+        value: Any = None if kind == "nullValue" else piece[kind]
         last = steps[-1]
         present = _child(parent, last, value)
         if present is value:
             return
-        appended = isinstance(present, str) and isinstance(value, str)
-        parent[last] = present + value if appended else value
+        is_more_text = isinstance(present, str) and isinstance(value, str)
+        parent[last] = f"{present}{value}" if is_more_text else value
 
 
 def _steps(path: str) -> tuple[str | int, ...]:

@@ -51,7 +51,7 @@ class Connectors:
             raise remote_inference_disabled()
         refuse_access_control(body, NO_ACCESS_CONTROL)
         dry_run = flag_of(body, "dry_run")
-        if dry_run and body.keys() == {"dry_run"}:  # asks whether connectors can be created at all
+        if dry_run and set(body) == {"dry_run"}:  # asks whether connectors can be created at all
             return {"connector_id": DRY_RUN_ID}
         document = await new_document(body, settings, self.cipher)
         if dry_run:

@@ -101,7 +101,7 @@ class Models:
         settings = self.live_settings.current
 
         def change(document: Document) -> Json:
-            changed = {**merged(document.source, changes), "last_updated_time": self.clock()}
+            changed: dict[str, Any] = {**merged(document.source, changes), "last_updated_time": self.clock()}
             read_guardrails(changed.get("guardrails"))
             if connector_changes is not None:
                 changed["connector"] = changed_document(document.source["connector"], connector_changes, settings)
