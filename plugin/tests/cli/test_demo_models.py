@@ -1,14 +1,19 @@
-"""The demo's models over a sidecar in memory."""
+"""The demo's models over a sidecar in memory, and what that sidecar trusts: the demo's provider, no more."""
 
 from typing import Any
 
 import httpx
+import pytest
 
+from opensearch_ml_stream.plugin.cli.demo_command import trust_provider
 from opensearch_ml_stream.plugin.cli.demo_models import DemoModel, find_models, set_up_models
 from opensearch_ml_stream.plugin.cli.sidecar_api import SidecarAPI
+from opensearch_ml_stream.plugin.settings import DEFAULT_TRUSTED_ENDPOINTS, Settings
 from tests.cli.in_memory_sidecar import InMemorySidecar
 
 PROVIDER = "http://127.0.0.1:5000"
+ENDPOINT = r"^http://127\.0\.0\.1:9519/.*$"
+OWN_ENDPOINT = "^http://10.0.0.1/.*$"
 OPENAI = DemoModel("m1", "c1", PROVIDER)
 
 
@@ -61,3 +66,23 @@ def test_models_that_point_elsewhere_are_undeployed_and_pointed_at_the_provider(
     set_up_models(api_of(sidecar), {"openai-chat": other, "anthropic-messages": OPENAI}, PROVIDER)
     assert sidecar.calls() == [("POST", "/models/m1/_undeploy"), ("PUT", "/connectors/c1")]
     assert sidecar.sent(1) == {"parameters": {"endpoint": PROVIDER}}
+
+
+def test_only_the_providers_port_is_added() -> None:
+    settings = trust_provider(Settings(), "http://127.0.0.1:9519")
+    assert settings.trusted_connector_endpoints_regex == (*DEFAULT_TRUSTED_ENDPOINTS, ENDPOINT)
+    assert settings.trusted_connector_private_endpoints_regex == (ENDPOINT,)
+    assert settings.private_ip_enabled
+
+
+@pytest.mark.parametrize(
+    ("enabled", "before", "after"),
+    [
+        (True, (), ()),  # all private addresses were allowed, and stay so
+        (True, (OWN_ENDPOINT,), (OWN_ENDPOINT, ENDPOINT)),
+        (False, (OWN_ENDPOINT,), (ENDPOINT,)),  # without effect before, so without effect still
+    ],
+)
+def test_what_the_operator_allows_stays_allowed(enabled: bool, before: tuple[str, ...], after: tuple[str, ...]) -> None:
+    own = Settings(private_ip_enabled=enabled, trusted_connector_private_endpoints_regex=before)
+    assert trust_provider(own, "http://127.0.0.1:9519").trusted_connector_private_endpoints_regex == after
