@@ -56,12 +56,19 @@ def test_external_values_are_forbidden_unless_they_are_allowed(monkeypatch: pyte
         ("env:MISSING", "The credential [key] names an environment variable that is not set"),
         ("file:/no/such/file", "The credential [key] names a file that cannot be read as text"),
         ("file:/", "The credential [key] names a file that cannot be read as text"),
+        ("env:MLSTREAM_STORE_PASSWORD", "The credential [key] names an environment variable that is not set"),
+        ("env:MLSTREAM_STORE", "The credential [key] names an environment variable that is not set"),
+        ("file:/a\0b", "The credential [key] names a file that cannot be read as text"),
+        ("file:/proc/self/environ", "The credential [key] names a file that cannot be read as text"),
+        ("file:/tmp/../proc/self/cmdline", "The credential [key] names a file that cannot be read as text"),
     ],
 )
 def test_a_value_that_cannot_be_read_is_named_by_its_key_alone(
     monkeypatch: pytest.MonkeyPatch, value: str, problem: str
 ) -> None:
     monkeypatch.delenv("MISSING", raising=False)
+    monkeypatch.setenv("MLSTREAM_STORE_PASSWORD", "secret")
+    monkeypatch.setenv("MLSTREAM_STORE", "http://me:secret@host")
     with pytest.raises(InvalidRequest) as raised:
         resolve_credential({"key": value}, True)
     assert raised.value.reason == problem

@@ -12,6 +12,8 @@ from opensearch_ml_stream.connectors.errors import Forbidden, InvalidRequest
 
 MAX_FILE_BYTES = 64 * 1024
 _PREFIXES = ("env:", "file:")
+_OWN_VARIABLES = "MLSTREAM_"  # those of the sidecar, the store's password among them, are for no provider
+_PROC = Path("/proc")  # where the environment can be read as a file
 
 
 def is_external(credential: Mapping[str, str]) -> bool:
@@ -37,14 +39,18 @@ def resolve_credential(credential: Mapping[str, str], enabled: bool) -> Mapping[
 
 def _read(name: str, value: str) -> str:
     if value.startswith("env:"):
-        secret = os.environ.get(value.removeprefix("env:"))
+        variable = value.removeprefix("env:")
+        secret = None if variable.startswith(_OWN_VARIABLES) else os.environ.get(variable)
         if secret is None:
             raise InvalidRequest(f"The credential [{name}] names an environment variable that is not set")
         return secret
     if not value.startswith("file:"):
         return value
+    path = Path(value.removeprefix("file:"))
     try:
-        with Path(value.removeprefix("file:")).open("rb") as file:
+        if path.resolve().is_relative_to(_PROC):
+            raise OSError
+        with path.open("rb") as file:
             return file.read(MAX_FILE_BYTES).decode().strip()
-    except (OSError, UnicodeDecodeError):
+    except (OSError, RuntimeError, ValueError):  # also a loop of links, a NUL in the path, bytes that are no text
         raise InvalidRequest(f"The credential [{name}] names a file that cannot be read as text") from None
