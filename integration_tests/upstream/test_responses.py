@@ -193,6 +193,14 @@ async def test_a_provider_that_sends_no_head_times_out(upstream: Upstream) -> No
         await asyncio.wait_for(provider.disconnected.wait(), PATIENCE_SECONDS)
 
 
+async def test_a_provider_that_promises_a_head_and_sends_none_times_out(upstream: Upstream) -> None:
+    impatient = ClientConfig(connection_timeout=0.2, read_timeout=0.1)
+    async with FakeProvider([b"HTTP/1.1 102 Processing\r\n\r\n", Act.WAIT]) as provider:
+        with pytest.raises(ReadTimedOut, match=r"sent nothing for 0\.1 s"):
+            await fetch(upstream, provider.url, impatient)
+        await asyncio.wait_for(provider.disconnected.wait(), PATIENCE_SECONDS)
+
+
 async def test_a_provider_that_falls_silent_times_out(upstream: Upstream) -> None:
     patient = ClientConfig(connection_timeout=2, read_timeout=0.4)
     body = b""

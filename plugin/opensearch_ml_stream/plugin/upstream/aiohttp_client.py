@@ -1,5 +1,6 @@
 """Upstream on aiohttp: for HTTP proxies, and for servers that the native client has trouble with."""
 
+import asyncio
 import socket
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
@@ -147,17 +148,20 @@ class AiohttpUpstream:
         proxy: str | None,
     ) -> aiohttp.ClientResponse:
         authority = target.authority
+        timeout = aiohttp.ClientTimeout(sock_connect=config.connection_timeout, sock_read=config.read_timeout)
         try:
-            return await session.request(
-                request.method,
-                URL(f"{target.scheme}://{target.host_header}{target.path}", encoded=True),
-                headers=CIMultiDict(provider_headers(request, target)),
-                data=BytesIO(request.body) if request.body else None,  # as a file: aiohttp sends it in pieces
-                ssl=context if context is not None else True,
-                timeout=aiohttp.ClientTimeout(sock_connect=config.connection_timeout, sock_read=config.read_timeout),
-                allow_redirects=False,
-                proxy=proxy,
-            )
+            # aiohttp forgets its read timeout after an interim response (1xx): a provider could be waited for for ever.
+            async with asyncio.timeout(config.connection_timeout + config.read_timeout):
+                return await session.request(
+                    request.method,
+                    URL(f"{target.scheme}://{target.host_header}{target.path}", encoded=True),
+                    headers=CIMultiDict(provider_headers(request, target)),
+                    data=BytesIO(request.body) if request.body else None,  # as a file: aiohttp sends it in pieces
+                    ssl=context if context is not None else True,
+                    timeout=timeout,
+                    allow_redirects=False,
+                    proxy=proxy,
+                )
         except aiohttp.ConnectionTimeoutError:
             raise network_errors.connect_timed_out(authority, config.connection_timeout) from None
         except TimeoutError:
