@@ -15,6 +15,9 @@ from opensearch_ml_stream.connectors.documents import Action, connector_document
 from opensearch_ml_stream.connectors.errors import MLStreamError
 from opensearch_ml_stream.connectors.predict import post_process, pre_process
 from opensearch_ml_stream.connectors.predict.guardrails.configuration import read_guardrails
+from opensearch_ml_stream.connectors.predict.guardrails.patterns import GuardPattern
+from opensearch_ml_stream.connectors.predict.guardrails.payload_texts import readable_text, refusing_pattern
+from opensearch_ml_stream.connectors.predict.guardrails.stream_filters import PatternFilter
 from opensearch_ml_stream.connectors.predict.inputs import read_predict_input
 from opensearch_ml_stream.connectors.predict.model_interface import check_schema, validate_output
 from opensearch_ml_stream.connectors.processors.chain import compile_processors
@@ -232,3 +235,18 @@ def test_a_document_is_read_or_refused(value: Any) -> None:
 @given(json_values(["a", "b", "*", "."]), st.lists(st.text("ab*.-", max_size=12), max_size=4))
 def test_filter_path_keeps_only_what_was_there(body: Any, patterns: list[str]) -> None:
     done(lambda: json.dumps(filter_path(body, patterns)))
+
+
+@tries(100)
+@given(PATTERNS, st.lists(st.text("ab(*)\n\u00fc", max_size=6), max_size=5), json_values())
+def test_a_guardrail_searches_what_comes_and_keeps_none_of_it(pattern: str, texts: list[str], payload: Any) -> None:
+    def work() -> None:
+        patterns = [GuardPattern.compile(pattern)]
+        refusing_pattern(patterns, json.dumps(payload))
+        readable_text(json.dumps(payload))
+        search = PatternFilter(patterns, 8)
+        released = "".join(search.feed(text) for text in texts) + search.close()
+        whole = "".join(texts)
+        assert released == whole if search.refused_by is None else whole.startswith(released)
+
+    done(work)
