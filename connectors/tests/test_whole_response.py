@@ -37,6 +37,7 @@ USAGE = Usage(2, 3, 5)
             }}], "usage": {"prompt_tokens": 2, "completion_tokens": 3, "total_tokens": 5}},
             ("Hi", "Hm", CALL, Ending("tool_calls", "tool_calls", USAGE, "m")),
         ),
+        ({"choices": [{"message": {"content": "Hi"}}]}, ("Hi", "", [], Ending())),
         (
             {"choices": [{"text": "Hi", "finish_reason": "length"}]},
             ("Hi", "", [], Ending("length", "length")),
@@ -86,7 +87,10 @@ USAGE = Usage(2, 3, 5)
             ("Hi", "", [], Ending("stop", None, None, "m")),
         ),
     ],
-    ids=["chat", "completions", "responses", "anthropic", "gemini", "converse", "cohere", "tgi", "ollama", "v2"],
+    ids=[
+        "chat", "no reason", "completions", "responses", "anthropic", "gemini", "converse", "cohere", "tgi", "ollama",
+        "v2",
+    ],
 )  # fmt: skip
 def test_a_whole_response_is_one_chunk_with_its_ending(response: object, expected: object) -> None:
     assert joined(response) == expected
@@ -105,8 +109,7 @@ def test_a_shell_call_in_a_whole_response_is_a_tool_call() -> None:
     "body",
     [
         b"", b"7", b"[]", b"{}", b"[{}, {}]", b"{", b'{"hits": {}}',
-        b'{"choices": [{"message": {"content": "cut off"}}]}',
-        b'{"choices": 5}', b'{"choices": [5]}', b'{"output": [5], "status": "completed"}', b'{"text": "no end"}',
+        b'{"choices": 5}', b'{"choices": [5]}', b'{"output": [5], "status": "completed"}',
         b'{"error": {"message": "no"}}', b'{"choices": [{"message": {"content": null}, "finish_reason": "stop"}]}',
         b'{"type": "message", "content": 5}', b"[" * 5_000,
     ],

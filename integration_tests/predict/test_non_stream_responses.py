@@ -9,7 +9,7 @@ from integration_tests.support.connector_bodies import blueprint_connector
 from integration_tests.support.fake_provider import head, json_response
 from integration_tests.support.predict_calls import SECRET, reason
 from integration_tests.support.sidecars import Sidecar, running_sidecar
-from integration_tests.support.streamed_responses import stream
+from integration_tests.support.streamed_responses import objects, stream
 
 QUESTION = {"parameters": {"inputs": "What is the meaning of life?"}}
 BLUEPRINTS = ("openai-chat", "anthropic-messages", "gemini-chat", "cohere-chat", "ollama-chat", "tgi-generate")
@@ -41,8 +41,22 @@ def test_an_error_over_several_lines_is_shown_too(sidecar: Sidecar, blueprint: s
 
 
 @pytest.mark.parametrize("blueprint", ["openai-chat", "mlserver-infer"])
-def test_a_whole_response_is_refused_with_what_to_check(sidecar: Sidecar, blueprint: str) -> None:
-    whole = {"choices": [{"message": {"role": "assistant", "content": "forty-two"}}]}
+def test_a_whole_response_that_was_paid_for_is_delivered_as_one_chunk(sidecar: Sidecar, blueprint: str) -> None:
+    usage = {"prompt_tokens": 2, "completion_tokens": 3, "total_tokens": 5}
+    message = {"role": "assistant", "content": "forty-two"}
+    whole = {"model": "m", "choices": [{"message": message, "finish_reason": "length"}], "usage": usage}
+    with background_provider(json_response(whole)) as provider:
+        model_id = sidecar.create_model(blueprint_connector(blueprint, provider.url))
+        response = stream(sidecar, model_id, QUESTION)
+    chunk, ending = objects(response)
+    assert chunk["response"] == "forty-two"
+    assert (ending["finish_reason"], ending["model"]) == ("length", "m")
+    assert ending["usage"] == {"input_tokens": 2, "output_tokens": 3, "total_tokens": 5}
+
+
+@pytest.mark.parametrize("blueprint", ["openai-chat", "mlserver-infer"])
+def test_another_whole_response_is_refused_with_what_to_check(sidecar: Sidecar, blueprint: str) -> None:
+    whole = {"message": "forty-two"}
     with background_provider(json_response(whole)) as provider:
         model_id = sidecar.create_model(blueprint_connector(blueprint, provider.url))
         response = stream(sidecar, model_id, QUESTION)

@@ -24,13 +24,22 @@ def non_stream_response(body: bytes, content_type: str) -> UpstreamError | None:
     error = _error(body)
     if error is not None:
         return error
-    media_type = content_type.partition(";")[0].strip().lower()
+    media_type = _media_type(content_type)
     if media_type not in _NON_STREAM_TYPES:
         return None
     return UpstreamError(
         f"The provider responded with {media_type} instead of the stream that its connector announces. Check that the "
         "server and the model can stream, and what the connector's `_llm_interface` or `_stream` says about them"
     )
+
+
+def is_json(content_type: str) -> bool:
+    """Return whether a content type is JSON's, so that the body may be one whole response."""
+    return _media_type(content_type) == "application/json"
+
+
+def _media_type(content_type: str) -> str:
+    return content_type.partition(";")[0].strip().lower()
 
 
 def _error(body: bytes) -> UpstreamError | None:

@@ -12,6 +12,7 @@ import orjson
 from opensearch_ml_stream.connectors.chunks import Chunk, Ending
 from opensearch_ml_stream.connectors.decoding.contract import Event, Outcome
 from opensearch_ml_stream.connectors.decoding.event_fields import mapping
+from opensearch_ml_stream.connectors.errors import StreamTruncated
 from opensearch_ml_stream.connectors.providers.model_hosts.detected_dialect import DetectedDialect
 
 _Object = Mapping[str, Any]
@@ -35,6 +36,8 @@ def _decode(events: Iterable[_Object]) -> tuple[Chunk, Ending] | None:
     for event in events:
         outcome = dialect.read(Event("", orjson.dumps(event)), chunks)
     outcome = outcome or dialect.end_of_input()
+    if isinstance(outcome, StreamTruncated):  # some leave the finish reason out; a JSON object cannot be cut off
+        outcome = Ending()
     if not chunks or not isinstance(outcome, Ending):
         return None
     calls = tuple(call for chunk in chunks for call in chunk.tool_calls)

@@ -11,9 +11,10 @@ from opensearch_ml_stream.connectors.chunks import Chunks, Ending
 from opensearch_ml_stream.connectors.decoding.decoder import Decoder
 from opensearch_ml_stream.connectors.decoding.fast_path import FastPathDecoder
 from opensearch_ml_stream.connectors.errors import InvalidRequest, StreamTruncated, UpstreamError
-from opensearch_ml_stream.connectors.non_stream_response import MAX_NON_STREAM_BYTES, non_stream_response
+from opensearch_ml_stream.connectors.non_stream_response import MAX_NON_STREAM_BYTES, is_json, non_stream_response
 from opensearch_ml_stream.connectors.rendering.action import ProviderRequest
 from opensearch_ml_stream.connectors.rendering.sigv4 import sign
+from opensearch_ml_stream.connectors.whole_response import read_whole_response
 from opensearch_ml_stream.plugin.credentials.redaction import Redactor
 from opensearch_ml_stream.plugin.predictions.compiled_models import CompiledModel
 from opensearch_ml_stream.plugin.predictions.rate_limits import RateLimits
@@ -25,6 +26,7 @@ from opensearch_ml_stream.plugin.upstream.trusted_endpoints import check_endpoin
 # Seconds, or a date in one of the three forms that a recipient has to take (RFC 9110, sections 5.6.7 and 10.2.3).
 _RETRY_AFTER = re.compile(r"[0-9]{1,10}|[A-Z][a-z]{2,8},? [A-Za-z0-9: -]{16,24}( GMT)?")
 
+MAX_WHOLE_RESPONSE_BYTES = 4 * 1024 * 1024  # of one JSON object in place of a stream
 MAX_ERROR_BODY_BYTES = 64 * 1024  # of an error response no more is read; 2 KiB of it are shown
 
 
@@ -92,20 +94,21 @@ class ProviderStream:
     `first_chunk` is when the first chunk came (CLOCK_MONOTONIC), None before.
     """
 
-    __slots__ = ("_before_first_chunk", "_decoder", "_redactor", "_response", "first_chunk", "outcome")
+    __slots__ = ("_before_first_chunk", "_decoder", "_is_json", "_redactor", "_response", "first_chunk", "outcome")
 
     def __init__(self, response: UpstreamResponse, decoder: Decoder | FastPathDecoder, redactor: Redactor) -> None:
         self._response = response
         self._decoder = decoder
         self._redactor = redactor
         self._before_first_chunk = bytearray()
+        self._is_json = is_json(response.headers.get("content-type", ""))
         self.first_chunk: float | None = None
         self.outcome: Ending | UpstreamError | None = None
 
     @property
     def chunks(self) -> int:
         """How many chunks have come so far."""
-        return self._decoder.chunk_count
+        return self._decoder.chunk_count or int(self.first_chunk is not None)
 
     @property
     def skipped_events(self) -> int:
@@ -120,8 +123,31 @@ class ProviderStream:
             except UpstreamError as error:
                 return self._break_off(error)
             chunks = self._feed(data) if data else self._close()
+            if self.outcome is not None and self.first_chunk is None and not chunks:
+                return await self._read_whole(self.outcome, ended=not data)
             if chunks or self.outcome is not None:
                 return chunks
+
+    async def _read_whole(self, outcome: Ending | UpstreamError, *, ended: bool) -> Chunks:
+        """Return the chunk of a response that is one whole JSON object; set its ending in place of `outcome`."""
+        if not self._is_json:
+            return []
+        body = self._before_first_chunk
+        while not ended and len(body) < MAX_WHOLE_RESPONSE_BYTES:
+            try:
+                data = await self._response.read()
+            except UpstreamError:
+                return []
+            ended = not data
+            body += data
+        whole = read_whole_response(bytes(body)) if ended else None
+        body.clear()
+        if whole is None:
+            return []
+        self.first_chunk = monotonic()
+        chunk, ending = whole
+        self.outcome = self._redacted(ending)
+        return [chunk]
 
     async def pump(self, encode: Callable[[Chunks], bytes], write: Callable[[bytes], bool]) -> Chunks:
         """Encode and write chunks as they come, until `write` returns False or the outcome is set.
@@ -159,7 +185,7 @@ class ProviderStream:
             if chunks:
                 self.first_chunk = monotonic()
                 self._before_first_chunk.clear()
-            elif len(self._before_first_chunk) < MAX_NON_STREAM_BYTES:
+            elif len(self._before_first_chunk) < (MAX_WHOLE_RESPONSE_BYTES if self._is_json else MAX_NON_STREAM_BYTES):
                 self._before_first_chunk += data
         if decoder.outcome is not None:
             self.outcome = self._explain(decoder.outcome)
@@ -168,6 +194,8 @@ class ProviderStream:
     def _close(self) -> Chunks:
         decoder = self._decoder
         chunks = decoder.close()
+        if chunks and self.first_chunk is None:
+            self.first_chunk = monotonic()
         if decoder.outcome is not None:
             self.outcome = self._explain(decoder.outcome)
         return chunks
@@ -186,6 +214,9 @@ class ProviderStream:
         if unread and not self.chunks:
             content_type = self._response.headers.get("content-type", "")
             outcome = non_stream_response(bytes(self._before_first_chunk), content_type) or outcome
+        return self._redacted(outcome)
+
+    def _redacted(self, outcome: Ending | UpstreamError) -> Ending | UpstreamError:
         redactor = self._redactor
         if isinstance(outcome, Ending):
             native, model = outcome.native_finish_reason, outcome.model

@@ -1,6 +1,6 @@
 """ProviderStream over scripted responses: chunks, then one outcome, whether read or pumped."""
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 import pytest
 
@@ -8,6 +8,7 @@ from opensearch_ml_stream.connectors.chunks import Chunk, Chunks, Ending, to_chu
 from opensearch_ml_stream.connectors.decoding.fast_path import FastPathDecoder
 from opensearch_ml_stream.connectors.errors import StreamTruncated, UpstreamError
 from opensearch_ml_stream.connectors.non_stream_response import MAX_NON_STREAM_BYTES
+from opensearch_ml_stream.connectors.providers.bedrock_converse import BEDROCK_CONVERSE
 from opensearch_ml_stream.connectors.providers.cumulative_text import CUMULATIVE_TEXT
 from opensearch_ml_stream.connectors.providers.ollama import OLLAMA
 from opensearch_ml_stream.connectors.providers.openai.chat import OPENAI_CHAT, OPENAI_CHAT_PLAIN
@@ -44,6 +45,9 @@ async def pump_to_the_end(stream: ProviderStream) -> list[Chunk]:
     while stream.outcome is None:
         chunks += to_chunk_list(await stream.pump(encode, lambda data: True))
     return chunks
+
+
+Take = Callable[[ProviderStream], Awaitable[list[Chunk]]]
 
 
 async def outcome_of(response: Response, spec: StreamSpec = OPENAI_CHAT) -> Ending | UpstreamError:
@@ -153,8 +157,34 @@ async def test_events_that_cannot_be_read_are_counted() -> None:
 
 
 async def test_one_json_object_instead_of_a_stream_is_named_as_such() -> None:
-    body = b'{"choices": [{"message": {"content": "all at once"}}]}'
+    body = b'{"results": [{"message": {"content": "all at once"}}]}'
     outcome = await outcome_of(Response([body[:20], body[20:]], headers={"content-type": "application/json; x=y"}))
+    assert isinstance(outcome, UpstreamError)
+    assert "application/json instead of the stream" in outcome.reason
+
+
+WHOLE = b'{"model": "m", "message": {"content": "all at once"}, "done": true, "done_reason": "length"}'
+
+
+@pytest.mark.parametrize("spec", [OPENAI_CHAT, OLLAMA, BEDROCK_CONVERSE], ids=lambda spec: spec.name)
+@pytest.mark.parametrize("take", [read_to_the_end, pump_to_the_end])
+async def test_a_whole_response_is_a_stream_of_one_chunk(spec: StreamSpec, take: Take) -> None:
+    stream = stream_of(Response([WHOLE[:20], WHOLE[20:]], headers=JSON), spec)
+    assert await take(stream) == [Chunk("all at once")]
+    assert stream.outcome == Ending("length", "length", model="m")
+    assert stream.chunks == 1
+    assert stream.first_chunk is not None
+
+
+async def test_a_whole_response_that_breaks_off_is_an_error() -> None:
+    broken = ReadTimedOut("the provider was silent")
+    outcome = await outcome_of(Response([WHOLE[:20], broken], headers=JSON), BEDROCK_CONVERSE)
+    assert isinstance(outcome, UpstreamError)
+
+
+async def test_a_whole_response_is_read_up_to_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(provider_call, "MAX_WHOLE_RESPONSE_BYTES", 10)
+    outcome = await outcome_of(Response([WHOLE[:20], WHOLE[20:], b" "], headers=JSON))
     assert isinstance(outcome, UpstreamError)
     assert "application/json instead of the stream" in outcome.reason
 
