@@ -159,6 +159,21 @@ def test_a_connector_without_credentials_has_nothing_to_redact() -> None:
     assert Redactor({"key": "", "other": "abc"}).value("abc") == "abc"
 
 
+def test_a_credential_of_any_size_is_compiled_within_a_bound() -> None:
+    begun = time.process_time()
+    found = redactor("k" * 5_000_000 + KEY, *("\n".join(["line-" + KEY] * 100_000) for _ in range(3)))
+    assert found.error("kkkkkkkkkkkkkkkkkkkk") == "***"
+    assert time.process_time() - begun < 5  # 0.4 s where nothing else runs
+
+
+@pytest.mark.parametrize("part", ["kkkkkk ", "k", "kkkkkkkkkkkkk "])
+def test_a_secret_that_repeats_itself_costs_no_more(part: str) -> None:
+    found = redactor("k" * 60_000)
+    begun = time.process_time()
+    assert found.body(part.encode() * (1024 * 1024 // len(part))).count(b"k") < 12
+    assert time.process_time() - begun < 5  # 0.3 s where nothing else runs
+
+
 def test_a_long_secret_is_found_as_it_is() -> None:
     secret = "".join(random.Random(1).choices("abcdefghijklmnopqrstuvwxyz0123456789", k=MAX_ENCODED + 1))
     assert redactor(secret).error(f"[{secret[100:200]}]") == "[***]"

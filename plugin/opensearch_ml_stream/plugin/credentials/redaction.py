@@ -16,6 +16,7 @@ from opensearch_ml_stream.plugin.credentials.written_forms import SHORTEST, Form
 MAX_TEXT_BYTES = 2048
 SHORTEST_IN_RESULTS = 8  # a good response may well hold "demo" or "test", which are common credentials of test servers
 MAX_FINDINGS = 1000  # a text that seems to hold more pieces of secrets is not shown at all: the search stays linear
+MAX_PLACES = 8  # of one anchor in all forms: more has only a secret that repeats itself
 
 _MASK = b"***"
 _BEARER = re.compile(r"(?i)\b(bearer|basic|api-key)\s+[A-Za-z0-9._~+/=-]{8,}")
@@ -30,7 +31,9 @@ class Redactor:
         self._anchors: dict[bytes, list[tuple[Form, int]]] = {}
         for form in secret_forms(credential):
             for position, anchor in _anchors(form):
-                self._anchors.setdefault(anchor, []).append((form, position))
+                places = self._anchors.setdefault(anchor, [])
+                if len(places) < MAX_PLACES:
+                    places.append((form, position))
         self._lengths = sorted({len(anchor) for anchor in self._anchors})
         self._search = _compile(self._anchors)
 

@@ -23,7 +23,8 @@ _HEX_PIECE = 2 * PIECE
 _BASE64_PIECE = 8 * PIECE // 6 - 1  # the characters that PIECE bytes fill for certain, wherever they begin
 SHORTEST = 4  # a dummy credential such as "x" is no secret, and its redaction would shred the text
 SHORTEST_ENCODED = 6
-MAX_ENCODED = 4096  # characters of one secret that is looked for in hex and base64, too
+MAX_ENCODED = 4096  # characters of a credential that is looked for in hex and base64, too: a private key has 3,300
+MAX_SEARCHED = 64 * 1024  # characters of a credential that are looked for at all; it takes 40 ms once for so many
 
 # Names of credentials that are no secrets, and stand in good responses (an ARN holds the region).
 _NOT_SECRET = frozenset({"region", "service_name", "rolearn", "role_arn", "client_cert_pem", "ca_cert_pem"})
@@ -71,19 +72,23 @@ def fold(data: bytes) -> bytes:
 
 def secret_forms(credential: Mapping[str, str]) -> list[Form]:
     """Return all forms of a connector's credential."""
-    return list(dict.fromkeys(form for secret in _secrets(credential) for form in _forms(secret)))
+    secrets = list(_secrets(credential))
+    is_encoded = sum(map(len, secrets)) <= MAX_ENCODED
+    return list(dict.fromkeys(form for secret in secrets for form in _forms(secret, is_encoded)))
 
 
 def _secrets(credential: Mapping[str, str]) -> Iterator[str]:
     """Yield the secrets of a credential, line by line: a PEM file's first and last line are no secret."""
+    rest = MAX_SEARCHED
     for name, value in credential.items():
-        if name.lower() not in _NOT_SECRET:
-            for line in value.splitlines():
-                if len(line.strip()) >= SHORTEST and not line.startswith("-----"):
-                    yield line.strip()
+        for line in [] if name.lower() in _NOT_SECRET else value.splitlines():
+            secret = line.strip()[:rest]
+            if len(secret) >= SHORTEST and not secret.startswith("-----"):
+                rest -= len(secret)
+                yield secret
 
 
-def _forms(secret: str) -> Iterator[Form]:
+def _forms(secret: str, is_encoded: bool) -> Iterator[Form]:
     is_long = len(secret) >= LONG
     data = secret.encode("utf-8", "replace")
     in_json = (json.dumps(secret)[1:-1], json.dumps(secret, ensure_ascii=False)[1:-1])
@@ -91,7 +96,7 @@ def _forms(secret: str) -> Iterator[Form]:
         folded = fold(unescape(text.encode("utf-8", "replace")))
         if len(folded) >= SHORTEST:
             yield Form(folded, min(PIECE, len(folded)) if is_long else len(folded), len(secret))
-    if len(data) > MAX_ENCODED:
+    if not is_encoded:
         return
     encoded = [(data.hex().encode(), _HEX_PIECE), *((text, _BASE64_PIECE) for text in _base64(data))]
     for form, least in encoded:
