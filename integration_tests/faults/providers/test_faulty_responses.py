@@ -7,11 +7,7 @@ from dataclasses import dataclass
 
 import httpx
 import pytest
-from integration_tests.faults.providers.faulty_calls import (
-    Outcome,
-    open_streams,
-    outcome_of,
-)
+from integration_tests.faults.providers.faulty_calls import Outcome, open_sockets, open_streams, outcome_of
 from integration_tests.support.conditions import eventually_async
 from integration_tests.support.connector_bodies import openai
 from integration_tests.support.fake_provider import (
@@ -121,6 +117,8 @@ class OnceFaulty:
 
 @pytest.mark.parametrize("fault", FAULTS.values(), ids=FAULTS)
 async def test_a_fault_ends_one_stream_and_no_other(sidecar: Sidecar, fault: Fault) -> None:
+    assert open_streams(sidecar) == 0
+    sockets = open_sockets(sidecar)
     async with (
         FakeProvider(OnceFaulty(fault.script, openai_stream(["go", "od"]))) as provider,
         httpx.AsyncClient(base_url=sidecar.url, timeout=20) as client,
@@ -133,6 +131,7 @@ async def test_a_fault_ends_one_stream_and_no_other(sidecar: Sidecar, fault: Fau
         assert outcome_of(await client.post(path, json=QUESTION)) == Outcome(200, "good", "")
         assert len(provider.requests) == 2
     assert open_streams(sidecar) == 0
+    await eventually_async(lambda: open_sockets(sidecar) <= sockets)
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import httpx
+import pytest
 from integration_tests.support.conditions import eventually
 from integration_tests.support.predict_calls import SECRET, connector
 from integration_tests.support.sidecars import Sidecar, running_sidecar
@@ -17,7 +18,7 @@ from opensearch_ml_stream.plugin.store.open_store import open_store
 
 ROUNDS = 2
 WRITERS = 4
-WRITES_BEFORE_A_KILL = 40
+WRITES_BEFORE_A_KILL = 20
 
 
 def worker_pids(sidecar: Sidecar) -> list[int]:
@@ -68,6 +69,7 @@ class Writers:
                 self.acknowledged.append(response.json()["connector_id"])
 
 
+@pytest.mark.timeout(180)  # it starts two servers of two workers, each within 20 s at worst
 async def test_no_acknowledged_document_is_lost_when_workers_and_supervisor_are_killed(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/store.db"
     acknowledged: list[str] = []
