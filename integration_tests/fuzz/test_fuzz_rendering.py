@@ -128,7 +128,7 @@ def render(url: str, header: str, body: str, own: dict[str, str], request: dict[
 
 def run_processors(chain: Any, value: Any) -> None:
     def work() -> None:
-        json.dumps(compile_processors(json.dumps(chain), "output_processors").run(value, 1000))
+        json.dumps(compile_processors(json.dumps(chain), "output_processors").run(value, len(json.dumps(value))))
 
     done(work)
 

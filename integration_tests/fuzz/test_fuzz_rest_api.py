@@ -12,7 +12,7 @@ from integration_tests.support.connector_bodies import openai
 from integration_tests.support.sidecars import Sidecar, running_sidecar
 
 EXAMPLES = str(int(6 * FACTOR))  # of each operation, besides those that its schema suggests
-CHECKS = "not_a_server_error,content_type_conformance"
+CHECKS = "not_a_server_error,content_type_conformance,response_schema_conformance"
 # Ids of what there is.
 CONFIG = """
 [parameters]

@@ -57,6 +57,12 @@ def test_a_path_that_cannot_be_read_is_refused_with_the_reason() -> None:
         compile_path("$.a | $.b")
 
 
+@pytest.mark.parametrize("path", ["$[1e400]", "$[1e+308]", "$[1e+3]"])
+def test_an_index_that_is_no_integer_is_refused(path: str) -> None:
+    with pytest.raises(InvalidRequest, match="not a JSONPath"):
+        compile_path(path)
+
+
 def test_a_path_that_is_too_long_is_refused() -> None:
     assert compile_path("$." + "a" * (MAX_PATH_CHARS - 2)).read({}) is MISSING
     with pytest.raises(InvalidRequest, match="may have 2000 characters; this one has 2001"):

@@ -119,7 +119,7 @@ def _parse(source: str) -> jsonpath.JSONPath:
         path = _ENVIRONMENT.compile(source)
     except RecursionError:
         raise InvalidRequest("A JSONPath is nested too deeply") from None
-    except (jsonpath.JSONPathError, re.error, OverflowError) as error:  # a wrong `/regex/`, 1e400 as an index
+    except (jsonpath.JSONPathError, re.error, OverflowError, ValueError) as error:  # `/(/`, 1e400 or 1e+3 as an index
         reason = error.args[0] if error.args else "it cannot be parsed"
         raise InvalidRequest(f"[{source}] is not a JSONPath that is understood here: {reason}") from None
     if not isinstance(path, jsonpath.JSONPath):
