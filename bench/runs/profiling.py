@@ -13,6 +13,7 @@ from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
+from bench.relays.processes import tree
 from bench.relays.systems import Place, Target, sidecar
 from bench.report.table import grid, number
 from bench.runs import scenarios
@@ -44,7 +45,7 @@ FILES = (
     ("HTTP parse of the provider's answer", r"plugin/upstream/|aiohttp"),
     ("SSE parse", r"connectors/decoding/"),
     ("JSON: the event read, the chunk printed", r"connectors/|json/"),
-    ("write to the client", r"uvicorn/|plugin/server/protocol"),
+    ("write to the client", r"uvicorn/|plugin/server/"),
     ("event loop and system calls", r"asyncio/"),
     ("metrics", r"prometheus_client|plugin/metrics"),
     ("the stream's own steps", r""),
@@ -86,7 +87,7 @@ def _with_perf(place: Place, target: Target) -> Counter[str]:
     if perf is None:
         return Counter()
     data = place.folder / "perf.data"
-    command = [perf, "record", "-g", "-F", str(SAMPLES_PER_SECOND), "-p", str(target.pid), "-o", str(data)]
+    command = [perf, "record", "-g", "-F", str(SAMPLES_PER_SECOND), "-p", str(_worker(target)), "-o", str(data)]
     if not _sampled("perf", target, [*command, "--", "sleep", str(SECONDS)]):
         return Counter()
     script = [perf, "script", "-i", str(data), "-F", "ip,sym,dso"]
@@ -109,7 +110,7 @@ def _with_py_spy(place: Place, target: Target) -> Counter[str]:
     if command is None:
         return Counter()
     raw = place.folder / "py-spy.txt"
-    options = ["--pid", str(target.pid), "--duration", str(SECONDS), "--rate", "499", "--format", "raw"]
+    options = ["--pid", str(_worker(target)), "--duration", str(SECONDS), "--rate", "499", "--format", "raw"]
     if not _sampled("py-spy", target, [command, "record", *options, "--output", str(raw)]):
         return Counter()
     counted: Counter[str] = Counter()
@@ -119,6 +120,12 @@ def _with_py_spy(place: Place, target: Target) -> Counter[str]:
         if "concurrent/futures" not in leaf:  # threads that wait for work
             counted[first_match(FILES, leaf)] += int(samples)
     return counted
+
+
+def _worker(target: Target) -> int:
+    """The process that does the work: the only child of the one that was started."""
+    assert target.pid is not None
+    return tree(target.pid)[-1]
 
 
 def _sampled(name: str, target: Target, command: list[str]) -> bool:

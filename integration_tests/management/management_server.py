@@ -18,6 +18,7 @@ from opensearch_ml_stream.plugin.registry.stored_documents import now_millis
 from opensearch_ml_stream.plugin.settings import LiveSettings, Settings
 from opensearch_ml_stream.plugin.store import Store
 from opensearch_ml_stream.rest_handlers.application import rest_application
+from opensearch_ml_stream.rest_handlers.http.body_budget import BodyBudget
 from opensearch_ml_stream.rest_handlers.routes.resources import management_routes
 
 SETTINGS = Settings(trusted_connector_endpoints_regex=(r"^http://127\.0\.0\.1:.*$",), max_body_size=20_000)
@@ -93,7 +94,9 @@ class Api:
 
 @asynccontextmanager
 async def management_api(registry: Registry) -> AsyncIterator[Api]:
-    app = rest_application(management_routes(registry, SETTINGS.max_body_size))
+    app = rest_application(
+        management_routes(registry, BodyBudget(SETTINGS.max_body_size, SETTINGS.max_total_body_size))
+    )
     async with served(app) as url, httpx.AsyncClient(verify=False) as http:
         yield Api(http, url)
 

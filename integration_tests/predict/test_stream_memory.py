@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,8 +11,8 @@ from integration_tests.support.conditions import PATIENCE_SECONDS, eventually_as
 from integration_tests.support.fake_provider import SSE_HEAD, Act, FakeProvider, chunk, openai_delta
 from integration_tests.support.raw_requests import connected, predict_request
 from integration_tests.support.sidecars import Sidecar, running_sidecar
+from integration_tests.support.worker_processes import MIB, resident_mib, worker_pids
 
-MIB = 2**20
 STREAMS = 16
 
 
@@ -26,9 +25,9 @@ def sidecar(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
             yield running
 
 
-def resident_mib(sidecar: Sidecar) -> float:
-    pages = int(Path(f"/proc/{sidecar.process.pid}/statm").read_text().split()[1])
-    return pages * 4096 / MIB
+def resident(sidecar: Sidecar) -> float:
+    (worker,) = worker_pids(sidecar)
+    return resident_mib(worker)
 
 
 @asynccontextmanager
@@ -53,9 +52,9 @@ async def test_a_prompt_is_not_kept_while_its_response_streams(sidecar: Sidecar,
         connector = connector_bodies.openai(provider.url, client_config={"max_retry_times": retries})
         model_id = await asyncio.to_thread(sidecar.create_model, connector)
         async with open_streams(sidecar, model_id, "short"):
-            before = resident_mib(sidecar)
+            before = resident(sidecar)
         async with open_streams(sidecar, model_id, prompt):
-            await eventually_async(lambda: (resident_mib(sidecar) - before) / STREAMS < len(prompt) / MIB / 2)
+            await eventually_async(lambda: (resident(sidecar) - before) / STREAMS < len(prompt) / MIB / 2)
 
 
 async def test_a_stream_whose_reader_stalls_holds_about_a_mebibyte(sidecar: Sidecar) -> None:
@@ -72,10 +71,10 @@ async def test_a_stream_whose_reader_stalls_holds_about_a_mebibyte(sidecar: Side
     async with await asyncio.start_server(flood, "127.0.0.1", 0) as provider:
         url = f"http://127.0.0.1:{provider.sockets[0].getsockname()[1]}"
         model_id = await asyncio.to_thread(sidecar.create_model, connector_bodies.openai(url))
-        before = resident_mib(sidecar)
+        before = resident(sidecar)
         async with open_streams(sidecar, model_id, "go on") as readers:
-            await steady(lambda: resident_mib(sidecar), tolerance=0.1)
-            held = (resident_mib(sidecar) - before) / STREAMS
+            await steady(lambda: resident(sidecar), tolerance=0.1)
+            held = (resident(sidecar) - before) / STREAMS
             resumed: Any = await asyncio.wait_for(readers[0].readuntil(b"xxxx"), PATIENCE_SECONDS)
     assert held < 1.5
     assert resumed

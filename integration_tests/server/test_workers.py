@@ -14,14 +14,9 @@ from integration_tests.support import connector_bodies
 from integration_tests.support.conditions import eventually, eventually_async, promptly_async
 from integration_tests.support.fake_provider import Act, FakeProvider, openai_stream
 from integration_tests.support.sidecars import Sidecar, running_sidecar
+from integration_tests.support.worker_processes import runs, worker_pids
 
 QUESTION = {"parameters": {"inputs": "x"}}
-
-
-def worker_pids(sidecar: Sidecar) -> list[int]:
-    """The workers are the supervisor's children that spawn started (the other one tracks shared resources)."""
-    children = Path(f"/proc/{sidecar.process.pid}/task/{sidecar.process.pid}/children").read_text().split()
-    return [int(pid) for pid in children if b"spawn_main" in Path(f"/proc/{pid}/cmdline").read_bytes()]
 
 
 async def wait_for_workers(sidecar: Sidecar, number: int, without: int = 0) -> list[int]:
@@ -33,10 +28,6 @@ async def wait_for_workers(sidecar: Sidecar, number: int, without: int = 0) -> l
 
     await eventually_async(complete)
     return worker_pids(sidecar)
-
-
-def runs(pid: int) -> bool:
-    return Path(f"/proc/{pid}").exists()
 
 
 @pytest.fixture(scope="module")

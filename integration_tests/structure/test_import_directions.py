@@ -14,7 +14,7 @@ ALLOWED: dict[str, set[str]] = {
     "plugin.__main__": {"plugin.cli"},
     "plugin.cli": {"connectors", "rest_handlers", "client", "plugin.demo", "plugin.settings"},
     "plugin.demo": set(),
-    "plugin.server": {"rest_handlers", "plugin.app", "plugin.metrics", "plugin.settings", "plugin.store"},
+    "plugin.server": {"connectors", "rest_handlers", "plugin.app", "plugin.metrics", "plugin.settings", "plugin.store"},
     "plugin.app": {
         "rest_handlers", "plugin.credentials", "plugin.metrics", "plugin.predictions", "plugin.registry",
         "plugin.settings", "plugin.store", "plugin.upstream",

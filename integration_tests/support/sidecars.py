@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -56,12 +56,21 @@ def running_sidecar(
     folder: Path, store: str = "", settings: Mapping[str, str] | None = None, arguments: tuple[str, ...] = ()
 ) -> Iterator[Sidecar]:
     """A sidecar on a free port over `store` (a new embedded one by default), stopped at the end."""
-    log = folder / f"sidecar-{time.monotonic_ns()}.log"
     environment = {name: value for name, value in os.environ.items() if not name.startswith("MLSTREAM_")}
     for name, value in {**LOOPBACK, **(settings or {})}.items():
         environment["MLSTREAM_SETTING__" + name.upper().replace(".", "__")] = value
     command = [sys.executable, "-m", "opensearch_ml_stream.plugin", "serve", "--port", "0"]
     command += ["--store", store or f"sqlite:///{folder}/store.db", *arguments]
+    with running_command(command, folder, environment) as sidecar:
+        yield sidecar
+
+
+@contextmanager
+def running_command(
+    command: Sequence[str], folder: Path, environment: Mapping[str, str] | None = None
+) -> Iterator[Sidecar]:
+    """A sidecar that this command starts, and that logs its URL; stopped at the end."""
+    log = folder / f"sidecar-{time.monotonic_ns()}.log"
     with log.open("wb") as output:
         process = subprocess.Popen(command, stdout=output, stderr=output, env=environment)
     try:

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from opensearch_ml_stream.rest_handlers.application import rest_application
+from opensearch_ml_stream.rest_handlers.http.body_budget import BodyBudget
 from opensearch_ml_stream.rest_handlers.resource_endpoint import (
     Operation,
     ParsedRequest,
@@ -30,7 +31,7 @@ class Things:
             "DELETE": Operation(self._handle),
         }
         self._response = response
-        self.application = rest_application(resource_routes("/things/{id}", operations, LIMIT))
+        self.application = rest_application(resource_routes("/things/{id}", operations, BodyBudget(LIMIT, 10 * LIMIT)))
 
     async def _handle(self, request: ParsedRequest) -> dict[str, Any]:
         self.requests.append(request)

@@ -5,10 +5,12 @@
     ├── Forbidden           403  a disabled model or feature, a missing permission
     ├── NotFound            404  no such model, connector, task, group
     ├── NotAcceptable       406  a request body whose content type is not JSON
+    ├── RequestTimeout      408  a request that does not come to its end
     ├── Conflict            409  in use, or existing already
     ├── BodyTooLarge        413  a request body over the limit
     ├── MisdirectedRequest  421  a `Host` that is none of this sidecar's names
     ├── Throttled           429  a limit of this sidecar; holds `retry_after`
+    ├── HeadTooLarge        431  a request head over the limits
     ├── Internal            500  stored data that cannot be read, a wrong encryption key
     ├── Unavailable         503  the sidecar's own store does not respond (never used for a provider)
     └── UpstreamError       424  the provider failed; its 400 and 429 keep their status
@@ -86,6 +88,13 @@ class NotAcceptable(MLStreamError):
         return {"error": self.reason, "status": self.status}
 
 
+class RequestTimeout(MLStreamError):
+    """The client takes too long to send its request."""
+
+    status = 408
+    type = "timeout_exception"
+
+
 class Conflict(MLStreamError):
     """The resource is in use, exists already, or was changed at the same time."""
 
@@ -108,6 +117,13 @@ class Throttled(MLStreamError):
     """A limit of this sidecar is reached."""
 
     status = 429
+
+
+class HeadTooLarge(MLStreamError):
+    """The request's URL and headers are over their limits."""
+
+    status = 431
+    type = "too_long_http_header_exception"
 
 
 class Internal(MLStreamError):

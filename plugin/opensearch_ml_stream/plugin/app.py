@@ -58,13 +58,19 @@ async def open_sidecar(settings: Settings, runtime: Path) -> AsyncIterator[Sidec
         registry = build_registry(store, cipher, live, now_millis, deployment, batch)
         metrics = Metrics()
         predictor = Predictor(models, calls, store, scripts, batch, metrics)
-        limits = ResponseLimits(settings.max_body_size, settings.first_event_wait_seconds, settings.heartbeat_seconds)
+        limits = ResponseLimits(
+            settings.max_body_size,
+            settings.first_event_wait_seconds,
+            settings.heartbeat_seconds,
+            settings.max_total_body_size,
+            settings.max_streams,
+        )
         in_flight = InFlightResponses(limits)
         own_version = version("opensearch-ml-stream")
         routes = [
             *predict_routes(predictor, in_flight),
-            *management_routes(registry, settings.max_body_size),
-            *settings_routes(DynamicSettings(store, live, now_millis), settings.max_body_size),
+            *management_routes(registry, in_flight.bodies),
+            *settings_routes(DynamicSettings(store, live, now_millis), in_flight.bodies),
             *operation_routes(store.ping, metrics.text, own_version),
         ]
         routes += openapi_routes(routes, own_version)

@@ -1,73 +1,89 @@
-"""A machine for a supervisor: processes and a clock that do what a test says."""
+"""A machine for a supervisor: processes, heartbeats and a clock that do what a test says."""
 
-import multiprocessing
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
-import pytest
-
-from opensearch_ml_stream.plugin.server import supervisor as supervisor_module
-
-
-class FakeProcess:
-    def __init__(self, number: int) -> None:
-        self.pid = 1000 + number
-        self.sentinel = number
-        self.exitcode: int | None = None
-        self.started = False
-        self.joined = False
-
-    def start(self) -> None:
-        self.started = True
-
-    def terminate(self) -> None:
-        self.end(-signal.SIGTERM)
-
-    def end(self, exitcode: int) -> None:
-        assert self.started
-        if self.exitcode is None:
-            self.exitcode = exitcode
-
-    def join(self) -> None:
-        assert self.exitcode is not None, "joining would wait for ever"
-        self.joined = True
+Event = Callable[[], object]
 
 
 class FakeMachine:
-    """What `multiprocessing` and `time` are to a supervisor; one of `events` happens while it waits."""
+    """`Processes`, `Heartbeats` and `time` as a supervisor sees them; one of `events` happens while it waits."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def __init__(self) -> None:
+        self.stops = 0
         self.now = 100.0
-        self.sleeps: list[float] = []
-        self.events: list[Callable[[], object]] = []
-        self.processes: list[FakeProcess] = []
-        self.calls: list[tuple[object, tuple[object, ...]]] = []
-        monkeypatch.setattr(multiprocessing, "get_context", self._get_context)
-        monkeypatch.setattr(supervisor_module, "wait", self._wait)
-        monkeypatch.setattr(supervisor_module, "monotonic", lambda: self.now)
-        monkeypatch.setattr(supervisor_module, "sleep", self._sleep)
+        self.events: list[Event] = []
+        self.started: list[int] = []
+        self.running: dict[int, int] = {}  # place by process
+        self.signals: list[tuple[int, int]] = []
+        self.deaf: set[int] = set()  # to SIGTERM
+        self.hanging: set[int] = set()
+        self.ready = True
+        self.forgotten: list[int] = []
+        self._beats: dict[int, int] = {}
+        self._ready: set[int] = set()
+        self._ended: list[tuple[int, int]] = []
+        self._place = 0
 
-    def Process(self, target: object, args: tuple[object, ...]) -> FakeProcess:  # noqa: N802 - multiprocessing's name
-        self.calls.append((target, args))
-        self.processes.append(FakeProcess(len(self.processes)))
-        return self.processes[-1]
+    # Processes.
 
-    def dies(self, number: int, *, after: float, exitcode: int = 1) -> Callable[[], object]:
-        def event() -> None:
-            self.now += after
-            self.processes[number].end(exitcode)
+    def start(self, work: Callable[[int], None]) -> int:
+        work(-1)
+        pid = 1000 + len(self.started)
+        self.started.append(pid)
+        self.running[pid] = self._place
+        return pid
 
-        return event
+    def kill(self, pid: int, number: int) -> None:
+        assert pid in self.running, "another process may have this number by now"
+        self.signals.append((pid, number))
+        if number == signal.SIGKILL or (number == signal.SIGTERM and pid not in self.deaf):
+            self._end(pid, -number if number == signal.SIGKILL else 0)
 
-    def _get_context(self, method: str) -> "FakeMachine":
-        assert method == "spawn"  # a forked worker would share the parent's threads and locks
-        return self
-
-    def _wait(self, sentinels: list[int], timeout: float) -> list[int]:
-        assert timeout == 0.5  # a signal interrupts no wait: the supervisor has to look itself
+    def wait(self, seconds: float) -> None:
         self.events.pop(0)()
-        return [sentinel for sentinel in sentinels if self.processes[sentinel].exitcode is not None]
+        for pid, place in self.running.items():
+            if pid not in self.hanging:
+                self._beats[place] = self._beats.get(place, 0) + 1
+                if self.ready:
+                    self._ready.add(place)
 
-    def _sleep(self, seconds: float) -> None:
-        self.sleeps.append(seconds)
-        self.now += seconds
+    def ended(self) -> Iterator[tuple[int, int]]:
+        ended, self._ended = self._ended, []
+        return iter(ended)
+
+    # Heartbeats.
+
+    def forget(self, place: int) -> None:
+        self._place = place
+        self._beats[place] = 0
+        self._ready.discard(place)
+
+    def count(self, place: int) -> int:
+        return self._beats[place]
+
+    def is_ready(self, place: int) -> bool:
+        return place in self._ready
+
+    # Events.
+
+    def passes(self, seconds: float) -> list[Event]:
+        """Time passes while the supervisor looks twice a second."""
+
+        def event() -> None:
+            self.now += 0.5
+
+        return [event] * round(seconds * 2)
+
+    def asked_to_stop(self) -> None:
+        self.stops += 1
+
+    def dies(self, pid: int, code: int = 1) -> Event:
+        return lambda: self._end(pid, code)
+
+    def hangs(self, pid: int) -> Event:
+        return lambda: self.hanging.add(pid)
+
+    def _end(self, pid: int, code: int) -> None:
+        del self.running[pid]
+        self._ended.append((pid, code))

@@ -1,19 +1,23 @@
-"""`serve` binds the port first, then runs one worker here or a supervisor; sockets, processes and loop are fakes."""
+"""`serve` binds the port first, then runs a supervisor of workers; sockets and processes are fakes."""
 
+import gc
 import logging
 import os
+import resource
 import signal
 import socket
-from collections.abc import Coroutine, Iterator
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
-import uvloop
 
 from opensearch_ml_stream.connectors.errors import InvalidRequest
-from opensearch_ml_stream.plugin.server.serve import serve
-from opensearch_ml_stream.plugin.server.supervisor import _worker_process
+from opensearch_ml_stream.plugin.server import serve as serve_module
+from opensearch_ml_stream.plugin.server import worker as worker_module
+from opensearch_ml_stream.plugin.server.serve import configure_logging, serve
+from opensearch_ml_stream.plugin.server.worker_place import WorkerPlace
 from opensearch_ml_stream.plugin.settings import Settings
 from tests.server.fake_machine import FakeMachine
 
@@ -38,6 +42,9 @@ class FakeSocket:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
         self.closed = True
 
     def setsockopt(self, level: int, option: int, value: int) -> None:
@@ -53,7 +60,30 @@ class FakeSocket:
         return "127.0.0.1", self.port
 
     def listen(self, backlog: int) -> None:
+        assert not self.closed
         self.backlog = backlog
+
+
+class FakeProcesses(FakeMachine):
+    """A machine whose processes are stopped after a second."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.handles_signals = False
+        self.events = [*self.passes(1), self.asked_to_stop, *self.passes(0.5)]
+
+    @contextmanager
+    def handling_signals(self) -> Iterator[None]:
+        self.handles_signals = True
+        yield
+        self.handles_signals = False
+
+    def wait(self, seconds: float) -> None:
+        assert self.handles_signals
+        super().wait(seconds)
+
+
+Works = list[tuple[Settings, Any, list[bool]]]  # settings, WorkerPlace with fake sockets, closed sockets
 
 
 @pytest.fixture(autouse=True)
@@ -66,93 +96,77 @@ def sockets(monkeypatch: pytest.MonkeyPatch) -> list[FakeSocket]:
 
 
 @pytest.fixture(autouse=True)
+def works(monkeypatch: pytest.MonkeyPatch, sockets: list[FakeSocket]) -> Works:
+    """What the workers were given, and which sockets were closed when they began."""
+    begun: Works = []
+
+    def run_worker(settings: Settings, place: WorkerPlace) -> None:
+        begun.append((settings, place, [one.closed for one in sockets]))
+        assert place.runtime.is_dir()
+
+    monkeypatch.setattr(serve_module, "Processes", FakeProcesses)
+    monkeypatch.setattr(worker_module, "run_worker", run_worker)
+    monkeypatch.setattr(resource, "getrlimit", lambda kind: (100, 1000))
+    monkeypatch.setattr(resource, "setrlimit", lambda kind, limits: None)
+    return begun
+
+
+@pytest.fixture(autouse=True)
 def _process_state() -> Iterator[None]:
     handlers = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
     levels = {name: logging.getLogger(name).level for name in ("uvicorn", "opensearch")}
     yield
+    gc.unfreeze()
     for number, handler in handlers.items():
         signal.signal(number, handler)
     for name, level in levels.items():
         logging.getLogger(name).setLevel(level)
 
 
-def test_one_worker_runs_in_this_process(
-    monkeypatch: pytest.MonkeyPatch, sockets: list[FakeSocket], caplog: pytest.LogCaptureFixture
+def test_one_worker_gets_the_socket_and_is_supervised(
+    sockets: list[FakeSocket], works: Works, caplog: pytest.LogCaptureFixture
 ) -> None:
-    workers: list[dict[str, Any]] = []
-
-    def run(worker: Coroutine[Any, Any, None]) -> None:
-        assert worker.cr_frame is not None  # type: ignore[attr-defined]
-        workers.append(dict(worker.cr_frame.f_locals))  # type: ignore[attr-defined]
-        assert workers[0]["runtime"].is_dir() and not sockets[0].closed
-        worker.close()
-
-    monkeypatch.setattr(uvloop, "run", run)
     with caplog.at_level(logging.INFO):
         assert serve(Settings(store=STORE, port=0)) == 0
-    ((listener,), (arguments,)) = sockets, workers
+    ((listener,), ((settings, place, _),)) = sockets, works
     assert (listener.port, listener.backlog, listener.shared, listener.closed) == (5000, 4096, False, True)
-    assert arguments["settings"] == Settings(store=STORE, port=5000)
-    assert arguments["listener"] is listener
-    assert not arguments["runtime"].exists()
+    assert settings == Settings(store=STORE, port=5000)
+    assert (place.listener, place.number, place.parent) == (listener, 0, -1)
+    assert not place.runtime.exists()
     assert caplog.messages == ["listening on http://127.0.0.1:5000"]
     assert os.environ[FIGURES] == "not set"
 
 
-def test_several_workers_share_a_port_that_the_server_holds(
-    monkeypatch: pytest.MonkeyPatch, sockets: list[FakeSocket], caplog: pytest.LogCaptureFixture
+def test_several_workers_have_a_socket_each_on_one_port_and_metrics_in_one_folder(
+    sockets: list[FakeSocket], works: Works, caplog: pytest.LogCaptureFixture
 ) -> None:
-    machine = FakeMachine(monkeypatch)
-    folders: list[Path] = []
-
-    def running() -> None:
-        folders.append(Path(os.environ[FIGURES]))
-        assert folders[0].is_dir()
-        assert [one.closed for one in sockets] == [True, False]
-        signal.raise_signal(signal.SIGTERM)
-
-    machine.events = [running]
     with caplog.at_level(logging.INFO):
         assert serve(Settings(store=STORE, port=0, workers=2)) == 0
-    assert [(one.port, one.shared, one.backlog, one.closed) for one in sockets] == [
-        (5000, False, None, True),
-        (5000, True, None, True),
-    ]
-    assert [arguments for _, arguments in machine.calls] == [
-        (Settings(store=STORE, port=5000, workers=2), folders[0])
-    ] * 2
-    assert not folders[0].exists()
+    assert [(one.port, one.shared, one.backlog) for one in sockets] == [(5000, False, None), *[(5000, True, 4096)] * 2]
+    assert [place.listener for _, place, _ in works] == sockets[1:]
+    assert works[0][2] == [True, False, True]  # a worker holds no other's
+    assert [place.number for _, place, _ in works] == [0, 1]
+    assert Path(os.environ[FIGURES]) == works[0][1].runtime
     assert caplog.messages == ["listening on http://127.0.0.1:5000 (2 workers)"]
-
-
-def test_a_worker_process_shares_the_port_and_serves(
-    monkeypatch: pytest.MonkeyPatch, sockets: list[FakeSocket], tmp_path: Path
-) -> None:
-    workers: list[dict[str, Any]] = []
-
-    def run(worker: Coroutine[Any, Any, None]) -> None:
-        workers.append(dict(worker.cr_frame.f_locals))  # type: ignore[attr-defined]
-        assert not sockets[0].closed
-        worker.close()
-
-    monkeypatch.setattr(uvloop, "run", run)
-    settings = Settings(store=STORE, port=5001, workers=2)
-    _worker_process(settings, tmp_path)
-    ((listener,), (arguments,)) = sockets, workers
-    assert (listener.port, listener.backlog, listener.shared, listener.closed) == (5001, 4096, True, True)
-    assert arguments == {"settings": settings, "listener": listener, "runtime": tmp_path}
 
 
 @pytest.mark.parametrize("workers", [1, 2])
 def test_a_port_that_is_in_use_is_an_error_before_anything_runs(
-    monkeypatch: pytest.MonkeyPatch, sockets: list[FakeSocket], workers: int
+    monkeypatch: pytest.MonkeyPatch, works: Works, workers: int
 ) -> None:
     monkeypatch.setattr(FakeSocket, "refused", True)
     with pytest.raises(OSError, match="Address already in use"):
         serve(Settings(store=STORE, workers=workers))
+    assert works == []
 
 
 def test_a_store_that_none_can_have_is_an_error_before_the_port_is_bound(sockets: list[FakeSocket]) -> None:
     with pytest.raises(InvalidRequest, match="The store must be sqlite"):
         serve(Settings(store="mysql://host"))
     assert sockets == []
+
+
+def test_the_libraries_log_what_an_operator_can_act_upon() -> None:
+    configure_logging()
+    assert logging.getLogger("uvicorn").level == logging.WARNING
+    assert logging.getLogger("opensearch").level == logging.ERROR

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from opensearch_ml_stream.plugin.server.protocol import StreamFlowControl
+from opensearch_ml_stream.plugin.server.http1.flow_control import FlowControl
 from tests.upstream.fake_transport import FakeTransport
 
 
@@ -13,7 +13,7 @@ async def settle() -> None:
 
 async def test_flow_control_pauses_and_resumes_reading_once() -> None:
     transport = FakeTransport(asyncio.Protocol())
-    flow = StreamFlowControl(transport)
+    flow = FlowControl(transport)
     assert (flow.read_paused, flow.write_paused) == (False, False)
     flow.resume_reading()
     assert transport.calls == []
@@ -26,7 +26,7 @@ async def test_flow_control_pauses_and_resumes_reading_once() -> None:
 
 
 async def test_flow_control_lets_all_who_wait_go_on_when_the_transport_accepts_bytes_again() -> None:
-    flow = StreamFlowControl(FakeTransport(asyncio.Protocol()))
+    flow = FlowControl(FakeTransport(asyncio.Protocol()))
     await flow.drain()
     flow.pause_writing()
     waiting = [asyncio.create_task(flow.drain()) for _ in range(2)]
@@ -46,7 +46,7 @@ async def test_flow_control_lets_all_who_wait_go_on_when_the_transport_accepts_b
 
 
 async def test_an_idle_flow_control_holds_no_event() -> None:
-    flow = StreamFlowControl(FakeTransport(asyncio.Protocol()))
+    flow = FlowControl(FakeTransport(asyncio.Protocol()))
     assert flow._writable is None
     flow.pause_writing()
     assert flow._writable is not None

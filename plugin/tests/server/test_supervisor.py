@@ -1,99 +1,179 @@
-"""Workers are started, replaced when they die, and stopped together; processes and clock are fakes."""
+"""Workers are started, replaced when they die or hang, and stopped together; processes and clock are fakes."""
 
 import logging
 import signal
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
-from opensearch_ml_stream.plugin.server import supervisor as supervisor_module
-from opensearch_ml_stream.plugin.server.supervisor import MIN_WORKER_LIFE_SECONDS, Supervisor, _worker_process
+from opensearch_ml_stream.plugin.server.processes import DUMP_SIGNAL
+from opensearch_ml_stream.plugin.server.supervisor import Supervisor
 from opensearch_ml_stream.plugin.settings import Settings
 from tests.server.fake_machine import FakeMachine
 
-RUNTIME = Path("/runtime")
-
-
-def stop(number: int = signal.SIGTERM) -> None:
-    signal.raise_signal(number)
-
-
-def nothing() -> None:
-    """The wait is over and nothing has happened."""
+STOP = [(1000, signal.SIGTERM)]
 
 
 @pytest.fixture
-def machine(monkeypatch: pytest.MonkeyPatch) -> FakeMachine:
-    return FakeMachine(monkeypatch)
+def machine() -> FakeMachine:
+    return FakeMachine()
 
 
-@pytest.fixture(autouse=True)
-def figures(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
-    monkeypatch.setenv("PROMETHEUS_MULTIPROC_DIR", str(tmp_path))
-    return tmp_path
+def run(machine: FakeMachine, workers: int = 1, grace: float = 3, works: list[tuple[int, int]] | None = None) -> int:
+    """The exit code; all events have happened."""
+    listeners = [True]
+    supervisor = Supervisor(
+        Settings(workers=workers, shutdown_grace_seconds=grace),
+        machine,
+        machine,
+        work=lambda *arguments: works.append(arguments) if works is not None else None,
+        forget=machine.forgotten.append,
+        clock=lambda: machine.now,
+    )
+    code = supervisor.run(listeners.clear)
+    assert listeners == [], "a stopping server would let clients wait"
+    assert machine.events == []
+    return code
 
 
-@pytest.fixture(autouse=True)
-def _signal_handlers() -> Iterator[None]:
-    handlers = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
-    yield
-    for number, handler in handlers.items():
-        signal.signal(number, handler)
+def test_all_workers_are_started_and_a_stop_ends_all(machine: FakeMachine) -> None:
+    works: list[tuple[int, int]] = []
+    machine.events = [*machine.passes(1), machine.asked_to_stop, *machine.passes(0.5)]
+    assert run(machine, workers=3, works=works) == 0
+    assert works == [(0, -1), (1, -1), (2, -1)]
+    assert machine.signals == [(pid, signal.SIGTERM) for pid in (1000, 1001, 1002)]
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_all_workers_are_started_and_a_signal_stops_all(machine: FakeMachine, number: int) -> None:
-    settings = Settings(workers=3)
-    machine.events = [nothing, lambda: stop(number)]
-    assert Supervisor(settings, RUNTIME).run() == 0
-    assert machine.calls == [(_worker_process, (settings, RUNTIME))] * 3
-    assert [process.exitcode for process in machine.processes] == [-signal.SIGTERM] * 3
-    assert all(process.joined for process in machine.processes)
-    assert machine.sleeps == []
-
-
-def test_a_worker_that_dies_is_replaced(machine: FakeMachine, caplog: pytest.LogCaptureFixture) -> None:
-    machine.events = [machine.dies(0, after=50, exitcode=-9), nothing, stop]
+def test_a_worker_that_dies_is_replaced_at_its_place(machine: FakeMachine, caplog: pytest.LogCaptureFixture) -> None:
+    works: list[tuple[int, int]] = []
+    machine.events = [
+        *machine.passes(50), machine.dies(1000, -9), *machine.passes(0.5), machine.asked_to_stop, *machine.passes(0.5),
+    ]  # fmt: skip
     with caplog.at_level(logging.ERROR):
-        assert Supervisor(Settings(workers=2), RUNTIME).run() == 0
-    assert [process.exitcode for process in machine.processes] == [-9, -signal.SIGTERM, -signal.SIGTERM]
+        assert run(machine, workers=2, works=works) == 0
+    assert works == [(0, -1), (1, -1), (0, -1)]
+    assert sorted(pid for pid, _ in machine.signals) == [1001, 1002]
     assert caplog.messages == ["worker 1000 ended with exit code -9; it is replaced"]
-    assert machine.sleeps == []
+    assert 1000 in machine.forgotten
 
 
 def test_workers_that_die_at_once_are_replaced_one_a_second(machine: FakeMachine) -> None:
-    machine.events = [machine.dies(0, after=0.25), machine.dies(1, after=0), machine.dies(2, after=1), stop]
-    assert Supervisor(Settings(workers=1), RUNTIME).run() == 0
-    assert len(machine.processes) == 4
-    assert MIN_WORKER_LIFE_SECONDS == 1
-    assert machine.sleeps == [0.75, 1.0]
+    counts: list[int] = []
+
+    def count() -> None:
+        counts.append(len(machine.started))
+
+    machine.events = [*machine.passes(5), machine.dies(1000), machine.dies(1001), *machine.passes(0.5), count]
+    machine.events += [*machine.passes(0.5), count, machine.asked_to_stop, *machine.passes(0.5)]
+    run(machine)
+    assert counts == [2, 3]
+
+
+def test_a_server_whose_first_workers_cannot_serve_ends_with_1(
+    machine: FakeMachine, caplog: pytest.LogCaptureFixture
+) -> None:
+    machine.ready = False
+    machine.events = [*machine.passes(1), machine.dies(1001), *machine.passes(0.5)]
+    with caplog.at_level(logging.ERROR):
+        assert run(machine, workers=2) == 1
+    assert caplog.messages == ["worker 1001 ended with exit code 1 before it served; the server stops"]
+    assert machine.signals == STOP
 
 
 def test_a_worker_that_ends_while_the_server_stops_is_not_replaced(machine: FakeMachine) -> None:
-    machine.events = [stop]
-    assert Supervisor(Settings(workers=2), RUNTIME).run() == 0
-    assert len(machine.processes) == 2
-
-
-def test_a_signal_during_the_pause_before_a_replacement_stops_the_server(
-    machine: FakeMachine, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    machine.events = [machine.dies(0, after=0), nothing]
-    monkeypatch.setattr(supervisor_module, "sleep", lambda seconds: stop())
-    assert Supervisor(Settings(workers=2), RUNTIME).run() == 0
-    assert [process.exitcode for process in machine.processes] == [1, -signal.SIGTERM]
-
-
-def test_the_gauges_of_a_dead_worker_are_removed(machine: FakeMachine, figures: Path) -> None:
-    for pid in (1000, 1001):
-        (figures / f"gauge_livesum_{pid}.db").touch()
-        (figures / f"counter_{pid}.db").touch()
-    left: list[str] = []
+    machine.deaf = {1000, 1001}
     machine.events = [
-        machine.dies(0, after=5),
-        lambda: left.extend(sorted(path.name for path in figures.iterdir())),
-        stop,
-    ]
-    assert Supervisor(Settings(workers=2), RUNTIME).run() == 0
-    assert left == ["counter_1000.db", "counter_1001.db", "gauge_livesum_1001.db"]
+        *machine.passes(2), machine.asked_to_stop, machine.dies(1000, 0), *machine.passes(0.5), machine.dies(1001, 0),
+    ]  # fmt: skip
+    assert run(machine, workers=2) == 0
+    assert len(machine.started) == 2
+
+
+def test_a_stop_before_a_replacement_is_due_starts_none(machine: FakeMachine) -> None:
+    machine.events = [*machine.passes(0.5), machine.dies(1000), machine.asked_to_stop]
+    assert run(machine) == 0
+    assert len(machine.started) == 1
+
+
+def test_a_worker_that_does_nothing_for_10_s_says_where_it_hangs_and_is_killed_and_replaced(
+    machine: FakeMachine, caplog: pytest.LogCaptureFixture
+) -> None:
+    seen: list[list[tuple[int, int]]] = []
+
+    def look() -> None:
+        seen.append(list(machine.signals))
+
+    machine.events = [
+        *machine.passes(2), machine.hangs(1000), *machine.passes(9), look, *machine.passes(1.5), look,
+        *machine.passes(1.5), look, machine.asked_to_stop, *machine.passes(0.5),
+    ]  # fmt: skip
+    with caplog.at_level(logging.ERROR):
+        assert run(machine) == 0
+    assert seen == [[], [(1000, DUMP_SIGNAL)], [(1000, DUMP_SIGNAL), (1000, signal.SIGKILL)]]
+    assert "worker 1000 has done nothing for 10 s; it is killed. It hangs here:" in caplog.messages
+    assert len(machine.started) == 2
+
+
+def test_a_worker_that_goes_on_while_it_says_where_it_hangs_is_spared(machine: FakeMachine) -> None:
+    def goes_on() -> None:
+        machine.hanging.clear()
+
+    machine.events = [
+        *machine.passes(2), machine.hangs(1000), *machine.passes(10.5), goes_on, *machine.passes(9),
+        machine.asked_to_stop, *machine.passes(0.5),
+    ]  # fmt: skip
+    assert run(machine) == 0
+    assert machine.signals == [(1000, DUMP_SIGNAL), *STOP]
+
+
+def test_nobody_is_killed_because_the_machine_slept(machine: FakeMachine) -> None:
+    def sleeps() -> None:
+        machine.now += 3600
+
+    machine.events = [*machine.passes(2), machine.hangs(1000), sleeps, sleeps, *machine.passes(2)]
+    machine.events += [lambda: machine.hanging.clear(), *machine.passes(2), machine.asked_to_stop, *machine.passes(0.5)]
+    assert run(machine) == 0
+    assert machine.signals == STOP
+
+
+def test_a_worker_may_block_for_a_minute_while_it_starts_and_is_spoken_of(
+    machine: FakeMachine, caplog: pytest.LogCaptureFixture
+) -> None:
+    machine.ready = False
+    machine.hanging = {1000}
+    alive: list[bool] = []
+    machine.events = [
+        *machine.passes(59), lambda: alive.append(1000 in machine.running), *machine.passes(2),
+        lambda: alive.append(1000 in machine.running),
+    ]  # fmt: skip
+    with caplog.at_level(logging.WARNING):
+        assert run(machine) == 1
+    assert alive == [True, False]
+    assert caplog.messages[0] == "worker 1000 does not serve after 10 s; does its store respond?"
+    assert sum("does not serve" in message for message in caplog.messages) == 1
+
+
+def test_what_has_not_stopped_after_the_grace_time_is_killed(
+    machine: FakeMachine, caplog: pytest.LogCaptureFixture
+) -> None:
+    machine.deaf = {1000}
+    began: list[float] = []
+    machine.events = [*machine.passes(2), machine.asked_to_stop, lambda: began.append(machine.now), *machine.passes(8)]
+    with caplog.at_level(logging.ERROR):
+        assert run(machine) == 1
+    assert machine.signals == [*STOP, (1000, signal.SIGKILL)]
+    assert 7 <= machine.now - began[0] <= 8  # the grace of 3 s and 5 s
+    assert caplog.messages == ["worker 1000 did not stop in time; it is killed"]
+
+
+def test_a_second_signal_ends_all_at_once(machine: FakeMachine) -> None:
+    machine.deaf = {1000}
+    machine.events = [*machine.passes(2), machine.asked_to_stop, machine.asked_to_stop, *machine.passes(1.5)]
+    assert run(machine, grace=60) == 1
+    assert machine.signals == [*STOP, *STOP, (1000, signal.SIGKILL)]
+
+
+def test_a_process_that_is_not_ours_ends_without_a_word(machine: FakeMachine, caplog: pytest.LogCaptureFixture) -> None:
+    machine.events = [*machine.passes(2), lambda: machine._ended.append((7, 1)), machine.asked_to_stop]
+    machine.events += machine.passes(0.5)
+    assert run(machine) == 0
+    assert caplog.messages == []

@@ -4,7 +4,6 @@ import asyncio
 import gc
 import json
 import logging
-import multiprocessing
 import signal
 import socket
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -14,13 +13,17 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
-import uvicorn
 from starlette.types import Receive, Scope, Send
 
 from opensearch_ml_stream.connectors.errors import MLStreamError, Unavailable
-from opensearch_ml_stream.plugin.server import worker
-from opensearch_ml_stream.plugin.server.protocol import StreamingProtocol
-from opensearch_ml_stream.plugin.server.worker import GC_THRESHOLDS, configure_logging, run_worker
+from opensearch_ml_stream.plugin.app import Sidecar
+from opensearch_ml_stream.plugin.server import descriptors, worker
+from opensearch_ml_stream.plugin.server import heartbeats as heartbeats_module
+from opensearch_ml_stream.plugin.server.heartbeats import Heartbeats
+from opensearch_ml_stream.plugin.server.http1.limits import ConnectionLimits
+from opensearch_ml_stream.plugin.server.http1.protocol import StreamingProtocol
+from opensearch_ml_stream.plugin.server.worker import GC_THRESHOLDS, Server
+from opensearch_ml_stream.plugin.server.worker_place import WorkerPlace
 from opensearch_ml_stream.plugin.settings import Settings
 from opensearch_ml_stream.rest_handlers.http.response_lifecycle import (
     InFlightResponse,
@@ -29,6 +32,7 @@ from opensearch_ml_stream.rest_handlers.http.response_lifecycle import (
 )
 from tests.upstream.fake_transport import FakeTransport
 
+PARENT = 987_654
 SETTINGS = Settings(store="sqlite:///:memory:")
 
 
@@ -95,8 +99,10 @@ async def until(condition: Callable[[], object]) -> None:
 
 
 @asynccontextmanager
-async def serving(monkeypatch: pytest.MonkeyPatch, runtime: Path) -> AsyncIterator[FakeServer]:
-    """A worker that runs until it is signalled."""
+async def serving(
+    monkeypatch: pytest.MonkeyPatch, runtime: Path, heartbeats: Heartbeats
+) -> AsyncIterator[tuple[FakeServer, dict[int, Callable[[], None]]]]:
+    """A worker that runs until it is stopped; its server, and what it waits for beside clients."""
     servers: list[FakeServer] = []
 
     async def create_server(factory: Callable[[], StreamingProtocol], **options: Any) -> FakeServer:
@@ -105,16 +111,24 @@ async def serving(monkeypatch: pytest.MonkeyPatch, runtime: Path) -> AsyncIterat
 
     monkeypatch.setattr(asyncio.get_running_loop(), "create_server", create_server)
     listener = FakeListener()
-    task = asyncio.create_task(run_worker(SETTINGS, cast(socket.socket, listener), runtime))
+    place = WorkerPlace(cast(socket.socket, listener), runtime, PARENT, heartbeats, 0)
+    readers: dict[int, Callable[[], None]] = {}
+    loop = asyncio.get_running_loop()
+    monkeypatch.setattr(loop, "add_reader", readers.__setitem__)
+    monkeypatch.setattr(loop, "remove_reader", lambda descriptor: readers.pop(descriptor, None))
+    task = asyncio.create_task(worker._serve(SETTINGS, place))
     await until(lambda: servers or task.done())
     assert servers[0].options["sock"] is listener
-    yield servers[0]
+    yield servers[0], readers
     await asyncio.wait_for(task, 5)
+    assert readers == {}
     assert listener.closed and servers[0].closed
 
 
 async def test_a_worker_serves_until_a_signal(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    async with serving(monkeypatch, tmp_path) as server:
+    heartbeats = Heartbeats(1)
+    async with serving(monkeypatch, tmp_path, heartbeats) as (server, _):
+        assert heartbeats.is_ready(0)
         assert server.options["backlog"] == 4096
         assert gc.get_threshold() == GC_THRESHOLDS
         assert gc.get_freeze_count() > 0
@@ -130,53 +144,72 @@ async def test_a_worker_serves_until_a_signal(monkeypatch: pytest.MonkeyPatch, t
     assert transport.is_closing()
 
 
+async def test_a_worker_whose_server_has_ended_stops(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    async with serving(monkeypatch, tmp_path, Heartbeats(1)) as (_, readers):
+        readers[PARENT]()
+
+
+async def test_a_worker_beats_each_second_while_its_loop_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(heartbeats_module, "BEAT_SECONDS", 0.01)
+    heartbeats = Heartbeats(2)
+    with heartbeats.beating(1):
+        await until(lambda: heartbeats.count(1) > 3)
+    beats = heartbeats.count(1)
+    await asyncio.sleep(0.05)
+    assert (heartbeats.count(0), heartbeats.count(1)) == (0, beats)
+    heartbeats.set_ready(1)
+    heartbeats.forget(1)
+    assert (heartbeats.count(1), heartbeats.is_ready(1)) == (0, False)
+
+
+async def test_connections_are_looked_at_each_second_and_a_lack_of_descriptors_is_logged_now_and_then(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(worker, "SWEEP_SECONDS", 0.01)
+    monkeypatch.setattr(descriptors, "are_exhausted", lambda: True)
+    looks: list[float] = []
+    monkeypatch.setattr(StreamingProtocol, "look", lambda self, now: looks.append(now))
+    with caplog.at_level(logging.WARNING):
+        async with serving(monkeypatch, tmp_path, Heartbeats(1)) as (server, _):
+            server.connect()
+            await until(lambda: len(looks) > 3)
+            signal.raise_signal(signal.SIGTERM)
+    assert looks == sorted(looks)
+    assert sum("no file descriptor is left" in message for message in caplog.messages) == 1
+
+
+def test_the_settings_limit_what_a_client_may_take(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(descriptors, "limit", lambda: 1_000_000)
+    limits = worker.connection_limits(Settings(request_timeout_seconds=7, max_connections=8))
+    assert limits == ConnectionLimits(request_seconds=7, max_connections=8)
+
+
 async def application(scope: Scope, receive: Receive, send: Send) -> None:
     """Never called."""
 
 
-def new_server(grace: float = 30) -> tuple[worker._Server, InFlightResponses]:
+def new_server(grace: float = 30) -> tuple[Server, InFlightResponses]:
     in_flight = InFlightResponses(ResponseLimits(max_body_size=1, first_event_wait=1, heartbeat=1))
-    config = uvicorn.Config(application, lifespan="off", log_config=None)
-    return worker._Server(config, in_flight, grace), in_flight
+    return Server(Sidecar(application, in_flight), grace, ConnectionLimits()), in_flight
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-async def test_the_first_signal_stops_the_server_and_the_second_its_responses(number: int) -> None:
+async def test_the_first_signal_stops_the_server_and_the_second_its_responses() -> None:
     server, in_flight = new_server()
     response = FakeResponse(in_flight)
     in_flight.add(cast(InFlightResponse, response))
     with server.capture_signals():
         assert not server.should_exit
-        signal.raise_signal(number)
+        signal.raise_signal(signal.SIGTERM)
         await until(lambda: server.should_exit)
         assert response.interrupted_by == []
-        signal.raise_signal(number)
+        signal.raise_signal(signal.SIGTERM)
         await until(lambda: response.interrupted_by)
     assert isinstance(response.interrupted_by[0], Unavailable)
-    assert not asyncio.get_running_loop().remove_signal_handler(number)
-
-
-class FakeParent:
-    def __init__(self, sentinel: int) -> None:
-        self.sentinel = sentinel
-
-
-async def test_a_worker_whose_parent_dies_stops(monkeypatch: pytest.MonkeyPatch) -> None:
-    readers: dict[int, tuple[Callable[..., None], tuple[Any, ...]]] = {}
-    loop = asyncio.get_running_loop()
-    monkeypatch.setattr(loop, "add_reader", lambda fd, callback, *args: readers.update({fd: (callback, args)}))
-    monkeypatch.setattr(loop, "remove_reader", readers.pop)
-    monkeypatch.setattr(multiprocessing, "parent_process", lambda: FakeParent(987_654))
-    server, _ = new_server()
-    with server.capture_signals():
-        callback, arguments = readers[987_654]
-        callback(*arguments)
-        assert server.should_exit
-        assert 987_654 not in readers
+    assert not asyncio.get_running_loop().remove_signal_handler(signal.SIGTERM)
 
 
 class FakeConnection:
-    def __init__(self, server: worker._Server, in_flight: InFlightResponses) -> None:
+    def __init__(self, server: Server, in_flight: InFlightResponses) -> None:
         self.shut_down_with: list[int] = []
         self._server = server
         self._in_flight = in_flight
@@ -216,9 +249,3 @@ async def test_a_response_that_goes_on_is_interrupted_after_the_grace_time() -> 
     assert [type(error) for error in response.interrupted_by] == [Unavailable]
     assert connection.shut_down_with == [1, 0]
     assert 0.05 <= seconds < 2
-
-
-def test_the_libraries_log_what_an_operator_can_act_upon() -> None:
-    configure_logging()
-    assert logging.getLogger("uvicorn").level == logging.WARNING
-    assert logging.getLogger("opensearch").level == logging.ERROR

@@ -26,6 +26,12 @@ class FakeTransport(asyncio.Transport):
     def get_write_buffer_size(self) -> int:
         return self.write_buffer_size
 
+    def can_write_eof(self) -> bool:
+        return True
+
+    def write_eof(self) -> None:
+        self.calls.append("write_eof")
+
     def set_protocol(self, protocol: asyncio.BaseProtocol) -> None:
         self.calls.append("set_protocol")
         self.protocol = protocol

@@ -17,6 +17,7 @@ from starlette.types import Receive, Scope, Send
 from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.connectors.syntax import jsontext
 from opensearch_ml_stream.rest_handlers.base_path import BASE_PATH
+from opensearch_ml_stream.rest_handlers.http.body_budget import BodyBudget, BodyReservation
 from opensearch_ml_stream.rest_handlers.http.exception_handlers import method_not_allowed
 from opensearch_ml_stream.rest_handlers.http.requests import (
     check_content_type,
@@ -82,11 +83,11 @@ class Operation:
 
 
 class _ResourceEndpoint:
-    """The ASGI endpoint of one path; `max_body_size` in bytes."""
+    """The ASGI endpoint of one path."""
 
-    def __init__(self, operations: Mapping[str, Operation], max_body_size: int) -> None:
+    def __init__(self, operations: Mapping[str, Operation], bodies: BodyBudget) -> None:
         self._operations = operations
-        self._max_body_size = max_body_size
+        self._bodies = bodies
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         request = Request(scope, receive)
@@ -94,25 +95,26 @@ class _ResourceEndpoint:
         if operation is None:
             response = method_not_allowed(request, sorted(self._operations))
         else:
-            response = await self._respond(request, operation)
+            with BodyReservation(self._bodies) as reservation:
+                response = await self._respond(request, operation, reservation)
         await response(scope, receive, send)
 
     def describe(self) -> Mapping[str, OperationDescription]:
         """Return what the OpenAPI document says of each method."""
         return {method: operation.describe() for method, operation in self._operations.items()}
 
-    async def _respond(self, request: Request, operation: Operation) -> Response:
-        parsed = await self._parse(request, operation)
+    async def _respond(self, request: Request, operation: Operation, reservation: BodyReservation) -> Response:
+        parsed = await self._parse(request, operation, reservation)
         try:
             return json_response(request, await operation.handle(parsed))
         except RecursionError:  # what reads a body level by level needs more than the parser did
             raise jsontext.too_deep() from None
 
-    async def _parse(self, request: Request, operation: Operation) -> ParsedRequest:
+    async def _parse(self, request: Request, operation: Operation, reservation: BodyReservation) -> ParsedRequest:
         _check_ids(request.path_params)
         query_parameters = query(request.scope)
         check_query(request.scope, query_parameters, operation.parameters)
-        data = await read_body(request.scope, request.receive, self._max_body_size)
+        data = await read_body(request.scope, request.receive, reservation)
         # A web page can send a POST with any query to a foreign server, but none whose content type is JSON.
         is_like_body = bool(data) or (request.method == "POST" and "source" in query_parameters)
         if is_like_body and operation.request_body is not RequestBody.NONE:
@@ -125,9 +127,9 @@ class _ResourceEndpoint:
         )
 
 
-def resource_routes(path: str, operations: Mapping[str, Operation], max_body_size: int) -> list[Route]:
+def resource_routes(path: str, operations: Mapping[str, Operation], bodies: BodyBudget) -> list[Route]:
     """Return the routes of a path below the base path; OpenSearch takes each with a slash at its end, too."""
-    endpoint = _ResourceEndpoint(operations, max_body_size)
+    endpoint = _ResourceEndpoint(operations, bodies)
     return [Route(BASE_PATH + path, endpoint), Route(BASE_PATH + path + "/", endpoint)]
 
 

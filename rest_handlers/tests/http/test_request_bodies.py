@@ -1,13 +1,15 @@
 """The body of a request: in one piece or many, with a limit, compressed, cut off."""
 
 import gzip
+import tracemalloc
 import zlib
 
 import pytest
 from starlette.requests import ClientDisconnect
 from starlette.types import Message
 
-from opensearch_ml_stream.connectors.errors import BodyTooLarge, InvalidRequest
+from opensearch_ml_stream.connectors.errors import BodyTooLarge, InvalidRequest, Throttled
+from opensearch_ml_stream.rest_handlers.http.body_budget import BodyBudget, BodyReservation
 from opensearch_ml_stream.rest_handlers.http.requests import read_body
 from tests.asgi_exchange import Exchange
 
@@ -15,9 +17,13 @@ GZIP = {"content-encoding": "gzip"}
 TOO_LARGE = "The request body is larger than 10 bytes (setting opensearch_ml_stream.max_body_size)"
 
 
+def reservation(limit: int = 10, total: int = 1000) -> BodyReservation:
+    return BodyReservation(BodyBudget(limit, total))
+
+
 async def read(body: bytes | list[bytes], headers: dict[str, str] | None = None, limit: int = 10) -> bytes:
     request = Exchange("POST", "/", body, headers)
-    return await read_body(request.scope, request.receive, limit)
+    return await read_body(request.scope, request.receive, reservation(limit))
 
 
 @pytest.mark.parametrize("body", [[b""], [b"0123456789"], [b"01", b"", b"23", b"4"], [b"", b"x"]])
@@ -29,7 +35,7 @@ async def test_a_body_that_is_no_member_of_its_message_is_empty() -> None:
     async def receive() -> Message:
         return {"type": "http.request"}
 
-    assert await read_body(Exchange().scope, receive, 10) == b""
+    assert await read_body(Exchange().scope, receive, reservation()) == b""
 
 
 @pytest.mark.parametrize("body", [[b"01234567890"], [b"0123456789", b"0", b"never read"]])
@@ -44,11 +50,11 @@ async def test_a_body_announced_beyond_the_limit_is_refused_without_reading_it()
         raise AssertionError("read")
 
     with pytest.raises(BodyTooLarge) as refused:
-        await read_body(Exchange(headers={"content-length": "11"}).scope, receive, 10)
+        await read_body(Exchange(headers={"content-length": "11"}).scope, receive, reservation())
     assert refused.value.reason == TOO_LARGE
 
 
-@pytest.mark.parametrize("length", ["10", "", "-1", "many"])
+@pytest.mark.parametrize("length", ["10", "", "-1", "many", "\xb2"])
 async def test_other_announcements_do_not_matter(length: str) -> None:
     assert await read(b"0123456789", {"content-length": length}) == b"0123456789"
 
@@ -57,7 +63,7 @@ async def test_other_announcements_do_not_matter(length: str) -> None:
 async def test_a_body_that_is_cut_off_is_a_disconnected_client(pieces: list[bytes]) -> None:
     request = Exchange("POST", "/", pieces, cut=True)
     with pytest.raises(ClientDisconnect):
-        await read_body(request.scope, request.receive, 10)
+        await read_body(request.scope, request.receive, reservation())
 
 
 @pytest.mark.parametrize("coding", ["gzip", "GZIP", " gzip "])
@@ -103,3 +109,41 @@ async def test_a_body_that_cannot_be_decompressed_is_refused_with_the_reason(
     with pytest.raises(InvalidRequest) as refused:
         await read(body, {"content-encoding": coding}, limit=100)
     assert refused.value.reason == reason
+
+
+@pytest.mark.parametrize("body", [[b"01234567"], [b"0123", b"4567"]])
+async def test_the_size_of_a_body_is_reserved_as_it_arrives_until_it_is_let_go(body: list[bytes]) -> None:
+    budget = BodyBudget(10, 20)
+    request = Exchange("POST", "/", body)
+    with BodyReservation(budget) as held:
+        await read_body(request.scope, request.receive, held)
+        assert budget.reserved == 8
+    assert budget.reserved == 0
+
+
+async def test_a_body_that_does_not_fit_beside_the_others_is_refused_as_soon_as_that_is_seen() -> None:
+    budget = BodyBudget(10, 15)
+    other = BodyReservation(budget)
+    other.add(9)
+    request = Exchange("POST", "/", [b"0123", b"456", b"never read"])
+    held = BodyReservation(budget)
+    with pytest.raises(Throttled, match="max_total_body_size") as refused:
+        await read_body(request.scope, request.receive, held)
+    assert (refused.value.status, refused.value.retry_after) == (429, "1")
+    assert (await request.receive())["body"] == b"never read"
+    held.release()
+    assert budget.reserved == 9
+
+
+async def test_what_a_compressed_body_becomes_is_reserved_before_it_takes_more_memory() -> None:
+    body = gzip.compress(b"x" * 10_000_000)
+    request = Exchange("POST", "/", body, GZIP)
+    budget = BodyBudget(20_000_000, 1_000_000)
+    held = BodyReservation(budget)
+    tracemalloc.start()
+    try:
+        with pytest.raises(Throttled):
+            await read_body(request.scope, request.receive, held)
+        assert tracemalloc.get_traced_memory()[1] < 3_000_000
+    finally:
+        tracemalloc.stop()

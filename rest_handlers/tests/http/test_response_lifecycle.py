@@ -8,6 +8,7 @@ from starlette.requests import ClientDisconnect
 from opensearch_ml_stream.connectors.chunks import Ending
 from opensearch_ml_stream.connectors.errors import Conflict, Internal, Unavailable, UpstreamError
 from opensearch_ml_stream.connectors.wire_format import NDJSON, WireFormat
+from opensearch_ml_stream.rest_handlers.http.body_budget import BodyReservation
 from opensearch_ml_stream.rest_handlers.http.response_lifecycle import InFlightResponse, InFlightResponses
 from tests.asgi_exchange import JSON_HEADERS, SECURITY_HEADERS, Exchange
 from tests.scripted_predictions import (
@@ -126,7 +127,8 @@ async def test_a_client_that_does_not_read_holds_the_stream_until_it_disconnects
 
 
 def _response(exchange: Exchange, in_flight: InFlightResponses) -> InFlightResponse:
-    return InFlightResponse(exchange.scope, exchange.receive, exchange.send, in_flight, NDJSON)
+    body = BodyReservation(in_flight.bodies)
+    return InFlightResponse(exchange.scope, exchange.receive, exchange.send, in_flight, body, NDJSON)
 
 
 async def test_a_response_that_is_not_running_cannot_be_interrupted() -> None:
@@ -190,7 +192,9 @@ async def test_the_head_is_sent_once_with_the_opaque_id_of_the_request() -> None
 @pytest.mark.parametrize("wire", [NDJSON, None], ids=["stream", "whole"])
 async def test_an_error_before_the_head_is_a_status(wire: WireFormat | None) -> None:
     exchange = stream_request()
-    response = InFlightResponse(exchange.scope, exchange.receive, exchange.send, InFlightResponses(LIMITS), wire)
+    in_flight = InFlightResponses(LIMITS)
+    body = BodyReservation(in_flight.bodies)
+    response = InFlightResponse(exchange.scope, exchange.receive, exchange.send, in_flight, body, wire)
     await response.fail(Conflict("taken"))
     assert (exchange.status, exchange.json()) == (409, Conflict("taken").body())
 

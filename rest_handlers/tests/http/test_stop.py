@@ -7,6 +7,7 @@ import pytest
 from opensearch_ml_stream.connectors.chunks import Ending
 from opensearch_ml_stream.connectors.errors import Unavailable
 from opensearch_ml_stream.connectors.wire_format import NDJSON
+from opensearch_ml_stream.rest_handlers.http.body_budget import BodyReservation
 from opensearch_ml_stream.rest_handlers.http.response_lifecycle import InFlightResponse, InFlightResponses
 from tests.asgi_exchange import JSON_HEADERS, Exchange
 from tests.scripted_predictions import BODY, LIMITS, STREAM_PATH, ScriptedPredictions, Sidecar, stream_request, text
@@ -81,7 +82,8 @@ async def test_drain_waits_for_all_responses_and_interrupts_none_of_them() -> No
     sidecar = Sidecar(ScriptedPredictions(text("a"), 2.0, Ending()))
     other = Exchange("POST", STREAM_PATH, BODY, JSON_HEADERS)
     exchange = stream_request()
-    slow = InFlightResponse(other.scope, other.receive, other.send, sidecar.in_flight, NDJSON)
+    reservation = BodyReservation(sidecar.in_flight.bodies)
+    slow = InFlightResponse(other.scope, other.receive, other.send, sidecar.in_flight, reservation, NDJSON)
     async with exchange.running(sidecar.application):
         work = asyncio.create_task(slow.run(_end_after(slow, 3.0)))
         await exchange.until_sent(2)

@@ -7,6 +7,7 @@ from starlette.applications import Starlette
 
 from opensearch_ml_stream.connectors.errors import MLStreamError, NotFound, Unavailable
 from opensearch_ml_stream.rest_handlers.application import rest_application
+from opensearch_ml_stream.rest_handlers.http.body_budget import BodyBudget
 from opensearch_ml_stream.rest_handlers.routes.resources import management_routes
 from tests.asgi_exchange import send_request
 from tests.recording_services import RecordingServices
@@ -70,7 +71,7 @@ def services() -> RecordingServices:
 
 @pytest.fixture
 def application(services: RecordingServices) -> Starlette:
-    return rest_application(management_routes(services, 1000))
+    return rest_application(management_routes(services, BodyBudget(1000, 10_000)))
 
 
 @EVERY_ROUTE

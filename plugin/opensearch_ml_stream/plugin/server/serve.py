@@ -1,37 +1,83 @@
-"""`serve`: runs one worker in this process, or a supervisor of several worker processes."""
+"""`serve`: holds the port, and runs a supervisor over one worker process or several."""
 
+import gc
+import logging
 import os
+import socket
 import tempfile
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
+from time import monotonic
 
-import uvloop
-
-from opensearch_ml_stream.plugin.metrics import MULTIPROC_DIR
+from opensearch_ml_stream.plugin.server import descriptors
+from opensearch_ml_stream.plugin.server.heartbeats import Heartbeats
 from opensearch_ml_stream.plugin.server.listener import BACKLOG, announce, bind
+from opensearch_ml_stream.plugin.server.processes import Processes
 from opensearch_ml_stream.plugin.server.supervisor import Supervisor
-from opensearch_ml_stream.plugin.server.worker import configure_logging, run_worker
+from opensearch_ml_stream.plugin.server.worker_place import WorkerPlace
 from opensearch_ml_stream.plugin.settings import Settings
 from opensearch_ml_stream.plugin.store.open_store import check_store_url
 
 
 def serve(settings: Settings) -> int:
-    """Serve until a signal; return the exit code.
+    """Serve until a signal; return the exit code: 0, or 1 if no worker could serve or one had to be killed.
 
     OSError if the port cannot be bound, InvalidRequest if no store can have that URL.
     """
     configure_logging()
-    check_store_url(settings.store)  # here, as a worker that cannot start is started again
-    with tempfile.TemporaryDirectory(prefix="mlstream-") as runtime:
-        with bind(settings.host, settings.port) as listener:
-            bound = replace(settings, port=listener.getsockname()[1])
-            if settings.workers <= 1:
-                listener.listen(BACKLOG)
-                announce(bound)
-                uvloop.run(run_worker(bound, listener, Path(runtime)))
-                return 0
-        # Bound for itself first, so that a port in use is an error; then held, not listened on, for the workers.
-        with bind(bound.host, bound.port, shared=True):
-            os.environ[MULTIPROC_DIR] = runtime
-            announce(bound)
-            return Supervisor(bound, Path(runtime)).run()
+    check_store_url(settings.store)
+    descriptors.raise_limit()
+    machine = Processes()
+    with (
+        machine.handling_signals(),
+        tempfile.TemporaryDirectory(prefix="mlstream-") as runtime,
+        listening(settings) as listeners,
+    ):
+        bound = replace(settings, port=listeners[0].getsockname()[1])
+        if bound.workers > 1:
+            os.environ["PROMETHEUS_MULTIPROC_DIR"] = runtime
+        announce(bound)
+        # After that line, as prometheus_client looks when it is loaded; and here, so that each worker is born with it.
+        worker = import_module("opensearch_ml_stream.plugin.server.worker")
+        gc.freeze()  # else collections would copy what the workers share with this process, and hold its end up
+        heartbeats = Heartbeats(bound.workers)
+
+        def work(place: int, parent: int) -> None:
+            for other in (*listeners[:place], *listeners[place + 1 :]):
+                other.close()
+            worker.run_worker(bound, WorkerPlace(listeners[place], Path(runtime), parent, heartbeats, place))
+
+        def close_listeners() -> None:
+            for listener in listeners:
+                listener.close()
+
+        supervisor = Supervisor(bound, machine, heartbeats, work=work, forget=worker.forget_worker, clock=monotonic)
+        return supervisor.run(close_listeners)
+
+
+@contextmanager
+def listening(settings: Settings) -> Iterator[list[socket.socket]]:
+    """Listen with one socket for each worker, so that the kernel spreads connections.
+
+    They are this process's, so that clients who come while a worker is replaced wait for the next.
+    """
+    with ExitStack() as stack:
+        first = stack.enter_context(bind(settings.host, settings.port))
+        listeners = [first]
+        if settings.workers > 1:  # bound for itself first, so that a port in use is an error
+            port = first.getsockname()[1]
+            first.close()
+            listeners = [stack.enter_context(bind(settings.host, port, shared=True)) for _ in range(settings.workers)]
+        for listener in listeners:
+            listener.listen(BACKLOG)
+        yield listeners
+
+
+def configure_logging() -> None:
+    """Log one line an event on standard error, in every process of the server."""
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    logging.getLogger("uvicorn").setLevel(logging.WARNING)  # the server announces itself
+    logging.getLogger("opensearch").setLevel(logging.ERROR)  # its errors are reported to the client

@@ -1,75 +1,196 @@
-"""Supervisor: starts several workers on one port, replaces those that die, stops them together.
+"""Supervisor: starts the workers, replaces those that die or hang, and sees to it that a stop comes to its end.
 
-Each worker binds the port for itself (SO_REUSEPORT), so that the kernel spreads connections and a worker that dies
-takes only its own streams with it.
+It keeps no time of the workers' by a clock: a worker is silent for as long as this process has seen it silent. So
+nobody is killed because the machine slept, or because all processes were stopped and went on.
 """
 
 import logging
-import multiprocessing
 import signal
-from multiprocessing.connection import wait
-from multiprocessing.context import SpawnProcess
-from pathlib import Path
-from time import monotonic, sleep
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Protocol
 
-import uvloop
-from prometheus_client.multiprocess import mark_process_dead
-
-from opensearch_ml_stream.plugin.server.listener import BACKLOG, bind
-from opensearch_ml_stream.plugin.server.worker import configure_logging, run_worker
+from opensearch_ml_stream.plugin.server.processes import DUMP_SIGNAL
 from opensearch_ml_stream.plugin.settings import Settings
 
+TURN_SECONDS = 0.5
 MIN_WORKER_LIFE_SECONDS = 1.0  # a worker that dies sooner is not replaced at once, so as not to spin
+BLOCKED_SECONDS = 10.0
+START_SECONDS = 60.0  # until then a worker that does not serve yet may block
+DUMP_SECONDS = 1.0  # for a worker to say where it hangs
+STOP_SECONDS = 4.5  # beyond the grace time; with the turn a stop takes no more than 5 s beyond it
+SECOND_STOP_SECONDS = 1.0
 
 log = logging.getLogger("opensearch_ml_stream")
 
 
+class Machine(Protocol):
+    """What a supervisor uses of the operating system (`Processes`)."""
+
+    stops: int
+
+    def start(self, work: Callable[[int], None]) -> int:
+        """Run `work` in a new process; return its id."""
+        ...
+
+    def kill(self, pid: int, number: int) -> None:
+        """Send a signal."""
+        ...
+
+    def wait(self, seconds: float) -> None:
+        """Wait for a signal, or until the time has passed."""
+        ...
+
+    def ended(self) -> Iterator[tuple[int, int]]:
+        """Return ids and exit codes of the processes that have ended."""
+        ...
+
+
+class Pulse(Protocol):
+    """What a supervisor uses of the workers' `Heartbeats`."""
+
+    def forget(self, place: int) -> None:
+        """Begin anew for another worker."""
+        ...
+
+    def count(self, place: int) -> int:
+        """Return how often the worker has turned its loop."""
+        ...
+
+    def is_ready(self, place: int) -> bool:
+        """Return whether the worker serves."""
+        ...
+
+
+@dataclass(slots=True)
+class Worker:
+    """A worker process. `silent`: seconds seen without a heartbeat; `age`: seconds seen since its start."""
+
+    place: int
+    pid: int
+    beats: int = 0
+    silent: float = 0.0
+    age: float = 0.0
+    asked: bool = False  # where it hangs
+    slow_start: bool = False
+
+
 class Supervisor:
-    """The parent process of the workers."""
+    """The parent process of the workers.
 
-    def __init__(self, settings: Settings, runtime: Path) -> None:
+    `work(place, parent)` is what the worker at that place does, `forget(pid)` what is to be done when it has ended.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        machine: Machine,
+        pulse: Pulse,
+        work: Callable[[int, int], None],
+        forget: Callable[[int], None],
+        clock: Callable[[], float],
+    ) -> None:
         self._settings = settings
-        self._runtime = runtime
-        self._context = multiprocessing.get_context("spawn")
-        self._workers: dict[SpawnProcess, float] = {}
-        self._stopping = False
+        self._machine = machine
+        self._pulse = pulse
+        self._work = work
+        self._forget = forget
+        self._clock = clock
+        self._workers: dict[int, Worker] = {}
+        self._due: dict[int, float] = {}  # places without a worker, and the seconds until they get one
+        self._stops = 0
+        self._left = 0.0  # seconds until the rest is killed, in a stop
+        self._was_ready = False
+        self._close_listeners: Callable[[], None] = lambda: None
+        self._exit_code = 0
 
-    def run(self) -> int:
-        """Run the workers until a signal; return the exit code."""
-        for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, lambda *_: self._stop())
-        for _ in range(self._settings.workers):
-            self._start_worker()
-        while self._workers:
-            for sentinel in wait([worker.sentinel for worker in self._workers], timeout=0.5):
-                self._replace(next(worker for worker in self._workers if worker.sentinel == sentinel))
-        return 0
+    def run(self, close_listeners: Callable[[], None]) -> int:
+        """Run the workers until a signal, then close what this process holds of the port; return the exit code."""
+        self._close_listeners = close_listeners
+        for place in range(self._settings.workers):
+            if not self._machine.stops:  # a signal may come at any time
+                self._start(place)
+        last = self._clock()
+        while self._workers or (self._due and not self._stops):
+            self._machine.wait(TURN_SECONDS)
+            now = self._clock()
+            passed = min(now - last, 2 * TURN_SECONDS)  # more of it this process did not run itself
+            last = now
+            for pid, code in self._machine.ended():
+                self._bury(pid, code)
+            if self._machine.stops > self._stops:
+                self._stop()
+            elif self._stops:
+                self._kill_late(passed)
+            else:
+                self._look(passed)
+                self._start_due(passed)
+        return self._exit_code
 
-    def _start_worker(self) -> None:
-        worker = self._context.Process(target=_worker_process, args=(self._settings, self._runtime))
-        worker.start()
-        self._workers[worker] = monotonic()
+    def _start(self, place: int) -> None:
+        self._pulse.forget(place)
+        pid = self._machine.start(lambda parent: self._work(place, parent))
+        self._workers[pid] = Worker(place, pid)
 
-    def _replace(self, worker: SpawnProcess) -> None:
-        worker.join()
-        lived = monotonic() - self._workers.pop(worker)
-        mark_process_dead(worker.pid)  # type: ignore[no-untyped-call]
-        if self._stopping:
+    def _start_due(self, passed: float) -> None:
+        for place, seconds in list(self._due.items()):
+            self._due[place] = seconds - passed
+            if self._due[place] <= 0:
+                del self._due[place]
+                self._start(place)
+
+    def _bury(self, pid: int, code: int) -> None:
+        worker = self._workers.pop(pid, None)
+        if worker is None:  # not one of ours
             return
-        log.error("worker %s ended with exit code %s; it is replaced", worker.pid, worker.exitcode)
-        if lived < MIN_WORKER_LIFE_SECONDS:
-            sleep(MIN_WORKER_LIFE_SECONDS - lived)
-        if not self._stopping:
-            self._start_worker()
+        self._forget(pid)
+        self._was_ready = self._was_ready or self._pulse.is_ready(worker.place)
+        if self._stops:
+            return
+        if not self._was_ready:
+            log.error("worker %s ended with exit code %s before it served; the server stops", pid, code)
+            self._exit_code = 1
+            self._stop()
+            return
+        log.error("worker %s ended with exit code %s; it is replaced", pid, code)
+        self._due[worker.place] = MIN_WORKER_LIFE_SECONDS - worker.age
+
+    def _look(self, passed: float) -> None:
+        for worker in self._workers.values():
+            worker.age += passed
+            beats = self._pulse.count(worker.place)
+            if beats != worker.beats:
+                worker.beats, worker.silent, worker.asked = beats, 0.0, False
+            else:
+                worker.silent += passed
+            is_ready = self._pulse.is_ready(worker.place)
+            self._was_ready = self._was_ready or is_ready
+            if not is_ready and worker.age >= BLOCKED_SECONDS and not worker.slow_start:
+                worker.slow_start = True
+                log.warning("worker %s does not serve after %g s; does its store respond?", worker.pid, BLOCKED_SECONDS)
+            self._judge(worker, BLOCKED_SECONDS if is_ready else START_SECONDS)
+
+    def _judge(self, worker: Worker, allowed: float) -> None:
+        if worker.silent >= allowed and not worker.asked:
+            worker.asked = True
+            log.error("worker %s has done nothing for %g s; it is killed. It hangs here:", worker.pid, allowed)
+            self._machine.kill(worker.pid, DUMP_SIGNAL)
+        elif worker.silent >= allowed + DUMP_SECONDS:
+            self._machine.kill(worker.pid, signal.SIGKILL)
 
     def _stop(self) -> None:
-        self._stopping = True
-        for worker in self._workers:
-            worker.terminate()
+        """Ask all workers to stop; from the second time on, to stop at once."""
+        self._stops = max(self._machine.stops, 1)
+        self._close_listeners()
+        self._left = self._settings.shutdown_grace_seconds + STOP_SECONDS if self._stops == 1 else SECOND_STOP_SECONDS
+        for pid in self._workers:
+            self._machine.kill(pid, signal.SIGTERM)
 
-
-def _worker_process(settings: Settings, runtime: Path) -> None:
-    configure_logging()
-    with bind(settings.host, settings.port, shared=True) as listener:
-        listener.listen(BACKLOG)
-        uvloop.run(run_worker(settings, listener, runtime))
+    def _kill_late(self, passed: float) -> None:
+        self._left -= passed
+        if self._left > 0:
+            return
+        for pid in self._workers:
+            log.error("worker %s did not stop in time; it is killed", pid)
+            self._machine.kill(pid, signal.SIGKILL)
+            self._exit_code = 1

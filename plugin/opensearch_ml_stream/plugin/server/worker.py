@@ -1,62 +1,70 @@
 """One worker process: uvicorn with the sidecar's application, and a graceful stop.
 
-After SIGTERM or SIGINT no new connections are accepted. The responses in flight may end within the grace time, then
-each is ended with an error object; a second signal does that at once.
+After SIGTERM no new connections are accepted. The responses in flight may end within the grace time, then each is
+ended with an error object; a second signal does that at once.
 """
 
 import asyncio
 import gc
-import logging
-import multiprocessing
+import os
 import signal
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
+from functools import partial
+from typing import Any, cast
 
 import uvicorn
+import uvloop
+from prometheus_client.multiprocess import mark_process_dead
 
-from opensearch_ml_stream.plugin.app import open_sidecar
+from opensearch_ml_stream.plugin.app import Sidecar, open_sidecar
+from opensearch_ml_stream.plugin.metrics import MULTIPROC_DIR
+from opensearch_ml_stream.plugin.server import descriptors
+from opensearch_ml_stream.plugin.server.http1.limits import ConnectionLimits
+from opensearch_ml_stream.plugin.server.http1.protocol import StreamingProtocol
+from opensearch_ml_stream.plugin.server.http1.service import Service
 from opensearch_ml_stream.plugin.server.listener import BACKLOG
-from opensearch_ml_stream.plugin.server.protocol import http_protocol
+from opensearch_ml_stream.plugin.server.occasional_log import OccasionalLog
+from opensearch_ml_stream.plugin.server.worker_place import WorkerPlace
 from opensearch_ml_stream.plugin.settings import Settings
-from opensearch_ml_stream.rest_handlers.http.response_lifecycle import InFlightResponses
 
-# Longer than the pools of clients and proxies keep an idle connection (nginx: 60 s), so that they close it, and none
-# sends a request on one that is being closed here.
-KEEP_ALIVE_SECONDS = 75
-LAST_WRITES_SECONDS = 5  # after the grace time: for a slow reader to receive its terminal object
+LAST_WRITES_SECONDS = 3  # after the grace time: for a slow reader to receive its terminal object
+SWEEP_SECONDS = 1.0
 
 # CPython's defaults (700, 10, 10) run a full collection every few thousand streams' objects: milliseconds each time,
 # while every stream waits.
 GC_THRESHOLDS = (20_000, 20, 50)
 
 
-async def run_worker(settings: Settings, listener: socket.socket, runtime: Path) -> None:
-    """Serve on `listener` until a signal. `runtime` is a folder that the server's workers share."""
-    async with open_sidecar(settings, runtime) as sidecar:
-        _freeze_start_objects()
-        config = uvicorn.Config(
-            sidecar.app,
-            http=http_protocol(),
-            ws="none",
-            lifespan="off",
-            log_config=None,
-            access_log=False,
-            server_header=False,
-            proxy_headers=False,
-            backlog=BACKLOG,
-            timeout_keep_alive=KEEP_ALIVE_SECONDS,
-            timeout_graceful_shutdown=LAST_WRITES_SECONDS,
-        )
-        await _Server(config, sidecar.in_flight, settings.shutdown_grace_seconds).serve(sockets=[listener])
+def run_worker(settings: Settings, place: WorkerPlace) -> None:
+    """Serve until a signal, or until the parent process has ended."""
+    uvloop.run(_serve(settings, place))
 
 
-def configure_logging() -> None:
-    """Log one line an event on standard error, in every process of the server."""
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
-    logging.getLogger("uvicorn").setLevel(logging.WARNING)  # the server announces itself
-    logging.getLogger("opensearch").setLevel(logging.ERROR)  # its errors are reported to the client
+def forget_worker(pid: int) -> None:
+    """Remove the gauges of a worker that has ended from the metrics of all."""
+    if MULTIPROC_DIR in os.environ:
+        mark_process_dead(pid)  # type: ignore[no-untyped-call]
+
+
+async def _serve(settings: Settings, place: WorkerPlace) -> None:
+    with place.heartbeats.beating(place.number):
+        async with open_sidecar(settings, place.runtime) as sidecar:
+            _freeze_start_objects()
+            limits = connection_limits(settings)
+            ready = partial(place.heartbeats.set_ready, place.number)
+            server = Server(sidecar, settings.shutdown_grace_seconds, limits, on_ready=ready)
+            with server.stopping_with(place.parent):
+                await server.serve([place.listener])
+
+
+def connection_limits(settings: Settings) -> ConnectionLimits:
+    """Return the limits that the settings and this process's descriptors allow."""
+    return ConnectionLimits(
+        request_seconds=settings.request_timeout_seconds,
+        max_connections=descriptors.most_connections(settings.max_connections),
+    )
 
 
 def _freeze_start_objects() -> None:
@@ -66,30 +74,80 @@ def _freeze_start_objects() -> None:
     gc.set_threshold(*GC_THRESHOLDS)
 
 
-class _Server(uvicorn.Server):
-    """uvicorn's server; its shutdown drains the in-flight responses."""
+class Server(uvicorn.Server):
+    """uvicorn's server with our connections; its shutdown drains the in-flight responses.
 
-    def __init__(self, config: uvicorn.Config, in_flight: InFlightResponses, grace: float) -> None:
-        super().__init__(config)
-        self._in_flight = in_flight
+    `grace` in seconds; `on_ready` is called when connections are accepted.
+    """
+
+    def __init__(
+        self,
+        sidecar: Sidecar,
+        grace: float,
+        limits: ConnectionLimits,
+        on_ready: Callable[[], None] = lambda: None,
+    ) -> None:
+        super().__init__(
+            uvicorn.Config(
+                sidecar.app,
+                http=cast(Any, self._new_connection),
+                ws="none",
+                lifespan="off",
+                log_config=None,
+                access_log=False,
+                server_header=False,
+                proxy_headers=False,
+                backlog=BACKLOG,
+                timeout_graceful_shutdown=LAST_WRITES_SECONDS,
+            )
+        )
+        self._in_flight = sidecar.in_flight
         self._grace = grace
+        self._on_ready = on_ready
+        self._complaints = OccasionalLog()
+        self._service = Service(
+            sidecar.app,
+            self.server_state,
+            limits,
+            sidecar.in_flight.bodies,
+            self._complaints.warn,
+        )
+        self._sweeper: asyncio.TimerHandle | None = None
         self._drain: asyncio.Task[None] | None = None
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Begin to accept connections (called by uvicorn)."""
+        await super().startup(sockets)
+        self._sweep()
+        self._on_ready()
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
+        """Let SIGTERM stop the server (called by uvicorn); for SIGINT the supervisor sends one."""
         loop = asyncio.get_running_loop()
-        for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, self._stop)
-        parent = multiprocessing.parent_process()
-        if parent is not None:
-            loop.add_reader(parent.sentinel, self._stop_with_parent, parent.sentinel)
+        loop.add_signal_handler(signal.SIGTERM, self.stop)
         try:
             yield
         finally:
-            for number in (signal.SIGTERM, signal.SIGINT):
-                loop.remove_signal_handler(number)
+            loop.remove_signal_handler(signal.SIGTERM)
+
+    @contextmanager
+    def stopping_with(self, parent: int) -> Iterator[None]:
+        """Stop when the parent process ends, whose descriptor this is."""
+        loop = asyncio.get_running_loop()
+
+        def stop() -> None:
+            loop.remove_reader(parent)
+            self.stop()
+
+        loop.add_reader(parent, stop)
+        try:
+            yield
+        finally:
+            loop.remove_reader(parent)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """End what is in flight within its time, and close (called by uvicorn)."""
         for server in self.servers:
             server.close()
         for connection in list(self.server_state.connections):
@@ -97,12 +155,27 @@ class _Server(uvicorn.Server):
         self._drain = asyncio.create_task(self._in_flight.drain(self._grace))
         await self._drain
         await super().shutdown(sockets)
+        if self._sweeper is not None:
+            self._sweeper.cancel()
 
-    def _stop(self) -> None:
+    def stop(self) -> None:
+        """Begin to stop; the second time end the responses in flight at once."""
         if self.should_exit:
             self._in_flight.interrupt_all()
         self.should_exit = True
 
-    def _stop_with_parent(self, sentinel: int) -> None:
-        asyncio.get_running_loop().remove_reader(sentinel)
-        self._stop()
+    def _new_connection(self, **_: object) -> StreamingProtocol:
+        return StreamingProtocol(self._service, asyncio.get_running_loop())
+
+    def _sweep(self) -> None:
+        """Let each connection see to what is overdue: one timer for all."""
+        loop = asyncio.get_running_loop()
+        now = loop.time()
+        connections: set[Any] = self.server_state.connections
+        for connection in tuple(connections):
+            connection.look(now)
+        if descriptors.are_exhausted():
+            self._complaints.warn(
+                f"no file descriptor is left of {descriptors.limit()} (ulimit -n); new connections are closed"
+            )
+        self._sweeper = loop.call_later(SWEEP_SECONDS, self._sweep)

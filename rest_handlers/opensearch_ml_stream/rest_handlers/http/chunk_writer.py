@@ -12,6 +12,10 @@ from starlette.types import Message, Scope, Send
 
 CHUNK_WRITER = "opensearch_ml_stream.chunk_writer"
 
+# A message of our server's `receive`, once: the client has closed its side of the connection. It may wait for its
+# response, or be gone; only a write can tell.
+HALF_CLOSED = "opensearch_ml_stream.half_closed"
+
 
 class ChunkWriter(Protocol):
     """Writer of the body of a response that has started and not ended."""

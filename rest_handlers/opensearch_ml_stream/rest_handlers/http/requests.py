@@ -10,60 +10,73 @@ from starlette.types import Receive, Scope
 from opensearch_ml_stream.connectors.errors import BodyTooLarge, InvalidRequest, NotAcceptable
 from opensearch_ml_stream.connectors.syntax.filter_path import check_patterns
 from opensearch_ml_stream.connectors.wire_format import NDJSON, SSE, WireFormat
+from opensearch_ml_stream.rest_handlers.http.body_budget import BodyReservation
 
 LLM_INTERFACE = "_llm_interface"
 FORMATS: Mapping[str, WireFormat] = {"sse": SSE, "json": NDJSON, "ndjson": NDJSON}
 _GZIP = 16 + zlib.MAX_WBITS  # zlib's way to say gzip
+_DECOMPRESSED_STEP = 256 * 1024  # bytes, so that a small body cannot take much memory before it is counted
 
 COMMON_FLAGS = frozenset({"pretty", "human", "error_trace"})
 _COMMON_PARAMETERS = COMMON_FLAGS | {"filter_path", "source", "source_content_type"}
 
 
-async def read_body(scope: Scope, receive: Receive, limit: int) -> bytes:
+async def read_body(scope: Scope, receive: Receive, reservation: BodyReservation) -> bytes:
     """Return the whole body, in however many pieces it comes, and decompressed if it is gzip.
 
-    BodyTooLarge beyond `limit` bytes, before or after decompression; ClientDisconnect if the client disconnects
-    before the end; InvalidRequest if the body cannot be decompressed.
+    Its size is reserved as it arrives; the caller releases the reservation when the body is let go.
+    BodyTooLarge beyond the limit of one body, before or after decompression; Throttled beyond that of all together;
+    ClientDisconnect if the client disconnects before the end; InvalidRequest if the body cannot be decompressed.
     """
-    body = await _read_pieces(scope, receive, limit)
-    coding = header(scope, b"content-encoding")
-    return _decompressed(body, coding.strip().lower(), limit) if coding and body else body
+    body = await _read_pieces(scope, receive, reservation)
+    coding = header(scope, b"content-encoding").strip().lower()
+    if not body or coding in ("", "identity"):
+        return body
+    if coding != "gzip":
+        raise InvalidRequest(f"Content-Encoding [{coding}] is not supported; use gzip, or send the body as it is")
+    return _decompressed(body, reservation)
 
 
-async def _read_pieces(scope: Scope, receive: Receive, limit: int) -> bytes:
+async def _read_pieces(scope: Scope, receive: Receive, reservation: BodyReservation) -> bytes:
+    limit = reservation.max_body_size
     content_length = header(scope, b"content-length")
-    if content_length.isdigit() and int(content_length) > limit:
+    if content_length.isascii() and content_length.isdigit() and int(content_length) > limit:
         raise _too_large(limit)
-    parts: list[bytes] = []
-    size = 0
+    body = bytearray()
     while True:
         message = await receive()
         if message["type"] == "http.disconnect":
             raise ClientDisconnect
-        part = message.get("body", b"")
-        size += len(part)
-        if size > limit:
+        part: bytes = message.get("body", b"")
+        if len(body) + len(part) > limit:
             raise _too_large(limit)
-        parts.append(part)
-        if not message.get("more_body", False):
-            return parts[0] if len(parts) == 1 else b"".join(parts)
+        reservation.add(len(part))
+        more_body = message.get("more_body", False)
+        if not body and not more_body:
+            return part
+        body += part
+        if not more_body:
+            return bytes(body)
 
 
-def _decompressed(body: bytes, coding: str, limit: int) -> bytes:
-    if coding == "identity":
-        return body
-    if coding != "gzip":
-        raise InvalidRequest(f"Content-Encoding [{coding}] is not supported; use gzip, or send the body as it is")
+def _decompressed(body: bytes, reservation: BodyReservation) -> bytes:
     decompressor = zlib.decompressobj(_GZIP)
+    parts: list[bytes] = []
+    left = reservation.max_body_size
+    compressed = body
     try:
-        decompressed = decompressor.decompress(body, limit + 1)
+        while part := decompressor.decompress(compressed, min(left + 1, _DECOMPRESSED_STEP)):
+            left -= len(part)
+            if left < 0:
+                raise _too_large(reservation.max_body_size)
+            reservation.add(len(part))
+            parts.append(part)
+            compressed = decompressor.unconsumed_tail
     except zlib.error:
         raise InvalidRequest("The request body is not gzip, as its Content-Encoding says it is") from None
-    if len(decompressed) > limit:
-        raise _too_large(limit)
     if not decompressor.eof or decompressor.unused_data:
         raise InvalidRequest("The request body is not one whole gzip stream; is it cut off?")
-    return decompressed
+    return b"".join(parts)
 
 
 def check_content_type(scope: Scope) -> None:

@@ -16,18 +16,21 @@ from starlette.types import Receive, Scope, Send
 
 from opensearch_ml_stream.connectors.errors import Internal, MLStreamError, Unavailable
 from opensearch_ml_stream.connectors.wire_format import WireFormat
+from opensearch_ml_stream.rest_handlers.http.body_budget import BodyBudget, BodyReservation
 from opensearch_ml_stream.rest_handlers.http.browsers import security_headers
-from opensearch_ml_stream.rest_handlers.http.chunk_writer import chunk_writer
+from opensearch_ml_stream.rest_handlers.http.chunk_writer import HALF_CLOSED, chunk_writer
 from opensearch_ml_stream.rest_handlers.http.responses import error_response, json_response
 
 
 @dataclass(frozen=True, slots=True)
 class ResponseLimits:
-    """Limits of requests and responses: `max_body_size` in bytes, the others in seconds."""
+    """Limits of requests and responses: the body sizes in bytes, the times in seconds, `max_streams` a number."""
 
     max_body_size: int
     first_event_wait: float
     heartbeat: float
+    max_total_body_size: int = 256 * 1024 * 1024
+    max_streams: int = 5_000
 
 
 class InFlightResponses:
@@ -35,12 +38,23 @@ class InFlightResponses:
 
     def __init__(self, limits: ResponseLimits) -> None:
         self.limits = limits
+        self.bodies = BodyBudget(limits.max_body_size, limits.max_total_body_size)
         self._in_flight: set[InFlightResponse] = set()
         self._all_done = asyncio.Event()
         self._all_done.set()
 
     def __len__(self) -> int:
         return len(self._in_flight)
+
+    def check_room(self) -> None:
+        """Raise Unavailable if there are as many responses as there may be; no provider has been called yet."""
+        if len(self._in_flight) >= self.limits.max_streams:
+            raise Unavailable(
+                f"{self.limits.max_streams} responses are in flight in this worker (setting "
+                "opensearch_ml_stream.max_streams); send the request again",
+                type="rejected_execution_exception",
+                retry_after="1",
+            )
 
     def add(self, response: "InFlightResponse") -> None:
         """Count a response that has begun."""
@@ -68,19 +82,30 @@ class InFlightResponses:
 
 
 class InFlightResponse:
-    """One response to one client. `wire` is its stream format, None for a response that is one JSON object."""
+    """One response to one client. `wire` is its stream format, None for a response that is one JSON object.
+
+    `body` is what the request has reserved; it is released when the provider has responded, or nobody waits for that.
+    """
 
     __slots__ = (
-        "_ended", "_in_flight", "_interrupted_by", "_receive", "_scope", "_send", "_task", "_wire", "started", "writer",
+        "_body", "_ended", "_in_flight", "_interrupted_by", "_receive", "_scope", "_send", "_task", "_wire", "started",
+        "writer",
     )  # fmt: skip
 
     def __init__(
-        self, scope: Scope, receive: Receive, send: Send, in_flight: InFlightResponses, wire: WireFormat | None = None
+        self,
+        scope: Scope,
+        receive: Receive,
+        send: Send,
+        in_flight: InFlightResponses,
+        body: BodyReservation,
+        wire: WireFormat | None = None,
     ) -> None:
         self._scope = scope
         self._receive = receive
         self._send = send
         self._in_flight = in_flight
+        self._body = body
         self._wire = wire
         self._ended = False
         self._interrupted_by: ClientDisconnect | MLStreamError | None = None
@@ -104,6 +129,7 @@ class InFlightResponse:
         finally:
             watch.cancel()
             self._in_flight.remove(self)
+            self._body.release()
             if not self._ended and self._interrupted_by is None:  # a defect of ours, on its way to the log
                 await self.fail(Internal("Internal error; the server's log says more", type="exception"))
 
@@ -114,9 +140,13 @@ class InFlightResponse:
             self._task.cancel()
 
     async def start(self, wire: WireFormat) -> None:
-        """Commit to 200 and send the head, once."""
-        if self.started:
-            return
+        """Begin the stream that the provider has begun."""
+        self._body.release()  # sent, and let go of
+        if not self.started:
+            await self._send_head(wire)
+
+    async def _send_head(self, wire: WireFormat) -> None:
+        """Commit to 200."""
         self.started = True
         headers = [
             (b"content-type", wire.content_type.encode()),
@@ -160,6 +190,8 @@ class InFlightResponse:
                 if message["type"] == "http.disconnect":
                     self.interrupt(ClientDisconnect())
                     return
+                if message["type"] == HALF_CLOSED and self.started and self._wire is not None and not self._ended:
+                    await self._send_heartbeat(self._wire)  # which tells whether the client is gone
 
     async def _keep_alive(self) -> float:
         """Commit to 200, or send a heartbeat if one is due; return the seconds until the next look."""
@@ -168,7 +200,7 @@ class InFlightResponse:
         if wire is None or self._ended:
             return pause
         if not self.started:
-            await self.start(wire)
+            await self._send_head(wire)
             await self._send_heartbeat(wire)
         silent = monotonic() - self.writer.last_write
         if silent >= pause:

@@ -5,6 +5,7 @@ from typing import Any
 
 from starlette.routing import Route
 
+from opensearch_ml_stream.rest_handlers.http.body_budget import BodyBudget
 from opensearch_ml_stream.rest_handlers.openapi.schemas import CONNECTOR, CONNECTOR_CHANGES, SEARCH
 from opensearch_ml_stream.rest_handlers.resource_endpoint import (
     Operation,
@@ -15,8 +16,8 @@ from opensearch_ml_stream.rest_handlers.resource_endpoint import (
 from opensearch_ml_stream.rest_handlers.service_protocols import Connectors
 
 
-def connector_routes(connectors: Connectors, max_body_size: int) -> list[Route]:
-    """Return the routes of `/connectors`; `max_body_size` in bytes."""
+def connector_routes(connectors: Connectors, bodies: BodyBudget) -> list[Route]:
+    """Return the routes of `/connectors`."""
 
     async def create(request: ParsedRequest) -> Mapping[str, Any]:
         """Create a connector; with `dry_run`, only check it."""
@@ -46,8 +47,8 @@ def connector_routes(connectors: Connectors, max_body_size: int) -> list[Route]:
     }
     return [
         *resource_routes(
-            "/connectors/_create", {"POST": Operation(create, RequestBody.REQUIRED, schema=CONNECTOR)}, max_body_size
+            "/connectors/_create", {"POST": Operation(create, RequestBody.REQUIRED, schema=CONNECTOR)}, bodies
         ),
-        *resource_routes("/connectors/_search", {"GET": search_operation, "POST": search_operation}, max_body_size),
-        *resource_routes("/connectors/{id}", item_operations, max_body_size),
+        *resource_routes("/connectors/_search", {"GET": search_operation, "POST": search_operation}, bodies),
+        *resource_routes("/connectors/{id}", item_operations, bodies),
     ]

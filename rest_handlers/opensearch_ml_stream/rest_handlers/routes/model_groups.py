@@ -5,6 +5,7 @@ from typing import Any
 
 from starlette.routing import Route
 
+from opensearch_ml_stream.rest_handlers.http.body_budget import BodyBudget
 from opensearch_ml_stream.rest_handlers.openapi.schemas import MODEL_GROUP, MODEL_GROUP_CHANGES, SEARCH
 from opensearch_ml_stream.rest_handlers.resource_endpoint import (
     Operation,
@@ -15,8 +16,8 @@ from opensearch_ml_stream.rest_handlers.resource_endpoint import (
 from opensearch_ml_stream.rest_handlers.service_protocols import ModelGroups
 
 
-def model_group_routes(groups: ModelGroups, max_body_size: int) -> list[Route]:
-    """Return the routes of `/model_groups`; `max_body_size` in bytes."""
+def model_group_routes(groups: ModelGroups, bodies: BodyBudget) -> list[Route]:
+    """Return the routes of `/model_groups`."""
 
     async def register(request: ParsedRequest) -> Mapping[str, Any]:
         """Register a model group."""
@@ -48,8 +49,8 @@ def model_group_routes(groups: ModelGroups, max_body_size: int) -> list[Route]:
         *resource_routes(
             "/model_groups/_register",
             {"POST": Operation(register, RequestBody.REQUIRED, schema=MODEL_GROUP)},
-            max_body_size,
+            bodies,
         ),
-        *resource_routes("/model_groups/_search", {"GET": search_operation, "POST": search_operation}, max_body_size),
-        *resource_routes("/model_groups/{id}", item_operations, max_body_size),
+        *resource_routes("/model_groups/_search", {"GET": search_operation, "POST": search_operation}, bodies),
+        *resource_routes("/model_groups/{id}", item_operations, bodies),
     ]

@@ -5,6 +5,7 @@ from typing import Any
 
 from starlette.routing import Route
 
+from opensearch_ml_stream.rest_handlers.http.body_budget import BodyBudget
 from opensearch_ml_stream.rest_handlers.openapi.schemas import MODEL, MODEL_CHANGES, MODEL_IDS, SEARCH
 from opensearch_ml_stream.rest_handlers.resource_endpoint import (
     Operation,
@@ -15,11 +16,11 @@ from opensearch_ml_stream.rest_handlers.resource_endpoint import (
 from opensearch_ml_stream.rest_handlers.service_protocols import Models
 
 
-def model_routes(models: Models, max_body_size: int) -> list[Route]:
-    """Return the routes of `/models`; `max_body_size` in bytes."""
+def model_routes(models: Models, bodies: BodyBudget) -> list[Route]:
+    """Return the routes of `/models`."""
 
     def at(operations: Mapping[str, Operation], *paths: str) -> list[Route]:
-        return [route for path in paths for route in resource_routes(path, operations, max_body_size)]
+        return [route for path in paths for route in resource_routes(path, operations, bodies)]
 
     register = Operation(_register(models), RequestBody.REQUIRED, frozenset({"deploy", "load"}), MODEL)
     search = Operation(_search(models), RequestBody.OPTIONAL, schema=SEARCH)

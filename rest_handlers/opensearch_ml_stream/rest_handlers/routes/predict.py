@@ -9,6 +9,7 @@ from starlette.types import Receive, Scope, Send
 
 from opensearch_ml_stream.connectors.errors import MLStreamError
 from opensearch_ml_stream.rest_handlers.base_path import BASE_PATH
+from opensearch_ml_stream.rest_handlers.http.body_budget import BodyReservation
 from opensearch_ml_stream.rest_handlers.http.requests import check_content_type, check_query, query, read_body
 from opensearch_ml_stream.rest_handlers.http.response_lifecycle import InFlightResponse, InFlightResponses
 from opensearch_ml_stream.rest_handlers.http.responses import error_response
@@ -48,17 +49,23 @@ class _PredictEndpoint:
         return {"POST": OperationDescription(summary_of(self._predict), body=PREDICT, is_body_required=True)}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        in_flight = self._in_flight
+        reservation = BodyReservation(in_flight.bodies)
         try:
             check_query(scope, query(scope))
-            body = await read_body(scope, receive, self._in_flight.limits.max_body_size)
+            in_flight.check_room()
+            body = await read_body(scope, receive, reservation)
+            in_flight.check_room()
             if body:
                 check_content_type(scope)
         except ClientDisconnect:
+            reservation.release()
             return
         except MLStreamError as error:
+            reservation.release()
             await error_response(Request(scope), error)(scope, receive, send)
             return
-        response = InFlightResponse(scope, receive, send, self._in_flight)
+        response = InFlightResponse(scope, receive, send, in_flight, reservation)
         await response.run(send_prediction(response, self._predict(scope["path_params"], body)))
 
 

@@ -18,6 +18,7 @@ from opensearch_ml_stream.connectors.errors import MLStreamError
 from opensearch_ml_stream.connectors.predict.inputs import RemoteInput, read_predict_input
 from opensearch_ml_stream.connectors.wire_format import NDJSON, SSE, WireFormat
 from opensearch_ml_stream.rest_handlers.base_path import BASE_PATH
+from opensearch_ml_stream.rest_handlers.http.body_budget import BodyReservation
 from opensearch_ml_stream.rest_handlers.http.browsers import BrowserPolicy, check_browser, preflight_response
 from opensearch_ml_stream.rest_handlers.http.exception_handlers import method_not_allowed
 from opensearch_ml_stream.rest_handlers.http.requests import (
@@ -129,21 +130,27 @@ class PredictStream:
 
         Nothing of the prompt stays here while the response streams: a prompt may be large, and its response long.
         """
+        in_flight = self._in_flight
+        reservation = BodyReservation(in_flight.bodies)
         try:
             query_parameters = query(scope)
             check_query(scope, query_parameters, _QUERY_PARAMETERS.keys())
-            body = await read_body(scope, receive, self._in_flight.limits.max_body_size)
+            in_flight.check_room()
+            body = await read_body(scope, receive, reservation)
+            in_flight.check_room()
             if body:
                 check_content_type(scope)
             predict_input = read_predict_input(body)
             wire = wire_format(scope, query_parameters, predict_input.parameters)
             parameters = predict_input.parameters if isinstance(predict_input, RemoteInput) else {}
         except ClientDisconnect:
+            reservation.release()
             return None
         except MLStreamError as error:
+            reservation.release()
             await error_response(Request(scope), error)(scope, receive, send)
             return None
-        response = InFlightResponse(scope, receive, send, self._in_flight, wire)
+        response = InFlightResponse(scope, receive, send, in_flight, reservation, wire)
         if wire is None:
             return response, send_prediction(response, self._predictions.predict(model_id, body))
         return response, relay(response, self._predictions.stream(model_id, parameters), wire)

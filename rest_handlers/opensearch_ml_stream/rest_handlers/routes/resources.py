@@ -2,6 +2,7 @@
 
 from starlette.routing import Route
 
+from opensearch_ml_stream.rest_handlers.http.body_budget import BodyBudget
 from opensearch_ml_stream.rest_handlers.routes.connectors import connector_routes
 from opensearch_ml_stream.rest_handlers.routes.model_groups import model_group_routes
 from opensearch_ml_stream.rest_handlers.routes.models import model_routes
@@ -9,11 +10,11 @@ from opensearch_ml_stream.rest_handlers.routes.tasks import task_routes
 from opensearch_ml_stream.rest_handlers.service_protocols import ManagementServices
 
 
-def management_routes(services: ManagementServices, max_body_size: int) -> list[Route]:
-    """Return the routes in the order in which they must be tried: a name before an id. `max_body_size` in bytes."""
+def management_routes(services: ManagementServices, bodies: BodyBudget) -> list[Route]:
+    """Return the routes in the order in which they must be tried: a name before an id."""
     return [
-        *connector_routes(services.connectors, max_body_size),
-        *model_routes(services.models, max_body_size),
-        *model_group_routes(services.model_groups, max_body_size),
-        *task_routes(services.tasks, max_body_size),
+        *connector_routes(services.connectors, bodies),
+        *model_routes(services.models, bodies),
+        *model_group_routes(services.model_groups, bodies),
+        *task_routes(services.tasks, bodies),
     ]

@@ -5,6 +5,7 @@ from typing import Any, Protocol
 
 from starlette.routing import Route
 
+from opensearch_ml_stream.rest_handlers.http.body_budget import BodyBudget
 from opensearch_ml_stream.rest_handlers.openapi.schemas import SETTINGS
 from opensearch_ml_stream.rest_handlers.resource_endpoint import (
     Operation,
@@ -33,8 +34,8 @@ class SettingsService(Protocol):
         ...
 
 
-def settings_routes(service: SettingsService, max_body_size: int) -> list[Route]:
-    """Return the routes of `/_settings`; `max_body_size` in bytes.
+def settings_routes(service: SettingsService, bodies: BodyBudget) -> list[Route]:
+    """Return the routes of `/_settings`.
 
     GET takes `flat_settings` and `include_defaults`, PUT `{"persistent": {...}}` or the settings themselves.
     """
@@ -57,7 +58,7 @@ def settings_routes(service: SettingsService, max_body_size: int) -> list[Route]
         "GET": Operation(show, parameters=flat | {"include_defaults"}),
         "PUT": Operation(change, RequestBody.REQUIRED, flat, SETTINGS),
     }
-    return resource_routes("/_settings", operations, max_body_size)
+    return resource_routes("/_settings", operations, bodies)
 
 
 def _scopes(request: ParsedRequest, persistent: Mapping[str, Any]) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from typing import Any
 
 from starlette.routing import Route
 
+from opensearch_ml_stream.rest_handlers.http.body_budget import BodyBudget
 from opensearch_ml_stream.rest_handlers.openapi.schemas import SEARCH
 from opensearch_ml_stream.rest_handlers.resource_endpoint import (
     Operation,
@@ -15,8 +16,8 @@ from opensearch_ml_stream.rest_handlers.resource_endpoint import (
 from opensearch_ml_stream.rest_handlers.service_protocols import Tasks
 
 
-def task_routes(tasks: Tasks, max_body_size: int) -> list[Route]:
-    """Return the routes of `/tasks`; `max_body_size` in bytes."""
+def task_routes(tasks: Tasks, bodies: BodyBudget) -> list[Route]:
+    """Return the routes of `/tasks`."""
 
     async def get(request: ParsedRequest) -> Mapping[str, Any]:
         """Get a task."""
@@ -37,8 +38,8 @@ def task_routes(tasks: Tasks, max_body_size: int) -> list[Route]:
     search_operation = Operation(search, RequestBody.OPTIONAL, schema=SEARCH)
     cancel_operations = {"POST": Operation(cancel, RequestBody.OPTIONAL)}
     return [
-        *resource_routes("/tasks/_search", {"GET": search_operation, "POST": search_operation}, max_body_size),
-        *resource_routes("/tasks/{id}/_cancel", cancel_operations, max_body_size),
-        *resource_routes("/tasks/{id}/_cancel_batch", cancel_operations, max_body_size),  # as the documentation has it
-        *resource_routes("/tasks/{id}", {"GET": Operation(get), "DELETE": Operation(delete)}, max_body_size),
+        *resource_routes("/tasks/_search", {"GET": search_operation, "POST": search_operation}, bodies),
+        *resource_routes("/tasks/{id}/_cancel", cancel_operations, bodies),
+        *resource_routes("/tasks/{id}/_cancel_batch", cancel_operations, bodies),  # as the documentation has it
+        *resource_routes("/tasks/{id}", {"GET": Operation(get), "DELETE": Operation(delete)}, bodies),
     ]

@@ -1,0 +1,139 @@
+"""Clients that send or hold much: what they get, how much memory the worker takes meanwhile, and that it recovers."""
+
+import json
+import resource
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from integration_tests.faults.clients.hostile_clients import (
+    LIVE,
+    Gauge,
+    ask,
+    connect,
+    impatient_worker,
+    many,
+    nothing_left,
+    read_to_end,
+    send_all,
+)
+from integration_tests.support.background_provider import background_provider
+from integration_tests.support.conditions import eventually
+from integration_tests.support.connector_bodies import openai
+from integration_tests.support.fake_provider import json_response
+from integration_tests.support.raw_requests import predict_request
+from integration_tests.support.sidecars import Sidecar, running_sidecar
+from integration_tests.support.worker_processes import MIB, descriptors, worker_pids
+
+BODIES = 32  # MiB of all bodies together
+
+
+@pytest.fixture(scope="module")
+def sidecar(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sidecar]:
+    settings = {"opensearch_ml_stream.max_total_body_size": str(BODIES * MIB)}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("MALLOC_MMAP_THRESHOLD_", str(128 * 1024))  # what is large and freed goes back at once
+        with running_sidecar(tmp_path_factory.mktemp("sidecar"), settings=settings) as running:
+            yield running
+
+
+@pytest.fixture(scope="module")
+def impatient(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sidecar]:
+    limits = {"head_seconds": 2, "body_read_seconds": 2, "keep_alive_seconds": 2, "unread_seconds": 2}
+    with impatient_worker(tmp_path_factory.mktemp("impatient"), limits) as running:
+        yield running
+
+
+@pytest.fixture
+def worker(sidecar: Sidecar) -> int:
+    (pid,) = worker_pids(sidecar)
+    return pid
+
+
+@pytest.mark.parametrize(
+    "piece", [b"x" * MIB, b"X-Header: " + b"x" * 990 + b"\r\n"], ids=["200 MiB in one header", "99 MiB of lines"]
+)
+def test_a_head_without_end_is_431_and_takes_no_memory(sidecar: Sidecar, worker: int, piece: bytes) -> None:
+    size = 200 * MIB if len(piece) == MIB else 99 * MIB
+    with nothing_left(sidecar, worker), Gauge(worker) as gauge, connect(sidecar) as client:
+        client.sendall(b"GET /_health/live HTTP/1.1\r\nHost: x\r\nX: ")
+        send_all(client, (piece * (MIB // len(piece)) for _ in range(size // MIB)))
+        received = read_to_end(client)
+    assert received.startswith(b"HTTP/1.1 431 ")
+    assert json.loads(received.partition(b"\r\n\r\n")[2])["status"] == 431
+    assert gauge.growth < 16
+
+
+def test_half_sent_bodies_take_no_more_memory_than_all_bodies_may(sidecar: Sidecar, worker: int) -> None:
+    head = b"POST /_plugins/_ml/models/m/_predict/stream HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+    request = head + b"Content-Length: %d\r\n\r\n" % (10 * MIB - 1) + b" " * (5 * MIB)
+    with nothing_left(sidecar, worker), Gauge(worker) as gauge, many(sidecar, 100) as clients:
+        refused = []
+        for client in clients:
+            send_all(client, [request])
+        for client in clients:
+            client.setblocking(False)
+            try:
+                refused.append(client.recv(65536))
+            except BlockingIOError:
+                continue
+        assert len(clients) - len(refused) <= BODIES // 5 + 2  # of which one or two are about to be refused
+        assert all(b"HTTP/1.1 429 " in one and b"\r\nretry-after: 1\r\n" in one for one in refused)
+        assert b"opensearch_ml_stream.max_total_body_size" in refused[0]
+        assert ask(sidecar, LIVE, closes=True).startswith(b"HTTP/1.1 200 OK")
+    assert gauge.growth < BODIES + 48
+
+
+@pytest.mark.parametrize("request_bytes", [b"", b"GET /_health", b"GET / HTTP/1.1\r\nHost: x\r\nX-Header: y\r\n"])
+def test_3000_silent_clients_are_closed_in_time(impatient: Sidecar, request_bytes: bytes) -> None:
+    pid = impatient.process.pid
+    with nothing_left(impatient, pid), Gauge(pid) as gauge, many(impatient, 3000) as clients:
+        began = time.monotonic()
+        for client in clients:
+            client.sendall(request_bytes)
+        answers = [read_to_end(client) for client in clients]
+        seconds = time.monotonic() - began
+    expected = b"HTTP/1.1 408 " if request_bytes else b""
+    assert all(answer.startswith(expected) and bool(answer) is bool(expected) for answer in answers)
+    assert 1 < seconds < 20
+    assert gauge.growth < 80
+
+
+def test_a_client_that_reads_nothing_of_a_large_response_is_given_up(impatient: Sidecar) -> None:
+    pid = impatient.process.pid
+    answer = json_response({"choices": [{"message": {"content": "z" * 20_000_000}}]})
+    with nothing_left(impatient, pid), background_provider(answer) as provider:
+        model_id = impatient.create_model(openai(provider.url))
+        before = descriptors(pid)
+        with connect(impatient) as client:
+            client.sendall(predict_request(model_id, "a", "_predict"))
+            eventually(lambda: provider.played == 1)
+            eventually(lambda: descriptors(pid) <= before + 1)  # the connection to the provider may be kept
+            assert len(read_to_end(client)) < 20_000_000
+
+
+def test_as_many_clients_as_descriptors_allow_are_connected_and_more_are_closed(sidecar: Sidecar, worker: int) -> None:
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    most = min(10_000, (hard - 100) // 2)
+    number = min(most + 100, hard - 200)
+    with nothing_left(sidecar, worker), Gauge(worker) as gauge, many(sidecar, number) as clients:
+        eventually(lambda: descriptors(worker) >= min(most, number))
+        clients[0].sendall(LIVE)
+        assert clients[0].recv(65536).startswith(b"HTTP/1.1 200 OK")
+        if number > most:
+            assert clients[-1].recv(1) == b""
+            assert sidecar.log.read_text().count("clients are connected, as many as may be") == 1
+    assert gauge.growth < 150
+
+
+def test_more_streams_than_the_limit_are_refused_with_when_to_try_again(tmp_path: Path) -> None:
+    with impatient_worker(tmp_path, {}, max_streams=2) as sidecar:
+        with background_provider([0.5, *json_response({"choices": [{"message": {"content": "z"}}]})]) as provider:
+            model_id = sidecar.create_model(openai(provider.url))
+            with many(sidecar, 3) as clients:
+                for client in clients:
+                    client.sendall(predict_request(model_id, "a", "_predict", close=True))
+                answers = sorted(read_to_end(client)[:12] for client in clients)
+        assert answers == [b"HTTP/1.1 200", b"HTTP/1.1 200", b"HTTP/1.1 503"]

@@ -1,0 +1,60 @@
+"""A server whose first worker hangs in `hang_here` soon after it serves: `python hanging_server.py MARKER`.
+
+Its supervisor waits a second where the real one waits ten. The second worker, which finds the marker, asks for a stop.
+"""
+
+import asyncio
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+
+from opensearch_ml_stream.plugin.server import supervisor as supervisor_module
+from opensearch_ml_stream.plugin.server.heartbeats import Heartbeats
+from opensearch_ml_stream.plugin.server.processes import Processes
+from opensearch_ml_stream.plugin.server.serve import configure_logging
+from opensearch_ml_stream.plugin.server.supervisor import Supervisor
+from opensearch_ml_stream.plugin.settings import Settings
+
+MARKER = Path(sys.argv[1])
+
+
+def hang_once(prompt: str) -> None:
+    if MARKER.exists():
+        os.kill(os.getppid(), signal.SIGTERM)
+    else:
+        MARKER.touch()
+        hang_here(prompt)
+
+
+def hang_here(prompt: str) -> None:
+    time.sleep(600)
+
+
+async def work(heartbeats: Heartbeats) -> None:
+    with heartbeats.beating(0):
+        heartbeats.set_ready(0)
+        await asyncio.sleep(0.1)
+        asyncio.get_running_loop().call_soon(hang_once, "a secret prompt")
+        await asyncio.sleep(60)
+
+
+def main() -> int:
+    configure_logging()
+    supervisor_module.BLOCKED_SECONDS = 1.0
+    machine, heartbeats = Processes(), Heartbeats(1)
+    supervisor = Supervisor(
+        Settings(shutdown_grace_seconds=0),
+        machine,
+        heartbeats,
+        work=lambda place, parent: asyncio.run(work(heartbeats)),
+        forget=lambda pid: None,
+        clock=time.monotonic,
+    )
+    with machine.handling_signals():
+        return supervisor.run(lambda: None)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

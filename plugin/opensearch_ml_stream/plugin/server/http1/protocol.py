@@ -1,0 +1,288 @@
+"""The server's HTTP protocol: one connection of a client, with limits upon what it may take.
+
+uvicorn runs it through its option `http`. What a client sends is counted while it arrives, so that at most one read
+(256 KiB) is held beyond a limit. Times are looked at once a second (`look`), so that none costs a timer.
+"""
+
+import asyncio
+import socket
+from collections import deque
+from typing import Any
+
+from opensearch_ml_stream.connectors.errors import MLStreamError
+from opensearch_ml_stream.plugin.server.http1.flow_control import FlowControl
+from opensearch_ml_stream.plugin.server.http1.limits import MAX_PIPELINED
+from opensearch_ml_stream.plugin.server.http1.refusals import Headers, body_timeout, head_timeout, refusal
+from opensearch_ml_stream.plugin.server.http1.request_cycle import ChunkedWriter, RequestCycle
+from opensearch_ml_stream.plugin.server.http1.request_parser import RequestHead, RequestParser
+from opensearch_ml_stream.plugin.server.http1.service import Service
+from opensearch_ml_stream.rest_handlers.http.chunk_writer import CHUNK_WRITER
+
+_NEVER = float("inf")
+_HALF_CLOSED_LOOKS = 5  # an HTTP/1.0 client that closed its side is taken for gone after so many seconds of silence
+
+
+class StreamingProtocol(asyncio.Protocol):
+    """One connection: requests one after another, each a RequestCycle, and their responses in the same order."""
+
+    __slots__ = (
+        "_active", "_client", "_deadline", "_deaf", "_half_closed_looks", "_lingering", "_loop", "_parser", "_queue",
+        "_reading", "_refusal", "_server", "_service", "_unread", "_unread_since", "_whole_by", "flow", "transport",
+    )  # fmt: skip
+
+    def __init__(self, service: Service, loop: asyncio.AbstractEventLoop) -> None:
+        self._service = service
+        self._loop = loop
+        self._parser = RequestParser(self)
+        self._active: RequestCycle | None = None  # its response is the one being made
+        self._reading: RequestCycle | None = None  # its request is the one being received
+        self._queue: deque[RequestCycle] = deque()  # these wait for the active one
+        self._refusal: MLStreamError | None = None  # due when all of these have ended
+        self._deaf = False  # to all that may still come
+        self._lingering = False
+        self._half_closed_looks = 0
+        self._deadline = self._whole_by = self._unread_since = _NEVER
+        self._unread = 0
+
+    # The transport calls.
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Begin to wait for a first request, unless there are too many connections."""
+        connections: set[Any] = self._service.state.connections
+        connections.add(self)
+        self.transport = transport
+        self.flow = FlowControl(transport)
+        self._client = transport.get_extra_info("peername")
+        self._server = transport.get_extra_info("sockname")
+        self._deadline = self._loop.time() + self._service.limits.head_seconds
+        most = self._service.limits.max_connections
+        if len(connections) > most:
+            self._deaf = True
+            self._service.warn(f"{most} clients are connected, as many as may be; new connections are closed")
+            transport.abort()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """End the responses of a client that is gone."""
+        connections: set[Any] = self._service.state.connections
+        connections.discard(self)
+        for cycle in (self._active, self._reading, *self._queue):
+            if cycle is not None:
+                cycle.disconnect()
+        self._queue.clear()
+        self._deaf = True
+        self.flow.resume_writing()
+        self._parser.close()
+
+    def data_received(self, data: bytes) -> None:
+        """Parse what came."""
+        if self._deaf:
+            return
+        try:
+            self._parser.feed(data)
+        except MLStreamError as error:
+            self._refuse(error)
+
+    def eof_received(self) -> bool:
+        """Return whether a client that sends no more may still receive: if all its requests are whole."""
+        if self._lingering or self._active is None or self._reading is not None:
+            return False
+        self._deaf = True
+        self._half_closed_looks = 1
+        self._last().keep_alive = False
+        self._active.half_close()
+        return True
+
+    def pause_writing(self) -> None:
+        """Note that the transport's write buffer is full."""
+        self.flow.pause_writing()
+
+    def resume_writing(self) -> None:
+        """Note that the transport accepts bytes again."""
+        self.flow.resume_writing()
+
+    # The parser calls.
+
+    def begin_request(self) -> None:
+        """Give the head its time."""
+        now = self._loop.time()
+        self._whole_by = now + self._service.limits.request_seconds
+        self._deadline = now + self._service.limits.head_seconds
+
+    def take_head(self, head: RequestHead) -> None:
+        """Start the application, or let the request wait for the response before it."""
+        if self._deaf:
+            return
+        self._wait_for_body()
+        if len(self._queue) == MAX_PIPELINED:  # the rest gets no response, as one who pipelines has to expect
+            self._deaf = True
+            self._last().keep_alive = False
+            return
+        scope = head.scope
+        scope["server"], scope["client"] = self._server, self._client
+        cycle = self._reading = RequestCycle(self, scope, head.keep_alive, head.expects_continue, self._service.bodies)
+        if self._active is not None:
+            self.flow.pause_reading()
+            self._queue.append(cycle)
+            return
+        if scope["http_version"] == "1.1" and not self.flow.write_paused:  # else the head waits, but not the chunks
+            scope["extensions"] = {CHUNK_WRITER: ChunkedWriter(self.transport, self.flow)}
+        self._start(cycle)
+
+    def take_body(self, body: bytes) -> None:
+        """Keep a piece of the body for the application."""
+        if self._reading is not None and not self._deaf:
+            self._wait_for_body()
+            self._reading.add_body(body)
+
+    def end_request(self) -> None:
+        """Tell the application that the request is whole."""
+        if self._reading is None:
+            return
+        self._deadline = _NEVER
+        self._deaf = self._deaf or not self._reading.keep_alive
+        self._reading.end_body()
+        self._reading = None
+
+    # A cycle calls.
+
+    def response_headers(self) -> Headers:
+        """Return the headers of every response: `Date`."""
+        return self._service.state.default_headers
+
+    def response_ended(self) -> None:
+        """Close the connection, start the next request, or wait for one."""
+        cycle, self._active = self._active, None
+        self._service.state.total_requests += 1
+        if self.transport.is_closing() or cycle is None:
+            return
+        if len(self._queue) < 2:
+            self.flow.resume_reading()
+        if not cycle.keep_alive:
+            self._close_after(cycle)
+        elif self._queue:
+            self._start(self._queue.popleft())
+        elif self._refusal is not None:
+            self._send_refusal(self._refusal)
+        elif self._reading is None:
+            self._wait_for_request()
+
+    # The worker calls.
+
+    def shutdown(self) -> None:
+        """Close the connection after the responses to the requests that have come."""
+        if self._active is None:
+            self.transport.close()
+        else:
+            self._deaf = self._deaf or self._reading is None
+            self._last().keep_alive = False
+
+    def look(self, now: float) -> None:
+        """See to what is overdue, by the loop's clock; called once a second."""
+        closing = self.transport.is_closing()
+        if closing or self.flow.write_paused:
+            self._check_that_it_reads(now)
+        else:
+            self._unread_since = _NEVER
+        if now >= self._deadline and not closing:
+            self._expire(now)
+        elif self._half_closed_looks and not closing:
+            self._probe()
+
+    def _start(self, cycle: RequestCycle) -> None:
+        self._active = cycle
+        if self._half_closed_looks:
+            cycle.half_close()
+        tasks = self._service.state.tasks
+        task = self._loop.create_task(cycle.run(self._service.app))
+        tasks.add(task)
+        task.add_done_callback(tasks.discard)
+
+    def _last(self) -> RequestCycle:
+        last = self._queue[-1] if self._queue else self._active
+        assert last is not None
+        return last
+
+    def _wait_for_body(self) -> None:
+        self._deadline = min(self._loop.time() + self._service.limits.body_read_seconds, self._whole_by)
+
+    def _wait_for_request(self) -> None:
+        limits = self._service.limits
+        seconds = limits.head_seconds if self._parser.in_head else limits.keep_alive_seconds
+        self._deadline = self._loop.time() + seconds
+
+    # Refusals, and the ends of a connection.
+
+    def _refuse(self, error: MLStreamError) -> None:
+        """Refuse the request that is being received, after the responses to those before it."""
+        self._deaf = True
+        refused, self._reading = self._reading, None
+        if refused is None or refused is not self._active:
+            if refused is not None:
+                self._queue.remove(refused)
+                refused.disconnect()
+            self._refusal = error
+            if self._active is None:
+                self._send_refusal(error)
+            return
+        refused.disconnect()
+        if refused.started:
+            self.transport.close()
+        else:
+            self._active = None
+            self._send_refusal(error)
+
+    def _send_refusal(self, error: MLStreamError) -> None:
+        self.transport.write(refusal(error, self.response_headers()))
+        self._linger()
+
+    def _close_after(self, cycle: RequestCycle) -> None:
+        for waiting in self._queue:
+            waiting.disconnect()
+        if cycle.more_body:
+            self._linger()
+        else:
+            self.transport.close()
+
+    def _linger(self) -> None:
+        """Close the sending side only, for a while.
+
+        While bytes come in, a closed socket would reset what the client has yet to read (RFC 9112, section 9.6).
+        """
+        self._deaf = self._lingering = True
+        self._reading = None
+        self._deadline = self._loop.time() + self._service.limits.linger_seconds
+        self.flow.resume_reading()
+        self.transport.write_eof()
+
+    def _expire(self, now: float) -> None:
+        limits = self._service.limits
+        before = self._active is not None and self._active is not self._reading
+        if before or (self.flow.read_paused and not self._lingering):
+            self._deadline = now + limits.head_seconds  # not the client lets wait
+        elif self._parser.in_head and not self._lingering:
+            self._refuse(head_timeout(limits))
+        elif self._reading is not None:
+            self._refuse(body_timeout(limits))
+        else:
+            self._deadline = _NEVER
+            self.transport.close()
+
+    def _check_that_it_reads(self, now: float) -> None:
+        unread = self.transport.get_write_buffer_size()
+        if unread != self._unread or self._unread_since == _NEVER:
+            self._unread, self._unread_since = unread, now
+        elif now - self._unread_since >= self._service.limits.unread_seconds:
+            self.transport.abort()
+
+    def _probe(self) -> None:
+        """See whether a client that closed its side is still there: what is sent to one that is not is reset."""
+        peer = self.transport.get_extra_info("socket")
+        if peer is not None and peer.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR):
+            self.transport.abort()
+        elif self._active is not None and not self._active.started:
+            self._half_closed_looks += 1
+            if self._active.scope["http_version"] == "1.0":
+                if self._half_closed_looks > _HALF_CLOSED_LOOKS:
+                    self.transport.abort()
+            elif self._half_closed_looks == 2:
+                self.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")

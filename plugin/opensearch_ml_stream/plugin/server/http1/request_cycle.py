@@ -1,0 +1,252 @@
+"""One request and its response on a connection, as ASGI's `receive` and `send`, and with a ChunkWriter beside them."""
+
+import asyncio
+import logging
+import re
+from time import monotonic
+from typing import Protocol
+
+import orjson
+from starlette.types import ASGIApp, Message, Scope
+
+from opensearch_ml_stream.connectors.errors import Internal
+from opensearch_ml_stream.plugin.server.http1.flow_control import FlowControl
+from opensearch_ml_stream.plugin.server.http1.limits import HIGH_WATER_BYTES
+from opensearch_ml_stream.plugin.server.http1.refusals import Headers, status_line
+from opensearch_ml_stream.rest_handlers.http.body_budget import BodyBudget, BodyReservation
+from opensearch_ml_stream.rest_handlers.http.chunk_writer import HALF_CLOSED
+
+_BAD_NAME = re.compile(rb'[\x00-\x20\x7f()<>@,;:\\"\[\]={}/?]')
+_BAD_VALUE = re.compile(rb"[\x00-\x08\x0a-\x1f\x7f]")  # a line end would begin another header
+_STATUS_LINES = {status: status_line(status) for status in range(200, 600)}
+_INTERNAL = Internal("Internal error; the server's log says more", type="exception")
+
+log = logging.getLogger("opensearch_ml_stream")
+
+
+class Connection(Protocol):
+    """What a cycle uses of the connection that it is on."""
+
+    transport: asyncio.Transport
+    flow: FlowControl
+
+    def response_headers(self) -> Headers:
+        """Return the headers of every response."""
+        ...
+
+    def response_ended(self) -> None:
+        """Go on with what comes after the response that is being sent."""
+        ...
+
+
+class RequestCycle:
+    """A request, whole or still on its way, and its response.
+
+    `more_body` while the request's body is not whole, `disconnected` when the client is gone or was refused,
+    `keep_alive` if the connection may serve another request.
+    """
+
+    __slots__ = (
+        "_body", "_chunked", "_connection", "_expects_continue", "_half_closed", "_has_body", "_has_news",
+        "_is_received", "_left", "_reservation", "_waiter", "disconnected", "ended", "keep_alive", "more_body",
+        "scope", "started",
+    )  # fmt: skip
+
+    def __init__(
+        self, connection: Connection, scope: Scope, keep_alive: bool, expects_continue: bool, bodies: BodyBudget
+    ) -> None:
+        self.scope = scope
+        self.keep_alive = keep_alive
+        self.disconnected = False
+        self.more_body = True
+        self.started = False
+        self.ended = False
+        self._connection = connection
+        self._expects_continue = expects_continue
+        self._body: list[bytes] = []
+        self._reservation = BodyReservation(bodies)
+        self._has_news = False
+        self._is_received = False  # whole, by the application
+        self._half_closed = False
+        self._waiter: asyncio.Future[None] | None = None
+        self._has_body = True
+        self._chunked = False
+        self._left: int | None = None  # bytes of the response's Content-Length to come
+
+    # What the connection tells.
+
+    def add_body(self, data: bytes) -> None:
+        """Keep bytes of the body until they are received; Throttled if all bodies together are too large."""
+        if self.ended or self.disconnected:
+            return
+        self._reservation.add(len(data))
+        self._body.append(data)
+        if self._reservation.size > HIGH_WATER_BYTES:
+            self._connection.flow.pause_reading()
+        self._wake()
+
+    def end_body(self) -> None:
+        """Note that the request is whole."""
+        self.more_body = False
+        self._wake()
+
+    def disconnect(self) -> None:
+        """Note that the client is gone, or shall seem so to the application."""
+        self.disconnected = True
+        self._body.clear()
+        self._reservation.release()
+        self._wake()
+
+    def half_close(self) -> None:
+        """Tell the application that the client will send no more: it may have gone for good, or wait for its end."""
+        self._half_closed = True
+        self._wake()
+
+    # What the application calls.
+
+    async def run(self, app: ASGIApp) -> None:
+        """Run the application; a defect of it is a 500, or breaks a response off that has begun."""
+        try:
+            await app(self.scope, self.receive, self.send)
+        except asyncio.CancelledError:  # the server's stop waits no longer
+            self._connection.transport.abort()
+            raise
+        except Exception:
+            log.exception("the response to %s %s failed", self.scope["method"], self.scope["path"])
+            await self._fail()
+        else:
+            if not self.ended and not self.disconnected:
+                log.error("no whole response was made to %s %s", self.scope["method"], self.scope["path"])
+                await self._fail()
+        finally:
+            self._body.clear()
+            self._reservation.release()
+
+    async def receive(self) -> Message:
+        """Return the next part of the body; after the last one wait until the client disconnects (ASGI)."""
+        if self._expects_continue and self.more_body and not self.started and not self.disconnected:
+            self._expects_continue = False
+            self._connection.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+        if not (self.disconnected or self.ended):
+            self._connection.flow.resume_reading()
+            await self._news()
+        if self.disconnected or self.ended:
+            return {"type": "http.disconnect"}
+        if self._half_closed and self._is_received:
+            self._half_closed = False
+            return {"type": HALF_CLOSED}
+        body = self._body[0] if len(self._body) == 1 else b"".join(self._body)
+        self._body = []
+        self._reservation.release()  # whoever receives it reserves it
+        self._is_received = not self.more_body
+        self._has_news = self._half_closed
+        return {"type": "http.request", "body": body, "more_body": self.more_body}
+
+    async def send(self, message: Message) -> None:
+        """Send the head of the response or a part of its body (ASGI)."""
+        flow = self._connection.flow
+        if flow.write_paused and not self.disconnected:
+            await flow.drain()
+        if self.disconnected:
+            return
+        if message["type"] == "http.response.start" and not self.started:
+            self._send_head(message["status"], message.get("headers", ()))
+        elif message["type"] == "http.response.body" and self.started and not self.ended:
+            self._send_body(message.get("body", b""), message.get("more_body", False))
+        else:
+            raise RuntimeError(f"ASGI message [{message['type']}] out of turn")
+
+    def _send_head(self, status: int, headers: Headers) -> None:
+        if self.more_body:  # nobody can say whether the client will still send it, and where it ends
+            self.keep_alive = False
+        self._left = None
+        lines = [_STATUS_LINES[status]]
+        says_close = False
+        for name, value in (*self._connection.response_headers(), *headers):
+            if _BAD_NAME.search(name) or _BAD_VALUE.search(value):
+                raise RuntimeError("A response header has a name or value that HTTP does not allow")
+            if name == b"content-length":
+                self._left = int(value)
+            elif name == b"connection" and value.lower() == b"close":
+                self.keep_alive = False
+                says_close = True
+            lines.append(b"%b: %b\r\n" % (name, value))
+        if self.scope["method"] == "HEAD" or status in (204, 304):
+            self._has_body = False
+        elif self._left is None:
+            self._chunked = self.scope["http_version"] == "1.1"
+            if self._chunked:
+                lines.append(b"transfer-encoding: chunked\r\n")
+            else:  # the end of the connection is the end of the body
+                self.keep_alive = False
+        if not self.keep_alive and not says_close:
+            lines.append(b"connection: close\r\n")
+        lines.append(b"\r\n")
+        self.started = True
+        self._connection.transport.write(b"".join(lines))
+
+    def _send_body(self, body: bytes, more_body: bool) -> None:
+        if not self._has_body:
+            body = b""
+        elif self._chunked:
+            data = b"%x\r\n%b\r\n" % (len(body), body) if body else b""
+            body = data if more_body else data + b"0\r\n\r\n"
+        elif self._left is not None:
+            self._left -= len(body)
+            if self._left < 0 or (self._left and not more_body):
+                raise RuntimeError("The response is longer or shorter than its Content-Length")
+        if body:
+            self._connection.transport.write(body)
+        if not more_body:
+            self.ended = True
+            self._wake()
+            self._connection.response_ended()
+
+    async def _fail(self) -> None:
+        if self.ended or self.disconnected:
+            return
+        if self.started:
+            self._connection.transport.close()  # without its last chunk the response is seen to be incomplete
+            return
+        body = orjson.dumps(_INTERNAL.body())
+        headers = [(b"content-type", b"application/json; charset=UTF-8"), (b"content-length", b"%d" % len(body))]
+        await self.send({"type": "http.response.start", "status": 500, "headers": headers})
+        await self.send({"type": "http.response.body", "body": body})
+
+    def _wake(self) -> None:
+        self._has_news = True
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
+
+    async def _news(self) -> None:
+        if not self._has_news:
+            self._waiter = asyncio.get_running_loop().create_future()
+            try:
+                await self._waiter
+            finally:
+                self._waiter = None
+        self._has_news = False
+
+
+class ChunkedWriter:
+    """ChunkWriter of `Transfer-Encoding: chunked` (RFC 9112, section 7.1), which the head has announced."""
+
+    __slots__ = ("_flow", "_transport", "last_write")
+
+    def __init__(self, transport: asyncio.Transport, flow: FlowControl) -> None:
+        self._transport = transport
+        self._flow = flow
+        self.last_write = monotonic()
+
+    def write_chunk(self, data: bytes) -> bool:
+        """Write without waiting; return False if `drain` must be awaited before the next write."""
+        self.last_write = monotonic()
+        transport = self._transport
+        if not transport.is_closing():
+            transport.write(b"%x\r\n%b\r\n" % (len(data), data))
+        return not self._flow.write_paused
+
+    async def drain(self) -> None:
+        """Wait until a slow client has caught up."""
+        if self._flow.write_paused:
+            await self._flow.drain()

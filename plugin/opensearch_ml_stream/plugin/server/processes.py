@@ -1,0 +1,103 @@
+"""Processes of the server: workers are forked, and signals and the ends of workers wake whoever waits.
+
+A worker is a copy of this process, so it has all modules at once and starts in milliseconds. That is sound as long
+as this process has one thread and no event loop.
+"""
+
+import faulthandler
+import logging
+import os
+import select
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from opensearch_ml_stream.connectors.errors import MLStreamError
+
+STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
+DUMP_SIGNAL = signal.SIGUSR1  # a worker writes where each of its threads is; lines of code only, no values
+_HANDLED = (*STOP_SIGNALS, signal.SIGCHLD)
+
+log = logging.getLogger("opensearch_ml_stream")
+
+
+class Processes:
+    """The child processes of this one. `stops` counts the signals that ask for a stop."""
+
+    def __init__(self) -> None:
+        self.stops = 0
+        self._wake_end, self._waker = os.pipe()
+        self._parent_end, self._parent = os.pipe()  # the reading end is at its end when this process is
+        for end in (self._wake_end, self._waker):
+            os.set_blocking(end, False)
+
+    @contextmanager
+    def handling_signals(self) -> Iterator[None]:
+        """Count stop signals instead of dying of them."""
+        before = {number: signal.signal(number, self._note) for number in _HANDLED}
+        signal.set_wakeup_fd(self._waker, warn_on_full_buffer=False)
+        try:
+            yield
+        finally:
+            signal.set_wakeup_fd(-1)
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    def start(self, work: Callable[[int], None]) -> int:
+        """Run `work` in a new process; return its id. `work` gets a descriptor that is at its end when this process is.
+
+        Signals wait until the new process has handlers of its own, or is known here.
+        """
+        sys.stdout.flush()
+        mask = signal.pthread_sigmask(signal.SIG_BLOCK, _HANDLED)
+        pid = os.fork()
+        if pid == 0:
+            self._be_child(work, mask)
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+        return pid
+
+    def kill(self, pid: int, number: int) -> None:
+        """Send a signal to a child that has not been collected by `ended`."""
+        os.kill(pid, number)
+
+    def wait(self, seconds: float) -> None:
+        """Wait for a signal, the end of a child among them, or until the time has passed."""
+        if select.select([self._wake_end], [], [], seconds)[0]:
+            os.read(self._wake_end, 4096)
+
+    def ended(self) -> Iterator[tuple[int, int]]:
+        """Return the children that have ended: id and exit code, or the negative number of a signal."""
+        while True:
+            try:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                return
+            if pid == 0:
+                return
+            yield pid, os.waitstatus_to_exitcode(status)
+
+    def _note(self, number: int, frame: object) -> None:
+        self.stops += number in STOP_SIGNALS
+
+    def _be_child(self, work: Callable[[int], None], mask: set[int | signal.Signals]) -> None:
+        code = 1
+        try:
+            signal.set_wakeup_fd(-1)
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
+            signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all processes; the parent passes it on
+            for end in (self._wake_end, self._waker, self._parent):
+                os.close(end)
+            faulthandler.register(DUMP_SIGNAL)
+            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+            work(self._parent_end)
+            code = 0
+        except MLStreamError as error:
+            log.error("the worker cannot run: %s", error.reason)
+        except Exception:
+            log.exception("the worker failed")
+        finally:  # nothing of the parent's may be unwound here
+            logging.shutdown()
+            sys.stdout.flush()
+            os._exit(code)

@@ -1,0 +1,18 @@
+"""What a server gives to each of its workers."""
+
+import socket
+from dataclasses import dataclass
+from pathlib import Path
+
+from opensearch_ml_stream.plugin.server.heartbeats import Heartbeats
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerPlace:
+    """The folder `runtime` is shared by all, `parent` is a descriptor that is at its end when the server has ended."""
+
+    listener: socket.socket
+    runtime: Path
+    parent: int
+    heartbeats: Heartbeats
+    number: int
