@@ -103,6 +103,26 @@ def test_the_answer_of_another_ml_commons_passes_through() -> None:
     assert _built_in("mlcommons.passthrough", {"a": 1}) == [{"name": "response", "dataAsMap": {"a": 1}}]
 
 
+_DEEP = b"[" * 60 + b"1" + b"]" * 60
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {"response_filter": "$..*..*..*..*..*"},
+        {"output_processors": '[{"type":"jsonpath_filter","path":"$..*..*..*..*..*"}]'},
+        {"response_filter": "$", "output_processors": '[{"type":"remove_jsonpath","path":"$..*..*..*..*"}]'},
+    ],
+)  # fmt: skip
+def test_a_response_that_takes_too_much_work_is_the_providers_failure(parameters: dict[str, str]) -> None:
+    with pytest.raises(UpstreamError, match="takes more than 60000 steps of work") as caught:
+        _default(_DEEP, **parameters)
+    assert caught.value.status == 424
+    if "output_processors" not in parameters:
+        with pytest.raises(UpstreamError, match="takes more than"):
+            read_response(_action("connector.post_process.openai.embedding"), parameters, _DEEP)
+
+
 def test_a_response_filter_replaces_the_path_of_a_built_in_function_and_says_the_type() -> None:
     response = {"deep": {"int8": [[1, 2]]}}
     assert _built_in("openai.embedding", response, response_filter="$.deep.int8") == [_embedding([1, 2], "INT8")]

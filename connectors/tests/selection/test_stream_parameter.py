@@ -199,3 +199,21 @@ def test_other_paths_go_to_the_library(path: str) -> None:
 def test_a_regular_expression_in_a_path_cannot_hang() -> None:
     path = compile_path("$.a[?search(@.b, '(x+)+$')]")
     assert path.select({"a": [{"b": "x" * 5000 + "y"}, {"b": "x"}]}) == [{"b": "x"}]
+
+
+def test_paths_that_take_too_much_work_for_their_events_end_the_stream_after_what_was_read() -> None:
+    text = spec_text(framing="ndjson", events={"text": "$.t", "usage": "$..*..*..*..*"})
+    deep = b'{"t":"b","x":' + b"[" * 60 + b"]" * 60 + b"}\n"
+    chunks, outcome = played(text, b'{"t":"a"}\n' * 3 + deep)
+    assert [chunk.text for chunk in chunks] == ["a", "a", "a", "b"]
+    assert isinstance(outcome, UpstreamError)
+    assert (
+        outcome.reason.startswith("Reading events by the JSONPaths of _stream takes more than")
+        and outcome.status == 424
+    )
+
+
+def test_a_long_stream_has_work_for_each_of_its_events() -> None:
+    text = spec_text(framing="ndjson", events={"text": "$..t"})
+    chunks, _ = played(text, b'{"choices":[{"delta":{"t":"a","role":"assistant","x":[{},{},{}]}}]}\n' * 20_000)
+    assert len(chunks) == 20_000

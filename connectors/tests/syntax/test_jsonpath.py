@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.connectors.syntax.jsonpath import MAX_PATH_CHARS, MISSING, compile_path
+from opensearch_ml_stream.connectors.syntax.work_budget import WorkBudget
 
 _DOCUMENT: Any = {"a": {"b-c": [1, {"x": 2}]}, "n": None, "l": [{"x": 1}, {"y": 2}, {"x": [3]}], "s": "text", "e": []}
 
@@ -74,6 +75,103 @@ def test_a_pattern_in_a_path_that_would_take_years_elsewhere_is_decided_at_once(
     assert compile_path(f"$[?{condition}]").read(["a" * 50 + "!"]) == []
 
 
+def _nest(depth: int, innermost: object) -> Any:
+    for _ in range(depth):
+        innermost = [innermost]
+    return innermost
+
+
+@pytest.mark.parametrize(
+    ("path", "document"),
+    [
+        ("$..*..*..*..*..*", _nest(60, 1)),
+        ("$..[?count(@..*)>1]", _nest(600, 1)),
+        ("$[?@ in $]", [[number] for number in range(3000)]),
+        ("$..[?@ == $]", _nest(600, 1)),
+        ("$[" + "0," * 900 + "0]", [list(range(10_000))]),
+        ("$[" + "0," * 900 + "0]", ["a" * 10_000]),
+        ("$..*", _nest(900, "a" * 100_000)),
+        ("$[?match(@.t, @.p)]", [{"t": "a", "p": f"{number}" + "a" * 1000} for number in range(100)]),
+        ("$[?" + "@.x == 1 || " * 100 + "@.x]", [{"x": 0}] * 3000),
+    ],
+)
+def test_a_path_that_takes_too_much_work_for_its_document_is_refused(path: str, document: Any) -> None:
+    with pytest.raises(InvalidRequest, match=r"The JSONPath \[.*\] takes more than 60000 steps of work"):
+        compile_path(path).read(document)
+
+
+def test_a_query_of_the_root_in_a_filter_is_evaluated_once() -> None:
+    document = [{"a": number} for number in range(3000)]
+    assert len(compile_path("$[?count($..*) > 1]").select(document)) == 3000
+
+
+def test_work_is_allowed_by_the_size_of_the_input() -> None:
+    document = [{"x": [number]} for number in range(40_000)]
+    with pytest.raises(InvalidRequest, match="The path takes more than 60000"):
+        compile_path("$..x").read(document, WorkBudget("The path", 1 << 10))
+    assert len(compile_path("$..x").select(document, WorkBudget("The path", 4 << 20))) == 40_000
+
+
+def test_a_document_may_be_nested_to_any_depth() -> None:
+    document = _nest(20_000, {"x": 1})
+    assert compile_path("$..x").read(document) == [1]
+    assert compile_path("$[?@ == $[0]]").read(document) == [document[0]]
+    while isinstance(document, list):  # Python would free it recursively
+        document = document.pop()
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["$" + "[?@" * 400 + "]" * 400, "$[?" + "(" * 900 + "@", "$[?" + "!" * 1900 + "@]",
+     "$[?@ == 1e999]", "$[?@ =~ /(/]", "$[99999999999999999]", "$[a]", "$[$.a]", "$.~a", "^", "$[?# == 1]", "$[?_.a]",
+     "$[?is(@, 'string')]", "$[?@.a == [@.b]]", "$[?/a/ == @]", "$[?@.a =~ '(']", "$.a & $.b", "$['\\ud800"],
+)  # fmt: skip
+def test_a_path_that_cannot_be_compiled_is_refused(path: str) -> None:
+    with pytest.raises(InvalidRequest):
+        compile_path(path)
+
+
+@pytest.mark.parametrize(
+    ("condition", "expected"),
+    [
+        ("@ == 1", [1]),
+        ("@ == true", [True]),
+        ("@ == null", [None]),
+        ("@ == [1, true]", [[1, True]]),
+        ("@ != 1", [True, None, "b", "bb", [1, True], [1, 1], {"a": 2}]),
+        ("@ <> 1", [True, None, "b", "bb", [1, True], [1, 1], {"a": 2}]),
+        ("@ < 'bb'", ["b"]),
+        ("@ <= 'bb'", ["b", "bb"]),
+        ("@ >= 1", [1]),
+        ("@ > 0", [1]),
+        ("@ in ['b', 1]", [1, "b"]),
+        ("@ in 'abb'", ["b", "bb"]),
+        ("@ contains 'b'", ["b", "bb"]),
+        ("@ contains true", [[1, True]]),
+        ("@ contains 'a'", [{"a": 2}]),
+        ("@.a == 2 && @.b == undefined", [{"a": 2}]),
+        ("!@.a && @ != 'b'", [1, True, None, "bb", [1, True], [1, 1]]),
+        ("length(@) == 2", ["bb", [1, True], [1, 1]]),
+        ("count(@.*) == 2", [[1, True], [1, 1]]),
+        ("value(@.*) == 2", [{"a": 2}]),
+        ("@ == $[5][0]", [1]),
+        ("search(@, $[3])", ["b", "bb"]),
+        ("match(@, 'B')", []),
+        ("search(@, $[0])", []),
+        ("@[?@ == 2]", [{"a": 2}]),
+    ],
+)
+def test_a_filter_compares_json_values(condition: str, expected: list[Any]) -> None:
+    document = [1, True, None, "b", "bb", [1, True], [1, 1], {"a": 2}]
+    assert repr(compile_path(f"$[?{condition}]").read(document)) == repr(expected)
+
+
+def test_a_pattern_of_the_document_that_is_wrong_matches_nothing() -> None:
+    assert compile_path("$[?match(@.t, @.p)]").read([{"t": "(", "p": "("}, {"t": "b", "p": "[ab]"}]) == [
+        {"t": "b", "p": "[ab]"}
+    ]
+
+
 _NAMES = st.sampled_from(["a", "b"])
 _DOCUMENTS = st.recursive(
     st.integers(0, 3), lambda inner: st.lists(inner, max_size=3) | st.dictionaries(_NAMES, inner, max_size=2)
@@ -89,3 +187,24 @@ def test_plain_paths_read_what_the_library_reads(document: object, parts: list[s
     if "[*]" not in parts:
         value = [] if value is MISSING else [value]
     assert ([] if value is MISSING else value) == expected
+
+
+_SEGMENTS = st.lists(
+    _NAMES.map(".{}".format)
+    | st.sampled_from(["[0]", "[-1]", "[*]", "..*", "..a", "..[0]", "[0,-1]", "['a','b']", "[1:]", "[::-1]", "[?@.a]"])
+    | st.sampled_from(
+        ["[?@.a == 1 || @.b]", "[?count(@.*) > 1]", "[?!@.b && @.a != 2]", "[?@[0] == $[0]]", "..[?@ > 1]"]
+    ),
+    max_size=3,
+)
+
+
+@given(_DOCUMENTS.filter(lambda document: isinstance(document, dict | list)), _SEGMENTS)
+def test_every_path_finds_the_nodes_that_the_library_finds(document: Any, parts: list[str]) -> None:
+    source = "$" + "".join(parts)
+    nodes = compile_path(source).find_nodes(document)
+    matches = list(jsonpath.finditer(source, document))
+    assert [node.value for node in nodes] == [match.obj for match in matches]
+    assert [node.key for node in nodes if node.container is not None] == [
+        match.parts[-1] for match in matches if match.parts
+    ]

@@ -53,7 +53,7 @@ class CustomProvider:
         self._usage: Usage | None = None
         self._tool_calls = ToolCalls()
         self._cumulative_text = CumulativeTextDiff()
-        self._budget = WorkBudget("The JSONPaths of _stream", error=UpstreamError)
+        self._budget = WorkBudget("Reading events by the JSONPaths of _stream", error=UpstreamError)
 
     def read(self, event: Event, chunks: list[Chunk]) -> Outcome | None:
         """Append the event's chunk, if it has any text, reasoning or tool calls; see `Provider.read`."""

@@ -40,7 +40,7 @@ class FieldFilter:
 
     def __init__(self, patterns: Iterable[str]) -> None:
         checked = check_patterns(patterns)
-        budget = WorkBudget("filter_path or _source")
+        budget = WorkBudget("Matching the patterns of filter_path or _source")
         excluded = [pattern[1:] for pattern in checked if pattern.startswith("-")]
         included = [pattern for pattern in checked if not pattern.startswith("-")]
         self._excluded = _Automaton(excluded, budget) if excluded else None

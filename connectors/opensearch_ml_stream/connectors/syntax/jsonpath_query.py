@@ -156,7 +156,7 @@ def _select_slice(part: slice) -> Selector:
 def _select_all(value: Any, evaluation: Evaluation) -> Sequence[Node]:
     if not isinstance(value, dict | list):
         return ()
-    evaluation.budget.spend(1 + len(value))
+    evaluation.budget.spend(2 + len(value))
     items = value.items() if isinstance(value, dict) else enumerate(value)
     return [Node(item, value, key) for key, item in items]
 
@@ -186,14 +186,15 @@ def _test(expression: ast.BaseExpression, nesting: int) -> _Test:
 
 
 def _chain(expression: ast.InfixExpression, nesting: int) -> _Test:
-    """Return the test of `a && b && c` or `a || b || c`, which the library nests to the left."""
+    """Return the test of `a && b && c` or `a || b || c`, which the library nests in each other."""
     operands: list[_Test] = []
-    left: ast.BaseExpression = expression
-    while isinstance(left, ast.InfixExpression) and left.operator == expression.operator:
-        operands.append(_test(left.right, nesting + 1))
-        left = left.left
-    operands.append(_test(left, nesting + 1))
-    operands.reverse()
+    pending: list[ast.BaseExpression] = [expression]
+    while pending:
+        part = pending.pop()
+        if isinstance(part, ast.InfixExpression) and part.operator == expression.operator:
+            pending += (part.right, part.left)
+        else:
+            operands.append(_test(part, nesting + 1))
 
     def test(value: Any, evaluation: Evaluation) -> bool:
         evaluation.budget.spend(len(operands))
