@@ -115,7 +115,7 @@ _DEEP = b"[" * 60 + b"1" + b"]" * 60
     ],
 )  # fmt: skip
 def test_a_response_that_takes_too_much_work_is_the_providers_failure(parameters: dict[str, str]) -> None:
-    with pytest.raises(UpstreamError, match="takes more than 60000 steps of work") as caught:
+    with pytest.raises(UpstreamError, match="takes more than 50000 steps of work") as caught:
         _default(_DEEP, **parameters)
     assert caught.value.status == 424
     if "output_processors" not in parameters:

@@ -8,7 +8,6 @@ from opensearch_ml_stream.connectors.errors import InvalidRequest, UpstreamError
 from opensearch_ml_stream.connectors.processors.chain import compile_processors
 from opensearch_ml_stream.connectors.syntax.filter_path import filter_path
 from opensearch_ml_stream.connectors.syntax.jsonpath import MISSING, compile_path
-from opensearch_ml_stream.connectors.syntax.regex import compile_regex
 from tests.slow_inputs.grammars import FIELDS, PATH, PROCESSORS, parse
 from tests.slow_inputs.search import Subject, check
 
@@ -26,12 +25,6 @@ def _read_path(path: str, document: str) -> None:
 
 def _process(processors: str, text: str) -> None:
     compile_processors(processors, "input_processors").run_on_text(text)
-
-
-def _match(pattern: str, text: str) -> None:
-    regex = compile_regex(pattern.replace("\\\\", "\\"))
-    regex.search(text)
-    regex.fullmatch(text)
 
 
 @pytest.mark.parametrize("seed", range(2))

@@ -19,6 +19,7 @@ MAX_STARS = 20  # in one name; matching takes time for each
 _FREE_TESTS = 8  # of a key by names of patterns; more are paid from a budget
 _DOT = re.compile(r"(?<!\\)\.")
 _MATCHED = -1
+_CONTAINERS = (dict, list)
 
 States = tuple[int, ...]
 """Where the patterns may go on: indexes of names, or `_MATCHED` for a pattern that ends here."""
@@ -139,7 +140,7 @@ def _include(body: Any, automaton: _Automaton) -> Any:
 
 
 def _include_elements(source: list[Any], target: list[Any], states: States) -> list[_Copy]:
-    inner = [item for item in source if isinstance(item, dict | list)]
+    inner = [item for item in source if item and isinstance(item, _CONTAINERS)]
     target += [type(item)() for item in inner]
     return [(item, copy, states) for item, copy in zip(inner, target, strict=True)]
 
@@ -152,7 +153,7 @@ def _include_fields(
         below = automaton.step(states, key)
         if _MATCHED in below:
             target[key] = item
-        elif below and isinstance(item, dict | list):
+        elif below and item and isinstance(item, _CONTAINERS):
             target[key] = type(item)()
             inner[key] = item, target[key], below
     return list(inner), list(inner.values())
@@ -166,14 +167,16 @@ def _exclude(body: Any, automaton: _Automaton) -> Any:
         source = container[key]
         if isinstance(source, list):
             container[key] = kept = list(source)
-            pending.extend((kept, index, states) for index, item in enumerate(kept) if isinstance(item, dict | list))
+            pending.extend(
+                (kept, index, states) for index, item in enumerate(kept) if item and isinstance(item, _CONTAINERS)
+            )
         elif isinstance(source, dict):
             container[key] = fields = {}
             for name, item in source.items():
                 below = automaton.step(states, name)
                 if _MATCHED not in below:
                     fields[name] = item
-                    if below and isinstance(item, dict | list):
+                    if below and item and isinstance(item, _CONTAINERS):
                         pending.append((fields, name, below))
     return whole[0]
 

@@ -20,6 +20,7 @@ from jsonpath.selectors import IndexSelector, NameSelector, WildcardSelector
 
 from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.connectors.syntax.jsonpath_query import (
+    MAX_NESTING,
     Evaluation,
     Node,
     Query,
@@ -27,6 +28,7 @@ from opensearch_ml_stream.connectors.syntax.jsonpath_query import (
     evaluate,
     may_overlap,
     spend_on_values,
+    too_nested,
 )
 from opensearch_ml_stream.connectors.syntax.jsonpath_values import MISSING, Missing
 from opensearch_ml_stream.connectors.syntax.work_budget import WorkBudget
@@ -115,16 +117,29 @@ def _compile(source: str) -> JSONPath:
 
 
 def _parse(source: str) -> jsonpath.JSONPath:
+    if _count_nested_brackets(source) > MAX_NESTING + 1:  # the library's time is quadratic in the nesting of filters
+        raise too_nested()
     try:
         path = _ENVIRONMENT.compile(source)
     except RecursionError:
-        raise InvalidRequest("A JSONPath is nested too deeply") from None
+        raise too_nested() from None
     except (jsonpath.JSONPathError, re.error, OverflowError, ValueError) as error:  # `/(/`, 1e400 or 1e+3 as an index
         reason = error.args[0] if error.args else "it cannot be parsed"
         raise InvalidRequest(f"[{source}] is not a JSONPath that is understood here: {reason}") from None
     if not isinstance(path, jsonpath.JSONPath):
         raise InvalidRequest(f"[{source}] joins several JSONPaths; give one")
     return path
+
+
+def _count_nested_brackets(source: str) -> int:
+    depth = deepest = 0
+    for character in source:
+        if character == "[":
+            depth += 1
+            deepest = max(deepest, depth)
+        elif character == "]":
+            depth -= 1
+    return deepest
 
 
 def _token(segment: Any) -> _Token | None:

@@ -15,7 +15,7 @@ from jsonpath.segments import JSONPathRecursiveDescentSegment
 
 from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.connectors.syntax import jsonpath_values
-from opensearch_ml_stream.connectors.syntax.jsonpath_values import COMPARISONS, MISSING
+from opensearch_ml_stream.connectors.syntax.jsonpath_values import COMPARISONS, CONTAINERS, MISSING
 from opensearch_ml_stream.connectors.syntax.regex import compile_regex
 from opensearch_ml_stream.connectors.syntax.work_budget import WorkBudget
 
@@ -75,10 +75,10 @@ def _descend(value: Any, evaluation: Evaluation) -> Iterator[Any]:
     while pending:
         value = pending.pop()
         yield value
-        if isinstance(value, dict | list):
+        if isinstance(value, CONTAINERS):
             evaluation.budget.spend(1 + len(value) // _SCALARS_A_STEP)
             children = value if isinstance(value, list) else value.values()
-            pending += reversed([child for child in children if isinstance(child, dict | list)])
+            pending += reversed([child for child in children if isinstance(child, CONTAINERS)])
 
 
 def may_overlap(query: Query) -> bool:
@@ -95,7 +95,7 @@ def spend_on_values(values: list[Any], budget: WorkBudget) -> None:
         for child in children:
             if isinstance(child, str):
                 budget.spend(len(child) // _CHARS_A_STEP)
-            elif isinstance(child, dict | list):
+            elif isinstance(child, CONTAINERS):
                 pending.append(child if isinstance(child, list) else list(child.values()))
 
 
@@ -110,6 +110,11 @@ def compile_query(path: jsonpath.JSONPath, nesting: int = 0) -> Query:
         )
         for segment in path.segments
     )
+
+
+def too_nested() -> InvalidRequest:
+    """Return the error for a path whose filters are nested too deeply."""
+    return InvalidRequest(f"A JSONPath may nest filters and negations {MAX_NESTING} deep")
 
 
 def _selector(selector: selectors.JSONPathSelector, nesting: int) -> Selector:
@@ -154,7 +159,7 @@ def _select_slice(part: slice) -> Selector:
 
 
 def _select_all(value: Any, evaluation: Evaluation) -> Sequence[Node]:
-    if not isinstance(value, dict | list):
+    if not isinstance(value, CONTAINERS):
         return ()
     evaluation.budget.spend(2 + len(value))
     items = value.items() if isinstance(value, dict) else enumerate(value)
@@ -171,7 +176,7 @@ def _select_by_filter(test: _Test) -> Selector:
 def _test(expression: ast.BaseExpression, nesting: int) -> _Test:
     """Return the function that says whether a value meets an expression."""
     if nesting > MAX_NESTING:
-        raise InvalidRequest(f"A JSONPath may nest filters and negations {MAX_NESTING} deep")
+        raise too_nested()
     if isinstance(expression, ast.PrefixExpression):
         inner = _test(expression.right, nesting + 1)
         return lambda value, evaluation: not inner(value, evaluation)
@@ -240,7 +245,7 @@ def _matching(pattern: ast.BaseExpression, subject: ast.BaseExpression, nesting:
 def _value(expression: ast.BaseExpression, nesting: int) -> _Value:
     """Return the function that gives an expression's value, MISSING for a query that finds nothing."""
     if nesting > MAX_NESTING:
-        raise InvalidRequest(f"A JSONPath may nest filters and negations {MAX_NESTING} deep")
+        raise too_nested()
     if isinstance(expression, ast.FilterQuery):
         nodes = _nodes(expression, nesting)
         return lambda value, evaluation: _only_value(nodes(value, evaluation))

@@ -11,6 +11,7 @@ from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.connectors.syntax.regex import Regex, compile_regex
 from opensearch_ml_stream.connectors.syntax.work_budget import WorkBudget
 
+CONTAINERS = (dict, list)
 _CHARS_A_STEP = 1_000  # of strings that are compared
 
 
@@ -46,7 +47,7 @@ def equal(left: Any, right: Any, budget: WorkBudget) -> bool:
 def _size(value: Any) -> int:
     if isinstance(value, str):
         return len(value) // _CHARS_A_STEP
-    return len(value) if isinstance(value, dict | list) else 0
+    return len(value) if isinstance(value, CONTAINERS) else 0
 
 
 def _less(left: Any, right: Any, budget: WorkBudget) -> bool:

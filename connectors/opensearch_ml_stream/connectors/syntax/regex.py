@@ -17,7 +17,7 @@ MAX_PATTERN_CHARS = 10_000  # patterns come from callers and are kept compiled
 MAX_UNICODE_CLASSES = 50  # such as `\\pL`, of hundreds of ranges each, in one pattern
 MAX_GROUPS = 100  # RE2 copies the positions of all groups for each instruction of a pattern
 _MAX_MEMORY = 2 << 20  # bytes, of one compiled pattern with its states
-_MAX_WORK = 1 << 26  # instructions times characters, for each started MiB of text
+_MAX_WORK = 1 << 26  # instructions times bytes, for each started MiB of text
 _WORK_A_STEP = 1 << 10  # of a work budget
 _GROUPS_A_WEIGHT = 8
 _STEPS_A_MATCH = 20
@@ -60,16 +60,21 @@ class Regex:
 
     def steps(self, text: str) -> int:
         """Return the steps of a work budget that one search of the text takes at most."""
-        return 1 + len(text) * self._weight // _WORK_A_STEP
+        return 1 + _count_bytes(text) * self._weight // _WORK_A_STEP
 
     def _checked(self, text: str | bytes) -> str | bytes:
-        limit = _MAX_WORK * (len(text) // (1 << 20) + 1)
-        if len(text) * self._weight > limit:
+        size = _count_bytes(text)
+        limit = _MAX_WORK * (size // (1 << 20) + 1)
+        if size * self._weight > limit:
             raise InvalidRequest(
-                f"A regular expression of {self._weight} instructions can be used on {limit // self._weight} characters"
-                f" here; the text has {len(text)}. Make the expression simpler: fewer alternatives, smaller repetitions"
+                f"A regular expression of {self._weight} instructions can be used on {limit // self._weight} bytes"
+                f" here; the text has {size}. Make the expression simpler: fewer alternatives, smaller repetitions"
             )
         return text if isinstance(text, bytes) or text.isascii() else text.encode("utf-8", "replace").decode()
+
+
+def _count_bytes(text: str | bytes) -> int:
+    return len(text) if isinstance(text, bytes) or text.isascii() else len(text.encode("utf-8", "replace"))
 
 
 def compile_regex(pattern: str, *, dot_all: bool = False, ignore_case: bool = False) -> Regex:

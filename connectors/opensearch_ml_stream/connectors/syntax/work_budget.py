@@ -4,7 +4,7 @@ from opensearch_ml_stream.connectors.errors import InvalidRequest, MLStreamError
 
 # A step stands for about 0.5 µs, so that the limit is near 50 ms for each started MiB of input. A megabyte of
 # embeddings can be edited once or twice, a request body of 100 kB a dozen times.
-STEPS_FOR_EACH_MEBIBYTE = 60_000
+STEPS_FOR_EACH_MEBIBYTE = 50_000
 _CHARS_A_STEP = 50  # of text that is copied
 _JSON_CHARS_A_STEP = 80  # of text that is parsed or printed, beside the values in it
 _CONTAINERS_A_STEP = 2
