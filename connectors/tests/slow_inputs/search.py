@@ -27,7 +27,7 @@ _HANGS_SECONDS = 1.0  # of CPU time, after which a call is interrupted
 _SURVIVORS = 4  # of about the same size
 _FRESH = 24  # derivations to begin with
 _SHRINKING_CALLS = 400
-_SHRINKING_SECONDS = 2.0
+_SHRINKING_SECONDS = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,9 +146,9 @@ def _confirm(subject: Subject, trees: Trees, chance: random.Random) -> Finding |
 
 
 def _quickest(subject: Subject, trees: Sequence[Tree]) -> Measurement:
-    """Return the best of up to three calls, so that only what is slow each time counts."""
+    """Return the best of up to five calls, so that only what is slow each time counts."""
     best = measure(subject, trees)
-    for _ in range(2):
+    for _ in range(4):
         if best.error is not None or not best.is_bad or best.seconds > _HANGS_SECONDS / 2:
             break
         best = min(best, measure(subject, trees), key=lambda one: one.seconds)

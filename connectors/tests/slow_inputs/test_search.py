@@ -12,7 +12,7 @@ _ARRAYS = {"array": ["[]", "[<items>]"], "items": ["<array>", "0", "<items>,<ite
 
 def _quadratic(text: str) -> None:
     for start in range(len(text)):
-        text[start:].count("ab")
+        sorted(text[start:])
 
 
 def _fails_on_a_deep_input(text: str) -> None:
