@@ -23,9 +23,7 @@ def _run(value: Any, *configs: dict[str, Any], characters: int = 0) -> Any:
 
 _DOUBLE: dict[str, Any] = {"type": "regex_replace", "pattern": "a", "replacement": "aa"}
 _DEFAULT: dict[str, Any] = {"type": "jsonpath_filter", "path": "$.x", "default": ["a" * 2000]}
-_NESTED: Any = 1
-for _ in range(60):
-    _NESTED = [_NESTED]
+_NESTED: Any = json.loads("[" * 60 + "1" + "]" * 60)
 
 
 @pytest.mark.parametrize(

@@ -130,12 +130,12 @@ def _include(body: Any, automaton: _Automaton) -> Any:
             doubtful, inner = _include_fields(source, target, states, automaton)
             copied.append((target, doubtful))
             pending += inner
-    for target, doubtful in reversed(copied):  # the inner ones first
-        if isinstance(target, list):
-            target[:] = [item for item in target if item]
+    for container, doubtful in reversed(copied):  # the inner ones first
+        if isinstance(container, list):
+            container[:] = [item for item in container if item]
         for key in doubtful:
-            if not target[key]:
-                del target[key]
+            if not container[key]:
+                del container[key]
     return kept or {}
 
 

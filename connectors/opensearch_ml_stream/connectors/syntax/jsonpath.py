@@ -21,21 +21,22 @@ from jsonpath.selectors import IndexSelector, NameSelector, WildcardSelector
 from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.connectors.syntax.jsonpath_query import (
     MAX_NESTING,
+    SCALARS_A_STEP,
     Evaluation,
     Node,
     Query,
     compile_query,
     evaluate,
     may_overlap,
-    spend_on_values,
     too_nested,
 )
-from opensearch_ml_stream.connectors.syntax.jsonpath_values import MISSING, Missing
+from opensearch_ml_stream.connectors.syntax.jsonpath_values import CONTAINERS, MISSING, Missing
 from opensearch_ml_stream.connectors.syntax.work_budget import WorkBudget
 
 __all__ = ["MAX_PATH_CHARS", "MISSING", "JSONPath", "Missing", "Node", "compile_path"]
 
 MAX_PATH_CHARS = 2_000  # paths come from callers and are kept compiled
+_CHARS_A_STEP = 50  # of strings that are found more than once
 
 
 class _Wildcard(Enum):
@@ -77,7 +78,7 @@ class JSONPath:
         evaluation = Evaluation(document, self._or_default(budget))
         values = [node.value for node in evaluate(rest, start, evaluation)]
         if may_overlap(rest):
-            spend_on_values(values, evaluation.budget)
+            _spend_on_values(values, evaluation.budget)
         return values
 
     def select(self, document: Any, budget: WorkBudget | None = None) -> list[Any]:
@@ -194,3 +195,16 @@ class _Environment(jsonpath.JSONPathEnvironment):
 
 
 _ENVIRONMENT = _Environment()
+
+
+def _spend_on_values(values: list[Any], budget: WorkBudget) -> None:
+    """Pay for all that the values hold, once for each, as it would be printed."""
+    pending = [values]
+    while pending:
+        children = pending.pop()
+        budget.spend(1 + len(children) // SCALARS_A_STEP)
+        for child in children:
+            if isinstance(child, str):
+                budget.spend(len(child) // _CHARS_A_STEP)
+            elif isinstance(child, CONTAINERS):
+                pending.append(child if isinstance(child, list) else list(child.values()))

@@ -20,8 +20,7 @@ from opensearch_ml_stream.connectors.syntax.regex import compile_regex
 from opensearch_ml_stream.connectors.syntax.work_budget import WorkBudget
 
 MAX_NESTING = 20  # of filters and negations in each other
-_SCALARS_A_STEP = 8  # passed over by a descent
-_CHARS_A_STEP = 50  # of strings that are found more than once
+SCALARS_A_STEP = 8  # passed over by a descent
 
 
 class Node(NamedTuple):
@@ -69,6 +68,13 @@ def _evaluate_inner(query: Query, value: Any, evaluation: Evaluation) -> list[No
     return evaluate(query, value, evaluation)
 
 
+def _evaluate_root(query: Query, evaluation: Evaluation) -> list[Node]:
+    nodes = evaluation.root_queries.get(query)
+    if nodes is None:
+        nodes = evaluation.root_queries[query] = evaluate(query, evaluation.root, evaluation)
+    return nodes
+
+
 def _descend(value: Any, evaluation: Evaluation) -> Iterator[Any]:
     """Return the value and all arrays and objects in it, each before what it holds."""
     pending = [value]
@@ -76,7 +82,7 @@ def _descend(value: Any, evaluation: Evaluation) -> Iterator[Any]:
         value = pending.pop()
         yield value
         if isinstance(value, CONTAINERS):
-            evaluation.budget.spend(1 + len(value) // _SCALARS_A_STEP)
+            evaluation.budget.spend(1 + len(value) // SCALARS_A_STEP)
             children = value if isinstance(value, list) else value.values()
             pending += reversed([child for child in children if isinstance(child, CONTAINERS)])
 
@@ -84,19 +90,6 @@ def _descend(value: Any, evaluation: Evaluation) -> Iterator[Any]:
 def may_overlap(query: Query) -> bool:
     """Return whether the query may find a node twice, or nodes inside each other."""
     return any(descends or len(select) > 1 for descends, select in query)
-
-
-def spend_on_values(values: list[Any], budget: WorkBudget) -> None:
-    """Pay for all that the values hold, once for each, as it would be printed."""
-    pending = [values]
-    while pending:
-        children = pending.pop()
-        budget.spend(1 + len(children) // _SCALARS_A_STEP)
-        for child in children:
-            if isinstance(child, str):
-                budget.spend(len(child) // _CHARS_A_STEP)
-            elif isinstance(child, CONTAINERS):
-                pending.append(child if isinstance(child, list) else list(child.values()))
 
 
 def compile_query(path: jsonpath.JSONPath, nesting: int = 0) -> Query:
@@ -294,9 +287,4 @@ def _nodes(expression: ast.FilterQuery, nesting: int) -> Callable[[Any, Evaluati
     if not isinstance(expression, ast.RootFilterQuery):
         raise InvalidRequest("JSONPath: a query in a filter begins with @ or $")
 
-    def of_root(value: Any, evaluation: Evaluation) -> Sequence[Node]:
-        if query not in evaluation.root_queries:
-            evaluation.root_queries[query] = evaluate(query, evaluation.root, evaluation)
-        return evaluation.root_queries[query]
-
-    return of_root
+    return lambda value, evaluation: _evaluate_root(query, evaluation)
