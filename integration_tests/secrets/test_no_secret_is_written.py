@@ -134,6 +134,7 @@ def calls(sidecar: Sidecar, provider_url: str) -> Iterator[tuple[str, httpx.Resp
         yield path, client.get(path)
 
 
+@pytest.mark.timeout(120)
 def test_what_a_provider_echoes_is_in_no_response_log_store_file_or_metric(folder: Path) -> None:
     def script(request: Request) -> Script:
         return SCRIPTS[request.json()["messages"][0]["content"]]
@@ -151,6 +152,7 @@ def test_what_a_provider_echoes_is_in_no_response_log_store_file_or_metric(folde
     assert responses["stream error "].json()["error"]["provider_status"] == 401
 
 
+@pytest.mark.timeout(120)  # of which a busy machine may need most to start the processes
 @pytest.mark.parametrize(("form", "processes"), [("--store {} --workers 2", 3), ("--store={}", 1)])
 def test_the_stores_password_is_in_no_command_line_response_or_log(folder: Path, form: str, processes: int) -> None:
     store = f"http://me:{STORE_PASSWORD}@127.0.0.1:1"

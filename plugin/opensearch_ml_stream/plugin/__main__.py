@@ -1,6 +1,58 @@
-"""`python -m opensearch_ml_stream.plugin` is the command line."""
+"""The program `opensearch-ml-stream`, and `python -m opensearch_ml_stream.plugin`.
 
-from opensearch_ml_stream.plugin.cli import main
+All users of a machine can read the command line of a process for as long as it runs. So a password in `--store` is
+taken off it first, before the command line itself is loaded, which takes most of a second.
+"""
+
+import os
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from urllib.parse import unquote, urlsplit
+
+PASSWORD_VARIABLE = "MLSTREAM_STORE_PASSWORD"  # read by cli/store_password.py
+
+_OPTION = "--store"
+
+
+def main() -> None:
+    """Run the command line, in a process whose own shows no password of the store.
+
+    Where it shows one, this program is started again with the password in the environment, which only this user can
+    read. Signals and the parent see no difference: it is the same process.
+    """
+    command, password = without_password(sys.orig_argv)
+    if password and os.name == "posix":
+        os.execve(sys.executable, command, {**os.environ, PASSWORD_VARIABLE: password})
+    import_module("opensearch_ml_stream.plugin.cli").main()
+
+
+def without_password(command: Sequence[str]) -> tuple[list[str], str | None]:
+    """Return a command line without the password in the URL of its `--store`, and the password, None without one."""
+    bare = list(command)
+    password = None
+    for index, argument in enumerate(command):
+        if argument.startswith(f"{_OPTION}="):
+            url, found = _split_password(argument.removeprefix(f"{_OPTION}="))
+            bare[index] = f"{_OPTION}={url}"
+        elif index and command[index - 1] == _OPTION:
+            bare[index], found = _split_password(argument)
+        else:
+            continue
+        password = found or password
+    return bare, password
+
+
+def _split_password(url: str) -> tuple[str, str | None]:
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return url, None
+    if parts.scheme not in ("http", "https") or not parts.password:
+        return url, None
+    userinfo, _, host = parts.netloc.rpartition("@")
+    return parts._replace(netloc=f"{userinfo.partition(':')[0]}@{host}").geturl(), unquote(parts.password)
+
 
 if __name__ == "__main__":
     main()

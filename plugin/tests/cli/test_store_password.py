@@ -1,13 +1,11 @@
-"""The store's password comes from where other users cannot see it, and a command line is cleared of it."""
+"""The store's password comes from where other users cannot see it."""
 
-import os
-import sys
 from pathlib import Path
 
 import pytest
 
 from opensearch_ml_stream.plugin.cli.command_errors import WrongUsage
-from opensearch_ml_stream.plugin.cli.store_password import hide_store_password, with_store_password
+from opensearch_ml_stream.plugin.cli.store_password import with_store_password
 
 URL = "https://me@host:9200/prefix?verify_certs=false"
 
@@ -47,61 +45,3 @@ def test_an_option_that_cannot_be_used_says_why(url: str, option: str, words: st
     with pytest.raises(WrongUsage, match=words) as raised:
         with_store_password(url, option)
     assert "hunter2" not in str(raised.value)
-
-
-class Replaced(Exception):
-    """Stands for the process that `execve` turns this one into: nothing after the call runs."""
-
-
-@pytest.fixture
-def executed(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, list[str], dict[str, str]]]:
-    calls: list[tuple[str, list[str], dict[str, str]]] = []
-
-    def execve(path: str, command: list[str], environment: dict[str, str]) -> None:
-        calls.append((path, command, environment))
-        raise Replaced
-
-    monkeypatch.setattr(os, "execve", execve)
-    return calls
-
-
-@pytest.mark.parametrize("form", ["--store {}", "--store={}"])
-def test_a_password_on_the_command_line_goes_to_the_environment(
-    form: str, executed: list[tuple[str, list[str], dict[str, str]]], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    url = "http://me:p%40ss@h:9200"
-    before = [
-        "/usr/bin/python",
-        "-X",
-        "dev",
-        "/bin/opensearch-ml-stream",
-        "serve",
-        *form.format(url).split(),
-        "--port",
-        "0",
-    ]
-    monkeypatch.setattr(sys, "orig_argv", before)
-    with pytest.raises(Replaced):
-        hide_store_password(url)
-    ((path, command, environment),) = executed
-    assert path == sys.executable
-    assert command == [one.replace("me:p%40ss@", "me@") for one in before]
-    assert environment == {**os.environ, "MLSTREAM_STORE_PASSWORD": "p@ss"}
-    assert with_store_password("http://me@h:9200", None) == "http://me@h:9200"
-
-
-@pytest.mark.parametrize("url", [None, "", "sqlite:///a", "http://me@h", "http://h", "http://me:@h", "http://[h"])
-def test_a_command_line_without_a_password_stays(
-    url: str | None, executed: list[object], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(sys, "orig_argv", ["python", "serve", "--store", url or ""])
-    hide_store_password(url)
-    assert executed == []
-
-
-def test_a_password_that_is_not_on_the_command_line_is_not_looked_for_there(
-    executed: list[object], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(sys, "orig_argv", ["python", "serve"])
-    hide_store_password("http://me:pw@h")
-    assert executed == []

@@ -13,7 +13,7 @@ import typer
 from opensearch_ml_stream.plugin.cli.command_errors import CommandFailed
 from opensearch_ml_stream.plugin.cli.demo_command import run_demo
 from opensearch_ml_stream.plugin.cli.options import Config, Host, Port, Store, StorePassword, Workers
-from opensearch_ml_stream.plugin.cli.store_password import hide_store_password, with_store_password
+from opensearch_ml_stream.plugin.cli.store_password import with_store_password
 from opensearch_ml_stream.plugin.settings import Settings
 from opensearch_ml_stream.plugin.settings.sources import load_settings
 
@@ -29,7 +29,6 @@ def serve(
     store_password: StorePassword = None,
 ) -> None:
     """Run the sidecar until SIGTERM or Ctrl-C."""
-    hide_store_password(store)
     options = {"host": host, "port": port, "workers": workers, "store": store}
     settings = load_settings(config, options=options)
     settings = replace(settings, store=with_store_password(settings.store, store_password))
@@ -49,7 +48,6 @@ def demo(
     store_password: StorePassword = None,
 ) -> None:
     """Run the sidecar with a provider that needs no key, make two models, and show a first response."""
-    hide_store_password(store)
     settings = load_settings(config, options={"host": host, "port": port, "store": store})
     settings = replace(settings, store=with_store_password(settings.store, store_password))
     make_store_folder(settings)

@@ -1,8 +1,7 @@
-"""The store's password: from the environment, a file or a prompt, and not in the process list."""
+"""The store's password: from the environment, a file or a prompt. `__main__` takes it off the command line."""
 
 import os
-import sys
-from urllib.parse import SplitResult, quote, unquote, urlsplit
+from urllib.parse import SplitResult, quote, urlsplit
 
 from opensearch_ml_stream.plugin.cli.command_errors import WrongUsage
 from opensearch_ml_stream.plugin.cli.options import read_secret
@@ -32,22 +31,6 @@ def with_store_password(url: str, option: str | None) -> str:
     if parts is None or not parts.username or parts.password:
         raise WrongUsage(f"{_OPTION} needs a store with a user and without a password: --store https://user@host:9200")
     return _with_userinfo(parts, f"{_user(parts)}:{quote(read_secret('store', option), safe='')}")
-
-
-def hide_store_password(url: str | None) -> None:
-    """Start this program again without the password that `--store` has on the command line, if it has one.
-
-    All users of a machine can read the command line of a process for as long as it runs. The environment, where the
-    password goes instead, only this user can read. Signals and the parent see no difference: it is the same process.
-    """
-    parts = _split(url or "")
-    if url is None or parts is None or not parts.password or os.name != "posix":
-        return
-    bare = _with_userinfo(parts, _user(parts))
-    replaced = {url: bare, f"--store={url}": f"--store={bare}"}
-    command = [replaced.get(argument, argument) for argument in sys.orig_argv]
-    if command != sys.orig_argv:
-        os.execve(sys.executable, command, {**os.environ, PASSWORD_VARIABLE: unquote(parts.password)})
 
 
 def _split(url: str) -> SplitResult | None:
