@@ -15,6 +15,10 @@ from opensearch_ml_stream.connectors.syntax import jsontext
 PROTOCOLS = ("aws_sigv4", "http", "mcp_sse", "mcp_streamable_http")
 ACTION_TYPES = ("PREDICT", "EXECUTE", "BATCH_PREDICT", "CANCEL_BATCH_PREDICT", "BATCH_PREDICT_STATUS")
 NO_LIMIT = 2**31 - 1
+MAX_URL_LENGTH = 16_384  # characters; common servers refuse more than 8 to 16 KiB
+MAX_ACTIONS = 100
+MAX_HEADERS = 100  # of an action
+MAX_PARAMETERS = 10_000
 RETRY_POLICIES = ("constant", "exponential_equal_jitter", "exponential_full_jitter")
 
 _ACTION_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
@@ -149,10 +153,19 @@ def connector_document(body: Mapping[str, Any]) -> dict[str, Any]:
 
 def parameter_texts(parameters: object) -> dict[str, str]:
     """Return parameters as they are stored: strings as they are, anything else as compact JSON text."""
-    return {
-        name: jsontext.compact(text) if isinstance(text := jsontext.to_parameter(value), jsontext.JsonText) else text
-        for name, value in _object(parameters, "parameters").items()
-    }
+    values = _object(parameters, "parameters")
+    if len(values) > MAX_PARAMETERS:
+        raise InvalidRequest(f"A connector may have {MAX_PARAMETERS} parameters; this one has {len(values)}")
+    return {name: str(jsontext.to_parameter(value)) for name, value in values.items()}
+
+
+def check_url_length(characters: int) -> None:
+    """Raise InvalidRequest for a URL that is too long to be sent. To be called before anything parses or keeps it."""
+    if characters > MAX_URL_LENGTH:
+        raise InvalidRequest(
+            f"The connector's url, filled with the parameters, has more than {MAX_URL_LENGTH} characters. "
+            "Put long values into the request_body"
+        )
 
 
 def action_documents(actions: object) -> list[dict[str, Any]]:
@@ -186,11 +199,12 @@ def _client_value(name: str, value: Any) -> Any:
         return value
     try:
         number = float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise InvalidRequest(f"client_config.{name} must be a number") from None
     minimum = -1 if name == "max_retry_times" else 0
-    if number < minimum or (number == 0 and name in ("max_connection", "connection_timeout", "read_timeout")):
-        raise InvalidRequest(f"client_config.{name} is out of range")
+    is_zero = number == 0 and name in ("max_connection", "connection_timeout", "read_timeout")
+    if not minimum <= number <= NO_LIMIT or is_zero:  # "NaN" is neither
+        raise InvalidRequest(f"client_config.{name} is out of range: it may be up to {NO_LIMIT}")
     return int(number) if name in ("max_connection", "max_retry_times", "retry_backoff_millis") else number
 
 
@@ -207,6 +221,8 @@ def _actions(actions: object) -> list[Mapping[str, Any]]:
         return []
     if not isinstance(actions, list) or not all(isinstance(action, Mapping) for action in actions):
         raise InvalidRequest("actions must be an array of objects")
+    if len(actions) > MAX_ACTIONS:
+        raise InvalidRequest(f"A connector may have {MAX_ACTIONS} actions; this one has {len(actions)}")
     return actions
 
 
@@ -220,20 +236,28 @@ def _action_document(action: Mapping[str, Any]) -> dict[str, Any]:
     name = action.get("name")
     if name is not None and (not _ACTION_NAME.fullmatch(str(name)) or str(name).upper() in ACTION_TYPES):
         raise InvalidRequest("Action name must be 1-64 characters of A-Z, a-z, 0-9, _ and -, and no action type")
-    headers = _object(action.get("headers"), "headers")
+    headers = _headers(action)
     document: dict[str, Any] = {"action_type": action_type}
     if name is not None:
         document["name"] = str(name)
     document["method"] = str(action["method"]).upper()
     document["url"] = str(action["url"])
+    check_url_length(len(document["url"]))
     if headers:
-        document["headers"] = {key: str(value) for key, value in headers.items()}
+        document["headers"] = headers
     for key in ("request_body", "pre_process_function", "post_process_function"):
         if action.get(key) is not None:
             document[key] = jsontext.to_text(action[key])
     if action.get("supports_structured_output") is not None:
         document["supports_structured_output"] = str(action["supports_structured_output"]).lower() == "true"
     return document
+
+
+def _headers(action: Mapping[str, Any]) -> dict[str, str]:
+    headers = _object(action.get("headers"), "headers")
+    if len(headers) > MAX_HEADERS:
+        raise InvalidRequest(f"An action may have {MAX_HEADERS} headers; this one has {len(headers)}")
+    return {key: str(value) for key, value in headers.items()}
 
 
 def _read_action(action: Mapping[str, Any]) -> Action:

@@ -22,6 +22,8 @@ those, and the caller would pay for the same prompt again.
 
 from typing import Any
 
+MAX_REASON_CHARS = 8_192  # a reason may name what the caller wrote, which may be a whole body
+
 
 class MLStreamError(Exception):
     """An error with the response that the caller gets.
@@ -42,7 +44,7 @@ class MLStreamError(Exception):
         provider_status: int | None = None,
     ) -> None:
         # JSON can name half a surrogate pair, which cannot be encoded in UTF-8.
-        reason = reason.encode("utf-8", "replace").decode()
+        reason = reason[:MAX_REASON_CHARS].encode("utf-8", "replace").decode()
         super().__init__(reason)
         self.reason = reason
         self.retry_after = retry_after

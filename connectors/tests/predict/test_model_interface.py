@@ -14,13 +14,12 @@ from opensearch_ml_stream.connectors.predict.inputs import (
     TextDocsInput,
     TextSimilarityInput,
 )
-from opensearch_ml_stream.connectors.predict.model_interface import (
-    check_schema,
-    input_instance,
-    validate_input,
-    validate_output,
-)
+from opensearch_ml_stream.connectors.predict.model_interface import InterfaceSchema, input_instance
 from opensearch_ml_stream.connectors.syntax.jsontext import JsonText
+
+
+def validate_input(schema: str, given: PredictInput) -> None:
+    InterfaceSchema.compile(schema, "input").validate_input(given)
 
 
 def _parameters(**rules: Any) -> str:
@@ -52,7 +51,7 @@ def test_text_that_looks_like_json_is_a_string_where_the_schema_says_string() ->
     schema = _parameters(properties={"s": {"type": "string"}, "n": {"type": "number"}})
     given = RemoteInput({"s": JsonText("7"), "n": "7", "other": "text"})
     validate_input(schema, given)
-    assert input_instance(schema, given) == {
+    assert input_instance(given, frozenset({"s"})) == {
         "algorithm": "REMOTE",
         "parameters": {"s": "7", "n": 7, "other": "text"},
         "action_type": "PREDICT",
@@ -60,17 +59,17 @@ def test_text_that_looks_like_json_is_a_string_where_the_schema_says_string() ->
 
 
 def test_texts_stand_in_the_instance_by_name() -> None:
-    assert input_instance("{}", TextDocsInput(("a",))) == {
+    assert input_instance(TextDocsInput(("a",))) == {
         "algorithm": "TEXT_EMBEDDING",
         "text_docs": ["a"],
         "action_type": "PREDICT",
     }
-    assert input_instance("{}", TextSimilarityInput("q", ("a",)))["query_text"] == "q"
-    assert input_instance("{}", QuestionAnsweringInput("q", "c"), "EXECUTE") == {
+    assert input_instance(TextSimilarityInput("q", ("a",)))["query_text"] == "q"
+    assert input_instance(QuestionAnsweringInput("q", "c")) == {
         "algorithm": "QUESTION_ANSWERING",
         "question": "q",
         "context": "c",
-        "action_type": "EXECUTE",
+        "action_type": "PREDICT",
     }
 
 
@@ -101,9 +100,10 @@ def test_an_error_gives_the_place_and_the_rule_but_never_the_value(rule: object,
 
 def test_an_output_is_checked_as_a_whole() -> None:
     schema = json.dumps({"type": "object", "properties": {"inference_results": {"type": "array", "minItems": 1}}})
-    validate_output(schema, {"inference_results": [{}]})
+    output = InterfaceSchema.compile(schema, "output")
+    output.validate({"inference_results": [{}]})
     with pytest.raises(InvalidRequest, match=r"Error validating output schema.*update your 'output' field.*minItems 1"):
-        validate_output(schema, {"inference_results": []})
+        output.validate({"inference_results": []})
 
 
 @pytest.mark.parametrize(
@@ -116,7 +116,7 @@ def test_an_output_is_checked_as_a_whole() -> None:
 )
 def test_a_string_that_is_no_schema_is_refused(schema: str, reason: str) -> None:
     with pytest.raises(InvalidRequest) as caught:
-        check_schema(schema, "input")
+        InterfaceSchema.compile(schema, "input")
     assert caught.value.reason.startswith(reason)
 
 

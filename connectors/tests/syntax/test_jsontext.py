@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from opensearch_ml_stream.connectors.errors import InvalidRequest
-from opensearch_ml_stream.connectors.syntax import jsontext
+from opensearch_ml_stream.connectors.syntax import json_members, jsontext
 from opensearch_ml_stream.connectors.syntax.jsontext import JsonText
 
 values = st.recursive(
@@ -75,26 +75,26 @@ def test_an_object_that_does_not_end_well_is_refused(body: bytes, reason: str) -
 @given(st.dictionaries(st.text(max_size=5), values, max_size=4), st.sampled_from([None, 2]))
 def test_members_keep_their_text(document: dict[str, object], indent: int | None) -> None:
     text = json.dumps(document, indent=indent, ensure_ascii=False)
-    assert [(key, json.loads(value)) for key, value in jsontext.split_members(text)] == list(document.items())
+    assert [(key, json.loads(value)) for key, value in json_members.split_members(text)] == list(document.items())
 
 
 @given(
     st.dictionaries(st.text(max_size=5), values, max_size=4), st.dictionaries(st.text(max_size=5), values, max_size=2)
 )
 def test_set_members_replaces_and_never_doubles(document: dict[str, object], new: dict[str, object]) -> None:
-    changed = jsontext.set_members(json.dumps(document), new)
+    changed = json_members.set_members(json.dumps(document), new)
     assert jsontext.loads(changed.encode()) == {**document, **new}
 
 
 def test_set_members_keeps_the_text_of_numbers_and_drops_the_given_names() -> None:
-    changed = jsontext.set_members('{"a": 0.0001, "stream": false, "b": 1E7, "c": 1}', {"stream": True}, ("c",))
+    changed = json_members.set_members('{"a": 0.0001, "stream": false, "b": 1E7, "c": 1}', {"stream": True}, ("c",))
     assert changed == '{"a":0.0001,"b":1E7,"stream":true}'
 
 
 @pytest.mark.parametrize("text", ["[1]", "7", "", '{"a":1', '{"a":1}x', "{,}", '{"a":1,}'])
 def test_set_members_takes_objects_only(text: str) -> None:
     with pytest.raises(json.JSONDecodeError):
-        jsontext.set_members(text, {})
+        json_members.set_members(text, {})
 
 
 @pytest.mark.parametrize(
@@ -103,7 +103,7 @@ def test_set_members_takes_objects_only(text: str) -> None:
 )
 def test_members_tells_where_the_text_is_wrong(text: str, column: int) -> None:
     with pytest.raises(json.JSONDecodeError) as raised:
-        jsontext.split_members(text)
+        json_members.split_members(text)
     assert raised.value.pos + 1 == column
 
 
@@ -124,16 +124,10 @@ def test_parameters_keep_the_text_of_what_is_no_string() -> None:
     assert jsontext.to_parameter([1, "é"]) == '[1,"é"]'
 
 
-@given(values)
-def test_compact_takes_out_blanks_between_tokens_only(value: object) -> None:
-    assert jsontext.compact(json.dumps(value, indent=3)) == json.dumps(value, separators=(",", ":"))
-
-
 def test_long_texts_cost_their_share() -> None:
     text = json.dumps({"a": "x // y \\ " * 100_000})
     begun = time.perf_counter()
     assert jsontext.strip_comments(text) == text
-    assert jsontext.compact(text) == text.replace('": "', '":"')
     assert time.perf_counter() - begun < 2
 
 
@@ -161,7 +155,7 @@ def test_no_text_takes_more_than_linear_time(text: str) -> None:
     with suppress(InvalidRequest):
         jsontext.load_object(text.encode())
     with suppress(InvalidRequest, json.JSONDecodeError):
-        jsontext.split_members(text)
+        json_members.split_members(text)
     assert time.process_time() - began < 1
 
 

@@ -220,7 +220,7 @@ async def test_an_input_schema_for_parameters_is_checked_before_anything_else() 
 
 
 def test_a_body_is_read_in_its_charset() -> None:
-    request = ProviderRequest("POST", EMBEDDING_URL, {}, "bömb".encode("utf-16"))
-    assert request_text(request, {"charset": "utf-16"}) == "bömb"
-    assert request_text(ProviderRequest("POST", EMBEDDING_URL, {}, "bömb".encode()), {"charset": ""}) == "bömb"
-    assert request_text(ProviderRequest("POST", EMBEDDING_URL, {}, b"b\xff"), {}) == "b\N{REPLACEMENT CHARACTER}"
+    request = ProviderRequest("POST", EMBEDDING_URL, {}, "bömb".encode("utf-16"), "utf_16")
+    assert request_text(request) == "bömb"
+    assert request_text(ProviderRequest("POST", EMBEDDING_URL, {}, "bömb".encode())) == "bömb"
+    assert request_text(ProviderRequest("POST", EMBEDDING_URL, {}, b"b\xff")) == "b\N{REPLACEMENT CHARACTER}"

@@ -19,7 +19,10 @@ EMBEDDING = {"model_type": "TEXT_EMBEDDING", "embedding_dimension": 8, "framewor
             {"guardrails": {"limit": 10**30}},
             "guardrails holds what cannot be stored: an integer of more than 64 bits",
         ),
-        ({"interface": {"input": "{"}}, "interface.input must be a JSON Schema"),
+        (
+            {"interface": {"input": "7"}},
+            "The model's interface.input is not a JSON Schema: $ must be an object, true or false",
+        ),
         ({"rate_limiter": {"limit": "many"}}, "rate_limiter.limit must be a number, zero or more"),
         ({"deploy_setting": {"model_ttl_minutes": "5m"}}, "deploy_setting.model_ttl_minutes must be an integer"),
         ({"model_config": {}}, "model_config.model_type is null"),

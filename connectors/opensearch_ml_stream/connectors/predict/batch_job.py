@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from opensearch_ml_stream.connectors.documents import Action, Connector
+from opensearch_ml_stream.connectors.documents import Action, Connector, check_url_length
 from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.connectors.rendering.template import ConnectorParameters, Parameters, Template
 from opensearch_ml_stream.connectors.syntax.regex import compile_regex
@@ -38,6 +38,7 @@ def batch_action(connector: Connector, action_type: str) -> Action:
     create = connector.action("BATCH_PREDICT")
     parameters = Parameters(ConnectorParameters.compile(connector.parameters), {})
     url = Template.compile(create.url, json=False).render_text(parameters)
+    check_url_length(len(url))
     is_cancel = action_type == CANCEL
     action = replace(
         create,

@@ -18,7 +18,7 @@ from typing import Any
 
 from opensearch_ml_stream.connectors.documents import ACTION_TYPES
 from opensearch_ml_stream.connectors.errors import InvalidRequest
-from opensearch_ml_stream.connectors.syntax import jsontext
+from opensearch_ml_stream.connectors.syntax import json_members, jsontext
 
 # The `algorithm` of the path in lower case -> the field that its input must have.
 _ALGORITHMS = {
@@ -30,6 +30,7 @@ _ALGORITHMS = {
     "question_answering": "question",
 }
 
+_SURROGATE_PAIR = re.compile(r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}")
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")  # how clients whose JSON is ASCII write half an emoji
 
 
@@ -73,8 +74,7 @@ PredictInput = RemoteInput | TextDocsInput | TextSimilarityInput | QuestionAnswe
 
 def read_predict_input(body: bytes, algorithm: str | None = None) -> PredictInput:
     """Return the input of a request body. InvalidRequest names the field that is wrong, never its value."""
-    fields = _fields(body)
-    parameters = read_parameters(fields.get("parameters"))
+    fields, parameters = _fields(body)
     kind = _kind(fields, algorithm)
     if kind == "text_docs":
         return TextDocsInput(_text_docs(fields), parameters)
@@ -85,46 +85,38 @@ def read_predict_input(body: bytes, algorithm: str | None = None) -> PredictInpu
     return RemoteInput(parameters, _action_type(fields), _dlq(fields))
 
 
-def read_parameters(text: str | None) -> dict[str, str]:
-    """Return the parameters of a JSON object's text, none for null or no text. InvalidRequest for any other text."""
-    if text is None or text == "null":
-        return {}
-    if not text.startswith("{"):
-        raise InvalidRequest("parameters must be a JSON object")
-    return {name: jsontext.parse_parameter(value) for name, value in _members(text).items()}
+def _fields(body: bytes) -> tuple[dict[str, str], dict[str, str]]:
+    """Return the body's fields with the JSON text of their values, without `parameters`, and the parameters.
 
-
-def _fields(body: bytes) -> dict[str, str]:
-    """Return the body's fields with the JSON text of their values. InvalidRequest if it is not a JSON object."""
+    InvalidRequest if the body, or `parameters`, is not a JSON object.
+    """
     text = jsontext.decode(body).strip()
     if not text:
         raise InvalidRequest("request body is required", type="parse_exception")
     if not text.startswith("{"):
         raise InvalidRequest("The request body must be a JSON object", type="parse_exception")
-    fields = _members(text)
-    if _SURROGATE.search(text):
-        _check_surrogates(fields)
-    return fields
-
-
-def _check_surrogates(fields: Mapping[str, str]) -> None:
-    """Raise InvalidRequest for half of a surrogate pair, which is no character and cannot be encoded for a provider."""
-    for name, value in fields.items():
-        try:
-            jsontext.dumps(json.loads(value)).encode()
-        except UnicodeEncodeError:
-            raise InvalidRequest(
-                f"{name} holds half of a surrogate pair (\\ud800 to \\udfff); was a string cut inside a character?"
-            ) from None
-
-
-def _members(text: str) -> dict[str, str]:
     try:
-        return jsontext.split_unique_members(text)
+        fields, parameters = json_members.split_body(text, "parameters")
     except json.JSONDecodeError as error:
         raise jsontext.not_json(error) from None
     except RecursionError:
         raise jsontext.too_deep() from None
+    if parameters is None and fields.pop("parameters", "null") != "null":
+        raise InvalidRequest("parameters must be a JSON object")
+    if _SURROGATE.search(text):
+        _check_surrogates(fields)
+        _check_surrogates({"parameters": json_members.join_members(parameters or {})})
+    return fields, {name: jsontext.parse_parameter(value) for name, value in (parameters or {}).items()}
+
+
+def _check_surrogates(values: Mapping[str, str]) -> None:
+    """Raise InvalidRequest for half of a surrogate pair, which is no character and cannot be encoded for a provider."""
+    for name, value in values.items():
+        # An escaped backslash is none that a surrogate's escape could begin with.
+        if _SURROGATE.search(_SURROGATE_PAIR.sub("", value.replace("\\\\", "--"))):
+            raise InvalidRequest(
+                f"{name} holds half of a surrogate pair (\\ud800 to \\udfff); was a string cut inside a character?"
+            )
 
 
 def _kind(fields: Mapping[str, str], algorithm: str | None) -> str | None:

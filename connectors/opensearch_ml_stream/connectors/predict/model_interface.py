@@ -1,22 +1,15 @@
 """A model's `interface`: validate predict inputs and responses by its JSON Schemas (draft 2020-12).
 
-Errors give the JSON path and the rule that was broken, never a value, which may be a prompt. Patterns run on RE2, and a
-`$ref` resolves only within the schema itself: nothing is fetched.
+Errors give the JSON path and the rule that was broken, never a value, which may be a prompt.
 """
 
-import json
-from collections.abc import Iterator, Mapping, Sequence
-from functools import lru_cache
+from dataclasses import dataclass
 from typing import Any
 
-from jsonschema import Draft202012Validator
-from jsonschema.exceptions import SchemaError, ValidationError
-from jsonschema.protocols import Validator
-from jsonschema.validators import extend
-from referencing.exceptions import Unresolvable
-from referencing.jsonschema import EMPTY_REGISTRY
-
 from opensearch_ml_stream.connectors.errors import InvalidRequest
+from opensearch_ml_stream.connectors.json_schema.compiler import BadSchema, JSONSchema
+from opensearch_ml_stream.connectors.json_schema.evaluation import TooComplex, Violation
+from opensearch_ml_stream.connectors.json_schema.references import UnknownReference
 from opensearch_ml_stream.connectors.predict.inputs import (
     PredictInput,
     QuestionAnsweringInput,
@@ -25,29 +18,56 @@ from opensearch_ml_stream.connectors.predict.inputs import (
     TextSimilarityInput,
 )
 from opensearch_ml_stream.connectors.syntax import jsontext
-from opensearch_ml_stream.connectors.syntax.jsontext import JsonText
-from opensearch_ml_stream.connectors.syntax.regex import compile_regex
 
-_MAX_ERRORS = 10
-
-
-def validate_input(schema: str, predict_input: PredictInput, action_type: str = "PREDICT") -> None:
-    """Raise InvalidRequest if the input does not match the schema, or the text is not a JSON Schema."""
-    check_schema(schema, "input")
-    _validate(schema, input_instance(schema, predict_input, action_type), "input")
+MAX_SCHEMA_CHARS = 100_000  # schemas come from callers and are kept compiled
+MAX_RULE_CHARS = 500  # of a rule's value in an error
 
 
-def validate_output(schema: str, response: Mapping[str, Any]) -> None:
-    """Raise InvalidRequest if a whole predict response, `{"inference_results": [...]}`, does not match the schema."""
-    _validate(schema, response, "output")
+@dataclass(frozen=True, slots=True)
+class InterfaceSchema:
+    """A compiled schema of one side, "input" or "output".
+
+    `strings` are the parameters that the schema says are strings (`properties.parameters.properties.<name>.type`).
+    """
+
+    side: str
+    schema: JSONSchema
+    strings: frozenset[str]
+
+    @classmethod
+    def compile(cls, text: str, side: str) -> "InterfaceSchema":
+        """Compile the JSON text of a schema. InvalidRequest says what is wrong with it."""
+        name = f"The model's interface.{side}"
+        if len(text) > MAX_SCHEMA_CHARS:
+            raise InvalidRequest(f"{name} may have {MAX_SCHEMA_CHARS} characters; it has {len(text)}")
+        try:
+            value = jsontext.parse(text, name)
+            return cls(side, JSONSchema.compile(value), _string_parameters(value))
+        except BadSchema as error:
+            raise InvalidRequest(f"{name} is not a JSON Schema: {error}") from None
+        except UnknownReference as error:
+            raise InvalidRequest(f"{name} refers to a schema that is not in it: {error}") from None
+
+    def validate(self, value: Any) -> None:
+        """Raise InvalidRequest if the value does not match the schema, or if that takes too long to find out."""
+        try:
+            violations = self.schema.violations(value)
+        except TooComplex as error:
+            raise InvalidRequest(f"The model's interface.{self.side} cannot be used: {error}") from None
+        if violations:
+            raise InvalidRequest(
+                f"Error validating {self.side} schema, if you think this is expected, please update your "
+                f"'{self.side}' field in the 'interface' field for this model: "
+                f"Validation failed: [{', '.join(map(_describe, violations))}]",
+                type="status_exception",
+            )
+
+    def validate_input(self, predict_input: PredictInput) -> None:
+        """Raise InvalidRequest if the input does not match the schema."""
+        self.validate(input_instance(predict_input, self.strings))
 
 
-def check_schema(schema: str, side: str) -> None:
-    """Raise InvalidRequest if the text is not a JSON Schema. `side` is "input" or "output"."""
-    _compile(schema, side)
-
-
-def input_instance(schema: str, predict_input: PredictInput, action_type: str = "PREDICT") -> dict[str, Any]:
+def input_instance(predict_input: PredictInput, strings: frozenset[str] = frozenset()) -> dict[str, Any]:
     """Return the JSON value that an input schema describes: `{"algorithm", "parameters", "action_type", ...}`.
 
     A parameter that is JSON text counts as the JSON value, unless the schema says that it is a string.
@@ -60,11 +80,11 @@ def input_instance(schema: str, predict_input: PredictInput, action_type: str = 
     if isinstance(predict_input, QuestionAnsweringInput):
         instance.update(question=predict_input.question, context=predict_input.context)
     if isinstance(predict_input, RemoteInput) or predict_input.parameters:
-        strings = _string_parameters(schema)
         instance["parameters"] = {
-            name: str(text) if name in strings else _value(text) for name, text in predict_input.parameters.items()
+            name: str(text) if name in strings else jsontext.value_or_text(text)
+            for name, text in predict_input.parameters.items()
         }
-    instance["action_type"] = action_type
+    instance["action_type"] = "PREDICT"
     return instance
 
 
@@ -76,10 +96,7 @@ def _algorithm(predict_input: PredictInput) -> str:
     return "QUESTION_ANSWERING" if isinstance(predict_input, QuestionAnsweringInput) else "REMOTE"
 
 
-@lru_cache(maxsize=256)
-def _string_parameters(text: str) -> frozenset[str]:
-    """Return the names whose `properties.parameters.properties.<name>.type` in the schema is "string"."""
-    schema: Any = json.loads(text)
+def _string_parameters(schema: Any) -> frozenset[str]:
     for key in ("properties", "parameters", "properties"):
         schema = schema.get(key) if isinstance(schema, dict) else None
     if not isinstance(schema, dict):
@@ -87,84 +104,20 @@ def _string_parameters(text: str) -> frozenset[str]:
     return frozenset(name for name, rule in schema.items() if isinstance(rule, dict) and rule.get("type") == "string")
 
 
-def _value(text: str) -> Any:
-    if isinstance(text, JsonText) or jsontext.is_json(text):
-        return json.loads(text)
-    return text
-
-
-def _validate(schema: str, instance: Any, side: str) -> None:
-    validator = _compile(schema, side)
-    try:
-        errors = [
-            _describe(error) for error, _ in zip(validator.iter_errors(instance), range(_MAX_ERRORS), strict=False)
-        ]
-    except Unresolvable as error:
-        raise InvalidRequest(
-            f"The model's interface.{side} refers to a schema that is not in it: {error.ref}"
-        ) from None
-    if errors:
-        raise InvalidRequest(
-            f"Error validating {side} schema, if you think this is expected, please update your '{side}' field in "
-            f"the 'interface' field for this model: Validation failed: [{', '.join(errors)}]",
-            type="status_exception",
-        )
-
-
-@lru_cache(maxsize=256)
-def _compile(schema: str, side: str) -> Any:
-    try:
-        value = json.loads(schema)
-        _RE2Validator.check_schema(value)
-    except json.JSONDecodeError as error:
-        raise InvalidRequest(f"The model's interface.{side} is not JSON: {error.msg} at line {error.lineno}") from None
-    except SchemaError as error:
-        raise InvalidRequest(
-            f"The model's interface.{side} is not a JSON Schema: {error.message} at {error.json_path}"
-        ) from None
-    return _RE2Validator(value, registry=EMPTY_REGISTRY)
-
-
-def _describe(error: ValidationError) -> str:
-    """Return the JSON path and the rule of an error. The library's own messages repeat the value."""
-    path = error.json_path
-    rule: Any = error.validator_value
-    if error.validator == "required" and isinstance(error.instance, Mapping):
-        missing = ", ".join(f"'{name}'" for name in rule if name not in error.instance)
+def _describe(violation: Violation) -> str:
+    path, keyword, rule = violation
+    if keyword == "required":
+        missing = ", ".join(f"'{name}'" for name in rule)
         return f"{path}: required property {missing} not found"
-    if error.validator == "type":
+    if keyword == "type":
         return f"{path}: must be of type {' or '.join(rule) if isinstance(rule, list) else rule}"
-    if error.validator in _RULES_WITH_VALUE:
-        return f"{path}: breaks the rule {error.validator} {jsontext.dumps(rule)}"
-    return f"{path}: breaks the rule {error.validator}"
+    if keyword in _RULES_WITH_VALUE:
+        text = jsontext.dumps(rule)
+        return f"{path}: breaks the rule {keyword} {text[:MAX_RULE_CHARS]}{'...' if len(text) > MAX_RULE_CHARS else ''}"
+    return f"{path}: breaks the rule {keyword}"
 
 
 _RULES_WITH_VALUE = (
-    "const", "enum", "format", "pattern", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf",
+    "const", "enum", "pattern", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf",
     "minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties", "uniqueItems",
 )  # fmt: skip
-
-
-def _pattern(validator: Validator, pattern: str, instance: Any, schema: Any) -> Iterator[ValidationError]:
-    if isinstance(instance, str) and compile_regex(pattern).search(instance) is None:
-        yield ValidationError("pattern")
-
-
-def _pattern_properties(
-    validator: Any, patterns: Mapping[str, Any], instance: Any, schema: Any
-) -> Iterator[ValidationError]:
-    if not isinstance(instance, dict):
-        return
-    for pattern, subschema in patterns.items():
-        for name in _matching(pattern, list(instance)):
-            yield from validator.descend(instance[name], subschema, path=name, schema_path=pattern)
-
-
-def _matching(pattern: str, names: Sequence[str]) -> list[str]:
-    regex = compile_regex(pattern)
-    return [name for name in names if regex.search(name) is not None]
-
-
-_RE2Validator: Any = extend(  # type: ignore[no-untyped-call]
-    Draft202012Validator, validators={"pattern": _pattern, "patternProperties": _pattern_properties}
-)

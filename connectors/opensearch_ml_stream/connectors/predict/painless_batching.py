@@ -15,7 +15,7 @@ from opensearch_ml_stream.connectors.predict.painless_source import PainlessCall
 
 _HEADING = re.compile(r"\s*[A-Za-z_][\w.]*(?:<[^>{}]*>)?(?:\[\])*\s+[A-Za-z_]\w*\s*\([^(){}]*\)\s*\{")
 _TOKEN = re.compile(r"""//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'|[{}]""", re.DOTALL)
-_RESULT = re.compile(rb"(?:(?:\d\0)+:\0|-\0)")
+_RESULT = re.compile(rb"(?:(?:\d\0){1,12}:\0|-\0)")
 
 _RUN_ALL = (
     "StringBuilder mlResults = new StringBuilder(); "

@@ -11,10 +11,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from opensearch_ml_stream.connectors.errors import InvalidRequest
-from opensearch_ml_stream.connectors.rendering.template import PLACEHOLDER_PATTERN
+from opensearch_ml_stream.connectors.rendering.template import check_rendered_size, find_placeholders
 from opensearch_ml_stream.connectors.syntax import jsontext
 
-_PLACEHOLDER = re.compile(PLACEHOLDER_PATTERN)
 _CALLS_ESCAPE = re.compile(r"\bescape\s*\(")
 _DEFINES_ESCAPE = re.compile(r"\b(?:String|def|Object)\s+escape\s*\(")
 
@@ -50,13 +49,18 @@ def fill_parameters(function: str, parameters: Mapping[str, str]) -> str:
     if "${parameters." not in function:
         return function
 
-    def fill(match: re.Match[str]) -> str:
-        name, default = match.groups()
-        if name in parameters:
-            return literal(parameters[name])
-        return match[0] if default is None else default
-
-    return _PLACEHOLDER.sub(fill, function)
+    parts: list[str] = []
+    start = size = 0
+    for match in find_placeholders(function):
+        escape, name, default = match.groups()
+        value = literal(parameters[name]) if name in parameters else default
+        if value is None:
+            continue
+        parts += (function[start : match.start() + len(escape or "")], value)
+        start = match.end()
+        size += len(parts[-1])
+        check_rendered_size(size, parameters)
+    return "".join([*parts, function[start:]])
 
 
 def define_escape(source: str) -> str:
@@ -72,6 +76,13 @@ def parse_result(text: str, function: str) -> Any:
     InvalidRequest names the `function`, a field of the connector's action, if the result is not JSON.
     """
     try:
-        return json.loads(text, strict=False)
+        value = json.loads(text, strict=False)
+        jsontext.check_depth(value)
     except json.JSONDecodeError as error:
         raise InvalidRequest(f"The connector's {function} did not return JSON: {jsontext.describe(error)}") from None
+    except (ValueError, RecursionError):
+        raise InvalidRequest(
+            f"The connector's {function} returned JSON that cannot be read: a number of too many digits, or more than "
+            f"{jsontext.MAX_DEPTH} levels of nesting"
+        ) from None
+    return value

@@ -91,9 +91,13 @@ def read_script_result(parameters: Mapping[str, str], body: bytes, result: str |
 
 def _parse(body: bytes) -> Any:
     try:
-        return orjson.loads(body)
+        value = orjson.loads(body)
+        jsontext.check_depth(value)
     except orjson.JSONDecodeError as error:
         raise UpstreamError(f"The provider's response is not JSON: {jsontext.describe(error)}") from None
+    except RecursionError:
+        raise UpstreamError(f"The provider's response is JSON of more than {jsontext.MAX_DEPTH} levels") from None
+    return value
 
 
 def _default(parameters: Mapping[str, str], text: bytes, value: Any) -> list[Tensor]:

@@ -5,7 +5,6 @@ The name of a built-in function begins with `connector.pre_process.`; any other 
 texts (`_Embedding.max_texts`) gets that many, Painless gets one, and all others get every text.
 """
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -155,7 +154,7 @@ def _script_params(predict_input: PredictInput, connector_parameters: Mapping[st
 
 def _parse_containers(parameters: Mapping[str, str]) -> dict[str, Any]:
     return {
-        name: json.loads(text) if isinstance(text, JsonText) or jsontext.is_container(text) else text
+        name: jsontext.value_or_text(text) if isinstance(text, JsonText) or jsontext.is_container(text) else text
         for name, text in parameters.items()
     }
 
@@ -201,10 +200,7 @@ def _text_and_image(texts: Sequence[str]) -> dict[str, str]:
 
 def _nova(texts: Sequence[str]) -> dict[str, str]:
     """Return the parameter in a text that is a JSON object such as `{"image": "<base64>"}`, else `text` itself."""
-    try:
-        value = json.loads(texts[0])
-    except json.JSONDecodeError:
-        value = None
+    value = jsontext.value_or_text(texts[0])
     if isinstance(value, dict):
         for name in ("text", "image", "video", "audio"):
             if name in value:

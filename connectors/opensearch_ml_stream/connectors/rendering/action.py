@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from functools import lru_cache
 from urllib.parse import quote, urlencode, urlsplit, urlunsplit
 
-from opensearch_ml_stream.connectors.documents import Action
+from opensearch_ml_stream.connectors.documents import Action, check_url_length
 from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.connectors.rendering.body_edits import INPUT_PROCESSORS, edit_body, may_edit_body
+from opensearch_ml_stream.connectors.rendering.charsets import find_codec
 from opensearch_ml_stream.connectors.rendering.template import (
     ConnectorParameters,
     Parameters,
@@ -17,10 +18,10 @@ from opensearch_ml_stream.connectors.rendering.template import (
     UnfilledPlaceholders,
 )
 from opensearch_ml_stream.connectors.stream_spec import Enable, StreamSpec
-from opensearch_ml_stream.connectors.syntax import jsontext
+from opensearch_ml_stream.connectors.syntax import json_members, jsontext
 
 MAX_HEADER_BYTES = 8192  # of name and value together, the limit of ML Commons 3.7
-MAX_URL_LENGTH = 16_384  # characters; common servers refuse more than 8 to 16 KiB
+MAX_JSON_LINES = 50_000  # of a request body
 
 # Only the connector's own parameters may fill these headers: they say who calls, and where to.
 _CONNECTOR_ONLY_HEADERS = frozenset({
@@ -42,6 +43,7 @@ class ProviderRequest:
     url: str
     headers: Mapping[str, str]
     body: bytes
+    charset: str = "utf_8"  # of the body, by Python's name
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,16 +103,16 @@ class CompiledAction:
             if enables_body:
                 body = _enable_body(stream.enable, body)
             url, headers = _enable_head(stream.enable, url, headers)
+            check_url_length(len(url))
         if self.action.method == "POST" and not body and self.action.action_type != "CANCEL_BATCH_PREDICT":
             raise InvalidRequest("Content length is 0. Aborting request to remote model")
-        try:
-            return ProviderRequest(self.action.method, url, headers, body.encode(scope.get("charset") or "utf-8"))
-        except (UnicodeEncodeError, LookupError):
-            raise InvalidRequest("The parameters hold text that the connector's charset cannot encode") from None
+        charset = find_codec(scope.get("charset"))
+        return ProviderRequest(self.action.method, url, headers, _encode(body, charset), charset)
 
     def _render_url(self, scope: Parameters) -> str:
         """Return the URL with the request's values percent-encoded, so that none can change its path, host or query."""
         url = self.url.render_text(Parameters(scope.connector, _PercentEncoded(scope.request)))
+        check_url_length(len(url))
         _check_url(url)
         return url
 
@@ -124,23 +126,32 @@ class CompiledAction:
                 f"Header '{name}' contains unresolved placeholder. Required parameter is missing."
             ) from None
         _check_characters(value)
-        if _CONTROL.search(value):
-            raise InvalidRequest("Header value contains invalid control character")
         if len(name) + len(value) > MAX_HEADER_BYTES:
             raise InvalidRequest("Header size (key + value) exceeds 8KB limit")
+        if _CONTROL.search(value):
+            raise InvalidRequest("Header value contains invalid control character")
         return value
 
 
 class _PercentEncoded(Mapping[str, str]):
-    """Values percent-encoded when they are read: most parameters are no part of the URL, and some are long."""
+    """Values percent-encoded when they are read: most parameters are no part of the URL, and some are long.
+
+    Each is encoded once, and no more of them than a URL may have.
+    """
 
     def __init__(self, values: Mapping[str, str]) -> None:
         self._values = values
+        self._encoded: dict[str, str] = {}
+        self._length = 0
 
     def __getitem__(self, name: str) -> str:
-        value = self._values[name]
-        _check_characters(value)
-        return quote(value, safe=":@,/-._~")
+        if name not in self._encoded:
+            value = self._values[name]
+            self._length += len(value)
+            check_url_length(self._length)
+            _check_characters(value)
+            self._encoded[name] = quote(value, safe=":@,/-._~")
+        return self._encoded[name]
 
     def __contains__(self, name: object) -> bool:
         return name in self._values
@@ -159,13 +170,8 @@ def _check_characters(value: str) -> None:
         raise InvalidRequest("A value in the connector's url or headers holds half of a surrogate pair") from None
 
 
-@lru_cache(maxsize=1024)  # most requests go to the same few URLs
+@lru_cache(maxsize=256)  # most requests go to the same few URLs; up to 4 MB of them, that of urlsplit as many
 def _check_url(url: str) -> None:
-    if len(url) > MAX_URL_LENGTH:  # checked first, so that neither this cache nor that of urlsplit keeps it
-        raise InvalidRequest(
-            f"The connector's url, filled with the parameters, has more than {MAX_URL_LENGTH} characters. "
-            "Put long values into the request_body"
-        )
     try:
         parts = urlsplit(url)
     except ValueError:  # a bracket without its other half, a host name that is none after normalisation
@@ -183,10 +189,22 @@ def _no_uri() -> InvalidRequest:
     )
 
 
+def _encode(body: str, charset: str) -> bytes:
+    try:
+        return body.encode(charset)
+    except UnicodeEncodeError:
+        raise InvalidRequest("The parameters hold text that the connector's charset cannot encode") from None
+
+
 def _check_json(text: str) -> None:
     """Raise InvalidRequest if the text is neither JSON nor JSON lines."""
-    if not jsontext.is_json(text) and not all(jsontext.is_json(line) for line in text.splitlines() if line.strip()):
+    if not jsontext.is_json(text) and not _is_json_lines(text):
         raise InvalidRequest("Invalid payload: the connector's request_body, filled with the parameters, is not JSON")
+
+
+def _is_json_lines(text: str) -> bool:
+    lines = [line for line in text.splitlines() if line.strip()]
+    return len(lines) <= MAX_JSON_LINES and all(jsontext.is_json(line) for line in lines)
 
 
 def _header_template(name: str, value: str, credential: Mapping[str, str]) -> Template:
@@ -235,7 +253,7 @@ def _enable_head(enable: Enable, url: str, headers: dict[str, str]) -> tuple[str
 
 def _enable_body(enable: Enable, body: str) -> str:
     try:
-        return jsontext.set_members(body, enable.body, enable.drop)
+        return json_members.set_members(body, enable.body, enable.drop)
     except (json.JSONDecodeError, InvalidRequest, RecursionError):
         _check_json(body)
         raise InvalidRequest("The connector's request_body is not a JSON object, so it cannot be streamed") from None

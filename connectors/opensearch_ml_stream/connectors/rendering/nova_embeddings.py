@@ -5,11 +5,10 @@ without content.
 https://docs.aws.amazon.com/nova/latest/userguide/embeddings-schema.html
 """
 
-import json
 from collections.abc import Mapping
 from typing import Any
 
-from opensearch_ml_stream.connectors.syntax import jsontext
+from opensearch_ml_stream.connectors.syntax import json_members, jsontext
 
 NOVA_EMBEDDINGS = "amazon.nova-2-multimodal-embeddings-v1:0"
 _SECTION = "singleEmbeddingParams"
@@ -19,15 +18,12 @@ def clean_nova_body(connector_parameters: Mapping[str, str], body: str) -> str:
     """Return the body without empty sections if the connector's model is NOVA_EMBEDDINGS, else the body as it is."""
     if connector_parameters.get("model") != NOVA_EMBEDDINGS:
         return body
-    try:
-        value = json.loads(body)
-    except json.JSONDecodeError:
-        return body
+    value = jsontext.value_or_text(body)
     params = value.get(_SECTION) if isinstance(value, dict) else None
     if not isinstance(params, dict):
         return body
     kept = {name: section for name, section in params.items() if not _is_empty(name, section)}
-    return body if len(kept) == len(params) else jsontext.set_members(body, {_SECTION: kept})
+    return body if len(kept) == len(params) else json_members.set_members(body, {_SECTION: kept})
 
 
 def _is_empty(name: str, section: Any) -> bool:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 from opensearch_ml_stream.connectors.documents import Action
 from opensearch_ml_stream.connectors.errors import InvalidRequest
-from opensearch_ml_stream.connectors.syntax import jsontext
+from opensearch_ml_stream.connectors.syntax import json_members, jsontext
 
 FIELDS = ("response_format", "generationConfig", "toolConfig")
 
@@ -33,8 +33,8 @@ def apply_structured_output(action: Action, request: Mapping[str, str], body: st
         name = f"_{field}_additions_json"
         if name in request:
             own = _members(members.get(field, "{}"), f"The field {field} of the connector's request_body")
-            members[field] = jsontext.join_members({**own, **_members(request[name], f"Parameter [{name}]")})
-    return jsontext.join_members(members)
+            members[field] = json_members.join_members({**own, **_members(request[name], f"Parameter [{name}]")})
+    return json_members.join_members(members)
 
 
 def _json(text: str, name: str) -> str:
@@ -45,6 +45,6 @@ def _json(text: str, name: str) -> str:
 
 def _members(text: str, what: str) -> dict[str, str]:
     try:
-        return dict(jsontext.split_members(text))
-    except json.JSONDecodeError:
+        return dict(json_members.split_members(text))
+    except (json.JSONDecodeError, RecursionError):
         raise InvalidRequest(f"{what} must be a JSON object to take structured output") from None

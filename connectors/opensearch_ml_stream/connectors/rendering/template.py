@@ -11,20 +11,24 @@ Differences from ML Commons, whose users report its ways as defects: a request's
 string at a quoted placeholder is always escaped, even if it looks like JSON; a string at a bare placeholder must be
 JSON; escaping is plain JSON. The value of a *connector's* parameter may itself hold placeholders. Inside it they are
 filled unescaped if the value is used as text, as JSON if it is used as JSON.
+
+A rendering takes time linear in the template and its output: each of the connector's parameters is filled once, and
+what it gives is bounded (MAX_RENDERED_CHARS), for parameters that hold one another ten times grow tenfold at each step.
 """
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
 from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.connectors.syntax import jsontext
 
-PLACEHOLDER_PATTERN = r"\$\{parameters\.([^\s{}:]+?)(?::-([^}]*))?\}"  # groups: name, default
+MAX_PLACEHOLDERS = 1_000  # of one template
+MAX_RENDERED_CHARS = 16 * 1024 * 1024  # of a rendered template, or twice what the request's parameters have together
+MAX_NESTED_PARAMETERS = 50  # connector parameters within each other
 
-_PLACEHOLDER = re.compile(rf"(\$)?{PLACEHOLDER_PATTERN}")
-_STRING_EDGE = re.compile(r'\\.|"', re.DOTALL)
+_PLACEHOLDER = re.compile(r"(\$)?\$\{parameters\.([^\s{}:]+?)(?::-([^}]*))?\}")  # groups: escape, name, default
 _TO_STRING = ".toString()"
 
 
@@ -49,12 +53,21 @@ class UnfilledPlaceholders(InvalidRequest):
 class Parameters:
     """A request's parameters over a connector's. Request values are final, connector values may hold placeholders.
 
-    `enclosing` holds the names of the connector parameters whose values are being filled, outermost first.
+    `enclosing` holds the names of the connector parameters whose values are being filled, outermost first. `stand_in`
+    gives the text of a parameter that neither side has. One object serves one rendering: it keeps what it has filled.
     """
 
-    def __init__(self, connector: "ConnectorParameters", request: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        connector: "ConnectorParameters",
+        request: Mapping[str, str],
+        stand_in: Callable[[str], str | None] = lambda name: None,
+    ) -> None:
         self.connector = connector
         self.request = request
+        self.stand_in = stand_in
+        self._texts: dict[str, str] = {}
+        self._jsons: dict[str, str] = {}
 
     def get(self, name: str, default: str | None = None) -> str | None:
         """Return the value as text, `default` if neither side has it."""
@@ -65,17 +78,24 @@ class Parameters:
         """Return the value as text, with the placeholders of a connector's value filled with text; None if absent."""
         if name in self.request:
             return self.request[name]
-        if name not in self.connector.values and name.endswith(_TO_STRING):
-            return self.text(name.removesuffix(_TO_STRING), enclosing) if enclosing else None
+        if name not in self.connector.values:
+            base = name.removesuffix(_TO_STRING)
+            if enclosing and base != name and (base in self.request or base in self.connector.values):
+                return self.text(base, enclosing)
+            return None
         template = self.connector.templates.get(name)
         if template is None:
-            return self.connector.values.get(name)
-        return template.text.render_text(self, _enter(name, enclosing))
+            return self.connector.values[name]
+        if name not in self._texts:
+            self._texts[name] = template.text.render_text(self, _enter(name, enclosing))
+        return self._texts[name]
 
     def json(self, name: str, enclosing: tuple[str, ...]) -> str | None:
         """Return the value as JSON text, None if absent. InvalidRequest names the parameter if it is not JSON."""
         if name not in self.request and (template := self.connector.templates.get(name)) is not None:
-            return template.json.render_json(self, _enter(name, enclosing))
+            if name not in self._jsons:
+                self._jsons[name] = template.json.render_json(self, _enter(name, enclosing))
+            return self._jsons[name]
         value = self.text(name, enclosing)
         if value is None or isinstance(value, jsontext.JsonText) or jsontext.is_json(value):
             return value
@@ -127,7 +147,7 @@ class Template:
         placeholders: list[Placeholder] = []
         start = 0
         quoted = False
-        for match in _PLACEHOLDER.finditer(source):
+        for match in find_placeholders(source):
             escape, name, default = match.groups()
             literal = source[start : match.start() + len(escape or "")]
             quoted = _ends_in_string(literal, quoted) if json else True
@@ -144,6 +164,8 @@ class Template:
             else:
                 placeholders.append(Placeholder(name, default, quoted or or_null, or_null))
             literals.append(literal)
+            if len(placeholders) > MAX_PLACEHOLDERS:
+                raise InvalidRequest(f"A template of the connector has more than {MAX_PLACEHOLDERS} placeholders")
         literals.append(source[start:])
         return cls(tuple(literals), tuple(placeholders))
 
@@ -153,24 +175,24 @@ class Template:
         # No comprehension: before Python 3.12 it is a stack frame of its own at each level of nested templates.
         for placeholder in self.placeholders:
             values.append(_json_value(placeholder, parameters, enclosing))  # noqa: PERF401
-        return self._fill(values)
+        return self._fill(values, parameters)
 
     def render_text(self, parameters: Parameters, enclosing: tuple[str, ...] = ()) -> str:
         """Return the filled template, its values as text without escaping. UnfilledPlaceholders if one is absent."""
         return self._fill(
-            [
-                placeholder.default if (value := parameters.text(placeholder.name, enclosing)) is None else value
-                for placeholder in self.placeholders
-            ]
+            [_text_value(placeholder, parameters, enclosing) for placeholder in self.placeholders],
+            parameters,
         )
 
     def map_literals(self, change: Callable[[str], str]) -> "Template":
         """Return the template with `change` applied to its literals, which are not searched for placeholders again."""
         return Template(tuple(change(literal) for literal in self.literals), self.placeholders)
 
-    def _fill(self, values: list[str | None]) -> str:
+    def _fill(self, values: list[str | None], parameters: Parameters) -> str:
         parts = [self.literals[0]]
         unfilled: list[str] = []
+        size = sum(map(len, self.literals)) + sum([len(value) for value in values if value is not None])
+        check_rendered_size(size, parameters.request)
         for placeholder, value, literal in zip(self.placeholders, values, self.literals[1:], strict=True):
             if value is None:
                 unfilled.append(placeholder.name)
@@ -189,13 +211,29 @@ def fill_with_stand_ins(
 
     Each parameter that neither the request nor the connector gives becomes `stand_in(name)`.
     """
-    template = Template.compile(source, json=False)
-    values = dict(request)
-    while True:
-        try:
-            return template.render_text(Parameters(connector, values))
-        except UnfilledPlaceholders as error:
-            values |= {name: stand_in(name) for name in error.names}
+    return Template.compile(source, json=False).render_text(Parameters(connector, request, stand_in))
+
+
+def find_placeholders(source: str) -> Iterator[re.Match[str]]:
+    """Return the placeholders of a template: matches with the groups escape (a `$` before it), name and default."""
+    # Up to the last brace: a default without its end would be searched from each of the placeholders before it.
+    return _PLACEHOLDER.finditer(source, 0, source.rfind("}") + 1)
+
+
+def check_rendered_size(size: int, request: Mapping[str, str]) -> None:
+    """Raise InvalidRequest if a rendered template has more characters than it may have for a request's parameters."""
+    if size > MAX_RENDERED_CHARS and size > 2 * sum(map(len, request.values())):
+        raise InvalidRequest(
+            f"A template of the connector, filled with the parameters, has more than {MAX_RENDERED_CHARS} characters, "
+            "and more than twice as many as the parameters"
+        )
+
+
+def _text_value(placeholder: Placeholder, parameters: Parameters, enclosing: tuple[str, ...]) -> str | None:
+    value = parameters.text(placeholder.name, enclosing)
+    if value is None:
+        value = placeholder.default
+    return parameters.stand_in(placeholder.name) if value is None else value
 
 
 def _json_value(placeholder: Placeholder, parameters: Parameters, enclosing: tuple[str, ...]) -> str | None:
@@ -211,10 +249,9 @@ def _json_value(placeholder: Placeholder, parameters: Parameters, enclosing: tup
 
 def _ends_in_string(text: str, inside: bool) -> bool:
     """Return whether a JSON string is open at the end of `text`; `inside` says whether one is at its beginning."""
-    for edge in _STRING_EDGE.finditer(text):
-        if edge[0] == '"':
-            inside = not inside
-    return inside
+    if "\\" in text:
+        text = text.replace("\\\\", "").replace('\\"', "")
+    return inside != (text.count('"') % 2 == 1)
 
 
 def _enter(name: str, enclosing: tuple[str, ...]) -> tuple[str, ...]:
@@ -223,4 +260,6 @@ def _enter(name: str, enclosing: tuple[str, ...]) -> tuple[str, ...]:
         raise InvalidRequest(
             f"Infinite loop in property interpolation of parameters.{name}: {'->'.join([*enclosing, name])}"
         )
+    if len(enclosing) >= MAX_NESTED_PARAMETERS:
+        raise InvalidRequest(f"The connector's parameters hold each other more than {MAX_NESTED_PARAMETERS} deep")
     return (*enclosing, name)

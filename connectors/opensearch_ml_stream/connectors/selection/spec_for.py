@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from urllib.parse import unquote, urlsplit
 
-from opensearch_ml_stream.connectors.documents import Action, Connector
+from opensearch_ml_stream.connectors.documents import Action, Connector, check_url_length
 from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.connectors.providers.anthropic import ANTHROPIC, VERTEX_ANTHROPIC
 from opensearch_ml_stream.connectors.providers.bedrock_converse import BEDROCK_CONVERSE
@@ -27,6 +27,7 @@ from opensearch_ml_stream.connectors.rendering.template import ConnectorParamete
 from opensearch_ml_stream.connectors.selection.presets import PRESETS
 from opensearch_ml_stream.connectors.selection.stream_parameter import read_stream_spec
 from opensearch_ml_stream.connectors.stream_spec import StreamSpec
+from opensearch_ml_stream.connectors.syntax.regex import compile_regex
 
 _WHAT_TO_ADD = (
     "name its stream in the connector's parameters: `_llm_interface` for a known interface, `_stream` for any other"
@@ -34,7 +35,7 @@ _WHAT_TO_ADD = (
 
 # The spec by the end of the URL's path; the first pattern that matches decides.
 _SPEC_BY_PATH = tuple(
-    (re.compile(pattern), spec)
+    (compile_regex(pattern), spec)
     for pattern, spec in (
         (r"/chat/completions$", OPENAI_CHAT),
         (r"/responses$", OPENAI_RESPONSES),
@@ -58,7 +59,7 @@ _NO_STREAM_PATH = re.compile(
 )
 _NO_STREAM_MODEL = re.compile(r"embed|rerank|stable-|stability\.|titan-image|nova-canvas|nova-reel", re.IGNORECASE)
 _NO_STREAM_FUNCTION = re.compile(r"connector\.(pre|post)_process\..*(embedding|rerank|batch)")
-_BEDROCK_MODEL = re.compile(r"/model/(.+)/(?:invoke|converse)")
+_BEDROCK_MODEL = compile_regex(r"/model/(.+)/(?:invoke|converse)")
 _OLD_AZURE = re.compile(r"(?:^|&)api-version=(20(?:2[0-3]-..|24-0[1-8])-..)")
 
 
@@ -114,7 +115,9 @@ def _match_url(connector: Connector, action: Action, parameters: Mapping[str, st
             return _UrlMatch(refusal=f"Its action makes vectors or scores ({function}), which do not stream")
     # A missing parameter becomes `_`: the rest of the path shows the interface all the same.
     own = ConnectorParameters.compile(connector.parameters)
-    url = urlsplit(fill_with_stand_ins(action.url, own, parameters, lambda name: "_"))
+    filled = fill_with_stand_ins(action.url, own, parameters, lambda name: "_")
+    check_url_length(len(filled))
+    url = urlsplit(filled)
     path = url.path.rstrip("/")
     if _NO_STREAM_PATH.search(path):
         return _UrlMatch(refusal=f"Its URL's path ends in [{path.rsplit('/', 1)[-1]}], whose response does not stream")

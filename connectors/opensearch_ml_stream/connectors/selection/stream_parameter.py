@@ -10,7 +10,6 @@
  "payload": {...}}                                   with SageMaker's preset: a `_stream` for what its frames hold
 """
 
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
@@ -28,6 +27,7 @@ from opensearch_ml_stream.connectors.providers.plain_text_body import PlainTextB
 from opensearch_ml_stream.connectors.selection.custom_provider import CustomProvider, EventRules
 from opensearch_ml_stream.connectors.selection.presets import PRESETS
 from opensearch_ml_stream.connectors.stream_spec import Enable, StreamSpec
+from opensearch_ml_stream.connectors.syntax import jsontext
 from opensearch_ml_stream.connectors.syntax.jsonpath import JSONPath, compile_path
 
 FRAMINGS: Mapping[str, Callable[[], Framing]] = {
@@ -37,17 +37,16 @@ FRAMINGS: Mapping[str, Callable[[], Framing]] = {
     "aws_eventstream": AWSEventStreamFraming,
     "text": PlainTextFraming,
 }
+MAX_SPEC_CHARS = 32_768  # what it describes is done for each event of a stream
 _KEYS = ("preset", "enable", "framing", "events", "match", "terminator", "mode", "payload")
 _PARTS = ("text", "reasoning", "tool_calls", "finish", "usage", "error")
 
 
 def read_stream_spec(text: str) -> StreamSpec:
     """Return the spec of a `_stream` parameter. InvalidRequest begins with the JSON path of the field that is wrong."""
-    try:
-        document = json.loads(text)
-    except (json.JSONDecodeError, RecursionError):
-        raise InvalidRequest("_stream: must be a string that holds a JSON object") from None
-    return _read_spec(document, "_stream")
+    if len(text) > MAX_SPEC_CHARS:
+        raise InvalidRequest(f"_stream: may have {MAX_SPEC_CHARS} characters; it has {len(text)}")
+    return _read_spec(jsontext.value_or_text(text), "_stream")
 
 
 def _read_spec(value: object, path: str) -> StreamSpec:
@@ -80,6 +79,8 @@ def _change_preset(preset: StreamSpec, spec: StreamSpec, document: dict[str, Any
     if "payload" in document:
         if preset is not SAGEMAKER:
             raise InvalidRequest(f"{path}.payload: goes with the preset {SAGEMAKER.name} only")
+        if path != "_stream":
+            raise InvalidRequest(f"{path}.payload: a payload holds no other payload")
         hosted = sagemaker_spec(_read_spec(document["payload"], f"{path}.payload"))
         return replace(hosted, enable=_merge(hosted.enable, spec.enable))
     if "framing" in document:
@@ -179,7 +180,8 @@ def _match(value: object, path: str) -> tuple[str, dict[str, tuple[str, ...]]]:
 
 def _object(value: object, path: str) -> dict[str, Any]:
     if not isinstance(value, dict):
-        raise InvalidRequest(f"{path}: must be an object")
+        what = "a string that holds a JSON object" if path == "_stream" else "an object"
+        raise InvalidRequest(f"{path}: must be {what}")
     return value
 
 

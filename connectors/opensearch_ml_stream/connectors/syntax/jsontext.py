@@ -1,29 +1,32 @@
-"""JSON text: parse request bodies as OpenSearch does, and edit JSON objects without rewriting their other values.
+"""JSON text: parse request bodies as OpenSearch does, and write JSON.
 
 OpenSearch's parser takes `//` and `/* */` comments and refuses duplicate keys. A value that is passed on to a provider
 keeps the text that the caller wrote, so that `0.0001` does not become `1.0E-4`: it is a `JsonText`.
+
+Everything takes time linear in the text. Nesting and the number of values are bounded, so that no code that walks a
+value runs out of stack, and no text of few bytes becomes a million objects.
 """
 
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping
 from typing import Any, NoReturn
+
+import orjson
 
 from opensearch_ml_stream.connectors.errors import InvalidRequest
 
+MAX_DEPTH = 200  # of objects and arrays within each other; orjson writes no more than 254
+MAX_VALUES = 160_000  # of a text, or one for each 8 characters; an image as numbers has 150,528 (224 x 224 x 3)
 _MAX_DIGITS = 1000  # of a number, the limit of OpenSearch's parser (Jackson)
+_CONTAINERS = (dict, list)
 _BYTE_ORDER_MARK = "\ufeff"
 _BLANK = re.compile(r"[ \t\n\r]*")
 # Possessive and unrolled: any other form keeps a backtracking state for every character or escape of a long text.
 _STRING = r'"[^"\\]*+(?:\\.[^"\\]*+)*+"'
-# The tokens around an object's values. `_BEGIN` includes the `}` of an empty object.
-_BEGIN = re.compile(r"[ \t\n\r]*\{[ \t\n\r]*(\})?")
-_KEY = re.compile(r'[ \t\n\r]*+("[^"\\\x00-\x1f]*+(?:\\.[^"\\\x00-\x1f]*+)*+")[ \t\n\r]*+:[ \t\n\r]*+')
-_NEXT = re.compile(r"[ \t\n\r]*([,}])")
 # An unclosed string or comment matches up to the end: without a match, each of a million `/*` would be searched again.
 _COMMENT_OR_STRING = re.compile(rf"{_STRING}?|//[^\n]*|/\*.*?(?:\*/|\Z)", re.DOTALL)
-_BLANK_OR_STRING = re.compile(rf"({_STRING})|\s+", re.DOTALL)
+_STRINGS = re.compile(_STRING, re.DOTALL)
 
 
 class JsonText(str):
@@ -50,8 +53,11 @@ def strip_comments(text: str) -> str:
 
 def loads(data: bytes) -> Any:
     """Parse a request body. InvalidRequest (with line and column, never the text) if it is not JSON."""
-    text, _ = _find_value(data)
-    return _parse(_DECODER.decode, text)
+    text, start = _find_value(data)
+    value, end = _parse_at(text, start, decoder_for(text))
+    if skip_blanks(text, end) != len(text):
+        raise not_json(json.JSONDecodeError("Extra data", text, skip_blanks(text, end)))
+    return value
 
 
 def load_object(data: bytes) -> dict[str, Any]:
@@ -64,31 +70,105 @@ def load_object(data: bytes) -> dict[str, Any]:
     if text[start] != "{":
         loads(data)
         raise InvalidRequest("The request body must be a JSON object", type="parse_exception")
-    value: dict[str, Any] = _parse(_DECODER.raw_decode, text, start)[0]
+    value: dict[str, Any] = _parse_at(text, start, decoder_for(text))[0]
     return value
+
+
+def parse(text: str, name: str) -> Any:
+    """Parse the JSON text of `name`, such as a parameter. InvalidRequest if it is not JSON, or beyond the bounds."""
+    try:
+        check_value_count(text)
+        value = decoder_for(text).decode(text)
+        if may_be_deep(text):
+            check_depth(value)
+    except json.JSONDecodeError as error:
+        raise InvalidRequest(f"{name} is not JSON: {describe(error)}") from None
+    except InvalidRequest as error:
+        raise InvalidRequest(f"{name} is not JSON: {error.reason}") from None
+    except RecursionError:
+        raise InvalidRequest(f"{name} is nested more than {MAX_DEPTH} levels deep") from None
+    return value
+
+
+def value_or_text(text: str) -> Any:
+    """Return the JSON value that the whole text is, else the text as it is."""
+    if not isinstance(text, JsonText) and not is_json(text):
+        return text
+    try:
+        return parse(text, "")
+    except InvalidRequest:  # a name twice in an object
+        return text
 
 
 def _find_value(data: bytes) -> tuple[str, int]:
     """Return the text of a body and the position of its value. InvalidRequest if the body is blank."""
     text = decode(data)
-    start = _skip_blanks(text, 0)
+    start = skip_blanks(text, 0)
     if start == len(text):
         raise InvalidRequest("request body is required", type="parse_exception")
+    check_value_count(text)
     return text, start
 
 
-def _parse(parse: Callable[..., Any], text: str, *start: int) -> Any:
+def _parse_at(text: str, start: int, decoder: json.JSONDecoder) -> tuple[Any, int]:
     try:
-        return parse(text, *start)
+        value, end = decoder.raw_decode(text, start)
+        if may_be_deep(text):
+            check_depth(value)
     except json.JSONDecodeError as error:
         raise not_json(error) from None
     except RecursionError:
         raise too_deep() from None
+    return value, end
+
+
+def check_value_count(text: str) -> None:
+    """Raise InvalidRequest for a text of more values than it may have; see MAX_VALUES."""
+    most = max(MAX_VALUES, len(text) // 8)
+    if _count_values(text) > most and _count_values(_STRINGS.sub("", text)) > most:
+        raise InvalidRequest(f"A JSON text of this length may hold {most} values", type="json_parse_exception")
+
+
+def _count_values(text: str) -> int:
+    return text.count(",") + text.count("{") + text.count("[")
+
+
+def may_be_deep(text: str) -> bool:
+    """Return whether the text has so many brackets that its nesting must be looked at."""
+    return text.count("{") + text.count("[") > MAX_DEPTH
+
+
+def check_depth(value: Any) -> None:
+    """Raise RecursionError, as the parser does for a much deeper one, if a value is nested too deeply."""
+    level = [value] if isinstance(value, _CONTAINERS) else []
+    for _ in range(MAX_DEPTH):
+        level = [
+            inner
+            for outer in level
+            for inner in (outer.values() if isinstance(outer, dict) else outer)
+            if isinstance(inner, _CONTAINERS)
+        ]
+        if not level:
+            return
+    raise RecursionError
+
+
+def decoder_for(text: str) -> json.JSONDecoder:
+    """Return the decoder for a text: the one that counts digits, which costs time for each integer, only if needed.
+
+    A number of 1,000 digits covers a whole block of 500.
+    """
+    block = _MAX_DIGITS // 2
+    if any(text[start : start + block].isdigit() for start in range(0, len(text) - block + 1, block)):
+        return _DIGIT_COUNTING_DECODER
+    return _DECODER
 
 
 def too_deep() -> InvalidRequest:
-    """Return the error for a body whose nesting exceeds Python's recursion limit."""
-    return InvalidRequest("The request body is nested too deeply", type="json_parse_exception")
+    """Return the error for a body that is nested too deeply."""
+    return InvalidRequest(
+        f"The request body is nested too deeply: more than {MAX_DEPTH} levels", type="json_parse_exception"
+    )
 
 
 def not_json(error: json.JSONDecodeError) -> InvalidRequest:
@@ -105,15 +185,18 @@ def describe(error: json.JSONDecodeError) -> str:
     return f"{error.msg} at line {error.lineno}, column {error.colno}"
 
 
-def _duplicate_key(name: str) -> InvalidRequest:
+def duplicate_key(name: str) -> InvalidRequest:
+    """Return the error for an object with two members of that name."""
     return InvalidRequest(f"Duplicate field '{name}'", type="json_parse_exception")
 
 
 def is_json(text: str) -> bool:
     """Return whether the whole text is one JSON value by the strict grammar (RFC 8259)."""
     try:
-        _DECODER.decode(text)
-    except (json.JSONDecodeError, InvalidRequest, RecursionError):
+        value = orjson.loads(str(text))  # it takes no subclass, such as JsonText
+        if may_be_deep(text):
+            check_depth(value)
+    except (orjson.JSONDecodeError, RecursionError):
         return False
     return True
 
@@ -124,8 +207,13 @@ def is_container(text: str) -> bool:
 
 
 def dumps(value: Any) -> str:
-    """Encode a value as compact JSON, with non-ASCII characters as they are."""
-    return _ENCODER.encode(value)
+    """Encode a value as compact JSON, with non-ASCII characters as they are. InvalidRequest if it cannot be JSON."""
+    try:
+        return _ENCODER.encode(value)
+    except RecursionError:
+        raise too_deep() from None
+    except ValueError:
+        raise InvalidRequest("A number is beyond 1.8e308, or not a number", type="json_parse_exception") from None
 
 
 def to_text(value: Any) -> str:
@@ -138,64 +226,9 @@ def escape(text: str) -> str:
     return _ENCODER.encode(text)[1:-1]
 
 
-def compact(text: str) -> str:
-    """Remove the blanks between the tokens of JSON text."""
-    return _BLANK_OR_STRING.sub(lambda match: match[1] or "", text)
-
-
-def split_members(text: str) -> list[tuple[str, str]]:
-    """Return each key of a JSON object with the JSON text of its value. json.JSONDecodeError if it is no object."""
-    begin = _BEGIN.match(text)
-    if begin is None:
-        raise json.JSONDecodeError("Expecting an object", text, _skip_blanks(text, 0))
-    pairs: list[tuple[str, str]] = []
-    position, more = begin.end(), begin[1] is None
-    while more:
-        key = _KEY.match(text, position)
-        if key is None:
-            raise _syntax_error(text)
-        if "\\" in key[1]:
-            _DECODER.raw_decode(text, key.start(1))  # raises if the escape is not valid
-        start = key.end()
-        _, end = _DECODER.raw_decode(text, start)
-        pairs.append((_parse_string(key[1]), text[start:end]))
-        after = _NEXT.match(text, end)
-        if after is None:
-            raise _syntax_error(text)
-        position, more = after.end(), after[1] == ","
-    if _skip_blanks(text, position) != len(text):
-        raise json.JSONDecodeError("Extra data", text, _skip_blanks(text, position))
-    return pairs
-
-
-def split_unique_members(text: str) -> dict[str, str]:
-    """Return the members of a JSON object as `split_members` does. InvalidRequest for a duplicate key."""
-    members: dict[str, str] = {}
-    for name, value in split_members(text):
-        if name in members:
-            raise _duplicate_key(name)
-        members[name] = value
-    return members
-
-
-def join_members(members: Mapping[str, str]) -> str:
-    """Return the JSON object with these names and JSON texts of values."""
-    return "{" + ",".join([f"{dumps(name)}:{value}" for name, value in members.items()]) + "}"
-
-
-def set_members(text: str, values: Mapping[str, Any], drop: Collection[str] = ()) -> str:
-    """Return the JSON object `text` with `values` set and the names of `drop` removed; other values keep their text.
-
-    json.JSONDecodeError or InvalidRequest if `text` is no object that OpenSearch would take.
-    """
-    members = split_unique_members(text)
-    kept = {name: value for name, value in members.items() if name not in values and name not in drop}
-    return join_members(kept | {name: dumps(value) for name, value in values.items()})
-
-
 def parse_parameter(text: str) -> str:
     """Return a parameter's value from its JSON text: the content of a string as `str`, anything else as `JsonText`."""
-    return _parse_string(text) if text.startswith('"') else JsonText(text)
+    return parse_string(text) if text.startswith('"') else JsonText(text)
 
 
 def to_parameter(value: Any) -> str:
@@ -203,31 +236,25 @@ def to_parameter(value: Any) -> str:
     return value if isinstance(value, str) else JsonText(dumps(value))
 
 
-def _parse_string(text: str) -> str:
+def parse_string(text: str) -> str:
+    """Return the content of a JSON string, which the parser has accepted."""
     if "\\" not in text and text.isprintable():
         return text[1:-1]
     return str(json.loads(text))
 
 
-def _syntax_error(text: str) -> json.JSONDecodeError:
-    """Return the parser's error for a text that is no JSON object."""
-    try:
-        _DECODER.decode(text)
-    except json.JSONDecodeError as error:
-        return error
-    return json.JSONDecodeError("Expecting an object", text, 0)
-
-
-def _skip_blanks(text: str, position: int) -> int:
+def skip_blanks(text: str, position: int) -> int:
+    """Return the position of the next character that is not blank."""
     blanks = _BLANK.match(text, position)
     return blanks.end() if blanks else position
 
 
-def _refuse_duplicate_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def refuse_duplicate_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return an object's members. InvalidRequest if two have the same name."""
     value = dict(pairs)
     if len(value) != len(pairs):
         duplicate = next(key for key, count in Counter(key for key, _ in pairs).items() if count > 1)
-        raise _duplicate_key(duplicate)
+        raise duplicate_key(duplicate)
     return value
 
 
@@ -241,7 +268,8 @@ def _parse_integer(text: str) -> int:
     return int(text)
 
 
-_DECODER = json.JSONDecoder(
-    object_pairs_hook=_refuse_duplicate_keys, parse_constant=_refuse_constant, parse_int=_parse_integer
+_DECODER = json.JSONDecoder(object_pairs_hook=refuse_duplicate_keys, parse_constant=_refuse_constant)
+_DIGIT_COUNTING_DECODER = json.JSONDecoder(
+    object_pairs_hook=refuse_duplicate_keys, parse_constant=_refuse_constant, parse_int=_parse_integer
 )
-_ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
+_ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False)

@@ -57,7 +57,7 @@ class BatchJobs:
         [step] = await run_script_steps(steps, self.scripts)
         request = compiled.render(step.parameters)
         parameters = {**model.connector.parameters, **predict_input.parameters}
-        await checks.check(model.guardrails.input, request_text(request, parameters), INPUT_TRIGGERED)
+        await checks.check(model.guardrails.input, request_text(request), INPUT_TRIGGERED)
         self.calls.apply_rate_limit(model)
         remote_job = await self._fetch_job(model, compiled.action, request, parameters)
         if predict_input.dlq is not None:

@@ -13,9 +13,9 @@ from typing import Any
 
 from opensearch_ml_stream.connectors.documents import Action, Connector, Model, read_connector, read_model
 from opensearch_ml_stream.connectors.errors import Forbidden, MLStreamError, Unavailable
-from opensearch_ml_stream.connectors.predict import model_interface
 from opensearch_ml_stream.connectors.predict.guardrails.configuration import Guardrails, read_guardrails
 from opensearch_ml_stream.connectors.predict.inputs import PredictInput
+from opensearch_ml_stream.connectors.predict.model_interface import InterfaceSchema
 from opensearch_ml_stream.connectors.rendering.action import CompiledAction
 from opensearch_ml_stream.connectors.rendering.template import ConnectorParameters
 from opensearch_ml_stream.connectors.selection.spec_for import spec_for
@@ -33,6 +33,7 @@ from opensearch_ml_stream.plugin.store import Document, Index, Store
 FRESH_SECONDS = 1.0
 CHECK_TIMEOUT_SECONDS = 0.8
 MAX_CACHED_SPECS = 16  # per model: a caller may send any `_llm_interface`
+MAX_INTERFACE_CHARS = 100  # of an `_llm_interface` whose spec is cached
 
 _LLM_INTERFACE = "_llm_interface"
 
@@ -111,25 +112,29 @@ class CompiledModel:
         """The model's `guardrails`. Raises InvalidRequest that names what is wrong in them: nothing passes then."""
         return read_guardrails(self.definition.document.get("guardrails"))
 
-    @cached_property
-    def _schemas(self) -> Mapping[str, str]:
-        """The JSON Schemas of the model's `interface` as strings, by side ("input", "output").
-
-        Module `model_interface` caches their compiled forms by these strings.
-        """
-        sides = self.definition.document.get("interface") or {}
-        texts = {side: schema if isinstance(schema, str) else jsontext.dumps(schema) for side, schema in sides.items()}
-        return {side: text for side, text in texts.items() if text not in ("", "null")}
-
     def check_input(self, predict_input: PredictInput) -> None:
         """Raise InvalidRequest if the model's interface does not allow the input."""
-        if "input" in self._schemas:
-            model_interface.validate_input(self._schemas["input"], predict_input)
+        if (schema := self._input_schema) is not None:
+            schema.validate_input(predict_input)
 
     def check_output(self, response: Mapping[str, Any]) -> None:
         """Raise InvalidRequest if a whole predict response is not as the model's interface promises."""
-        if "output" in self._schemas:
-            model_interface.validate_output(self._schemas["output"], response)
+        if (schema := self._output_schema) is not None:
+            schema.validate(response)
+
+    @cached_property
+    def _input_schema(self) -> InterfaceSchema | None:
+        return self._schema("input")
+
+    @cached_property
+    def _output_schema(self) -> InterfaceSchema | None:
+        return self._schema("output")
+
+    def _schema(self, side: str) -> InterfaceSchema | None:
+        """Return the schema of one side of the model's `interface`, None without one."""
+        schema = (self.definition.document.get("interface") or {}).get(side)
+        text = schema if schema is None or isinstance(schema, str) else jsontext.dumps(schema)
+        return None if text in (None, "", "null") else InterfaceSchema.compile(text, side)
 
     def spec(self, parameters: Mapping[str, str]) -> StreamSpec:
         """Return how this connector streams; InvalidRequest if it cannot."""
@@ -140,7 +145,7 @@ class CompiledModel:
                 spec = spec_for(self.connector, self.connector.action(), {_LLM_INTERFACE: name} if name else {})
             except MLStreamError as error:
                 spec = error
-            if len(self._specs) < MAX_CACHED_SPECS:
+            if len(self._specs) < MAX_CACHED_SPECS and len(name) <= MAX_INTERFACE_CHARS:
                 self._specs[name] = spec
         if isinstance(spec, MLStreamError):
             raise spec.with_traceback(None)

@@ -86,7 +86,7 @@ class Predictor:
         request = model.action().render(parameters, spec)
         guard = model.guardrails.input
         if guard is not None:
-            text = request_text(request, {**model.connector.parameters, **parameters})
+            text = request_text(request)
             await self._guardrail_checks((model.model_id,)).check(guard, text, INPUT_TRIGGERED)
         return request
 

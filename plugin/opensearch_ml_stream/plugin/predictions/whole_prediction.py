@@ -48,7 +48,7 @@ async def predict_whole(
     guardrails = model.guardrails
     limit = min(MAX_PARALLEL_CALLS, connector.client_config.max_connection)
     if guardrails.input is not None:
-        texts = [request_text(request, parameters) for request in requests]
+        texts = [request_text(request) for request in requests]
         await run_parallel([partial(checks.check, guardrails.input, text, INPUT_TRIGGERED) for text in texts], limit)
 
     async def call(request: ProviderRequest) -> bytes:
@@ -79,12 +79,12 @@ def _check_input(model: CompiledModel, predict_input: PredictInput, steps: Seque
                 raise error from None
 
 
-def request_text(request: ProviderRequest, parameters: Mapping[str, str]) -> str:
-    """Decode the body as guardrails read it, by the parameter `charset`.
+def request_text(request: ProviderRequest) -> str:
+    """Decode the body as guardrails read it, by its charset.
 
     Always read as UTF-8, a body in another charset could pass a guardrail unseen.
     """
-    return request.body.decode(parameters.get("charset") or "utf-8", "replace")
+    return request.body.decode(request.charset, "replace")
 
 
 async def read_responses(

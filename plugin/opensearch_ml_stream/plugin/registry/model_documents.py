@@ -7,7 +7,7 @@ import orjson
 
 from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.connectors.predict.guardrails.configuration import read_guardrails
-from opensearch_ml_stream.connectors.predict.model_interface import check_schema
+from opensearch_ml_stream.connectors.predict.model_interface import InterfaceSchema
 from opensearch_ml_stream.connectors.syntax import jsontext
 from opensearch_ml_stream.plugin.registry.connector_documents import without_secrets
 from opensearch_ml_stream.plugin.registry.stored_documents import Json, flag_of, in_order, object_of, string_of
@@ -146,8 +146,6 @@ def _interface(interface: Json | None) -> Json | None:
         if schema is None:
             continue
         text = schema if isinstance(schema, str) else jsontext.dumps(schema)
-        if not jsontext.is_json(text):
-            raise InvalidRequest(f"interface.{name} must be a JSON Schema")
-        check_schema(text, name)
+        InterfaceSchema.compile(text, name)
         stored[name] = text
     return stored

@@ -1,0 +1,124 @@
+"""Compile a JSON Schema, and validate values with it. Nothing here is recursive in the schema's own nesting."""
+
+from collections.abc import Callable, Sequence
+from graphlib import CycleError, TopologicalSorter
+from typing import Any
+
+from opensearch_ml_stream.connectors.json_schema.applicators import add_applicators
+from opensearch_ml_stream.connectors.json_schema.assertions import ASSERTIONS, BadKeyword
+from opensearch_ml_stream.connectors.json_schema.evaluation import Evaluation, Path, TooComplex, Violation, to_json_path
+from opensearch_ml_stream.connectors.json_schema.references import References
+from opensearch_ml_stream.connectors.json_schema.subschema import Subschema
+from opensearch_ml_stream.connectors.json_schema.unevaluated import (
+    add_unevaluated_items,
+    add_unevaluated_properties,
+)
+
+MAX_SUBSCHEMAS = 5_000
+
+# Keywords whose value is `false` at times; a value that breaks it is reported by the keyword's name.
+_REFUSING = ("additionalProperties", "items", "unevaluatedProperties", "unevaluatedItems", "propertyNames")
+
+
+class BadSchema(Exception):
+    """The value is not a JSON Schema; the message says what is wrong, and where."""
+
+
+class JSONSchema:
+    """A compiled schema."""
+
+    def __init__(self, root: Subschema) -> None:
+        self._root = root
+
+    @classmethod
+    def compile(cls, schema: Any) -> "JSONSchema":
+        """Compile a parsed schema. BadSchema if it is none, UnknownReference for a `$ref` to what is not in it."""
+        return cls(_Compiler(schema).compile())
+
+    def violations(self, value: Any) -> list[Violation]:
+        """Return the first rules that a value breaks, none if it is good. TooComplex if it cannot be decided."""
+        run = Evaluation()
+        self._root.check(run, value, None)
+        return run.violations
+
+
+class _Compiler:
+    """The subschemas compiled so far, and those that still have to be."""
+
+    def __init__(self, schema: Any) -> None:
+        self._schema = schema
+        self._references = References(schema)
+        self._nodes: dict[int, Subschema] = {}  # by the id() of the schema, which `_schema` keeps alive
+        self._pending: list[tuple[Subschema, dict[str, Any], Path]] = []
+        self._in_place: dict[int, list[int]] = {}  # id() of a subschema -> those that it applies to the same value
+
+    def compile(self) -> Subschema:
+        root = self._node(self._schema, None)
+        while self._pending:
+            node, schema, path = self._pending.pop()
+            self._fill(node, schema, path)
+        try:
+            TopologicalSorter(self._in_place).prepare()
+        except CycleError:
+            raise BadSchema("a $ref leads back to itself without going into a member or an element") from None
+        return root
+
+    def _node(self, schema: Any, path: Path) -> Subschema:
+        """Return the subschema of a schema, to be filled later if it is new."""
+        if isinstance(schema, bool):
+            node = Subschema()
+            if not schema:
+                keyword = path[1] if path is not None and path[1] in _REFUSING else "false"
+                node.assertions.append((str(keyword), None, lambda run, value: False))
+            return node
+        if not isinstance(schema, dict):
+            raise BadSchema(f"{to_json_path(path)} must be an object, true or false")
+        node = self._nodes.get(id(schema)) or Subschema()
+        if id(schema) not in self._nodes:
+            self._nodes[id(schema)] = node
+            self._pending.append((node, schema, path))
+            if len(self._nodes) > MAX_SUBSCHEMAS:
+                raise BadSchema(f"it has more than {MAX_SUBSCHEMAS} subschemas")
+        return node
+
+    def _fill(self, node: Subschema, schema: dict[str, Any], path: Path) -> None:
+        keyword = ""
+
+        def compile(part: Any, keys: tuple[str | int, ...]) -> Subschema:
+            below = path
+            for key in keys:
+                below = (below, key)
+            return self._node(part, below)
+
+        try:
+            for keyword, new_test in ASSERTIONS.items():
+                if keyword in schema:
+                    node.assertions.append((keyword, schema[keyword], new_test(schema[keyword])))
+            keyword = ""
+            in_place = self._referred(node, schema, path)
+            in_place += add_applicators(node, schema, compile)
+        except (BadKeyword, TooComplex) as error:
+            raise BadSchema(f"{to_json_path((path, keyword) if keyword else path)}: {error}") from None
+        if "unevaluatedProperties" in schema:
+            add_unevaluated_properties(node, compile(schema["unevaluatedProperties"], ("unevaluatedProperties",)))
+        if "unevaluatedItems" in schema:
+            add_unevaluated_items(node, compile(schema["unevaluatedItems"], ("unevaluatedItems",)))
+        self._in_place[id(node)] = [id(part) for part in in_place]
+
+    def _referred(self, node: Subschema, schema: dict[str, Any], path: Path) -> list[Subschema]:
+        """Add the references. `$dynamicRef` is followed as `$ref` is: a schema of one document has no other scopes."""
+        targets: list[Subschema] = []
+        for keyword in ("$ref", "$dynamicRef"):
+            if keyword in schema:
+                reference = schema[keyword]
+                if not isinstance(reference, str):
+                    raise BadKeyword(f"{keyword} must be a string")
+                target = self._node(self._references.resolve(reference, schema), (path, keyword))
+                node.checks.append(target.check)
+                node.applied.append(_always(target))
+                targets.append(target)
+        return targets
+
+
+def _always(target: Subschema) -> Callable[[Evaluation, Any], Sequence[Subschema]]:
+    return lambda run, value: (target,)
