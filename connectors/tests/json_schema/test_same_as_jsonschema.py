@@ -12,7 +12,15 @@ _TYPES = ("null", "boolean", "object", "array", "string", "number", "integer")
 _NAMES = "abcxy"
 _SCALARS = (None, True, False, 0, 1, 1.0, 2, 3.5, -1, "", "a", "ab", "b1", "foo", 10)
 _REFERENCES = ("#/$defs/a", "#n", "#/$defs/b%25~1/x", "urn:c", "urn:c#/$defs/a", "urn:c#n")
-_SIMPLE = (True, False, {}, {"type": "string"}, {"type": "integer"}, {"const": 1}, {"$ref": "#/$defs/a"})
+_SIMPLE: tuple[Any, ...] = (
+    True,
+    False,
+    {},
+    {"type": "string"},
+    {"type": "integer"},
+    {"const": 1},
+    {"$ref": "#/$defs/a"},
+)
 _ONE = ("not", "if", "then", "else", "additionalProperties", "propertyNames", "items", "contains",
         "unevaluatedProperties", "unevaluatedItems")  # fmt: skip
 _MANY = ("allOf", "anyOf", "oneOf", "prefixItems")

@@ -4,12 +4,22 @@ A framing turns bytes into events, a provider turns events into chunks and one o
 clock, no logger.
 """
 
+import re
 from typing import NamedTuple, Protocol
 
 from opensearch_ml_stream.connectors.chunks import Chunk, Ending
 from opensearch_ml_stream.connectors.errors import StreamTruncated, UpstreamError
 
-MAX_EVENT_BYTES = 16 * 1024 * 1024
+# Of one event; each line of an SSE event counts LINE_BYTES more. While an event is decoded there are up to 25 bytes of
+# memory for each of its own (the line, its data, the text in Unicode, its encoded form), and nothing else is done. The
+# largest events of providers repeat a whole response, which has up to some 128,000 tokens: half of a MiB.
+MAX_EVENT_BYTES = 4 * 1024 * 1024
+LINE_BYTES = 64
+
+# Values of one event, objects and arrays counted twice: it is parsed and read at once, while nothing else is done.
+MAX_EVENT_VALUES = 160_000
+
+_STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
 
 Outcome = Ending | UpstreamError
 
@@ -59,3 +69,21 @@ def truncated(missing: str = "its terminator") -> StreamTruncated:
 def too_large() -> UpstreamError:
     """Return the error of a framing whose event grows over MAX_EVENT_BYTES."""
     return UpstreamError(f"The provider sent an event of more than {MAX_EVENT_BYTES} bytes")
+
+
+def too_complex() -> UpstreamError:
+    """Return the error for an event that holds too many values."""
+    return UpstreamError(f"The provider sent an event of more than {MAX_EVENT_VALUES} values")
+
+
+def has_too_many_values(data: bytes) -> bool:
+    """Return whether an event's JSON holds more than MAX_EVENT_VALUES values."""
+    if _count_values(data) <= MAX_EVENT_VALUES:
+        return False
+    if data.count(b'"') - data.count(b'\\"') > 4 * MAX_EVENT_VALUES:
+        return True
+    return _count_values(_STRING.sub(b"", data)) > MAX_EVENT_VALUES
+
+
+def _count_values(data: bytes) -> int:
+    return data.count(b",") + 2 * (data.count(b"{") + data.count(b"["))

@@ -9,7 +9,16 @@ more chunks come. The result does not depend on how the bytes were cut.
 """
 
 from opensearch_ml_stream.connectors.chunks import Chunk
-from opensearch_ml_stream.connectors.decoding.contract import Event, Framing, Outcome, Provider, truncated
+from opensearch_ml_stream.connectors.decoding.contract import (
+    MAX_EVENT_VALUES,
+    Event,
+    Framing,
+    Outcome,
+    Provider,
+    has_too_many_values,
+    too_complex,
+    truncated,
+)
 from opensearch_ml_stream.connectors.decoding.surrogates import SurrogateRepair
 from opensearch_ml_stream.connectors.errors import UpstreamError
 
@@ -18,7 +27,7 @@ from opensearch_ml_stream.connectors.errors import UpstreamError
 MAX_SKIPPED_EVENTS = 3
 
 # What a provider raises for an event of the wrong shape (see contract.Provider.read).
-_MALFORMED = (ValueError, KeyError, TypeError, IndexError, AttributeError)
+_MALFORMED = (ValueError, KeyError, TypeError, IndexError, AttributeError, RecursionError)
 
 
 class Decoder:
@@ -70,7 +79,8 @@ class Decoder:
         for event in events:
             chunks_before = len(chunks)
             try:
-                outcome = read(event, chunks)
+                large = len(event.data) > MAX_EVENT_VALUES and has_too_many_values(event.data)
+                outcome = too_complex() if large else read(event, chunks)
             except _MALFORMED:
                 outcome = self._read_repaired(event, chunks)
             else:

@@ -11,6 +11,9 @@ import orjson
 from opensearch_ml_stream.connectors.errors import UpstreamError
 
 MAX_COUNT = 2**53 - 1  # the largest integer that every JSON parser reads exactly (RFC 8259, section 6)
+MAX_NAME_CHARS = 1_000
+MAX_ELEMENTS = 10_000  # of a list in one event
+MAX_TOOL_CALLS = 10_000  # of a stream, each of which is remembered
 
 
 def text(value: Any) -> str:
@@ -35,7 +38,28 @@ def total(*counts: int | None) -> int | None:
 
 def name(value: Any) -> str | None:
     """Return a model name, tool call id or finish reason, None if it is not a string or empty."""
-    return value if isinstance(value, str) and value else None
+    return value[:MAX_NAME_CHARS] if isinstance(value, str) and value else None
+
+
+def elements(value: Any) -> list[Any]:
+    """Return a list of parts or tool calls. TypeError if it is none, ValueError if it is longer than any provider's."""
+    if not isinstance(value, list):
+        raise TypeError("not a list")
+    if len(value) > MAX_ELEMENTS:
+        raise ValueError("too many elements")
+    return value
+
+
+def tool_index(indexes: dict[int, int], own: Any) -> int:
+    """Return the index of a tool call by the provider's own, the next one for one that is new to `indexes`.
+
+    TypeError if the provider's is not an integer, ValueError for more tool calls than a stream may have.
+    """
+    if not isinstance(own, int):
+        raise TypeError("not an integer")
+    if own not in indexes and len(indexes) >= MAX_TOOL_CALLS:
+        raise ValueError("too many tool calls")
+    return indexes.setdefault(own, len(indexes))
 
 
 def mapping(value: Any) -> dict[str, Any]:
@@ -53,5 +77,12 @@ def arguments(value: Any) -> str:
 def remote_error(message: object, status: object = None) -> UpstreamError:
     """Return the error that a provider reports in its stream; `status` counts only if it is an HTTP error status."""
     code = status if isinstance(status, int) and 400 <= status < 600 else None
-    reason = message if isinstance(message, str) else orjson.dumps(message).decode()
+    reason = message if isinstance(message, str) else _json(message)
     return UpstreamError(f"Error from remote service: {reason}", provider_status=code)
+
+
+def _json(value: object) -> str:
+    try:
+        return orjson.dumps(value).decode()
+    except orjson.JSONEncodeError:
+        return "(nested too deeply to be shown)"

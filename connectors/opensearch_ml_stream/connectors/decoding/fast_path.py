@@ -26,6 +26,8 @@ from opensearch_ml_stream.connectors.decoding.framing.sse import SSEFraming
 # After this many attempts a stream whose frame keeps changing takes the slow path only, so that learning ends.
 MAX_LEARNED_FRAMES = 8
 
+MAX_FRAME_BYTES = 16 * 1024  # it is looked for in every read
+
 # A first read of more bytes is split after a few events, so that the rest of it can take the fast path already. More
 # than one, since the first event often holds only the role.
 LONG_READ_BYTES = 2048
@@ -145,6 +147,8 @@ class FastPathDecoder:
         event = data[start + len(_EVENT_BOUNDARY) if start >= 0 else 0 : end + len(_EVENT_BOUNDARY)]
         text = orjson.dumps(chunk.text)
         if chunk != Chunk(chunk.text) or event.count(text) != 1 or self._is_of_frame(event):
+            return
+        if len(event) - len(text) > MAX_FRAME_BYTES:
             return
         self._learn_attempts += 1
         before, after = event.split(text)

@@ -5,11 +5,14 @@ into one event, `"\ude00..."` into the next. Neither is a character by itself (R
 """
 
 import re
-from collections.abc import Iterator
+from itertools import islice
 
-_ESCAPE = re.compile(rb"\\(?:u([0-9a-fA-F]{4})|.)", re.DOTALL)
-_HIGH = range(0xD800, 0xDC00)
-_LOW = range(0xDC00, 0xE000)
+# An escape of a surrogate that has no partner beside it; escaped backslashes have been taken out of the way.
+_HIGH_REST = rb"[89abAB][0-9a-fA-F]{2}"
+_LOW_REST = rb"[c-fC-F][0-9a-fA-F]{2}"
+_UNPAIRED = re.compile(
+    rb"\\u[dD](?:(?P<high>%b)(?!\\u[dD]%b)|(?<!\\u[dD]%b\\u[dD])%b)" % (_HIGH_REST, _LOW_REST, _HIGH_REST, _LOW_REST)
+)
 
 
 class SurrogateRepair:
@@ -28,12 +31,12 @@ class SurrogateRepair:
         for none, is for `keep`. Return None if nothing is unpaired, or if an unpaired half is not at a string's edge,
         or is a second half while no first half is pending.
         """
-        halves = list(_unpaired(data))
+        halves = list(islice(_UNPAIRED.finditer(data.replace(rb"\\", b"--")), 3))
         if not halves:
             return None
         first, last = halves[0], halves[-1]
-        begins = int(first[1], 16) in _LOW and data[: first.start()].endswith(b'"')
-        ends = int(last[1], 16) in _HIGH and data.startswith(b'"', last.end())
+        begins = first["high"] is None and data.endswith(b'"', 0, first.start())
+        ends = last["high"] is not None and data.startswith(b'"', last.end())
         if len(halves) != begins + ends or (begins and not self.pending):
             return None
         if ends:
@@ -47,20 +50,3 @@ class SurrogateRepair:
         """Set the pending half, b"" for none. One that is still pending is counted as lost."""
         self.lost += bool(self.pending)
         self.pending = half
-
-
-def _unpaired(data: bytes) -> Iterator[re.Match[bytes]]:
-    """Yield the surrogate escapes of `data` that have no partner beside them."""
-    high: re.Match[bytes] | None = None
-    for escape in _ESCAPE.finditer(data):
-        code = int(escape[1], 16) if escape[1] else 0
-        if high is not None:
-            if code in _LOW and escape.start() == high.end():
-                high = None
-                continue
-            yield high
-        high = escape if code in _HIGH else None
-        if code in _LOW:
-            yield escape
-    if high is not None:
-        yield high

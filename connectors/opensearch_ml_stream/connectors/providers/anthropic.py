@@ -28,6 +28,8 @@ _ERROR_STATUS = {
     "api_error": 500,
     "overloaded_error": 529,
 }
+_USAGE_FIELDS = ("input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
+MAX_OPEN_BLOCKS = 16  # whose input is kept: Anthropic has one at a time
 
 
 class Anthropic:
@@ -38,9 +40,9 @@ class Anthropic:
     def __init__(self) -> None:
         self._finish: str | None = None
         self._model: str | None = None
-        self._usage: dict[str, Any] = {}
+        self._usage: dict[str, int] = {}
         self._tool_indexes: dict[int, int] = {}  # content block index -> tool call index
-        self._whole_inputs: dict[int, Any] = {}  # content block index -> its input, until a fragment replaces it
+        self._whole_inputs: dict[int, str] = {}  # content block index -> its input, until a fragment replaces it
 
     def read(self, event: Event, chunks: list[Chunk]) -> Outcome | None:
         """Append the chunk of a content block event; `message_stop` or `error` ends the stream."""
@@ -54,10 +56,10 @@ class Anthropic:
             self._flush_input(payload.get("index"), chunks)
         elif kind == "message_start":
             self._model = event_fields.name(payload["message"].get("model"))
-            self._usage.update(payload["message"].get("usage") or {})
+            self._update_usage(payload["message"].get("usage"))
         elif kind == "message_delta":
             self._finish = event_fields.name(payload["delta"].get("stop_reason")) or self._finish
-            self._usage.update({k: v for k, v in (payload.get("usage") or {}).items() if v is not None})
+            self._update_usage(payload.get("usage"))
         elif kind == "message_stop":
             return self._ending()
         elif kind == "error":
@@ -91,8 +93,10 @@ class Anthropic:
     def _read_block_start(self, payload: dict[str, Any], chunks: list[Chunk]) -> None:
         block = payload["content_block"]
         if block["type"] == "tool_use":  # `server_tool_use` is run by the server itself, not by the client
-            index = self._tool_indexes.setdefault(payload["index"], len(self._tool_indexes))
-            self._whole_inputs[payload["index"]] = block.get("input") or {}
+            index = event_fields.tool_index(self._tool_indexes, payload["index"])
+            if len(self._whole_inputs) >= MAX_OPEN_BLOCKS:
+                raise ValueError("too many open blocks")
+            self._whole_inputs[payload["index"]] = event_fields.arguments(block.get("input") or {})
             chunks.append(
                 Chunk(tool_calls=(ToolCall(index, event_fields.name(block["id"]), event_fields.name(block["name"])),))
             )
@@ -102,14 +106,18 @@ class Anthropic:
     def _flush_input(self, block: Any, chunks: list[Chunk]) -> None:
         """Append the whole input of a tool whose block ended without a fragment of it."""
         if block in self._whole_inputs:
-            text = event_fields.arguments(self._whole_inputs.pop(block))
+            text = self._whole_inputs.pop(block)
             chunks.append(Chunk(tool_calls=(ToolCall(self._tool_indexes[block], arguments=text),)))
+
+    def _update_usage(self, usage: Any) -> None:
+        counts = {field: event_fields.count(event_fields.mapping(usage).get(field)) for field in _USAGE_FIELDS}
+        self._usage.update({field: count for field, count in counts.items() if count is not None})
 
     def _read_usage(self) -> Usage | None:
         """Return the counts; `input_tokens` leaves out what was read from a cache or written to it."""
         if not self._usage:
             return None
-        counts = {name: event_fields.count(value) for name, value in self._usage.items()}
+        counts = self._usage
         cached, written = counts.get("cache_read_input_tokens"), counts.get("cache_creation_input_tokens")
         return Usage(
             input_tokens=event_fields.total(counts.get("input_tokens"), cached, written),

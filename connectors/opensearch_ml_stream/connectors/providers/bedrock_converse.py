@@ -45,7 +45,7 @@ class BedrockConverse:
         elif name == "contentBlockStart":
             tool = event_fields.mapping(payload.get("start")).get("toolUse")
             if tool:
-                index = self._tool_indexes.setdefault(payload["contentBlockIndex"], len(self._tool_indexes))
+                index = event_fields.tool_index(self._tool_indexes, payload["contentBlockIndex"])
                 call = ToolCall(index, event_fields.name(tool["toolUseId"]), event_fields.name(tool["name"]))
                 chunks.append(Chunk(tool_calls=(call,)))
         elif name == "messageStop":

@@ -38,7 +38,7 @@ class CohereV2:
         elif kind in ("tool-call-start", "tool-call-delta"):
             call = payload["delta"]["message"]["tool_calls"]
             function = call["function"]
-            index = self._tool_indexes.setdefault(payload.get("index", 0), len(self._tool_indexes))
+            index = event_fields.tool_index(self._tool_indexes, payload.get("index", 0))
             text = event_fields.arguments(function.get("arguments"))
             fragment = ToolCall(index, event_fields.name(call.get("id")), event_fields.name(function.get("name")), text)
             if fragment.id or fragment.name or text:
@@ -74,7 +74,7 @@ class CohereV1:
         elif kind == "tool-calls-generation" and not self._has_fragments:
             calls = (
                 ToolCall(index, None, event_fields.name(call["name"]), event_fields.arguments(call.get("parameters")))
-                for index, call in enumerate(payload["tool_calls"])
+                for index, call in enumerate(event_fields.elements(payload["tool_calls"]))
             )
             chunks.append(Chunk(tool_calls=tuple(calls)))
         elif kind is None:

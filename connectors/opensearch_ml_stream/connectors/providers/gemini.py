@@ -41,7 +41,7 @@ class Gemini:
             candidate = candidates[0]
             parts = event_fields.mapping(candidate.get("content")).get("parts")
             if parts:
-                self._read_parts(parts, chunks)
+                self._read_parts(event_fields.elements(parts), chunks)
             if finish := event_fields.name(candidate.get("finishReason")):
                 self._finish = finish
                 self._end_call(chunks)

@@ -31,7 +31,7 @@ class Ollama:
         message = event_fields.mapping(payload.get("message"))
         text = event_fields.text(message.get("content")) or event_fields.text(payload.get("response"))
         thinking = event_fields.text(message.get("thinking")) or event_fields.text(payload.get("thinking"))
-        calls = tuple(self._read_call(call) for call in message.get("tool_calls") or ())
+        calls = tuple(self._read_call(call) for call in event_fields.elements(message.get("tool_calls") or []))
         if text or thinking or calls:
             chunks.append(Chunk(text, thinking, calls))
         return self._ending(payload) if payload["done"] is True else None

@@ -166,9 +166,7 @@ def decoder_for(text: str) -> json.JSONDecoder:
 
 def too_deep() -> InvalidRequest:
     """Return the error for a body that is nested too deeply."""
-    return InvalidRequest(
-        f"The request body is nested too deeply: more than {MAX_DEPTH} levels", type="json_parse_exception"
-    )
+    return InvalidRequest("The request body is nested too deeply", type="json_parse_exception")
 
 
 def not_json(error: json.JSONDecodeError) -> InvalidRequest:

@@ -29,7 +29,8 @@ def test_the_objects_of_an_array_are_events_however_it_is_written_and_cut(
 ) -> None:
     data = json.dumps(objects, indent=indent, ensure_ascii=False).encode()
     framing = JSONArrayFraming()
-    assert [json.loads(payload) for payload in read_payloads(framing, data, size)] == objects
+    with_members = [object for object in objects if object]
+    assert [json.loads(payload) for payload in read_payloads(framing, data, size)] == with_members
     assert framing.error is None
 
 
@@ -64,7 +65,9 @@ def test_an_array_that_is_closed_is_no_error(data: bytes) -> None:
 
 
 @pytest.mark.parametrize("size", [1, 100])
-@pytest.mark.parametrize("data", [b"<html>", b"[1,2]", b"}", b'[{"a":1}] [ ] ]', b'[{"a":1}] x', b"[{} x {}]"])
+@pytest.mark.parametrize(
+    "data", [b"<html>", b"[1,2]", b"}", b'[{"a":1}] [ ] ]', b'[{"a":1}] x', b"[{} x {}]", b'["a"]']
+)
 def test_what_is_no_array_of_objects_is_an_error(data: bytes, size: int) -> None:
     framing = JSONArrayFraming()
     read_payloads(framing, data, size)

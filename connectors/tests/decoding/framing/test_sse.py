@@ -2,7 +2,7 @@
 
 import pytest
 
-from opensearch_ml_stream.connectors.decoding.contract import MAX_EVENT_BYTES
+from opensearch_ml_stream.connectors.decoding.contract import LINE_BYTES, MAX_EVENT_BYTES
 from opensearch_ml_stream.connectors.decoding.framing.sse import SSEFraming
 from tests.decoding.framing.split_reads import read_events
 
@@ -70,7 +70,8 @@ def test_a_boundary_is_where_no_event_is_unfinished(data: bytes, at_boundary: bo
 def test_an_event_of_the_greatest_size_is_no_error_and_one_byte_more_is(rest_of_line: bytes) -> None:
     framing = SSEFraming()
     framing.feed(b"data: a" + rest_of_line)
-    counted = 1 + len(b"data: b") if rest_of_line else len(b"data: a")  # a whole data line counts by its value
+    # A whole data line counts by its value and LINE_BYTES, one that goes on by its bytes.
+    counted = 1 + LINE_BYTES + len(b"data: b") if rest_of_line else len(b"data: a")
     framing.feed(b"x" * (MAX_EVENT_BYTES - counted))
     assert framing.error is None
     framing.feed(b"x")
@@ -90,7 +91,7 @@ def test_an_event_that_does_not_end_is_an_error_before_it_fills_memory(piece: by
 
 def test_the_bytes_of_an_event_count_from_its_first_line_on() -> None:
     framing = SSEFraming()
-    for read in (b"data: z\n\ndata: " + b"x" * 1000 + b"\n", b"x" * (MAX_EVENT_BYTES - 1000)):
+    for read in (b"data: z\n\ndata: " + b"x" * 1000 + b"\n", b"x" * (MAX_EVENT_BYTES - 1000 - LINE_BYTES)):
         framing.feed(read)
     assert framing.error is None
     framing.feed(b"x")
@@ -102,6 +103,13 @@ def test_the_bytes_of_an_event_count_only_until_its_end() -> None:
     for read in (b"data: 0123456789\n", b"\n", b"x" * MAX_EVENT_BYTES):
         framing.feed(read)
     assert framing.error is None
+
+
+def test_lines_of_nothing_count_as_well() -> None:
+    framing = SSEFraming()
+    for _ in range(MAX_EVENT_BYTES // LINE_BYTES // 1000 + 1):
+        framing.feed(b"data:\n" * 1000)
+    assert framing.error is not None
 
 
 def test_many_large_events_are_no_error() -> None:

@@ -12,11 +12,10 @@ from zlib import crc32
 
 import orjson
 
-from opensearch_ml_stream.connectors.decoding.contract import Event, truncated
+from opensearch_ml_stream.connectors.decoding.contract import MAX_EVENT_BYTES, Event, too_large, truncated
 from opensearch_ml_stream.connectors.errors import UpstreamError
 
 MAX_HEADERS_BYTES = 128 * 1024
-MAX_PAYLOAD_BYTES = 24 * 1024 * 1024
 
 _PRELUDE = struct.Struct(">III")
 _CRC = struct.Struct(">I")
@@ -89,8 +88,8 @@ class AWSEventStreamFraming:
         total, headers, checksum = _PRELUDE.unpack_from(self._buffer, start)
         if crc32(memoryview(self._buffer)[start : start + 8]) != checksum:
             raise UpstreamError("The provider's event stream is damaged: the checksum of a frame's prelude is wrong")
-        if headers > MAX_HEADERS_BYTES or total - headers > MAX_PAYLOAD_BYTES + _FIXED_BYTES:
-            raise UpstreamError(f"The provider sent an event of more than {MAX_PAYLOAD_BYTES} bytes")
+        if headers > MAX_HEADERS_BYTES or total - headers > MAX_EVENT_BYTES + _FIXED_BYTES:
+            raise too_large()
         if total < headers + _FIXED_BYTES:
             raise UpstreamError("The provider's event stream is damaged: a frame is shorter than its headers")
         self._frame_bytes = total

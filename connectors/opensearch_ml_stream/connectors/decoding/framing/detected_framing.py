@@ -7,6 +7,8 @@ from opensearch_ml_stream.connectors.decoding.framing.plain_text import PlainTex
 from opensearch_ml_stream.connectors.decoding.framing.sse import BYTE_ORDER_MARK, SSEFraming
 from opensearch_ml_stream.connectors.errors import UpstreamError
 
+MAX_UNDECIDED_BYTES = 4096  # of blanks before anything else
+
 _SSE_STARTS = (b"data:", b"event:", b"id:", b"retry:", b":")
 
 
@@ -28,9 +30,12 @@ class DetectedFraming:
         if self._framing is None:
             data = self._undecided + data
             self._framing = _detect(data)
+            if self._framing is None and len(data) > MAX_UNDECIDED_BYTES:
+                self._framing = PlainTextFraming()
             if self._framing is None:
                 self._undecided = data
                 return []
+            self._undecided = b""
         events = self._framing.feed(data)
         self.error = self._framing.error
         return events

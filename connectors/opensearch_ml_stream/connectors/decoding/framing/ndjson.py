@@ -7,25 +7,23 @@ from opensearch_ml_stream.connectors.errors import UpstreamError
 class NDJSONFraming:
     """NDJSON lines as events. A line ends at LF (a CR before it is white space to JSON), the last one with the body."""
 
-    __slots__ = ("_parts", "_size", "error")
+    __slots__ = ("_line", "error")
 
     def __init__(self) -> None:
-        self._parts: list[bytes] = []  # the pieces of the unfinished line
-        self._size = 0
+        self._line = bytearray()  # the unfinished line
         self.error: UpstreamError | None = None
 
     def feed(self, data: bytes) -> list[Event]:
         """Return the lines that end within `data`."""
         lines = data.split(b"\n")
         rest = lines.pop()
-        if lines and self._parts:
-            lines[0] = b"".join([*self._parts, lines[0]])
-            self._parts.clear()
-            self._size = 0
+        if lines and self._line:
+            self._line += lines[0]
+            lines[0] = bytes(self._line)
+            self._line.clear()
         if rest:
-            self._parts.append(rest)
-            self._size += len(rest)
-            if self._size > MAX_EVENT_BYTES:
+            self._line += rest
+            if len(self._line) > MAX_EVENT_BYTES:
                 self.error = too_large()
         return [Event("", line) for line in lines if line and not line.isspace()]
 

@@ -4,7 +4,7 @@ It reads bytes, not text: a line ends at CR, LF or CRLF only (U+2028 and the lik
 anywhere. One deliberate divergence: a last event without its blank line is delivered, since some providers omit it.
 """
 
-from opensearch_ml_stream.connectors.decoding.contract import MAX_EVENT_BYTES, Event, too_large
+from opensearch_ml_stream.connectors.decoding.contract import LINE_BYTES, MAX_EVENT_BYTES, Event, too_large
 from opensearch_ml_stream.connectors.errors import UpstreamError
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
@@ -13,14 +13,12 @@ BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 class SSEFraming:
     """Server-sent events by name and data. `feed` takes time linear in the bytes, also when they come one by one."""
 
-    __slots__ = ("_data", "_data_bytes", "_data_counted", "_name", "_parts", "_parts_bytes", "_skip_lf", "_started",
-                 "error")  # fmt: skip
+    __slots__ = ("_data", "_data_bytes", "_data_counted", "_line", "_name", "_skip_lf", "_started", "error")
 
     def __init__(self) -> None:
-        self._parts: list[bytes] = []  # the pieces of the unfinished line
-        self._parts_bytes = 0
+        self._line = bytearray()  # the unfinished line
         self._data: list[bytes] = []  # the data lines of the unfinished event
-        self._data_bytes = 0  # the bytes of the first `_data_counted` data lines
+        self._data_bytes = 0  # the cost of the first `_data_counted` data lines
         self._data_counted = 0
         self._name = ""
         self._skip_lf = False  # the last byte was a CR: an LF that follows belongs to the same line end
@@ -30,7 +28,7 @@ class SSEFraming:
     @property
     def is_at_event_boundary(self) -> bool:
         """Return whether the bytes so far end with a blank line, so that no event is unfinished."""
-        return self._started and not (self._parts or self._data or self._name or self._skip_lf)
+        return self._started and not (self._line or self._data or self._name or self._skip_lf)
 
     def feed(self, data: bytes) -> list[Event]:
         """Return the events that end within `data`."""
@@ -45,10 +43,10 @@ class SSEFraming:
         rest = lines.pop()
         events: list[Event] = []
         if lines:
-            if self._parts:
-                lines[0] = b"".join([*self._parts, lines[0]])
-                self._parts.clear()
-                self._parts_bytes = 0
+            if self._line:
+                self._line += lines[0]
+                lines[0] = bytes(self._line)
+                self._line.clear()
             if not self._started:
                 self._started = True
                 lines[0] = lines[0].removeprefix(BYTE_ORDER_MARK)
@@ -56,9 +54,8 @@ class SSEFraming:
             if self._data or self._data_counted:
                 self._count_data(new_event=bool(events))
         if rest:
-            self._parts.append(rest)
-            self._parts_bytes += len(rest)
-        if self._parts_bytes + self._data_bytes > MAX_EVENT_BYTES:
+            self._line += rest
+        if len(self._line) + self._data_bytes > MAX_EVENT_BYTES:
             self.error = too_large()
         return events
 
@@ -69,7 +66,8 @@ class SSEFraming:
     def _count_data(self, *, new_event: bool) -> None:
         if new_event:
             self._data_bytes = self._data_counted = 0
-        self._data_bytes += sum(map(len, self._data[self._data_counted :]))
+        new_lines = self._data[self._data_counted :]
+        self._data_bytes += sum(map(len, new_lines)) + LINE_BYTES * len(new_lines)
         self._data_counted = len(self._data)
 
     def _read_lines(self, lines: list[bytes], events: list[Event]) -> None:

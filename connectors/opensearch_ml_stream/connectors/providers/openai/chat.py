@@ -80,7 +80,7 @@ class OpenAIChat:
             return
         reasoning = event_fields.text(delta.get("reasoning_content") or delta.get("reasoning"))
         if isinstance(content, list):
-            content, thinking = _typed_parts(content)
+            content, thinking = _typed_parts(event_fields.elements(content))
             reasoning += thinking
         text = event_fields.text(content) + event_fields.text(delta.get("refusal"))
         calls = delta.get("tool_calls")
@@ -88,10 +88,10 @@ class OpenAIChat:
         if text or reasoning or tool_calls:
             chunks.append(Chunk(text, reasoning, tool_calls))
 
-    def _read_tool_calls(self, calls: list[dict[str, Any]]) -> tuple[ToolCall, ...]:
+    def _read_tool_calls(self, calls: Any) -> tuple[ToolCall, ...]:
         if self._tool_calls is None:
             self._tool_calls = ToolCalls()
-        return tuple(map(self._tool_calls.read, calls))
+        return tuple(map(self._tool_calls.read, event_fields.elements(calls)))
 
 
 def _first_choice(choices: list[dict[str, Any]]) -> dict[str, Any]:

@@ -76,13 +76,13 @@ class OpenAIResponses:
             self._append(payload["output_index"], chunks, call_id, item["type"], event_fields.arguments(arguments))
 
     def _append(self, output: int, chunks: list[Chunk], id: Any, name: Any, arguments: str = "") -> None:
-        index = self._tool_indexes.setdefault(output, len(self._tool_indexes))
+        index = event_fields.tool_index(self._tool_indexes, output)
         call = ToolCall(index, event_fields.name(id), event_fields.name(name), arguments)
         chunks.append(Chunk(tool_calls=(call,)))
 
     def _read_arguments(self, output: int, text: Any, chunks: list[Chunk]) -> None:
+        index = event_fields.tool_index(self._tool_indexes, output)
         self._with_arguments.add(output)
-        index = self._tool_indexes.setdefault(output, len(self._tool_indexes))
         if fragment := event_fields.text(text):
             chunks.append(Chunk(tool_calls=(ToolCall(index, arguments=fragment),)))
 

@@ -9,10 +9,11 @@ from opensearch_ml_stream.connectors.decoding import event_fields
 class ToolCalls:
     """The tool calls of one stream. Some servers leave `index` out, others send 0 for every call."""
 
-    __slots__ = ("_ids", "_last", "_moved")
+    __slots__ = ("_highest", "_ids", "_last", "_moved")
 
     def __init__(self) -> None:
         self._ids: dict[int, str | None] = {}  # the id of each call, by our index
+        self._highest = 0  # the highest of our indexes
         self._moved: dict[int, int] = {}  # the server's index -> ours, where a later call has the index of another
         self._last = 0  # our index of the last fragment
 
@@ -32,10 +33,13 @@ class ToolCalls:
         known_index = server_index if isinstance(server_index, int) else None
         index = self._last if known_index is None else self._moved.get(known_index, known_index)
         if starts and id is not None and self._ids.get(index) not in (None, id):
-            index = max(self._ids) + 1
+            index = self._highest + 1
             if known_index is not None:
                 self._moved[known_index] = index
+        if index not in self._ids and len(self._ids) >= event_fields.MAX_TOOL_CALLS:
+            raise ValueError("too many tool calls")
         if id is not None or index not in self._ids:
             self._ids[index] = id
+            self._highest = max(self._highest, index)
         self._last = index
         return index
