@@ -19,7 +19,7 @@ from opensearch_ml_stream.connectors.syntax.jsontext import JsonText
 
 
 def validate_input(schema: str, given: PredictInput) -> None:
-    InterfaceSchema.compile(schema, "input").validate_input(given)
+    InterfaceSchema.compile(schema, "input").validate_input(given, [given.parameters])
 
 
 def _parameters(**rules: Any) -> str:
@@ -51,11 +51,10 @@ def test_text_that_looks_like_json_is_a_string_where_the_schema_says_string() ->
     schema = _parameters(properties={"s": {"type": "string"}, "n": {"type": "number"}})
     given = RemoteInput({"s": JsonText("7"), "n": "7", "other": "text"})
     validate_input(schema, given)
-    assert input_instance(given, frozenset({"s"})) == {
-        "algorithm": "REMOTE",
-        "parameters": {"s": "7", "n": 7, "other": "text"},
-        "action_type": "PREDICT",
-    }
+    whole = {"algorithm": "REMOTE", "parameters": {"s": "7", "n": 7, "other": "text"}, "action_type": "PREDICT"}
+    schema = json.dumps({**json.loads(schema), "const": whole})
+    validate_input(schema, given)
+    assert "const" in _refusal(schema, RemoteInput({**given.parameters, "n": "8"}))
 
 
 def test_texts_stand_in_the_instance_by_name() -> None:

@@ -35,9 +35,12 @@ class JSONSchema:
         """Compile a parsed schema. BadSchema if it is none, UnknownReference for a `$ref` to what is not in it."""
         return cls(_Compiler(schema).compile())
 
-    def violations(self, value: Any) -> list[Violation]:
-        """Return the first rules that a value breaks, none if it is good. TooComplex if it cannot be decided."""
-        run = Evaluation()
+    def violations(self, value: Any, run: Evaluation | None = None) -> list[Violation]:
+        """Return the first rules that a value breaks, none if it is good. TooComplex if it cannot be decided.
+
+        Several values may be validated within the budget of one by the same `run`.
+        """
+        run = run or Evaluation()
         self._root.check(run, value, None)
         return run.violations
 

@@ -3,12 +3,13 @@
 Errors give the JSON path and the rule that was broken, never a value, which may be a prompt.
 """
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.connectors.json_schema.compiler import BadSchema, JSONSchema
-from opensearch_ml_stream.connectors.json_schema.evaluation import TooComplex, Violation
+from opensearch_ml_stream.connectors.json_schema.evaluation import Evaluation, TooComplex, Violation
 from opensearch_ml_stream.connectors.json_schema.references import UnknownReference
 from opensearch_ml_stream.connectors.predict.inputs import (
     PredictInput,
@@ -48,10 +49,10 @@ class InterfaceSchema:
         except UnknownReference as error:
             raise InvalidRequest(f"{name} refers to a schema that is not in it: {error}") from None
 
-    def validate(self, value: Any) -> None:
+    def validate(self, value: Any, run: Evaluation | None = None) -> None:
         """Raise InvalidRequest if the value does not match the schema, or if that takes too long to find out."""
         try:
-            violations = self.schema.violations(value)
+            violations = self.schema.violations(value, run)
         except TooComplex as error:
             raise InvalidRequest(f"The model's interface.{self.side} cannot be used: {error}") from None
         if violations:
@@ -62,16 +63,21 @@ class InterfaceSchema:
                 type="status_exception",
             )
 
-    def validate_input(self, predict_input: PredictInput) -> None:
-        """Raise InvalidRequest if the input does not match the schema."""
-        self.validate(input_instance(predict_input, self.strings))
+    def validate_input(self, predict_input: PredictInput, parameters: Sequence[Mapping[str, str]]) -> None:
+        """Raise InvalidRequest if the input does not match the schema with each of these parameters.
+
+        All together take the time of one.
+        """
+        run = Evaluation()
+        instance = input_instance(predict_input)
+        for values in parameters:
+            if "parameters" in instance or values:
+                instance["parameters"] = _parameter_values(values, self.strings)
+            self.validate(instance, run)
 
 
-def input_instance(predict_input: PredictInput, strings: frozenset[str] = frozenset()) -> dict[str, Any]:
-    """Return the JSON value that an input schema describes: `{"algorithm", "parameters", "action_type", ...}`.
-
-    A parameter that is JSON text counts as the JSON value, unless the schema says that it is a string.
-    """
+def input_instance(predict_input: PredictInput) -> dict[str, Any]:
+    """Return the JSON value that an input schema describes: `{"algorithm", "action_type", ...}`, without parameters."""
     instance: dict[str, Any] = {"algorithm": _algorithm(predict_input)}
     if isinstance(predict_input, TextDocsInput | TextSimilarityInput):
         instance["text_docs"] = list(predict_input.text_docs)
@@ -79,13 +85,15 @@ def input_instance(predict_input: PredictInput, strings: frozenset[str] = frozen
         instance["query_text"] = predict_input.query_text
     if isinstance(predict_input, QuestionAnsweringInput):
         instance.update(question=predict_input.question, context=predict_input.context)
-    if isinstance(predict_input, RemoteInput) or predict_input.parameters:
-        instance["parameters"] = {
-            name: str(text) if name in strings else jsontext.value_or_text(text)
-            for name, text in predict_input.parameters.items()
-        }
+    if isinstance(predict_input, RemoteInput):
+        instance["parameters"] = {}
     instance["action_type"] = "PREDICT"
     return instance
+
+
+def _parameter_values(parameters: Mapping[str, str], strings: frozenset[str]) -> dict[str, Any]:
+    """Return parameters as JSON values: text that is JSON as what it says, unless the schema says it is a string."""
+    return {name: str(text) if name in strings else jsontext.value_or_text(text) for name, text in parameters.items()}
 
 
 def _algorithm(predict_input: PredictInput) -> str:

@@ -27,7 +27,9 @@ from opensearch_ml_stream.connectors.predict.painless_source import (
 from opensearch_ml_stream.connectors.syntax import jsontext
 from opensearch_ml_stream.connectors.syntax.jsontext import JsonText
 
+MAX_CALLS = 1_000  # of one prediction
 STEP_SIZE = "input_docs_processed_step_size"
+MAX_SIZE_CHARS = 18
 _PREFIX = "connector.pre_process."
 _PROCESS_REMOTE = "pre_process_function.process_remote_inference_input"
 _TO_OBJECT = "pre_process_function.convert_remote_inference_param_to_object"
@@ -104,7 +106,7 @@ def step_size(connector_parameters: Mapping[str, str]) -> int | None:
     size = connector_parameters.get(STEP_SIZE)
     if size is None:
         return None
-    if not size.strip().isdecimal() or int(size) == 0:
+    if not size.strip().isdecimal() or len(size) > MAX_SIZE_CHARS or int(size) == 0:
         raise InvalidRequest(f"Invalid parameter: {STEP_SIZE}. It must be positive integer.")
     return int(size)
 
@@ -112,6 +114,11 @@ def step_size(connector_parameters: Mapping[str, str]) -> int | None:
 def split_texts(texts: Sequence[str], size: int | None, max_texts: int | None = None) -> list[Sequence[str]]:
     """Return the texts in groups of `size`, but never of more than `max_texts`, so that no call loses any."""
     group = min(size or len(texts), max_texts or len(texts))
+    if len(texts) > MAX_CALLS * group:
+        raise InvalidRequest(
+            f"{len(texts)} texts, {group} in a call, need more than {MAX_CALLS} calls of the provider. Send fewer "
+            f"texts, or set {STEP_SIZE} in the connector's parameters"
+        )
     return [texts[start : start + group] for start in range(0, len(texts), group)]
 
 

@@ -141,7 +141,8 @@ class BatchJobs:
         """Return the provider's description of the job, empty if its response has none."""
         body = await self.calls.fetch(model, request)
         [output] = await read_responses(action, parameters, [body], self.scripts)
-        return dict(output[0].get("dataAsMap", {})) if output else {}
+        job = output[0].get("dataAsMap") if output else None
+        return dict(job) if isinstance(job, Mapping) else {}
 
 
 def _job_request(model: CompiledModel, action: Action, source: Json) -> ProviderRequest:

@@ -5,7 +5,7 @@ one check of the store. While the store is down, what was in force stays in forc
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from time import monotonic
@@ -112,10 +112,13 @@ class CompiledModel:
         """The model's `guardrails`. Raises InvalidRequest that names what is wrong in them: nothing passes then."""
         return read_guardrails(self.definition.document.get("guardrails"))
 
-    def check_input(self, predict_input: PredictInput) -> None:
-        """Raise InvalidRequest if the model's interface does not allow the input."""
+    def check_input(self, predict_input: PredictInput, steps: Sequence[Mapping[str, str]] | None = None) -> None:
+        """Raise InvalidRequest if the model's interface does not allow the input.
+
+        With `steps` it must allow it with the parameters of each of them, in place of its own.
+        """
         if (schema := self._input_schema) is not None:
-            schema.validate_input(predict_input)
+            schema.validate_input(predict_input, [predict_input.parameters] if steps is None else steps)
 
     def check_output(self, response: Mapping[str, Any]) -> None:
         """Raise InvalidRequest if a whole predict response is not as the model's interface promises."""

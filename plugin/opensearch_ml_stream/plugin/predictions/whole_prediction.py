@@ -5,7 +5,6 @@ connector's functions, the templates and the input guardrail.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -16,13 +15,14 @@ from opensearch_ml_stream.connectors.predict.guardrails.configuration import INP
 from opensearch_ml_stream.connectors.predict.inputs import PredictInput, RemoteInput
 from opensearch_ml_stream.connectors.predict.painless_source import PainlessCall
 from opensearch_ml_stream.connectors.predict.tensors import Tensor
-from opensearch_ml_stream.connectors.rendering.action import ProviderRequest
+from opensearch_ml_stream.connectors.rendering.action import CompiledAction, ProviderRequest
 from opensearch_ml_stream.plugin.predictions.compiled_models import CompiledModel
 from opensearch_ml_stream.plugin.predictions.guardrail_checks import GuardrailChecks
 from opensearch_ml_stream.plugin.predictions.painless_runner import PainlessRunner
 from opensearch_ml_stream.plugin.predictions.run_parallel import run_parallel
 
 MAX_PARALLEL_CALLS = 8  # of one prediction; a connector's max_connection may allow fewer
+MAX_REQUEST_BYTES = 32 * 1024 * 1024  # of all calls of one prediction, whose parameters are in each of their requests
 
 Fetch = Callable[[ProviderRequest], Awaitable[bytes]]
 """Sends a request to the provider and returns the body of its 2xx response."""
@@ -44,7 +44,7 @@ async def predict_whole(
     steps = await run_script_steps(pre_process.plan_steps(action.action, connector.parameters, predict_input), scripts)
     if not isinstance(predict_input, RemoteInput):
         _check_input(model, predict_input, steps)
-    requests = [action.render(step.parameters) for step in steps]
+    requests = _render_all(action, steps)
     guardrails = model.guardrails
     limit = min(MAX_PARALLEL_CALLS, connector.client_config.max_connection)
     if guardrails.input is not None:
@@ -64,6 +64,18 @@ async def predict_whole(
     return response
 
 
+def _render_all(action: CompiledAction, steps: Sequence[pre_process.Step]) -> list[ProviderRequest]:
+    """Render the request of each step. InvalidRequest for more bytes than one prediction may send."""
+    requests: list[ProviderRequest] = []
+    size = 0
+    for step in steps:
+        requests.append(action.render(step.parameters))
+        size += len(requests[-1].body)
+        if size > MAX_REQUEST_BYTES and len(steps) > 1:
+            raise InvalidRequest(f"The provider's requests for this input have more than {MAX_REQUEST_BYTES} bytes")
+    return requests
+
+
 def _check_input(model: CompiledModel, predict_input: PredictInput, steps: Sequence[pre_process.Step]) -> None:
     """Accept an input of texts if the interface allows it as the caller sent it, or with the parameters of every step.
 
@@ -72,11 +84,10 @@ def _check_input(model: CompiledModel, predict_input: PredictInput, steps: Seque
     try:
         model.check_input(predict_input)
     except InvalidRequest as error:
-        for step in steps:
-            try:
-                model.check_input(replace(predict_input, parameters=step.parameters))
-            except InvalidRequest:
-                raise error from None
+        try:
+            model.check_input(predict_input, [step.parameters for step in steps])
+        except InvalidRequest:
+            raise error from None
 
 
 def request_text(request: ProviderRequest) -> str:

@@ -9,7 +9,6 @@ from ssl import SSLContext
 
 import aiohttp
 from aiohttp.abc import AbstractResolver, ResolveResult
-from aiohttp.http_exceptions import ContentEncodingError
 from multidict import CIMultiDict
 from yarl import URL
 
@@ -17,9 +16,10 @@ from opensearch_ml_stream.connectors.documents import ClientConfig
 from opensearch_ml_stream.connectors.errors import UpstreamError
 from opensearch_ml_stream.connectors.rendering.action import ProviderRequest
 from opensearch_ml_stream.plugin.settings import LiveSettings
-from opensearch_ml_stream.plugin.upstream import Sink, network_errors, pump_by_reading
+from opensearch_ml_stream.plugin.upstream import Sink, UpstreamResponse, network_errors, pump_by_reading
 from opensearch_ml_stream.plugin.upstream.addresses import AddressPolicy, Resolver, literal_address
 from opensearch_ml_stream.plugin.upstream.connection_limiter import ConnectionLimiter
+from opensearch_ml_stream.plugin.upstream.http1.content_coding import decoded
 from opensearch_ml_stream.plugin.upstream.http1.request_bytes import provider_headers
 from opensearch_ml_stream.plugin.upstream.proxies import proxy_for
 from opensearch_ml_stream.plugin.upstream.target import Target, parse_target
@@ -51,9 +51,6 @@ class AiohttpResponse:
             return await self._response.content.readany()
         except TimeoutError:
             raise network_errors.read_timed_out(self._authority, self._read_timeout) from None
-        except ContentEncodingError:
-            coding = self.headers.get("content-encoding", "")
-            raise network_errors.undecodable(self._authority, coding) from None
         except (aiohttp.ClientError, OSError):
             raise network_errors.closed_in_the_middle(self._authority) from None
 
@@ -88,7 +85,7 @@ class AiohttpUpstream:
     @asynccontextmanager
     async def open(
         self, request: ProviderRequest, config: ClientConfig, tls: Mapping[str, str], pool_key: str = ""
-    ) -> AsyncIterator[AiohttpResponse]:
+    ) -> AsyncIterator[UpstreamResponse]:
         """See Upstream.open."""
         target = parse_target(request.url)
         proxy = proxy_for(request.url, self._proxies)
@@ -101,7 +98,7 @@ class AiohttpUpstream:
             response = await self._send(session, request, target, config, context, proxy)
             del request  # a prompt may be large, and its response long
             try:
-                yield AiohttpResponse(response, target.authority, config.read_timeout)
+                yield decoded(AiohttpResponse(response, target.authority, config.read_timeout), target.authority)
             finally:
                 response.close()  # keeps a connection whose response has ended, aborts any other
         finally:
@@ -196,6 +193,7 @@ def _new_session(resolver: AbstractResolver) -> aiohttp.ClientSession:
         max_line_size=MAX_HEADER_BYTES,
         max_field_size=MAX_HEADER_BYTES,
         read_bufsize=READ_BUFFER_BYTES,
+        auto_decompress=False,  # it would decompress all that one read has brought, in memory and at once
     )
 
 

@@ -16,6 +16,7 @@ from opensearch_ml_stream.connectors.rendering.action import ProviderRequest
 from opensearch_ml_stream.plugin.upstream import ReadTimedOut, Upstream, UpstreamResponse
 
 MAX_BACKOFF_SECONDS = 20.0  # the AWS SDK's ceiling, which ML Commons' policies come from
+MAX_RETRY_AFTER_CHARS = 64  # a date has 29
 
 _TRANSIENT_STATUSES = frozenset({429, 500, 502, 503, 504, 529})  # 529 is Anthropic's "overloaded"
 
@@ -36,15 +37,17 @@ def retry_after_seconds(value: str | None, now: datetime) -> float | None:
     if value is None:
         return None
     text = value.strip()
+    if len(text) > MAX_RETRY_AFTER_CHARS:
+        return None
     if text.isascii() and text.isdigit():
         return float(text)
     try:
         moment = parsedate_to_datetime(text)
-    except ValueError:
+        if moment.tzinfo is None:
+            moment = moment.replace(tzinfo=UTC)
+        return max(0.0, (moment - now).total_seconds())
+    except (ValueError, OverflowError, IndexError, TypeError):  # what email.utils raises for what is no date
         return None
-    if moment.tzinfo is None:
-        moment = moment.replace(tzinfo=UTC)
-    return max(0.0, (moment - now).total_seconds())
 
 
 @asynccontextmanager

@@ -10,8 +10,8 @@ from functools import lru_cache
 from ipaddress import IPv6Address
 from urllib.parse import quote, unquote
 
+from opensearch_ml_stream.connectors.documents import MAX_URL_LENGTH
 from opensearch_ml_stream.connectors.errors import InvalidRequest
-from opensearch_ml_stream.connectors.rendering.action import MAX_URL_LENGTH
 
 _PORTS = {"http": 80, "https": 443}
 # What RFC 3986 allows in a path or query; "%" too, since the URL is escaped where it must be.
@@ -45,7 +45,7 @@ class Target:
         return (origin, f"{self.scheme}://{self.authority}") if self.port == _PORTS[self.scheme] else (origin,)
 
 
-@lru_cache(maxsize=1024)  # an error is not kept, and with it no URL that is too long
+@lru_cache(maxsize=256)  # up to 64 KiB each; an error is not kept, and with it no URL that is too long
 def parse_target(url: str) -> Target:
     """Parse a URL. InvalidRequest, which never repeats the URL, if it cannot be called."""
     if len(url) > MAX_URL_LENGTH:

@@ -39,7 +39,7 @@ def check_connector_url(url: str, parameters: Mapping[str, str], settings: Setti
         raise _not_trusted()
 
 
-@lru_cache(maxsize=1024)  # checked at every call, and most calls have the same few URLs
+@lru_cache(maxsize=256)  # checked at every call, and most calls have the same few URLs
 def is_trusted(url: str, patterns: tuple[str, ...]) -> bool:
     """Return whether one of the patterns allows a URL. InvalidRequest if it cannot be called."""
     target = parse_target(url)

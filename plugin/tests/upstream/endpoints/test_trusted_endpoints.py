@@ -2,8 +2,8 @@
 
 import pytest
 
+from opensearch_ml_stream.connectors.documents import MAX_URL_LENGTH
 from opensearch_ml_stream.connectors.errors import InvalidRequest
-from opensearch_ml_stream.connectors.rendering.action import MAX_URL_LENGTH
 from opensearch_ml_stream.plugin.settings import Settings
 from opensearch_ml_stream.plugin.upstream.target import parse_target
 from opensearch_ml_stream.plugin.upstream.trusted_endpoints import (

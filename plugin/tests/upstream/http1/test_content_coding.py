@@ -13,7 +13,7 @@ from opensearch_ml_stream.plugin.upstream.http1.content_coding import decoded
 
 TEXT = b"data: some text\n\n" * 200
 
-MAX_READ_BYTES = 262_144
+MAX_READ_BYTES = 65_536
 
 
 @dataclass

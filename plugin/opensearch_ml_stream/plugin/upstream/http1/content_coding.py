@@ -1,12 +1,13 @@
 """Decompresses response bodies (RFC 9110, section 8.4) of providers that compress although identity is asked for."""
 
+import asyncio
 import zlib
 from collections.abc import Mapping
 
 from opensearch_ml_stream.connectors.errors import UpstreamError
 from opensearch_ml_stream.plugin.upstream import Sink, UpstreamResponse, network_errors, pump_by_reading
 
-MAX_READ_BYTES = 256 * 1024  # one read returns no more, however well the bytes were compressed
+MAX_READ_BYTES = 64 * 1024  # one read returns no more, however well the bytes were compressed
 
 _WINDOW_BITS = {"gzip": 31, "x-gzip": 31, "deflate": 15}
 
@@ -29,6 +30,8 @@ class DecodedResponse:
     async def read(self) -> bytes:
         """See UpstreamResponse.read. UpstreamError also if the bytes are not what content-encoding says."""
         while True:
+            if self._undecoded:
+                await asyncio.sleep(0)  # a few bytes may become a thousand times as many: others get their turn
             data = self._undecoded or await self._response.read()
             try:
                 plain = self._decompress(data) if data else self._decompressor.flush()
