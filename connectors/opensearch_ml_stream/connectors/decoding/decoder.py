@@ -57,6 +57,8 @@ class Decoder:
 
     def feed(self, data: bytes) -> list[Chunk]:
         """Return the chunks of the events that end within `data`."""
+        if self.outcome is not None:
+            return []
         return self._read(self._framing.feed(data))
 
     def close(self) -> list[Chunk]:
@@ -72,8 +74,6 @@ class Decoder:
 
     def _read(self, events: list[Event]) -> list[Chunk]:
         chunks: list[Chunk] = []
-        if self.outcome is not None:
-            return chunks
         read = self._provider.read
         outcome: Outcome | None = None
         for event in events:

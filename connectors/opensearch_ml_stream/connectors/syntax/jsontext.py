@@ -18,6 +18,7 @@ from opensearch_ml_stream.connectors.errors import InvalidRequest
 
 MAX_DEPTH = 200  # of objects and arrays within each other; orjson writes no more than 254
 MAX_VALUES = 160_000  # of a text, or one for each 8 characters; an image as numbers has 150,528 (224 x 224 x 3)
+MAX_NAMES = 40_000  # of members, or one for each 24 characters: a name costs ten times as much as a number
 _MAX_DIGITS = 1000  # of a number, the limit of OpenSearch's parser (Jackson)
 _CONTAINERS = (dict, list)
 _BYTE_ORDER_MARK = "\ufeff"
@@ -123,14 +124,17 @@ def _parse_at(text: str, start: int, decoder: json.JSONDecoder) -> tuple[Any, in
 
 
 def check_value_count(text: str) -> None:
-    """Raise InvalidRequest for a text of more values than it may have; see MAX_VALUES."""
-    most = max(MAX_VALUES, len(text) // 8)
-    if _count_values(text) > most and _count_values(_STRINGS.sub("", text)) > most:
-        raise InvalidRequest(f"A JSON text of this length may hold {most} values", type="json_parse_exception")
+    """Raise InvalidRequest for a text that holds more values or names than it may have; see MAX_VALUES."""
+    values, names = max(MAX_VALUES, len(text) // 8), max(MAX_NAMES, len(text) // 24)
 
+    def has_too_many(part: str) -> bool:
+        return part.count(":") > names or part.count(",") + part.count("{") + part.count("[") > values
 
-def _count_values(text: str) -> int:
-    return text.count(",") + text.count("{") + text.count("[")
+    if has_too_many(text) and has_too_many(_STRINGS.sub("", text)):
+        raise InvalidRequest(
+            f"A JSON text of this length may hold {values} values, and {names} names in its objects",
+            type="json_parse_exception",
+        )
 
 
 def may_be_deep(text: str) -> bool:
