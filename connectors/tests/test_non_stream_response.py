@@ -24,6 +24,12 @@ def test_an_error_under_a_good_status_keeps_the_providers_words(
     assert error.provider_status == provider_status
 
 
+def test_an_error_that_is_too_deep_is_one_all_the_same() -> None:
+    error = non_stream_response(b'{"error":{"message":' + b"[" * 900 + b"]" * 900 + b"}}", "")
+    assert error is not None
+    assert error.reason == "Error from remote service: (nested too deeply to be shown)"
+
+
 @pytest.mark.parametrize("kind", ["application/json; charset=utf-8", "Text/HTML"])
 def test_a_whole_response_is_named_by_its_kind_and_not_shown(kind: str) -> None:
     error = non_stream_response(b'{"choices": [{"message": {"content": "private"}}], "error": null}', kind)

@@ -6,6 +6,11 @@ from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.connectors.predict.painless_batching import combine_calls, split_results
 
 
+def test_a_length_of_thousands_of_digits_is_refused() -> None:
+    with pytest.raises(InvalidRequest, match="cannot be read"):
+        split_results("1" * 5_000 + ":a", 1)
+
+
 def test_the_inputs_are_parameters_and_the_source_is_the_same_for_all_of_them() -> None:
     one, two = combine_calls("return params.x;", [{"x": 1}]), combine_calls("return params.x;", [{"x": 2}, {"x": 3}])
     assert one.source == two.source

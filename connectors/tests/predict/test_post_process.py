@@ -32,6 +32,22 @@ def _embedding(vector: list[float], data_type: str = "FLOAT32") -> dict[str, obj
     return {"name": "sentence_embedding", "data_type": data_type, "shape": [len(vector)], "data": vector}
 
 
+@pytest.mark.parametrize("function", [None, "connector.post_process.default.embedding", "return 'x';"])
+@pytest.mark.parametrize(
+    "body", [b"[" * 980 + b"]" * 980, b"[" * 201 + b"]" * 201, b"[" * 5_000, b'{"a":' + b"1" * 5_000 + b"}", b"[1e400]"]
+)
+def test_json_that_cannot_be_passed_on_is_the_providers_fault(function: str | None, body: bytes) -> None:
+    with pytest.raises(UpstreamError, match=r"response is (not JSON|JSON of more than 200 levels)") as raised:
+        read_response(_action(function), {}, body)
+    assert raised.value.status == 424
+
+
+@pytest.mark.parametrize("result", ["[" * 980 + "]" * 980, "[" * 100_000, "[" + "1" * 5_000 + "]"])
+def test_a_script_may_not_return_what_cannot_be_passed_on(result: str) -> None:
+    with pytest.raises(InvalidRequest, match="returned JSON that cannot be read"):
+        read_script_result({}, b"{}", result)
+
+
 @pytest.mark.parametrize(
     ("name", "response", "data_type"),
     [

@@ -90,6 +90,9 @@ def test_bedrock_rerank_has_its_own_shape() -> None:
         ('{"other": 1}', {"text": '{"other": 1}'}),
         ("{oops", {"text": "{oops"}),
         ('["text"]', {"text": '["text"]'}),
+        ("[" * 100_000, {"text": "[" * 100_000}),
+        ('{"text":' * 900 + "1" + "}" * 900, {"text": '{"text":' * 900 + "1" + "}" * 900}),
+        ('{"text": %s}' % ("1" * 5_000), {"text": '{"text": %s}' % ("1" * 5_000)}),
     ],
 )
 def test_a_nova_text_may_be_an_object_that_says_what_it_is(text: str, parameters: dict[str, str]) -> None:

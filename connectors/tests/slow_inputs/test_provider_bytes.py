@@ -14,11 +14,13 @@ from zlib import crc32
 import pytest
 
 from opensearch_ml_stream.connectors.chunks import Chunk, to_chunk_list
+from opensearch_ml_stream.connectors.decoding import event_fields
 from opensearch_ml_stream.connectors.decoding.contract import MAX_EVENT_BYTES, Event
 from opensearch_ml_stream.connectors.decoding.decoder import Decoder
 from opensearch_ml_stream.connectors.decoding.fast_path import FastPathDecoder
 from opensearch_ml_stream.connectors.errors import UpstreamError
 from opensearch_ml_stream.connectors.non_stream_response import non_stream_response
+from opensearch_ml_stream.connectors.providers.openai.tool_calls import ToolCalls
 from opensearch_ml_stream.connectors.selection.presets import PRESETS
 from opensearch_ml_stream.connectors.selection.stream_parameter import read_stream_spec
 from opensearch_ml_stream.connectors.stream_spec import StreamSpec
@@ -192,6 +194,31 @@ def test_an_event_that_does_not_end_costs_memory_as_it_counts() -> None:
         tracemalloc.stop()
     assert isinstance(decoder.outcome, UpstreamError)
     assert peak < 4 * MAX_EVENT_BYTES
+
+
+@pytest.mark.parametrize("name", sorted(_SPECS))
+@pytest.mark.parametrize("levels", [300, 980, 5_000])
+def test_an_event_that_is_deep_ends_no_stream_without_an_outcome(name: str, levels: int) -> None:
+    deep = b"[" * levels + b"]" * levels
+    for event in (
+        b'{"type":"error","error":{"type":%b,"message":%b}}', b'{"error":%b,"error_type":%b}', b'{"outputs":%b,"a":%b}',
+        b'{"choices":[{"delta":{"tool_calls":[{"function":{"name":"f","arguments":%b}}],"content":%b}}]}',
+    ):  # fmt: skip
+        data = event % (deep, deep)
+        decoder = _SPECS[name].decoder()
+        for piece in (b"data: %b\n\n" % data, _framed(data), b"[%b]" % data, data + b"\n"):
+            to_chunk_list(decoder.feed(piece))
+        to_chunk_list(decoder.close())
+        assert decoder.outcome is not None
+
+
+def test_a_stream_may_have_so_many_tool_calls() -> None:
+    calls = ToolCalls()
+    for number in range(event_fields.MAX_TOOL_CALLS):
+        function = {"name": "f"}
+        assert calls.read({"index": 0, "id": str(number), "function": function}).index == number
+    with pytest.raises(ValueError, match="too many tool calls"):
+        calls.read({"index": 0, "id": "one more", "function": {"name": "f"}})
 
 
 def test_names_and_numbers_of_a_provider_are_not_kept_without_end() -> None:

@@ -125,10 +125,11 @@ async def test_a_dead_letter_queue_is_kept_with_the_job(setup: Setup) -> None:
     assert response["remote_job"]["dlq"] == {"bucket": "b", "region": "r"}
 
 
-async def test_a_provider_that_describes_no_job_leaves_a_task_without_one(setup: Setup) -> None:
-    setup.provider.script = lambda request: json_response({})
+@pytest.mark.parametrize("body", [{}, {"inference_results": [{"output": [{"name": "x", "dataAsMap": 5}]}]}])
+async def test_a_provider_that_describes_no_job_leaves_a_task_without_one(setup: Setup, body: dict[str, Any]) -> None:
+    setup.provider.script = lambda request: json_response(body)
     response = await created(setup)
-    assert response == {"task_id": response["task_id"], "status": "CREATED"}
+    assert response == {"task_id": response["task_id"], "status": "CREATED"} | ({"remote_job": body} if body else {})
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """A whole prediction of several provider calls: results in order, and refusals before the first call."""
 
 import asyncio
+import time
 from collections.abc import Mapping
 from typing import Any
 
@@ -20,11 +21,17 @@ from opensearch_ml_stream.connectors.predict.inputs import (
     RemoteInput,
     TextDocsInput,
 )
+from opensearch_ml_stream.connectors.predict.pre_process import MAX_CALLS
 from opensearch_ml_stream.connectors.rendering.action import ProviderRequest
 from opensearch_ml_stream.plugin.predictions.compiled_models import CompiledModel
 from opensearch_ml_stream.plugin.predictions.guardrail_checks import GuardrailChecks
 from opensearch_ml_stream.plugin.predictions.painless_runner import PainlessRunner
-from opensearch_ml_stream.plugin.predictions.whole_prediction import MAX_PARALLEL_CALLS, predict_whole, request_text
+from opensearch_ml_stream.plugin.predictions.whole_prediction import (
+    MAX_PARALLEL_CALLS,
+    MAX_REQUEST_BYTES,
+    predict_whole,
+    request_text,
+)
 from opensearch_ml_stream.plugin.store.sqlite_store import SQLiteStore
 from tests.predictions.prediction_setup import EMBEDDING_URL, connector_body
 
@@ -104,6 +111,31 @@ async def test_texts_go_to_the_provider_in_one_call_if_nothing_says_otherwise() 
     provider = EmbeddingProvider()
     assert data(await predict(TextDocsInput(TEXTS), provider, action=EMBEDDING)) == [[[3.0], [3.0], [5.0]]]
     assert provider.requests == [{"input": ["one", "two", "three"]}]
+
+
+async def test_texts_that_need_too_many_calls_are_refused_before_the_first() -> None:
+    provider = EmbeddingProvider()
+    texts = TextDocsInput(("x",) * (MAX_CALLS + 1))
+    parameters = {"input_docs_processed_step_size": "1"}
+    with pytest.raises(InvalidRequest, match=f"1001 texts, 1 in a call, need more than {MAX_CALLS} calls"):
+        await predict(texts, provider, action=EMBEDDING, parameters=parameters)
+    with pytest.raises(InvalidRequest, match=f"have more than {MAX_REQUEST_BYTES} bytes"):
+        long = {"model": "x" * (MAX_REQUEST_BYTES // 50)}
+        action = {**EMBEDDING, "request_body": '{"input":${parameters.input},"model":"${parameters.model}"}'}
+        await predict(TextDocsInput(("x",) * 60, long), provider, action=action, parameters=parameters)
+    assert provider.requests == []
+
+
+async def test_the_checks_of_many_calls_by_an_interface_take_the_time_of_one() -> None:
+    rules = {"parameters": {"required": ["input"], "properties": {"input": {"items": {"allOf": [{}] * 400}}}}}
+    document = {"interface": {"input": {"required": ["parameters"], "properties": rules}}}
+    began = time.process_time()
+    with pytest.raises(InvalidRequest, match="required property 'parameters' not found"):
+        await predict(
+            TextDocsInput(("x",) * 1_000), EmbeddingProvider(), document, action=EMBEDDING,
+            parameters={"input_docs_processed_step_size": "1"},
+        )  # fmt: skip
+    assert time.process_time() - began < 1
 
 
 async def test_several_calls_run_in_parallel_and_their_results_are_in_order() -> None:

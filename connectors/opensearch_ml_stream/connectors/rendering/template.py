@@ -190,17 +190,20 @@ class Template:
 
     def _fill(self, values: list[str | None], parameters: Parameters) -> str:
         parts = [self.literals[0]]
+        size = len(parts[0])
         unfilled: list[str] = []
-        size = sum(map(len, self.literals)) + sum([len(value) for value in values if value is not None])
-        check_rendered_size(size, parameters.request)
         for placeholder, value, literal in zip(self.placeholders, values, self.literals[1:], strict=True):
             if value is None:
                 unfilled.append(placeholder.name)
             else:
                 parts.append(value)
+                size += len(value)
             parts.append(literal)
+            size += len(literal)
         if unfilled:
             raise UnfilledPlaceholders(unfilled)
+        if size > MAX_RENDERED_CHARS:
+            check_rendered_size(size, parameters.request)
         return "".join(parts)
 
 

@@ -125,6 +125,8 @@ def _parse_at(text: str, start: int, decoder: json.JSONDecoder) -> tuple[Any, in
 
 def check_value_count(text: str) -> None:
     """Raise InvalidRequest for a text that holds more values or names than it may have; see MAX_VALUES."""
+    if len(text) <= MAX_NAMES:
+        return
     values, names = max(MAX_VALUES, len(text) // 8), max(MAX_NAMES, len(text) // 24)
 
     def has_too_many(part: str) -> bool:
@@ -163,6 +165,8 @@ def decoder_for(text: str) -> json.JSONDecoder:
     A number of 1,000 digits covers a whole block of 500.
     """
     block = _MAX_DIGITS // 2
+    if not any(map(str.isdigit, text[block - 1 :: block])):
+        return _DECODER
     if any(text[start : start + block].isdigit() for start in range(0, len(text) - block + 1, block)):
         return _DIGIT_COUNTING_DECODER
     return _DECODER

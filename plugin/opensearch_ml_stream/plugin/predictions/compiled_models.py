@@ -32,6 +32,7 @@ from opensearch_ml_stream.plugin.store import Document, Index, Store
 
 FRESH_SECONDS = 1.0
 CHECK_TIMEOUT_SECONDS = 0.8
+MAX_CACHED_CHARACTERS = 64 * 1024 * 1024  # of the documents of all cached models; one may have as many as a body
 MAX_CACHED_SPECS = 16  # per model: a caller may send any `_llm_interface`
 MAX_INTERFACE_CHARS = 100  # of an `_llm_interface` whose spec is cached
 
@@ -162,6 +163,7 @@ class _Entry:
     model: CompiledModel
     documents: tuple[tuple[Index, Document], ...]
     checked_at: float
+    characters: int  # of the documents
 
 
 class CompiledModels:
@@ -217,6 +219,7 @@ class CompiledModels:
                 return entry
         try:
             entry = self._entries[model_id] = await self._load(model_id)
+            self._evict(model_id)
         except Unavailable:
             if entry is None:
                 raise
@@ -225,6 +228,16 @@ class CompiledModels:
             self._entries.pop(model_id, None)
             raise
         return entry
+
+    def _evict(self, model_id: str) -> None:
+        """Forget the models that were used longest ago, but not this one, until all documents fit into the cache."""
+        characters = sum(entry.characters for entry in self._entries.values())
+        for other in sorted(self._entries, key=lambda id: self._entries[id].checked_at):
+            if characters <= MAX_CACHED_CHARACTERS:
+                return
+            if other != model_id and not self._locks[other].locked():
+                characters -= self._entries.pop(other).characters
+                del self._locks[other]
 
     async def _changed(self, entry: _Entry) -> bool:
         for index, document in entry.documents:
@@ -246,4 +259,5 @@ class CompiledModels:
         external = self._live_settings.current.external_credentials_enabled
         model = CompiledModel(model_id, definition, connector, credential, external_credentials_enabled=external)
         await self._ensure_deployed(model_id, document)
-        return _Entry(model, tuple(documents), checked_at)
+        characters = sum(len(jsontext.dumps(document.source)) for _, document in documents)
+        return _Entry(model, tuple(documents), checked_at, characters)

@@ -1,5 +1,6 @@
 """A compressed body is read as its plain one, in pieces of a bounded size."""
 
+import asyncio
 import gzip
 import zlib
 from collections.abc import Mapping
@@ -91,6 +92,23 @@ async def test_a_small_body_that_unpacks_to_a_large_one_is_read_in_bounded_piece
     reads = await read_to_end(decoded(FakeResponse([packed]), "provider:80"))
     assert max(map(len, reads)) == MAX_READ_BYTES
     assert sum(map(len, reads)) == 5 * MAX_READ_BYTES + 1
+
+
+async def test_others_get_their_turn_while_a_few_bytes_become_many() -> None:
+    """The bytes are all there: nothing is waited for."""
+    packed = gzip.compress(bytes(100 * MAX_READ_BYTES))
+    turns = 0
+
+    async def count_turns() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    counting = asyncio.create_task(count_turns())
+    await read_to_end(decoded(FakeResponse([packed]), "provider:80"))
+    counting.cancel()
+    assert turns >= 99
 
 
 @pytest.mark.parametrize(
