@@ -12,7 +12,7 @@ from opensearch_ml_stream.connectors.errors import UpstreamError
 
 MAX_COUNT = 2**53 - 1  # the largest integer that every JSON parser reads exactly (RFC 8259, section 6)
 MAX_NAME_CHARS = 1_000
-MAX_ELEMENTS = 10_000  # of a list in one event
+MAX_ELEMENTS = 2_000  # of a list of parts or tool calls in one event
 MAX_TOOL_CALLS = 10_000  # of a stream, each of which is remembered
 
 
