@@ -10,7 +10,7 @@ import pytest
 
 from opensearch_ml_stream.connectors.errors import Forbidden, Internal, InvalidRequest, NotFound, Unavailable
 from opensearch_ml_stream.plugin.predictions import compiled_models
-from opensearch_ml_stream.plugin.predictions.compiled_models import FRESH_SECONDS, MAX_INTERFACE_CHARS, CompiledModels
+from opensearch_ml_stream.plugin.predictions.compiled_models import FRESH_SECONDS, CompiledModels
 from opensearch_ml_stream.plugin.settings import LiveSettings, Settings
 from opensearch_ml_stream.plugin.store import Document, Index
 from opensearch_ml_stream.plugin.store.sqlite_store import SQLiteStore
@@ -211,28 +211,6 @@ async def test_names_that_callers_make_up_are_not_remembered(clock: Clock, setup
             await setup.models.get(f"made up {number}")
     await setup.models.get("shared")
     assert list(setup.models._locks) == list(setup.models._entries) == ["shared"]
-
-
-async def test_the_models_used_longest_ago_make_room_for_others(
-    clock: Clock, store: WatchedStore, setup: Setup, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(compiled_models, "MAX_CACHED_CHARACTERS", 3_000)
-    for name in ("a", "b", "c"):
-        await setup.add_model(connector_body(description="x" * 900), name)
-        await setup.models.get(name)
-        clock.pass_freshness()
-        await setup.models.get("a")  # is in use all the time
-    await setup.add_model(connector_body(description="x" * 9_000), "large")
-    assert "a" in setup.models._entries and "b" not in setup.models._entries
-    await setup.models.get("large")
-    assert list(setup.models._locks) == list(setup.models._entries) == ["large"]
-
-
-async def test_a_long_name_of_an_interface_is_not_kept(clock: Clock, setup: Setup) -> None:
-    model = await setup.models.get("shared")
-    for length in (MAX_INTERFACE_CHARS, MAX_INTERFACE_CHARS + 1):
-        model.spec({"_llm_interface": "x" * length})
-    assert list(map(len, model._specs)) == [MAX_INTERFACE_CHARS]
 
 
 async def test_a_model_whose_connector_is_missing_is_not_ready(clock: Clock, store: WatchedStore, setup: Setup) -> None:

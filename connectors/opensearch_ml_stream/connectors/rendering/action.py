@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from urllib.parse import quote, urlencode, urlsplit, urlunsplit
 
-from opensearch_ml_stream.connectors.documents import Action, check_url_length
+from opensearch_ml_stream.connectors.documents import MAX_URL_LENGTH, Action, check_url_length
 from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.connectors.rendering.body_edits import INPUT_PROCESSORS, edit_body, may_edit_body
 from opensearch_ml_stream.connectors.rendering.charsets import find_codec
@@ -103,16 +103,18 @@ class CompiledAction:
             if enables_body:
                 body = _enable_body(stream.enable, body)
             url, headers = _enable_head(stream.enable, url, headers)
-            check_url_length(len(url))
+            if len(url) > MAX_URL_LENGTH:
+                check_url_length(len(url))
         if self.action.method == "POST" and not body and self.action.action_type != "CANCEL_BATCH_PREDICT":
             raise InvalidRequest("Content length is 0. Aborting request to remote model")
-        charset = find_codec(scope.get("charset"))
+        charset = find_codec(name) if (name := scope.get("charset")) else "utf_8"
         return ProviderRequest(self.action.method, url, headers, _encode(body, charset), charset)
 
     def _render_url(self, scope: Parameters) -> str:
         """Return the URL with the request's values percent-encoded, so that none can change its path, host or query."""
         url = self.url.render_text(Parameters(scope.connector, _PercentEncoded(scope.request)))
-        check_url_length(len(url))
+        if len(url) > MAX_URL_LENGTH:
+            check_url_length(len(url))
         _check_url(url)
         return url
 

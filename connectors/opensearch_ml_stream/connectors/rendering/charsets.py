@@ -12,10 +12,8 @@ _NO_CHARSETS = {"base64_codec", "bz2_codec", "hex_codec", "quopri_codec", "rot_1
 _CODECS = frozenset(aliases.values()) - _NO_CHARSETS
 
 
-def find_codec(charset: str | None) -> str:
-    """Return Python's codec for a charset, UTF-8's for None or "". InvalidRequest for a name that is not known."""
-    if not charset:
-        return "utf_8"
+def find_codec(charset: str) -> str:
+    """Return Python's codec for a charset. InvalidRequest for a name that is not known."""
     name = charset[:40].lower().replace("-", "_").replace(" ", "_")
     codec = aliases.get(name, name)
     if codec not in _CODECS:
