@@ -20,7 +20,7 @@ from opensearch_ml_stream.plugin.server.worker import Server
 from opensearch_ml_stream.plugin.settings import Settings
 
 # The connection and its requests are our own modules, where uvicorn's two and one of its frames were not counted.
-MAX_MODULES = 34
+MAX_MODULES = 35
 MAX_DEPTH = 13
 
 

@@ -22,7 +22,7 @@ those, and the caller would pay for the same prompt again.
 
 from typing import Any
 
-MAX_REASON_CHARS = 8_192  # a reason may name what the caller wrote, which may be a whole body
+MAX_REASON_CHARS = 16_384  # a reason may name what the caller wrote, which may be a whole body
 
 
 class MLStreamError(Exception):

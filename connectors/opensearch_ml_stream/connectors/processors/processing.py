@@ -45,8 +45,8 @@ class Processing:
             return value
         try:
             text = jsontext.dumps(value)
-        except RecursionError:
-            self.budget.refuse("meet JSON that is nested too deeply")
+        except InvalidRequest:
+            self.budget.refuse("meet JSON that is nested too deeply, or a number that JSON cannot hold")
             raise
         self.budget.spend_on_json(text)
         return text
