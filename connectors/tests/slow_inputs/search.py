@@ -23,6 +23,7 @@ from tests.slow_inputs.derivations import Grammar, Tree, derive, graft, pump, sh
 
 SECONDS_FOR_EACH_MEBIBYTE = 0.050  # for each started MiB of input, by design
 SEARCH_SECONDS = float(os.environ.get("SLOW_INPUTS_SECONDS", "0.7"))  # CPU time for a subject; more finds more
+_REFERENCE_SECONDS = 0.005  # what `_reference_work` takes on a machine that does nothing else
 _HANGS_SECONDS = 1.0  # of CPU time, after which a call is interrupted
 _SURVIVORS = 4  # of about the same size
 _FRESH = 24  # derivations to begin with
@@ -48,11 +49,12 @@ class Measurement:
     seconds: float
     size: int  # of the arguments, in bytes of UTF-8
     error: BaseException | None = None
+    slowdown: float = 1.0  # of the machine, by its other work
 
     @property
     def is_bad(self) -> bool:
         """Return whether the call broke the bound or failed."""
-        return self.error is not None or self.seconds > allowed_seconds(self.size)
+        return self.error is not None or self.seconds > allowed_seconds(self.size) * self.slowdown
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +125,19 @@ def measure(subject: Subject, trees: Sequence[Tree]) -> Measurement:
         pass
     except (Exception, _HangsError) as raised:  # noqa: BLE001 - what is raised is what is looked for
         error = None if isinstance(raised, _HangsError) else raised
-    return Measurement(time.thread_time() - start, size, error)
+    seconds = time.thread_time() - start
+    return Measurement(seconds, size, error, _slowdown() if seconds > allowed_seconds(size) else 1.0)
+
+
+def _slowdown() -> float:
+    """Return how many times longer than usual this machine takes right now, at least 1."""
+    start = time.thread_time()
+    _reference_work()
+    return max(1.0, (time.thread_time() - start) / _REFERENCE_SECONDS)
+
+
+def _reference_work() -> int:
+    return len([(number, [number]) for number in range(28_000)])
 
 
 def _confirm(subject: Subject, trees: Trees, chance: random.Random) -> Finding | None:
@@ -149,7 +163,7 @@ def _quickest(subject: Subject, trees: Sequence[Tree]) -> Measurement:
     """Return the best of up to five calls, so that only what is slow each time counts."""
     best = measure(subject, trees)
     for _ in range(4):
-        if best.error is not None or not best.is_bad or best.seconds > _HANGS_SECONDS / 2:
+        if best.error is not None or not best.is_bad or best.seconds > 4 * allowed_seconds(best.size):
             break
         best = min(best, measure(subject, trees), key=lambda one: one.seconds)
     return best

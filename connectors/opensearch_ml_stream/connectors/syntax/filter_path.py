@@ -130,12 +130,13 @@ def _include(body: Any, automaton: _Automaton) -> Any:
             doubtful, inner = _include_fields(source, target, states, automaton)
             copied.append((target, doubtful))
             pending += inner
-    for container, doubtful in reversed(copied):  # the inner ones first
-        if isinstance(container, list):
-            container[:] = [item for item in container if item]
+    for target, doubtful in reversed(copied):  # the inner ones first
+        if isinstance(target, list):
+            target[:] = [item for item in target if item]
+            continue
         for key in doubtful:
-            if not container[key]:
-                del container[key]
+            if not target[key]:
+                del target[key]
     return kept or {}
 
 

@@ -2,7 +2,7 @@
 
 A definite path (names and indexes only) reads the value, any other path the list of values. A path whose definite
 prefix leads nowhere reads MISSING, even if the rest of it would give a list. Paths of names, indexes and wildcards are
-walked here, in time linear in the document; all others under a work budget (`jsonpath_query.py`). The library
+walked here, in time linear in the document; all others under a work budget (`jsonpath_nodes.py`). The library
 python-jsonpath only parses. Regular expressions in a path run on RE2, since callers write them and Python's own may
 take exponential time.
 """
@@ -19,24 +19,21 @@ from jsonpath.segments import JSONPathChildSegment
 from jsonpath.selectors import IndexSelector, NameSelector, WildcardSelector
 
 from opensearch_ml_stream.connectors.errors import InvalidRequest
-from opensearch_ml_stream.connectors.syntax.jsonpath_query import (
-    MAX_NESTING,
-    SCALARS_A_STEP,
+from opensearch_ml_stream.connectors.syntax.jsonpath_nodes import (
     Evaluation,
     Node,
     Query,
-    compile_query,
     evaluate,
     may_overlap,
-    too_nested,
+    spend_on_values,
 )
-from opensearch_ml_stream.connectors.syntax.jsonpath_values import CONTAINERS, MISSING, Missing
+from opensearch_ml_stream.connectors.syntax.jsonpath_query import MAX_NESTING, compile_query, too_nested
+from opensearch_ml_stream.connectors.syntax.jsonpath_values import MISSING, Missing
 from opensearch_ml_stream.connectors.syntax.work_budget import WorkBudget
 
 __all__ = ["MAX_PATH_CHARS", "MISSING", "JSONPath", "Missing", "Node", "compile_path"]
 
 MAX_PATH_CHARS = 2_000  # paths come from callers and are kept compiled
-_CHARS_A_STEP = 50  # of strings that are found more than once
 
 
 class _Wildcard(Enum):
@@ -78,7 +75,7 @@ class JSONPath:
         evaluation = Evaluation(document, self._or_default(budget))
         values = [node.value for node in evaluate(rest, start, evaluation)]
         if may_overlap(rest):
-            _spend_on_values(values, evaluation.budget)
+            spend_on_values(values, evaluation.budget)
         return values
 
     def select(self, document: Any, budget: WorkBudget | None = None) -> list[Any]:
@@ -195,16 +192,3 @@ class _Environment(jsonpath.JSONPathEnvironment):
 
 
 _ENVIRONMENT = _Environment()
-
-
-def _spend_on_values(values: list[Any], budget: WorkBudget) -> None:
-    """Pay for all that the values hold, once for each, as it would be printed."""
-    pending = [values]
-    while pending:
-        children = pending.pop()
-        budget.spend(1 + len(children) // SCALARS_A_STEP)
-        for child in children:
-            if isinstance(child, str):
-                budget.spend(len(child) // _CHARS_A_STEP)
-            elif isinstance(child, CONTAINERS):
-                pending.append(child if isinstance(child, list) else list(child.values()))

@@ -1,12 +1,12 @@
-"""Evaluate JSONPath queries (RFC 9535) under a work budget.
+"""Compile JSONPath queries (RFC 9535) into functions that run under a work budget.
 
 The library python-jsonpath parses a path. Its own evaluation visits nodes without a limit, recursively, and copies the
 location of each, so its segments, selectors and filters become functions here.
 """
 
 import re
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import jsonpath
 from jsonpath import filter as ast
@@ -15,81 +15,27 @@ from jsonpath.segments import JSONPathRecursiveDescentSegment
 
 from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.connectors.syntax import jsonpath_values
-from opensearch_ml_stream.connectors.syntax.jsonpath_values import COMPARISONS, CONTAINERS, MISSING
+from opensearch_ml_stream.connectors.syntax.jsonpath_nodes import (
+    Evaluation,
+    Node,
+    Query,
+    Selector,
+    Test,
+    evaluate,
+    evaluate_inner,
+    select_all,
+    select_by_filter,
+    select_index,
+    select_name,
+    select_slice,
+)
+from opensearch_ml_stream.connectors.syntax.jsonpath_values import COMPARISONS, MISSING
 from opensearch_ml_stream.connectors.syntax.regex import compile_regex
-from opensearch_ml_stream.connectors.syntax.work_budget import WorkBudget
 
 MAX_NESTING = 20  # of filters and negations in each other
-SCALARS_A_STEP = 8  # passed over by a descent
 
 
-class Node(NamedTuple):
-    """A value in a document, with the array or object that holds it under `key`; None for the root."""
-
-    value: Any
-    container: Any = None
-    key: Any = None
-
-
-class Evaluation:
-    """What all queries of one evaluation share: the root, the budget, and the results of queries of the root."""
-
-    __slots__ = ("budget", "root", "root_queries")
-
-    def __init__(self, root: Any, budget: WorkBudget) -> None:
-        self.root = root
-        self.budget = budget
-        self.root_queries: dict[Query, list[Node]] = {}
-
-
-Selector = Callable[[Any, Evaluation], Sequence[Node]]
-Query = tuple[tuple[bool, tuple[Selector, ...]], ...]
-"""Segments: whether one descends, and its selectors."""
-
-_Test = Callable[[Any, Evaluation], bool]
 _Value = Callable[[Any, Evaluation], Any]
-
-
-def evaluate(query: Query, value: Any, evaluation: Evaluation) -> list[Node]:
-    """Return the nodes that a query finds, in the order of the RFC. The budget's error if it takes too much work."""
-    nodes = [Node(value)]
-    for descends, select in query:
-        starts = (
-            (inner for node in nodes for inner in _descend(node.value, evaluation))
-            if descends
-            else (node.value for node in nodes)
-        )
-        nodes = [found for start in starts for selector in select for found in selector(start, evaluation)]
-    return nodes
-
-
-def _evaluate_inner(query: Query, value: Any, evaluation: Evaluation) -> list[Node]:
-    evaluation.budget.spend(2)
-    return evaluate(query, value, evaluation)
-
-
-def _evaluate_root(query: Query, evaluation: Evaluation) -> list[Node]:
-    nodes = evaluation.root_queries.get(query)
-    if nodes is None:
-        nodes = evaluation.root_queries[query] = evaluate(query, evaluation.root, evaluation)
-    return nodes
-
-
-def _descend(value: Any, evaluation: Evaluation) -> Iterator[Any]:
-    """Return the value and all arrays and objects in it, each before what it holds."""
-    pending = [value]
-    while pending:
-        value = pending.pop()
-        yield value
-        if isinstance(value, CONTAINERS):
-            evaluation.budget.spend(1 + len(value) // SCALARS_A_STEP)
-            children = value if isinstance(value, list) else value.values()
-            pending += reversed([child for child in children if isinstance(child, CONTAINERS)])
-
-
-def may_overlap(query: Query) -> bool:
-    """Return whether the query may find a node twice, or nodes inside each other."""
-    return any(descends or len(select) > 1 for descends, select in query)
 
 
 def compile_query(path: jsonpath.JSONPath, nesting: int = 0) -> Query:
@@ -112,61 +58,19 @@ def too_nested() -> InvalidRequest:
 
 def _selector(selector: selectors.JSONPathSelector, nesting: int) -> Selector:
     if isinstance(selector, selectors.NameSelector):
-        return _select_name(selector.name)
+        return select_name(selector.name)
     if isinstance(selector, selectors.IndexSelector):
-        return _select_index(selector.index)
+        return select_index(selector.index)
     if isinstance(selector, selectors.WildcardSelector):
-        return _select_all
+        return select_all
     if isinstance(selector, selectors.SliceSelector):
-        return _select_slice(selector.slice)
+        return select_slice(selector.slice)
     if isinstance(selector, selectors.Filter):
-        return _select_by_filter(_test(selector.expression.expression, nesting + 1))
+        return select_by_filter(_test(selector.expression.expression, nesting + 1))
     raise InvalidRequest(f"JSONPath: [{selector}] is not understood here; names in brackets need quotes")
 
 
-def _select_name(name: str) -> Selector:
-    def select(value: Any, evaluation: Evaluation) -> Sequence[Node]:
-        evaluation.budget.spend(1)
-        return (Node(value[name], value, name),) if isinstance(value, dict) and name in value else ()
-
-    return select
-
-
-def _select_index(index: int) -> Selector:
-    def select(value: Any, evaluation: Evaluation) -> Sequence[Node]:
-        evaluation.budget.spend(1)
-        if not isinstance(value, list) or not -len(value) <= index < len(value):
-            return ()
-        return (Node(value[index], value, index % len(value)),)
-
-    return select
-
-
-def _select_slice(part: slice) -> Selector:
-    def select(value: Any, evaluation: Evaluation) -> Sequence[Node]:
-        indexes = range(*part.indices(len(value))) if isinstance(value, list) and part.step != 0 else ()
-        evaluation.budget.spend(1 + len(indexes))
-        return [Node(value[index], value, index) for index in indexes]
-
-    return select
-
-
-def _select_all(value: Any, evaluation: Evaluation) -> Sequence[Node]:
-    if not isinstance(value, CONTAINERS):
-        return ()
-    evaluation.budget.spend(2 + len(value))
-    items = value.items() if isinstance(value, dict) else enumerate(value)
-    return [Node(item, value, key) for key, item in items]
-
-
-def _select_by_filter(test: _Test) -> Selector:
-    def select(value: Any, evaluation: Evaluation) -> Sequence[Node]:
-        return [node for node in _select_all(value, evaluation) if test(node.value, evaluation)]
-
-    return select
-
-
-def _test(expression: ast.BaseExpression, nesting: int) -> _Test:
+def _test(expression: ast.BaseExpression, nesting: int) -> Test:
     """Return the function that says whether a value meets an expression."""
     if nesting > MAX_NESTING:
         raise too_nested()
@@ -183,9 +87,9 @@ def _test(expression: ast.BaseExpression, nesting: int) -> _Test:
     raise InvalidRequest(f"JSONPath: [{expression}] is no condition")
 
 
-def _chain(expression: ast.InfixExpression, nesting: int) -> _Test:
+def _chain(expression: ast.InfixExpression, nesting: int) -> Test:
     """Return the test of `a && b && c` or `a || b || c`, which the library nests in each other."""
-    operands: list[_Test] = []
+    operands: list[Test] = []
     pending: list[ast.BaseExpression] = [expression]
     while pending:
         part = pending.pop()
@@ -202,7 +106,7 @@ def _chain(expression: ast.InfixExpression, nesting: int) -> _Test:
     return test
 
 
-def _comparison(expression: ast.InfixExpression, nesting: int) -> _Test:
+def _comparison(expression: ast.InfixExpression, nesting: int) -> Test:
     if expression.operator == "=~":
         return _matching(expression.right, expression.left, nesting, whole=True)
     compare = COMPARISONS[expression.operator]
@@ -215,7 +119,7 @@ def _comparison(expression: ast.InfixExpression, nesting: int) -> _Test:
     return test
 
 
-def _matching(pattern: ast.BaseExpression, subject: ast.BaseExpression, nesting: int, *, whole: bool) -> _Test:
+def _matching(pattern: ast.BaseExpression, subject: ast.BaseExpression, nesting: int, *, whole: bool) -> Test:
     text = _value(subject, nesting)
     if isinstance(pattern, ast.RegexLiteral | ast.StringLiteral):
         literal = pattern.value
@@ -283,8 +187,13 @@ def _nodes(expression: ast.FilterQuery, nesting: int) -> Callable[[Any, Evaluati
     """Return the function that gives the nodes of a query in a filter, of the root only once."""
     query = compile_query(expression.path, nesting)
     if isinstance(expression, ast.RelativeFilterQuery):
-        return lambda value, evaluation: _evaluate_inner(query, value, evaluation)
+        return lambda value, evaluation: evaluate_inner(query, value, evaluation)
     if not isinstance(expression, ast.RootFilterQuery):
         raise InvalidRequest("JSONPath: a query in a filter begins with @ or $")
 
-    return lambda value, evaluation: _evaluate_root(query, evaluation)
+    def of_root(value: Any, evaluation: Evaluation) -> Sequence[Node]:
+        if query not in evaluation.root_queries:
+            evaluation.root_queries[query] = evaluate(query, evaluation.root, evaluation)
+        return evaluation.root_queries[query]
+
+    return of_root
