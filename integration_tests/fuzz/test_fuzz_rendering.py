@@ -19,7 +19,7 @@ from opensearch_ml_stream.connectors.predict.guardrails.patterns import GuardPat
 from opensearch_ml_stream.connectors.predict.guardrails.payload_texts import readable_text, refusing_pattern
 from opensearch_ml_stream.connectors.predict.guardrails.stream_filters import PatternFilter
 from opensearch_ml_stream.connectors.predict.inputs import read_predict_input
-from opensearch_ml_stream.connectors.predict.model_interface import check_schema, validate_output
+from opensearch_ml_stream.connectors.predict.model_interface import InterfaceSchema
 from opensearch_ml_stream.connectors.processors.chain import compile_processors
 from opensearch_ml_stream.connectors.rendering.action import CompiledAction
 from opensearch_ml_stream.connectors.rendering.template import ConnectorParameters
@@ -214,8 +214,7 @@ def test_a_predict_body_is_planned_or_refused(
 @given(json_values(SCHEMA_WORDS), json_values(["a", "b"]))
 def test_a_model_interface_is_checked_or_refused(schema: Any, response: Any) -> None:
     def work() -> None:
-        check_schema(json.dumps(schema), "output")
-        validate_output(json.dumps(schema), {"inference_results": response})
+        InterfaceSchema.compile(json.dumps(schema), "output").validate({"inference_results": response})
 
     done(work)
 
