@@ -10,11 +10,13 @@ from pathlib import Path
 from types import FrameType
 
 import httpx
+import pytest
 from integration_tests.structure.modules import PACKAGE
 from integration_tests.support.connector_bodies import openai
 from integration_tests.support.fake_provider import FakeProvider, openai_stream
 
 from opensearch_ml_stream.plugin.app import open_sidecar
+from opensearch_ml_stream.plugin.server import worker
 from opensearch_ml_stream.plugin.server.http1.limits import ConnectionLimits
 from opensearch_ml_stream.plugin.server.worker import Server
 from opensearch_ml_stream.plugin.settings import Settings
@@ -70,7 +72,8 @@ async def served(folder: Path) -> AsyncIterator[str]:
             await serving
 
 
-async def test_a_warm_stream_passes_few_modules_and_few_frames(tmp_path: Path) -> None:
+async def test_a_warm_stream_passes_few_modules_and_few_frames(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(worker, "SWEEP_SECONDS", 3600)  # which is no part of a stream
     walk = Walk()
     async with (
         FakeProvider(openai_stream(["Hello", " world"], 0.02)) as provider,

@@ -1,5 +1,6 @@
 """The workers of a sidecar as the operating system sees them."""
 
+import contextlib
 import os
 from pathlib import Path
 
@@ -24,6 +25,14 @@ def runs(pid: int) -> bool:
 
 def resident_mib(pid: int) -> float:
     return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") / MIB
+
+
+def sockets(pid: int) -> int:
+    links = []
+    for descriptor in Path(f"/proc/{pid}/fd").iterdir():
+        with contextlib.suppress(FileNotFoundError):  # closed meanwhile
+            links.append(os.readlink(descriptor))
+    return sum(link.startswith("socket:") for link in links)
 
 
 def descriptors(pid: int) -> int:

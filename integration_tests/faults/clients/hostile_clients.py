@@ -13,11 +13,11 @@ from typing import Any
 import orjson
 from integration_tests.support.conditions import PATIENCE_SECONDS, eventually
 from integration_tests.support.sidecars import Sidecar, running_command
-from integration_tests.support.worker_processes import descriptors, resident_mib
+from integration_tests.support.worker_processes import resident_mib, sockets
 
 IMPATIENT_WORKER = Path(__file__).parent / "impatient_worker.py"
 log = logging.getLogger(__name__)
-LIVE = b"GET /_health/live HTTP/1.1\r\nHost: x\r\n\r\n"
+LIVE = b"GET /_health/live HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
 
 
 class Gauge:
@@ -108,11 +108,11 @@ def ask(sidecar: Sidecar, request: bytes, closes: bool = False) -> bytes:
 
 @contextmanager
 def nothing_left(sidecar: Sidecar, pid: int) -> Iterator[None]:
-    """The worker has as many descriptors afterwards as before, and serves the next request."""
+    """The worker has as many sockets afterwards as before, and serves the next request."""
     sidecar.client.get("/_health/live").raise_for_status()
-    before = descriptors(pid)
+    before = sockets(pid)
     yield
-    eventually(lambda: descriptors(pid) <= before)
+    eventually(lambda: sockets(pid) <= before)
     sidecar.client.get("/_health/live").raise_for_status()
 
 

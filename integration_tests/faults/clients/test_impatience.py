@@ -91,7 +91,7 @@ def test_an_http_1_0_client_gets_a_response_without_chunk_framing(sidecar: Sidec
         background_provider(whole if path == "_predict" else openai_stream(["a", "b"], 0.05)) as provider,
     ):
         model_id = sidecar.create_model(openai(provider.url))
-        request = predict_request(model_id, "x", path).replace(b"HTTP/1.1\r\nHost: x\r\n", b"HTTP/1.0\r\n")
+        request = predict_request(model_id, "x", path).replace(b"HTTP/1.1\r\nHost: 127.0.0.1\r\n", b"HTTP/1.0\r\n")
         head, _, body = ask(sidecar, request).partition(b"\r\n\r\n")
     assert b"transfer-encoding" not in head and b"\r\nconnection: close" in head
     lines = [json.loads(line) for line in body.splitlines() if line.strip()]
