@@ -1,15 +1,14 @@
 """Streamed predictions of providers that fail: what the client got, and what is left in the sidecar."""
 
 import json
-import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import httpx
 from integration_tests.support.sidecars import Sidecar
+from integration_tests.support.worker_processes import resident_mib, sockets, worker_pids
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,17 +51,8 @@ def open_streams(sidecar: Sidecar) -> int:
 
 
 def open_sockets(sidecar: Sidecar) -> int:
-    folder = Path(f"/proc/{sidecar.process.pid}/fd")
-    return sum(_target(file).startswith("socket:") for file in folder.iterdir())
+    return sum(map(sockets, worker_pids(sidecar)))
 
 
-def _target(file: Path) -> str:
-    try:
-        return os.readlink(file)
-    except FileNotFoundError:  # closed since it was listed
-        return ""
-
-
-def resident_mib(sidecar: Sidecar) -> float:
-    pages = int(Path(f"/proc/{sidecar.process.pid}/statm").read_text().split()[1])
-    return pages * os.sysconf("SC_PAGE_SIZE") / 2**20
+def memory_mib(sidecar: Sidecar) -> float:
+    return sum(map(resident_mib, worker_pids(sidecar)))

@@ -9,10 +9,10 @@ import httpx
 import pytest
 from integration_tests.faults.providers.faulty_calls import (
     Outcome,
+    memory_mib,
     open_sockets,
     open_streams,
     outcome_of,
-    resident_mib,
 )
 from integration_tests.interop.provider_dialects import DIALECTS
 from integration_tests.support.conditions import eventually_async
@@ -59,14 +59,14 @@ async def test_a_stream_may_be_cut_after_any_byte(sidecar: Sidecar, name: str, c
         httpx.AsyncClient(base_url=sidecar.url, timeout=20) as client,
     ):
         model_id = await asyncio.to_thread(sidecar.create_model, blueprint_connector(name, provider.url))
-        sockets, memory = open_sockets(sidecar), resident_mib(sidecar)
+        sockets, memory = open_sockets(sidecar), memory_mib(sidecar)
         outcomes = await outcomes_of_cuts(client, model_id, len(cut.response) + 1)
         check(outcomes, cut, f"127.0.0.1:{provider.port}", end)
         assert len(provider.requests) == len(outcomes)  # none was sent twice
         await eventually_async(lambda: provider.open_connections == 0)
         assert open_streams(sidecar) == 0
     await eventually_async(lambda: open_sockets(sidecar) <= sockets)
-    assert resident_mib(sidecar) < memory + 32
+    assert memory_mib(sidecar) < memory + 32
 
 
 async def outcomes_of_cuts(client: httpx.AsyncClient, model_id: str, cuts: int) -> Sequence[Outcome]:

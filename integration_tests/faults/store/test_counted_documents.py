@@ -11,6 +11,7 @@ import pytest
 from integration_tests.support.conditions import eventually
 from integration_tests.support.predict_calls import SECRET, connector
 from integration_tests.support.sidecars import Sidecar, running_sidecar
+from integration_tests.support.worker_processes import worker_pids
 
 from opensearch_ml_stream.plugin.credentials.cipher import Cipher
 from opensearch_ml_stream.plugin.store import Index
@@ -19,11 +20,6 @@ from opensearch_ml_stream.plugin.store.open_store import open_store
 ROUNDS = 2
 WRITERS = 4
 WRITES_BEFORE_A_KILL = 20
-
-
-def worker_pids(sidecar: Sidecar) -> list[int]:
-    children = Path(f"/proc/{sidecar.process.pid}/task/{sidecar.process.pid}/children").read_text().split()
-    return [int(pid) for pid in children if b"spawn_main" in Path(f"/proc/{pid}/cmdline").read_bytes()]
 
 
 def created_until_killed(sidecar: Sidecar) -> list[str]:

@@ -14,6 +14,7 @@ from integration_tests.support.background_provider import background_provider
 from integration_tests.support.connector_bodies import openai
 from integration_tests.support.fake_provider import FakeProvider, openai_stream
 from integration_tests.support.sidecars import Sidecar, running_sidecar
+from integration_tests.support.worker_processes import worker_pids
 
 from opensearch_ml_stream.connectors.errors import Unavailable
 from opensearch_ml_stream.plugin.store import Index
@@ -51,13 +52,14 @@ def reason_of(response: httpx.Response) -> str:
 
 @contextmanager
 def full_disk(sidecar: Sidecar) -> Iterator[None]:
-    """The sidecar's process can make no file any longer."""
-    limits = resource.prlimit(sidecar.process.pid, resource.RLIMIT_FSIZE)
-    resource.prlimit(sidecar.process.pid, resource.RLIMIT_FSIZE, (0, limits[1]))
+    """The sidecar's worker can make no file any longer."""
+    [worker] = worker_pids(sidecar)
+    limits = resource.prlimit(worker, resource.RLIMIT_FSIZE)
+    resource.prlimit(worker, resource.RLIMIT_FSIZE, (0, limits[1]))
     try:
         yield
     finally:
-        resource.prlimit(sidecar.process.pid, resource.RLIMIT_FSIZE, limits)
+        resource.prlimit(worker, resource.RLIMIT_FSIZE, limits)
 
 
 def test_a_full_disk_takes_no_writes_and_predictions_go_on(sidecar: Sidecar, provider: FakeProvider) -> None:

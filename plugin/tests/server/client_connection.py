@@ -71,9 +71,19 @@ class _Clock:
 
     def __init__(self) -> None:
         self.now = 1000.0
+        self._later: list[tuple[float, Callable[[], None]]] = []
 
     def time(self) -> float:
         return self.now
+
+    def call_later(self, delay: float, callback: Callable[[], None]) -> None:
+        self._later.append((self.now + delay, callback))
+
+    def passes(self, seconds: float) -> None:
+        self.now += seconds
+        while due := [call for call in self._later if call[0] <= self.now]:
+            self._later.remove(due[0])
+            due[0][1]()
 
     def create_task(self, work: Any) -> asyncio.Task[Any]:
         return asyncio.get_running_loop().create_task(work)
@@ -105,7 +115,7 @@ class Connection:
     async def passes(self, seconds: float) -> None:
         """Time passes, and the worker looks at the connection each second."""
         for _ in range(round(seconds)):
-            self.clock.now += 1
+            self.clock.passes(1)
             self.protocol.look(self.clock.now)
         await settle()
 

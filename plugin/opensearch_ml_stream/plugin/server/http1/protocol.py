@@ -19,6 +19,7 @@ from opensearch_ml_stream.plugin.server.http1.service import Service
 from opensearch_ml_stream.rest_handlers.http.chunk_writer import CHUNK_WRITER
 
 _NEVER = float("inf")
+_PROBE_SECONDS = 0.1  # after a client closed its side, for a response that is just coming; and then for its reset
 _HALF_CLOSED_LOOKS = 5  # an HTTP/1.0 client that closed its side is taken for gone after so many seconds of silence
 
 
@@ -90,6 +91,7 @@ class StreamingProtocol(asyncio.Protocol):
         self._half_closed_looks = 1
         self._last().keep_alive = False
         self._active.half_close()
+        self._loop.call_later(_PROBE_SECONDS, self._probe)
         return True
 
     def pause_writing(self) -> None:
@@ -186,7 +188,7 @@ class StreamingProtocol(asyncio.Protocol):
         if now >= self._deadline and not closing:
             self._expire(now)
         elif self._half_closed_looks and not closing:
-            self._probe()
+            self._look_after_half_close()
 
     def _start(self, cycle: RequestCycle) -> None:
         self._active = cycle
@@ -275,14 +277,23 @@ class StreamingProtocol(asyncio.Protocol):
             self.transport.abort()
 
     def _probe(self) -> None:
-        """See whether a client that closed its side is still there: what is sent to one that is not is reset."""
+        """Send what a client that closed its side may ignore, and one that is not there any more resets."""
+        if self._awaits_start("1.1"):
+            self.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+            self._loop.call_later(_PROBE_SECONDS, self._look_after_half_close)
+
+    def _look_after_half_close(self) -> None:
+        """Break off a connection that was reset. An HTTP/1.0 client, which takes no probe, has its time."""
         peer = self.transport.get_extra_info("socket")
         if peer is not None and peer.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR):
             self.transport.abort()
-        elif self._active is not None and not self._active.started:
+        elif self._awaits_start("1.0"):
             self._half_closed_looks += 1
-            if self._active.scope["http_version"] == "1.0":
-                if self._half_closed_looks > _HALF_CLOSED_LOOKS:
-                    self.transport.abort()
-            elif self._half_closed_looks == 2:
-                self.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+            if self._half_closed_looks > _HALF_CLOSED_LOOKS:
+                self.transport.abort()
+
+    def _awaits_start(self, http_version: str) -> bool:
+        """Return whether a client of that version waits for a response to begin."""
+        active = self._active
+        waits = active is not None and not active.started and not self.transport.is_closing()
+        return waits and active is not None and active.scope["http_version"] == http_version
