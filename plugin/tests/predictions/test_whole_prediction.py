@@ -135,7 +135,7 @@ async def test_the_checks_of_many_calls_by_an_interface_take_the_time_of_one() -
             TextDocsInput(("x",) * 1_000), EmbeddingProvider(), document, action=EMBEDDING,
             parameters={"input_docs_processed_step_size": "1"},
         )  # fmt: skip
-    assert time.process_time() - began < 1
+    assert time.process_time() - began < 5
 
 
 async def test_several_calls_run_in_parallel_and_their_results_are_in_order() -> None:

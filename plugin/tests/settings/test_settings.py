@@ -134,7 +134,7 @@ def test_the_time_for_a_long_name_of_many_settings_is_that_of_one() -> None:
     started = time.process_time()
     with pytest.raises(InvalidRequest, match="not recognized"):
         flatten({"k" * 1_000_000: dict.fromkeys(map(str, range(100_000)), 1)})
-    assert time.process_time() - started < 1
+    assert time.process_time() - started < 4
 
 
 def test_origins_and_host_names_are_kept_as_browsers_write_them(tmp_path: Path) -> None:
