@@ -107,7 +107,7 @@ def test_extract_json_leaves_text_that_begins_like_json_but_cannot_be_read(text:
     assert _run(text, {"type": "extract_json", "default": 1}) == 1
 
 
-@pytest.mark.parametrize("text", ["[" * 100_000 + "]" * 100_000, "[1" + "0" * 5000 + "]"], ids=["deep", "digits"])
+@pytest.mark.parametrize("text", ["[" * 40_000 + "]" * 40_000, "[1" + "0" * 5000 + "]"], ids=["deep", "digits"])
 def test_a_document_that_is_too_deep_or_has_huge_numbers_is_refused(text: str) -> None:
     for config in ({"type": "jsonpath_filter", "path": "$"}, {"type": "set_field", "path": "$", "value": 1}):
         with pytest.raises(
