@@ -1,6 +1,5 @@
 """Connectors over SQLite: credentials are encrypted on the way in and never come out."""
 
-from collections.abc import AsyncIterator
 from typing import Any
 
 import orjson
@@ -11,30 +10,16 @@ from opensearch_ml_stream.plugin.credentials.cipher import Cipher
 from opensearch_ml_stream.plugin.registry import Registry
 from opensearch_ml_stream.plugin.registry.connectors import DRY_RUN_ID, NO_ACCESS_CONTROL
 from opensearch_ml_stream.plugin.store import Index, Store
-from opensearch_ml_stream.plugin.store.sqlite_store import SQLiteStore
 from tests.registry.registry_setup import (
     FIRST_TICK,
     SECRET,
     add_connector,
     add_model,
-    closing,
     connector_body,
-    registry_on,
     stored,
 )
 
 ACTION = connector_body()["actions"][0]
-
-
-@pytest.fixture
-async def store() -> AsyncIterator[Store]:
-    async with closing(SQLiteStore(":memory:")) as store:
-        yield store
-
-
-@pytest.fixture
-def registry(store: Store) -> Registry:
-    return registry_on(store)
 
 
 async def credential(store: Store, connector_id: str) -> dict[str, str]:

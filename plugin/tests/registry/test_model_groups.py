@@ -2,7 +2,7 @@
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -13,17 +13,6 @@ from opensearch_ml_stream.plugin.registry.model_groups import NO_ACCESS_CONTROL
 from opensearch_ml_stream.plugin.store import Index, Store
 from opensearch_ml_stream.plugin.store.sqlite_store import SQLiteStore
 from tests.registry.registry_setup import FIRST_TICK, add_connector, add_model, closing, registry_on, stored
-
-
-@pytest.fixture
-async def store() -> AsyncIterator[Store]:
-    async with closing(SQLiteStore(":memory:")) as store:
-        yield store
-
-
-@pytest.fixture
-def registry(store: Store) -> Registry:
-    return registry_on(store)
 
 
 async def test_a_group_is_registered_and_shown(store: Store, registry: Registry) -> None:

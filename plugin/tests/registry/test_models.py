@@ -1,6 +1,5 @@
 """Models over SQLite: registered, shown, changed, deployed and deleted."""
 
-from collections.abc import AsyncIterator
 from typing import Any
 
 import orjson
@@ -11,15 +10,12 @@ from opensearch_ml_stream.plugin.credentials.cipher import Cipher
 from opensearch_ml_stream.plugin.registry import Registry
 from opensearch_ml_stream.plugin.registry.model_groups import NO_ACCESS_CONTROL
 from opensearch_ml_stream.plugin.store import Index, Store
-from opensearch_ml_stream.plugin.store.sqlite_store import SQLiteStore
 from tests.registry.registry_setup import (
     FIRST_TICK,
     SECRET,
     add_connector,
     add_model,
-    closing,
     connector_body,
-    registry_on,
     stored,
 )
 
@@ -28,17 +24,6 @@ BEDROCK: dict[str, Any] = {
     "credential": {"access_key": "a", "secret_key": "s"},
     "parameters": {"region": "us-east-1", "service_name": "bedrock", "model": "anthropic.claude-v2"},
 }
-
-
-@pytest.fixture
-async def store() -> AsyncIterator[Store]:
-    async with closing(SQLiteStore(":memory:")) as store:
-        yield store
-
-
-@pytest.fixture
-def registry(store: Store) -> Registry:
-    return registry_on(store)
 
 
 async def source(store: Store, model_id: str) -> Any:

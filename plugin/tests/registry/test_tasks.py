@@ -1,6 +1,5 @@
 """Tasks over SQLite: shown, deleted, cancelled, and batch jobs brought up to date."""
 
-from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
@@ -9,16 +8,9 @@ from opensearch_ml_stream.connectors.errors import InvalidRequest, NotFound
 from opensearch_ml_stream.plugin.registry.stored_documents import Json
 from opensearch_ml_stream.plugin.registry.tasks import record_task
 from opensearch_ml_stream.plugin.store import Index, Store
-from opensearch_ml_stream.plugin.store.sqlite_store import SQLiteStore
-from tests.registry.registry_setup import closing, registry_on
+from tests.registry.registry_setup import registry_on
 
 BATCH = {"task_type": "BATCH_PREDICTION", "state": "RUNNING"}
-
-
-@pytest.fixture
-async def store() -> AsyncIterator[Store]:
-    async with closing(SQLiteStore(":memory:")) as store:
-        yield store
 
 
 class FinishedJobs:

@@ -2,7 +2,6 @@
 
 import gzip
 import json
-from collections.abc import AsyncIterator
 
 import pytest
 from uvicorn.server import ServerState
@@ -14,18 +13,6 @@ from tests.server.client_connection import Bodies, Connection, Requests, settle
 GET = b"GET /%b HTTP/1.1\r\nHost: h\r\n\r\n"
 POST = b"POST / HTTP/1.1\r\nHost: h\r\nContent-Length: %d\r\n\r\n"
 CHUNKED = b"POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n"
-
-
-@pytest.fixture
-def app() -> Bodies:
-    return Bodies()
-
-
-@pytest.fixture
-async def connection(app: Bodies) -> AsyncIterator[Connection]:
-    opened = Connection(app)
-    yield opened
-    await opened.end()
 
 
 def refused(connection: Connection, status: int) -> str:

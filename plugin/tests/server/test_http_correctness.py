@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
@@ -13,18 +12,6 @@ from tests.server.client_connection import Bodies, Connection, Requests, settle
 
 GET = b"GET / HTTP/1.1\r\nHost: h\r\n\r\n"
 POST = b"POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 4\r\n"
-
-
-@pytest.fixture
-def app() -> Bodies:
-    return Bodies()
-
-
-@pytest.fixture
-async def connection(app: Bodies) -> AsyncIterator[Connection]:
-    opened = Connection(app)
-    yield opened
-    await opened.end()
 
 
 @pytest.mark.parametrize(

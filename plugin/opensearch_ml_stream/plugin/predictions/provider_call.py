@@ -124,12 +124,12 @@ class ProviderStream:
                 return self._break_off(error)
             chunks = self._feed(data) if data else self._close()
             if self.outcome is not None and self.first_chunk is None and not chunks:
-                return await self._read_whole(self.outcome, ended=not data)
+                return await self._read_whole(ended=not data)
             if chunks or self.outcome is not None:
                 return chunks
 
-    async def _read_whole(self, outcome: Ending | UpstreamError, *, ended: bool) -> Chunks:
-        """Return the chunk of a response that is one whole JSON object; set its ending in place of `outcome`."""
+    async def _read_whole(self, *, ended: bool) -> Chunks:
+        """Return the chunk of a response that is one whole JSON object; its ending becomes the outcome."""
         if not self._is_json:
             return []
         body = self._before_first_chunk

@@ -13,7 +13,8 @@ MAX_CLAUSES = 1024  # OpenSearch's default for indices.query.bool.max_clause_cou
 
 _TOKEN = re.compile(r'([+\-!]?)(?:"([^"]*)"|([^\s"]+))')
 _UNSUPPORTED = re.compile(r"[(){}\[\]^~:/\\<>=]")
-_OPERATORS = ("AND", "OR", "NOT", "&&", "||")
+_AND, _OR = ("AND", "&&"), ("OR", "||")
+_OPERATORS = (*_AND, *_OR, "NOT")
 
 
 @dataclass(slots=True)
@@ -36,7 +37,8 @@ def parse_query_string(query: object, default_operator: str = "or") -> list[Clau
     operator, negated = "", False
     for sign, phrase, word in _TOKEN.findall(query):
         if not sign and word in _OPERATORS:
-            operator, negated = ("", True) if word == "NOT" and not operator else (operator or word, word == "NOT")
+            negated = word == "NOT"
+            operator = operator or ("" if negated else word)
             continue
         if found := _UNSUPPORTED.search(word):
             raise InvalidRequest(
@@ -44,9 +46,9 @@ def parse_query_string(query: object, default_operator: str = "or") -> list[Clau
             )
         _join(clauses, operator, usual)
         occurs = "must_not" if negated or sign in ("-", "!") else "must" if sign == "+" else usual
-        if operator in ("AND", "&&") and occurs == "should":
+        if operator in _AND and occurs == "should":
             occurs = "must"
-        elif operator in ("OR", "||") and occurs == "must" and sign != "+":
+        elif operator in _OR and occurs == "must" and sign != "+":
             occurs = "should"
         clauses.append(Clause(phrase or word, not word, occurs))
         operator, negated = "", False
@@ -59,7 +61,7 @@ def _join(clauses: list[Clause], operator: str, usual: str) -> None:
     """Let an operator change the clause before it."""
     if not clauses or clauses[-1].occurs == "must_not":
         return
-    if operator in ("AND", "&&"):
+    if operator in _AND:
         clauses[-1].occurs = "must"
-    elif operator in ("OR", "||") and usual == "must":
+    elif operator in _OR and usual == "must":
         clauses[-1].occurs = "should"
