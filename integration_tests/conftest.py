@@ -6,13 +6,22 @@ from integration_tests.support import stores
 from integration_tests.support.stores import (
     embedded_store_url,
     index_prefix,
+    ml_commons_url,
     opensearch_2_url,
     opensearch_url,
     store,
     store_url,
 )
 
-__all__ = ["embedded_store_url", "index_prefix", "opensearch_2_url", "opensearch_url", "store", "store_url"]
+__all__ = [
+    "embedded_store_url",
+    "index_prefix",
+    "ml_commons_url",
+    "opensearch_2_url",
+    "opensearch_url",
+    "store",
+    "store_url",
+]
 
 
 @pytest.hookimpl(trylast=True)  # after -k and -m have chosen

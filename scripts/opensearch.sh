@@ -5,8 +5,13 @@
 #   scripts/opensearch.sh fetch [VERSION]          download and unpack it once
 #   scripts/opensearch.sh start [VERSION [PORT]]   run it until `stop`; prints its URL
 #   scripts/opensearch.sh stop [PORT]
+#   scripts/opensearch.sh ml-commons [PORT]        the same as `start ml-commons`; `stop 9237` ends it
 #
-# Without VERSION it is 3.6.0; without PORT 9219 for 2.19.6, else 9236, where `make test` looks for them first.
+# Without VERSION it is 3.6.0; without PORT 9219 for 2.19.6, 9237 for ml-commons, else 9236, where `make test` looks for
+# them first. VERSION ml-commons is OpenSearch 3.6.0 with ML Commons, which ML_COMMONS_PLUGIN names:
+#   a zip             the plugin's, as a path or a URL: of opensearch-ml 3.6.0.0
+#   a folder          with a start.sh in it, that is called as `start.sh FOLDER PORT`, with JAVA21_HOME set. It makes
+#                     FOLDER if it is not there, and runs OpenSearch from FOLDER/opensearch, its pid in FOLDER/opensearch/pid
 # Everything lies in .opensearch/ of the checkout (OPENSEARCH_DIR changes that). OpenSearch refuses to run as root:
 # started by root it runs as `nobody`. OpenSearch 3 needs Java 21 or newer, OpenSearch 2 needs Java 11 to 23.
 set -euo pipefail
@@ -16,6 +21,7 @@ as_root() { [ "$(id -u)" = 0 ]; }
 
 checkout=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 base=${OPENSEARCH_DIR:-$checkout/.opensearch}
+[ ! -e "${ML_COMMONS_PLUGIN:-}" ] || ML_COMMONS_PLUGIN=$(readlink -f "$ML_COMMONS_PLUGIN")
 
 as_server_user() {  # becomes a command, as the user that the server has: call it in a subshell
     if as_root; then exec setpriv --reuid=nobody --regid="$(id -g nobody)" --clear-groups "$@"; else exec "$@"; fi
@@ -29,7 +35,7 @@ java_major() {  # 17 for a Java home of "17.0.15"; nothing if it is none
     else "$1/bin/java" -version 2>&1 | sed -n 's/.*version "\(1\.\)\{0,1\}\([0-9]*\).*/\2/p'; fi
 }
 
-find_java() {  # the Java home that fits the version; $1 is VERSION
+find_java() {  # the Java home that fits the version; $1 is VERSION (ml-commons as 3.6.0)
     local least=21 most=999 home major on_path
     case $1 in 1.* | 2.*) least=11 most=23 ;; esac
     on_path=$(readlink -f "$(command -v java || true)" || true)
@@ -43,8 +49,14 @@ find_java() {  # the Java home that fits the version; $1 is VERSION
     die "OpenSearch $1 needs Java 11 to 23; none found (set JAVA17_HOME)"
 }
 
+plugin_folder() { [ "$1" = ml-commons ] && [ -f "${ML_COMMONS_PLUGIN:-}/start.sh" ]; }
+
 check() {
     find_java "$1" >/dev/null
+    if [ "$1" = ml-commons ]; then
+        [ -n "${ML_COMMONS_PLUGIN:-}" ] || die "ML_COMMONS_PLUGIN is not set: the plugin's zip (a path or a URL), or a folder with a start.sh"
+        plugin_folder "$1" && { command -v unzip >/dev/null || die "unzip is needed to unpack ML Commons"; }
+    fi
     [ -d "$base/opensearch-$1" ] || command -v mvn >/dev/null || die "Maven (mvn) is needed to get OpenSearch $1"
     if as_root; then
         command -v setpriv >/dev/null || die "started by root it needs setpriv, as OpenSearch refuses to run as root"
@@ -56,7 +68,8 @@ check() {
 fetch() {
     local home=$base/opensearch-$1 fresh
     check "$1"
-    [ ! -d "$home" ] || return 0
+    if [ -d "$home" ] || plugin_folder "$1"; then return; fi
+    if [ "$1" = ml-commons ]; then install_plugin "$home"; return; fi
     mkdir -p "$base/zips"
     if [ ! -f "$base/zips/opensearch-$1.zip" ]; then
         mvn -q -B dependency:copy -DoutputDirectory="$base/zips" \
@@ -72,6 +85,28 @@ fetch() {
     rm -rf "$fresh"
 }
 
+install_plugin() {  # OpenSearch 3.6.0 with the plugin of ML_COMMONS_PLUGIN and the one that it needs, as folder $1
+    local fresh plugin=$ML_COMMONS_PLUGIN scheduler=opensearch-job-scheduler-3.6.0.0.zip
+    fetch 3.6.0
+    case $plugin in *://*) ;; *) plugin=file://$(readlink -f "$plugin") ;; esac
+    mvn -q -B dependency:copy -DoutputDirectory="$base/zips" \
+        -Dartifact="org.opensearch.plugin:opensearch-job-scheduler:3.6.0.0:zip" >&2 || die "Maven could not get the plugin opensearch-job-scheduler"
+    fresh=$(mktemp -d "$base/unpack.XXXXXX")
+    cp -r "$base/opensearch-3.6.0" "$fresh/home"
+    OPENSEARCH_JAVA_HOME=$(find_java ml-commons) "$fresh/home/bin/opensearch-plugin" install --batch --silent \
+        "file://$base/zips/$scheduler" "$plugin" >&2 || { rm -rf "$fresh"; die "the plugin $ML_COMMONS_PLUGIN cannot be installed"; }
+    cat >>"$fresh/home/config/opensearch.yml" <<'YML'
+plugins.ml_commons.only_run_on_ml_node: false
+plugins.ml_commons.native_memory_threshold: 100
+plugins.ml_commons.jvm_heap_memory_threshold: 100
+plugins.ml_commons.connector.private_ip_enabled: true
+plugins.ml_commons.trusted_connector_endpoints_regex: ["^http://127\\.0\\.0\\.1:.*$"]
+YML
+    give_to_server_user "$fresh/home"
+    [ -d "$1" ] || mv "$fresh/home" "$1"
+    rm -rf "$fresh"
+}
+
 answers() { curl -sf -o /dev/null --max-time 2 "http://127.0.0.1:$1/_cluster/health"; }
 
 start() {
@@ -80,6 +115,7 @@ start() {
     java=$(find_java "$version")
     if answers "$port"; then echo "http://127.0.0.1:$port already answers"; return; fi
     rm -rf "$run" && mkdir -p "$run/data" "$run/logs"
+    if plugin_folder "$version"; then start_plugin_folder "$port" "$run" "$java"; return; fi
     cp -r "$base/opensearch-$version/config" "$run/config"
     give_to_server_user "$run"
     cd "$base/opensearch-$version"
@@ -101,6 +137,27 @@ start() {
     die "OpenSearch $version did not answer within 120 s; see $run/out"
 }
 
+start_plugin_folder() {  # PORT RUN JAVA: ML Commons as the start.sh of ML_COMMONS_PLUGIN makes it
+    local port=$1 run=$2 made=$base/ml-commons
+    if [ -e "$made/opensearch/config" ]; then  # its own settings, but a port and data of this run
+        cp -r "$made/opensearch/config" "$run/config"
+        sed -i -E '/^(http\.port|transport\.port|path\.)/d' "$run/config/opensearch.yml"
+        printf 'http.port: %s\ntransport.port: 0\npath.data: %s/data\npath.logs: %s/logs\n' "$port" "$run" "$run" \
+            >>"$run/config/opensearch.yml"
+        chown -R --reference="$made/opensearch" "$run"
+        export OPENSEARCH_PATH_CONF=$run/config
+    fi
+    JAVA21_HOME=$3 "$ML_COMMONS_PLUGIN/start.sh" "$made" "$port" </dev/null >"$run/out" 2>&1 ||
+        { tail -20 "$run/out" >&2; die "ML Commons did not start, see above"; }
+    cp "$made/opensearch/pid" "$run/pid"
+    for _ in $(seq 120); do
+        if answers "$port"; then echo "http://127.0.0.1:$port"; return; fi
+        sleep 0.5
+    done
+    stop "$port"
+    die "ML Commons did not answer within 60 s; see $run/out"
+}
+
 stop() {
     local run=$base/run-$1 pid
     [ -f "$run/pid" ] || die "no OpenSearch was started on port $1"
@@ -111,7 +168,7 @@ stop() {
     rm -rf "$run"
 }
 
-default_port() { case $1 in 2.*) echo 9219 ;; *) echo 9236 ;; esac; }
+default_port() { case $1 in 2.*) echo 9219 ;; ml-commons) echo 9237 ;; *) echo 9236 ;; esac; }
 
 version=${2:-3.6.0}
 case "${1:-}" in
@@ -119,5 +176,6 @@ case "${1:-}" in
     fetch) fetch "$version" ;;
     start) start "$version" "${3:-$(default_port "$version")}" ;;
     stop) stop "${2:-$(default_port 3)}" ;;
-    *) sed -n '4,12s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" >&2; exit 2 ;;
+    ml-commons) start ml-commons "${2:-$(default_port ml-commons)}" ;;
+    *) sed -n '4,18s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" >&2; exit 2 ;;
 esac

@@ -1,9 +1,11 @@
 """The stores that tests run against: SQLite, and real OpenSearch servers that are started for the run.
 
-A test that needs a server has the marker `opensearch` (3.6.0) or `opensearch("2.19.6")`. The server is the one at
-OPENSEARCH_URL (for 2.19.6: OPENSEARCH_2_URL), or one that `make opensearch` started, or is started for this run by
-scripts/opensearch.sh. Where it cannot be had its tests are left out, and the end of the run says so; with CI=true that
-is a failure. Each test takes an index prefix of its own, so that servers can be shared.
+A test that needs a server has the marker `opensearch` (3.6.0), `opensearch("2.19.6")`, or `ml_commons` (3.6.0 with ML
+Commons). The server is the one at OPENSEARCH_URL (OPENSEARCH_2_URL, ML_COMMONS_URL), or one that `make opensearch`
+started, or is started for this run by scripts/opensearch.sh. Where it cannot be had its tests are left out, and the end
+of the run says so; with CI=true that is a failure, but for ML Commons where nothing names one: it is on no registry.
+Each test takes an index prefix of its own, so that servers can be shared; ML Commons knows no prefix, so that tests
+beside it share its indices, and look only at what they made.
 """
 
 import os
@@ -12,7 +14,7 @@ import socket
 import subprocess
 import urllib.error
 import urllib.request
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -25,10 +27,16 @@ from opensearch_ml_stream.plugin.store.open_store import open_store
 
 OPENSEARCH_3 = "3.6.0"
 OPENSEARCH_2 = "2.19.6"
+ML_COMMONS = "ml-commons"
 
 _SCRIPT = Path(__file__).parents[2] / "scripts" / "opensearch.sh"
-_URL_VARIABLES = {OPENSEARCH_3: "OPENSEARCH_URL", OPENSEARCH_2: "OPENSEARCH_2_URL"}
-_PORTS = {OPENSEARCH_3: 9236, OPENSEARCH_2: 9219}  # where `make opensearch` runs them
+_URL_VARIABLES = {OPENSEARCH_3: "OPENSEARCH_URL", OPENSEARCH_2: "OPENSEARCH_2_URL", ML_COMMONS: "ML_COMMONS_URL"}
+_PORTS = {OPENSEARCH_3: 9236, OPENSEARCH_2: 9219, ML_COMMONS: 9237}  # where `make opensearch` runs them
+_TO_INCLUDE = {
+    OPENSEARCH_3: "install Java and Maven, or set OPENSEARCH_URL",
+    OPENSEARCH_2: "install Java and Maven, or set OPENSEARCH_2_URL",
+    ML_COMMONS: "let ML_COMMONS_PLUGIN name ML Commons (see scripts/opensearch.sh), or set ML_COMMONS_URL",
+}
 
 
 @dataclass(slots=True)
@@ -81,8 +89,8 @@ def select_tests(config: pytest.Config, items: list[pytest.Item]) -> None:
         else:
             servers.left_out[version, reason] = servers.left_out.get((version, reason), 0) + 1
             dropped.append(item)
-    if dropped and os.environ.get("CI") == "true":
-        raise pytest.UsageError("; ".join(_left_out_lines(servers)))
+    if os.environ.get("CI") == "true" and (lines := _left_out_lines(servers, _may_not_be_left_out)):
+        raise pytest.UsageError("; ".join(lines))
     if dropped:
         config.hook.pytest_deselected(items=dropped)
         items[:] = kept
@@ -90,6 +98,8 @@ def select_tests(config: pytest.Config, items: list[pytest.Item]) -> None:
 
 def version_of(item: pytest.Item) -> str | None:
     """The OpenSearch that a test needs, or None."""
+    if item.get_closest_marker("ml_commons") is not None:
+        return ML_COMMONS
     marker = item.get_closest_marker("opensearch")
     if marker is None:
         return None
@@ -106,12 +116,17 @@ def stop_servers(config: pytest.Config) -> None:
         server.stop()
 
 
-def _left_out_lines(servers: Servers) -> list[str]:
+def _left_out_lines(servers: Servers, counts: Callable[[str], bool] = lambda _: True) -> list[str]:
     return [
-        f"left out: {count} tests that need a real OpenSearch {version} ({reason}); to include them install Java and "
-        f"Maven, or set {_URL_VARIABLES[version]}"
+        f"left out: {count} tests that need a real OpenSearch {version} ({reason}); to include them "
+        f"{_TO_INCLUDE[version]}"
         for (version, reason), count in servers.left_out.items()
+        if counts(version)
     ]
+
+
+def _may_not_be_left_out(version: str) -> bool:
+    return version != ML_COMMONS or "ML_COMMONS_PLUGIN" in os.environ
 
 
 def _prepare(servers: Servers, version: str) -> str | None:
@@ -131,9 +146,10 @@ def _prepare(servers: Servers, version: str) -> str | None:
 
 
 def _runs(url: str, version: str) -> bool:
+    path, mark = ("/_cat/plugins", "opensearch-ml ") if version == ML_COMMONS else ("", f'"{version}"')
     try:
-        with urllib.request.urlopen(url, timeout=2) as response:
-            return f'"{version}"' in response.read().decode()
+        with urllib.request.urlopen(url + path, timeout=2) as response:
+            return mark in response.read().decode()
     except (urllib.error.URLError, OSError):
         return False
 
@@ -162,6 +178,12 @@ def opensearch_url(pytestconfig: pytest.Config) -> str:
 def opensearch_2_url(pytestconfig: pytest.Config) -> str:
     """The URL of OpenSearch 2.19.6; for tests with the marker `opensearch("2.19.6")`."""
     return _url_of(pytestconfig, OPENSEARCH_2)
+
+
+@pytest.fixture(scope="session")
+def ml_commons_url(pytestconfig: pytest.Config) -> str:
+    """The URL of OpenSearch 3.6.0 with ML Commons, one for the run; for tests with the marker `ml_commons`."""
+    return _url_of(pytestconfig, ML_COMMONS)
 
 
 @pytest.fixture(
