@@ -11,6 +11,7 @@ from typing import Any
 
 from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.connectors.syntax import jsontext
+from opensearch_ml_stream.connectors.syntax.scalars import scalar_text, scalar_texts
 
 PROTOCOLS = ("aws_sigv4", "http", "mcp_sse", "mcp_streamable_http")
 ACTION_TYPES = ("PREDICT", "EXECUTE", "BATCH_PREDICT", "CANCEL_BATCH_PREDICT", "BATCH_PREDICT_STATUS")
@@ -21,6 +22,7 @@ MAX_HEADERS = 100  # of an action
 MAX_PARAMETERS = 10_000
 RETRY_POLICIES = ("constant", "exponential_equal_jitter", "exponential_full_jitter")
 
+_ACTION_TEXTS = ("action_type", "name", "method", "url", "pre_process_function", "post_process_function")
 _ACTION_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 
@@ -94,12 +96,12 @@ class Model:
 def read_connector(document: Mapping[str, Any]) -> Connector:
     """Return the connector of a stored document. InvalidRequest names the field that is wrong."""
     return Connector(
-        name=str(document.get("name", "")),
-        version=str(document.get("version", "")),
-        protocol=str(document.get("protocol", "")),
-        description=document.get("description"),
+        name=_text(document, "name") or "",
+        version=_text(document, "version") or "",
+        protocol=_text(document, "protocol") or "",
+        description=_text(document, "description"),
         parameters=parameter_texts(document.get("parameters")),
-        credential=_object(document.get("credential"), "credential"),
+        credential=scalar_texts(_object(document.get("credential"), "credential"), "credential"),
         actions=tuple(_read_action(action) for action in _actions(document.get("actions"))),
         client_config=read_client_config(document.get("client_config")),
     )
@@ -109,7 +111,7 @@ def read_model(document: Mapping[str, Any]) -> Model:
     """Return the model of a stored document. InvalidRequest names a wrong field of its inline connector."""
     inline = document.get("connector")
     return Model(
-        name=str(document.get("name", "")),
+        name=_text(document, "name") or "",
         connector_id=document.get("connector_id"),
         connector=read_connector(inline) if isinstance(inline, Mapping) else None,
         is_enabled=document.get("is_enabled") is not False,
@@ -126,7 +128,7 @@ def connector_document(body: Mapping[str, Any]) -> dict[str, Any]:
     for name in ("name", "version", "protocol"):
         if body.get(name) is None:
             raise InvalidRequest(f"Connector {name} is null")
-    protocol = str(body["protocol"])
+    protocol = scalar_text(body["protocol"], "protocol")
     if protocol not in PROTOCOLS:
         raise InvalidRequest(f"Unsupported connector protocol. Please use one of [{', '.join(PROTOCOLS)}]")
     credential = _object(body.get("credential"), "credential")
@@ -134,14 +136,13 @@ def connector_document(body: Mapping[str, Any]) -> dict[str, Any]:
         raise InvalidRequest("Connector credential is null or empty list")
     if body.get("actions") is None:
         raise InvalidRequest("No actions configured for this connector")
-    document: dict[str, Any] = {"name": str(body["name"]), "version": str(body["version"])}
-    if body.get("description") is not None:
-        document["description"] = str(body["description"])
+    texts = {name: _text(body, name) for name in ("name", "version", "description")}
+    document: dict[str, Any] = {name: text for name, text in texts.items() if text is not None}
     document["protocol"] = protocol
     parameters = parameter_texts(body.get("parameters"))
     if parameters:
         document["parameters"] = parameters
-    document["credential"] = {name: str(value) for name, value in credential.items()}
+    document["credential"] = scalar_texts(credential, "credential")
     document["actions"] = action_documents(body["actions"])
     if body.get("client_config") is not None:
         read_client_config(body["client_config"])
@@ -230,26 +231,21 @@ def _action_document(action: Mapping[str, Any]) -> dict[str, Any]:
     for key, label in (("action_type", "action type"), ("url", "url"), ("method", "method")):
         if action.get(key) is None:
             raise InvalidRequest(f"{label} can't be null")
-    action_type = str(action["action_type"]).upper()
+    texts = {name: text for name in _ACTION_TEXTS if (text := _text(action, name)) is not None}
+    action_type = texts["action_type"].upper()
     if action_type not in ACTION_TYPES:
-        raise InvalidRequest(f"Wrong Action Type of {action['action_type']}")
-    name = action.get("name")
-    if name is not None and (not _ACTION_NAME.fullmatch(str(name)) or str(name).upper() in ACTION_TYPES):
+        raise InvalidRequest(f"Wrong Action Type of {texts['action_type']}")
+    name = texts.get("name")
+    if name is not None and (not _ACTION_NAME.fullmatch(name) or name.upper() in ACTION_TYPES):
         raise InvalidRequest("Action name must be 1-64 characters of A-Z, a-z, 0-9, _ and -, and no action type")
-    headers = _headers(action)
-    document: dict[str, Any] = {"action_type": action_type}
-    if name is not None:
-        document["name"] = str(name)
-    document["method"] = str(action["method"]).upper()
-    document["url"] = str(action["url"])
-    check_url_length(len(document["url"]))
-    if headers:
+    check_url_length(len(texts["url"]))
+    document: dict[str, Any] = {**texts, "action_type": action_type, "method": texts["method"].upper()}
+    if headers := _headers(action):
         document["headers"] = headers
-    for key in ("request_body", "pre_process_function", "post_process_function"):
-        if action.get(key) is not None:
-            document[key] = jsontext.to_text(action[key])
-    if action.get("supports_structured_output") is not None:
-        document["supports_structured_output"] = str(action["supports_structured_output"]).lower() == "true"
+    if (body := action.get("request_body")) is not None:  # ML Commons takes no object here; many write one
+        document["request_body"] = str(jsontext.to_parameter(body))
+    if (flag := _text(action, "supports_structured_output")) is not None:
+        document["supports_structured_output"] = flag.lower() == "true"
     return document
 
 
@@ -257,11 +253,17 @@ def _headers(action: Mapping[str, Any]) -> dict[str, str]:
     headers = _object(action.get("headers"), "headers")
     if len(headers) > MAX_HEADERS:
         raise InvalidRequest(f"An action may have {MAX_HEADERS} headers; this one has {len(headers)}")
-    return {key: str(value) for key, value in headers.items()}
+    return scalar_texts(headers, "headers")
 
 
 def _read_action(action: Mapping[str, Any]) -> Action:
     return Action(**_action_document(action))
+
+
+def _text(document: Mapping[str, Any], name: str) -> str | None:
+    """Return a field as text, None if it is absent or null. InvalidRequest for an object or array."""
+    value = document.get(name)
+    return None if value is None else scalar_text(value, name)
 
 
 def _object(value: object, name: str) -> dict[str, Any]:

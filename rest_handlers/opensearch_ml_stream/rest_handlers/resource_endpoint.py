@@ -146,7 +146,7 @@ def _parse_body(data: bytes, request_body: RequestBody) -> Mapping[str, Any]:
     if request_body is RequestBody.NONE or (request_body is RequestBody.OPTIONAL and not data.strip()):
         return {}
     try:
-        body = jsontext.load_object(data)
+        body = jsontext.load_object(data, written_numbers=True)
         jsontext.dumps(body).encode()  # what cannot be written again cannot be stored
     except RecursionError:
         raise jsontext.too_deep() from None

@@ -15,10 +15,12 @@ from typing import Any, NoReturn
 import orjson
 
 from opensearch_ml_stream.connectors.errors import InvalidRequest
+from opensearch_ml_stream.connectors.syntax.scalars import WrittenNumber, parse_number
 
 MAX_DEPTH = 200  # of objects and arrays within each other; orjson writes no more than 254
 MAX_VALUES = 160_000  # of a text, or one for each 8 characters; an image as numbers has 150,528 (224 x 224 x 3)
 MAX_NAMES = 40_000  # of members, or one for each 24 characters: a name costs ten times as much as a number
+_MAX_CHARS_WITH_WRITTEN_NUMBERS = 128 * 1024  # keeping the texts of more numbers takes longer than parsing them
 _MAX_DIGITS = 1000  # of a number, the limit of OpenSearch's parser (Jackson)
 _CONTAINERS = (dict, list)
 _BYTE_ORDER_MARK = "\ufeff"
@@ -61,8 +63,10 @@ def loads(data: bytes) -> Any:
     return value
 
 
-def load_object(data: bytes) -> dict[str, Any]:
+def load_object(data: bytes, *, written_numbers: bool = False) -> dict[str, Any]:
     """Parse the JSON object that a request body begins with, for every route that takes an object.
+
+    `written_numbers` keeps the text of numbers in a body of up to 128 Ki characters; see `scalars.WrittenNumber`.
 
     What follows the object is ignored: ML Commons reads up to the object's last brace, and some public blueprints have
     one brace too many. InvalidRequest if the body does not begin with a JSON object.
@@ -71,7 +75,9 @@ def load_object(data: bytes) -> dict[str, Any]:
     if text[start] != "{":
         loads(data)
         raise InvalidRequest("The request body must be a JSON object", type="parse_exception")
-    value: dict[str, Any] = _parse_at(text, start, decoder_for(text))[0]
+    keeps_texts = written_numbers and len(text) <= _MAX_CHARS_WITH_WRITTEN_NUMBERS
+    decoder = _NUMBER_WRITING_DECODER if keeps_texts else decoder_for(text)
+    value: dict[str, Any] = _parse_at(text, start, decoder)[0]
     return value
 
 
@@ -238,8 +244,13 @@ def parse_parameter(text: str) -> str:
 
 
 def to_parameter(value: Any) -> str:
-    """Return a parsed value as a parameter: a string as `str`, anything else as `JsonText` in Python's notation."""
-    return value if isinstance(value, str) else JsonText(dumps(value))
+    """Return a parsed value as a parameter: a string as `str`, anything else as `JsonText`.
+
+    A number has the text that `load_object` kept, else Python's; one within an array or object always has Python's.
+    """
+    if isinstance(value, str):
+        return value
+    return JsonText(value.text if isinstance(value, WrittenNumber) else dumps(value))
 
 
 def parse_string(text: str) -> str:
@@ -277,5 +288,11 @@ def _parse_integer(text: str) -> int:
 _DECODER = json.JSONDecoder(object_pairs_hook=refuse_duplicate_keys, parse_constant=_refuse_constant)
 _DIGIT_COUNTING_DECODER = json.JSONDecoder(
     object_pairs_hook=refuse_duplicate_keys, parse_constant=_refuse_constant, parse_int=_parse_integer
+)
+_NUMBER_WRITING_DECODER = json.JSONDecoder(
+    object_pairs_hook=refuse_duplicate_keys,
+    parse_constant=_refuse_constant,
+    parse_int=_parse_integer,
+    parse_float=parse_number,
 )
 _ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False)

@@ -6,6 +6,7 @@ from typing import Any
 from opensearch_ml_stream.connectors.documents import connector_document, parameter_texts, read_connector
 from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.connectors.selection.stream_parameter import read_stream_spec
+from opensearch_ml_stream.connectors.syntax.scalars import scalar_texts
 from opensearch_ml_stream.plugin.credentials.cipher import Cipher
 from opensearch_ml_stream.plugin.registry.stored_documents import Json, in_order, object_of
 from opensearch_ml_stream.plugin.settings import Settings
@@ -39,7 +40,7 @@ async def encrypted_changes(body: Json, cipher: Cipher) -> dict[str, Any]:
     if (parameters := object_of(body, "parameters")) is not None:
         changes["parameters"] = parameter_texts(parameters)
     if (credential := object_of(body, "credential")) is not None:
-        plain = {name: str(value) for name, value in credential.items()}
+        plain = scalar_texts(dict(credential), "credential")
         changes["credential"] = await _encrypted(plain, cipher)
     return changes
 

@@ -76,7 +76,7 @@ def model_view(source: Json, *, dashboards: bool) -> dict[str, Any]:
 
 def _check_storable(name: str, value: Any) -> None:
     try:
-        orjson.dumps(value)
+        orjson.dumps(value, default=float)  # a WrittenNumber
     except orjson.JSONEncodeError:
         raise InvalidRequest(f"{name} holds what cannot be stored: an integer of more than 64 bits") from None
 

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from opensearch_ml_stream.connectors.errors import Conflict, InvalidRequest, MLStreamError, NotFound
+from opensearch_ml_stream.connectors.syntax.scalars import scalar_text
 from opensearch_ml_stream.plugin.store import Document, Index, Store, Written
 
 Json = Mapping[str, Any]
@@ -88,13 +89,7 @@ def merged(stored: Json, changes: Json) -> dict[str, Any]:
 def string_of(body: Json, name: str) -> str | None:
     """Return a field that must be a string (a number or boolean counts as one); None if absent or null."""
     value = body.get(name)
-    if isinstance(value, bool):
-        return str(value).lower()
-    if value is None or isinstance(value, str):
-        return value
-    if isinstance(value, int | float):
-        return str(value)
-    raise InvalidRequest(f"{name} must be a string")
+    return None if value is None else scalar_text(value, name)
 
 
 def name_of(body: Json, kind: str) -> str:

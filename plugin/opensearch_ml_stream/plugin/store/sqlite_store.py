@@ -179,7 +179,7 @@ class SQLiteStore:
         seq_no = _next_seq_no(db, self._name(index))
         db.execute(
             "INSERT OR REPLACE INTO documents VALUES (?, ?, ?, ?, ?)",
-            (self._name(index), id, orjson.dumps(source), version_before + 1, seq_no),
+            (self._name(index), id, orjson.dumps(source, default=float), version_before + 1, seq_no),
         )
         return self._written(index, id, version_before + 1, "updated" if version_before else "created", seq_no)
 
