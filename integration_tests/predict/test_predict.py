@@ -78,7 +78,6 @@ def test_a_text_with_its_image_is_one_multimodal_input(sidecar: Sidecar, texts: 
         ("$.choices[0].text", {"response": "hi"}),
         ("$.choices[*].text", {"response": ["hi"]}),
         ("$.choices[0]", {"text": "hi"}),
-        ("$.nothing", {"choices": [{"text": "hi"}], "n": 1}),
     ],
 )
 def test_the_response_filter_chooses_a_part_of_the_response(
@@ -88,6 +87,14 @@ def test_the_response_filter_chooses_a_part_of_the_response(
         model_id = sidecar.create_model(connector(provider.url))
         parameters = {"response_filter": response_filter} if response_filter else {}
         assert data_as_map(ask(sidecar, model_id, inputs="x", **parameters)) == expected
+
+
+def test_a_response_filter_without_a_match_is_424_and_names_its_path(sidecar: Sidecar) -> None:
+    with background_provider(json_response({"choices": [{"text": "hi"}]})) as provider:
+        model_id = sidecar.create_model(connector(provider.url))
+        response = ask(sidecar, model_id, inputs="x", response_filter="$.nothing")
+    assert response.status_code == 424
+    assert response.json()["error"]["reason"].startswith("The provider's response has nothing at [$.nothing]")
 
 
 @pytest.mark.parametrize(("connections", "parallel"), [(3, 3), (30, 8)])

@@ -50,7 +50,10 @@ def test_each_installed_package_says_that_it_is_typed() -> None:
 @pytest.mark.parametrize(
     ("module", "loads"),
     [
-        ("connectors.documents", {"connectors.errors", "connectors.syntax", "connectors.syntax.jsontext"}),
+        (
+            "connectors.documents",
+            {"connectors.errors", "connectors.syntax", "connectors.syntax.jsontext", "connectors.syntax.scalars"},
+        ),
         ("connectors.chunks", set()),
         ("rest_handlers.base_path", set()),
     ],

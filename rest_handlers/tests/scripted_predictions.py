@@ -100,8 +100,10 @@ class ScriptedPredictions:
         self._closing = closing
 
     @asynccontextmanager
-    async def stream(self, model_id: str, parameters: Mapping[str, str]) -> AsyncIterator[ScriptedStream]:
-        self.requests.append(("stream", model_id, dict(parameters)))
+    async def stream(
+        self, model_id: str, parameters: Mapping[str, str], action_type: str | None = None
+    ) -> AsyncIterator[ScriptedStream]:
+        self.requests.append(("stream", model_id, dict(parameters), *([action_type] if action_type else [])))
         try:
             await _play(*self._opening)
             yield self.provider

@@ -14,7 +14,10 @@ from opensearch_ml_stream.connectors.syntax import jsontext
 from opensearch_ml_stream.connectors.syntax.scalars import scalar_text, scalar_texts
 
 PROTOCOLS = ("aws_sigv4", "http", "mcp_sse", "mcp_streamable_http")
-ACTION_TYPES = ("PREDICT", "EXECUTE", "BATCH_PREDICT", "CANCEL_BATCH_PREDICT", "BATCH_PREDICT_STATUS")
+PREDICT = "PREDICT"
+BATCH_PREDICT = "BATCH_PREDICT"
+JOB_ACTION_TYPES = ("CANCEL_BATCH_PREDICT", "BATCH_PREDICT_STATUS")  # about a job that runs, not a prediction
+ACTION_TYPES = (PREDICT, "EXECUTE", BATCH_PREDICT, *JOB_ACTION_TYPES)
 NO_LIMIT = 2**31 - 1
 MAX_URL_LENGTH = 16_384  # characters; common servers refuse more than 8 to 16 KiB
 MAX_ACTIONS = 100
@@ -74,7 +77,7 @@ class Connector:
     client_config: ClientConfig = field(default_factory=ClientConfig)
     description: str | None = None
 
-    def action(self, action_type: str = "PREDICT") -> Action:
+    def action(self, action_type: str = PREDICT) -> Action:
         """Return the first action of the type. InvalidRequest if there is none."""
         for action in self.actions:
             if action.action_type == action_type:

@@ -49,6 +49,7 @@ def test_no_parameter_is_lost_or_changed(parameters: dict[str, object]) -> None:
         (b'{"parameters": {}, "what": 1}', "remote", RemoteInput()),
         (b'/* a */ {"parameters": {"p": "//"}} // b', None, RemoteInput({"p": "//"})),
         (b'{"action_type": "batch_predict"}', None, RemoteInput(action_type="BATCH_PREDICT")),
+        (b'{"action_type": "Execute"}', "remote", RemoteInput(action_type="EXECUTE")),
         (b'{"dlq": {"bucket": "b"}}', None, RemoteInput(dlq={"bucket": "b"})),
         (b'{"text_docs": ["a", "b"]}', None, TextDocsInput(("a", "b"))),
         (b'{"text_docs": ["a"], "parameters": {"d": "x"}}', "text_embedding", TextDocsInput(("a",), {"d": "x"})),
@@ -83,6 +84,14 @@ def test_the_algorithm_or_the_fields_say_what_input_it_is(body: bytes, algorithm
         (b'{"question": "q"}', "question_answering", "illegal_argument_exception", "context must be a string"),
         (b"{}", "kmeans", "illegal_argument_exception", r"Algorithm \[kmeans\] is not one of remote, text_embedding"),
         (b'{"action_type": "fly"}', None, "illegal_argument_exception", "Wrong Action Type of fly"),
+        (b'{"action_type": ["predict"]}', None, "illegal_argument_exception", "action_type must be a string"),
+        (
+            b'{"action_type": "cancel_batch_predict"}',
+            None,
+            "illegal_argument_exception",
+            r"is about a batch job and makes no prediction. .* POST /_plugins/_ml/tasks/\{task_id\}/_cancel",
+        ),
+        (b'{"action_type": "BATCH_PREDICT_STATUS"}', None, "illegal_argument_exception", "is about a batch job"),
         (b'{"dlq": "x"}', None, "illegal_argument_exception", "dlq must be an object"),
     ],
 )

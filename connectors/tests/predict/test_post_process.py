@@ -212,7 +212,8 @@ def test_a_response_that_is_no_json_is_the_providers_fault_and_is_not_repeated()
         (b'{"a": "[1, 2]"}', {"response_filter": "$.a"}, {"response": [1, 2]}),
         (b'{"a": "{b"}', {"response_filter": "$.a"}, {"response": "{b"}),
         (b'{"a": null}', {"response_filter": "$.a"}, {"response": None}),
-        (b'{"a": 1}', {"response_filter": "$.gone"}, {"a": 1}),
+        (b'{"a": [1]}', {"response_filter": "$.a[*].gone"}, {"response": []}),
+        (b'{"a": 1}', {"response_filter": ""}, {"a": 1}),
         (b'{"a": 1}', {"response_filter": "$"}, {"a": 1}),
     ],
 )
@@ -220,6 +221,15 @@ def test_without_a_function_the_filtered_answer_is_data_as_map(
     body: bytes, parameters: dict[str, str], data_as_map: object
 ) -> None:
     assert _default(body, **parameters) == [{"name": "response", "dataAsMap": data_as_map}]
+
+
+@pytest.mark.parametrize("processors", [{}, {"output_processors": '[{"type": "to_string"}]'}])
+@pytest.mark.parametrize("path", ["$.gone", "$.a[3]", "$.a[0].b", "$.error.message"])
+def test_a_response_filter_without_a_match_names_its_path(path: str, processors: dict[str, str]) -> None:
+    with pytest.raises(UpstreamError) as caught:
+        _default(b'{"a": ["secret"]}', response_filter=path, **processors)
+    assert caught.value.status == 424
+    assert caught.value.reason == f"The provider's response has nothing at [{path}], the response_filter"
 
 
 def test_output_processors_work_on_the_filtered_response() -> None:
@@ -272,6 +282,12 @@ def test_what_a_script_returns_becomes_tensors(result: str | None, expected: obj
 
 def test_a_response_filter_reads_what_a_script_returned() -> None:
     assert read_script_result({"response_filter": "$.a"}, b"{}", '{"a": {"b": 1}}') == [tensors.response({"b": 1})]
+
+
+@pytest.mark.parametrize("result", ['{"b": 1}', "plain text", None])
+def test_a_response_filter_without_a_match_in_what_a_script_returned_names_its_path(result: str | None) -> None:
+    with pytest.raises(UpstreamError, match=r"has nothing at \[\$\.a\], the response_filter"):
+        read_script_result({"response_filter": "$.a"}, b'{"raw": 1}', result)
 
 
 def test_a_script_that_returns_broken_json_is_named() -> None:

@@ -1,4 +1,4 @@
-"""One version of a model: what is compiled and read from its documents, and how often."""
+"""One version of a model: what is compiled and read from its documents, how often, and how much is kept."""
 
 from pathlib import Path
 from typing import Any
@@ -12,9 +12,15 @@ from opensearch_ml_stream.connectors.predict.guardrails.patterns import GuardPat
 from opensearch_ml_stream.connectors.predict.inputs import RemoteInput
 from opensearch_ml_stream.connectors.providers.ollama import OLLAMA
 from opensearch_ml_stream.connectors.providers.openai.chat import OPENAI_CHAT
-from opensearch_ml_stream.plugin.predictions.compiled_models import MAX_CACHED_SPECS, CompiledModel
+from opensearch_ml_stream.plugin.predictions import compiled_models
+from opensearch_ml_stream.plugin.predictions.compiled_models import (
+    FRESH_SECONDS,
+    MAX_CACHED_SPECS,
+    MAX_INTERFACE_CHARS,
+    CompiledModel,
+)
 from opensearch_ml_stream.plugin.predictions.rate_limits import RateLimit
-from tests.predictions.prediction_setup import SECRET, connector_body
+from tests.predictions.prediction_setup import SECRET, connector_body, prediction_setup
 
 
 def ready(document: dict[str, Any] | None = None, **connector: Any) -> CompiledModel:
@@ -133,3 +139,31 @@ def test_a_side_without_a_schema_allows_everything(interface: Any) -> None:
     model = ready({"interface": interface})
     model.check_input(RemoteInput({"inputs": "x"}))
     model.check_output({"anything": 1})
+
+
+async def test_the_models_used_longest_ago_make_room_for_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = 1_000.0
+    monkeypatch.setattr(compiled_models, "monotonic", lambda: now)
+    monkeypatch.setattr(compiled_models, "MAX_CACHED_CHARACTERS", 6_000)
+    async with prediction_setup(tmp_path) as setup:
+        for name in ("a", "b", "c", "d"):
+            await setup.add_model(connector_body(description="x" * 1_500), name)
+            await setup.models.get(name)
+            now += FRESH_SECONDS
+            await setup.models.get("a")  # is in use all the time
+        assert "a" in setup.models._entries
+        assert "b" not in setup.models._entries
+        await setup.add_model(connector_body(description="x" * 9_000), "large")
+        await setup.models.get("large")
+        assert list(setup.models._locks) == list(setup.models._entries) == ["large"]
+
+
+async def test_a_long_name_of_an_interface_is_not_kept(tmp_path: Path) -> None:
+    async with prediction_setup(tmp_path) as setup:
+        await setup.add_model(connector_body())
+        model = await setup.models.get("m")
+        for length in (MAX_INTERFACE_CHARS, MAX_INTERFACE_CHARS + 1):
+            model.spec({"_llm_interface": "x" * length})
+        assert [len(name) for _, name in model._specs] == [MAX_INTERFACE_CHARS]

@@ -133,6 +133,12 @@ async def test_a_slash_at_the_end_of_the_path_makes_no_difference(path: str, mod
     assert predictions.requests == [("stream", model_id, {"inputs": "Why?"})]
 
 
+async def test_the_action_type_of_the_body_goes_to_the_stream() -> None:
+    predictions = ScriptedPredictions(text("a"), END)
+    await stream(predictions, body={**QUESTION, "action_type": "execute"})
+    assert predictions.requests == [("stream", "m1", {"inputs": "Why?"}, "EXECUTE")]
+
+
 async def test_an_input_that_is_not_parameters_streams_without_them() -> None:
     predictions = ScriptedPredictions(text("a"), END)
     exchange = await stream(predictions, body={"text_docs": ["x"], "parameters": INTERFACE})

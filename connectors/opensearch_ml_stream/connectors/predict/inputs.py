@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from opensearch_ml_stream.connectors.documents import ACTION_TYPES
+from opensearch_ml_stream.connectors.documents import ACTION_TYPES, JOB_ACTION_TYPES
 from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.connectors.syntax import json_members, jsontext
 
@@ -36,7 +36,11 @@ _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")  # how clients whose JSON is ASCII
 
 @dataclass(frozen=True, slots=True)
 class RemoteInput:
-    """Parameters for the connector's template. `dlq` is the dead-letter bucket of a batch job."""
+    """Parameters for the connector's template.
+
+    `action_type` says which of the connector's actions to take, in upper case; None is the route's own. `dlq` is the
+    dead-letter bucket of a batch job.
+    """
 
     parameters: Mapping[str, str] = field(default_factory=dict)
     action_type: str | None = None
@@ -157,6 +161,11 @@ def _action_type(fields: Mapping[str, str]) -> str | None:
     action_type = _string(fields, "action_type")
     if action_type.upper() not in ACTION_TYPES:
         raise InvalidRequest(f"Wrong Action Type of {action_type}")
+    if action_type.upper() in JOB_ACTION_TYPES:
+        raise InvalidRequest(
+            f"{action_type} is about a batch job and makes no prediction. A job's task is read by GET "
+            "/_plugins/_ml/tasks/{task_id} and cancelled by POST /_plugins/_ml/tasks/{task_id}/_cancel"
+        )
     return action_type.upper()
 
 

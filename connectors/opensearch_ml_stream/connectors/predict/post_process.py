@@ -3,8 +3,8 @@
 A built-in function (its name begins with `connector.post_process.`) reads vectors or scores at a JSONPath; any other
 text is Painless source, which the store runs first; without a function the response becomes `dataAsMap`. The parameter
 `response_filter` is the JSONPath in all three cases; `output_processors` edit a response that no built-in function
-reads. A response that a function cannot read is the provider's failure (424), such as an expired key or a deleted
-model.
+reads. A response that a function cannot read, or that has nothing at the filter's path, is the provider's failure
+(424), such as an expired key or a deleted model.
 """
 
 import re
@@ -103,13 +103,14 @@ def _parse(body: bytes) -> Any:
 def _default(parameters: Mapping[str, str], text: bytes, value: Any) -> list[Tensor]:
     """Return the tensor of `value` after filter and processors; without a filter the processors work on `text`."""
     source = parameters.get(RESPONSE_FILTER)
-    filtered = _read(source, value, len(text)) if source else MISSING
+    if source:
+        value = _read(source, value, len(text))
+        if value is MISSING:
+            raise UpstreamError(f"The provider's response has nothing at [{source}], the {RESPONSE_FILTER}")
     if parameters.get(OUTPUT_PROCESSORS):
-        subject = text.decode("utf-8", "replace") if filtered is MISSING else filtered
+        subject = value if source else text.decode("utf-8", "replace")
         processors = compile_processors(parameters[OUTPUT_PROCESSORS], OUTPUT_PROCESSORS)
         value = processors.run(subject, len(text), UpstreamError)
-    elif filtered is not MISSING:
-        value = filtered
     if isinstance(value, str) and jsontext.is_container(value):
         value = orjson.loads(value)
     return [tensors.of_value(value)]

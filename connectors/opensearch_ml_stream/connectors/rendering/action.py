@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from urllib.parse import quote, urlencode, urlsplit, urlunsplit
 
-from opensearch_ml_stream.connectors.documents import MAX_URL_LENGTH, Action, check_url_length
+from opensearch_ml_stream.connectors.documents import JOB_ACTION_TYPES, MAX_URL_LENGTH, Action, check_url_length
 from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.connectors.rendering.body_edits import INPUT_PROCESSORS, edit_body, may_edit_body
 from opensearch_ml_stream.connectors.rendering.charsets import find_codec
@@ -32,7 +32,6 @@ _CONNECTOR_ONLY_HEADERS = frozenset({
 _CREDENTIAL = re.compile(r"\$\{credential\.([^\s{}]+)\}")
 _CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 _METHODS = ("POST", "GET", "PUT", "DELETE")
-_JOB_ACTIONS = ("BATCH_PREDICT_STATUS", "CANCEL_BATCH_PREDICT")  # about a job, not a prediction: bodies are not edited
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +93,8 @@ class CompiledAction:
         headers = {name: self._render_header(name, template, scope) for name, template in self.headers}
         body = (scope.get("http_body") or "") if self.body is None else self.body.render_json(scope)
         enables_body = stream is not None and bool(stream.enable.body or stream.enable.drop)
-        edits_body = (self.may_edit_body or INPUT_PROCESSORS in request) and self.action.action_type not in _JOB_ACTIONS
+        is_about_job = self.action.action_type in JOB_ACTION_TYPES  # no prediction, so its body is not edited
+        edits_body = (self.may_edit_body or INPUT_PROCESSORS in request) and not is_about_job
         if self.body is not None and (edits_body or not enables_body):
             _check_json(body)
         if edits_body:

@@ -8,11 +8,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from opensearch_ml_stream.connectors.documents import Action
+from opensearch_ml_stream.connectors.documents import BATCH_PREDICT, Action
 from opensearch_ml_stream.connectors.errors import Internal, InvalidRequest, MLStreamError, NotFound, Throttled
 from opensearch_ml_stream.connectors.predict import batch_job, pre_process
 from opensearch_ml_stream.connectors.predict.guardrails.configuration import INPUT_TRIGGERED
-from opensearch_ml_stream.connectors.predict.inputs import RemoteInput, read_predict_input
+from opensearch_ml_stream.connectors.predict.inputs import PredictInput, RemoteInput
 from opensearch_ml_stream.connectors.rendering.action import ProviderRequest
 from opensearch_ml_stream.connectors.syntax import jsontext
 from opensearch_ml_stream.plugin.predictions.compiled_models import CompiledModel, CompiledModels
@@ -27,8 +27,6 @@ from opensearch_ml_stream.plugin.settings import Settings
 from opensearch_ml_stream.plugin.settings.disabled_feature_errors import batch_inference_disabled
 from opensearch_ml_stream.plugin.store import Document, Index, Store
 
-BATCH_PREDICT = "BATCH_PREDICT"
-
 
 @dataclass(frozen=True, slots=True)
 class BatchJobs:
@@ -40,14 +38,13 @@ class BatchJobs:
     scripts: PainlessRunner
     clock: Clock
 
-    async def create(self, model_id: str, body: bytes, checks: GuardrailChecks) -> Json:
+    async def create(self, model_id: str, predict_input: PredictInput, checks: GuardrailChecks) -> Json:
         """Start the provider's job and store its task: `{"task_id", "status": "CREATED", "remote_job"}`.
 
         Internal, which names the job, if the provider has started it and the store does not take its task.
         """
         if not self.calls.live_settings.current.offline_batch_inference_enabled:
             raise batch_inference_disabled()
-        predict_input = read_predict_input(body)
         if not isinstance(predict_input, RemoteInput):
             raise InvalidRequest("_batch_predict takes parameters: the texts lie in a file that the provider reads")
         model = await self.models.get(model_id)

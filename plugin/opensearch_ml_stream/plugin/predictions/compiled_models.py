@@ -11,7 +11,7 @@ from functools import cached_property
 from time import monotonic
 from typing import Any
 
-from opensearch_ml_stream.connectors.documents import Action, Connector, Model, read_connector, read_model
+from opensearch_ml_stream.connectors.documents import PREDICT, Action, Connector, Model, read_connector, read_model
 from opensearch_ml_stream.connectors.errors import Forbidden, MLStreamError, Unavailable
 from opensearch_ml_stream.connectors.predict.guardrails.configuration import Guardrails, read_guardrails
 from opensearch_ml_stream.connectors.predict.inputs import PredictInput
@@ -66,7 +66,7 @@ class CompiledModel:
         self._parameters = ConnectorParameters.compile(connector.parameters)
         self._compiled: dict[str, tuple[Mapping[str, str], CompiledAction]] = {}
         self._redactor: tuple[Mapping[str, str], Redactor] | None = None
-        self._specs: dict[str, StreamSpec | MLStreamError] = {}
+        self._specs: dict[tuple[str, str], StreamSpec | MLStreamError] = {}
 
     @property
     def pool_key(self) -> str:
@@ -88,7 +88,7 @@ class CompiledModel:
             self._redactor = (credential, Redactor(credential))
         return self._redactor[1]
 
-    def action(self, action_type: str = "PREDICT") -> CompiledAction:
+    def action(self, action_type: str = PREDICT) -> CompiledAction:
         """Return the compiled action; it is compiled again only if an external credential has changed."""
         credential = self.credential
         cached = self._compiled.get(action_type)
@@ -140,17 +140,19 @@ class CompiledModel:
         text = schema if schema is None or isinstance(schema, str) else jsontext.dumps(schema)
         return None if text in (None, "", "null") else InterfaceSchema.compile(text, side)
 
-    def spec(self, parameters: Mapping[str, str]) -> StreamSpec:
-        """Return how this connector streams; InvalidRequest if it cannot."""
+    def spec(self, parameters: Mapping[str, str], action_type: str = PREDICT) -> StreamSpec:
+        """Return how this connector's action streams; InvalidRequest if it cannot."""
         name = parameters.get(_LLM_INTERFACE, "")
-        spec = self._specs.get(name)
+        key = (action_type, name)
+        spec = self._specs.get(key)
         if spec is None:
             try:
-                spec = spec_for(self.connector, self.connector.action(), {_LLM_INTERFACE: name} if name else {})
+                action = self.connector.action(action_type)
+                spec = spec_for(self.connector, action, {_LLM_INTERFACE: name} if name else {})
             except MLStreamError as error:
                 spec = error
             if len(self._specs) < MAX_CACHED_SPECS and len(name) <= MAX_INTERFACE_CHARS:
-                self._specs[name] = spec
+                self._specs[key] = spec
         if isinstance(spec, MLStreamError):
             raise spec.with_traceback(None)
         return spec

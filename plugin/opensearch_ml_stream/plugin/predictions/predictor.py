@@ -5,10 +5,11 @@ from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any
 
+from opensearch_ml_stream.connectors.documents import BATCH_PREDICT, PREDICT
 from opensearch_ml_stream.connectors.errors import InvalidRequest, MLStreamError
 from opensearch_ml_stream.connectors.predict.guardrails.configuration import INPUT_TRIGGERED, ModelGuard
 from opensearch_ml_stream.connectors.predict.inputs import PredictInput, RemoteInput, read_predict_input
-from opensearch_ml_stream.connectors.rendering.action import ProviderRequest
+from opensearch_ml_stream.connectors.rendering.action import CompiledAction, ProviderRequest
 from opensearch_ml_stream.connectors.stream_spec import StreamSpec
 from opensearch_ml_stream.plugin.metrics import UNKNOWN_MODEL, Metrics, StreamFigures
 from opensearch_ml_stream.plugin.predictions.batch_jobs import BatchJobs
@@ -45,7 +46,7 @@ class Predictor:
 
     @asynccontextmanager
     async def stream(
-        self, model_id: str, parameters: Mapping[str, str]
+        self, model_id: str, parameters: Mapping[str, str], action_type: str | None = None
     ) -> AsyncIterator[ProviderStream | GuardedStream]:
         """Open the provider's stream, behind the model's output guardrail if it has one.
 
@@ -55,11 +56,14 @@ class Predictor:
         """
         if not self._calls.live_settings.current.stream_enabled:
             raise streaming_disabled()
+        if action_type == BATCH_PREDICT:
+            raise InvalidRequest("A batch job does not stream: POST it to _batch_predict")
         with self._metrics.stream() as figures:
             model = await self._models.get(model_id)
             figures.model_id = model_id
-            spec = model.spec(parameters)
-            request = await self._streaming_request(model, spec, parameters)
+            action = model.action(action_type or PREDICT)
+            spec = model.spec(parameters, action_type or PREDICT)
+            request = await self._streaming_request(model, action, spec, parameters)
             self._calls.apply_rate_limit(model)
             opening = self._calls.open(model, request)
             del parameters, request  # a prompt may be large, and the stream of its response long
@@ -71,19 +75,26 @@ class Predictor:
                 finally:
                     _fill(figures, stream)
 
-    async def predict(self, model_id: str, body: bytes, algorithm: str | None = None) -> dict[str, Any]:
-        """Return a whole prediction: `{"inference_results": [...]}`."""
-        return await self._predict(model_id, read_predict_input(body, algorithm), ())
+    async def predict(self, model_id: str, body: bytes, algorithm: str | None = None) -> Mapping[str, Any]:
+        """Return a whole prediction, `{"inference_results": [...]}`, or what the body's `action_type` asks for."""
+        return await self._run(model_id, read_predict_input(body, algorithm), PREDICT)
 
     async def batch_predict(self, model_id: str, body: bytes) -> Mapping[str, Any]:
-        """Start a batch job and return its task: `{"task_id", "status", "remote_job"}`."""
-        return await self._batch.create(model_id, body, self._guardrail_checks((model_id,)))
+        """Start a batch job and return its task, `{"task_id", "status", "remote_job"}`; see `predict`."""
+        return await self._run(model_id, read_predict_input(body), BATCH_PREDICT)
+
+    async def _run(self, model_id: str, predict_input: PredictInput, default: str) -> Mapping[str, Any]:
+        """Run the action that the input asks for; `default` is the route's. As in ML Commons, the input has it."""
+        asked = predict_input.action_type if isinstance(predict_input, RemoteInput) else None
+        if (asked or default) == BATCH_PREDICT:
+            return await self._batch.create(model_id, predict_input, self._guardrail_checks((model_id,)))
+        return await self._predict(model_id, predict_input, ())
 
     async def _streaming_request(
-        self, model: CompiledModel, spec: StreamSpec, parameters: Mapping[str, str]
+        self, model: CompiledModel, action: CompiledAction, spec: StreamSpec, parameters: Mapping[str, str]
     ) -> ProviderRequest:
         model.check_input(RemoteInput(parameters))
-        request = model.action().render(parameters, spec)
+        request = action.render(parameters, spec)
         guard = model.guardrails.input
         if guard is not None:
             text = request_text(request)

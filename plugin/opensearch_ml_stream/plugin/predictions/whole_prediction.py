@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from opensearch_ml_stream.connectors.documents import Action
+from opensearch_ml_stream.connectors.documents import PREDICT, Action
 from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.connectors.predict import post_process, pre_process
 from opensearch_ml_stream.connectors.predict.guardrails.configuration import INPUT_TRIGGERED, OUTPUT_TRIGGERED
@@ -36,7 +36,8 @@ async def predict_whole(
     Any call that fails fails all of them.
     """
     connector = model.connector
-    action = model.action()
+    asked = predict_input.action_type if isinstance(predict_input, RemoteInput) else None
+    action = model.action(asked or PREDICT)
     parameters = {**connector.parameters, **predict_input.parameters}
     if isinstance(predict_input, RemoteInput):
         model.check_input(predict_input)

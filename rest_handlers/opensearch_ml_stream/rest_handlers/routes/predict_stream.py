@@ -81,8 +81,10 @@ class ProviderStream(Protocol):
 class Predictions(Protocol):
     """The use cases behind the stream route."""
 
-    def stream(self, model_id: str, parameters: Mapping[str, str]) -> AbstractAsyncContextManager[ProviderStream]:
-        """Open the provider's stream for the parameters of a request."""
+    def stream(
+        self, model_id: str, parameters: Mapping[str, str], action_type: str | None = None
+    ) -> AbstractAsyncContextManager[ProviderStream]:
+        """Open the provider's stream for the parameters of a request, by the predict action unless it names another."""
         ...
 
     async def predict(self, model_id: str, body: bytes, algorithm: str | None = None) -> Mapping[str, Any]:
@@ -142,7 +144,7 @@ class PredictStream:
                 check_content_type(scope)
             predict_input = read_predict_input(body)
             wire = wire_format(scope, query_parameters, predict_input.parameters)
-            parameters = predict_input.parameters if isinstance(predict_input, RemoteInput) else {}
+            remote = predict_input if isinstance(predict_input, RemoteInput) else RemoteInput()
         except ClientDisconnect:
             reservation.release()
             return None
@@ -153,7 +155,9 @@ class PredictStream:
         response = InFlightResponse(scope, receive, send, in_flight, reservation, wire)
         if wire is None:
             return response, send_prediction(response, self._predictions.predict(model_id, body))
-        return response, relay(response, self._predictions.stream(model_id, parameters), wire)
+        return response, relay(
+            response, self._predictions.stream(model_id, remote.parameters, remote.action_type), wire
+        )
 
 
 async def relay(
