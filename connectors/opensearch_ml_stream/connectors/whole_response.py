@@ -75,16 +75,8 @@ def _responses(response: _Object) -> Iterable[_Object]:
 
 
 def _anthropic(response: _Object) -> Iterable[_Object]:
-    yield {"type": "message_start", "message": {**response, "content": []}}
-    for number, block in enumerate(response["content"]):
-        if block["type"] == "thinking":
-            delta = {"type": "thinking_delta", "thinking": block["thinking"]}
-            yield {"type": "content_block_delta", "index": number, "delta": delta}
-        else:
-            yield {"type": "content_block_start", "index": number, "content_block": block}
-        yield {"type": "content_block_stop", "index": number}
-    yield {"type": "message_delta", "delta": {"stop_reason": response.get("stop_reason")}}
-    yield {"type": "message_stop"}
+    """Anthropic messages: the event that begins a message may hold all of it."""
+    return [{"type": "message_start", "message": response}, {"type": "message_stop"}]
 
 
 def _converse(response: _Object) -> Iterable[_Object]:

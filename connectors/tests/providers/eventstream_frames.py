@@ -42,8 +42,9 @@ def exception(name: str, message: str) -> bytes:
 
 
 def invoke_chunk(payload: object) -> bytes:
-    """InvokeModel's frame: the model's own event in base64, and padding."""
-    return event("chunk", {"bytes": base64.b64encode(orjson.dumps(payload)).decode(), "p": "abcdef"})
+    """InvokeModel's frame: the model's own event in base64, and padding; `payload` as for `event`."""
+    data = payload if isinstance(payload, bytes) else orjson.dumps(payload)
+    return event("chunk", {"bytes": base64.b64encode(data).decode(), "p": "abcdef"})
 
 
 METRICS = {

@@ -226,9 +226,10 @@ def test_a_stream_may_have_so_many_tool_calls() -> None:
     calls = ToolCalls()
     for number in range(event_fields.MAX_TOOL_CALLS):
         function = {"name": "f"}
-        assert calls.read({"index": 0, "id": str(number), "function": function}).index == number
+        (call,) = calls.read_all([{"index": 0, "id": str(number), "function": function}])
+        assert call.index == number
     with pytest.raises(ValueError, match="too many tool calls"):
-        calls.read({"index": 0, "id": "one more", "function": {"name": "f"}})
+        calls.read_all([{"index": 0, "id": "one more", "function": {"name": "f"}}])
 
 
 def test_names_and_numbers_of_a_provider_are_not_kept_without_end() -> None:

@@ -26,7 +26,9 @@ def text(value: Any) -> str:
 
 
 def count(value: Any) -> int | None:
-    """Return a number of tokens, None if it is not an integer from 0 to MAX_COUNT."""
+    """Return a number of tokens, None if it is not an integer from 0 to MAX_COUNT. Cohere and Titan write 12.0."""
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
     return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MAX_COUNT else None
 
 

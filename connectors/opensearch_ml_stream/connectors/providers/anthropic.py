@@ -2,7 +2,7 @@
 
 `message_delta.usage` is cumulative and replaces the counts of `message_start`; `message_stop` ends the stream; `ping`
 may come anywhere; clients are to ignore event types that they do not know. The input of a tool comes in fragments or,
-whole, with the start of its block.
+whole, with the start of its block; a `message_start` may hold whole blocks itself.
 """
 
 from typing import Any
@@ -28,19 +28,22 @@ _ERROR_STATUS = {
     "api_error": 500,
     "overloaded_error": 529,
 }
-_USAGE_FIELDS = ("input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
+_USAGE_FIELDS = (
+    "input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens", "thinking_tokens",
+)  # fmt: skip
 MAX_OPEN_BLOCKS = 16  # whose input is kept: Anthropic has one at a time
 
 
 class Anthropic:
     """Reads events by the `type` in their data, since Bedrock and Vertex send no event names."""
 
-    __slots__ = ("_finish", "_model", "_tool_indexes", "_usage", "_whole_inputs")
+    __slots__ = ("_call_count", "_finish", "_model", "_tool_indexes", "_usage", "_whole_inputs")
 
     def __init__(self) -> None:
         self._finish: str | None = None
         self._model: str | None = None
         self._usage: dict[str, int] = {}
+        self._call_count = 0
         self._tool_indexes: dict[int, int] = {}  # content block index -> tool call index
         self._whole_inputs: dict[int, str] = {}  # content block index -> its input, until a fragment replaces it
 
@@ -51,12 +54,11 @@ class Anthropic:
         if kind == "content_block_delta":
             self._read_delta(payload, chunks)
         elif kind == "content_block_start":
-            self._read_block_start(payload, chunks)
+            self._read_block_start(payload["index"], payload["content_block"], chunks)
         elif kind == "content_block_stop":
             self._flush_input(payload.get("index"), chunks)
         elif kind == "message_start":
-            self._model = event_fields.name(payload["message"].get("model"))
-            self._update_usage(payload["message"].get("usage"))
+            self._read_start(payload["message"], chunks)
         elif kind == "message_delta":
             self._finish = event_fields.name(payload["delta"].get("stop_reason")) or self._finish
             self._update_usage(payload.get("usage"))
@@ -71,7 +73,7 @@ class Anthropic:
         return truncated("message_stop") if self._finish is None else self._ending()
 
     def _ending(self) -> Ending:
-        reason = finish_reason(self._finish, tools=self._finish is None and bool(self._tool_indexes))
+        reason = finish_reason(self._finish, tools=self._finish is None and self._call_count > 0)
         return Ending(reason, self._finish, self._read_usage(), self._model)
 
     def _read_delta(self, payload: dict[str, Any], chunks: list[Chunk]) -> None:
@@ -90,18 +92,38 @@ class Anthropic:
                 self._whole_inputs.pop(payload["index"], None)
                 chunks.append(Chunk(tool_calls=(ToolCall(index, arguments=text),)))
 
-    def _read_block_start(self, payload: dict[str, Any], chunks: list[Chunk]) -> None:
-        block = payload["content_block"]
-        if block["type"] == "tool_use":  # `server_tool_use` is run by the server itself, not by the client
-            index = event_fields.tool_index(self._tool_indexes, payload["index"])
-            if len(self._whole_inputs) >= MAX_OPEN_BLOCKS:
-                raise ValueError("too many open blocks")
-            self._whole_inputs[payload["index"]] = event_fields.arguments(block.get("input") or {})
-            chunks.append(
-                Chunk(tool_calls=(ToolCall(index, event_fields.name(block["id"]), event_fields.name(block["name"])),))
-            )
-        elif block["type"] == "text" and (text := event_fields.text(block.get("text"))):
-            chunks.append(Chunk(text))
+    def _read_start(self, message: dict[str, Any], chunks: list[Chunk]) -> None:
+        self._model = event_fields.name(message.get("model"))
+        self._finish = event_fields.name(message.get("stop_reason")) or self._finish
+        self._update_usage(message.get("usage"))
+        for index, block in enumerate(event_fields.elements(message.get("content") or [])):
+            self._read_block_start(index, block, chunks)
+            self._flush_input(index, chunks)
+
+    def _read_block_start(self, index: int, block: dict[str, Any], chunks: list[Chunk]) -> None:
+        kind = block["type"]
+        if kind == "tool_use":  # `server_tool_use` is run by the server itself, not by the client
+            self._start_call(index, block, chunks)
+        elif kind == "text":
+            if text := event_fields.text(block.get("text")):
+                chunks.append(Chunk(text))
+        elif kind == "thinking":
+            if text := event_fields.text(block.get("thinking")):
+                chunks.append(Chunk(reasoning=text))
+        elif kind == "fallback":  # another model goes on
+            self._model = event_fields.name(event_fields.mapping(block.get("to")).get("model")) or self._model
+
+    def _start_call(self, index: int, block: dict[str, Any], chunks: list[Chunk]) -> None:
+        """Append a call, a new one even if an earlier block had the same index: a message may begin anew."""
+        if not isinstance(index, int):
+            raise TypeError("not an integer")
+        if len(self._whole_inputs) >= MAX_OPEN_BLOCKS or self._call_count >= event_fields.MAX_TOOL_CALLS:
+            raise ValueError("too many blocks")
+        call = ToolCall(self._call_count, event_fields.name(block["id"]), event_fields.name(block["name"]))
+        self._tool_indexes[index] = self._call_count
+        self._call_count += 1
+        self._whole_inputs[index] = event_fields.arguments(block.get("input") or {})
+        chunks.append(Chunk(tool_calls=(call,)))
 
     def _flush_input(self, block: Any, chunks: list[Chunk]) -> None:
         """Append the whole input of a tool whose block ended without a fragment of it."""
@@ -110,7 +132,9 @@ class Anthropic:
             chunks.append(Chunk(tool_calls=(ToolCall(self._tool_indexes[block], arguments=text),)))
 
     def _update_usage(self, usage: Any) -> None:
-        counts = {field: event_fields.count(event_fields.mapping(usage).get(field)) for field in _USAGE_FIELDS}
+        details = event_fields.mapping(event_fields.mapping(usage).get("output_tokens_details"))
+        reported = {**event_fields.mapping(usage), "thinking_tokens": details.get("thinking_tokens")}
+        counts = {field: event_fields.count(reported.get(field)) for field in _USAGE_FIELDS}
         self._usage.update({field: count for field, count in counts.items() if count is not None})
 
     def _read_usage(self) -> Usage | None:
@@ -123,6 +147,7 @@ class Anthropic:
             input_tokens=event_fields.total(counts.get("input_tokens"), cached, written),
             output_tokens=counts.get("output_tokens"),
             cached_tokens=cached,
+            reasoning_tokens=counts.get("thinking_tokens"),
         )
 
 

@@ -18,12 +18,13 @@ from opensearch_ml_stream.connectors.stream_spec import Enable, StreamSpec
 class BedrockConverse:
     """Reads events by their name. Nova's InvokeModel sends the same payloads in an object whose key is the name."""
 
-    __slots__ = ("_finish", "_tool_indexes", "_usage")
+    __slots__ = ("_finish", "_tool_indexes", "_usage", "_without_arguments")
 
     def __init__(self) -> None:
         self._finish: str | None = None
         self._tool_indexes: dict[int, int] = {}  # content block index -> tool call index
         self._usage: Usage | None = None
+        self._without_arguments: set[int] = set()  # content block indexes of calls that are open
 
     def read(self, event: Event, chunks: list[Chunk]) -> Outcome | None:
         """Append the chunk of a content block event; `metadata` after `messageStop` ends the stream."""
@@ -47,7 +48,10 @@ class BedrockConverse:
             if tool:
                 index = event_fields.tool_index(self._tool_indexes, payload["contentBlockIndex"])
                 call = ToolCall(index, event_fields.name(tool["toolUseId"]), event_fields.name(tool["name"]))
+                self._without_arguments.add(payload["contentBlockIndex"])
                 chunks.append(Chunk(tool_calls=(call,)))
+        elif name == "contentBlockStop":
+            self._end_block(payload.get("contentBlockIndex"), chunks)
         elif name == "messageStop":
             self._finish = event_fields.name(payload["stopReason"]) or "end_turn"
         elif name == "metadata":
@@ -60,10 +64,19 @@ class BedrockConverse:
         text = event_fields.text(delta.get("text"))
         reasoning = event_fields.text(event_fields.mapping(delta.get("reasoningContent")).get("text"))
         fragment = event_fields.text(event_fields.mapping(delta.get("toolUse")).get("input"))
-        index = self._tool_indexes.get(payload.get("contentBlockIndex", 0))
+        block = payload.get("contentBlockIndex", 0)
+        index = self._tool_indexes.get(block)
+        if fragment:
+            self._without_arguments.discard(block)
         calls = (ToolCall(index, arguments=fragment),) if fragment and index is not None else ()
         if text or reasoning or calls:
             chunks.append(Chunk(text, reasoning, calls))
+
+    def _end_block(self, block: Any, chunks: list[Chunk]) -> None:
+        """Append the arguments of a call that has none: an empty object, as other providers write it."""
+        if block in self._without_arguments:
+            self._without_arguments.remove(block)
+            chunks.append(Chunk(tool_calls=(ToolCall(self._tool_indexes[block], arguments="{}"),)))
 
     def _ending(self) -> Ending:
         return Ending(finish_reason(self._finish), self._finish, self._usage)

@@ -15,6 +15,8 @@ from opensearch_ml_stream.connectors.decoding import event_fields
 from opensearch_ml_stream.connectors.decoding.contract import Event, Outcome, truncated
 from opensearch_ml_stream.connectors.decoding.finish_reasons import finish_reason
 
+GUARDRAIL_ACTION, INTERVENED = "amazon-bedrock-guardrailAction", "INTERVENED"  # Bedrock's, in an event of any model
+
 
 @dataclass(frozen=True, slots=True)
 class FieldNames:
@@ -45,6 +47,8 @@ class BedrockTextModel:
         if text := event_fields.text(text_object.get(names.text)):
             chunks.append(Chunk(text))
         self._finish = event_fields.name(text_object.get(names.finish)) or self._finish
+        if payload.get(GUARDRAIL_ACTION) == INTERVENED:  # its message is all there is, and has no reason
+            self._finish = self._finish or INTERVENED
         self._read_usage(payload)
         if payload.get("error"):
             return event_fields.remote_error(payload["error"])

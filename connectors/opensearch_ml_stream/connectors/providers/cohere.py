@@ -16,10 +16,11 @@ from opensearch_ml_stream.connectors.stream_spec import Enable, StreamSpec
 class CohereV2:
     """Reads events of v2 by the `type` in their data. `message-end` is the last; a `[DONE]` may follow it."""
 
-    __slots__ = ("_tool_indexes",)
+    __slots__ = ("_tool_indexes", "_without_arguments")
 
     def __init__(self) -> None:
         self._tool_indexes: dict[int, int] = {}  # Cohere's index -> tool call index
+        self._without_arguments: int | None = None  # the index of the last call, until a fragment of its arguments
 
     def read(self, event: Event, chunks: list[Chunk]) -> Outcome | None:
         """Append the chunk of a content, tool plan or tool call event; `message-end` or `error` ends the stream."""
@@ -36,13 +37,10 @@ class CohereV2:
             if plan := event_fields.text(payload["delta"]["message"]["tool_plan"]):
                 chunks.append(Chunk(reasoning=plan))
         elif kind in ("tool-call-start", "tool-call-delta"):
-            call = payload["delta"]["message"]["tool_calls"]
-            function = call["function"]
-            index = event_fields.tool_index(self._tool_indexes, payload.get("index", 0))
-            text = event_fields.arguments(function.get("arguments"))
-            fragment = ToolCall(index, event_fields.name(call.get("id")), event_fields.name(function.get("name")), text)
-            if fragment.id or fragment.name or text:
-                chunks.append(Chunk(tool_calls=(fragment,)))
+            self._read_call(payload, chunks)
+        elif kind == "tool-call-end" and self._without_arguments is not None:
+            chunks.append(Chunk(tool_calls=(ToolCall(self._without_arguments, arguments="{}"),)))
+            self._without_arguments = None
         elif kind == "error":
             return event_fields.remote_error(payload.get("message", payload.get("error")))
         return None
@@ -50,6 +48,19 @@ class CohereV2:
     def end_of_input(self) -> Outcome:
         """Return a truncation: only `message-end` is a good end."""
         return truncated("message-end")
+
+    def _read_call(self, payload: dict[str, Any], chunks: list[Chunk]) -> None:
+        call = payload["delta"]["message"]["tool_calls"]
+        function = call["function"]
+        index = event_fields.tool_index(self._tool_indexes, payload.get("index", 0))
+        text = event_fields.arguments(function.get("arguments"))
+        fragment = ToolCall(index, event_fields.name(call.get("id")), event_fields.name(function.get("name")), text)
+        if text:
+            self._without_arguments = None
+        elif fragment.name:
+            self._without_arguments = index
+        if fragment.id or fragment.name or text:
+            chunks.append(Chunk(tool_calls=(fragment,)))
 
 
 class CohereV1:
@@ -118,12 +129,11 @@ def _usage(usage: dict[str, Any]) -> Usage | None:
     counts = event_fields.mapping(usage.get("tokens")) or event_fields.mapping(usage.get("billed_units"))
     if not counts:
         return None
-    return Usage(_count(counts.get("input_tokens")), _count(counts.get("output_tokens")))
-
-
-def _count(value: Any) -> int | None:
-    """Return a number of tokens, which Cohere writes as 12.0 at times."""
-    return event_fields.count(int(value) if isinstance(value, float) else value)
+    return Usage(
+        input_tokens=event_fields.count(counts.get("input_tokens")),
+        output_tokens=event_fields.count(counts.get("output_tokens")),
+        cached_tokens=event_fields.count(usage.get("cached_tokens")),
+    )
 
 
 COHERE_V2 = StreamSpec(

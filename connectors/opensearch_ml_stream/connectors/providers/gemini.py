@@ -77,7 +77,7 @@ class Gemini:
             self._call_count += 1
             if partial:
                 self._partial = PartialArguments(event_fields.mapping(arguments))
-            text = "" if partial else event_fields.arguments(arguments)
+            text = "" if partial else event_fields.arguments(arguments or {})
             chunks.append(Chunk(tool_calls=(ToolCall(self._call_count - 1, id, name, text),)))
         if self._partial is not None:
             for piece in call.get("partialArgs") or ():

@@ -101,7 +101,7 @@ class CustomProvider:
         """Return the fragments of tool calls, which have OpenAI's shape, in a list or one by one."""
         values = self._values("tool_calls", kind, payload)
         calls = [call for value in values for call in (value if isinstance(value, list) else [value])]
-        return tuple(self._tool_calls.read(call) for call in event_fields.elements(calls))
+        return self._tool_calls.read_all(event_fields.elements(calls))
 
     def _ending(self) -> Ending:
         called_tools = self._finish is None and self._tool_calls.has_any

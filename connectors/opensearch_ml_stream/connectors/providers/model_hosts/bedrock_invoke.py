@@ -15,11 +15,11 @@ from opensearch_ml_stream.connectors.chunks import Chunk, Ending, Usage
 from opensearch_ml_stream.connectors.decoding import event_fields
 from opensearch_ml_stream.connectors.decoding.contract import Event, Outcome
 from opensearch_ml_stream.connectors.decoding.framing.aws_eventstream import AWSEventStreamFraming
+from opensearch_ml_stream.connectors.providers.bedrock_text_models import GUARDRAIL_ACTION, INTERVENED
 from opensearch_ml_stream.connectors.providers.model_hosts.detected_dialect import DetectedDialect
 from opensearch_ml_stream.connectors.stream_spec import Enable, StreamSpec
 
 _METRICS = "amazon-bedrock-invocationMetrics"
-_GUARDRAIL = "amazon-bedrock-guardrailAction"
 
 
 class BedrockInvoke:
@@ -54,7 +54,7 @@ class BedrockInvoke:
                 output_tokens=event_fields.count(metrics.get("outputTokenCount")),
                 cached_tokens=event_fields.count(metrics.get("cacheReadInputTokenCount")),
             )
-        self._blocked = self._blocked or payload.get(_GUARDRAIL) == "INTERVENED"
+        self._blocked = self._blocked or payload.get(GUARDRAIL_ACTION) == INTERVENED
 
     def _complete(self, outcome: Outcome | None) -> Outcome | None:
         """Return the outcome with Bedrock's additions: its token counts, and whether a guardrail intervened."""

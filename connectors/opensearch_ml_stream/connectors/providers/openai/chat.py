@@ -48,13 +48,14 @@ class OpenAIChat:
         if data.strip() == b"[DONE]":
             return self._ending()
         payload: Any = orjson.loads(data)
-        choices = payload.get("choices")
+        choices, usage = payload.get("choices"), payload.get("usage")
         if choices:
             choice = _first_choice(choices)
             self._read_choice(choice, chunks)
             if choice.get("finish_reason"):
                 self._finish = event_fields.name(choice["finish_reason"])
-        if usage := payload.get("usage") or event_fields.mapping(payload.get("x_groq")).get("usage"):
+                usage = usage or choice.get("usage")  # Moonshot's
+        if usage := usage or event_fields.mapping(payload.get("x_groq")).get("usage"):
             self._usage = _read_usage(usage)
         if self._model is None:
             self._model = event_fields.name(payload.get("model"))
@@ -84,6 +85,8 @@ class OpenAIChat:
             reasoning += thinking
         text = event_fields.text(content) + event_fields.text(delta.get("refusal"))
         calls = delta.get("tool_calls")
+        if function_call := delta.get("function_call"):  # as it was before there were tools
+            calls = [{"function": function_call}]
         tool_calls = self._read_tool_calls(calls) if calls else ()
         if text or reasoning or tool_calls:
             chunks.append(Chunk(text, reasoning, tool_calls))
@@ -91,7 +94,7 @@ class OpenAIChat:
     def _read_tool_calls(self, calls: Any) -> tuple[ToolCall, ...]:
         if self._tool_calls is None:
             self._tool_calls = ToolCalls()
-        return tuple(map(self._tool_calls.read, event_fields.elements(calls)))
+        return self._tool_calls.read_all(event_fields.elements(calls))
 
 
 def _first_choice(choices: list[dict[str, Any]]) -> dict[str, Any]:
@@ -112,8 +115,8 @@ def _typed_parts(parts: list[Any]) -> tuple[str, str]:
 def _read_usage(usage: dict[str, Any]) -> Usage:
     """Return the counts of a `usage` object.
 
-    DeepSeek's `prompt_cache_hit_tokens` count as cached tokens. xAI's `completion_tokens` leave the reasoning out, as
-    its total shows.
+    DeepSeek's `prompt_cache_hit_tokens` and Moonshot's `cached_tokens` count as cached tokens. xAI's
+    `completion_tokens` leave the reasoning out, as its total shows.
     """
     prompt = event_fields.mapping(usage.get("prompt_tokens_details"))
     completion = event_fields.mapping(usage.get("completion_tokens_details"))
@@ -121,13 +124,14 @@ def _read_usage(usage: dict[str, Any]) -> Usage:
         event_fields.count(usage.get(name)) for name in ("prompt_tokens", "completion_tokens", "total_tokens")
     )
     reasoning_tokens = event_fields.count(completion.get("reasoning_tokens"))
+    cached_tokens = prompt.get("cached_tokens", usage.get("prompt_cache_hit_tokens", usage.get("cached_tokens")))
     if total_tokens is not None and total_tokens == event_fields.total(input_tokens, output_tokens, reasoning_tokens):
         output_tokens = event_fields.total(output_tokens, reasoning_tokens)
     return Usage(
         input_tokens=input_tokens,
         output_tokens=output_tokens,
         total_tokens=total_tokens,
-        cached_tokens=event_fields.count(prompt.get("cached_tokens", usage.get("prompt_cache_hit_tokens"))),
+        cached_tokens=event_fields.count(cached_tokens),
         reasoning_tokens=reasoning_tokens,
     )
 

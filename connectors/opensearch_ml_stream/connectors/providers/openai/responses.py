@@ -31,9 +31,10 @@ _REASONING = ("response.reasoning_text.delta", "response.reasoning_summary_text.
 class OpenAIResponses:
     """Reads events by the `type` in their data."""
 
-    __slots__ = ("_tool_indexes", "_with_arguments")
+    __slots__ = ("_model", "_tool_indexes", "_with_arguments")
 
     def __init__(self) -> None:
+        self._model: str | None = None  # as the first event names it; some servers leave it out of the last
         self._tool_indexes: dict[int, int] = {}  # output index -> tool call index
         self._with_arguments: set[int] = set()  # output indexes whose arguments have come in fragments
 
@@ -48,7 +49,9 @@ class OpenAIResponses:
             if text := event_fields.text(payload["delta"]):
                 chunks.append(Chunk(reasoning=text))
         elif kind in ("response.completed", "response.incomplete"):
-            return self._ending(payload["response"])
+            return self._ending(payload["response"], complete=kind == "response.completed")
+        elif kind == "response.created":
+            self._model = event_fields.name(payload["response"].get("model"))
         elif kind == "response.failed":
             return read_error(payload["response"])
         elif kind == "error":
@@ -86,15 +89,13 @@ class OpenAIResponses:
         if fragment := event_fields.text(text):
             chunks.append(Chunk(tool_calls=(ToolCall(index, arguments=fragment),)))
 
-    def _ending(self, response: dict[str, Any]) -> Ending:
+    def _ending(self, response: dict[str, Any], *, complete: bool) -> Ending:
         native = event_fields.mapping(response.get("incomplete_details")).get("reason") or response.get("status")
         word = event_fields.name(native)
-        return Ending(
-            finish_reason(word, tools=bool(self._tool_indexes)),
-            word,
-            _usage(response),
-            event_fields.name(response.get("model")),
-        )
+        reason = finish_reason(word, tools=complete and bool(self._tool_indexes))
+        if reason == "stop" and not complete:  # incomplete for a reason of the server's own
+            reason = "error"
+        return Ending(reason, word, _usage(response), event_fields.name(response.get("model")) or self._model)
 
 
 def _is_unnamed_client_call(item: dict[str, Any]) -> bool:

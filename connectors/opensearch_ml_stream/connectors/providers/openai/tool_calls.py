@@ -22,11 +22,19 @@ class ToolCalls:
         """Return whether a tool call has come."""
         return bool(self._ids)
 
-    def read(self, call: dict[str, Any]) -> ToolCall:
-        """Return an element of `tool_calls` as a fragment, with an index that no other call of the stream has."""
+    def read_all(self, calls: list[dict[str, Any]]) -> tuple[ToolCall, ...]:
+        """Return the elements of a `tool_calls` as fragments, each with an index that no other call has.
+
+        Several elements without an index are told apart by their place in the list, one alone goes on with the last.
+        """
+        if len(calls) == 1:
+            return (self._read(calls[0], None),)
+        return tuple(self._read(call, place) for place, call in enumerate(calls))
+
+    def _read(self, call: dict[str, Any], place: int | None) -> ToolCall:
         function = call.get("function") or {}
         id, name = event_fields.name(call.get("id")), event_fields.name(function.get("name"))
-        index = self._index(call.get("index"), id, starts=name is not None)
+        index = self._index(call.get("index", place), id, starts=name is not None)
         return ToolCall(index, id, name, event_fields.arguments(function.get("arguments")))
 
     def _index(self, server_index: object, id: str | None, *, starts: bool) -> int:
