@@ -10,7 +10,7 @@ from typing import Any
 import orjson
 
 from opensearch_ml_stream.connectors.chunks import Chunk, Ending
-from opensearch_ml_stream.connectors.decoding.contract import Event, Outcome
+from opensearch_ml_stream.connectors.decoding.contract import Event, Finishing, Outcome
 from opensearch_ml_stream.connectors.decoding.event_fields import mapping
 from opensearch_ml_stream.connectors.errors import StreamTruncated
 from opensearch_ml_stream.connectors.providers.model_hosts.detected_dialect import DetectedDialect
@@ -32,10 +32,11 @@ def _decode(events: Iterable[_Object]) -> tuple[Chunk, Ending] | None:
     """Decode events of any dialect. Raises as `Provider.read` for an event of no known shape."""
     dialect = DetectedDialect()
     chunks: list[Chunk] = []
-    outcome: Outcome | None = None
+    outcome: Outcome | Finishing | None = None
     for event in events:
         outcome = dialect.read(Event("", orjson.dumps(event)), chunks)
-    outcome = outcome or dialect.end_of_input()
+    if outcome is None or isinstance(outcome, Finishing):
+        outcome = dialect.end_of_input()
     if isinstance(outcome, StreamTruncated):  # some leave the finish reason out; a JSON object cannot be cut off
         outcome = Ending()
     if not chunks or not isinstance(outcome, Ending):

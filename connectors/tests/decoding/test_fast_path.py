@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from opensearch_ml_stream.connectors.chunks import Chunk, Ending, to_chunk_list
-from opensearch_ml_stream.connectors.decoding.contract import Event, Outcome
+from opensearch_ml_stream.connectors.decoding.contract import Event, Finishing, Outcome
 from opensearch_ml_stream.connectors.decoding.decoder import Decoder
 from opensearch_ml_stream.connectors.decoding.fast_path import (
     EVENTS_TO_LEARN_FROM,
@@ -127,7 +127,7 @@ class CountingProvider:
         self._provider = CHAT.provider()
         self.end_of_input = self._provider.end_of_input
 
-    def read(self, event: Event, chunks: list[Chunk]) -> Outcome | None:
+    def read(self, event: Event, chunks: list[Chunk]) -> Outcome | Finishing | None:
         type(self).reads += 1
         return self._provider.read(event, chunks)
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from opensearch_ml_stream.connectors.chunks import FINISH_REASONS
+from opensearch_ml_stream.connectors.chunks import FINISH_REASONS, Ending
 from opensearch_ml_stream.connectors.decoding.contract import Event, Framing
 from opensearch_ml_stream.connectors.errors import StreamTruncated
 from opensearch_ml_stream.connectors.selection.presets import PRESETS
@@ -81,6 +81,22 @@ def test_a_stream_that_ends_after_any_event_but_the_last_is_truncated(recorded: 
         assert chunks == whole[: len(chunks)]
         good = recorded.good_from is not None and number >= recorded.good_from
         assert isinstance(outcome, StreamTruncated) != good, number
+
+
+@every_recording
+def test_a_stream_is_ending_once_its_finish_reason_has_come(recorded: Recorded) -> None:
+    """So nobody waits long for a terminator that does not come; the end of the body would be a good end then."""
+    decoder = recorded.decoder()
+    start = 0
+    for number, end in enumerate(_event_ends(recorded), 1):
+        decoder.feed(recorded.data[start:end])
+        start = end
+        _, outcome = play(recorded.decoder(), [recorded.data[:end]])
+        may_end_anywhere = recorded.good_from == 0 or recorded.native is None
+        if not may_end_anywhere or decoder.outcome is not None:
+            assert decoder.is_ending == isinstance(outcome, Ending), number
+    decoder.close()
+    assert decoder.is_ending
 
 
 def _fed(recorded: Recorded, end: int) -> bool:

@@ -1,22 +1,35 @@
 """What a stream's client gets when the provider refuses, fails, breaks off or is slow to begin."""
 
+import asyncio
 import json
 from typing import Any
 
 import httpx
 import pytest
-from integration_tests.predict.streams.stream_calls import data_as_map, lines, streamed
+from integration_tests.predict.streams.stream_calls import (
+    QUESTION,
+    data_as_map,
+    lines,
+    openai_model,
+    stream_path,
+    streamed,
+)
+from integration_tests.support.conditions import eventually_async
 from integration_tests.support.fake_provider import (
     LAST_CHUNK,
     SSE_HEAD,
     Act,
+    FakeProvider,
     Script,
+    Step,
     chunk,
     json_response,
     openai_delta,
     sse_event,
 )
 from integration_tests.support.sidecars import Sidecar
+
+from opensearch_ml_stream.plugin.predictions.provider_call import FINISH_SECONDS
 
 
 @pytest.mark.parametrize(
@@ -88,3 +101,28 @@ async def test_an_error_after_a_slow_beginning_is_the_terminal_object(
     assert response.status_code == 200
     (error,) = lines(response.text)
     assert error["status"] == 424
+
+
+_FINISHED = [
+    SSE_HEAD,
+    chunk(openai_delta("42")),
+    chunk(sse_event({"choices": [{"index": 0, "finish_reason": "stop"}]})),
+]
+_PINGS: list[Step] = [step for _ in range(200) for step in (chunk(b": ping\n\n"), 0.05)]
+
+
+@pytest.mark.parametrize("after", [[Act.WAIT], _PINGS], ids=["silence", "pings"])
+async def test_a_provider_that_does_not_end_after_its_finish_reason_ends_well_within_three_seconds(
+    client: httpx.AsyncClient, sidecar: Sidecar, after: list[Any]
+) -> None:
+    """Its connection is closed then, so that the provider notices, and is not used again."""
+    async with FakeProvider([*_FINISHED, *after]) as provider:
+        model_id = await openai_model(sidecar, provider.url)
+        started = asyncio.get_running_loop().time()
+        response = await client.post(stream_path(model_id), json=QUESTION)
+        waited = asyncio.get_running_loop().time() - started
+        first, last = map(data_as_map, lines(response.text))
+        assert (first["response"], last["is_last"], last["finish_reason"]) == ("42", True, "stop")
+        assert FINISH_SECONDS - 0.1 < waited < FINISH_SECONDS + 2
+        await asyncio.wait_for(provider.disconnected.wait(), 5)
+        await eventually_async(lambda: provider.open_connections == 0)

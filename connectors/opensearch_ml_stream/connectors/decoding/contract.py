@@ -5,7 +5,8 @@ clock, no logger.
 """
 
 import re
-from typing import NamedTuple, Protocol
+from enum import Enum
+from typing import Final, NamedTuple, Protocol
 
 from opensearch_ml_stream.connectors.chunks import Chunk, Ending
 from opensearch_ml_stream.connectors.errors import StreamTruncated, UpstreamError
@@ -22,6 +23,15 @@ MAX_EVENT_VALUES = 160_000
 _STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
 
 Outcome = Ending | UpstreamError
+
+
+class Finishing(Enum):
+    """The state of a stream whose finish reason has come: what is still to come is its usage and its terminator."""
+
+    FINISHING = "finishing"
+
+
+FINISHING: Final = Finishing.FINISHING
 
 
 class Event(NamedTuple):
@@ -48,8 +58,10 @@ class Framing(Protocol):
 class Provider(Protocol):
     """Events to chunks. One object per stream, so it may keep state (usage, model, tool call ids)."""
 
-    def read(self, event: Event, chunks: list[Chunk]) -> Outcome | None:
+    def read(self, event: Event, chunks: list[Chunk]) -> Outcome | Finishing | None:
         """Append the event's chunks to `chunks`; return the outcome if the event ends the stream.
+
+        FINISHING says that the finish reason has come, so that nobody need wait long for what may follow it.
 
         Raises ValueError, KeyError, TypeError, IndexError or AttributeError for an event that does not have the
         provider's shape.

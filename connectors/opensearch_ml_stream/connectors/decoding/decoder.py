@@ -3,6 +3,7 @@
     decoder.feed(data) -> chunks     for every read, cut anywhere
     decoder.close()    -> chunks     once the body has ended; sets the outcome if no event did
     decoder.outcome                  None while the stream runs, then an Ending or an UpstreamError
+    decoder.is_ending                whether a finish reason or the outcome has come
 
 Nothing raises, since an error that follows text within one read must not lose the text. After the outcome is set no
 more chunks come. The result does not depend on how the bytes were cut.
@@ -12,6 +13,7 @@ from opensearch_ml_stream.connectors.chunks import Chunk
 from opensearch_ml_stream.connectors.decoding.contract import (
     MAX_EVENT_VALUES,
     Event,
+    Finishing,
     Framing,
     Outcome,
     Provider,
@@ -33,7 +35,9 @@ _MALFORMED = (ValueError, KeyError, TypeError, IndexError, AttributeError, Recur
 class Decoder:
     """Decoder of one provider stream. The module's docstring states the contract."""
 
-    __slots__ = ("_framing", "_has_read_event", "_provider", "_skipped", "_surrogates", "chunk_count", "outcome")
+    __slots__ = (
+        "_framing", "_has_read_event", "_provider", "_skipped", "_surrogates", "chunk_count", "is_ending", "outcome",
+    )  # fmt: skip
 
     def __init__(self, framing: Framing, provider: Provider) -> None:
         self._framing = framing
@@ -42,6 +46,7 @@ class Decoder:
         self._has_read_event = False
         self._skipped = 0
         self.chunk_count = 0  # of the chunks returned so far
+        self.is_ending = False
         self.outcome: Outcome | None = None
 
     @property
@@ -65,17 +70,18 @@ class Decoder:
         """Return the last chunks once the body has ended; set the outcome if no event did."""
         if self.outcome is not None:
             return []
-        skipped = self._skipped
+        skipped, has_finished = self._skipped, self.is_ending
         chunks = self._read(self._framing.close())
-        if self.outcome is None:
-            ended_within_event = self._skipped > skipped
+        if self.outcome is None or (has_finished and self.outcome is self._framing.error):
+            ended_within_event = self._skipped > skipped and not has_finished
             self.outcome = truncated("the end of an event") if ended_within_event else self._provider.end_of_input()
+            self.is_ending = True
         return chunks
 
     def _read(self, events: list[Event]) -> list[Chunk]:
         chunks: list[Chunk] = []
         read = self._provider.read
-        outcome: Outcome | None = None
+        outcome: Outcome | Finishing | None = None
         for event in events:
             chunks_before = len(chunks)
             try:
@@ -87,13 +93,17 @@ class Decoder:
                 self._has_read_event = True
                 if self._surrogates is not None and len(chunks) > chunks_before:
                     self._surrogates.keep(b"")
-            if outcome is not None:
+            if isinstance(outcome, Finishing):
+                self.is_ending = True
+            elif outcome is not None:
+                self.outcome = outcome
                 break
         self.chunk_count += len(chunks)
-        self.outcome = outcome or self._framing.error
+        self.outcome = self.outcome or self._framing.error
+        self.is_ending |= self.outcome is not None
         return chunks
 
-    def _read_repaired(self, event: Event, chunks: list[Chunk]) -> Outcome | None:
+    def _read_repaired(self, event: Event, chunks: list[Chunk]) -> Outcome | Finishing | None:
         if self._surrogates is None:
             self._surrogates = SurrogateRepair()
         repaired = self._surrogates.repair(event.data)

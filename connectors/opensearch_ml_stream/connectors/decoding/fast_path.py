@@ -52,7 +52,7 @@ class FastPathDecoder:
 
     __slots__ = (
         "_at_event_boundary", "_fast_chunk_count", "_framing", "_has_split_long_read", "_learn_attempts",
-        "_new_provider", "_prefix", "_prefix_length", "_slow_path", "_suffix", "_suffix_length", "outcome",
+        "_new_provider", "_prefix", "_prefix_length", "_slow_path", "_suffix", "_suffix_length", "is_ending", "outcome",
     )  # fmt: skip
 
     def __init__(self, new_provider: Callable[[], Provider]) -> None:
@@ -67,6 +67,7 @@ class FastPathDecoder:
         self._prefix_length = 0
         self._suffix_length = 0
         self._fast_chunk_count = 0
+        self.is_ending = False
         self.outcome: Outcome | None = None
 
     @property
@@ -102,6 +103,7 @@ class FastPathDecoder:
         """Return the last chunks once the body has ended; set the outcome if no event did."""
         chunks = self._slow_path.close()
         self.outcome = self._slow_path.outcome
+        self.is_ending = self._slow_path.is_ending
         return chunks
 
     def _cut_texts(self, data: bytes) -> TextRun | None:
@@ -135,6 +137,7 @@ class FastPathDecoder:
     def _feed_slow_path(self, data: bytes) -> Chunks:
         chunks = self._slow_path.feed(data)
         self.outcome = self._slow_path.outcome
+        self.is_ending = self._slow_path.is_ending
         self._at_event_boundary = self._framing.is_at_event_boundary and not self._slow_path.has_pending_half
         if chunks and self.outcome is None and self._learn_attempts < MAX_LEARNED_FRAMES:
             self._learn(data, chunks[-1])

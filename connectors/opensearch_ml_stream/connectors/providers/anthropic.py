@@ -11,7 +11,7 @@ import orjson
 
 from opensearch_ml_stream.connectors.chunks import Chunk, Ending, ToolCall, Usage
 from opensearch_ml_stream.connectors.decoding import event_fields
-from opensearch_ml_stream.connectors.decoding.contract import Event, Outcome, truncated
+from opensearch_ml_stream.connectors.decoding.contract import FINISHING, Event, Finishing, Outcome, truncated
 from opensearch_ml_stream.connectors.decoding.finish_reasons import finish_reason
 from opensearch_ml_stream.connectors.decoding.framing.sse import SSEFraming
 from opensearch_ml_stream.connectors.errors import UpstreamError
@@ -47,7 +47,7 @@ class Anthropic:
         self._tool_indexes: dict[int, int] = {}  # content block index -> tool call index
         self._whole_inputs: dict[int, str] = {}  # content block index -> its input, until a fragment replaces it
 
-    def read(self, event: Event, chunks: list[Chunk]) -> Outcome | None:
+    def read(self, event: Event, chunks: list[Chunk]) -> Outcome | Finishing | None:
         """Append the chunk of a content block event; `message_stop` or `error` ends the stream."""
         payload: Any = orjson.loads(event.data)
         kind = payload["type"]
@@ -66,7 +66,7 @@ class Anthropic:
             return self._ending()
         elif kind == "error":
             return _read_error(payload)
-        return None
+        return FINISHING if self._finish is not None else None
 
     def end_of_input(self) -> Outcome:
         """Return a good ending if a stop reason has come."""

@@ -9,7 +9,7 @@ import orjson
 
 from opensearch_ml_stream.connectors.chunks import Chunk, Ending, ToolCall, Usage
 from opensearch_ml_stream.connectors.decoding import event_fields
-from opensearch_ml_stream.connectors.decoding.contract import Event, Outcome, truncated
+from opensearch_ml_stream.connectors.decoding.contract import FINISHING, Event, Finishing, Outcome, truncated
 from opensearch_ml_stream.connectors.decoding.finish_reasons import finish_reason
 from opensearch_ml_stream.connectors.decoding.framing.aws_eventstream import AWSEventStreamFraming
 from opensearch_ml_stream.connectors.stream_spec import Enable, StreamSpec
@@ -26,15 +26,15 @@ class BedrockConverse:
         self._usage: Usage | None = None
         self._without_arguments: set[int] = set()  # content block indexes of calls that are open
 
-    def read(self, event: Event, chunks: list[Chunk]) -> Outcome | None:
+    def read(self, event: Event, chunks: list[Chunk]) -> Outcome | Finishing | None:
         """Append the chunk of a content block event; `metadata` after `messageStop` ends the stream."""
         payload: Any = orjson.loads(event.data)
-        if event.name not in ("", "chunk"):
-            return self._read_event(event.name, payload, chunks)
-        for name, inner in payload.items():
-            if isinstance(inner, dict) and (outcome := self._read_event(name, inner, chunks)):
+        events = payload if event.name in ("", "chunk") else {event.name: payload}
+        for name, inner in events.items():
+            is_event = isinstance(inner, dict) or name == event.name
+            if is_event and (outcome := self._read_event(name, inner, chunks)):
                 return outcome
-        return None
+        return FINISHING if self._finish is not None else None
 
     def end_of_input(self) -> Outcome:
         """Return a good ending if `messageStop` has come."""

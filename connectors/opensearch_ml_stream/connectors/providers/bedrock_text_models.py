@@ -12,7 +12,7 @@ import orjson
 
 from opensearch_ml_stream.connectors.chunks import Chunk, Ending, Usage
 from opensearch_ml_stream.connectors.decoding import event_fields
-from opensearch_ml_stream.connectors.decoding.contract import Event, Outcome, truncated
+from opensearch_ml_stream.connectors.decoding.contract import FINISHING, Event, Finishing, Outcome, truncated
 from opensearch_ml_stream.connectors.decoding.finish_reasons import finish_reason
 
 GUARDRAIL_ACTION, INTERVENED = "amazon-bedrock-guardrailAction", "INTERVENED"  # Bedrock's, in an event of any model
@@ -39,7 +39,7 @@ class BedrockTextModel:
         self._finish: str | None = None
         self._usage: Usage | None = None
 
-    def read(self, event: Event, chunks: list[Chunk]) -> Outcome | None:
+    def read(self, event: Event, chunks: list[Chunk]) -> Outcome | Finishing | None:
         """Append the event's text; `error` ends the stream."""
         payload: Any = orjson.loads(event.data)
         names = self._names
@@ -52,7 +52,7 @@ class BedrockTextModel:
         self._read_usage(payload)
         if payload.get("error"):
             return event_fields.remote_error(payload["error"])
-        return None
+        return FINISHING if self._finish is not None else None
 
     def end_of_input(self) -> Outcome:
         """Return a good ending if a finish reason has come."""

@@ -11,7 +11,7 @@ import orjson
 
 from opensearch_ml_stream.connectors.chunks import Chunk, Ending, ToolCall, Usage
 from opensearch_ml_stream.connectors.decoding import event_fields
-from opensearch_ml_stream.connectors.decoding.contract import Event, Outcome, truncated
+from opensearch_ml_stream.connectors.decoding.contract import FINISHING, Event, Finishing, Outcome, truncated
 from opensearch_ml_stream.connectors.decoding.finish_reasons import finish_reason
 from opensearch_ml_stream.connectors.decoding.framing.json_array import JSONArrayFraming
 from opensearch_ml_stream.connectors.decoding.framing.sse import SSEFraming
@@ -31,7 +31,7 @@ class Gemini:
         self._usage: Usage | None = None
         self._partial: PartialArguments | None = None  # of the call whose arguments are coming
 
-    def read(self, event: Event, chunks: list[Chunk]) -> Outcome | None:
+    def read(self, event: Event, chunks: list[Chunk]) -> Outcome | Finishing | None:
         """Append the chunk of candidate 0; an error or a blocked prompt ends the stream."""
         payload: Any = orjson.loads(event.data)
         if payload.get("error"):
@@ -51,7 +51,7 @@ class Gemini:
         blocked = event_fields.mapping(payload.get("promptFeedback")).get("blockReason")
         if blocked and not candidates:
             return Ending("content_filter", event_fields.name(blocked), self._usage, self._model)
-        return None
+        return FINISHING if self._finish is not None else None
 
     def end_of_input(self) -> Outcome:
         """Return a good ending if a finish reason has come."""

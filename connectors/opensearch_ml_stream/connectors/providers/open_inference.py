@@ -11,7 +11,7 @@ import orjson
 
 from opensearch_ml_stream.connectors.chunks import Chunk, Ending
 from opensearch_ml_stream.connectors.decoding import event_fields
-from opensearch_ml_stream.connectors.decoding.contract import Event, Outcome
+from opensearch_ml_stream.connectors.decoding.contract import FINISHING, Event, Finishing, Outcome
 from opensearch_ml_stream.connectors.decoding.finish_reasons import finish_reason
 from opensearch_ml_stream.connectors.decoding.framing.sse import SSEFraming
 from opensearch_ml_stream.connectors.stream_spec import Enable, StreamSpec
@@ -28,7 +28,7 @@ class OpenInference:
         self._finish: str | None = None
         self._model: str | None = None
 
-    def read(self, event: Event, chunks: list[Chunk]) -> Outcome | None:
+    def read(self, event: Event, chunks: list[Chunk]) -> Outcome | Finishing | None:
         """Append the event's text; `error` ends the stream."""
         payload: Any = orjson.loads(event.data)
         if payload.get("error"):
@@ -41,7 +41,7 @@ class OpenInference:
         self._finish = (
             event_fields.name(event_fields.mapping(payload.get("details")).get("finish_reason")) or self._finish
         )
-        return None
+        return FINISHING if self._finish is not None else None
 
     def end_of_input(self) -> Outcome:
         """Return a good ending: the stream has no terminator."""

@@ -8,7 +8,7 @@ import orjson
 
 from opensearch_ml_stream.connectors.chunks import Chunk, Ending, ToolCall, Usage
 from opensearch_ml_stream.connectors.decoding import event_fields
-from opensearch_ml_stream.connectors.decoding.contract import Event, Outcome, truncated
+from opensearch_ml_stream.connectors.decoding.contract import FINISHING, Event, Finishing, Outcome, truncated
 from opensearch_ml_stream.connectors.decoding.finish_reasons import finish_reason
 from opensearch_ml_stream.connectors.errors import UpstreamError
 from opensearch_ml_stream.connectors.providers.cumulative_text import CumulativeTextDiff
@@ -55,14 +55,14 @@ class CustomProvider:
         self._cumulative_text = CumulativeTextDiff()
         self._budget = WorkBudget("Reading events by the JSONPaths of _stream", error=UpstreamError)
 
-    def read(self, event: Event, chunks: list[Chunk]) -> Outcome | None:
+    def read(self, event: Event, chunks: list[Chunk]) -> Outcome | Finishing | None:
         """Append the event's chunk, if it has any text, reasoning or tool calls; see `Provider.read`."""
         try:
             return self._read(event, chunks)
         except UpstreamError as error:  # a path takes too much work for the events
             return error
 
-    def _read(self, event: Event, chunks: list[Chunk]) -> Outcome | None:
+    def _read(self, event: Event, chunks: list[Chunk]) -> Outcome | Finishing | None:
         rules = self._rules
         if rules.end_data is not None and event.data.strip() == rules.end_data:
             return self._ending()
@@ -83,7 +83,9 @@ class CustomProvider:
             self._finish = event_fields.name(value) or self._finish
         for value in self._values("usage", kind, payload):
             self._usage = _usage(event_fields.mapping(value))
-        return self._ending() if kind and kind in rules.end_kinds else None
+        if kind and kind in rules.end_kinds:
+            return self._ending()
+        return FINISHING if self._finish is not None else None
 
     def end_of_input(self) -> Outcome:
         """Return a good ending after a finish reason, or if the rules allow the body to end without a terminator."""

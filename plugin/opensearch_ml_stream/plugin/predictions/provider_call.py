@@ -1,6 +1,6 @@
 """One call of a provider: check the URL, sign and send the request, read its response's status, errors and stream."""
 
-import re
+import asyncio
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, replace
@@ -17,17 +17,15 @@ from opensearch_ml_stream.connectors.rendering.sigv4 import sign
 from opensearch_ml_stream.connectors.whole_response import read_whole_response
 from opensearch_ml_stream.plugin.credentials.redaction import Redactor
 from opensearch_ml_stream.plugin.predictions.compiled_models import CompiledModel
+from opensearch_ml_stream.plugin.predictions.error_responses import read_error
 from opensearch_ml_stream.plugin.predictions.rate_limits import RateLimits
 from opensearch_ml_stream.plugin.settings import LiveSettings
 from opensearch_ml_stream.plugin.upstream import ReadTimedOut, Upstream, UpstreamResponse
 from opensearch_ml_stream.plugin.upstream.retries import open_with_retries
 from opensearch_ml_stream.plugin.upstream.trusted_endpoints import check_endpoint
 
-# Seconds, or a date in one of the three forms that a recipient has to take (RFC 9110, sections 5.6.7 and 10.2.3).
-_RETRY_AFTER = re.compile(r"[0-9]{1,10}|[A-Z][a-z]{2,8},? [A-Za-z0-9: -]{16,24}( GMT)?")
-
 MAX_WHOLE_RESPONSE_BYTES = 4 * 1024 * 1024  # of one JSON object in place of a stream
-MAX_ERROR_BODY_BYTES = 64 * 1024  # of an error response no more is read; 2 KiB of it are shown
+FINISH_SECONDS = 3.0  # waited for usage and terminator after a stream's finish reason, or a chunk that follows it
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +69,7 @@ class ProviderCalls:
 async def check_status(response: UpstreamResponse, model: CompiledModel) -> None:
     """Raise UpstreamError with the provider's own, redacted words if the status is not 2xx."""
     if not 200 <= response.status < 300:
-        raise await _read_error(response, model.redactor)
+        raise await read_error(response, model.redactor)
 
 
 async def read_all(response: UpstreamResponse, limit: int) -> bytes:
@@ -94,7 +92,9 @@ class ProviderStream:
     `first_chunk` is when the first chunk came (CLOCK_MONOTONIC), None before.
     """
 
-    __slots__ = ("_before_first_chunk", "_decoder", "_is_json", "_redactor", "_response", "first_chunk", "outcome")
+    __slots__ = (
+        "_before_first_chunk", "_decoder", "_finish_by", "_is_json", "_redactor", "_response", "first_chunk", "outcome",
+    )  # fmt: skip
 
     def __init__(self, response: UpstreamResponse, decoder: Decoder | FastPathDecoder, redactor: Redactor) -> None:
         self._response = response
@@ -102,6 +102,7 @@ class ProviderStream:
         self._redactor = redactor
         self._before_first_chunk = bytearray()
         self._is_json = is_json(response.headers.get("content-type", ""))
+        self._finish_by: float | None = None  # when to wait no longer, by the loop's clock; None before a finish reason
         self.first_chunk: float | None = None
         self.outcome: Ending | UpstreamError | None = None
 
@@ -119,14 +120,25 @@ class ProviderStream:
         """Return the next chunks; none only if the outcome is set."""
         while True:
             try:
-                data = await self._response.read()
+                data = await (self._read_finish() if self._decoder.is_ending else self._response.read())
             except UpstreamError as error:
                 return self._break_off(error)
             chunks = self._feed(data) if data else self._close()
             if self.outcome is not None and self.first_chunk is None and not chunks:
                 return await self._read_whole(ended=not data)
             if chunks or self.outcome is not None:
+                self._finish_by = None
                 return chunks
+
+    async def _read_finish(self) -> bytes:
+        """Return the next bytes after a finish reason; b"" when the time for them is up, or the connection breaks."""
+        if self._finish_by is None:
+            self._finish_by = asyncio.get_running_loop().time() + FINISH_SECONDS
+        try:
+            async with asyncio.timeout_at(self._finish_by):
+                return await self._response.read()
+        except (TimeoutError, UpstreamError):
+            return b""
 
     async def _read_whole(self, *, ended: bool) -> Chunks:
         """Return the chunk of a response that is one whole JSON object; its ending becomes the outcome."""
@@ -153,8 +165,10 @@ class ProviderStream:
         """Encode and write chunks as they come, until `write` returns False or the outcome is set.
 
         Returns the chunks that came with the outcome; those are not written. The hot path: all of the work for a chunk
-        is done in the connection's own callback.
+        is done in the connection's own callback. Only the end of the stream, from its finish reason on, is read.
         """
+        if self._decoder.is_ending:
+            return await self._pump_finish([], encode, write)
         decoder = self._decoder
         feed = decoder.feed
         last: Chunks = []
@@ -162,7 +176,7 @@ class ProviderStream:
         def sink(data: bytes) -> bool:
             nonlocal last
             chunks = feed(data)
-            if decoder.outcome is not None:
+            if decoder.is_ending:
                 last = chunks
                 return False
             if not chunks:
@@ -176,7 +190,17 @@ class ProviderStream:
             return self._break_off(error)
         if decoder.outcome is not None:
             self.outcome = self._explain(decoder.outcome)
-        return last
+        return await self._pump_finish(last, encode, write) if decoder.is_ending else []
+
+    async def _pump_finish(
+        self, chunks: Chunks, encode: Callable[[Chunks], bytes], write: Callable[[bytes], bool]
+    ) -> Chunks:
+        """Go on with `pump` after a finish reason: write these chunks and those that follow, but not the last ones."""
+        while self.outcome is None:
+            if chunks and not write(encode(chunks)):
+                return []
+            chunks = await self.read()
+        return chunks
 
     def _feed(self, data: bytes) -> Chunks:
         decoder = self._decoder
@@ -233,39 +257,6 @@ class ProviderStream:
             type=outcome.type,
             provider_status=outcome.provider_status,
         )
-
-
-async def _read_error(response: UpstreamResponse, redactor: Redactor) -> UpstreamError:
-    """Read a response that is not 2xx as an error: its body redacted, throttling as ML Commons words it."""
-    parts: list[bytes] = []
-    size = 0
-    while size < MAX_ERROR_BODY_BYTES and (data := await response.read()):
-        parts.append(data)
-        size += len(data)
-    text = redactor.error(b"".join(parts).decode("utf-8", "replace"))
-    status = response.status
-    throttled = response.headers.get("x-amzn-errortype", "").startswith("ThrottlingException")
-    reason = (
-        "The request was denied due to remote server throttling. "
-        "To change the retry policy and behavior, please update the connector client_config."
-        if throttled
-        else text
-    )
-    return UpstreamError(
-        f"Error from remote service: {reason}"
-        if reason
-        else f"Remote service returned error status {status} with empty body",
-        type="remote_connector_throttling_exception" if throttled else None,
-        retry_after=_retry_after(response.headers.get("retry-after"), redactor),
-        provider_status=429 if throttled else status,
-    )
-
-
-def _retry_after(value: str | None, redactor: Redactor) -> str | None:
-    """Return a provider's `Retry-After` for the caller, None if it is not of RFC 9110's form, or holds a credential."""
-    if value is None or not _RETRY_AFTER.fullmatch(value) or redactor.error(value) != value:
-        return None
-    return value
 
 
 def _signed(model: CompiledModel, request: ProviderRequest) -> ProviderRequest:

@@ -13,7 +13,7 @@ import orjson
 
 from opensearch_ml_stream.connectors.chunks import Chunk, Ending, Usage
 from opensearch_ml_stream.connectors.decoding import event_fields
-from opensearch_ml_stream.connectors.decoding.contract import Event, Outcome
+from opensearch_ml_stream.connectors.decoding.contract import Event, Finishing, Outcome
 from opensearch_ml_stream.connectors.decoding.framing.aws_eventstream import AWSEventStreamFraming
 from opensearch_ml_stream.connectors.providers.bedrock_text_models import GUARDRAIL_ACTION, INTERVENED
 from opensearch_ml_stream.connectors.providers.model_hosts.detected_dialect import DetectedDialect
@@ -32,7 +32,7 @@ class BedrockInvoke:
         self._usage: Usage | None = None
         self._blocked = False
 
-    def read(self, event: Event, chunks: list[Chunk]) -> Outcome | None:
+    def read(self, event: Event, chunks: list[Chunk]) -> Outcome | Finishing | None:
         """Append the chunks of the model's event; the dialect decides what ends the stream."""
         if event.name != "chunk":
             return None
@@ -40,11 +40,12 @@ class BedrockInvoke:
         if b'"amazon-bedrock-' in data:
             self._read_additions(orjson.loads(data))
         outcome = self._dialect.read(Event("", data), chunks)
-        return self._complete(outcome)
+        return self._complete(outcome) if isinstance(outcome, Ending) else outcome
 
     def end_of_input(self) -> Outcome:
         """Return the outcome that the dialect gives, with Bedrock's token counts."""
-        return self._complete(self._dialect.end_of_input()) or Ending()
+        outcome = self._dialect.end_of_input()
+        return self._complete(outcome) if isinstance(outcome, Ending) else outcome
 
     def _read_additions(self, payload: Any) -> None:
         metrics = event_fields.mapping(payload.get(_METRICS))
@@ -56,13 +57,11 @@ class BedrockInvoke:
             )
         self._blocked = self._blocked or payload.get(GUARDRAIL_ACTION) == INTERVENED
 
-    def _complete(self, outcome: Outcome | None) -> Outcome | None:
-        """Return the outcome with Bedrock's additions: its token counts, and whether a guardrail intervened."""
-        if not isinstance(outcome, Ending):
-            return outcome
-        if outcome.usage is None:
-            outcome = replace(outcome, usage=self._usage)
-        return replace(outcome, finish_reason="content_filter") if self._blocked else outcome
+    def _complete(self, ending: Ending) -> Ending:
+        """Return the ending with Bedrock's additions: its token counts, and whether a guardrail intervened."""
+        if ending.usage is None:
+            ending = replace(ending, usage=self._usage)
+        return replace(ending, finish_reason="content_filter") if self._blocked else ending
 
 
 BEDROCK_INVOKE = StreamSpec(

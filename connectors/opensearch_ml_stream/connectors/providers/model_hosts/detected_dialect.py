@@ -10,7 +10,7 @@ from typing import Any
 import orjson
 
 from opensearch_ml_stream.connectors.chunks import Chunk, Ending
-from opensearch_ml_stream.connectors.decoding.contract import Event, Outcome, Provider, truncated
+from opensearch_ml_stream.connectors.decoding.contract import Event, Finishing, Outcome, Provider, truncated
 from opensearch_ml_stream.connectors.decoding.framing.plain_text import PLAIN_TEXT
 from opensearch_ml_stream.connectors.providers.anthropic import Anthropic
 from opensearch_ml_stream.connectors.providers.bedrock_converse import BedrockConverse
@@ -63,7 +63,7 @@ class DetectedDialect:
     def __init__(self) -> None:
         self._provider: Provider | None = None
 
-    def read(self, event: Event, chunks: list[Chunk]) -> Outcome | None:
+    def read(self, event: Event, chunks: list[Chunk]) -> Outcome | Finishing | None:
         """Append the event's chunks by its dialect; a first event that is `[DONE]` or an error ends the stream."""
         if self._provider is None:
             if event.data.strip() == b"[DONE]":

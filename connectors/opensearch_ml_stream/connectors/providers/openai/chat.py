@@ -10,7 +10,7 @@ import orjson
 
 from opensearch_ml_stream.connectors.chunks import Chunk, Ending, ToolCall, Usage
 from opensearch_ml_stream.connectors.decoding import event_fields
-from opensearch_ml_stream.connectors.decoding.contract import Event, Outcome, truncated
+from opensearch_ml_stream.connectors.decoding.contract import FINISHING, Event, Finishing, Outcome, truncated
 from opensearch_ml_stream.connectors.decoding.finish_reasons import finish_reason
 from opensearch_ml_stream.connectors.decoding.framing.sse import SSEFraming
 from opensearch_ml_stream.connectors.errors import UpstreamError
@@ -42,7 +42,7 @@ class OpenAIChat:
         self._usage: Usage | None = None
         self._tool_calls: ToolCalls | None = None  # created by the first tool call
 
-    def read(self, event: Event, chunks: list[Chunk]) -> Outcome | None:
+    def read(self, event: Event, chunks: list[Chunk]) -> Outcome | Finishing | None:
         """Append the chunk of choice 0; `[DONE]` or an error ends the stream."""
         data = event.data
         if data.strip() == b"[DONE]":
@@ -61,7 +61,7 @@ class OpenAIChat:
             self._model = event_fields.name(payload.get("model"))
         if payload.get("error") or payload.get("object") == "error":
             return read_error(payload)
-        return None
+        return FINISHING if self._finish is not None else None
 
     def end_of_input(self) -> Outcome:
         """Return a good ending if a finish reason has come."""
