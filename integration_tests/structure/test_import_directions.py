@@ -16,19 +16,21 @@ ALLOWED: dict[str, set[str]] = {
     "plugin.demo": set(),
     "plugin.server": {"connectors", "rest_handlers", "plugin.app", "plugin.metrics", "plugin.settings", "plugin.store"},
     "plugin.app": {
-        "rest_handlers", "plugin.credentials", "plugin.metrics", "plugin.predictions", "plugin.registry",
-        "plugin.settings", "plugin.store", "plugin.upstream",
+        "rest_handlers", "plugin.credentials", "plugin.metrics", "plugin.monitoring", "plugin.predictions",
+        "plugin.registry", "plugin.settings", "plugin.statistics", "plugin.store", "plugin.upstream",
     },
     "plugin.predictions": {
-        "connectors", "plugin.credentials", "plugin.metrics", "plugin.registry", "plugin.settings", "plugin.store",
-        "plugin.upstream",
+        "connectors", "plugin.credentials", "plugin.metrics", "plugin.registry", "plugin.settings",
+        "plugin.statistics", "plugin.store", "plugin.upstream",
     },
+    "plugin.monitoring": {"connectors", "plugin.registry", "plugin.statistics", "plugin.store"},
     "plugin.registry": {"connectors", "plugin.credentials", "plugin.settings", "plugin.store", "plugin.upstream"},
     "plugin.upstream": {"connectors", "plugin.settings"},
     "plugin.credentials": {"connectors", "plugin.store"},
     "plugin.settings": {"connectors", "plugin.store"},
     "plugin.store": {"connectors"},
     "plugin.metrics": {"connectors"},
+    "plugin.statistics": {"connectors"},
 }  # fmt: skip
 
 

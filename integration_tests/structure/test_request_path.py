@@ -21,8 +21,9 @@ from opensearch_ml_stream.plugin.server.http1.limits import ConnectionLimits
 from opensearch_ml_stream.plugin.server.worker import Server
 from opensearch_ml_stream.plugin.settings import Settings
 
-# The connection and its requests are our own modules, where uvicorn's two and one of its frames were not counted.
-MAX_MODULES = 35
+# The connection and its requests are our own modules, where uvicorn's two and one of its frames were not counted; and
+# one notes that the prediction runs, so that every worker can say what runs in the others.
+MAX_MODULES = 36
 MAX_DEPTH = 13
 
 

@@ -1,5 +1,6 @@
 """Management services that note how they are called and return, or raise, what a test wants."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from opensearch_ml_stream.rest_handlers.service_protocols import Json
@@ -29,6 +30,8 @@ class RecordingServices(Recorder):
         self.models = RecordingModels(self)
         self.model_groups = RecordingModelGroups(self)
         self.tasks = RecordingTasks(self)
+        self.controllers = RecordingControllers(self)
+        self.configs = RecordingConfigs(self)
 
 
 class RecordingConnectors:
@@ -115,3 +118,41 @@ class RecordingTasks:
 
     async def search(self, body: Json, *, dashboards: bool) -> Json:
         return self._record("tasks.search", body, dashboards=dashboards)
+
+
+class RecordingControllers:
+    def __init__(self, recorder: Recorder) -> None:
+        self._record = recorder.record
+
+    async def create(self, model_id: str, body: Json) -> Json:
+        return self._record("controllers.create", model_id, body)
+
+    async def get(self, model_id: str) -> Json:
+        return self._record("controllers.get", model_id)
+
+    async def update(self, model_id: str, body: Json) -> Json:
+        return self._record("controllers.update", model_id, body)
+
+    async def delete(self, model_id: str) -> Json:
+        return self._record("controllers.delete", model_id)
+
+
+class RecordingConfigs:
+    def __init__(self, recorder: Recorder) -> None:
+        self._record = recorder.record
+
+    async def get(self, config_id: str) -> Json:
+        return self._record("configs.get", config_id)
+
+
+class RecordingProfiles(Recorder):
+    async def get(self, body: Json, *, view: str) -> Json:
+        return self.record("profiles.get", body, view=view)
+
+
+class RecordingStats(Recorder):
+    async def named(self, names: Sequence[str], node_ids: Sequence[str]) -> Json:
+        return self.record("stats.named", names, node_ids)
+
+    async def selected(self, body: Json) -> Json:
+        return self.record("stats.selected", body)

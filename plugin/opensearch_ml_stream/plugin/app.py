@@ -5,11 +5,15 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
+from socket import gethostname
 
 from starlette.types import ASGIApp
 
 from opensearch_ml_stream.plugin.credentials.cipher import Cipher
 from opensearch_ml_stream.plugin.metrics import Metrics
+from opensearch_ml_stream.plugin.monitoring.answering_node import AnsweringNode
+from opensearch_ml_stream.plugin.monitoring.profiles import Profiles
+from opensearch_ml_stream.plugin.monitoring.server_stats import ServerStats
 from opensearch_ml_stream.plugin.predictions.batch_jobs import BatchJobs
 from opensearch_ml_stream.plugin.predictions.compiled_models import CompiledModels
 from opensearch_ml_stream.plugin.predictions.painless_runner import PainlessRunner
@@ -22,12 +26,15 @@ from opensearch_ml_stream.plugin.registry.model_deployment import ModelDeploymen
 from opensearch_ml_stream.plugin.registry.stored_documents import now_millis
 from opensearch_ml_stream.plugin.settings import LiveSettings, Settings
 from opensearch_ml_stream.plugin.settings.dynamic import DynamicSettings, watching_settings
+from opensearch_ml_stream.plugin.statistics.request_statistics import open_statistics
 from opensearch_ml_stream.plugin.store.open_store import open_store
 from opensearch_ml_stream.plugin.upstream.open_upstream import open_upstream
 from opensearch_ml_stream.rest_handlers.application import streaming_application
 from opensearch_ml_stream.rest_handlers.http.browsers import BrowserPolicy
 from opensearch_ml_stream.rest_handlers.http.response_lifecycle import InFlightResponses, ResponseLimits
 from opensearch_ml_stream.rest_handlers.routes.health_and_metrics import operation_routes
+from opensearch_ml_stream.rest_handlers.routes.monitoring.profile import profile_routes
+from opensearch_ml_stream.rest_handlers.routes.monitoring.stats import stats_routes
 from opensearch_ml_stream.rest_handlers.routes.openapi import openapi_routes
 from opensearch_ml_stream.rest_handlers.routes.predict import predict_routes
 from opensearch_ml_stream.rest_handlers.routes.resources import management_routes
@@ -50,14 +57,16 @@ async def open_sidecar(settings: Settings, runtime: Path) -> AsyncIterator[Sidec
         store = await stack.enter_async_context(open_store(settings.store, settings.index_prefix))
         upstream = await stack.enter_async_context(open_upstream(live))
         cipher = Cipher(store, settings.master_key_cache_ttl_minutes)
-        deployment = ModelDeployment(store, cipher, live, now_millis, DeploymentStateStore(store, now_millis))
+        statistics = stack.enter_context(open_statistics(runtime))
+        states = DeploymentStateStore(store, now_millis)
+        deployment = ModelDeployment(store, cipher, live, now_millis, states, statistics.action)
         models = CompiledModels(store, cipher, live, deployment.ensure)
         calls = ProviderCalls(live, upstream, RateLimits(runtime))
         scripts = PainlessRunner(store)
         batch = BatchJobs(models, calls, store, scripts, now_millis)
         registry = build_registry(store, cipher, live, now_millis, deployment, batch)
         metrics = Metrics()
-        predictor = Predictor(models, calls, store, scripts, batch, metrics)
+        predictor = Predictor(models, calls, store, scripts, batch, metrics, statistics)
         limits = ResponseLimits(
             settings.max_body_size,
             settings.first_event_wait_seconds,
@@ -66,10 +75,13 @@ async def open_sidecar(settings: Settings, runtime: Path) -> AsyncIterator[Sidec
             settings.max_streams,
         )
         in_flight = InFlightResponses(limits)
+        node = AnsweringNode(store, now_millis, f"{gethostname()}:{settings.port}")
         own_version = version("opensearch-ml-stream")
         routes = [
             *predict_routes(predictor, in_flight),
             *management_routes(registry, in_flight.bodies),
+            *profile_routes(Profiles(states, statistics, node), in_flight.bodies),
+            *stats_routes(ServerStats(store, states, statistics, node), in_flight.bodies),
             *settings_routes(DynamicSettings(store, live, now_millis), in_flight.bodies),
             *operation_routes(store.ping, metrics.text, own_version),
         ]

@@ -16,6 +16,7 @@ from opensearch_ml_stream.plugin.predictions.predictor import Predictor
 from opensearch_ml_stream.plugin.predictions.provider_call import ProviderCalls
 from opensearch_ml_stream.plugin.predictions.rate_limits import RateLimits
 from opensearch_ml_stream.plugin.settings import LiveSettings, Settings
+from opensearch_ml_stream.plugin.statistics.request_statistics import Statistics, open_statistics
 from opensearch_ml_stream.plugin.store import Document, Index, Store
 from opensearch_ml_stream.plugin.store.sqlite_store import SQLiteStore
 from tests.predictions.scripted_provider import ScriptedProvider
@@ -54,6 +55,7 @@ class Setup:
     batch: BatchJobs
     metrics: Metrics
     predictor: Predictor
+    statistics: Statistics
 
     async def stored_connector(self, body: Mapping[str, Any]) -> dict[str, Any]:
         document = connector_document(body)
@@ -89,8 +91,9 @@ async def prediction_setup(
     models = CompiledModels(store, cipher, live, no_deployment)
     calls = ProviderCalls(live, provider, RateLimits(folder))
     batch = BatchJobs(models, calls, store, scripts, lambda: 1_000)
-    predictor = Predictor(models, calls, store, scripts, batch, metrics)
-    try:
-        yield Setup(store, cipher, live, provider, models, calls, batch, metrics, predictor)
-    finally:
-        await store.close()
+    with open_statistics(folder) as statistics:
+        predictor = Predictor(models, calls, store, scripts, batch, metrics, statistics)
+        try:
+            yield Setup(store, cipher, live, provider, models, calls, batch, metrics, predictor, statistics)
+        finally:
+            await store.close()

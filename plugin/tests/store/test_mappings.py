@@ -32,6 +32,7 @@ def test_every_field_is_in_its_indexs_body(index: Index) -> None:
         (Index.CONNECTOR, 4),
         (Index.TASK, 5),
         (Index.CONFIG, 5),
+        (Index.CONTROLLER, 1),
         (Index.MODEL_GROUP, 4),
         (Index.DEPLOYMENT, 1),
     ],
@@ -43,7 +44,7 @@ def test_an_index_names_the_version_of_ml_commons_schema(index: Index, version: 
 def test_the_index_of_keys_is_on_all_nodes_and_the_others_on_two() -> None:
     settings = {index: index_body(index)["settings"]["index"] for index in Index}
     assert settings.pop(Index.CONFIG) == {"number_of_shards": 1, "auto_expand_replicas": "0-all"}
-    assert list(settings.values()) == [{"number_of_shards": 1, "auto_expand_replicas": "0-1"}] * 5
+    assert list(settings.values()) == [{"number_of_shards": 1, "auto_expand_replicas": "0-1"}] * 6
 
 
 def test_short_names_of_types_are_spelt_out() -> None:

@@ -63,7 +63,8 @@ class ParsedRequest:
 class Operation:
     """What one HTTP method of a path does.
 
-    `parameters` are its query parameters beside those of all routes: flags. `schema` is that of its request body. The
+    `parameters` are its query parameters beside those of all routes: flags. `other_parameters` are those that are no
+    flags, with their schemas. `schema` is that of its request body. The
     first line of the handler's docstring is the summary in the OpenAPI document.
     """
 
@@ -71,12 +72,13 @@ class Operation:
     request_body: RequestBody = RequestBody.NONE
     parameters: frozenset[str] = field(default_factory=frozenset)
     schema: Schema = field(default_factory=lambda: {"type": "object"})
+    other_parameters: Mapping[str, Schema] = field(default_factory=dict)
 
     def describe(self) -> OperationDescription:
         """Return what the OpenAPI document says of it."""
         return OperationDescription(
             summary_of(self.handle),
-            dict.fromkeys(self.parameters, FLAG),
+            {**dict.fromkeys(self.parameters, FLAG), **self.other_parameters},
             None if self.request_body is RequestBody.NONE else self.schema,
             self.request_body is RequestBody.REQUIRED,
         )
@@ -113,7 +115,7 @@ class _ResourceEndpoint:
     async def _parse(self, request: Request, operation: Operation, reservation: BodyReservation) -> ParsedRequest:
         _check_ids(request.path_params)
         query_parameters = query(request.scope)
-        check_query(request.scope, query_parameters, operation.parameters)
+        check_query(request.scope, query_parameters, operation.parameters | operation.other_parameters.keys())
         data = await read_body(request.scope, request.receive, reservation)
         # A web page can send a POST with any query to a foreign server, but none whose content type is JSON.
         is_like_body = bool(data) or (request.method == "POST" and "source" in query_parameters)

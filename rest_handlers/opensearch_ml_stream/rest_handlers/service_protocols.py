@@ -122,6 +122,34 @@ class Tasks(Protocol):
         ...
 
 
+class Controllers(Protocol):
+    """Controllers: limits of how often each user may call a model."""
+
+    async def create(self, model_id: str, body: Json) -> Json:
+        """Store the model's controller, in place of one that there is; return `{"model_id", "status"}`."""
+        ...
+
+    async def get(self, model_id: str) -> Json:
+        """Return the model's controller."""
+        ...
+
+    async def update(self, model_id: str, body: Json) -> Json:
+        """Change the limits of users; return OpenSearch's index response. Conflict if there is no controller."""
+        ...
+
+    async def delete(self, model_id: str) -> Json:
+        """Delete the model's controller; return OpenSearch's delete response."""
+        ...
+
+
+class Configs(Protocol):
+    """Configs: what configures the cluster's ML Commons."""
+
+    async def get(self, config_id: str) -> Json:
+        """Return the config. InvalidRequest for the master key."""
+        ...
+
+
 class ManagementServices(Protocol):
     """The services of all management routes."""
 
@@ -143,4 +171,14 @@ class ManagementServices(Protocol):
     @property
     def tasks(self) -> Tasks:
         """The service behind `/tasks`."""
+        ...
+
+    @property
+    def controllers(self) -> Controllers:
+        """The service behind `/controllers`."""
+        ...
+
+    @property
+    def configs(self) -> Configs:
+        """The service behind `/config`."""
         ...

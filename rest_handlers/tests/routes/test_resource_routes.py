@@ -58,6 +58,12 @@ ROUTES: list[tuple[str, str, bool | None, tuple[Any, ...]]] = [
     ("POST", "/tasks/t1/_cancel_batch", None, ("tasks.cancel", "t1")),
     ("GET", "/tasks/_search", None, ("tasks.search", BODY, OTHERS)),
     ("POST", "/tasks/_search", None, ("tasks.search", BODY, OTHERS)),
+    ("POST", "/controllers/m1", True, ("controllers.create", "m1", BODY)),
+    ("GET", "/controllers/m1", False, ("controllers.get", "m1")),
+    ("GET", "/controllers/m1?return_content=true", False, ("controllers.get", "m1")),
+    ("PUT", "/controllers/m1", True, ("controllers.update", "m1", BODY)),
+    ("DELETE", "/controllers/m1", False, ("controllers.delete", "m1")),
+    ("GET", "/config/c1", False, ("configs.get", "c1")),
 ]  # fmt: skip
 EVERY_ROUTE = pytest.mark.parametrize(
     ("method", "target", "has_body", "call"), ROUTES, ids=lambda value: value if isinstance(value, str) else ""
@@ -162,6 +168,8 @@ async def test_an_unknown_parameter_is_refused_by_name(
         ("/tasks/_search", "GET, POST"),
         ("/tasks/t1", "DELETE, GET"),
         ("/tasks/t1/_cancel", "POST"),
+        ("/controllers/m1", "DELETE, GET, POST, PUT"),
+        ("/config/c1", "GET"),
     ],
 )
 @pytest.mark.parametrize("method", ["PATCH", "HEAD"])

@@ -20,6 +20,7 @@ from opensearch_ml_stream.plugin.predictions.painless_runner import PainlessRunn
 from opensearch_ml_stream.plugin.predictions.provider_call import ProviderCalls, ProviderStream, check_status
 from opensearch_ml_stream.plugin.predictions.whole_prediction import predict_whole, request_text
 from opensearch_ml_stream.plugin.settings.disabled_feature_errors import streaming_disabled
+from opensearch_ml_stream.plugin.statistics.request_statistics import Prediction, Statistics
 from opensearch_ml_stream.plugin.store import Store
 
 WHOLE_RESPONSE = "$"  # the JSON path of a guard model's response as its provider sent it
@@ -36,6 +37,7 @@ class Predictor:
         scripts: PainlessRunner,
         batch: BatchJobs,
         metrics: Metrics,
+        statistics: Statistics,
     ) -> None:
         self._models = models
         self._calls = calls
@@ -43,6 +45,7 @@ class Predictor:
         self._scripts = scripts
         self._batch = batch
         self._metrics = metrics
+        self._statistics = statistics
 
     @asynccontextmanager
     async def stream(
@@ -58,9 +61,10 @@ class Predictor:
             raise streaming_disabled()
         if action_type == BATCH_PREDICT:
             raise InvalidRequest("A batch job does not stream: POST it to _batch_predict")
-        with self._metrics.stream() as figures:
+        with self._metrics.stream() as figures, self._statistics.prediction() as prediction:
             model = await self._models.get(model_id)
             figures.model_id = model_id
+            prediction.start(model_id)
             action = model.action(action_type or PREDICT)
             spec = model.spec(parameters, action_type or PREDICT)
             request = await self._streaming_request(model, action, spec, parameters)
@@ -74,6 +78,7 @@ class Predictor:
                     yield stream
                 finally:
                     _fill(figures, stream)
+                    prediction.outcome = stream.outcome
 
     async def predict(self, model_id: str, body: bytes, algorithm: str | None = None) -> Mapping[str, Any]:
         """Return a whole prediction, `{"inference_results": [...]}`, or what the body's `action_type` asks for."""
@@ -87,7 +92,8 @@ class Predictor:
         """Run the action that the input asks for; `default` is the route's. As in ML Commons, the input has it."""
         asked = predict_input.action_type if isinstance(predict_input, RemoteInput) else None
         if (asked or default) == BATCH_PREDICT:
-            return await self._batch.create(model_id, predict_input, self._guardrail_checks((model_id,)))
+            with self._statistics.action("batch_predict", model_id):
+                return await self._batch.create(model_id, predict_input, self._guardrail_checks((model_id,)))
         return await self._predict(model_id, predict_input, ())
 
     async def _streaming_request(
@@ -110,10 +116,19 @@ class Predictor:
 
     async def _predict(self, model_id: str, predict_input: PredictInput, guarded: tuple[str, ...]) -> dict[str, Any]:
         """Predict and count it; `guarded` are the models whose guardrails have led to this prediction."""
+        with self._statistics.prediction() as prediction:
+            response = await self._predict_measured(model_id, predict_input, guarded, prediction)
+            prediction.outcome = response
+        return response
+
+    async def _predict_measured(
+        self, model_id: str, predict_input: PredictInput, guarded: tuple[str, ...], prediction: Prediction
+    ) -> dict[str, Any]:
         metrics_model_id = UNKNOWN_MODEL
         try:
             model = await self._models.get(model_id)
             metrics_model_id = model_id
+            prediction.start(model_id)
 
             async def fetch(request: ProviderRequest) -> bytes:
                 self._calls.apply_rate_limit(model)

@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 
 from opensearch_ml_stream.plugin.credentials.cipher import Cipher
+from opensearch_ml_stream.plugin.registry.configuration.configs import Configs
+from opensearch_ml_stream.plugin.registry.configuration.controllers import Controllers
 from opensearch_ml_stream.plugin.registry.connectors import Connectors
 from opensearch_ml_stream.plugin.registry.model_deployment import ModelDeployment
 from opensearch_ml_stream.plugin.registry.model_groups import ModelGroups
@@ -21,6 +23,8 @@ class Registry:
     models: Models
     model_groups: ModelGroups
     tasks: Tasks
+    controllers: Controllers
+    configs: Configs
 
 
 def build_registry(
@@ -38,4 +42,6 @@ def build_registry(
         models=Models(store, cipher, live_settings, clock, groups, deployment),
         model_groups=groups,
         tasks=Tasks(store, batch),
+        controllers=Controllers(store, clock),
+        configs=Configs(store),
     )

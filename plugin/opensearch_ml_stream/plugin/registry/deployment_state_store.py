@@ -5,7 +5,7 @@ turns every model that none of its own nodes holds into DEPLOY_FAILED. There the
 (Index.DEPLOYMENT) and laid over the model's source when that is shown.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +16,9 @@ from opensearch_ml_stream.plugin.store import Document, Index, Store
 
 DEPLOYED = "DEPLOYED"
 UNDEPLOYED = "UNDEPLOYED"
+
+MAX_DEPLOYED = 10_000  # in one answer: as far as a search goes
+_IS_REMOTE: Json = {"term": {"algorithm": "REMOTE"}}
 
 _DEPLOYED_STATES = frozenset({DEPLOYED, "PARTIALLY_DEPLOYED", "LOADED", "PARTIALLY_LOADED"})
 _DEPLOYING_STATES = frozenset({"DEPLOYING", "LOADING"})
@@ -56,6 +59,16 @@ class DeploymentStateStore:
             response = await self.store.search(Index.DEPLOYMENT, query)
             states |= {hit["_id"]: hit["_source"] for hit in response["hits"]["hits"]}
         return {id: _with_state(source, states[id]) if id in states else source for id, source in sources.items()}
+
+    async def deployed(self, model_ids: Sequence[str] | None = None) -> list[str]:
+        """Return the ids of the remote models that are deployed, of all or of these; at most MAX_DEPLOYED."""
+        is_deployed_here: Json = {"terms": {"model_state": sorted(_DEPLOYED_STATES)}}
+        wanted: list[Json] = [] if model_ids is None else [{"ids": {"values": list(model_ids)}}]
+        found = await self._ids(Index.MODEL, [_IS_REMOTE, is_deployed_here, *wanted])
+        if await self.store.has_ml_commons():
+            own = await self._ids(Index.DEPLOYMENT, [is_deployed_here, *wanted])
+            found += await self._ids(Index.MODEL, [_IS_REMOTE, {"ids": {"values": own}}])
+        return list(dict.fromkeys(found))
 
     async def deploy(self, model_id: str) -> str:
         """Store that the model is deployed; return the node id. NotFound without the model."""
@@ -100,6 +113,10 @@ class DeploymentStateStore:
         """Delete what is stored about a model that was deleted."""
         if await self.store.has_ml_commons():
             await self.store.delete(Index.DEPLOYMENT, model_id)
+
+    async def _ids(self, index: Index, filters: Sequence[Json]) -> list[str]:
+        body = {"query": {"bool": {"filter": filters}}, "size": MAX_DEPLOYED, "_source": False}
+        return [hit["_id"] for hit in (await self.store.search(index, body))["hits"]["hits"]]
 
     async def _write(self, model_id: str, state: Json) -> None:
         index = Index.MODEL

@@ -5,7 +5,8 @@ decrypted, and stores the state. Every worker compiles the connector when it fir
 """
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 
 from opensearch_ml_stream.connectors.documents import read_connector, read_model
@@ -18,7 +19,15 @@ from opensearch_ml_stream.plugin.registry.tasks import record_task
 from opensearch_ml_stream.plugin.settings import LiveSettings
 from opensearch_ml_stream.plugin.store import Document, Index, Store
 
+CountAction = Callable[[str, str | None], AbstractContextManager[None]]
+"""Counts an action (`deploy`) around the block that does it, of a model if there is one."""
+
 log = logging.getLogger(__name__)
+
+
+def uncounted(action: str, model_id: str | None) -> AbstractContextManager[None]:
+    """Count nothing: the CountAction where there are no statistics."""
+    return nullcontext()
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +39,7 @@ class ModelDeployment:
     live_settings: LiveSettings
     clock: Clock
     states: DeploymentStateStore
+    count: CountAction = uncounted
 
     async def deploy(self, model_id: str) -> str:
         """Deploy the model, deployed or not; return the id of the (finished) task.
@@ -37,9 +47,10 @@ class ModelDeployment:
         Raises NotFound without the model or its connector, Internal if a credential cannot be decrypted.
         """
         started = self.clock()
-        document = await existing_model(self.store, model_id)
-        await self._check_callable(document.source)
-        node = await self.states.deploy(model_id)
+        with self.count("deploy", model_id):
+            document = await existing_model(self.store, model_id)
+            await self._check_callable(document.source)
+            node = await self.states.deploy(model_id)
         return await record_task(self.store, self.clock, "DEPLOY_MODEL", model_id, node, started, is_async=True)
 
     async def undeploy(self, model_ids: Iterable[str]) -> Json:
@@ -47,7 +58,10 @@ class ModelDeployment:
         stats: dict[str, str] = {}
         for model_id in model_ids:
             document = await self.store.get(Index.MODEL, model_id)
-            was_deployed = document is not None and await self.states.undeploy(model_id, document.source)
+            was_deployed = False
+            if document is not None:
+                with self.count("undeploy", model_id):
+                    was_deployed = await self.states.undeploy(model_id, document.source)
             stats[model_id] = "undeployed" if was_deployed else "not_found"
         return {await node_id(self.store, self.clock): {"stats": stats}}
 

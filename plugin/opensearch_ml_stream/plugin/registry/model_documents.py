@@ -14,8 +14,8 @@ from opensearch_ml_stream.plugin.registry.stored_documents import Json, flag_of,
 
 _FIELDS = (
     "name", "model_group_id", "algorithm", "model_version", "user", "description", "model_state", "model_config",
-    "deploy_setting", "is_enabled", "rate_limiter", "created_time", "last_updated_time", "last_registered_time",
-    "last_deployed_time", "last_undeployed_time", "model_id", "auto_redeploy_retry_times",
+    "deploy_setting", "is_enabled", "rate_limiter", "is_controller_enabled", "created_time", "last_updated_time",
+    "last_registered_time", "last_deployed_time", "last_undeployed_time", "model_id", "auto_redeploy_retry_times",
     "planning_worker_node_count", "current_worker_node_count", "planning_worker_nodes", "deploy_to_all_nodes",
     "is_hidden", "connector", "connector_id", "guardrails", "interface", "tenant_id", "provisioned_by",
 )  # fmt: skip
@@ -24,7 +24,7 @@ _FRAMEWORK_TYPES = ("HUGGINGFACE_TRANSFORMERS", "SENTENCE_TRANSFORMERS", "HUGGIN
 _POOLING_MODES = ("MEAN", "MEAN_SQRT_LEN", "MAX", "WEIGHTED_MEAN", "CLS", "LAST_TOKEN")
 _NEVER = -1  # the `model_ttl_minutes` of a model that is not undeployed by time
 _INTEGER = re.compile(r"-?[0-9]{1,9}")
-_FUNCTIONS = frozenset({
+FUNCTIONS = frozenset({
     "LINEAR_REGRESSION", "KMEANS", "AD_LIBSVM", "SAMPLE_ALGO", "LOCAL_SAMPLE_CALCULATOR", "FIT_RCF", "BATCH_RCF",
     "ANOMALY_LOCALIZATION", "RCF_SUMMARIZE", "LOGISTIC_REGRESSION", "TEXT_EMBEDDING", "METRICS_CORRELATION",
     "SPARSE_ENCODING", "SPARSE_TOKENIZE", "TEXT_SIMILARITY", "QUESTION_ANSWERING", "AGENT", "CONNECTOR",
@@ -36,7 +36,7 @@ def check_function(body: Json) -> None:
     name = string_of(body, "function_name")
     if name is None:
         raise InvalidRequest("model format is null")  # ML Commons takes a missing function for a local model
-    if name.upper() in _FUNCTIONS:
+    if name.upper() in FUNCTIONS:
         raise InvalidRequest(f"The function category {name.upper()} is not supported here, only remote models are")
     if name.upper() != "REMOTE":
         raise InvalidRequest("Wrong function name")
@@ -52,7 +52,7 @@ def settable_fields(body: Json) -> dict[str, Any]:
         "model_config": _model_config(object_of(body, "model_config")),
         "deploy_setting": _deploy_setting(object_of(body, "deploy_setting")),
         "is_enabled": flag_of(body, "is_enabled"),
-        "rate_limiter": _rate_limiter(object_of(body, "rate_limiter")),
+        "rate_limiter": rate_limiter_document(object_of(body, "rate_limiter"), "rate_limiter"),
         "guardrails": object_of(body, "guardrails"),
         "interface": _interface(object_of(body, "interface")),
     }
@@ -121,17 +121,18 @@ def _deploy_setting(setting: Json | None) -> Json | None:
     return stored
 
 
-def _rate_limiter(limiter: Json | None) -> Json | None:
+def rate_limiter_document(limiter: Json | None, name: str) -> Json | None:
+    """Return a rate limiter as it is stored, its limit a string; InvalidRequest names what is wrong with it."""
     if limiter is None:
         return None
     stored: dict[str, Any] = {}
     if (limit := string_of(limiter, "limit")) is not None:
         if not limit.replace(".", "", 1).isdecimal():
-            raise InvalidRequest("rate_limiter.limit must be a number, zero or more")
+            raise InvalidRequest(f"{name}.limit must be a number, zero or more")
         stored["limit"] = limit
     if (unit := string_of(limiter, "unit")) is not None:
         if unit.upper() not in _TIME_UNITS:
-            raise InvalidRequest(f"rate_limiter.unit must be one of {', '.join(_TIME_UNITS)}")
+            raise InvalidRequest(f"{name}.unit must be one of {', '.join(_TIME_UNITS)}")
         stored["unit"] = unit.upper()
     return stored
 

@@ -56,6 +56,13 @@ class Models:
 
         Without a `model_group_id` the model joins the group of its own name, created if there is none.
         """
+        with self.deployment.count("register", None):
+            response = await self._register(body)
+        if deploy:
+            await self.deployment.deploy(response["model_id"])
+        return response
+
+    async def _register(self, body: Json) -> Json:
         started = self.clock()
         if not self.live_settings.current.remote_inference_enabled:
             raise remote_inference_disabled()
@@ -70,8 +77,6 @@ class Models:
         model_id = await self._create(name, group_id, {**fields, **connection})
         node = await node_id(self.store, self.clock)
         task_id = await record_task(self.store, self.clock, "REGISTER_MODEL", model_id, node, started)
-        if deploy:
-            await self.deployment.deploy(model_id)
         return {"task_id": task_id, "status": "CREATED", "model_id": model_id}
 
     async def get(self, model_id: str, *, dashboards: bool = False) -> Json:
@@ -111,7 +116,7 @@ class Models:
         return {} if written is None else written.response
 
     async def delete(self, model_id: str) -> Json:
-        """Delete the model; InvalidRequest while it is deployed."""
+        """Delete the model and its controller; InvalidRequest while it is deployed."""
         document = await existing_model(self.store, model_id)
         source = await self.deployment.states.view(model_id, document.source)
         if is_deployed(source) or is_deploying(source):
@@ -119,8 +124,10 @@ class Models:
                 "Model cannot be deleted in deploying or deployed state. Try undeploy model first then delete",
                 type="status_exception",
             )
-        response = (await self.store.delete(Index.MODEL, model_id)).response
+        with self.deployment.count("delete", model_id):
+            response = (await self.store.delete(Index.MODEL, model_id)).response
         await self.deployment.states.forget(model_id)
+        await self.store.delete(Index.CONTROLLER, model_id)
         return response
 
     async def search(self, body: Json, *, dashboards: bool = False) -> Json:

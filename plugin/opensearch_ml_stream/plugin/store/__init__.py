@@ -18,6 +18,7 @@ class Index(StrEnum):
     TASK = ".plugins-ml-task"
     MODEL_GROUP = ".plugins-ml-model-group"
     CONFIG = ".plugins-ml-config"
+    CONTROLLER = ".plugins-ml-controller"
     DEPLOYMENT = ".plugins-ml-stream-deployment"  # deployed states, where a real ML Commons owns those in MODEL
 
 
@@ -101,6 +102,10 @@ class Store(Protocol):
 
     async def has_ml_commons(self) -> bool:
         """Whether a real ML Commons runs on this cluster (its sync-up job then owns the deployed states)."""
+        ...
+
+    async def index_statuses(self) -> Mapping[Index, str] | None:
+        """Return `green`, `yellow` or `red` for each index that exists; None if the store has none or may not say."""
         ...
 
     async def close(self) -> None:

@@ -160,11 +160,16 @@ _DEPLOYMENT = {
     "last_undeployed_time": "date",
 }
 
+_CONTROLLER = {
+    "user_rate_limiter": "flat_object",
+}
+
 FIELDS: Mapping[Index, Mapping[str, str]] = {
     Index.MODEL: _MODEL,
     Index.CONNECTOR: _CONNECTOR,
     Index.TASK: _TASK,
     Index.CONFIG: _CONFIG,
+    Index.CONTROLLER: _CONTROLLER,
     Index.MODEL_GROUP: _MODEL_GROUP,
     Index.DEPLOYMENT: _DEPLOYMENT,
 }
@@ -175,6 +180,7 @@ _SCHEMA_VERSIONS = {
     Index.CONNECTOR: 4,
     Index.TASK: 5,
     Index.CONFIG: 5,
+    Index.CONTROLLER: 1,
     Index.MODEL_GROUP: 4,
     Index.DEPLOYMENT: 1,
 }

@@ -57,6 +57,12 @@ def read_plugins(response: Any) -> set[str]:
     return {_member(plugin, "component", str) for plugin in response}
 
 
+def read_statuses(response: Any) -> dict[str, str]:
+    """Return the health of each index by its name, of a cluster's health by indices."""
+    indices = _member(response, "indices", Mapping)
+    return {name: _member(health, "status", str) for name, health in indices.items()}
+
+
 def read_script_result(response: Any) -> str:
     """Return a Painless script's result."""
     return str(_member(response, "result", object))

@@ -35,6 +35,7 @@ from opensearch_ml_stream.plugin.store.opensearch_responses import (
     read_script_result,
     read_search,
     read_sequence,
+    read_statuses,
     read_total,
     read_written,
 )
@@ -165,6 +166,17 @@ class OpenSearchStore:
                     plugins = []
             self._ml_commons = "opensearch-ml" in read_plugins(plugins)
         return self._ml_commons
+
+    async def index_statuses(self) -> Mapping[Index, str] | None:
+        """Return the health of each index that exists; None if the user may not see it."""
+        params = {"level": "indices", "expand_wildcards": "all"}
+        with mapped_errors("read"):
+            try:
+                response = await self._client.cluster.health(index=f"{self._prefix}.plugins-ml-*", params=params)
+            except (AuthenticationException, AuthorizationException):
+                return None
+        statuses = read_statuses(response)
+        return {index: statuses[self._name(index)] for index in Index if self._name(index) in statuses}
 
     async def close(self) -> None:
         """Close the client's connections."""

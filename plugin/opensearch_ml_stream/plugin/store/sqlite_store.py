@@ -135,6 +135,9 @@ class SQLiteStore:
         """Return False: no ML Commons can share a file."""
         return False
 
+    async def index_statuses(self) -> None:
+        """Return None: a file has no health."""
+
     async def close(self) -> None:
         """Close the connection and end the thread."""
 

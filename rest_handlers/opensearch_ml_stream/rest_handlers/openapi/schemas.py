@@ -115,6 +115,28 @@ SETTINGS: Schema = {
     "properties": {"persistent": {"type": "object", "description": "Settings by full name; null resets one."}},
     "required": ["persistent"],
 }
+CONTROLLER: Schema = {
+    "type": "object",
+    "properties": {
+        "user_rate_limiter": {
+            "type": "object",
+            "additionalProperties": {"type": "object", "properties": {"limit": STRING, "unit": STRING}},
+        }
+    },
+}
+_STRINGS: Schema = {"type": "array", "items": STRING}
+PROFILE: Schema = {
+    "type": "object",
+    "properties": {
+        **dict.fromkeys(("node_ids", "model_ids", "task_ids"), _STRINGS),
+        **dict.fromkeys(("return_all_models", "return_all_tasks"), FLAG),
+    },
+}
+_STATS_FIELDS = (
+    "target_stat_levels", "cluster_level_stats", "node_level_stats", "action_level_stats", "node_ids", "algorithms",
+    "actions", "models",
+)  # fmt: skip
+STATS: Schema = {"type": "object", "properties": dict.fromkeys(_STATS_FIELDS, _STRINGS)}
 PREDICT: Schema = {
     "anyOf": [
         value_schema(RemoteInput, ("parameters",)),

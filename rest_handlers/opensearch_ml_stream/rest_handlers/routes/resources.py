@@ -1,8 +1,10 @@
-"""Routes of all resources: create, get, update, delete and search connectors, models, model groups and tasks."""
+"""Routes of all resources: create, get, update, delete and search what is stored."""
 
 from starlette.routing import Route
 
 from opensearch_ml_stream.rest_handlers.http.body_budget import BodyBudget
+from opensearch_ml_stream.rest_handlers.routes.configuration.configs import config_routes
+from opensearch_ml_stream.rest_handlers.routes.configuration.controllers import controller_routes
 from opensearch_ml_stream.rest_handlers.routes.connectors import connector_routes
 from opensearch_ml_stream.rest_handlers.routes.model_groups import model_group_routes
 from opensearch_ml_stream.rest_handlers.routes.models import model_routes
@@ -17,4 +19,6 @@ def management_routes(services: ManagementServices, bodies: BodyBudget) -> list[
         *model_routes(services.models, bodies),
         *model_group_routes(services.model_groups, bodies),
         *task_routes(services.tasks, bodies),
+        *controller_routes(services.controllers, bodies),
+        *config_routes(services.configs, bodies),
     ]

@@ -1,0 +1,121 @@
+"""The profile use case: deployed models with the durations of their last predictions, and the predictions that run."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from time import monotonic
+from typing import Any
+
+from opensearch_ml_stream.connectors.errors import InvalidRequest
+from opensearch_ml_stream.plugin.monitoring.answering_node import AnsweringNode
+from opensearch_ml_stream.plugin.monitoring.durations import summary
+from opensearch_ml_stream.plugin.registry.deployment_state_store import DEPLOYED, DeploymentStateStore
+from opensearch_ml_stream.plugin.registry.stored_documents import Json, flag_of, strings_of
+from opensearch_ml_stream.plugin.statistics.model_file import ModelFigures
+from opensearch_ml_stream.plugin.statistics.request_statistics import Statistics
+from opensearch_ml_stream.plugin.statistics.worker_file import RunningPrediction
+
+VIEWS = ("node", "model")
+MAX_IDS = 10_000  # of models in one request
+_STATE: Json = {"model_state": DEPLOYED}
+
+
+@dataclass(frozen=True, slots=True)
+class Profiles:
+    """The profile use case, over the store and this server's statistics."""
+
+    states: DeploymentStateStore
+    statistics: Statistics
+    node: AnsweringNode
+
+    async def get(self, body: Json, *, view: str) -> Json:
+        """Return the profile that the body asks for, by node or (`view`) by model; empty if there is nothing to say.
+
+        The body may have `node_ids`, `model_ids`, `task_ids`, `return_all_models` and `return_all_tasks`.
+        """
+        if view not in VIEWS:
+            raise InvalidRequest(f"view must be one of {', '.join(VIEWS)}")
+        node_id = await self.node.id_if_asked(strings_of(body, "node_ids") or [])
+        if node_id is None:
+            return {}
+        model_ids = strings_of(body, "model_ids") or []
+        if len(model_ids) > MAX_IDS:
+            raise InvalidRequest(f"model_ids has more than {MAX_IDS} ids")
+        models = await self._models(model_ids, every=flag_of(body, "return_all_models") or False)
+        task_ids = strings_of(body, "task_ids") or []
+        tasks = await self._tasks(task_ids, model_ids, every=flag_of(body, "return_all_tasks") or False)
+        if not models and not tasks:
+            return {}
+        now = self.node.clock(), monotonic()
+        task_views = {task.task_id: _task_view(task, node_id, now) for task in tasks}
+        by_node = view == "node"
+        return (_node_view if by_node else _model_view)(node_id, self.node.server, models, task_views)
+
+    async def _models(self, model_ids: Sequence[str], *, every: bool) -> dict[str, Json]:
+        if not every and not model_ids:
+            return {}
+        deployed = await self.states.deployed(None if every else model_ids)
+        return await asyncio.to_thread(
+            lambda: {model_id: _model_profile(self.statistics.model(model_id)) for model_id in deployed}
+        )
+
+    async def _tasks(
+        self, task_ids: Sequence[str], model_ids: Sequence[str], *, every: bool
+    ) -> list[RunningPrediction]:
+        if not every and not task_ids and not model_ids:
+            return []
+        running = await asyncio.to_thread(self.statistics.running)
+        tasks, models = set(task_ids), set(model_ids)
+        return [task for task in running.values() if every or task.task_id in tasks or task.model_id in models]
+
+
+def _model_profile(figures: ModelFigures | None) -> Json:
+    """Return what is measured of a deployed model; durations in milliseconds."""
+    profile: dict[str, Any] = {}
+    if figures is None:
+        return profile
+    if figures.inference_durations:
+        profile["model_inference_stats"] = summary(figures.inference_durations)
+    if figures.request_durations:
+        profile["predict_request_stats"] = summary(figures.request_durations)
+        profile["throttled_request_count"] = figures.throttled
+    return profile
+
+
+def _task_view(task: RunningPrediction, node_id: str, now: tuple[int, float]) -> Json:
+    """Return the task as ML Commons shows one; `now` in milliseconds since 1970, and by the task's clock."""
+    millis, seconds = now
+    started = round(millis - 1000 * (seconds - task.started))
+    return {
+        "task_id": task.task_id,
+        "model_id": task.model_id,
+        "task_type": "PREDICTION",
+        "function_name": "REMOTE",
+        "state": "RUNNING",
+        "input_type": "REMOTE",
+        "worker_node": [node_id],
+        "create_time": started,
+        "last_update_time": started,
+        "is_async": False,
+    }
+
+
+def _node_view(node_id: str, server: str, models: Mapping[str, Json], tasks: Mapping[str, Json]) -> Json:
+    nodes = {"target_worker_nodes": [node_id], "worker_nodes": [node_id]}
+    profile: dict[str, Any] = {"server": server}
+    if tasks:
+        profile["tasks"] = tasks
+    if models:
+        profile["models"] = {model_id: {**_STATE, **nodes, **model} for model_id, model in models.items()}
+    return {"nodes": {node_id: profile}}
+
+
+def _model_view(node_id: str, server: str, models: Mapping[str, Json], tasks: Mapping[str, Json]) -> Json:
+    nodes = {"target_worker_nodes": [node_id], "worker_nodes": [node_id]}
+    profiles: dict[str, dict[str, Any]] = {
+        model_id: {**nodes, "nodes": {node_id: {"server": server, **_STATE, **model}}}
+        for model_id, model in models.items()
+    }
+    for task_id, task in tasks.items():
+        profiles.setdefault(task["model_id"], {}).setdefault("tasks", {})[task_id] = task
+    return {"models": profiles}

@@ -1,0 +1,126 @@
+"""The stats use case: what the store holds, and how often this server and each of its models were called."""
+
+import asyncio
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from opensearch_ml_stream.plugin.monitoring.answering_node import AnsweringNode
+from opensearch_ml_stream.plugin.monitoring.stat_selection import (
+    ACTION_STATS,
+    CLUSTER_STATS,
+    CONNECTOR_COUNT,
+    INDEX_STATUSES,
+    MODEL_COUNT,
+    NODE_STATS,
+    StatSelection,
+    select_by_body,
+    select_by_name,
+)
+from opensearch_ml_stream.plugin.registry.deployment_state_store import DeploymentStateStore
+from opensearch_ml_stream.plugin.registry.stored_documents import MAX_FOUND, Json
+from opensearch_ml_stream.plugin.statistics.model_file import ModelFigures
+from opensearch_ml_stream.plugin.statistics.request_statistics import Statistics
+from opensearch_ml_stream.plugin.statistics.worker_file import ActionCount
+from opensearch_ml_stream.plugin.store import Index, Store
+
+_NOT_A_CHUNK: Json = {"bool": {"must_not": [{"exists": {"field": "chunk_number"}}]}}  # of a local model's content
+_MISSING = "non-existent"  # ML Commons' status of an index that there is not yet
+
+
+@dataclass(frozen=True, slots=True)
+class ServerStats:
+    """The stats use case, over the store and this server's statistics."""
+
+    store: Store
+    states: DeploymentStateStore
+    statistics: Statistics
+    node: AnsweringNode
+
+    async def named(self, names: Sequence[str], node_ids: Sequence[str]) -> Json:
+        """Return the stats of these names, all for none; InvalidRequest for a name that is no stat's."""
+        return await self._get(select_by_name(names, node_ids))
+
+    async def selected(self, body: Json) -> Json:
+        """Return the stats that the body selects: `target_stat_levels`, and names, ids and actions at each level."""
+        return await self._get(select_by_body(body))
+
+    async def _get(self, selection: StatSelection) -> Json:
+        stats = await self._cluster_stats(selection) if "cluster" in selection.levels else {}
+        node_id = await self.node.id_if_asked(selection.node_ids) if selection.has_nodes else None
+        if node_id is not None and (node_stats := await self._node_stats(selection)):
+            stats["nodes"] = {node_id: {"server": self.node.server, **node_stats}}
+        return stats
+
+    async def _cluster_stats(self, selection: StatSelection) -> dict[str, Any]:
+        wanted = selection.cluster_stats or CLUSTER_STATS
+        stats: dict[str, Any] = {}
+        if any(name in wanted for name in INDEX_STATUSES):
+            statuses = await self.store.index_statuses()
+            if statuses is not None:
+                stats |= {
+                    name: statuses.get(index, _MISSING) for name, index in INDEX_STATUSES.items() if name in wanted
+                }
+        if MODEL_COUNT in wanted:
+            stats[MODEL_COUNT] = await self._document_count(Index.MODEL, _NOT_A_CHUNK)
+        if CONNECTOR_COUNT in wanted:
+            stats[CONNECTOR_COUNT] = await self._document_count(Index.CONNECTOR, {"match_all": {}})
+        return stats
+
+    async def _document_count(self, index: Index, query: Json) -> int:
+        response = await self.store.search(index, {"query": query, "size": 0, "track_total_hits": True})
+        count: int = response["hits"]["total"]["value"]
+        return count
+
+    async def _node_stats(self, selection: StatSelection) -> Json:
+        counts = await asyncio.to_thread(self.statistics.counts)
+        stats: dict[str, Any] = {}
+        if "node" in selection.levels:
+            numbers = await self._numbers(counts)
+            wanted = selection.node_stats or NODE_STATS
+            stats |= {name: number for name, number in numbers.items() if name in wanted}
+        done = _action_view(counts, selection) if selection.has_algorithms else {}
+        figures = await self._models(selection)
+        views = {model_id: _action_view(of_model.actions, selection) for model_id, of_model in figures.items()}
+        models = {model_id: view for model_id, view in views.items() if view}
+        if not stats and not done and not models:
+            return {}
+        return {**stats, "algorithms": {"remote": done} if done else {}, "models": models}
+
+    async def _numbers(self, counts: Mapping[str, ActionCount]) -> Mapping[str, int]:
+        return {
+            "ml_executing_task_count": len(await asyncio.to_thread(self.statistics.running)),
+            "ml_request_count": sum(count.requests for count in counts.values()),
+            "ml_failure_count": sum(count.failures for count in counts.values()),
+            "ml_deployed_model_count": len(await self.states.deployed()),
+            "ml_circuit_breaker_trigger_count": 0,  # there is none; in ML Commons it spares remote models
+        }
+
+    async def _models(self, selection: StatSelection) -> dict[str, ModelFigures]:
+        """Return the models that were called and are still stored; those that were deleted elsewhere are forgotten."""
+        models = await asyncio.to_thread(self.statistics.models)
+        ids = list(models)
+        for start in range(0, len(ids), MAX_FOUND):
+            part = ids[start : start + MAX_FOUND]
+            body = {"query": {"ids": {"values": part}}, "size": MAX_FOUND, "_source": False}
+            hits = (await self.store.search(Index.MODEL, body))["hits"]["hits"]
+            for model_id in set(part) - {hit["_id"] for hit in hits}:
+                del models[model_id]
+                self.statistics.forget(model_id)
+        wanted = selection.models
+        return {model_id: figures for model_id, figures in models.items() if not wanted or model_id in wanted}
+
+
+def _action_view(counts: Mapping[str, ActionCount], selection: StatSelection) -> Json:
+    """Return the counts by action, those that are 0 left out as in ML Commons."""
+    view: dict[str, Json] = {}
+    for action, count in counts.items():
+        numbers = dict(zip(ACTION_STATS, (count.requests, count.failures), strict=True))
+        shown = {name: number for name, number in numbers.items() if number and _has(selection.action_stats, name)}
+        if shown and _has(selection.actions, action):
+            view[action] = shown
+    return view
+
+
+def _has(names: Collection[str], name: str) -> bool:
+    return not names or name in names

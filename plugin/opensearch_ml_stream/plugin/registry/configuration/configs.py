@@ -1,0 +1,37 @@
+"""The config use case: show a document of the index in which ML Commons keeps what configures it.
+
+The master key lies in the same index. So only what ML Commons itself shows of a config is shown, by name.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from opensearch_ml_stream.connectors.errors import InvalidRequest, NotFound
+from opensearch_ml_stream.plugin.registry.stored_documents import Json, existing
+from opensearch_ml_stream.plugin.store import Index, Store
+
+_MASTER_KEY = "master_key"  # the id, or with tenants how it begins
+_FIELDS = ("type", "config_type", "create_time", "last_update_time", "last_updated_time")
+_CONFIGURATIONS = ("configuration", "ml_configuration")
+_AGENT = "agent_id"  # all that a configuration of ML Commons has
+
+
+@dataclass(frozen=True, slots=True)
+class Configs:
+    """The config use case, over the store."""
+
+    store: Store
+
+    async def get(self, config_id: str) -> Json:
+        """Return the config; NotFound without it, InvalidRequest for the master key."""
+        if config_id.startswith(_MASTER_KEY):
+            raise InvalidRequest("You are not allowed to access this config doc")
+        missing = NotFound(f"Failed to find config with the provided config id: {config_id}")
+        source = (await existing(self.store, Index.CONFIG, config_id, missing)).source
+        view: dict[str, Any] = {name: source[name] for name in _FIELDS if isinstance(source.get(name), str | int)}
+        for name in _CONFIGURATIONS:
+            if isinstance(configuration := source.get(name), Mapping):
+                agent = configuration.get(_AGENT)
+                view[name] = {_AGENT: agent} if isinstance(agent, str) else {}
+        return view

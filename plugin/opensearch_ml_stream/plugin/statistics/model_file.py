@@ -1,0 +1,146 @@
+"""The file of one model: how often its actions were requested and failed, and how long its last predictions took.
+
+All workers of a server write the same file, under a lock that is held for microseconds.
+"""
+
+import fcntl
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from struct import Struct
+
+from opensearch_ml_stream.plugin.statistics.worker_file import ACTIONS, MAX_ID_BYTES, ActionCount, action_counts
+
+WINDOW = 100  # durations that are kept: ML Commons' default of `plugins.ml_commons.monitoring_request_count`
+
+_PREFIX = "model-"
+_THROTTLED, _REQUESTS, _INFERENCES = (2 * len(ACTIONS) + offset for offset in range(3))  # behind the actions' counts
+_COUNTS = Struct(f"{_INFERENCES + 1}Q")
+_ID = Struct(f"H{MAX_ID_BYTES}s")
+_DURATION = Struct("d")
+_REQUEST_DURATIONS = _COUNTS.size + _ID.size
+_INFERENCE_DURATIONS = _REQUEST_DURATIONS + WINDOW * _DURATION.size
+
+
+@dataclass(frozen=True, slots=True)
+class FinishedAction:
+    """What is counted of one request. Durations in milliseconds, None for what is not to be measured.
+
+    `throttled`: a limit of the sidecar's own refused it.
+    """
+
+    action: str
+    failed: bool = False
+    throttled: bool = False
+    request_duration: float | None = None
+    inference_duration: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ModelFigures:
+    """What is known of a model: durations are those of the last WINDOW predictions, in milliseconds, in no order."""
+
+    model_id: str
+    actions: Mapping[str, ActionCount]
+    throttled: int
+    request_durations: tuple[float, ...]
+    inference_durations: tuple[float, ...]
+
+
+def add(directory: Path, model_id: str, finished: FinishedAction) -> None:
+    """Count a request of the model; OSError on a full disk."""
+    with _opened(directory, model_id) as (file, counts):
+        position = 2 * ACTIONS.index(finished.action)
+        counts[position] += 1
+        counts[position + 1] += finished.failed
+        counts[_THROTTLED] += finished.throttled
+        if finished.request_duration is not None:
+            _add_duration(file, _REQUEST_DURATIONS, counts[_REQUESTS], finished.request_duration)
+            counts[_REQUESTS] += 1
+        if finished.inference_duration is not None:
+            _add_duration(file, _INFERENCE_DURATIONS, counts[_INFERENCES], finished.inference_duration)
+            counts[_INFERENCES] += 1
+
+
+def forget_predictions(directory: Path, model_id: str) -> None:
+    """Forget how long predictions took and which were throttled, as ML Commons does when a model is undeployed."""
+    with _opened(directory, model_id) as (_, counts):
+        counts[_THROTTLED] = counts[_REQUESTS] = counts[_INFERENCES] = 0
+
+
+def forget(directory: Path, model_id: str) -> None:
+    """Forget the model."""
+    _path(directory, model_id).unlink(missing_ok=True)
+
+
+def read_model(directory: Path, model_id: str) -> ModelFigures | None:
+    """Return what is known of the model, None if nothing is."""
+    try:
+        return _read(_path(directory, model_id))
+    except FileNotFoundError:
+        return None
+
+
+def read_models(directory: Path) -> dict[str, ModelFigures]:
+    """Return all models of which something is known, by id."""
+    models: dict[str, ModelFigures] = {}
+    for path in directory.glob(f"{_PREFIX}*"):
+        try:
+            figures = _read(path)
+        except FileNotFoundError:  # forgotten meanwhile
+            continue
+        if figures is not None:
+            models[figures.model_id] = figures
+    return models
+
+
+def _path(directory: Path, model_id: str) -> Path:
+    return directory / (_PREFIX + sha256(model_id.encode("utf-8", "replace")).hexdigest()[:32])
+
+
+@contextmanager
+def _opened(directory: Path, model_id: str) -> Iterator[tuple[int, list[int]]]:
+    """Open the model's file, new or not, and lock it; the counts are written when the block ends."""
+    file = os.open(_path(directory, model_id), os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        stored = os.pread(file, _COUNTS.size, 0)
+        if len(stored) == _COUNTS.size:
+            counts = list(_COUNTS.unpack(stored))
+        else:
+            counts = [0] * (_INFERENCES + 1)
+            name = model_id.encode("utf-8", "replace")[:MAX_ID_BYTES]
+            os.pwrite(file, _ID.pack(len(name), name), _COUNTS.size)
+        yield file, counts
+        os.pwrite(file, _COUNTS.pack(*counts), 0)
+    finally:
+        os.close(file)
+
+
+def _add_duration(file: int, start: int, count: int, duration: float) -> None:
+    os.pwrite(file, _DURATION.pack(duration), start + count % WINDOW * _DURATION.size)
+
+
+def _read(path: Path) -> ModelFigures | None:
+    with path.open("rb") as file:
+        fcntl.flock(file, fcntl.LOCK_SH)
+        data = file.read()
+    if len(data) < _REQUEST_DURATIONS:  # a worker ended while it made the file
+        return None
+    counts = _COUNTS.unpack_from(data)
+    length, name = _ID.unpack_from(data, _COUNTS.size)
+    return ModelFigures(
+        name[:length].decode("utf-8", "replace"),
+        action_counts(counts[:_THROTTLED]),
+        counts[_THROTTLED],
+        _durations(data, _REQUEST_DURATIONS, counts[_REQUESTS]),
+        _durations(data, _INFERENCE_DURATIONS, counts[_INFERENCES]),
+    )
+
+
+def _durations(data: bytes, start: int, count: int) -> tuple[float, ...]:
+    kept = data[start : start + min(count, WINDOW) * _DURATION.size]
+    return tuple(duration for (duration,) in _DURATION.iter_unpack(kept))

@@ -1,0 +1,187 @@
+"""Statistics of a server's requests, counted once per request: what `/stats` and `/profile` are made of.
+
+They are files in a folder that the server's workers share and that is removed with it, so that any worker can say what
+all of them did. Of a prediction one small write comes before the provider is called, all else when it has ended.
+"""
+
+import logging
+import os
+import secrets
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from time import monotonic
+
+from opensearch_ml_stream.connectors.errors import MLStreamError, NotFound, Throttled
+from opensearch_ml_stream.plugin.statistics import model_file
+from opensearch_ml_stream.plugin.statistics.model_file import FinishedAction, ModelFigures
+from opensearch_ml_stream.plugin.statistics.worker_file import (
+    FIRST_SLOT,
+    FREE,
+    MAX_ID_BYTES,
+    SLOT,
+    ActionCount,
+    RunningPrediction,
+    WorkerFile,
+    read_counts,
+    read_running,
+)
+
+log = logging.getLogger(__name__)
+
+DELETE = "delete"  # of a model: nothing counts it, and nothing of the model is kept
+UNDEPLOY = "undeploy"
+
+
+class Prediction:
+    """One prediction, counted at the end of the `with` block.
+
+    `outcome` is what it ended in: an MLStreamError (also one that leaves the block) is a failure, None says that the
+    client disconnected, and anything else is a success.
+    """
+
+    __slots__ = ("_begun", "_model_id", "_ready", "_slot", "_statistics", "outcome")
+
+    def __init__(self, statistics: "Statistics") -> None:
+        self._statistics = statistics
+        self._begun = self._ready = monotonic()
+        self._model_id: str | None = None
+        self._slot: int | None = None
+        self.outcome: object = None
+
+    def start(self, model_id: str) -> None:
+        """Note that the model was found and is called from here on; without it the prediction is no model's."""
+        self._ready = monotonic()
+        self._model_id = model_id
+        self._slot = self._statistics.start(model_id, self._begun)
+
+    def __enter__(self) -> "Prediction":
+        return self
+
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
+        outcome = error if isinstance(error, MLStreamError) else self.outcome
+        self.outcome = None  # an error holds the frame that holds this
+        now = monotonic()
+        failed = isinstance(outcome, MLStreamError)
+        finished = FinishedAction(
+            "predict",
+            failed,
+            isinstance(outcome, Throttled),
+            1000 * (now - self._begun),
+            1000 * (now - self._ready) if outcome is not None and not failed else None,
+        )
+        self._statistics.end(self._slot, self._model_id, finished)
+
+
+class Statistics:
+    """The statistics of one server.
+
+    A prediction does not fail because it cannot be counted: a full disk is logged once, and what cannot be written is
+    left out.
+    """
+
+    def __init__(self, directory: Path, worker: WorkerFile) -> None:
+        self._directory = directory
+        self._worker = worker
+        self._free_slots: list[int] = []
+        self._next_slot = FIRST_SLOT
+        self._number = secrets.randbits(63)  # of the last prediction: no two workers give the same task id
+        self._has_complained = False
+
+    def prediction(self) -> Prediction:
+        """Return a prediction that begins now, to be entered with `with`."""
+        return Prediction(self)
+
+    @contextmanager
+    def action(self, action: str, model_id: str | None = None) -> Iterator[None]:
+        """Count what the block does as one request, and as a failure if an MLStreamError leaves it.
+
+        NotFound counts for the server alone, since callers can make up any number of ids.
+        """
+        counted_for = model_id
+        failed = False
+        try:
+            yield
+        except MLStreamError as error:
+            failed = True
+            if isinstance(error, NotFound):
+                counted_for = None
+            raise
+        finally:
+            if action != DELETE:
+                self.end(None, counted_for, FinishedAction(action, failed))
+            if model_id is not None and not failed:
+                self._forget(action, model_id)
+
+    def start(self, model_id: str, started: float) -> int:
+        """Note that a prediction of the model runs, begun then (CLOCK_MONOTONIC); return its slot, for `end`."""
+        if self._free_slots:
+            slot = self._free_slots.pop()
+        else:
+            slot = self._next_slot
+            self._next_slot += SLOT.size
+        self._number += 1
+        name = model_id.encode("utf-8", "replace")[:MAX_ID_BYTES]
+        try:
+            os.pwrite(self._worker.descriptor, SLOT.pack(self._number, started, len(name), name), slot)
+        except OSError as error:
+            self._complain(error)
+        return slot
+
+    def end(self, slot: int | None, model_id: str | None, finished: FinishedAction) -> None:
+        """Count a request; `slot` is that of `start`."""
+        try:
+            if slot is not None:
+                self._free_slots.append(slot)
+                os.pwrite(self._worker.descriptor, FREE, slot)
+            self._worker.count(finished.action, failed=finished.failed)
+            if model_id is not None:
+                model_file.add(self._directory, model_id, finished)
+        except OSError as error:
+            self._complain(error)
+
+    def counts(self) -> Mapping[str, ActionCount]:
+        """Return how often each action was requested of this server."""
+        return read_counts(self._directory)
+
+    def running(self) -> Mapping[str, RunningPrediction]:
+        """Return the predictions that run now on this server, by task id."""
+        return read_running(self._directory)
+
+    def model(self, model_id: str) -> ModelFigures | None:
+        """Return what is known of the model."""
+        return model_file.read_model(self._directory, model_id)
+
+    def models(self) -> dict[str, ModelFigures]:
+        """Return all models of which something is known, by id."""
+        return model_file.read_models(self._directory)
+
+    def forget(self, model_id: str) -> None:
+        """Forget a model that is no more."""
+        model_file.forget(self._directory, model_id)
+
+    def _forget(self, action: str, model_id: str) -> None:
+        try:
+            if action == UNDEPLOY:
+                model_file.forget_predictions(self._directory, model_id)
+            elif action == DELETE:
+                self.forget(model_id)
+        except OSError as error:
+            self._complain(error)
+
+    def _complain(self, error: OSError) -> None:
+        if not self._has_complained:
+            self._has_complained = True
+            log.warning("Requests cannot be counted in %s (%s); is its disk full?", self._directory, error.strerror)
+
+
+@contextmanager
+def open_statistics(runtime: Path) -> Iterator[Statistics]:
+    """Open the statistics of a server in the folder that its workers share."""
+    directory = runtime / "statistics"
+    directory.mkdir(mode=0o700, exist_ok=True)
+    worker = WorkerFile(directory)
+    try:
+        yield Statistics(directory, worker)
+    finally:
+        worker.close()

@@ -1,0 +1,1 @@
+"""Routes of what configures models and cluster."""

@@ -1,0 +1,20 @@
+"""`/config`: get a config."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from starlette.routing import Route
+
+from opensearch_ml_stream.rest_handlers.http.body_budget import BodyBudget
+from opensearch_ml_stream.rest_handlers.resource_endpoint import Operation, ParsedRequest, resource_routes
+from opensearch_ml_stream.rest_handlers.service_protocols import Configs
+
+
+def config_routes(configs: Configs, bodies: BodyBudget) -> list[Route]:
+    """Return the route of `/config`."""
+
+    async def get(request: ParsedRequest) -> Mapping[str, Any]:
+        """Get a config; the master key is never shown."""
+        return await configs.get(request.id)
+
+    return resource_routes("/config/{id}", {"GET": Operation(get)}, bodies)

@@ -1,0 +1,48 @@
+"""`/stats`: what is stored, and how often this server and its models were called."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+from starlette.routing import Route
+
+from opensearch_ml_stream.rest_handlers.http.body_budget import BodyBudget
+from opensearch_ml_stream.rest_handlers.openapi.schemas import STATS
+from opensearch_ml_stream.rest_handlers.resource_endpoint import (
+    Operation,
+    ParsedRequest,
+    RequestBody,
+    resource_routes,
+)
+
+
+class Stats(Protocol):
+    """The use case behind `/stats`. Errors are MLStreamErrors: Unavailable while the store does not respond."""
+
+    async def named(self, names: Sequence[str], node_ids: Sequence[str]) -> Mapping[str, Any]:
+        """Return the stats of these names and nodes, all of them for none; InvalidRequest for an unknown name."""
+        ...
+
+    async def selected(self, body: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return the stats that a body selects; InvalidRequest for a body it does not take."""
+        ...
+
+
+def stats_routes(stats: Stats, bodies: BodyBudget) -> list[Route]:
+    """Return the routes of `/stats`, to stand behind all others: a node's id is the first part of some paths.
+
+    A body says what is asked for; without one the path does.
+    """
+
+    async def get(request: ParsedRequest) -> Mapping[str, Any]:
+        """Get statistics of store, server and models."""
+        if request.body:
+            return await stats.selected(request.body)
+        return await stats.named(_parts(request, "stat"), _parts(request, "node_id"))
+
+    operations = {"GET": Operation(get, RequestBody.OPTIONAL, schema=STATS)}
+    paths = ("/stats/{stat}", "/stats", "/{node_id}/stats/{stat}", "/{node_id}/stats")
+    return [route for path in paths for route in resource_routes(path, operations, bodies)]
+
+
+def _parts(request: ParsedRequest, name: str) -> list[str]:
+    return request.path[name].split(",") if name in request.path else []
