@@ -139,13 +139,19 @@ def test_what_a_provider_echoes_is_in_no_response_log_store_file_or_metric(folde
     def script(request: Request) -> Script:
         return SCRIPTS[request.json()["messages"][0]["content"]]
 
-    with background_provider(script) as provider, running_sidecar(folder) as sidecar:
+    with (
+        background_provider(script) as provider,
+        running_sidecar(folder, settings={"opensearch_ml_stream.access_log": "true"}) as sidecar,
+    ):
         responses = dict(calls(sidecar, provider.url))
         found = {name: traces(SECRETS, written_in(response)) for name, response in responses.items()}
         assert {name: pieces for name, pieces in found.items() if pieces} == {}
         assert {str(file): pieces for file, data in written_below(folder) if (pieces := traces(SECRETS, data))} == {}
         assert all(KEY in request.headers["authorization"] for request in provider.requests)  # it was sent, though
-        assert b"DEBUG" in sidecar.log.read_bytes()
+        log = sidecar.log.read_text()
+        assert "DEBUG" in log and " request failed " in log and " request " in log
+        assert "provider_status=401" in log and "Error from remote service" in log
+        assert all(response.headers.get("x-request-id", "") in log for response in responses.values())
     assert {str(file): pieces for file, data in written_below(folder) if (pieces := traces(SECRETS, data))} == {}
     assert responses["predict good"].json()["inference_results"][0]["output"][0]["dataAsMap"]["n"] == 1.5
     assert responses["stream stream "].text.count('"is_last":true') == 1

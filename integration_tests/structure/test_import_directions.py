@@ -14,7 +14,10 @@ ALLOWED: dict[str, set[str]] = {
     "plugin.__main__": set(),  # it loads plugin.cli by name
     "plugin.cli": {"connectors", "rest_handlers", "client", "plugin.demo", "plugin.settings"},
     "plugin.demo": set(),
-    "plugin.server": {"connectors", "rest_handlers", "plugin.app", "plugin.metrics", "plugin.settings", "plugin.store"},
+    "plugin.logs": {"connectors", "rest_handlers", "plugin.settings"},
+    "plugin.server": {
+        "connectors", "rest_handlers", "plugin.app", "plugin.logs", "plugin.metrics", "plugin.settings", "plugin.store",
+    },
     "plugin.app": {
         "rest_handlers", "plugin.credentials", "plugin.metrics", "plugin.monitoring", "plugin.predictions",
         "plugin.registry", "plugin.settings", "plugin.statistics", "plugin.store", "plugin.upstream",

@@ -20,7 +20,7 @@ LOOPBACK = {
     "plugins.ml_commons.connector.private_ip_enabled": "true",
 }
 START_SECONDS = 40
-_LISTENING = re.compile(r"listening on (http://\S+)")
+_LISTENING = re.compile(r'listening on (http://[^\s"]+)')
 
 
 @dataclass(frozen=True, slots=True)

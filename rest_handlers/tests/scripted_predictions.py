@@ -57,6 +57,7 @@ class ScriptedStream:
     def __init__(self, steps: tuple[Step, ...], skipped_events: int = 0) -> None:
         self.outcome: Ending | MLStreamError | None = None
         self.skipped_events = skipped_events
+        self.chunks = 0
         self.writes: list[bool] = []
         self._steps = iter(steps)
 

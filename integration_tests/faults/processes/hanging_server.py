@@ -10,10 +10,10 @@ import sys
 import time
 from pathlib import Path
 
+from opensearch_ml_stream.plugin.logs.configuration import configure_logging
 from opensearch_ml_stream.plugin.server import supervisor as supervisor_module
 from opensearch_ml_stream.plugin.server.heartbeats import Heartbeats
 from opensearch_ml_stream.plugin.server.processes import Processes
-from opensearch_ml_stream.plugin.server.serve import configure_logging
 from opensearch_ml_stream.plugin.server.supervisor import Supervisor
 from opensearch_ml_stream.plugin.settings import Settings
 
@@ -41,7 +41,7 @@ async def work(heartbeats: Heartbeats) -> None:
 
 
 def main() -> int:
-    configure_logging()
+    configure_logging(Settings())
     supervisor_module.BLOCKED_SECONDS = 1.0
     machine, heartbeats = Processes(), Heartbeats(1)
     supervisor = Supervisor(

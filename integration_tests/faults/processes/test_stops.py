@@ -101,7 +101,7 @@ def test_the_only_worker_ends_with_a_server_that_was_killed(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("delay", [0.05, 0.3, 0.0])
-def test_a_stop_while_it_starts_ends_all_processes_without_a_word(tmp_path: Path, delay: float) -> None:
+def test_a_stop_while_it_starts_ends_all_processes_without_an_error(tmp_path: Path, delay: float) -> None:
     log = tmp_path / "log"
     command = [*COMMAND, "serve", "--port", "0", "--workers", "3", "--store", f"sqlite:///{tmp_path}/store.db"]
     with log.open("wb") as output:
@@ -112,7 +112,7 @@ def test_a_stop_while_it_starts_ends_all_processes_without_a_word(tmp_path: Path
     assert process.wait(20) == 0
     with pytest.raises(ProcessLookupError):
         os.killpg(process.pid, 0)
-    assert len(log.read_text().splitlines()) == 1, log.read_text()
+    assert all(" INFO " in line for line in log.read_text().splitlines()), log.read_text()
 
 
 def test_without_descriptors_streams_go_on_and_clients_are_accepted_again_when_there_are_some(tmp_path: Path) -> None:

@@ -43,10 +43,11 @@ from opensearch_ml_stream.rest_handlers.routes.settings import settings_routes
 
 @dataclass(frozen=True, slots=True)
 class Sidecar:
-    """The ASGI application, and its responses in flight."""
+    """The ASGI application, its responses in flight, and its settings as they are now."""
 
     app: ASGIApp
     in_flight: InFlightResponses
+    live: LiveSettings
 
 
 @asynccontextmanager
@@ -87,7 +88,8 @@ async def open_sidecar(settings: Settings, runtime: Path) -> AsyncIterator[Sidec
         ]
         routes += openapi_routes(routes, own_version)
         await stack.enter_async_context(watching_settings(store, live))
-        yield Sidecar(streaming_application(routes, predictor, in_flight, _browser_policy(settings)), in_flight)
+        app = streaming_application(routes, predictor, in_flight, _browser_policy(settings))
+        yield Sidecar(app, in_flight, live)
 
 
 def _browser_policy(settings: Settings) -> BrowserPolicy:

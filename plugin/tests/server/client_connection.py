@@ -7,6 +7,7 @@ from typing import Any, cast
 from starlette.types import Message, Receive, Scope, Send
 from uvicorn.server import ServerState
 
+from opensearch_ml_stream.plugin.logs.request_log import RequestLog
 from opensearch_ml_stream.plugin.server.http1.limits import ConnectionLimits
 from opensearch_ml_stream.plugin.server.http1.protocol import StreamingProtocol
 from opensearch_ml_stream.plugin.server.http1.service import Service
@@ -98,12 +99,15 @@ class Connection:
         limits: ConnectionLimits | None = None,
         bodies: BodyBudget | None = None,
         state: ServerState | None = None,
+        log: RequestLog | None = None,
     ) -> None:
         self.state = state or ServerState()
         self.bodies = bodies or BodyBudget(10_000_000, 10_000_000)
         self.warnings: list[str] = []
         self.clock = _Clock()
-        service = Service(app, self.state, limits or ConnectionLimits(), self.bodies, self.warnings.append)
+        service = Service(
+            app, self.state, limits or ConnectionLimits(), self.bodies, self.warnings.append, log or RequestLog()
+        )
         self.protocol = StreamingProtocol(service, cast(asyncio.AbstractEventLoop, self.clock))
         self.transport = FakeTransport(self.protocol)
         self.protocol.connection_made(self.transport)

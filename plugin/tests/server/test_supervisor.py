@@ -52,7 +52,7 @@ def test_a_worker_that_dies_is_replaced_at_its_place(machine: FakeMachine, caplo
         assert run(machine, workers=2, works=works) == 0
     assert works == [(0, -1), (1, -1), (0, -1)]
     assert sorted(pid for pid, _ in machine.signals) == [1001, 1002]
-    assert caplog.messages == ["worker 1000 ended with exit code -9; it is replaced"]
+    assert caplog.messages == ["worker 1000 was killed by signal 9 (Killed; has memory run out?); it is replaced"]
     assert 1000 in machine.forgotten
 
 
@@ -177,3 +177,32 @@ def test_a_process_that_is_not_ours_ends_without_a_word(machine: FakeMachine, ca
     machine.events += machine.passes(0.5)
     assert run(machine) == 0
     assert caplog.messages == []
+
+
+def test_the_log_says_who_serves_that_the_server_stops_and_that_it_has_stopped(
+    machine: FakeMachine, caplog: pytest.LogCaptureFixture
+) -> None:
+    machine.events = [
+        *machine.passes(2), machine.dies(1000), *machine.passes(2), machine.asked_to_stop, *machine.passes(0.5),
+    ]  # fmt: skip
+    with caplog.at_level(logging.INFO):
+        assert run(machine) == 0
+    assert caplog.messages == [
+        "worker 1000 serves",
+        "worker 1000 ended with exit code 1; it is replaced",
+        "worker 1001 serves",
+        "stopping; responses in flight may end within 3 s",
+        "stopped",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("code", "ending"), [(-15, "was killed by signal 15 (Terminated)"), (-40, "was killed by signal 40 (Real-time")]
+)
+def test_a_worker_that_a_signal_ended_is_said_to_be_killed(
+    machine: FakeMachine, caplog: pytest.LogCaptureFixture, code: int, ending: str
+) -> None:
+    machine.events = [*machine.passes(2), machine.dies(1000, code), machine.asked_to_stop, *machine.passes(0.5)]
+    with caplog.at_level(logging.ERROR):
+        assert run(machine) == 0
+    assert ending in caplog.text

@@ -24,7 +24,7 @@ from opensearch_ml_stream.plugin.server.http1.limits import ConnectionLimits
 from opensearch_ml_stream.plugin.server.http1.protocol import StreamingProtocol
 from opensearch_ml_stream.plugin.server.worker import GC_THRESHOLDS, Server
 from opensearch_ml_stream.plugin.server.worker_place import WorkerPlace
-from opensearch_ml_stream.plugin.settings import Settings
+from opensearch_ml_stream.plugin.settings import LiveSettings, Settings
 from opensearch_ml_stream.rest_handlers.http.response_lifecycle import (
     InFlightResponse,
     InFlightResponses,
@@ -190,7 +190,7 @@ async def application(scope: Scope, receive: Receive, send: Send) -> None:
 
 def new_server(grace: float = 30) -> tuple[Server, InFlightResponses]:
     in_flight = InFlightResponses(ResponseLimits(max_body_size=1, first_event_wait=1, heartbeat=1))
-    return Server(Sidecar(application, in_flight), grace, ConnectionLimits()), in_flight
+    return Server(Sidecar(application, in_flight, LiveSettings(SETTINGS)), grace, ConnectionLimits()), in_flight
 
 
 async def test_the_first_signal_stops_the_server_and_the_second_its_responses() -> None:

@@ -9,7 +9,7 @@ from opensearchpy import AsyncOpenSearch
 
 from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.plugin.store import Index
-from opensearch_ml_stream.plugin.store.open_store import check_store_url, open_store
+from opensearch_ml_stream.plugin.store.open_store import check_store_url, open_store, shown_store
 from opensearch_ml_stream.plugin.store.opensearch_store import OpenSearchStore, connect
 
 
@@ -106,3 +106,16 @@ async def test_a_url_that_names_no_store_is_refused_without_its_password(url: st
     with pytest.raises(InvalidRequest):
         async with open_store(url):
             pass
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("sqlite:////var/lib/store.db", "sqlite:////var/lib/store.db"),
+        ("https://me:secret@host:9200?ca_certs=/ca.pem", "https://host:9200"),
+        ("https://me:se@cret@host:9200", "https://host:9200"),
+        ("http://host", "http://host"),
+    ],
+)
+def test_a_store_is_shown_without_its_login(url: str, shown: str) -> None:
+    assert shown_store(url) == shown

@@ -19,7 +19,7 @@ LISTED_HEADERS = {
     **SECURITY_HEADERS,
     "cross-origin-resource-policy": "cross-origin",
     "access-control-allow-origin": LISTED,
-    "access-control-expose-headers": "X-Opaque-Id, Retry-After",
+    "access-control-expose-headers": "X-Opaque-Id, X-Request-Id, Retry-After",
     "vary": "Origin",
 }
 

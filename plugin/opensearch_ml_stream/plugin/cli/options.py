@@ -29,6 +29,9 @@ Config = Annotated[Path | None, typer.Option("--config", help="YAML file of sett
 Host = Annotated[str | None, typer.Option("--host", help="Address to listen on (127.0.0.1).")]
 Port = Annotated[int | None, typer.Option("--port", help="Port to listen on (9510).")]
 Workers = Annotated[int | None, typer.Option("--workers", help="Worker processes (1).")]
+LogLevel = Annotated[
+    str | None, typer.Option("--log-level", metavar="LEVEL", help="debug, info, warning or error (info).")
+]
 Store = Annotated[
     str | None,
     typer.Option(

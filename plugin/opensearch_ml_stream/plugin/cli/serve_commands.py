@@ -12,7 +12,7 @@ import typer
 
 from opensearch_ml_stream.plugin.cli.command_errors import CommandFailed
 from opensearch_ml_stream.plugin.cli.demo_command import run_demo
-from opensearch_ml_stream.plugin.cli.options import Config, Host, Port, Store, StorePassword, Workers
+from opensearch_ml_stream.plugin.cli.options import Config, Host, LogLevel, Port, Store, StorePassword, Workers
 from opensearch_ml_stream.plugin.cli.store_password import with_store_password
 from opensearch_ml_stream.plugin.settings import Settings
 from opensearch_ml_stream.plugin.settings.sources import load_settings
@@ -27,9 +27,10 @@ def serve(
     workers: Workers = None,
     store: Store = None,
     store_password: StorePassword = None,
+    log_level: LogLevel = None,
 ) -> None:
     """Run the sidecar until SIGTERM or Ctrl-C."""
-    options = {"host": host, "port": port, "workers": workers, "store": store}
+    options = {"host": host, "port": port, "workers": workers, "store": store, "log_level": log_level}
     settings = load_settings(config, options=options)
     settings = replace(settings, store=with_store_password(settings.store, store_password))
     make_store_folder(settings)

@@ -2,8 +2,11 @@
 
 import logging
 import socket
+from importlib.metadata import version
 
+from opensearch_ml_stream.plugin.logs.line_format import FIELDS
 from opensearch_ml_stream.plugin.settings import Settings
+from opensearch_ml_stream.plugin.store.open_store import shown_store
 
 BACKLOG = 4096
 
@@ -26,7 +29,8 @@ def bind(host: str, port: int, *, shared: bool = False) -> socket.socket:
 
 
 def announce(settings: Settings) -> None:
-    """Log the URL of the server."""
+    """Log the URL of the server, its version and its store."""
     host = f"[{settings.host}]" if ":" in settings.host else settings.host
     workers = "" if settings.workers <= 1 else f" ({settings.workers} workers)"
-    log.info("listening on http://%s:%s%s", host, settings.port, workers)
+    fields = {"version": version("opensearch-ml-stream"), "store": shown_store(settings.store)}
+    log.info("listening on http://%s:%s%s", host, settings.port, workers, extra={FIELDS: fields})

@@ -95,8 +95,9 @@ class Processes:
             code = 0
         except MLStreamError as error:
             log.error("the worker cannot run: %s", error.reason)
-        except Exception:
-            log.exception("the worker failed")
+        except Exception as error:
+            # No request is being handled here, so its message is shown.
+            log.exception("the worker failed: %s", error)
         finally:  # nothing of the parent's may be unwound here
             logging.shutdown()
             sys.stdout.flush()

@@ -1,7 +1,6 @@
 """`serve`: holds the port, and runs a supervisor over one worker process or several."""
 
 import gc
-import logging
 import os
 import socket
 import tempfile
@@ -12,6 +11,7 @@ from importlib import import_module
 from pathlib import Path
 from time import monotonic
 
+from opensearch_ml_stream.plugin.logs.configuration import configure_logging
 from opensearch_ml_stream.plugin.server import descriptors
 from opensearch_ml_stream.plugin.server.heartbeats import Heartbeats
 from opensearch_ml_stream.plugin.server.listener import BACKLOG, announce, bind
@@ -27,7 +27,7 @@ def serve(settings: Settings) -> int:
 
     OSError if the port cannot be bound, InvalidRequest if no store can have that URL.
     """
-    configure_logging()
+    configure_logging(settings)
     check_store_url(settings.store)
     descriptors.raise_limit()
     machine = Processes()
@@ -74,10 +74,3 @@ def listening(settings: Settings) -> Iterator[list[socket.socket]]:
         for listener in listeners:
             listener.listen(BACKLOG)
         yield listeners
-
-
-def configure_logging() -> None:
-    """Log one line an event on standard error, in every process of the server."""
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
-    logging.getLogger("uvicorn").setLevel(logging.WARNING)  # the server announces itself
-    logging.getLogger("opensearch").setLevel(logging.ERROR)  # its errors are reported to the client

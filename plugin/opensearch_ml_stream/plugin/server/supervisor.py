@@ -73,6 +73,7 @@ class Worker:
     age: float = 0.0
     asked: bool = False  # where it hangs
     slow_start: bool = False
+    serves: bool = False
 
 
 class Supervisor:
@@ -125,6 +126,7 @@ class Supervisor:
             else:
                 self._look(passed)
                 self._start_due(passed)
+        log.info("stopped")
         return self._exit_code
 
     def _start(self, place: int) -> None:
@@ -148,11 +150,11 @@ class Supervisor:
         if self._stops:
             return
         if not self._was_ready:
-            log.error("worker %s ended with exit code %s before it served; the server stops", pid, code)
+            log.error("worker %s %s before it served; the server stops", pid, _ending(code))
             self._exit_code = 1
             self._stop()
             return
-        log.error("worker %s ended with exit code %s; it is replaced", pid, code)
+        log.error("worker %s %s; it is replaced", pid, _ending(code))
         self._due[worker.place] = MIN_WORKER_LIFE_SECONDS - worker.age
 
     def _look(self, passed: float) -> None:
@@ -165,6 +167,9 @@ class Supervisor:
                 worker.silent += passed
             is_ready = self._pulse.is_ready(worker.place)
             self._was_ready = self._was_ready or is_ready
+            if is_ready and not worker.serves:
+                worker.serves = True
+                log.info("worker %s serves", worker.pid)
             if not is_ready and worker.age >= BLOCKED_SECONDS and not worker.slow_start:
                 worker.slow_start = True
                 log.warning("worker %s does not serve after %g s; does its store respond?", worker.pid, BLOCKED_SECONDS)
@@ -182,6 +187,8 @@ class Supervisor:
         """Ask all workers to stop; from the second time on, to stop at once."""
         self._stops = max(self._machine.stops, 1)
         self._close_listeners()
+        grace = self._settings.shutdown_grace_seconds if self._stops == 1 else 0
+        log.info("stopping; responses in flight may end within %g s", grace)
         self._left = self._settings.shutdown_grace_seconds + STOP_SECONDS if self._stops == 1 else SECOND_STOP_SECONDS
         for pid in self._workers:
             self._machine.kill(pid, signal.SIGTERM)
@@ -194,3 +201,11 @@ class Supervisor:
             log.error("worker %s did not stop in time; it is killed", pid)
             self._machine.kill(pid, signal.SIGKILL)
             self._exit_code = 1
+
+
+def _ending(code: int) -> str:
+    """Return how a process with this exit code ended, to be put behind its name."""
+    if code >= 0:
+        return f"ended with exit code {code}"
+    hint = "; has memory run out?" if code == -signal.SIGKILL else ""
+    return f"was killed by signal {-code} ({signal.strsignal(-code)}{hint})"

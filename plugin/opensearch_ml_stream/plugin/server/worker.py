@@ -19,6 +19,7 @@ import uvloop
 from prometheus_client.multiprocess import mark_process_dead
 
 from opensearch_ml_stream.plugin.app import Sidecar, open_sidecar
+from opensearch_ml_stream.plugin.logs.request_log import RequestLog
 from opensearch_ml_stream.plugin.metrics import MULTIPROC_DIR
 from opensearch_ml_stream.plugin.server import descriptors
 from opensearch_ml_stream.plugin.server.http1.limits import ConnectionLimits
@@ -111,6 +112,7 @@ class Server(uvicorn.Server):
             limits,
             sidecar.in_flight.bodies,
             self._complaints.warn,
+            RequestLog(lambda: sidecar.live.current.access_log),
         )
         self._sweeper: asyncio.TimerHandle | None = None
         self._drain: asyncio.Task[None] | None = None

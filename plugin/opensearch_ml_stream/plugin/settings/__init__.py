@@ -74,6 +74,9 @@ class Settings:
     cors_origins: tuple[str, ...] = ()
     allowed_hosts: tuple[str, ...] = ()
     guardrail_held_characters: int = 256
+    access_log: bool = False
+    log_level: str = "info"
+    log_format: str = "text"
 
 
 class LiveSettings:

@@ -129,6 +129,15 @@ SETTINGS = (
         minimum=0,
         maximum=100_000,
     ),
+    Setting(_OWN + "access_log", "access_log", "boolean", "Log a line for each request", dynamic=True),
+    Setting(
+        _OWN + "log_level",
+        "log_level",
+        "string",
+        "Least severe lines that are logged",
+        choices=("debug", "info", "warning", "error"),
+    ),
+    Setting(_OWN + "log_format", "log_format", "string", "Form of a log line", choices=("text", "json")),
     Setting(
         _ML + "trusted_connector_endpoints_regex",
         "trusted_connector_endpoints_regex",

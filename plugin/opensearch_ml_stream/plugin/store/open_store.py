@@ -27,6 +27,12 @@ async def open_store(url: str, index_prefix: str = "") -> AsyncIterator[Store]:
         await store.close()
 
 
+def shown_store(url: str) -> str:
+    """Return a store's URL without user, password and query, to be shown."""
+    scheme, separator, rest = url.partition("://")
+    return url if scheme == "sqlite" else f"{scheme}{separator}{rest.partition('?')[0].rpartition('@')[2]}"
+
+
 def check_store_url(url: str) -> None:
     """Raise InvalidRequest if no store can have that URL; nothing is sent."""
     _store(url, "")

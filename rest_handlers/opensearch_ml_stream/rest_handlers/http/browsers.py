@@ -25,7 +25,7 @@ _FOR_OWN_PAGES: Headers = (*_SECURITY_HEADERS, (b"cross-origin-resource-policy",
 _FOR_LISTED_PAGES: Headers = (
     *_SECURITY_HEADERS,
     (b"cross-origin-resource-policy", b"cross-origin"),
-    (b"access-control-expose-headers", b"X-Opaque-Id, Retry-After"),
+    (b"access-control-expose-headers", b"X-Opaque-Id, X-Request-Id, Retry-After"),
     (b"vary", b"Origin"),
 )
 _HEADERS_KEY = "opensearch_ml_stream.security_headers"  # of the scope, where they are not those for own pages

@@ -19,6 +19,7 @@ from opensearch_ml_stream.connectors.wire_format import WireFormat
 from opensearch_ml_stream.rest_handlers.http.body_budget import BodyBudget, BodyReservation
 from opensearch_ml_stream.rest_handlers.http.browsers import security_headers
 from opensearch_ml_stream.rest_handlers.http.chunk_writer import HALF_CLOSED, chunk_writer
+from opensearch_ml_stream.rest_handlers.http.request_notes import REQUEST_NOTES, RequestNotes
 from opensearch_ml_stream.rest_handlers.http.responses import error_response, json_response
 
 
@@ -88,8 +89,8 @@ class InFlightResponse:
     """
 
     __slots__ = (
-        "_body", "_ended", "_in_flight", "_interrupted_by", "_receive", "_scope", "_send", "_task", "_wire", "started",
-        "writer",
+        "_body", "_ended", "_in_flight", "_interrupted_by", "_receive", "_scope", "_send", "_task", "_wire", "notes",
+        "started", "writer",
     )  # fmt: skip
 
     def __init__(
@@ -111,6 +112,7 @@ class InFlightResponse:
         self._interrupted_by: ClientDisconnect | MLStreamError | None = None
         self._task: asyncio.Task[Any] | None = None
         self.started = False
+        self.notes: RequestNotes | None = scope.get(REQUEST_NOTES)
         self.writer = chunk_writer(scope, send)  # for the chunks between `start` and `end`
 
     async def run(self, work: Awaitable[None]) -> None:
@@ -155,6 +157,8 @@ class InFlightResponse:
             *security_headers(self._scope),
         ]
         headers += [pair for pair in self._scope["headers"] if pair[0] == b"x-opaque-id"][:1]
+        if self.notes is not None:
+            headers.append((b"x-request-id", self.notes.id.encode()))
         await self._send({"type": "http.response.start", "status": 200, "headers": headers})
 
     async def end(self, data: bytes) -> None:
@@ -168,12 +172,17 @@ class InFlightResponse:
         self._ended = True
         await json_response(Request(self._scope), body)(self._scope, self._receive, self._send)
 
-    async def fail(self, error: MLStreamError) -> None:
-        """Send the error as a status, or as the terminal object of a stream that has started; nothing after the end."""
+    async def fail(self, error: MLStreamError, last: bytes = b"") -> None:
+        """Send the error as a status, or as the terminal object of a stream that has started; nothing after the end.
+
+        `last` are the stream's last objects before it.
+        """
         if self._ended:
             return
         if self.started and self._wire is not None:
-            await self.end(self._wire.error(error))
+            if self.notes is not None:
+                self.notes.error = error
+            await self.end(last + self._wire.error(error))
         else:
             self._ended = True
             await error_response(Request(self._scope), error)(self._scope, self._receive, self._send)

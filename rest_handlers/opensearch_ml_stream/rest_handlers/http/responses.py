@@ -11,6 +11,7 @@ from starlette.responses import Response
 from opensearch_ml_stream.connectors.errors import MLStreamError
 from opensearch_ml_stream.connectors.syntax.filter_path import filter_path
 from opensearch_ml_stream.rest_handlers.http.browsers import with_security_headers
+from opensearch_ml_stream.rest_handlers.http.request_notes import REQUEST_NOTES
 
 JSON_CONTENT_TYPE = "application/json; charset=UTF-8"
 
@@ -32,14 +33,20 @@ def json_response(request: Request, body: Any, status: int = 200, headers: Mappi
 
 def error_response(request: Request, error: MLStreamError) -> Response:
     """Return OpenSearch's error object with the error's status, and `Retry-After` where the error has one."""
+    if (notes := request.scope.get(REQUEST_NOTES)) is not None:
+        notes.error = error
     headers = {} if error.retry_after is None else {"Retry-After": error.retry_after}
     return json_response(request, error.body(), error.status, headers)
 
 
 def echoed_headers(request: Request) -> dict[str, str]:
-    """Return the request's `X-Opaque-Id`, by which a client finds its request again, as OpenSearch does."""
+    """Return the request's `X-Opaque-Id`, as OpenSearch does, and the `X-Request-Id` under which it is in the log."""
     opaque_id = request.headers.get("x-opaque-id")
-    return {} if opaque_id is None else {"X-Opaque-Id": opaque_id}
+    notes = request.scope.get(REQUEST_NOTES)
+    return {
+        **({} if opaque_id is None else {"X-Opaque-Id": opaque_id}),
+        **({} if notes is None else {"X-Request-Id": notes.id}),
+    }
 
 
 def _compact(body: Any) -> bytes:

@@ -62,6 +62,11 @@ class ProviderStream(Protocol):
         ...
 
     @property
+    def chunks(self) -> int:
+        """How many chunks have come so far."""
+        ...
+
+    @property
     def skipped_events(self) -> int:
         """How many events could not be read so far."""
         ...
@@ -167,6 +172,8 @@ async def relay(
     encode, writer = wire.chunks, response.writer
     try:
         async with opening as provider:
+            if response.notes is not None:
+                response.notes.stream = provider
             chunks = await provider.read()
             outcome = provider.outcome
             if not chunks and isinstance(outcome, MLStreamError):
@@ -181,7 +188,7 @@ async def relay(
             # Before the provider call is wound up, which the client need not wait for.
             last = encode(chunks) if chunks else b""
             if isinstance(outcome, MLStreamError):
-                await response.end(last + wire.error(outcome))
+                await response.fail(outcome, last)
             else:
                 extra = {"skipped_events": provider.skipped_events} if provider.skipped_events else {}
                 await response.end(last + wire.ending(outcome, extra))

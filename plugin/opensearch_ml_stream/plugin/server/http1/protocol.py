@@ -195,7 +195,7 @@ class StreamingProtocol(asyncio.Protocol):
         if self._half_closed_looks:
             cycle.half_close()
         tasks = self._service.state.tasks
-        task = self._loop.create_task(cycle.run(self._service.app))
+        task = self._loop.create_task(cycle.run(self._service.app, self._service.log))
         tasks.add(task)
         task.add_done_callback(tasks.discard)
 

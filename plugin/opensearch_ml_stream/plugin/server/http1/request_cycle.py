@@ -1,7 +1,6 @@
 """One request and its response on a connection, as ASGI's `receive` and `send`, and with a ChunkWriter beside them."""
 
 import asyncio
-import logging
 import re
 from time import monotonic
 from typing import Protocol
@@ -10,18 +9,19 @@ import orjson
 from starlette.types import ASGIApp, Message, Scope
 
 from opensearch_ml_stream.connectors.errors import Internal
+from opensearch_ml_stream.plugin.logs.request_log import RequestLog
 from opensearch_ml_stream.plugin.server.http1.flow_control import FlowControl
 from opensearch_ml_stream.plugin.server.http1.limits import HIGH_WATER_BYTES
 from opensearch_ml_stream.plugin.server.http1.refusals import Headers, status_line
 from opensearch_ml_stream.rest_handlers.http.body_budget import BodyBudget, BodyReservation
 from opensearch_ml_stream.rest_handlers.http.chunk_writer import HALF_CLOSED
+from opensearch_ml_stream.rest_handlers.http.request_notes import REQUEST_NOTES, RequestNotes
 
 _BAD_NAME = re.compile(rb'[\x00-\x20\x7f()<>@,;:\\"\[\]={}/?]')
+_ID = re.compile(rb"[A-Za-z0-9._-]{1,64}")
 _BAD_VALUE = re.compile(rb"[\x00-\x08\x0a-\x1f\x7f]")  # a line end would begin another header
 _STATUS_LINES = {status: status_line(status) for status in range(200, 600)}
 _INTERNAL = Internal("Internal error; the server's log says more", type="exception")
-
-log = logging.getLogger("opensearch_ml_stream")
 
 
 class Connection(Protocol):
@@ -43,13 +43,13 @@ class RequestCycle:
     """A request, whole or still on its way, and its response.
 
     `more_body` while the request's body is not whole, `disconnected` when the client is gone or was refused,
-    `keep_alive` if the connection may serve another request.
+    `keep_alive` if the connection may serve another request. `begun` and `first_byte` are seconds of `monotonic`.
     """
 
     __slots__ = (
         "_body", "_chunked", "_connection", "_expects_continue", "_half_closed", "_has_body", "_has_news",
-        "_is_received", "_left", "_reservation", "_waiter", "disconnected", "ended", "keep_alive", "more_body",
-        "scope", "started",
+        "_is_received", "_left", "_reservation", "_waiter", "begun", "disconnected", "ended", "first_byte",
+        "keep_alive", "more_body", "notes", "scope", "started", "status",
     )  # fmt: skip
 
     def __init__(
@@ -61,6 +61,10 @@ class RequestCycle:
         self.more_body = True
         self.started = False
         self.ended = False
+        self.notes = scope[REQUEST_NOTES] = RequestNotes()
+        self.begun = monotonic()
+        self.first_byte = 0.0
+        self.status = 0
         self._connection = connection
         self._expects_continue = expects_continue
         self._body: list[bytes] = []
@@ -104,23 +108,25 @@ class RequestCycle:
 
     # What the application calls.
 
-    async def run(self, app: ASGIApp) -> None:
+    async def run(self, app: ASGIApp, log: RequestLog) -> None:
         """Run the application; a defect of it is a 500, or breaks a response off that has begun."""
+        self.notes.id = _foreign_id(self.scope) or next(log.ids)
         try:
             await app(self.scope, self.receive, self.send)
         except asyncio.CancelledError:  # the server's stop waits no longer
             self._connection.transport.abort()
             raise
         except Exception:
-            log.exception("the response to %s %s failed", self.scope["method"], self.scope["path"])
+            log.exception(self, "internal error")
             await self._fail()
         else:
             if not self.ended and not self.disconnected:
-                log.error("no whole response was made to %s %s", self.scope["method"], self.scope["path"])
+                log.exception(self, "no whole response was made")
                 await self._fail()
         finally:
             self._body.clear()
             self._reservation.release()
+            log.ended(self)
 
     async def receive(self) -> Message:
         """Return the next part of the body; after the last one wait until the client disconnects (ASGI)."""
@@ -183,6 +189,8 @@ class RequestCycle:
             lines.append(b"connection: close\r\n")
         lines.append(b"\r\n")
         self.started = True
+        self.status = status
+        self.first_byte = monotonic()
         self._connection.transport.write(b"".join(lines))
 
     def _send_body(self, body: bytes, more_body: bool) -> None:
@@ -226,6 +234,13 @@ class RequestCycle:
             finally:
                 self._waiter = None
         self._has_news = False
+
+
+def _foreign_id(scope: Scope) -> str:
+    """Return the `X-Request-Id` that a client or proxy sent, if it is short and plain."""
+    return next(
+        (value.decode() for name, value in scope["headers"] if name == b"x-request-id" and _ID.fullmatch(value)), ""
+    )
 
 
 class ChunkedWriter:

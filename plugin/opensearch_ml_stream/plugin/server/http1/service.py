@@ -1,11 +1,12 @@
 """What all connections of a worker share."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from starlette.types import ASGIApp
 from uvicorn.server import ServerState
 
+from opensearch_ml_stream.plugin.logs.request_log import RequestLog
 from opensearch_ml_stream.plugin.server.http1.limits import ConnectionLimits
 from opensearch_ml_stream.rest_handlers.http.body_budget import BodyBudget
 
@@ -19,3 +20,4 @@ class Service:
     limits: ConnectionLimits
     bodies: BodyBudget
     warn: Callable[[str], None]
+    log: RequestLog = field(default_factory=RequestLog)

@@ -1,0 +1,91 @@
+"""Formats log records as lines: logfmt-like text or JSON, with the same names in both.
+
+An exception is shown as its type and the lines of code that it went through. Its message is left out, since it may
+quote the request: `KeyError: 'my prompt'`.
+"""
+
+import logging
+import re
+import traceback
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from types import TracebackType
+
+import orjson
+
+FIELDS = "fields"  # the attribute of a record that holds its fields: `log.info(message, extra={FIELDS: {...}})`
+MAX_VALUE_LENGTH = 500
+
+_PLAIN = re.compile(r"[^\s\"=\\\x00-\x1f\x7f-\x9f\u2028\u2029]+")
+_Exception = tuple[type[BaseException], BaseException, TracebackType | None] | tuple[None, None, None]
+
+
+class TextFormat(logging.Formatter):
+    """`2026-11-22T01:31:12.136Z WARNING [4711] message name=value name="a value"`, and a traceback below it."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return the record's line or lines."""
+        fields = "".join(f" {name}={_text(value)}" for name, value in _fields(record).items())
+        message = _one_line(record.getMessage())
+        line = f"{_time(record)} {record.levelname} [{record.process}] {message}{fields}"
+        return f"{line}\n{_without_messages(record.exc_info)}" if record.exc_info else line
+
+
+class JSONFormat(logging.Formatter):
+    """One JSON object a line: time, level, process, message, the record's fields, exception."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return the record's line."""
+        line = {
+            "time": _time(record),
+            "level": record.levelname,
+            "process": record.process,
+            "message": record.getMessage()[: 2 * MAX_VALUE_LENGTH],
+            **{name: _cut(value) for name, value in _fields(record).items()},
+        }
+        if record.exc_info:
+            line["exception"] = _without_messages(record.exc_info)
+        return orjson.dumps(line, default=str).decode()
+
+
+def _fields(record: logging.LogRecord) -> Mapping[str, object]:
+    fields: Mapping[str, object] = getattr(record, FIELDS, {})
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+def _time(record: logging.LogRecord) -> str:
+    return datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _cut(value: object) -> object:
+    if isinstance(value, str):
+        shown = value.encode("utf-8", "replace").decode()  # a header or a path may hold half of a surrogate pair
+        return shown if len(shown) <= MAX_VALUE_LENGTH else shown[:MAX_VALUE_LENGTH] + "..."
+    return value
+
+
+def _text(value: object) -> str:
+    text = value if isinstance(value, str) else orjson.dumps(value, default=str).decode()
+    text = str(_cut(text))
+    return text if _PLAIN.fullmatch(text) else orjson.dumps(text).decode()
+
+
+def _one_line(message: str) -> str:
+    """Return a message in which nothing begins a new line, or moves a terminal's cursor."""
+    cut = str(_cut(message[: 2 * MAX_VALUE_LENGTH]))
+    return cut if cut.isprintable() else orjson.dumps(cut).decode()[1:-1]
+
+
+def _without_messages(ei: _Exception) -> str:
+    parts: list[str] = []
+    error = ei[1]
+    while error is not None:
+        frames = "".join(traceback.format_tb(error.__traceback__))
+        parts.append(f"Traceback (most recent call last):\n{frames}{_name(error)}")
+        error = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
+    return "\nwhich was caused by\n".join(parts)
+
+
+def _name(error: BaseException) -> str:
+    name = f"{type(error).__module__}.{type(error).__qualname__}".removeprefix("builtins.")
+    return f"{name}: {error.strerror}" if isinstance(error, OSError) and error.strerror else name
