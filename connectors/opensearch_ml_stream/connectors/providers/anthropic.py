@@ -100,7 +100,7 @@ class Anthropic:
             self._read_block_start(index, block, chunks)
             self._flush_input(index, chunks)
 
-    def _read_block_start(self, index: int, block: dict[str, Any], chunks: list[Chunk]) -> None:
+    def _read_block_start(self, index: object, block: dict[str, Any], chunks: list[Chunk]) -> None:
         kind = block["type"]
         if kind == "tool_use":  # `server_tool_use` is run by the server itself, not by the client
             self._start_call(index, block, chunks)
@@ -113,7 +113,7 @@ class Anthropic:
         elif kind == "fallback":  # another model goes on
             self._model = event_fields.name(event_fields.mapping(block.get("to")).get("model")) or self._model
 
-    def _start_call(self, index: int, block: dict[str, Any], chunks: list[Chunk]) -> None:
+    def _start_call(self, index: object, block: dict[str, Any], chunks: list[Chunk]) -> None:
         """Append a call, a new one even if an earlier block had the same index: a message may begin anew."""
         if not isinstance(index, int):
             raise TypeError("not an integer")
