@@ -10,7 +10,8 @@ The head is YAML:
     sdk        why the provider's SDK says something else about it
 
 Event names, order and spelling of fields, kinds of ids, white space and cuts are those of the recording; texts, ids and
-names are not. Files that end in `.frames` hold one AWS frame a line, its name and its payload, and become frames here.
+names are not. Files that end in `.frames` hold one AWS frame a line, its name and its payload, and become frames here;
+those that end in `.body` are whole responses, as a server gives them that does not stream.
 """
 
 from dataclasses import dataclass, field
@@ -70,4 +71,6 @@ def _frames(body: bytes, preset: str) -> bytes:
     )
 
 
-RECORDINGS = tuple(_read(file) for file in sorted(_FOLDER.glob("*/*.*")) if file.parent.name != "__pycache__")
+_FILES = [file for file in sorted(_FOLDER.glob("*/*.*")) if file.parent.name != "__pycache__"]
+RECORDINGS = tuple(_read(file) for file in _FILES if file.suffix != ".body")
+WHOLE_RESPONSES = tuple(_read(file) for file in _FILES if file.suffix == ".body")

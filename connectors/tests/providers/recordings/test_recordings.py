@@ -7,8 +7,9 @@ import pytest
 
 from opensearch_ml_stream.connectors.chunks import FINISH_REASONS
 from opensearch_ml_stream.connectors.errors import StreamTruncated, UpstreamError
+from opensearch_ml_stream.connectors.whole_response import read_whole_response
 from tests.providers.recorded_streams import ending_fields, join_chunks, outcome_fields, play
-from tests.providers.recordings.recording_files import RECORDINGS, Recording
+from tests.providers.recordings.recording_files import RECORDINGS, WHOLE_RESPONSES, Recording
 
 every_recording = pytest.mark.parametrize("recording", RECORDINGS, ids=lambda recording: recording.name)
 
@@ -26,9 +27,21 @@ def test_a_recording_means_what_is_written_beside_it(recording: Recording) -> No
         assert outcome.provider_status == recording.error.get("status")
         assert recording.error["message"] in outcome.reason
     else:
-        expected = (recording.finish, recording.native, recording.usage, recording.model)
-        assert ending_fields(outcome) == expected
-        assert recording.finish in FINISH_REASONS
+        assert ending_fields(outcome) == _ending(recording)
+
+
+def _ending(recording: Recording) -> tuple[str, str | None, dict[str, int] | None, str | None]:
+    assert recording.finish in FINISH_REASONS
+    return recording.finish, recording.native, recording.usage, recording.model
+
+
+@pytest.mark.parametrize("recording", WHOLE_RESPONSES, ids=lambda recording: recording.name)
+def test_a_whole_response_means_what_is_written_beside_it(recording: Recording) -> None:
+    read = read_whole_response(recording.data)
+    assert read is not None
+    chunk, ending = read
+    assert join_chunks([chunk]) == (recording.text, recording.reasoning, recording.tool_calls())
+    assert ending_fields(ending) == _ending(recording)
 
 
 @every_recording
@@ -44,7 +57,7 @@ def test_the_cuts_of_a_recording_change_nothing(recording: Recording) -> None:
         assert (chunks, outcome_fields(cut_outcome)) == (whole, outcome_fields(outcome)), cuts
 
 
-@every_recording
+@pytest.mark.parametrize("recording", RECORDINGS + WHOLE_RESPONSES, ids=lambda recording: recording.name)
 def test_a_recording_names_its_source(recording: Recording) -> None:
     repository, _, path = recording.source.partition(" ")
     assert repository.count("/") == 1
