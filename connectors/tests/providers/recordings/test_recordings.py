@@ -50,7 +50,7 @@ def test_the_cuts_of_a_recording_change_nothing(recording: Recording) -> None:
     whole, outcome = play(recording.decoder(), [data])
     draw = random.Random(recording.name)
     cuttings = [list(range(len(data)))]
-    cuttings += [sorted(draw.sample(range(len(data)), draw.randint(1, min(40, len(data))))) for _ in range(20)]
+    cuttings += [sorted(draw.sample(range(len(data)), draw.randint(1, min(40, len(data))))) for _ in range(8)]
     for cuts in cuttings:
         pieces = [data[start:end] for start, end in zip([0, *cuts], [*cuts, len(data)], strict=True)]
         chunks, cut_outcome = play(recording.decoder(), pieces)
