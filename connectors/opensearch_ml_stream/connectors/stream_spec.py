@@ -13,15 +13,22 @@ from opensearch_ml_stream.connectors.decoding.fast_path import FastPathDecoder
 class Enable:
     """The changes to a rendered request that turn the provider's streaming on.
 
-    `body` fields replace the template's fields of the same name, `drop` removes fields. `url` holds pairs of strings of
-    the path (old, new), of which the first that applies is used. `query` and `headers` are set.
+    `body` fields replace the template's fields of the same name, `inner_body` does so in objects of the body, by their
+    name, and `drop` removes fields. `url` holds pairs of strings of the path (old, new), of which the first that
+    applies is used. `query` and `headers` are set.
     """
 
     body: Mapping[str, Any] = field(default_factory=dict)
+    inner_body: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     drop: tuple[str, ...] = ()
     url: tuple[tuple[str, str], ...] = ()
     query: Mapping[str, str] = field(default_factory=dict)
     headers: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def changes_body(self) -> bool:
+        """Return whether the body is changed at all."""
+        return bool(self.body or self.inner_body or self.drop)
 
 
 @dataclass(frozen=True, slots=True)

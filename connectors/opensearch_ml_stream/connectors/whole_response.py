@@ -109,9 +109,27 @@ def _text_generation_inference(response: _Object) -> Iterable[_Object]:
     return [{**response, "token": {"text": response["generated_text"]}}]
 
 
+def _interaction(response: _Object) -> Iterable[_Object]:
+    """Gemini Interactions: whole steps; without steps, the parts of the output."""
+    for number, step in enumerate(response.get("steps") or ()):
+        yield {"event_type": "step.start", "index": number, "step": step}
+        yield {"event_type": "step.stop", "index": number}
+    for number, part in enumerate(response.get("outputs") or ()):
+        yield {"event_type": "content.delta", "index": number, "delta": part}
+    yield {"event_type": "interaction.completed", "interaction": response}
+
+
+def _workers_ai(response: _Object) -> Iterable[_Object]:
+    """Cloudflare Workers AI: the result in Cloudflare's envelope, in its own form or in OpenAI's."""
+    result = response["result"]
+    return _events(result) if "choices" in result else [{"finish_reason": "stop", **result}]
+
+
 _SHAPES: tuple[tuple[Callable[[_Object], bool], Callable[[_Object], Iterable[_Object]]], ...] = (
     (lambda response: any("message" in choice for choice in response.get("choices") or ()), _chat),
     (lambda response: isinstance(response.get("output"), list), _responses),
+    (lambda response: response.get("object") == "interaction" or "steps" in response, _interaction),
+    (lambda response: "success" in response and bool(mapping(response.get("result"))), _workers_ai),
     (lambda response: response.get("type") == "message", _anthropic),
     (lambda response: "message" in mapping(response.get("output")), _converse),
     (lambda response: "finish_reason" in response and "message" in response, _cohere_v2),

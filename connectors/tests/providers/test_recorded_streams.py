@@ -8,9 +8,10 @@ from opensearch_ml_stream.connectors.chunks import FINISH_REASONS, Ending
 from opensearch_ml_stream.connectors.decoding.contract import Event, Framing
 from opensearch_ml_stream.connectors.errors import StreamTruncated
 from opensearch_ml_stream.connectors.selection.presets import PRESETS
-from tests.providers.recorded_streams import RECORDED, Recorded, ending_fields, join_chunks, outcome_fields, play
+from tests.providers.hosted_streams import ALL_STREAMS
+from tests.providers.recorded_streams import Recorded, ending_fields, join_chunks, outcome_fields, play
 
-every_recording = pytest.mark.parametrize("recorded", RECORDED, ids=lambda recorded: recorded.name)
+every_recording = pytest.mark.parametrize("recorded", ALL_STREAMS, ids=lambda recorded: recorded.name)
 
 
 def _event_ends(recorded: Recorded) -> list[int]:
@@ -57,7 +58,7 @@ def test_a_cut_at_any_byte_changes_nothing(recorded: Recorded) -> None:
 @settings(max_examples=300, deadline=None)
 @given(st.data())
 def test_random_cuts_change_nothing(draw: st.DataObject) -> None:
-    recorded = draw.draw(st.sampled_from(RECORDED))
+    recorded = draw.draw(st.sampled_from(ALL_STREAMS))
     data = recorded.data
     cuts = sorted(draw.draw(st.sets(st.integers(0, len(data)), max_size=30)))
     pieces = [data[start:end] for start, end in zip([0, *cuts], [*cuts, len(data)], strict=True)]
@@ -118,7 +119,7 @@ def test_nothing_comes_after_the_end(recorded: Recorded) -> None:
 @pytest.mark.parametrize("end_of_line", [b"\n", b"\r\n", b"\r"])
 @pytest.mark.parametrize("mark", [b"", b"\xef\xbb\xbf"])
 def test_any_end_of_line_and_a_byte_order_mark_make_the_same_stream(end_of_line: bytes, mark: bytes) -> None:
-    for recorded in RECORDED:
+    for recorded in ALL_STREAMS:
         if recorded.data[:5] not in (b"data:", b"event"):
             continue
         data = mark + recorded.data.replace(b"\r", b"").replace(b"\n", end_of_line)
@@ -130,7 +131,7 @@ def test_any_end_of_line_and_a_byte_order_mark_make_the_same_stream(end_of_line:
 
 
 def test_a_last_event_without_its_blank_line_counts() -> None:
-    for recorded in RECORDED:
+    for recorded in ALL_STREAMS:
         if recorded.data.endswith(b"\n"):
             expected, outcome = play(recorded.decoder(), [recorded.data])
             chunks, other = play(recorded.decoder(), [recorded.data.rstrip(b"\r\n")])
@@ -138,6 +139,6 @@ def test_a_last_event_without_its_blank_line_counts() -> None:
 
 
 def test_half_an_event_at_the_end_is_a_truncation_even_where_the_end_of_the_body_is_the_end() -> None:
-    recorded = next(recorded for recorded in RECORDED if recorded.name == "mlserver")
+    recorded = next(recorded for recorded in ALL_STREAMS if recorded.name == "mlserver")
     _, outcome = play(recorded.decoder(), [recorded.data[:-20]])
     assert isinstance(outcome, StreamTruncated)

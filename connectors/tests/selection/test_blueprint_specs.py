@@ -19,6 +19,8 @@ _FOLDER = Path(__file__).parents[3] / "blueprints"
 _FILES = sorted(_FOLDER.glob("*.json"))
 _QUESTION = 'What is "the meaning" of life?\n世界'
 
+_CHAT = "openai/v1/chat/completions"
+
 # What the shipped chat blueprints stream as, and where to.
 _STREAMS = {
     "openai-chat": ("openai/v1/chat/completions", "/v1/chat/completions"),
@@ -78,6 +80,23 @@ _STREAMS = {
     "tgi-generate": ("huggingface/generate_stream", "/generate_stream"),
     "mlserver-infer": ("v2/models/infer_stream", "/v2/models/text-model/infer_stream"),
     "open-inference-generate": ("v2/models/infer_stream", "/v2/models/text-model/generate_stream"),
+    "groq-chat": (_CHAT, "/v1/chat/completions"),
+    "xai-chat": (_CHAT, "/v1/chat/completions"),
+    "perplexity-chat": ("perplexity/chat/completions", "/chat/completions"),
+    "fireworks-chat": (_CHAT, "/v1/chat/completions"),
+    "together-chat": (_CHAT, "/v1/chat/completions"),
+    "huggingface-chat": (_CHAT, "/v1/chat/completions"),
+    "databricks-chat": (
+        "databricks/invocations",
+        "/serving-endpoints/databricks-meta-llama-3-3-70b-instruct/invocations",
+    ),
+    "dashscope-chat": (_CHAT, "/compatible-mode/v1/chat/completions"),
+    "dashscope-generation": ("dashscope/generation", "/api/v1/services/aigc/text-generation/generation"),
+    "watsonx-chat": ("watsonx/text/chat", "/ml/v1/text/chat_stream?version=2024-10-10"),
+    "watsonx-generation": ("watsonx/text/generation", "/ml/v1/text/generation_stream?version=2024-10-10"),
+    "workers-ai-chat": (_CHAT, "/client/v4/accounts/my-account/ai/v1/chat/completions"),
+    "workers-ai-run": ("cloudflare/ai/run", "/client/v4/accounts/my-account/ai/run/@cf/meta/llama-3.1-8b-instruct"),
+    "gemini-interactions": ("gemini/v1beta/interactions", "/v1beta/interactions"),
     "text-server": ("text/cumulative", "/generate_stream"),
 }
 
@@ -141,6 +160,7 @@ def test_a_chat_blueprint_streams_where_its_provider_does(name: str) -> None:
     [
         ("messages", [{"role": "system", "content": "Be brief."}, {"role": "user", "content": 'a "b"'}]),
         ("contents", [{"role": "user", "parts": [{"text": 'a "b"'}]}]),
+        ("input", [{"type": "text", "text": 'a "b"'}]),
         ("prompt", 'a "b"'),
         ("message", 'a "b"'),
     ],

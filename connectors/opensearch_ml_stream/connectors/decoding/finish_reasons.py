@@ -9,9 +9,9 @@ _WORDS = {
     ),
     "length": (
         "length max_tokens model_length max_output_tokens model_context_window_exceeded error_limit "
-        "context_length_exceeded"
+        "context_length_exceeded incomplete token_limit time_limit"
     ),
-    "tool_calls": "tool_calls tool_call tool_use function_call",
+    "tool_calls": "tool_calls tool_call tool_use function_call requires_action",
     "content_filter": (
         "content_filter content_filtered refusal guardrail_intervened safety recitation blocklist prohibited_content "
         "spii language image_safety image_prohibited_content image_recitation model_armor error_toxic"

@@ -92,7 +92,7 @@ class CompiledAction:
         url = self._render_url(scope)
         headers = {name: self._render_header(name, template, scope) for name, template in self.headers}
         body = (scope.get("http_body") or "") if self.body is None else self.body.render_json(scope)
-        enables_body = stream is not None and bool(stream.enable.body or stream.enable.drop)
+        enables_body = stream is not None and stream.enable.changes_body
         is_about_job = self.action.action_type in JOB_ACTION_TYPES  # no prediction, so its body is not edited
         edits_body = (self.may_edit_body or INPUT_PROCESSORS in request) and not is_about_job
         if self.body is not None and (edits_body or not enables_body):
@@ -255,6 +255,8 @@ def _enable_head(enable: Enable, url: str, headers: dict[str, str]) -> tuple[str
 
 def _enable_body(enable: Enable, body: str) -> str:
     try:
+        for name, values in enable.inner_body.items():
+            body = json_members.set_inner_members(body, name, values)
         return json_members.set_members(body, enable.body, enable.drop)
     except (json.JSONDecodeError, InvalidRequest, RecursionError):
         _check_json(body)

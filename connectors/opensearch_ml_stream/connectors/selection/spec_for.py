@@ -14,15 +14,19 @@ from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.connectors.providers.anthropic import ANTHROPIC, VERTEX_ANTHROPIC
 from opensearch_ml_stream.connectors.providers.bedrock_converse import BEDROCK_CONVERSE
 from opensearch_ml_stream.connectors.providers.cohere import COHERE_V1, COHERE_V2
-from opensearch_ml_stream.connectors.providers.gemini import GEMINI
+from opensearch_ml_stream.connectors.providers.dashscope import DASHSCOPE
+from opensearch_ml_stream.connectors.providers.google.gemini import GEMINI
+from opensearch_ml_stream.connectors.providers.google.interactions import GEMINI_INTERACTIONS
 from opensearch_ml_stream.connectors.providers.model_hosts.bedrock_invoke import BEDROCK_INVOKE
 from opensearch_ml_stream.connectors.providers.model_hosts.generate_stream import GENERATE_STREAM
 from opensearch_ml_stream.connectors.providers.model_hosts.sagemaker import SAGEMAKER
+from opensearch_ml_stream.connectors.providers.model_hosts.workers_ai_run import WORKERS_AI
 from opensearch_ml_stream.connectors.providers.ollama import OLLAMA
 from opensearch_ml_stream.connectors.providers.open_inference import OPEN_INFERENCE
 from opensearch_ml_stream.connectors.providers.openai.chat import OPENAI_CHAT, OPENAI_CHAT_PLAIN
 from opensearch_ml_stream.connectors.providers.openai.completions import OPENAI_COMPLETIONS
 from opensearch_ml_stream.connectors.providers.openai.responses import OPENAI_RESPONSES
+from opensearch_ml_stream.connectors.providers.watsonx import WATSONX_CHAT, WATSONX_GENERATION
 from opensearch_ml_stream.connectors.rendering.template import ConnectorParameters, fill_with_stand_ins
 from opensearch_ml_stream.connectors.selection.presets import PRESETS
 from opensearch_ml_stream.connectors.selection.stream_parameter import read_stream_spec
@@ -42,9 +46,15 @@ _SPEC_BY_PATH = tuple(
         (r"/v1/messages$", ANTHROPIC),
         (r"/model/.+/converse(-stream)?$", BEDROCK_CONVERSE),
         (r"/model/.+/invoke(-with-response-stream)?$", BEDROCK_INVOKE),
+        (r"/serving-endpoints/.+/invocations$", OPENAI_CHAT_PLAIN),
         (r"/endpoints/.+/invocations(-response-stream)?$", SAGEMAKER),
         (r"/publishers/anthropic/models/.+:(streamR|r)awPredict$", VERTEX_ANTHROPIC),
         (r":(streamG|g)enerateContent$", GEMINI),
+        (r"/interactions$", GEMINI_INTERACTIONS),
+        (r"/ai/run/@.+$", WORKERS_AI),
+        (r"/services/aigc/(text|multimodal)-generation/generation$", DASHSCOPE),
+        (r"/text/chat(_stream)?$", WATSONX_CHAT),
+        (r"/text/generation(_stream)?$", WATSONX_GENERATION),
         (r"/v2/chat$", COHERE_V2),
         (r"/v1/chat$", COHERE_V1),
         (r"/api/(chat|generate)$", OLLAMA),
@@ -136,7 +146,7 @@ def _match_url(connector: Connector, action: Action, parameters: Mapping[str, st
 
 
 def _refuses_stream_options(host: str, query: str) -> bool:
-    return host.endswith("mistral.ai") or _OLD_AZURE.search(query) is not None
+    return host.endswith(("mistral.ai", "perplexity.ai")) or _OLD_AZURE.search(query) is not None
 
 
 def _no_spec(connector: Connector, parameters: Mapping[str, str]) -> InvalidRequest:

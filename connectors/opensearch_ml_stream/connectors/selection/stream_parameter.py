@@ -91,6 +91,7 @@ def _change_preset(preset: StreamSpec, spec: StreamSpec, document: dict[str, Any
 def _merge(first: Enable, second: Enable) -> Enable:
     return Enable(
         body={**first.body, **second.body},
+        inner_body={**first.inner_body, **second.inner_body},
         drop=(*first.drop, *second.drop),
         url=second.url or first.url,
         query={**first.query, **second.query},

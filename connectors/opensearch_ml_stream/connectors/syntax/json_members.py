@@ -106,6 +106,15 @@ def set_members(text: str, values: Mapping[str, Any], drop: Collection[str] = ()
     return join_members(kept | {name: jsontext.dumps(value) for name, value in values.items()})
 
 
+def set_inner_members(text: str, name: str, values: Mapping[str, Any]) -> str:
+    """Return the JSON object `text` with `values` set in its member `name`, which becomes an object if it is missing.
+
+    Errors as `set_members`, also if the member is no object.
+    """
+    members = split_unique_members(text)
+    return join_members(members | {name: set_members(members.get(name, "{}"), values)})
+
+
 def _syntax_error(text: str) -> json.JSONDecodeError:
     """Return the parser's error for a text that is no JSON object."""
     try:

@@ -6,7 +6,8 @@ from opensearch_ml_stream.connectors.predict.batch_job import RemoteJobRules
 
 _JOBS = RemoteJobRules()
 
-# The hosts that ML Commons trusts, and those of the other blueprints. A host name is spelt [a-z0-9-] because nothing
+# The hosts that ML Commons trusts, and those of the other blueprints; where a host serves more than models, or is the
+# customer's own, only the paths of its models. A host name is spelt [a-z0-9-] because nothing
 # else may stand between two dots. See `endpoint_patterns` for how a pattern is matched.
 DEFAULT_TRUSTED_ENDPOINTS = (
     r"^https://runtime\.sagemaker\.[a-z0-9-]+\.amazonaws\.com(\.cn)?/.*$",
@@ -28,6 +29,17 @@ DEFAULT_TRUSTED_ENDPOINTS = (
     r"^https://([a-z0-9-]+-)?aiplatform\.googleapis\.com/.*$",
     r"^https://openrouter\.ai/.*$",
     r"^https://router\.huggingface\.co/.*$",
+    r"^https://api\.groq\.com/.*$",
+    r"^https://api\.x\.ai/.*$",
+    r"^https://api\.perplexity\.ai/.*$",
+    r"^https://api\.fireworks\.ai/.*$",
+    r"^https://api\.together\.(xyz|ai)/.*$",
+    r"^https://dashscope(-intl|-us)?\.aliyuncs\.com/.*$",
+    r"^https://[a-z0-9-]+\.ml\.cloud\.ibm\.com/.*$",
+    r"^https://[a-z0-9-]+\.cloud\.databricks\.com/serving-endpoints/.*$",
+    r"^https://adb-[0-9]+\.[0-9]+\.azuredatabricks\.net/serving-endpoints/.*$",
+    r"^https://[0-9]+\.[0-9]+\.gcp\.databricks\.com/serving-endpoints/.*$",
+    r"^https://api\.cloudflare\.com/client/v4/accounts/[a-z0-9]+/ai/.*$",
 )
 
 

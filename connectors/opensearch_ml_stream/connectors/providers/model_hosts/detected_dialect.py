@@ -1,6 +1,6 @@
 """Dialect detection: the keys of a stream's first event choose the provider that reads it and all that follow.
 
-For Bedrock's InvokeModel, SageMaker and `/generate_stream`, whose events are those of whatever model they serve.
+For Bedrock's InvokeModel, SageMaker, Workers AI and `/generate_stream`, whose events are those of the model they serve.
 """
 
 from collections.abc import Callable
@@ -24,7 +24,9 @@ from opensearch_ml_stream.connectors.providers.bedrock_text_models import (
 )
 from opensearch_ml_stream.connectors.providers.cohere import CohereV1, CohereV2
 from opensearch_ml_stream.connectors.providers.cumulative_text import CumulativeText
-from opensearch_ml_stream.connectors.providers.gemini import Gemini
+from opensearch_ml_stream.connectors.providers.dashscope import DashScope
+from opensearch_ml_stream.connectors.providers.google.gemini import Gemini
+from opensearch_ml_stream.connectors.providers.google.interactions import GeminiInteractions
 from opensearch_ml_stream.connectors.providers.ollama import Ollama
 from opensearch_ml_stream.connectors.providers.open_inference import OpenInference
 from opensearch_ml_stream.connectors.providers.openai.chat import OpenAIChat, read_error
@@ -32,6 +34,8 @@ from opensearch_ml_stream.connectors.providers.openai.completions import OpenAIC
 from opensearch_ml_stream.connectors.providers.openai.responses import OpenAIResponses
 from opensearch_ml_stream.connectors.providers.plain_text_body import PlainTextBody
 from opensearch_ml_stream.connectors.providers.text_generation_inference import TextGenerationInference
+from opensearch_ml_stream.connectors.providers.watsonx import WatsonxGeneration
+from opensearch_ml_stream.connectors.providers.workers_ai import WorkersAI
 
 _CONVERSE_EVENTS = ("messageStart", "contentBlockStart", "contentBlockDelta", "messageStop", "metadata")
 
@@ -47,6 +51,8 @@ _PROVIDER_BY_KEY: tuple[tuple[str, Callable[[], Provider]], ...] = (
     ("text_output", OpenInference),
     ("is_finished", partial(BedrockTextModel, COMMAND)),
     ("done", Ollama),
+    ("response", WorkersAI),
+    ("output", DashScope),
     ("candidates", Gemini),
     ("promptFeedback", Gemini),
     ("usageMetadata", Gemini),
@@ -86,6 +92,10 @@ class DetectedDialect:
         if "outputs" in payload:
             first = payload["outputs"][0]
             return BedrockTextModel(MISTRAL) if "text" in first and "data" not in first else OpenInference()
+        if "results" in payload and "generated_text" in payload["results"][0]:
+            return WatsonxGeneration()
+        if "." in str(payload.get("event_type")):
+            return GeminiInteractions()
         kind = payload.get("type")
         if isinstance(kind, str) and kind != "completion":
             return OpenAIResponses() if kind.startswith("response.") else CohereV2() if "-" in kind else Anthropic()

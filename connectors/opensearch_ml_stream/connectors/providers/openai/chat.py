@@ -55,12 +55,15 @@ class OpenAIChat:
             if choice.get("finish_reason"):
                 self._finish = event_fields.name(choice["finish_reason"])
                 usage = usage or choice.get("usage")  # Moonshot's
-        if usage := usage or event_fields.mapping(payload.get("x_groq")).get("usage"):
+        groq = event_fields.mapping(payload.get("x_groq"))
+        if usage := usage or groq.get("usage"):
             self._usage = _read_usage(usage)
         if self._model is None:
             self._model = event_fields.name(payload.get("model"))
         if payload.get("error") or payload.get("object") == "error":
             return read_error(payload)
+        if groq.get("error"):  # why the stream stops early
+            return read_error(groq)
         return FINISHING if self._finish is not None else None
 
     def end_of_input(self) -> Outcome:
@@ -106,9 +109,12 @@ def _first_choice(choices: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def _typed_parts(parts: list[Any]) -> tuple[str, str]:
-    """Return text and reasoning of a `content` that is a list of typed parts, as Mistral's reasoning models send it."""
+    """Return text and reasoning of a `content` that is a list of typed parts, from Mistral's and Databricks' models.
+
+    Mistral's reasoning is in the `thinking` of a part, Databricks' in the `summary` of one of type `reasoning`.
+    """
     text = "".join(event_fields.text(part.get("text")) for part in parts if part.get("type") == "text")
-    thinking = (inner for part in parts if part.get("type") == "thinking" for inner in part.get("thinking") or ())
+    thinking = (inner for part in parts for inner in part.get("thinking") or part.get("summary") or ())
     return text, "".join(event_fields.text(inner.get("text")) for inner in thinking)
 
 
@@ -157,8 +163,8 @@ OPENAI_CHAT = StreamSpec(
     has_fast_path=True,
 )
 
-# For servers that refuse `stream_options` and send the usage unasked or not at all: Mistral, and Azure OpenAI with an
-# `api-version` before 2024-09.
+# For servers that do not know `stream_options` and send the usage unasked or not at all: Mistral, Perplexity,
+# Databricks, and Azure OpenAI with an `api-version` before 2024-09.
 OPENAI_CHAT_PLAIN = StreamSpec(
     name="mistral/v1/chat/completions",
     enable=Enable(body={"stream": True}, drop=("stream_options",)),

@@ -15,7 +15,7 @@ from opensearch_ml_stream.connectors.decoding.contract import FINISHING, Event, 
 from opensearch_ml_stream.connectors.decoding.finish_reasons import finish_reason
 from opensearch_ml_stream.connectors.decoding.framing.json_array import JSONArrayFraming
 from opensearch_ml_stream.connectors.decoding.framing.sse import SSEFraming
-from opensearch_ml_stream.connectors.providers.partial_arguments import PartialArguments
+from opensearch_ml_stream.connectors.providers.google.partial_arguments import PartialArguments
 from opensearch_ml_stream.connectors.stream_spec import Enable, StreamSpec
 
 

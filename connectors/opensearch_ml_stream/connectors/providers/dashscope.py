@@ -1,0 +1,106 @@
+"""Alibaba Cloud Model Studio (DashScope), its own interface: text and multimodal generation.
+
+https://www.alibabacloud.com/help/en/model-studio/qwen-api-via-dashscope. A header turns streaming on, and
+`incremental_output` among the parameters makes each event hold what is new. An event without a finish reason says
+`"null"`. There is no terminator: the body ends after the event with the finish reason. Errors are events named `error`
+(dashscope/api_entities/http_request.py of dashscope-sdk-python).
+"""
+
+from typing import Any
+
+import orjson
+
+from opensearch_ml_stream.connectors.chunks import Chunk, Ending, Usage
+from opensearch_ml_stream.connectors.decoding import event_fields
+from opensearch_ml_stream.connectors.decoding.contract import FINISHING, Event, Finishing, Outcome, truncated
+from opensearch_ml_stream.connectors.decoding.finish_reasons import finish_reason
+from opensearch_ml_stream.connectors.decoding.framing.sse import SSEFraming
+from opensearch_ml_stream.connectors.errors import UpstreamError
+from opensearch_ml_stream.connectors.providers.openai.tool_calls import ToolCalls
+from opensearch_ml_stream.connectors.stream_spec import Enable, StreamSpec
+
+_NOT_FINISHED = "null"
+# The HTTP status of an error by how its code begins.
+_ERROR_STATUS = (
+    ("InvalidParameter", 400),
+    ("BadRequest", 400),
+    ("DataInspectionFailed", 400),
+    ("InvalidApiKey", 401),
+    ("AccessDenied", 403),
+    ("Model.AccessDenied", 403),
+    ("Arrearage", 403),
+    ("ModelNotFound", 404),
+    ("Throttling", 429),
+    ("LimitRequests", 429),
+    ("InternalError", 500),
+    ("SystemError", 500),
+    ("ModelUnavailable", 503),
+)
+
+
+class DashScope:
+    """Reads choice 0 of `output.choices`, or `output.text` where the result format is `text`."""
+
+    __slots__ = ("_finish", "_tool_calls", "_usage")
+
+    def __init__(self) -> None:
+        self._finish: str | None = None
+        self._tool_calls = ToolCalls()
+        self._usage: Usage | None = None
+
+    def read(self, event: Event, chunks: list[Chunk]) -> Outcome | Finishing | None:
+        """Append the chunk of the event's message; an error ends the stream."""
+        payload: Any = orjson.loads(event.data)
+        if payload.get("code"):
+            return _read_error(payload)
+        output = payload["output"]
+        text_result = {"message": {"content": output.get("text")}, "finish_reason": output.get("finish_reason")}
+        choice = output["choices"][0] if output.get("choices") else text_result
+        self._read_message(event_fields.mapping(choice.get("message")), chunks)
+        finish = event_fields.name(choice.get("finish_reason"))
+        if finish is not None and finish != _NOT_FINISHED:
+            self._finish = finish
+        if usage := event_fields.mapping(payload.get("usage")):
+            self._usage = _read_usage(usage)
+        return FINISHING if self._finish is not None else None
+
+    def end_of_input(self) -> Outcome:
+        """Return a good ending if a finish reason has come."""
+        if self._finish is None:
+            return truncated("its finish reason")
+        return Ending(finish_reason(self._finish, tools=self._tool_calls.has_any), self._finish, self._usage)
+
+    def _read_message(self, message: dict[str, Any], chunks: list[Chunk]) -> None:
+        content = message.get("content")
+        if isinstance(content, list):  # of the multimodal models
+            content = "".join(event_fields.text(part.get("text")) for part in event_fields.elements(content))
+        text, reasoning = event_fields.text(content), event_fields.text(message.get("reasoning_content"))
+        calls = tuple(map(self._tool_calls.read, event_fields.elements(message.get("tool_calls") or [])))
+        if text or reasoning or calls:
+            chunks.append(Chunk(text, reasoning, calls))
+
+
+def _read_usage(usage: dict[str, Any]) -> Usage:
+    output_details = event_fields.mapping(usage.get("output_tokens_details"))
+    input_details = event_fields.mapping(usage.get("prompt_tokens_details"))
+    return Usage(
+        input_tokens=event_fields.count(usage.get("input_tokens")),
+        output_tokens=event_fields.count(usage.get("output_tokens")),
+        total_tokens=event_fields.count(usage.get("total_tokens")),
+        cached_tokens=event_fields.count(input_details.get("cached_tokens")),
+        reasoning_tokens=event_fields.count(output_details.get("reasoning_tokens")),
+    )
+
+
+def _read_error(payload: dict[str, Any]) -> UpstreamError:
+    code = str(payload["code"])
+    status = next((status for begin, status in _ERROR_STATUS if code.startswith(begin)), None)
+    return event_fields.remote_error(f"{code}: {event_fields.text(payload.get('message'))}", status)
+
+
+DASHSCOPE = StreamSpec(
+    name="dashscope/generation",
+    enable=Enable(headers={"X-DashScope-SSE": "enable"}, inner_body={"parameters": {"incremental_output": True}}),
+    framing=SSEFraming,
+    provider=DashScope,
+)

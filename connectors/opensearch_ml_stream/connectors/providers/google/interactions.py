@@ -1,0 +1,164 @@
+"""Gemini Interactions API: https://ai.google.dev/gemini-api/docs/interactions/streaming.
+
+A stream is a series of steps, each with a start, deltas and a stop. A step's start may hold the first of its content
+already. `interaction.completed` has the status and the usage; `[DONE]` follows it. Before May 2026, and where steps are
+not enabled, the events were `content.delta` and `interaction.complete`, and a function call came whole in its delta
+(`google/genai/_interactions/types` of googleapis/python-genai).
+"""
+
+from typing import Any
+
+import orjson
+
+from opensearch_ml_stream.connectors.chunks import Chunk, Ending, ToolCall, Usage
+from opensearch_ml_stream.connectors.decoding import event_fields
+from opensearch_ml_stream.connectors.decoding.contract import FINISHING, Event, Finishing, Outcome, truncated
+from opensearch_ml_stream.connectors.decoding.finish_reasons import finish_reason
+from opensearch_ml_stream.connectors.decoding.framing.sse import SSEFraming
+from opensearch_ml_stream.connectors.errors import UpstreamError
+from opensearch_ml_stream.connectors.stream_spec import Enable, StreamSpec
+
+MAX_OPEN_CALLS = 16  # whose arguments are kept: Google has one at a time
+
+_ENDS = ("interaction.completed", "interaction.complete", "interaction.failed")
+_NO_END = (None, "in_progress", "queued")
+# The HTTP status that each `code` of an error stands for.
+_ERROR_STATUS = {
+    "invalid_request": 400,
+    "invalid_argument": 400,
+    "unauthenticated": 401,
+    "permission_denied": 403,
+    "not_found": 404,
+    "resource_exhausted": 429,
+    "too_many_requests": 429,
+    "internal": 500,
+    "unavailable": 503,
+    "gateway_timeout": 504,
+}
+
+
+class GeminiInteractions:
+    """Reads events by their `event_type`. Steps of tools that Google runs itself hold nothing for the client."""
+
+    __slots__ = ("_arguments", "_model", "_status", "_tool_indexes", "_usage")
+
+    def __init__(self) -> None:
+        self._tool_indexes: dict[int, int] = {}  # step index -> tool call index
+        self._arguments: dict[int, str] = {}  # step index -> its whole arguments, until a fragment replaces them
+        self._status: str | None = None  # unless the interaction is still in progress
+        self._model: str | None = None
+        self._usage: Usage | None = None
+
+    def read(self, event: Event, chunks: list[Chunk]) -> Outcome | Finishing | None:
+        """Append the chunk of a step's start or delta; `interaction.completed`, `[DONE]` or `error` ends the stream."""
+        if event.data.strip() == b"[DONE]":
+            return self.end_of_input()
+        payload: Any = orjson.loads(event.data)
+        kind = payload["event_type"]
+        if kind in ("step.delta", "content.delta"):
+            self._read_delta(payload["index"], payload["delta"], chunks)
+        elif kind == "step.start":
+            self._read_start(payload["index"], payload["step"], chunks)
+        elif kind == "step.stop":
+            self._flush_arguments(payload["index"], chunks)
+        elif kind == "interaction.status_update":
+            self._read_status(payload.get("status"))
+        elif kind in _ENDS:
+            self._read_interaction(payload["interaction"])
+            return self._ending()
+        elif kind in ("interaction.created", "interaction.start"):
+            self._read_interaction(payload["interaction"])
+        elif kind == "error":
+            return _read_error(payload.get("error"))
+        return FINISHING if self._status is not None else None
+
+    def end_of_input(self) -> Outcome:
+        """Return a good ending if a status has come that is an end."""
+        return truncated("interaction.completed") if self._status is None else self._ending()
+
+    def _read_start(self, index: int, step: dict[str, Any], chunks: list[Chunk]) -> None:
+        kind = step["type"]
+        if kind == "function_call":
+            self._append_call(index, step, "", chunks)
+            self._keep_arguments(index, step.get("arguments"))
+        elif kind in ("model_output", "thought"):
+            parts = step.get("content" if kind == "model_output" else "summary") or []
+            text = "".join(event_fields.text(part.get("text")) for part in event_fields.elements(parts))
+            if text:
+                chunks.append(Chunk(text) if kind == "model_output" else Chunk(reasoning=text))
+
+    def _read_delta(self, index: int, delta: dict[str, Any], chunks: list[Chunk]) -> None:
+        kind = delta["type"]
+        if kind == "text":
+            if text := event_fields.text(delta.get("text")):
+                chunks.append(Chunk(text))
+        elif kind == "thought_summary":
+            content = event_fields.mapping(delta.get("content")) or delta
+            if text := event_fields.text(content.get("text")):
+                chunks.append(Chunk(reasoning=text))
+        elif kind == "arguments_delta":
+            text = event_fields.text(delta.get("arguments") or delta.get("partial_arguments"))
+            if text:
+                self._arguments.pop(index, None)
+                chunks.append(Chunk(tool_calls=(ToolCall(self._tool_indexes[index], arguments=text),)))
+        elif kind == "function_call":
+            self._append_call(index, delta, event_fields.arguments(delta.get("arguments") or {}), chunks)
+
+    def _append_call(self, index: int, call: dict[str, Any], arguments: str, chunks: list[Chunk]) -> None:
+        own = event_fields.tool_index(self._tool_indexes, index)
+        tool_call = ToolCall(own, event_fields.name(call.get("id")), event_fields.name(call["name"]), arguments)
+        chunks.append(Chunk(tool_calls=(tool_call,)))
+
+    def _keep_arguments(self, index: int, arguments: Any) -> None:
+        if len(self._arguments) >= MAX_OPEN_CALLS:
+            raise ValueError("too many open calls")
+        self._arguments[index] = event_fields.arguments(arguments or {})
+
+    def _flush_arguments(self, index: int, chunks: list[Chunk]) -> None:
+        """Append the whole arguments of a call whose step ended without a fragment of them."""
+        if index in self._arguments:
+            text = self._arguments.pop(index)
+            chunks.append(Chunk(tool_calls=(ToolCall(self._tool_indexes[index], arguments=text),)))
+
+    def _read_status(self, status: Any) -> None:
+        if status not in _NO_END:
+            self._status = event_fields.name(status) or self._status
+
+    def _read_interaction(self, interaction: dict[str, Any]) -> None:
+        self._read_status(interaction.get("status"))
+        self._model = event_fields.name(interaction.get("model")) or self._model
+        if usage := event_fields.mapping(interaction.get("usage")):
+            self._usage = _read_usage(usage)
+
+    def _ending(self) -> Ending:
+        reason = finish_reason(self._status, tools=bool(self._tool_indexes))
+        return Ending(reason, self._status, self._usage, self._model)
+
+
+def _read_usage(usage: dict[str, Any]) -> Usage:
+    """Return the counts; `total_output_tokens` leaves the thoughts out, `total_input_tokens` the results of tools."""
+    counts = {name: event_fields.count(value) for name, value in usage.items()}
+    thoughts = counts.get("total_thought_tokens")
+    return Usage(
+        input_tokens=event_fields.total(counts.get("total_input_tokens"), counts.get("total_tool_use_tokens")),
+        output_tokens=event_fields.total(counts.get("total_output_tokens"), thoughts),
+        total_tokens=counts.get("total_tokens"),
+        cached_tokens=counts.get("total_cached_tokens"),
+        reasoning_tokens=thoughts,
+    )
+
+
+def _read_error(error: Any) -> UpstreamError:
+    fields = event_fields.mapping(error)
+    code = fields.get("code")
+    status = _ERROR_STATUS.get(code.lower()) if isinstance(code, str) else code
+    return event_fields.remote_error(fields.get("message", error), status)
+
+
+GEMINI_INTERACTIONS = StreamSpec(
+    name="gemini/v1beta/interactions",
+    enable=Enable(body={"stream": True}),
+    framing=SSEFraming,
+    provider=GeminiInteractions,
+    has_fast_path=True,
+)
