@@ -86,10 +86,58 @@ USAGE = Usage(2, 3, 5)
             {"model_name": "m", "outputs": [{"name": "output", "datatype": "BYTES", "shape": [1], "data": ["Hi"]}]},
             ("Hi", "", [], Ending("stop", None, None, "m")),
         ),
+        (
+            {"object": "interaction", "status": "requires_action", "model": "m", "steps": [
+                {"type": "thought", "summary": [{"type": "text", "text": "Hm"}]},
+                {"type": "model_output", "content": [{"type": "text", "text": "Hi"}]},
+                {"type": "function_call", "id": "c1", "name": "weather", "arguments": {"city": "Ulm"}},
+            ], "usage": {"total_input_tokens": 2, "total_output_tokens": 3, "total_tokens": 5}},
+            ("Hi", "Hm", CALL, Ending("tool_calls", "requires_action", USAGE, "m")),
+        ),
+        (
+            {"object": "interaction", "status": "completed", "outputs": [{"type": "text", "text": "Hi"}]},
+            ("Hi", "", [], Ending("stop", "completed")),
+        ),
+        (
+            {"output": {"choices": [{"finish_reason": "tool_calls", "message": {
+                "content": "Hi", "reasoning_content": "Hm", "tool_calls": [{"id": "c1", "index": 0, **WEATHER}],
+            }}]}, "usage": {"input_tokens": 2, "output_tokens": 3, "total_tokens": 5}, "request_id": "r"},
+            ("Hi", "Hm", CALL, Ending("tool_calls", "tool_calls", USAGE)),
+        ),
+        (
+            {"output": {"text": "Hi", "finish_reason": "stop"}, "request_id": "r"},
+            ("Hi", "", [], Ending("stop", "stop")),
+        ),
+        (
+            {"model_id": "m", "results": [{
+                "generated_text": "Hi", "generated_token_count": 3, "input_token_count": 2, "stop_reason": "max_tokens",
+            }]},
+            ("Hi", "", [], Ending("length", "max_tokens", Usage(2, 3), "m")),
+        ),
+        (
+            {"success": True, "errors": [], "messages": [], "result": {
+                "response": "Hi", "tool_calls": [{"name": "weather", "arguments": {"city": "Ulm"}}],
+                "usage": {"prompt_tokens": 2, "completion_tokens": 3, "total_tokens": 5},
+            }},
+            ("Hi", "", [(None, "weather", '{"city":"Ulm"}')], Ending("tool_calls", "stop", USAGE)),
+        ),
+        (
+            {"success": True, "errors": [], "result": {
+                "choices": [{"message": {"content": "Hi"}, "finish_reason": "stop"}]}},
+            ("Hi", "", [], Ending("stop", "stop")),
+        ),
+        (
+            {"choices": [{"finish_reason": "stop", "message": {"content": [
+                {"type": "reasoning", "summary": [{"type": "summary_text", "text": "Hm"}]},
+                {"type": "text", "text": "Hi"},
+            ]}}]},
+            ("Hi", "Hm", [], Ending("stop", "stop")),
+        ),
     ],
     ids=[
         "chat", "no reason", "completions", "responses", "anthropic", "gemini", "converse", "cohere", "tgi", "ollama",
-        "v2",
+        "v2", "interactions", "interactions without steps", "dashscope", "dashscope text", "watsonx", "workers ai",
+        "workers ai in chat's form", "databricks",
     ],
 )  # fmt: skip
 def test_a_whole_response_is_one_chunk_with_its_ending(response: object, expected: object) -> None:

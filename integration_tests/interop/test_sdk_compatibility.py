@@ -21,14 +21,18 @@ from integration_tests.support.sidecars import Sidecar, running_sidecar
 from opensearchpy import OpenSearch
 from opensearchpy.serializer import TextSerializer
 
-from tests.providers.recorded_streams import RECORDED, Recorded
+from tests.providers.hosted.hosted_streams import ALL_STREAMS
+from tests.providers.recorded_streams import Recorded
 
 QUESTION: Any = [{"role": "user", "content": "What is the meaning of life?"}]
 BODY = {"parameters": {"inputs": "What is the meaning of life?"}}
 TEXTS = ["For", "ty\u2028-", '"two"']
-# Mistral's typed parts are its own and not OpenAI's; the others claim to be the same.
-LIKE_OPENAI = ("openai chat", "openai tool calls", "deepseek", "azure", "vllm", "openrouter")
-BY_NAME = {recorded.name: recorded for recorded in RECORDED}
+# The typed parts of Mistral and Databricks and the usage of Groq are their own; the others claim to be OpenAI's.
+LIKE_OPENAI = (
+    "openai chat", "openai tool calls", "deepseek", "azure", "vllm", "openrouter", "xai", "perplexity",
+    "together", "fireworks", "hugging face", "watsonx chat", "workers ai, chat",
+)  # fmt: skip
+BY_NAME = {recorded.name: recorded for recorded in ALL_STREAMS}
 
 
 def replayed(recorded: Recorded) -> Script:

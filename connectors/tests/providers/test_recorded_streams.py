@@ -8,7 +8,7 @@ from opensearch_ml_stream.connectors.chunks import FINISH_REASONS, Ending
 from opensearch_ml_stream.connectors.decoding.contract import Event, Framing
 from opensearch_ml_stream.connectors.errors import StreamTruncated
 from opensearch_ml_stream.connectors.selection.presets import PRESETS
-from tests.providers.hosted_streams import ALL_STREAMS
+from tests.providers.hosted.hosted_streams import ALL_STREAMS
 from tests.providers.recorded_streams import Recorded, ending_fields, join_chunks, outcome_fields, play
 
 every_recording = pytest.mark.parametrize("recorded", ALL_STREAMS, ids=lambda recorded: recorded.name)

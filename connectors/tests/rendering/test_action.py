@@ -188,6 +188,22 @@ def test_options_that_a_server_refuses_are_dropped() -> None:
 
 
 @pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        ('{"p":"x","parameters":{"a":1E2,"b":false}}', '{"p":"x","parameters":{"a":1E2,"b":true}}'),
+        ('{"p":"x"}', '{"p":"x","parameters":{"b":true}}'),
+    ],
+)
+def test_fields_of_an_object_in_the_body_are_set(body: str, expected: str) -> None:
+    assert render({}, request_body=body, stream=spec(inner_body={"parameters": {"b": True}})).body.decode() == expected
+
+
+def test_an_object_in_the_body_that_is_none_cannot_be_streamed() -> None:
+    inner = spec(inner_body={"parameters": {"b": True}})
+    assert "cannot be streamed" in refusal(request_body='{"parameters":[1]}', stream=inner)
+
+
+@pytest.mark.parametrize(
     ("url", "pairs", "expected"),
     [
         ("https://h/model/m/invoke", (("/invoke", "/invoke-x"),), "https://h/model/m/invoke-x"),

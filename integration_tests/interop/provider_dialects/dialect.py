@@ -16,13 +16,14 @@ from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials
 from integration_tests.support.fake_provider import Request, Script, chunked_stream, json_response
 
-from tests.providers.recorded_streams import RECORDED, Recorded
+from tests.providers.hosted.hosted_streams import ALL_STREAMS
+from tests.providers.recorded_streams import Recorded
 
 QUESTION = 'What is "the meaning" of life?\n世界'
 SECRET = "sk-secret-1234567890"  # the value of every credential
 PIECE_BYTES = 61
 
-_RECORDED = {recorded.name: recorded for recorded in RECORDED}
+_RECORDED = {recorded.name: recorded for recorded in ALL_STREAMS}
 _CONTENT_TYPES = {
     "sse": "text/event-stream",
     "ndjson": "application/x-ndjson",
@@ -45,12 +46,13 @@ class Whole:
 
 @dataclass(frozen=True, slots=True)
 class Streamed:
-    """A call with a streamed response. `framing`: sse, ndjson or aws."""
+    """A call with a streamed response. `framing`: sse, ndjson or aws; `headers` are needed besides the dialect's."""
 
     path: str
     body: Any
     recorded: Recorded
     framing: str
+    headers: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,9 +92,10 @@ class Dialect:
         except ValueError:
             body = "not JSON"
         received = {"method": request.method, "path": request.path, "body": body}
-        names = {"content-type", *(name.lower() for name in self.headers)}
+        needed = {**self.headers, **(call.headers if isinstance(call, Streamed) else {})}
+        names = {"content-type", *(name.lower() for name in needed)}
         received |= {name: request.headers.get(name) for name in names}
-        expected |= {name.lower(): value for name, value in self.headers.items()}
+        expected |= {name.lower(): value for name, value in needed.items()}
         faults = [
             f"{name} is {received[name]!r}, not {value!r}"
             for name, value in expected.items()
@@ -137,17 +140,18 @@ def _hash(request: Request) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """How a dialect's stream differs from its whole response: what is added to the body, its path, what comes."""
+    """How a dialect's stream differs from its whole response: additions to body and headers, its path, what comes."""
 
     recorded: str | Recorded
     framing: str = "sse"
     body: Mapping[str, Any] = field(default_factory=dict)
     path: Callable[[str], str] = str
+    headers: Mapping[str, str] = field(default_factory=dict)
 
     def of(self, path: str, body: Mapping[str, Any]) -> Streamed:
         """The streamed form of a call."""
         recorded = _RECORDED[self.recorded] if isinstance(self.recorded, str) else self.recorded
-        return Streamed(self.path(path), {**body, **self.body}, recorded, self.framing)
+        return Streamed(self.path(path), {**body, **self.body}, recorded, self.framing, self.headers)
 
 
 def chat(

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from tests.providers.recorded_streams import RECORDED, Recorded, tokens, tool
 
-_FOLDER = Path(__file__).parent / "transcripts"
+_FOLDER = Path(__file__).parents[1] / "transcripts"
 _INTERACTIONS = "gemini/v1beta/interactions"
 _RUN = "cloudflare/ai/run"
 
