@@ -75,7 +75,7 @@ class DashScope:
         if isinstance(content, list):  # of the multimodal models
             content = "".join(event_fields.text(part.get("text")) for part in event_fields.elements(content))
         text, reasoning = event_fields.text(content), event_fields.text(message.get("reasoning_content"))
-        calls = tuple(map(self._tool_calls.read, event_fields.elements(message.get("tool_calls") or [])))
+        calls = self._tool_calls.read_all(event_fields.elements(message.get("tool_calls") or []))
         if text or reasoning or calls:
             chunks.append(Chunk(text, reasoning, calls))
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import orjson
 
-from opensearch_ml_stream.connectors.chunks import Chunk, Ending, ToolCall, Usage
+from opensearch_ml_stream.connectors.chunks import Chunk, Ending, Usage
 from opensearch_ml_stream.connectors.decoding import event_fields
 from opensearch_ml_stream.connectors.decoding.contract import FINISHING, Event, Finishing, Outcome, truncated
 from opensearch_ml_stream.connectors.decoding.finish_reasons import finish_reason
@@ -36,8 +36,9 @@ class WorkersAI:
         if payload.get("error"):
             return read_error(payload)
         text = event_fields.arguments(payload.get("response"))  # a number at times, in JSON mode an object
-        calls = [self._read_call(call) for call in event_fields.elements(payload.get("tool_calls") or [])]
-        tool_calls = tuple(call for call in calls if call.id or call.name or call.arguments)
+        calls = [self._as_openai(call) for call in event_fields.elements(payload.get("tool_calls") or [])]
+        fragments = self._tool_calls.read_all(calls)
+        tool_calls = tuple(call for call in fragments if call.id or call.name or call.arguments)
         if text or tool_calls:
             chunks.append(Chunk(text, tool_calls=tool_calls))
         if usage := event_fields.mapping(payload.get("usage")):
@@ -52,12 +53,13 @@ class WorkersAI:
     def _ending(self) -> Ending:
         return Ending(finish_reason(self._finish, tools=self._tool_calls.has_any), self._finish, self._usage)
 
-    def _read_call(self, call: dict[str, Any]) -> ToolCall:
+    def _as_openai(self, call: dict[str, Any]) -> dict[str, Any]:
+        """Return a call in OpenAI's shape; whole calls have no index of their own."""
         if "function" in call:
-            return self._tool_calls.read(call)
-        index = self._whole_calls  # whole calls have no index of their own
+            return call
+        index = self._whole_calls
         self._whole_calls += 1
-        return self._tool_calls.read({"index": index, "id": call.get("id"), "function": call})
+        return {"index": index, "id": call.get("id"), "function": call}
 
 
 def _read_usage(usage: dict[str, Any]) -> Usage:

@@ -29,7 +29,7 @@ HOSTED = (
     Recorded("perplexity", "perplexity/chat/completions", _file("perplexity.sse"), "There are many[1].", "stop", "stop",
              usage=tokens(14, 6), model="sonar-pro", good_from=4),
     Recorded("together", "together/v1/chat/completions", _file("together.sse"), "Hello!", "stop", "eos",
-             usage=tokens(45, 3), model="meta-llama/Llama-3.3-70B-Instruct-Turbo", good_from=3),
+             usage=tokens(45, 3, cached_tokens=0), model="meta-llama/Llama-3.3-70B-Instruct-Turbo", good_from=3),
     Recorded("fireworks", "fireworks/v1/chat/completions", _file("fireworks.sse"), "Fire", "length", "length",
              reasoning="Ok", usage=tokens(10, 20, cached_tokens=3), model="accounts/fireworks/models/qwen3-8b",
              good_from=4),
