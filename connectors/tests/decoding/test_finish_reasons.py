@@ -3,7 +3,7 @@
 import pytest
 
 from opensearch_ml_stream.connectors.chunks import FINISH_REASONS
-from opensearch_ml_stream.connectors.decoding.finish_reasons import finish_reason
+from opensearch_ml_stream.connectors.decoding.finish_reasons import finish_reason, native_finish_reason
 
 
 @pytest.mark.parametrize(
@@ -23,6 +23,12 @@ from opensearch_ml_stream.connectors.decoding.finish_reasons import finish_reaso
 def test_a_providers_word_is_translated_whatever_its_case(native: str | None, reason: str) -> None:
     assert finish_reason(native) == reason
     assert reason in FINISH_REASONS
+
+
+@pytest.mark.parametrize("value", [None, "", 7, "null", "None", "not_finished", "NOT_FINISHED", "in_progress"])
+def test_a_word_that_says_that_the_stream_goes_on_is_no_finish_reason(value: object) -> None:
+    assert native_finish_reason(value) is None
+    assert native_finish_reason("Stop") == "Stop"
 
 
 def test_a_response_with_tool_calls_that_just_stopped_ended_for_them() -> None:

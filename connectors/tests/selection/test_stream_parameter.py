@@ -110,6 +110,18 @@ def test_the_end_of_the_body_is_a_good_end_after_a_finish_reason() -> None:
     assert played(text, b'data: {"t":"a","f":"length"}\n\n')[1] == Ending("length", "length")
 
 
+def test_an_event_that_says_that_it_is_not_the_last_has_no_finish_reason() -> None:
+    decoder = read_stream_spec(
+        spec_text(events={"text": "$.t", "finish": "$.why"}, terminator={"data": "[DONE]"})
+    ).decoder()
+    decoder.feed(b'data: {"t": "a", "why": "null"}\n\n')
+    assert not decoder.is_ending
+    decoder.feed(b'data: {"t": "b", "why": "length"}\n\n')
+    assert decoder.is_ending
+    decoder.close()
+    assert decoder.outcome == Ending("length", "length")
+
+
 def test_tool_calls_without_a_finish_reason_end_with_tool_calls() -> None:
     text = spec_text(events={"text": "$.t", "tool_calls": "$.calls"})
     data = b'data: {"calls":[{"id":"c","function":{"name":"f","arguments":"{}"}}]}\n\n'

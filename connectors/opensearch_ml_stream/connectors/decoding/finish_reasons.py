@@ -3,6 +3,10 @@
 One table serves all providers, since no two of them mean different things by one word. Case is ignored.
 """
 
+from typing import Any
+
+from opensearch_ml_stream.connectors.decoding import event_fields
+
 _WORDS = {
     "stop": (
         "stop eos eos_token end_turn stop_sequence pause_turn complete completed finish finished done load end_of_text"
@@ -23,6 +27,14 @@ _WORDS = {
     ),
 }
 _REASONS = {word: reason for reason, words in _WORDS.items() for word in words.split()}
+
+_UNFINISHED = frozenset({"null", "none", "not_finished", "in_progress", "queued"})
+
+
+def native_finish_reason(value: Any) -> str | None:
+    """Return a provider's word for why its stream ends; None if there is none, or it says that the stream goes on."""
+    word = event_fields.name(value)
+    return None if word is None or word.lower() in _UNFINISHED else word
 
 
 def finish_reason(native: str | None, *, tools: bool = False) -> str:

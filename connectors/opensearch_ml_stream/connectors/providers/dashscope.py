@@ -13,13 +13,12 @@ import orjson
 from opensearch_ml_stream.connectors.chunks import Chunk, Ending, Usage
 from opensearch_ml_stream.connectors.decoding import event_fields
 from opensearch_ml_stream.connectors.decoding.contract import FINISHING, Event, Finishing, Outcome, truncated
-from opensearch_ml_stream.connectors.decoding.finish_reasons import finish_reason
+from opensearch_ml_stream.connectors.decoding.finish_reasons import finish_reason, native_finish_reason
 from opensearch_ml_stream.connectors.decoding.framing.sse import SSEFraming
 from opensearch_ml_stream.connectors.errors import UpstreamError
 from opensearch_ml_stream.connectors.providers.openai.tool_calls import ToolCalls
 from opensearch_ml_stream.connectors.stream_spec import Enable, StreamSpec
 
-_NOT_FINISHED = "null"
 # The HTTP status of an error by how its code begins.
 _ERROR_STATUS = (
     ("InvalidParameter", 400),
@@ -57,9 +56,7 @@ class DashScope:
         text_result = {"message": {"content": output.get("text")}, "finish_reason": output.get("finish_reason")}
         choice = output["choices"][0] if output.get("choices") else text_result
         self._read_message(event_fields.mapping(choice.get("message")), chunks)
-        finish = event_fields.name(choice.get("finish_reason"))
-        if finish is not None and finish != _NOT_FINISHED:
-            self._finish = finish
+        self._finish = native_finish_reason(choice.get("finish_reason")) or self._finish
         if usage := event_fields.mapping(payload.get("usage")):
             self._usage = _read_usage(usage)
         return FINISHING if self._finish is not None else None

@@ -12,13 +12,11 @@ import orjson
 from opensearch_ml_stream.connectors.chunks import Chunk, Ending, Usage
 from opensearch_ml_stream.connectors.decoding import event_fields
 from opensearch_ml_stream.connectors.decoding.contract import FINISHING, Event, Finishing, Outcome, truncated
-from opensearch_ml_stream.connectors.decoding.finish_reasons import finish_reason
+from opensearch_ml_stream.connectors.decoding.finish_reasons import finish_reason, native_finish_reason
 from opensearch_ml_stream.connectors.decoding.framing.sse import SSEFraming
 from opensearch_ml_stream.connectors.errors import UpstreamError
 from opensearch_ml_stream.connectors.providers.openai.chat import OpenAIChat
 from opensearch_ml_stream.connectors.stream_spec import Enable, StreamSpec
-
-_NOT_FINISHED = "not_finished"
 
 
 class WatsonxChat(OpenAIChat):
@@ -65,9 +63,7 @@ class WatsonxGeneration:
     def _read_result(self, result: dict[str, Any], chunks: list[Chunk]) -> None:
         if text := event_fields.text(result["generated_text"]):
             chunks.append(Chunk(text))
-        native = event_fields.name(result.get("stop_reason"))
-        if native is not None and native.lower() != _NOT_FINISHED:
-            self._finish = native
+        self._finish = native_finish_reason(result.get("stop_reason")) or self._finish
         # Only the first event has the number of input tokens, those after it have 0.
         self._input_tokens = event_fields.count(result.get("input_token_count")) or self._input_tokens
         self._output_tokens = event_fields.count(result.get("generated_token_count")) or self._output_tokens

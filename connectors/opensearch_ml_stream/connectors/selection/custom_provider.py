@@ -9,7 +9,7 @@ import orjson
 from opensearch_ml_stream.connectors.chunks import Chunk, Ending, ToolCall, Usage
 from opensearch_ml_stream.connectors.decoding import event_fields
 from opensearch_ml_stream.connectors.decoding.contract import FINISHING, Event, Finishing, Outcome, truncated
-from opensearch_ml_stream.connectors.decoding.finish_reasons import finish_reason
+from opensearch_ml_stream.connectors.decoding.finish_reasons import finish_reason, native_finish_reason
 from opensearch_ml_stream.connectors.errors import UpstreamError
 from opensearch_ml_stream.connectors.providers.cumulative_text import CumulativeTextDiff
 from opensearch_ml_stream.connectors.providers.openai.tool_calls import ToolCalls
@@ -80,7 +80,7 @@ class CustomProvider:
         if text or reasoning or calls:
             chunks.append(Chunk(text, reasoning, calls))
         for value in self._values("finish", kind, payload):
-            self._finish = event_fields.name(value) or self._finish
+            self._finish = native_finish_reason(value) or self._finish
         for value in self._values("usage", kind, payload):
             self._usage = _usage(event_fields.mapping(value))
         if kind and kind in rules.end_kinds:

@@ -13,7 +13,7 @@ import orjson
 from opensearch_ml_stream.connectors.chunks import Chunk, Ending, ToolCall, Usage
 from opensearch_ml_stream.connectors.decoding import event_fields
 from opensearch_ml_stream.connectors.decoding.contract import FINISHING, Event, Finishing, Outcome, truncated
-from opensearch_ml_stream.connectors.decoding.finish_reasons import finish_reason
+from opensearch_ml_stream.connectors.decoding.finish_reasons import finish_reason, native_finish_reason
 from opensearch_ml_stream.connectors.decoding.framing.sse import SSEFraming
 from opensearch_ml_stream.connectors.errors import UpstreamError
 from opensearch_ml_stream.connectors.stream_spec import Enable, StreamSpec
@@ -21,7 +21,6 @@ from opensearch_ml_stream.connectors.stream_spec import Enable, StreamSpec
 MAX_OPEN_CALLS = 16  # whose arguments are kept: Google has one at a time
 
 _ENDS = ("interaction.completed", "interaction.complete", "interaction.failed")
-_NO_END = (None, "in_progress", "queued")
 # The HTTP status that each `code` of an error stands for.
 _ERROR_STATUS = {
     "invalid_request": 400,
@@ -121,8 +120,7 @@ class GeminiInteractions:
             chunks.append(Chunk(tool_calls=(ToolCall(self._tool_indexes[index], arguments=text),)))
 
     def _read_status(self, status: Any) -> None:
-        if status not in _NO_END:
-            self._status = event_fields.name(status) or self._status
+        self._status = native_finish_reason(status) or self._status
 
     def _read_interaction(self, interaction: dict[str, Any]) -> None:
         self._read_status(interaction.get("status"))

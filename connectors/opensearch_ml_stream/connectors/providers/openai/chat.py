@@ -11,7 +11,7 @@ import orjson
 from opensearch_ml_stream.connectors.chunks import Chunk, Ending, ToolCall, Usage
 from opensearch_ml_stream.connectors.decoding import event_fields
 from opensearch_ml_stream.connectors.decoding.contract import FINISHING, Event, Finishing, Outcome, truncated
-from opensearch_ml_stream.connectors.decoding.finish_reasons import finish_reason
+from opensearch_ml_stream.connectors.decoding.finish_reasons import finish_reason, native_finish_reason
 from opensearch_ml_stream.connectors.decoding.framing.sse import SSEFraming
 from opensearch_ml_stream.connectors.errors import UpstreamError
 from opensearch_ml_stream.connectors.providers.openai.tool_calls import ToolCalls
@@ -53,7 +53,7 @@ class OpenAIChat:
             choice = _first_choice(choices)
             self._read_choice(choice, chunks)
             if choice.get("finish_reason"):
-                self._finish = event_fields.name(choice["finish_reason"])
+                self._finish = native_finish_reason(choice["finish_reason"]) or self._finish
                 usage = usage or choice.get("usage")  # Moonshot's
         groq = event_fields.mapping(payload.get("x_groq"))
         if usage := usage or groq.get("usage"):
