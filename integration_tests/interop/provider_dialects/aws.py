@@ -110,7 +110,7 @@ DIALECTS = {
         "/endpoints/my-endpoint/invocations",
         {"messages": MESSAGES, "max_tokens": 512},
         {"choices": [{"message": {"role": "assistant", "content": "42"}, "finish_reason": "stop"}]},
-        frames("sagemaker tgi"),
+        frames("sagemaker tgi", stream=True),
         {"messages": MESSAGES},
         aws="sagemaker",
     ),
