@@ -224,3 +224,42 @@ def test_a_bare_placeholder_takes_json_or_is_refused(text: str) -> None:
     else:
         with pytest.raises(InvalidRequest):
             rendered(RAW, {"p": text})
+
+
+OPTIONAL = (
+    '{ "m": 1, "a": ${parameters.a:-null} ,\n"b-b" : ${parameters.b:-null}, "o": {"x": 2, "c":${parameters.c:-null}} }'
+)
+
+
+@given(st.fixed_dictionaries({}, optional={name: st.sampled_from(["0.10", "[1]", "null", '"s"']) for name in "abc"}))
+def test_an_optional_member_is_there_if_its_parameter_is(request: dict[str, str]) -> None:
+    given = {name: json.loads(text) for name, text in request.items()}
+    inner = {"x": 2} | {name: value for name, value in given.items() if name == "c"}
+    outer = {{"b": "b-b"}.get(name, name): value for name, value in given.items() if name != "c"}
+    template = rendered(OPTIONAL, {name: J(text) for name, text in request.items()})
+    assert json.loads(template) == {"m": 1, **outer, "o": inner}
+
+
+@pytest.mark.parametrize(
+    ("template", "expected"),
+    [
+        ('{"a":${parameters.p:-null}}', '{"a":null}'),  # the first member: its comma would be the next one's
+        ('{"m":1, "a":"${parameters.p:-null}"}', '{"m":1, "a":null}'),
+        ('{"m":1, "a":"x, \\"b\\": ${parameters.p:-null}"}', '{"m":1, "a":"x, \\"b\\": null"}'),
+        ('{"m":1, "a":[2, ${parameters.p:-null}]}', '{"m":1, "a":[2, null]}'),
+        ('{"m":1, "a":[${parameters.p:-null}]}', '{"m":1, "a":[null]}'),
+        ('{"m":1, "a":${parameters.p:-0}}', '{"m":1, "a":0}'),
+        ("${parameters.p:-null}", "null"),
+        (": ${parameters.p:-null}", ": null"),
+    ],
+)
+def test_only_a_member_after_another_is_left_out(template: str, expected: str) -> None:
+    assert rendered(template, {}) == expected
+
+
+def test_an_optional_member_takes_the_connectors_parameter_and_refuses_what_is_no_json() -> None:
+    template = '{"m":1,"a":${parameters.a:-null}}'
+    assert rendered(template, {}, {"a": "0.5"}) == '{"m":1,"a":0.5}'
+    assert rendered(template, {"b": J("[1]")}, {"a": '{"x":${parameters.b}}'}) == '{"m":1,"a":{"x":[1]}}'
+    with pytest.raises(InvalidRequest, match=r"Parameter \[a\] .* must be JSON"):
+        rendered(template, {"a": "soon"})

@@ -29,6 +29,17 @@ def _turns(name: str, roles: list[str], content: st.SearchStrategy[Any]) -> Valu
 STRINGS = TEXTS.flatmap(_json)
 NUMBERS = st.sampled_from(_NUMBERS)
 COUNTS = st.sampled_from(["1", "4096", "123456789012345678901234567890"])
+STOPS = st.lists(TEXTS, min_size=1, max_size=2).flatmap(_json)
+# What a tool's or an answer's JSON Schema may hold besides; a number within it keeps its text, too.
+TOOLS = STRINGS.map(
+    lambda text: (
+        f'[{{"type":"function","function":{{"name":"f","description":{text},"parameters":{{"type":"object","properties":'
+        '{"x":{"default":null,"minimum":0.10,"enum":["${parameters.x}",1e3]}}}}}]'
+    )
+)
+RESPONSE_FORMATS = st.sampled_from([
+    '{"type":"json_object"}', '{"type":"json_schema","json_schema":{"name":"n","schema":{"const":1.0},"strict":true}}',
+])  # fmt: skip
 _PARTS = st.lists(st.fixed_dictionaries({"text": TEXTS}), min_size=1, max_size=2)
 _CHAT_PARTS = st.lists(st.fixed_dictionaries({"type": st.just("text"), "text": TEXTS}), min_size=1, max_size=2)
 MESSAGES = _turns("content", ["user", "assistant"], TEXTS | _CHAT_PARTS)

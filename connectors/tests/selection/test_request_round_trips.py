@@ -77,10 +77,10 @@ def at(body: Any, path: Keys) -> Any:
 
 
 def without(body: Any, path: Keys) -> Any:
-    """The body with what is at the path taken out."""
+    """The body with what is at the path, if anything is, taken out."""
     if not path:
         return _GONE
-    copy: Any = list(body) if isinstance(body, list) else dict(body)
+    copy: Any = list(body) if isinstance(body, list) else {path[0]: None, **body}
     copy[path[0]] = without(copy[path[0]], path[1:])
     return copy
 

@@ -6,11 +6,13 @@ A placeholder is *quoted* if it stands inside a JSON string of the template, *ba
     ${parameters.x}              JSON only: a number, array, object ..., or a string whose whole content is JSON
     ${parameters.x:-default}     the default is part of the template and is put in as it is
     "${parameters.x:-null}"      replaced with its quotes: null if x is absent or null
+    , "x": ${parameters.x:-null} an optional member: left out, with its comma and name, if x is absent
 
 Differences from ML Commons, whose users report its ways as defects: a request's value is never substituted again; a
 string at a quoted placeholder is always escaped, even if it looks like JSON; a string at a bare placeholder must be
-JSON; escaping is plain JSON. The value of a *connector's* parameter may itself hold placeholders. Inside it they are
-filled unescaped if the value is used as text, as JSON if it is used as JSON.
+JSON; escaping is plain JSON; an optional member is left out, where ML Commons sends null. The value of a *connector's*
+parameter may itself hold placeholders. Inside it they are filled unescaped if the value is used as text, as JSON if it
+is used as JSON.
 
 A rendering takes time linear in the template and its output: each of the connector's parameters is filled once, and
 what it gives is bounded (MAX_RENDERED_CHARS), for parameters that hold one another ten times grow tenfold at each step.
@@ -34,12 +36,17 @@ _TO_STRING = ".toString()"
 
 @dataclass(frozen=True, slots=True)
 class Placeholder:
-    """One `${parameters.name}` of a template. `or_null` is set for `"${parameters.x:-null}"`, which owns its quotes."""
+    """One `${parameters.name}` of a template.
+
+    `or_null` is set for `"${parameters.x:-null}"`, which owns its quotes. `member` is what stands before the value of
+    an optional member, from its comma on.
+    """
 
     name: str
     default: str | None
     quoted: bool
     or_null: bool = False
+    member: str = ""
 
 
 class UnfilledPlaceholders(InvalidRequest):
@@ -159,8 +166,12 @@ class Template:
                 literal = literal[:-1]
                 start += 1
                 quoted = False
+            member = _optional_member(literal) if json and default == "null" and not quoted and not or_null else ""
             if escape:  # `$${...}` is the literal text `${...}`, which then counts as unfilled
                 placeholders.append(Placeholder(name, None, quoted))
+            elif member:
+                placeholders.append(Placeholder(name, "", quoted=False, member=member))
+                literal = literal.removesuffix(member)
             else:
                 placeholders.append(Placeholder(name, default, quoted or or_null, or_null))
             literals.append(literal)
@@ -242,12 +253,25 @@ def _text_value(placeholder: Placeholder, parameters: Parameters, enclosing: tup
 def _json_value(placeholder: Placeholder, parameters: Parameters, enclosing: tuple[str, ...]) -> str | None:
     if not placeholder.quoted:
         value = parameters.json(placeholder.name, enclosing)
-        return placeholder.default if value is None else value
+        if value is None:
+            return placeholder.default
+        return placeholder.member + value if placeholder.member else value
     value = parameters.text(placeholder.name, enclosing)
     if placeholder.or_null:
         absent = value is None or (value == "null" and isinstance(value, jsontext.JsonText))
         return "null" if absent else f'"{jsontext.escape(str(value))}"'
     return placeholder.default if value is None else jsontext.escape(value)
+
+
+def _optional_member(literal: str) -> str:
+    """Return the end of a literal that is `, "name":`, empty if it ends otherwise. It does not end in a string."""
+    before_colon = literal.rstrip().removesuffix(":")
+    name = before_colon.rstrip()
+    start = name.rfind('"', 0, -1)
+    before = name[: max(start, 0)].rstrip()
+    if before_colon == literal.rstrip() or not name.endswith('"') or not before.endswith(","):
+        return ""
+    return literal[len(before) - 1 :]
 
 
 def _ends_in_string(text: str, inside: bool) -> bool:

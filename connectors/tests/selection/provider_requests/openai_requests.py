@@ -29,15 +29,25 @@ _AZURE = "https://learn.microsoft.com/azure/ai-services/openai/reference"
 _VLLM = "https://docs.vllm.ai/en/latest/serving/openai_compatible_server.html"
 
 
+_WRITTEN = {
+    "model": values.STRINGS, "temperature": values.NUMBERS, "top_p": values.NUMBERS, "max_tokens": values.COUNTS,
+    "max_completion_tokens": values.COUNTS, "stop": values.STOPS, "tools": values.TOOLS,
+    "response_format": values.RESPONSE_FORMATS,
+}  # fmt: skip
+_TOOL = members("type function", type={"const": "function"}, function={"type": "object", "required": ["name"]})
+
+
 def openai_chat(
-    source: str, streams: Mapping[str, Any] = STREAM_AND_USAGE, takes: Mapping[str, Place] = MODEL
+    source: str, takes: str = "model temperature top_p max_tokens stop", streams: Mapping[str, Any] = STREAM_AND_USAGE
 ) -> ProviderRequest:
-    """The row of a provider that takes OpenAI's chat completions."""
+    """The row of a provider that takes OpenAI's chat completions; `takes` are the parameters that callers may give."""
     schema = members(
-        "messages", model=TEXT, messages=MESSAGES, temperature=NUMBER, max_tokens=COUNT, stream=TRUE,
-        stream_options=USAGE,
+        "messages", model=TEXT, messages=MESSAGES, temperature=NUMBER, top_p=NUMBER, max_tokens=COUNT,
+        max_completion_tokens=COUNT, stop=array(TEXT), tools=array(_TOOL), stream=TRUE, stream_options=USAGE,
+        response_format={"type": "object", "required": ["type"]},
     )  # fmt: skip
-    return ProviderRequest(source, schema, ASKS, takes, streams)
+    places = {name: Place((name,), _WRITTEN[name]) for name in takes.split()}
+    return ProviderRequest(source, schema, ASKS, places, streams)
 
 
 def openai_vectors(source: str) -> ProviderRequest:
@@ -45,22 +55,25 @@ def openai_vectors(source: str) -> ProviderRequest:
     return vectors(source, members("model input", model=TEXT, input=array(TEXT)), ("input",), "model")
 
 
+_OWN_SERVER = "model temperature top_p max_tokens stop tools response_format"
 ROWS = {
     "openai-chat": openai_chat(
-        f"{_OPENAI}chat/create", takes={**MODEL, "temperature": Place(("temperature",), values.NUMBERS)}
+        f"{_OPENAI}chat/create", "model temperature top_p max_tokens max_completion_tokens stop"
     ),
-    "azure-openai-chat": openai_chat(_AZURE, takes={}),
+    "azure-openai-chat": openai_chat(_AZURE, "temperature top_p max_tokens max_completion_tokens stop"),
     "openrouter-chat": openai_chat("https://openrouter.ai/docs/api-reference/chat-completion"),
     "deepseek-chat": openai_chat("https://api-docs.deepseek.com/api/create-chat-completion"),
-    "vllm-chat": openai_chat(_VLLM),
-    "sglang-chat": openai_chat("https://docs.sglang.ai/basic_usage/openai_api_completions.html"),
-    "llama-cpp-chat": openai_chat("https://github.com/ggml-org/llama.cpp/blob/master/tools/server/README.md"),
-    "ollama-openai-chat": openai_chat("https://docs.ollama.com/openai"),
+    "vllm-chat": openai_chat(_VLLM, _OWN_SERVER),
+    "sglang-chat": openai_chat("https://docs.sglang.ai/basic_usage/openai_api_completions.html", _OWN_SERVER),
+    "llama-cpp-chat": openai_chat(
+        "https://github.com/ggml-org/llama.cpp/blob/master/tools/server/README.md", _OWN_SERVER
+    ),
+    "ollama-openai-chat": openai_chat("https://docs.ollama.com/openai", _OWN_SERVER),
     "bedrock-openai-chat": openai_chat(
         "https://docs.aws.amazon.com/bedrock/latest/userguide/inference-chat-completions.html"
     ),
     # Mistral refuses members that it does not know, `stream_options` among them.
-    "mistral-chat": openai_chat("https://docs.mistral.ai/api/#tag/chat", STREAM),
+    "mistral-chat": openai_chat("https://docs.mistral.ai/api/#tag/chat", "model temperature top_p max_tokens", STREAM),
     "openai-completions": prompt(
         f"{_OPENAI}completions/create",
         members(
