@@ -49,6 +49,8 @@ def test_no_parameter_is_lost_or_changed(parameters: dict[str, object]) -> None:
         (b'{"parameters": {}, "what": 1}', "remote", RemoteInput()),
         (b'/* a */ {"parameters": {"p": "//"}} // b', None, RemoteInput({"p": "//"})),
         (b'{"action_type": "batch_predict"}', None, RemoteInput(action_type="BATCH_PREDICT")),
+        (b'{"parameters": {"p": "x"}}}', None, RemoteInput({"p": "x"})),
+        (b'{"parameters": {"p": "x"}} {"parameters": {"p": "y"}} junk', None, RemoteInput({"p": "x"})),
         (b'{"action_type": "Execute"}', "remote", RemoteInput(action_type="EXECUTE")),
         (b'{"dlq": {"bucket": "b"}}', None, RemoteInput(dlq={"bucket": "b"})),
         (b'{"text_docs": ["a", "b"]}', None, TextDocsInput(("a", "b"))),

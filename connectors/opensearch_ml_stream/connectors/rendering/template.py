@@ -107,7 +107,8 @@ class Parameters:
         if value is None or isinstance(value, jsontext.JsonText) or jsontext.is_json(value):
             return value
         raise InvalidRequest(
-            f"Parameter [{name}] has a placeholder without quotes in the connector's template, so it must be JSON"
+            f"Parameter [{name}] has a placeholder without quotes in the connector's template, so it must be JSON: "
+            "a number, true, false, null, an array, an object, or a string that holds one of these"
         )
 
 

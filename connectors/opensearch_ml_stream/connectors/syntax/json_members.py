@@ -38,12 +38,11 @@ def split_body(text: str, inner: str) -> tuple[dict[str, str], dict[str, str] | 
     """Return the members of a body as `split_unique_members` does, and those of its member `inner`.
 
     Each value is parsed once. `inner` itself is not among the members if it is an object; else the second is None.
+    What follows the body's object is ignored, as by `jsontext.load_object`.
     """
     inner_members: list[_Members] = []
     jsontext.check_value_count(text)
-    members, end = _split_members(text, 0, jsontext.decoder_for(text), (inner, inner_members))
-    if jsontext.skip_blanks(text, end) != len(text):
-        raise json.JSONDecodeError("Extra data", text, jsontext.skip_blanks(text, end))
+    members, _ = _split_members(text, 0, jsontext.decoder_for(text), (inner, inner_members))
     unique = _unique(members)
     if len(inner_members) + (inner in unique) > 1:
         raise jsontext.duplicate_key(inner)
