@@ -5,20 +5,22 @@ import re
 from pathlib import Path
 from typing import Any
 
+import pytest
 from integration_tests.management.management_server import management_api, open_test_registry
 
 from opensearch_ml_stream.plugin.store import Store
 
-RECORDINGS = Path(__file__).with_name("recordings") / "management.json"
+RECORDINGS = Path(__file__).with_name("recordings")
 CHANGING = {"took", "_version", "_seq_no", "_primary_term", "_score", "max_score"}
 OPTIONAL = {"forced_refresh"}
 _ID = re.compile(r"(?=[^ ]*[0-9A-Z])[A-Za-z0-9_-]{20,22}")
 
 
-async def test_recorded_requests_get_the_same_responses(store: Store) -> None:
+@pytest.mark.parametrize("file", ["management", "controllers"])
+async def test_recorded_requests_get_the_same_responses(store: Store, file: str) -> None:
     ids: dict[str, str] = {}  # recorded id -> ours
     async with management_api(open_test_registry(store)) as api:
-        for recording in json.loads(RECORDINGS.read_text()):
+        for recording in json.loads((RECORDINGS / f"{file}.json").read_text()):
             name = recording["name"]
             body = _translated(recording["request"], ids)
             response = await api(recording["method"], _translated(recording["path"], ids), body)

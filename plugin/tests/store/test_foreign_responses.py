@@ -23,6 +23,7 @@ CALLS: dict[str, Call] = {
     "delete": lambda store: store.delete(Index.MODEL, "m"),
     "script": lambda store: store.run_painless("return 1", {}),
     "plugins": lambda store: store.has_ml_commons(),
+    "health": lambda store: store.index_statuses(),
     "ping": lambda store: store.ping(),
 }
 ALL_CALLS = pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
@@ -62,6 +63,8 @@ async def test_foreign_json_is_an_unavailable_store_and_never_a_missing_document
         ("create", {"_id": "m", "_seq_no": 1}),
         ("plugins", [1]),
         ("plugins", {"component": "opensearch-ml"}),
+        ("health", {"indices": []}),
+        ("health", {"indices": {".plugins-ml-model": {"status": 1}}}),
         ("ping", {"version": "1"}),
         ("ping", {"version": {"number": 1}}),
     ],

@@ -165,3 +165,17 @@ async def test_closing_the_store_closes_its_client() -> None:
     assert not cluster.closed
     await store.close()
     assert cluster.closed
+
+
+async def test_the_health_of_indices_is_that_of_those_with_the_prefix() -> None:
+    health = {"p-.plugins-ml-model": {"status": "green"}, "p-.plugins-ml-jobs": {"status": "red"}}
+    cluster = CannedCluster([Canned({"status": "red", "indices": health})])
+    assert await cluster.store("p-").index_statuses() == {Index.MODEL: "green"}
+    assert cluster.paths() == ["GET /_cluster/health/p-.plugins-ml-*"]
+    assert cluster.sent[0].params == {"level": "indices", "expand_wildcards": "all"}
+
+
+@pytest.mark.parametrize("status", [401, 403])
+async def test_the_health_of_indices_is_not_known_to_a_user_who_may_not_see_it(status: int) -> None:
+    cluster = CannedCluster([refusal(status, "security_exception", "no permissions")])
+    assert await cluster.store().index_statuses() is None

@@ -1,0 +1,73 @@
+"""The management use cases, the statistics and what is made of both, over a store in memory."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from opensearch_ml_stream.connectors.chunks import Ending
+from opensearch_ml_stream.connectors.errors import MLStreamError
+from opensearch_ml_stream.plugin.credentials.cipher import Cipher
+from opensearch_ml_stream.plugin.monitoring.answering_node import AnsweringNode
+from opensearch_ml_stream.plugin.monitoring.profiles import Profiles
+from opensearch_ml_stream.plugin.monitoring.server_stats import ServerStats
+from opensearch_ml_stream.plugin.registry import Registry, build_registry
+from opensearch_ml_stream.plugin.registry.deployment_state_store import DeploymentStateStore
+from opensearch_ml_stream.plugin.registry.model_deployment import ModelDeployment
+from opensearch_ml_stream.plugin.registry.node_id import node_id
+from opensearch_ml_stream.plugin.settings import LiveSettings, Settings
+from opensearch_ml_stream.plugin.statistics.request_statistics import Statistics, open_statistics
+from opensearch_ml_stream.plugin.store import Store
+from opensearch_ml_stream.plugin.store.sqlite_store import SQLiteStore
+from tests.registry.registry_setup import add_model, closing
+
+NOW = 1_000_000
+SERVER = "host:9510"
+
+
+@dataclass(frozen=True)
+class Monitored:
+    store: Store
+    registry: Registry
+    statistics: Statistics
+    profiles: Profiles
+    stats: ServerStats
+
+    async def deployed_model(self) -> str:
+        """The id of a new model that is deployed."""
+        model_id = await add_model(self.registry)
+        await self.registry.models.deploy(model_id, {})
+        return model_id
+
+    def predict(self, model_id: str, outcome: Ending | MLStreamError | None = None) -> None:
+        """Count one prediction of the model, a good one by default."""
+        with self.statistics.prediction() as prediction:
+            prediction.start(model_id)
+            prediction.outcome = outcome or Ending()
+
+    async def node_profile(self, **body: Any) -> Any:
+        """What the one node says to a profile's request."""
+        response = dict(await self.profiles.get(body, view="node"))
+        node = await node_id(self.store, lambda: NOW)
+        assert response["nodes"].keys() == {node}
+        return response["nodes"][node]
+
+    async def node_stats(self, *names: str, **body: Any) -> Any:
+        """What the one node says to a stats request, by names or by a body."""
+        response = await (self.stats.selected(body) if body else self.stats.named(names, []))
+        [of_node] = response["nodes"].values()
+        return of_node
+
+
+@asynccontextmanager
+async def monitored(folder: Path, store: SQLiteStore | None = None) -> AsyncIterator[Monitored]:
+    async with closing(store or SQLiteStore(":memory:")) as opened:
+        with open_statistics(folder) as statistics:
+            states = DeploymentStateStore(opened, lambda: NOW)
+            cipher, live = Cipher(opened), LiveSettings(Settings())
+            deployment = ModelDeployment(opened, cipher, live, lambda: NOW, states, statistics.action)
+            registry = build_registry(opened, cipher, live, lambda: NOW, deployment)
+            node = AnsweringNode(opened, lambda: NOW, SERVER)
+            profiles = Profiles(states, statistics, node)
+            yield Monitored(opened, registry, statistics, profiles, ServerStats(opened, states, statistics, node))

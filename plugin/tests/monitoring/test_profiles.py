@@ -1,0 +1,138 @@
+"""Profiles of models and tasks, by what a request asks for."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from opensearch_ml_stream.connectors.errors import InvalidRequest, Throttled
+from opensearch_ml_stream.plugin.monitoring import profiles as profiles_module
+from opensearch_ml_stream.plugin.registry.node_id import node_id
+from opensearch_ml_stream.plugin.statistics import request_statistics
+from opensearch_ml_stream.plugin.store import Index
+from tests.monitoring.monitoring_setup import NOW, SERVER, Monitored, monitored
+from tests.registry.registry_setup import StoreBesideMLCommons, add_model
+
+ALL: dict[str, Any] = {"return_all_models": True, "return_all_tasks": True}
+
+
+async def test_there_is_nothing_to_say_of_an_empty_server(server: Monitored) -> None:
+    assert await server.profiles.get(ALL, view="node") == {}
+    assert await server.profiles.get(ALL, view="model") == {}
+
+
+async def test_a_deployed_model_that_nobody_called_has_its_state_and_nodes_alone(server: Monitored) -> None:
+    model_id = await server.deployed_model()
+    await add_model(server.registry)  # not deployed
+    node = await node_id(server.store, lambda: NOW)
+    profile = {"model_state": "DEPLOYED", "target_worker_nodes": [node], "worker_nodes": [node]}
+    expected = {"nodes": {node: {"server": SERVER, "models": {model_id: profile}}}}
+    assert await server.profiles.get(ALL, view="node") == expected
+    by_model = {
+        "target_worker_nodes": [node],
+        "worker_nodes": [node],
+        "nodes": {node: {"server": SERVER, "model_state": "DEPLOYED"}},
+    }
+    assert await server.profiles.get(ALL, view="model") == {"models": {model_id: by_model}}
+
+
+async def test_a_called_model_has_the_figures_of_its_predictions(
+    server: Monitored, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model_id = await server.deployed_model()
+    ticks = iter([0.0, 0.0, 0.25, 1.0, 1.0, 1.5])
+    monkeypatch.setattr(request_statistics, "monotonic", lambda: next(ticks))
+    server.predict(model_id)
+    server.predict(model_id, Throttled("x"))
+    model = (await server.node_profile(model_ids=[model_id]))["models"][model_id]
+    one = {"count": 1} | dict.fromkeys(("max", "min", "average", "p50", "p90", "p99"), 250.0)
+    both = {"count": 2, "max": 500.0, "min": 250.0, "average": 375.0, "p50": 375.0, "p90": 475.0, "p99": 497.5}
+    assert model["model_inference_stats"] == one
+    assert model["predict_request_stats"] == both
+    assert model["throttled_request_count"] == 1
+    assert list(model) == [
+        "model_state", "target_worker_nodes", "worker_nodes", "model_inference_stats", "predict_request_stats",
+        "throttled_request_count",
+    ]  # fmt: skip
+
+
+async def test_running_predictions_are_tasks_as_ml_commons_shows_them(
+    server: Monitored, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    node = await node_id(server.store, lambda: NOW)
+    monkeypatch.setattr(request_statistics, "monotonic", lambda: 5.0)
+    monkeypatch.setattr(profiles_module, "monotonic", lambda: 7.5)
+    with server.statistics.prediction() as prediction:
+        prediction.start("m")
+        [(task_id, task)] = (await server.node_profile(return_all_tasks=True))["tasks"].items()
+        assert task == {
+            "task_id": task_id, "model_id": "m", "task_type": "PREDICTION", "function_name": "REMOTE",
+            "state": "RUNNING", "input_type": "REMOTE", "worker_node": [node], "create_time": NOW - 2_500,
+            "last_update_time": NOW - 2_500, "is_async": False,
+        }  # fmt: skip
+        for body in ({"task_ids": [task_id, "x"]}, {"model_ids": ["m"]}):
+            assert await server.node_profile(**body) == {"server": SERVER, "tasks": {task_id: task}}
+        for nothing in ({"task_ids": ["x"]}, {"model_ids": ["x"]}, {"return_all_models": True}):
+            assert await server.profiles.get(nothing, view="node") == {}
+        assert await server.profiles.get(ALL, view="model") == {"models": {"m": {"tasks": {task_id: task}}}}
+    assert await server.profiles.get(ALL, view="node") == {}
+
+
+async def test_models_are_chosen_by_id(server: Monitored) -> None:
+    one, two = await server.deployed_model(), await server.deployed_model()
+    assert (await server.node_profile(model_ids=[one, "nope"]))["models"].keys() == {one}
+    assert (await server.node_profile(return_all_models=True))["models"].keys() == {one, two}
+    assert await server.profiles.get({"model_ids": ["nope"]}, view="node") == {}
+    assert await server.profiles.get({"task_ids": ["nope"]}, view="node") == {}
+
+
+async def test_an_undeployed_model_and_a_deleted_one_vanish_with_their_figures(server: Monitored) -> None:
+    model_id = await server.deployed_model()
+    server.predict(model_id)
+    await server.registry.models.undeploy(model_id)
+    assert await server.profiles.get(ALL, view="node") == {}
+    await server.registry.models.deploy(model_id, {})
+    assert "predict_request_stats" not in (await server.node_profile(**ALL))["models"][model_id]
+    await server.registry.models.undeploy(model_id)
+    await server.registry.models.delete(model_id)
+    assert await server.profiles.get(ALL, view="node") == {}
+    assert server.statistics.models() == {}
+
+
+@pytest.mark.parametrize("mine", [["other", "MINE"], ["MINE"], ["_all"], ["_local"], []])
+async def test_the_node_answers_if_it_is_meant(server: Monitored, mine: list[str]) -> None:
+    await server.deployed_model()
+    node = await node_id(server.store, lambda: NOW)
+    named = [node if name == "MINE" else name for name in mine]
+    assert (await server.node_profile(node_ids=named, **ALL))["models"]
+    assert await server.profiles.get({"node_ids": ["other"], **ALL}, view="node") == {}
+
+
+@pytest.mark.parametrize(
+    ("body", "view", "reason"),
+    [
+        ({}, "zap", "view must be one of node, model"),
+        ({"model_ids": "m"}, "node", "model_ids must be an array of strings"),
+        ({"task_ids": [1]}, "node", "task_ids must be an array of strings"),
+        ({"node_ids": {}}, "node", "node_ids must be an array of strings"),
+        ({"return_all_models": "x"}, "node", "return_all_models must be true or false"),
+        ({"return_all_tasks": 1}, "node", "return_all_tasks must be true or false"),
+        ({"model_ids": ["m"] * 10_001}, "node", "model_ids has more than 10000 ids"),
+    ],
+)
+async def test_what_cannot_be_read_is_refused(server: Monitored, body: dict[str, Any], view: str, reason: str) -> None:
+    with pytest.raises(InvalidRequest) as raised:
+        await server.profiles.get(body, view=view)
+    assert raised.value.reason == reason
+
+
+async def test_beside_ml_commons_the_models_of_both_are_deployed_and_orphans_are_not(tmp_path: Path) -> None:
+    async with monitored(tmp_path, StoreBesideMLCommons(":memory:")) as server:
+        ours, theirs = await server.deployed_model(), await add_model(server.registry)
+        document = await server.store.get(Index.MODEL, theirs)
+        assert document is not None
+        await server.store.put(Index.MODEL, theirs, {**document.source, "model_state": "DEPLOYED"})
+        await server.store.create(Index.DEPLOYMENT, {"model_state": "DEPLOYED"}, "orphan")
+        local = {"model_state": "DEPLOYED", "algorithm": "TEXT_EMBEDDING"}
+        await server.store.create(Index.MODEL, local, "local")
+        assert (await server.node_profile(**ALL))["models"].keys() == {ours, theirs}

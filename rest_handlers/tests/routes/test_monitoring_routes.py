@@ -1,0 +1,83 @@
+"""`/profile` and `/stats`: what their paths and bodies ask the use cases for."""
+
+from typing import Any
+
+import pytest
+from starlette.applications import Starlette
+
+from opensearch_ml_stream.rest_handlers.application import rest_application
+from opensearch_ml_stream.rest_handlers.http.body_budget import BodyBudget
+from opensearch_ml_stream.rest_handlers.routes.monitoring.profile import profile_routes
+from opensearch_ml_stream.rest_handlers.routes.monitoring.stats import stats_routes
+from tests.asgi_exchange import send_request
+from tests.recording_services import RecordingProfiles, RecordingStats
+
+BASE = "/_plugins/_ml"
+BY_NODE = {"view": "node"}
+
+
+@pytest.fixture
+def profiles() -> RecordingProfiles:
+    return RecordingProfiles()
+
+
+@pytest.fixture
+def stats() -> RecordingStats:
+    return RecordingStats()
+
+
+@pytest.fixture
+def application(profiles: RecordingProfiles, stats: RecordingStats) -> Starlette:
+    bodies = BodyBudget(1000, 10_000)
+    return rest_application([*profile_routes(profiles, bodies), *stats_routes(stats, bodies)])
+
+
+@pytest.mark.parametrize("slash", ["", "/"])
+@pytest.mark.parametrize(
+    ("path", "asked"),
+    [
+        ("/profile", {"return_all_models": True, "return_all_tasks": True}),
+        ("/profile/models", {"return_all_models": True}),
+        ("/profile/models/a,b", {"model_ids": ["a", "b"]}),
+        ("/profile/tasks", {"return_all_tasks": True}),
+        ("/profile/tasks/t", {"task_ids": ["t"]}),
+    ],
+)
+async def test_the_path_of_a_profile_says_what_is_asked_for_unless_a_body_does(
+    application: Starlette, profiles: RecordingProfiles, path: str, slash: str, asked: dict[str, Any]
+) -> None:
+    exchange = await send_request(application, "GET", BASE + path + slash)
+    assert (exchange.status, exchange.json()) == (200, {"done": True})
+    await send_request(application, "GET", BASE + path + slash, {})
+    await send_request(application, "GET", BASE + path + slash + "?view=model", {"node_ids": ["n"]})
+    assert profiles.calls == [
+        ("profiles.get", asked, BY_NODE),
+        ("profiles.get", asked, BY_NODE),
+        ("profiles.get", {"node_ids": ["n"]}, {"view": "model"}),
+    ]
+
+
+@pytest.mark.parametrize("slash", ["", "/"])
+@pytest.mark.parametrize(
+    ("path", "names", "nodes"),
+    [
+        ("/stats", [], []),
+        ("/stats/a,b", ["a", "b"], []),
+        ("/n1,n2/stats", [], ["n1", "n2"]),
+        ("/n1/stats/a", ["a"], ["n1"]),
+    ],
+)
+async def test_the_path_of_stats_says_what_is_asked_for_unless_a_body_does(
+    application: Starlette, stats: RecordingStats, path: str, slash: str, names: list[str], nodes: list[str]
+) -> None:
+    exchange = await send_request(application, "GET", BASE + path + slash)
+    assert (exchange.status, exchange.json()) == (200, {"done": True})
+    await send_request(application, "GET", BASE + path + slash, {"models": ["m"]})
+    assert stats.calls == [("stats.named", names, nodes), ("stats.selected", {"models": ["m"]})]
+
+
+@pytest.mark.parametrize("path", ["/profile", "/profile/models/m", "/stats", "/n/stats/a"])
+async def test_only_get_and_known_parameters_are_taken(application: Starlette, path: str) -> None:
+    assert (await send_request(application, "POST", BASE + path)).status == 405
+    exchange = await send_request(application, "GET", f"{BASE}{path}?zap=1")
+    assert exchange.reason() == f"request [{BASE}{path}] contains unrecognized parameter: [zap]"
