@@ -68,6 +68,6 @@ def fuzz(sidecar: Sidecar, folder: Path, *arguments: str) -> None:
         "--request-timeout", "20", "--suppress-health-check", "all",
         *(["--generation-deterministic"] if FACTOR == 1 else ["--generation-database", "none"]), *arguments,
     ]  # fmt: skip
-    ended = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=TIMEOUT_SECONDS)
+    ended = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=1.5 * TIMEOUT_SECONDS)
     assert ended.returncode == 0, ended.stdout[-8_000:] + ended.stderr[-2_000:]
     assert is_well(sidecar)

@@ -10,12 +10,22 @@ from typing import Any
 
 import httpx
 import pytest
+from integration_tests.management.management_server import CONNECTOR, open_test_registry
 from integration_tests.support import connector_bodies
 from integration_tests.support.background_provider import background_provider
 from integration_tests.support.conditions import eventually, eventually_async
 from integration_tests.support.fake_provider import Act, FakeProvider, Request, Step, openai_stream
 from integration_tests.support.sidecars import Sidecar, running_sidecar
 from opensearchpy import NotFoundError, OpenSearch, RequestError
+
+from opensearch_ml_stream.plugin.monitoring.answering_node import AnsweringNode
+from opensearch_ml_stream.plugin.monitoring.profiles import Profiles
+from opensearch_ml_stream.plugin.monitoring.server_stats import ServerStats
+from opensearch_ml_stream.plugin.registry.deployment_state_store import DeploymentStateStore
+from opensearch_ml_stream.plugin.registry.stored_documents import now_millis
+from opensearch_ml_stream.plugin.statistics.request_statistics import open_statistics
+from opensearch_ml_stream.plugin.store import Store
+from opensearch_ml_stream.plugin.store.sqlite_store import SQLiteStore
 
 RECORDED = json.loads((Path(__file__).with_name("recordings") / "monitoring.json").read_text())
 QUESTION = {"parameters": {"inputs": "x"}}
@@ -158,6 +168,29 @@ def test_controllers_are_kept_through_opensearch_py(sidecar: Sidecar, client: Op
     assert ml.delete_controller(model_id=model_id)["result"] == "deleted"
     with pytest.raises(NotFoundError):
         ml.get_controller(model_id=model_id)
+
+
+async def test_profile_and_stats_are_read_from_every_kind_of_store(store: Store, tmp_path: Path) -> None:
+    registry, states = open_test_registry(store), DeploymentStateStore(store, now_millis)
+    connector = await registry.connectors.create(CONNECTOR)
+    model = {"name": "m", "function_name": "remote", "connector_id": connector["connector_id"]}
+    model_id = (await registry.models.register(model, deploy=True))["model_id"]
+    await registry.models.register(model)
+    await registry.controllers.create(model_id, {"user_rate_limiter": {"u": LIMIT}})
+    with open_statistics(tmp_path) as statistics:
+        node = AnsweringNode(store, now_millis, "server")
+        with statistics.prediction() as prediction:
+            prediction.start(model_id)
+        profile = await Profiles(states, statistics, node).get({"return_all_models": True}, view="node")
+        stats = await ServerStats(store, states, statistics, node).named([], [])
+    assert only_node(profile)["models"].keys() == only_node(stats)["models"].keys() == {model_id}
+    assert only_node(stats)["ml_deployed_model_count"] == 1
+    counts = {name: stats[name] for name in ("ml_model_count", "ml_connector_count")}
+    assert counts == {"ml_model_count": 2, "ml_connector_count": 1}
+    statuses = {name: value for name, value in stats.items() if name.endswith("_index_status")}
+    assert statuses.keys() <= LACKING
+    assert bool(statuses) is not isinstance(store, SQLiteStore)
+    assert set(statuses.values()) <= {"green", "yellow", "red"}
 
 
 # What opensearch-py-ml 1.3 sends: MLCommonClient.get_*_profile and get_stats, each with its URL and body.

@@ -9,25 +9,27 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from hashlib import sha256
+from math import isnan, nan
 from pathlib import Path
 from struct import Struct
 
 from opensearch_ml_stream.plugin.statistics.worker_file import ACTIONS, MAX_ID_BYTES, ActionCount, action_counts
 
-WINDOW = 100  # durations that are kept: ML Commons' default of `plugins.ml_commons.monitoring_request_count`
+WINDOW = (
+    100  # predictions whose durations are kept: ML Commons' default of `plugins.ml_commons.monitoring_request_count`
+)
 
 _PREFIX = "model-"
-_THROTTLED, _REQUESTS, _INFERENCES = (2 * len(ACTIONS) + offset for offset in range(3))  # behind the actions' counts
-_COUNTS = Struct(f"{_INFERENCES + 1}Q")
+_THROTTLED, _MEASURED = (2 * len(ACTIONS) + offset for offset in range(2))  # behind the actions' counts
+_COUNTS = Struct(f"{_MEASURED + 1}Q")
 _ID = Struct(f"H{MAX_ID_BYTES}s")
-_DURATION = Struct("d")
-_REQUEST_DURATIONS = _COUNTS.size + _ID.size
-_INFERENCE_DURATIONS = _REQUEST_DURATIONS + WINDOW * _DURATION.size
+_DURATIONS = Struct("dd")  # of a request, and of its inference or NaN
+_FIRST_DURATIONS = _COUNTS.size + _ID.size
 
 
 @dataclass(frozen=True, slots=True)
 class FinishedAction:
-    """What is counted of one request. Durations in milliseconds, None for what is not to be measured.
+    """What is counted of one request. Durations in milliseconds; None if it is not measured, or not an inference.
 
     `throttled`: a limit of the sidecar's own refused it.
     """
@@ -41,7 +43,11 @@ class FinishedAction:
 
 @dataclass(frozen=True, slots=True)
 class ModelFigures:
-    """What is known of a model: durations are those of the last WINDOW predictions, in milliseconds, in no order."""
+    """What is known of a model.
+
+    Durations are those of the last WINDOW predictions, in milliseconds and in no order; inferences are those of them
+    that succeeded, without the reading of the model.
+    """
 
     model_id: str
     actions: Mapping[str, ActionCount]
@@ -58,28 +64,27 @@ def add(directory: Path, model_id: str, finished: FinishedAction) -> None:
         counts[position + 1] += finished.failed
         counts[_THROTTLED] += finished.throttled
         if finished.request_duration is not None:
-            _add_duration(file, _REQUEST_DURATIONS, counts[_REQUESTS], finished.request_duration)
-            counts[_REQUESTS] += 1
-        if finished.inference_duration is not None:
-            _add_duration(file, _INFERENCE_DURATIONS, counts[_INFERENCES], finished.inference_duration)
-            counts[_INFERENCES] += 1
+            inference = nan if finished.inference_duration is None else finished.inference_duration
+            place = _FIRST_DURATIONS + counts[_MEASURED] % WINDOW * _DURATIONS.size
+            os.pwrite(file, _DURATIONS.pack(finished.request_duration, inference), place)
+            counts[_MEASURED] += 1
 
 
 def forget_predictions(directory: Path, model_id: str) -> None:
     """Forget how long predictions took and which were throttled, as ML Commons does when a model is undeployed."""
     with _opened(directory, model_id) as (_, counts):
-        counts[_THROTTLED] = counts[_REQUESTS] = counts[_INFERENCES] = 0
+        counts[_THROTTLED] = counts[_MEASURED] = 0
 
 
 def forget(directory: Path, model_id: str) -> None:
     """Forget the model."""
-    _path(directory, model_id).unlink(missing_ok=True)
+    Path(_path(directory, model_id)).unlink(missing_ok=True)
 
 
 def read_model(directory: Path, model_id: str) -> ModelFigures | None:
     """Return what is known of the model, None if nothing is."""
     try:
-        return _read(_path(directory, model_id))
+        return _read(Path(_path(directory, model_id)))
     except FileNotFoundError:
         return None
 
@@ -97,8 +102,8 @@ def read_models(directory: Path) -> dict[str, ModelFigures]:
     return models
 
 
-def _path(directory: Path, model_id: str) -> Path:
-    return directory / (_PREFIX + sha256(model_id.encode("utf-8", "replace")).hexdigest()[:32])
+def _path(directory: Path, model_id: str) -> str:
+    return f"{directory}/{_PREFIX}{sha256(model_id.encode('utf-8', 'replace')).hexdigest()[:32]}"
 
 
 @contextmanager
@@ -111,7 +116,7 @@ def _opened(directory: Path, model_id: str) -> Iterator[tuple[int, list[int]]]:
         if len(stored) == _COUNTS.size:
             counts = list(_COUNTS.unpack(stored))
         else:
-            counts = [0] * (_INFERENCES + 1)
+            counts = [0] * (_MEASURED + 1)
             name = model_id.encode("utf-8", "replace")[:MAX_ID_BYTES]
             os.pwrite(file, _ID.pack(len(name), name), _COUNTS.size)
         yield file, counts
@@ -120,27 +125,20 @@ def _opened(directory: Path, model_id: str) -> Iterator[tuple[int, list[int]]]:
         os.close(file)
 
 
-def _add_duration(file: int, start: int, count: int, duration: float) -> None:
-    os.pwrite(file, _DURATION.pack(duration), start + count % WINDOW * _DURATION.size)
-
-
 def _read(path: Path) -> ModelFigures | None:
     with path.open("rb") as file:
         fcntl.flock(file, fcntl.LOCK_SH)
         data = file.read()
-    if len(data) < _REQUEST_DURATIONS:  # a worker ended while it made the file
+    if len(data) < _FIRST_DURATIONS:  # a worker ended while it made the file
         return None
     counts = _COUNTS.unpack_from(data)
     length, name = _ID.unpack_from(data, _COUNTS.size)
+    end = _FIRST_DURATIONS + min(counts[_MEASURED], WINDOW) * _DURATIONS.size
+    durations = list(_DURATIONS.iter_unpack(data[_FIRST_DURATIONS:end]))
     return ModelFigures(
         name[:length].decode("utf-8", "replace"),
         action_counts(counts[:_THROTTLED]),
         counts[_THROTTLED],
-        _durations(data, _REQUEST_DURATIONS, counts[_REQUESTS]),
-        _durations(data, _INFERENCE_DURATIONS, counts[_INFERENCES]),
+        tuple(request for request, _ in durations),
+        tuple(inference for _, inference in durations if not isnan(inference)),
     )
-
-
-def _durations(data: bytes, start: int, count: int) -> tuple[float, ...]:
-    kept = data[start : start + min(count, WINDOW) * _DURATION.size]
-    return tuple(duration for (duration,) in _DURATION.iter_unpack(kept))

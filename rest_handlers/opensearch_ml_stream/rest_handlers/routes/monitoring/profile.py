@@ -1,6 +1,6 @@
 """`/profile`: deployed models and running predictions of this server."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, Protocol
 
 from starlette.routing import Route
@@ -28,7 +28,7 @@ class Profiles(Protocol):
 
 
 def profile_routes(profiles: Profiles, bodies: BodyBudget) -> list[Route]:
-    """Return the routes of `/profile`. A body says what is asked for; without one the path does."""
+    """Return the routes of `/profile`. A body, the same for all, says what is asked for; without one the path does."""
 
     async def profile(request: ParsedRequest, of_path: Mapping[str, Any]) -> Mapping[str, Any]:
         return await profiles.get(request.body or of_path, view=request.query.get("view", "node"))
@@ -45,19 +45,13 @@ def profile_routes(profiles: Profiles, bodies: BodyBudget) -> list[Route]:
         """Profile deployed models and running predictions."""
         return await profile(request, {**_ALL_MODELS, **_ALL_TASKS})
 
-    handlers = {
-        "/models/{id}": get_models,
-        "/models": get_models,
-        "/tasks/{id}": get_tasks,
-        "/tasks": get_tasks,
-        "": get_all,
-    }
+    of_models = Operation(get_models, RequestBody.OPTIONAL, other_parameters=_VIEW)
+    of_tasks = Operation(get_tasks, RequestBody.OPTIONAL, other_parameters=_VIEW)
+    of_all = Operation(get_all, RequestBody.OPTIONAL, schema=PROFILE, other_parameters=_VIEW)
     return [
-        route
-        for path, handle in handlers.items()
-        for route in resource_routes(f"/profile{path}", {"GET": _operation(handle)}, bodies)
+        *resource_routes("/profile/models/{id}", {"GET": of_models}, bodies),
+        *resource_routes("/profile/models", {"GET": of_models}, bodies),
+        *resource_routes("/profile/tasks/{id}", {"GET": of_tasks}, bodies),
+        *resource_routes("/profile/tasks", {"GET": of_tasks}, bodies),
+        *resource_routes("/profile", {"GET": of_all}, bodies),
     ]
-
-
-def _operation(handle: Callable[[ParsedRequest], Awaitable[Mapping[str, Any]]]) -> Operation:
-    return Operation(handle, RequestBody.OPTIONAL, schema=PROFILE, other_parameters=_VIEW)

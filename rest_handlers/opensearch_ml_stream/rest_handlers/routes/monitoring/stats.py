@@ -30,7 +30,7 @@ class Stats(Protocol):
 def stats_routes(stats: Stats, bodies: BodyBudget) -> list[Route]:
     """Return the routes of `/stats`, to stand behind all others: a node's id is the first part of some paths.
 
-    A body says what is asked for; without one the path does.
+    A body, the same for all, says what is asked for; without one the path does.
     """
 
     async def get(request: ParsedRequest) -> Mapping[str, Any]:
@@ -39,9 +39,14 @@ def stats_routes(stats: Stats, bodies: BodyBudget) -> list[Route]:
             return await stats.selected(request.body)
         return await stats.named(_parts(request, "stat"), _parts(request, "node_id"))
 
-    operations = {"GET": Operation(get, RequestBody.OPTIONAL, schema=STATS)}
-    paths = ("/stats/{stat}", "/stats", "/{node_id}/stats/{stat}", "/{node_id}/stats")
-    return [route for path in paths for route in resource_routes(path, operations, bodies)]
+    everything = {"GET": Operation(get, RequestBody.OPTIONAL, schema=STATS)}
+    chosen = {"GET": Operation(get, RequestBody.OPTIONAL)}
+    return [
+        *resource_routes("/stats/{stat}", chosen, bodies),
+        *resource_routes("/stats", everything, bodies),
+        *resource_routes("/{node_id}/stats/{stat}", chosen, bodies),
+        *resource_routes("/{node_id}/stats", chosen, bodies),
+    ]
 
 
 def _parts(request: ParsedRequest, name: str) -> list[str]:
