@@ -70,9 +70,8 @@ async def test_running_predictions_are_tasks_as_ml_commons_shows_them(
             "state": "RUNNING", "input_type": "REMOTE", "worker_node": [node], "create_time": NOW - 2_500,
             "last_update_time": NOW - 2_500, "is_async": False,
         }  # fmt: skip
-        for body in ({"task_ids": [task_id, "x"]}, {"model_ids": ["m"]}):
-            assert await server.node_profile(**body) == {"server": SERVER, "tasks": {task_id: task}}
-        for nothing in ({"task_ids": ["x"]}, {"model_ids": ["x"]}, {"return_all_models": True}):
+        assert await server.node_profile(task_ids=[task_id, "x"]) == {"server": SERVER, "tasks": {task_id: task}}
+        for nothing in ({"task_ids": ["x"]}, {"model_ids": ["m"]}, {"return_all_models": True}):
             assert await server.profiles.get(nothing, view="node") == {}
         assert await server.profiles.get(ALL, view="model") == {"models": {"m": {"tasks": {task_id: task}}}}
     assert await server.profiles.get(ALL, view="node") == {}

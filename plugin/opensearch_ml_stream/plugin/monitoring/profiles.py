@@ -43,7 +43,7 @@ class Profiles:
             raise InvalidRequest(f"model_ids has more than {MAX_IDS} ids")
         models = await self._models(model_ids, every=flag_of(body, "return_all_models") or False)
         task_ids = strings_of(body, "task_ids") or []
-        tasks = await self._tasks(task_ids, model_ids, every=flag_of(body, "return_all_tasks") or False)
+        tasks = await self._tasks(task_ids, every=flag_of(body, "return_all_tasks") or False)
         if not models and not tasks:
             return {}
         now = self.node.clock(), monotonic()
@@ -59,14 +59,12 @@ class Profiles:
             lambda: {model_id: _model_profile(self.statistics.model(model_id)) for model_id in deployed}
         )
 
-    async def _tasks(
-        self, task_ids: Sequence[str], model_ids: Sequence[str], *, every: bool
-    ) -> list[RunningPrediction]:
-        if not every and not task_ids and not model_ids:
+    async def _tasks(self, task_ids: Sequence[str], *, every: bool) -> list[RunningPrediction]:
+        if not every and not task_ids:
             return []
         running = await asyncio.to_thread(self.statistics.running)
-        tasks, models = set(task_ids), set(model_ids)
-        return [task for task in running.values() if every or task.task_id in tasks or task.model_id in models]
+        wanted = set(task_ids)
+        return [task for task in running.values() if every or task.task_id in wanted]
 
 
 def _model_profile(figures: ModelFigures | None) -> Json:
