@@ -98,7 +98,8 @@ async def test_an_update_of_a_connector_merges_maps_and_replaces_the_rest(api: A
 async def test_an_update_cannot_point_a_connector_at_an_untrusted_url(api: Api) -> None:
     path = f"/connectors/{await make_connector(api)}"
     status, reason = await api.refused("PUT", path, {"parameters": {"host": "evil.example"}})
-    assert (status, reason) == (400, "Connector URL is not matching the trusted connector endpoint regex")
+    assert status == 400
+    assert reason.startswith("Connector URL is not matching the trusted connector endpoint regex")
     assert (await api.ok("GET", path))["parameters"]["host"] == "127.0.0.1:9"
     assert (await api.refused("PUT", "/connectors/nope", {"name": "x"}))[0] == 404
 

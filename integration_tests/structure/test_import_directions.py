@@ -12,7 +12,7 @@ ALLOWED: dict[str, set[str]] = {
     "client": {"connectors", "rest_handlers"},
     "plugin": set(),
     "plugin.__main__": set(),  # it loads plugin.cli by name
-    "plugin.cli": {"connectors", "rest_handlers", "client", "plugin.demo", "plugin.settings"},
+    "plugin.cli": {"connectors", "rest_handlers", "client", "plugin.demo", "plugin.settings", "plugin.upstream"},
     "plugin.demo": set(),
     "plugin.logs": {"connectors", "rest_handlers", "plugin.settings"},
     "plugin.server": {

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from importlib import import_module
 from urllib.parse import unquote, urlsplit
 
-PASSWORD_VARIABLE = "MLSTREAM_STORE_PASSWORD"  # read by cli/store_password.py
+PASSWORD_VARIABLE = "MLSTREAM_STORE_PASSWORD"  # read by cli/running/store_password.py
 
 _OPTION = "--store"
 

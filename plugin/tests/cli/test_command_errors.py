@@ -8,8 +8,7 @@ from opensearch_ml_stream.plugin.cli.command_errors import CommandFailed, Reques
 @pytest.mark.parametrize(
     ("reason", "advice"),
     [
-        ("Connector URL is not matching the trusted connector endpoint regex", "trusted_connector_endpoints_regex"),
-        ("Remote inference host name has private ip address: localhost", "connector.private_ip_enabled: true"),
+        ("Remote inference host name has private ip address: localhost", "endpoints allow URL"),
         ("Failed to find model with the provided model id: x", "`opensearch-ml-stream models list`"),
     ],
 )
@@ -21,6 +20,10 @@ def test_an_error_that_the_user_can_mend_comes_with_advice(reason: str, advice: 
 
 def test_any_other_error_is_told_as_it_is() -> None:
     assert str(RequestFailed(424, "overloaded")) == "overloaded (status 424)"
+    advised = (
+        "host name has private ip address: h. If it is to be called: opensearch-ml-stream endpoints allow http://h"
+    )
+    assert str(RequestFailed(400, advised)) == f"{advised} (status 400)"
 
 
 def test_exit_codes_tell_failures_from_wrong_usage_and_unreachable_servers() -> None:

@@ -26,9 +26,9 @@ def test_a_model_is_made_from_a_blueprint_with_a_key_from_the_environment(run: R
     options = ("--set", "model=gpt-4o", "--credential", "openAI_key=env:THE_KEY", "--name", "mine")
     ended = run(*CREATE, *options, THE_KEY="sk=secret")
     assert (ended.code, ended.stdout) == (0, "m1\n")
-    assert ended.stderr == 'Try it: opensearch-ml-stream predict m1 --stream "Hello"\n'
+    assert ended.stderr == "Try it: opensearch-ml-stream predict m1 --stream Hello\n"
     elsewhere = run(*CREATE, *options, "--url", "http://h:1", THE_KEY="sk=secret")
-    assert elsewhere.stderr.endswith('predict m1 --stream "Hello" --url http://h:1\n')
+    assert elsewhere.stderr.endswith("predict m1 --stream Hello --url http://h:1\n")
     assert "sk=secret" not in ended.stderr
     connector, model = sidecar.sent(0), sidecar.sent(1)
     assert connector["credential"] == {"openAI_key": "sk=secret"}

@@ -16,6 +16,7 @@ from tests.registry.registry_setup import (
     add_connector,
     add_model,
     connector_body,
+    registry_on,
     stored,
 )
 
@@ -153,3 +154,24 @@ async def test_a_search_finds_connectors_but_not_by_their_credentials(registry: 
     assert (hit["_id"], "credential" in hit["_source"]) == (connector_id, False)
     with pytest.raises(InvalidRequest, match="credentials are not searchable"):
         await registry.connectors.search({"query": {"exists": {"field": "credential.key"}}})
+
+
+@pytest.mark.parametrize(
+    "host", ["127.0.0.1:8000", "10.0.0.5", "2130706433", "[::1]", "localhost:11434", "a.localhost"]
+)
+async def test_a_private_address_that_no_prediction_could_reach_is_refused_at_once(store: Store, host: str) -> None:
+    trusting: dict[str, Any] = {"trusted_connector_endpoints_regex": ("^http://.*$",)}
+    body = connector_body(actions=[{**ACTION, "url": "http://${parameters.host}/v1"}], parameters={"host": host})
+    with pytest.raises(InvalidRequest, match=r"has private ip address: .*: opensearch-ml-stream endpoints allow http:"):
+        await registry_on(store, **trusting).connectors.create(body)
+    assert await registry_on(store, **trusting, private_ip_enabled=True).connectors.create(body)
+    trusting |= {"private_ip_enabled": True, "trusted_connector_private_endpoints_regex": ("^http://10.9.9.9/.*$",)}
+    with pytest.raises(InvalidRequest, match="not matching the trusted connector private endpoint regex"):
+        await registry_on(store, **trusting).connectors.create(body)
+
+
+async def test_the_address_of_a_metadata_service_is_refused_and_not_advised(store: Store) -> None:
+    registry = registry_on(store, trusted_connector_endpoints_regex=("^http://.*$",), private_ip_enabled=True)
+    body = connector_body(actions=[{**ACTION, "url": "http://169.254.169.254/v1"}])
+    with pytest.raises(InvalidRequest, match=r"restricted ip address: 169\.254\.169\.254$"):
+        await registry.connectors.create(body)

@@ -286,3 +286,13 @@ async def test_a_static_setting_in_the_document_is_ignored(store: Store) -> None
     live = LiveSettings(Settings())
     await refresh_settings(store, live)
     assert live.current == Settings(max_batch_inference_tasks=9)
+
+
+async def test_a_list_that_loses_entries_is_a_warning_that_names_them(store: Store) -> None:
+    here = worker(store)
+    first, *others = Settings().trusted_connector_endpoints_regex
+    (warning,) = here.warnings({ENDPOINTS: [first, "^https://own/.*$"]})
+    assert warning.startswith(f"[{ENDPOINTS}] is replaced as a whole")
+    assert json.dumps(others) in warning and "endpoints allow URL" in warning
+    assert here.warnings({ENDPOINTS: [first, *others, "^https://own/.*$"]}) == []
+    assert here.warnings({ENDPOINTS: None, STREAM_ENABLED: False}) == []

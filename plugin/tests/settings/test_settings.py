@@ -9,7 +9,7 @@ from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.plugin.cli.settings_command import markdown_table
 from opensearch_ml_stream.plugin.settings import Settings
 from opensearch_ml_stream.plugin.settings.setting_metadata import BY_NAME, DEFAULTS, SETTINGS
-from opensearch_ml_stream.plugin.settings.sources import flatten, load_settings, read_file
+from opensearch_ml_stream.plugin.settings.sources import flatten, load_settings, read_file, unknown_variables
 from opensearch_ml_stream.plugin.settings.values import read_value
 
 README = Path(__file__).parents[3] / "README.md"
@@ -93,6 +93,8 @@ def test_an_unknown_key_is_an_error_that_names_its_source_and_the_most_similar_k
         ("? [a]\n: 1", "not YAML"),
         ("? 1\n: 1", "the name of a setting must be a string"),
         ("!!set {a}", "must hold settings"),
+        ("a: 1\nb: 2\na: 3", "not YAML at line 3, column 1: this key is given twice"),
+        ("a: {b: 1, b: 1}", "at line 1, column 11: this key is given twice"),
         ("a: " + "9" * 5_000, "a value cannot be read"),
         ("a: 2026-99-99", "a value cannot be read"),
         ('a: !!int ""', "a value cannot be read"),
@@ -219,3 +221,11 @@ def test_the_readme_names_every_setting_with_its_default() -> None:
     readme = README.read_text()
     missing = [row for row in markdown_table().splitlines() if row not in readme]
     assert missing == [], "put the output of `opensearch-ml-stream settings --markdown` into the README"
+
+
+def test_a_variable_that_sets_nothing_is_named_with_the_one_that_was_meant() -> None:
+    environment = {"MLSTREAM_STOER": "x", "MLSTREAM_X": "x", "MLSTREAM_PORT": "1", "MLSTREAM_URL": "u", "OTHER": "x"}
+    assert unknown_variables({**environment, "MLSTREAM_SETTING__A": "1", "MLSTREAM_STORE_PASSWORD": "x"}) == [
+        "the environment variable MLSTREAM_STOER sets nothing; did you mean MLSTREAM_STORE?",
+        "the environment variable MLSTREAM_X sets nothing; a setting a.b is MLSTREAM_SETTING__A__B",
+    ]

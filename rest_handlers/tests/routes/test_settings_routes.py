@@ -31,6 +31,9 @@ class ChangedSettings:
     def defaults(self) -> dict[str, Any]:
         return dict(DEFAULTS)
 
+    def warnings(self, body: Mapping[str, Any]) -> list[str]:
+        return ["[list] is replaced as a whole"] if "list" in body else []
+
     async def change(self, body: Mapping[str, Any]) -> dict[str, Any]:
         self.changes.append(body)
         if "unknown" in body:
@@ -104,3 +107,8 @@ async def test_a_wrong_parameter_is_refused(method: str, query: str, reason: str
 async def test_settings_are_got_and_put() -> None:
     exchange = await ask("POST", body={})
     assert (exchange.status, exchange.headers["allow"]) == (405, "GET, PUT")
+
+
+async def test_a_change_that_drops_something_says_so() -> None:
+    assert (await ask("PUT", body={"list": ["a"]})).json()["warnings"] == ["[list] is replaced as a whole"]
+    assert "warnings" not in (await ask("PUT", body={"plugins.ml_commons.stream_enabled": False})).json()

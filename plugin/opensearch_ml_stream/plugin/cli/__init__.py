@@ -12,10 +12,11 @@ import typer
 from opensearch_ml_stream.connectors.errors import MLStreamError
 from opensearch_ml_stream.plugin.cli.blueprint_commands import blueprints_app
 from opensearch_ml_stream.plugin.cli.command_errors import USAGE, CommandFailed
+from opensearch_ml_stream.plugin.cli.endpoint_commands import endpoints_app
 from opensearch_ml_stream.plugin.cli.model_commands import models_app
 from opensearch_ml_stream.plugin.cli.options import ModelCommand
 from opensearch_ml_stream.plugin.cli.predict_command import predict
-from opensearch_ml_stream.plugin.cli.serve_commands import demo, serve
+from opensearch_ml_stream.plugin.cli.running.serve_commands import demo, serve
 from opensearch_ml_stream.plugin.cli.settings_command import settings
 
 app = typer.Typer(
@@ -29,6 +30,7 @@ app.command()(serve)
 app.command()(demo)
 app.add_typer(blueprints_app, name="blueprints")
 app.add_typer(models_app, name="models")
+app.add_typer(endpoints_app, name="endpoints")
 app.command(cls=ModelCommand)(predict)
 app.command()(settings)
 

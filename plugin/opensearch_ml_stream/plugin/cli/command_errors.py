@@ -33,18 +33,11 @@ class Unreachable(CommandFailed):
 
 
 _ADVICE = (
-    (
-        "not matching the trusted connector endpoint regex",
-        "add a pattern for it to the sidecar's setting plugins.ml_commons.trusted_connector_endpoints_regex",
-    ),
-    (
-        "has private ip address",
-        "allow private addresses with the sidecar's setting plugins.ml_commons.connector.private_ip_enabled: true",
-    ),
+    ("has private ip address", "allow it with `opensearch-ml-stream endpoints allow URL`, the URL of its connector"),
     ("Failed to find model", "see the ids with `opensearch-ml-stream models list`"),
 )
 
 
 def _advice(reason: str) -> str:
-    matching = [advice for words, advice in _ADVICE if words in reason]
+    matching = [advice for words, advice in _ADVICE if words in reason and "endpoints allow" not in reason]
     return f"; {matching[0]}" if matching else ""

@@ -1,6 +1,5 @@
 """The commands `models create`, `list`, `show` and `delete`."""
 
-import shlex
 from typing import Annotated
 from urllib.parse import quote
 
@@ -15,7 +14,7 @@ from opensearch_ml_stream.plugin.cli.options import (
     ModelId,
     Url,
     User,
-    program,
+    command_line,
     read_pairs,
     read_secret,
 )
@@ -60,8 +59,7 @@ def create(
             api.call("DELETE", f"/connectors/{connector_id}")
             raise
     typer.echo(model_id)
-    elsewhere = "" if url == DEFAULT_URL else f" --url {shlex.quote(url)}"
-    typer.echo(f'Try it: {program()} predict {model_id} --stream "Hello"{elsewhere}', err=True)
+    typer.echo(f"Try it: {command_line(url, 'predict', model_id, '--stream', 'Hello')}", err=True)
 
 
 @models_app.command("list")

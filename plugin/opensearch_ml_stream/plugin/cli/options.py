@@ -2,6 +2,7 @@
 
 import os
 import re
+import shlex
 import shutil
 import sys
 from collections.abc import Iterable
@@ -72,6 +73,12 @@ def program() -> str:
     """Return this program's name, or its path as it was called where the shell does not find the name."""
     name = Path(sys.argv[0]).name
     return name if shutil.which(name) else sys.argv[0]
+
+
+def command_line(url: str, *arguments: str) -> str:
+    """Return a command of this program for the sidecar at `url`, to be pasted into a shell."""
+    elsewhere = () if url.rstrip("/") == DEFAULT_URL else ("--url", url)
+    return shlex.join((program(), *arguments, *elsewhere))
 
 
 def read_pairs(option: str, pairs: Iterable[str] | None) -> dict[str, str]:

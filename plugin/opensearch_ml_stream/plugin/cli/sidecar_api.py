@@ -1,5 +1,6 @@
 """Client of the sidecar's REST API over httpx, for the command line."""
 
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
@@ -10,9 +11,11 @@ import orjson
 
 from opensearch_ml_stream.client.response_chunks import Chunk, ChunkReader, StreamError
 from opensearch_ml_stream.plugin.cli.command_errors import CommandFailed, RequestFailed, Unreachable, WrongUsage
+from opensearch_ml_stream.plugin.cli.options import command_line
 from opensearch_ml_stream.rest_handlers.base_path import BASE_PATH
 
 CONNECT_SECONDS = 10
+_HINT = re.compile(r"opensearch-ml-stream (endpoints allow \S+)$")  # in a reason, as this program may be called
 IDLE_SECONDS = 60  # of a stream; heartbeats come each 15 s
 RESPONSE_SECONDS = 300  # a whole response of a slow model
 
@@ -115,7 +118,9 @@ def _login(user: str | None) -> tuple[str, str] | None:
 def _check(response: httpx.Response) -> None:
     """Raise RequestFailed for an error status, with the reason that the server gives."""
     if response.is_error:
-        raise RequestFailed(response.status_code, _reason(response))
+        url = str(response.url.copy_with(raw_path=b"/")).rstrip("/")
+        reason = _HINT.sub(lambda hint: command_line(url, *hint[1].split()), _reason(response))
+        raise RequestFailed(response.status_code, reason)
 
 
 def _reason(response: httpx.Response) -> str:

@@ -10,7 +10,9 @@ from opensearch_ml_stream.connectors.syntax.scalars import scalar_texts
 from opensearch_ml_stream.plugin.credentials.cipher import Cipher
 from opensearch_ml_stream.plugin.registry.stored_documents import Json, in_order, object_of
 from opensearch_ml_stream.plugin.settings import Settings
-from opensearch_ml_stream.plugin.upstream.trusted_endpoints import check_connector_url
+from opensearch_ml_stream.plugin.upstream.addresses import AddressPolicy, literal_address
+from opensearch_ml_stream.plugin.upstream.target import parse_target
+from opensearch_ml_stream.plugin.upstream.trusted_endpoints import check_connector_url, fill_url
 
 HIDDEN = ("credential", "connector.credential", "content", "model_content")
 UI_METADATA = "ui_metadata"
@@ -70,6 +72,7 @@ def check_connector(document: Json, settings: Settings) -> None:
         read_stream_spec(spec)
     for action in connector.actions:
         check_connector_url(action.url, connector.parameters, settings)
+        _check_written_address(fill_url(action.url, connector.parameters), settings)
 
 
 def without_secrets(source: Json, *, dashboards: bool) -> dict[str, Any]:
@@ -95,6 +98,30 @@ def require_predict_action(document: Json) -> None:
     """Raise InvalidRequest if a model's inline connector has no action to predict with."""
     if not any(action["action_type"] == "PREDICT" for action in document["actions"]):
         raise InvalidRequest("Connector endpoint is required when creating a remote model without connector id!")
+
+
+def _check_written_address(url: str, settings: Settings) -> None:
+    """Raise InvalidRequest for a private address that the URL spells out: no prediction could ever reach it.
+
+    What a name leads to is checked where the connection is opened.
+    """
+    try:
+        target = parse_target(url)
+    except InvalidRequest:  # only a request fills its host
+        return
+    policy = AddressPolicy.of(settings).for_url(url)
+    literal = literal_address(target.host)
+    try:
+        if literal is None:
+            policy.check_name(target.host)
+        else:
+            policy.check(target.host, (literal,))
+    except InvalidRequest as error:
+        if "private" not in error.reason:
+            raise
+        origin = target.origins[0]
+        advice = f"If it is to be called: opensearch-ml-stream endpoints allow {origin}"
+        raise InvalidRequest(f"{error.reason}. {advice}") from None
 
 
 async def _encrypted(credential: Mapping[str, str], cipher: Cipher) -> dict[str, str]:

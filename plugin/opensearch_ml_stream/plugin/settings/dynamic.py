@@ -18,6 +18,7 @@ from opensearch_ml_stream.plugin.store import Document, Index, Store
 DOCUMENT_ID = "opensearch_ml_stream_settings"
 POLL_SECONDS = 1.0
 _WRITE_ATTEMPTS = 5
+_ADVICE = ". To add one, send all of them; for a trusted endpoint: opensearch-ml-stream endpoints allow URL"
 
 log = logging.getLogger(__name__)
 
@@ -37,6 +38,15 @@ class DynamicSettings:
     def defaults(self) -> dict[str, Any]:
         """Return the values of dynamic settings where nothing was changed, by full name."""
         return {setting.name: getattr(self.live.at_start, setting.field) for setting in SETTINGS if setting.dynamic}
+
+    def warnings(self, body: Mapping[str, Any]) -> list[str]:
+        """Return what a change would take out of lists that it replaces as a whole; errors as those of `change`."""
+        changes = {name: value for name, value in _read_changes(body).items() if isinstance(value, tuple)}
+        return [
+            f"[{name}] is replaced as a whole, so these entries do not hold any more: {json.dumps(dropped)}{_ADVICE}"
+            for name, value in changes.items()
+            if (dropped := [old for old in getattr(self.live.current, BY_NAME[name].field) if old not in value])
+        ]
 
     async def change(self, body: Mapping[str, Any]) -> dict[str, Any]:
         """Change settings (None resets one) and return those that were set.

@@ -5,6 +5,7 @@ import os
 import re
 from collections.abc import Mapping
 from dataclasses import replace
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from opensearch_ml_stream.plugin.settings.setting_metadata import BY_NAME, SETTI
 from opensearch_ml_stream.plugin.settings.values import read_value
 
 CONFIG_VARIABLE = "MLSTREAM_CONFIG"
+VARIABLE_PREFIX = "MLSTREAM_"
 SETTING_PREFIX = "MLSTREAM_SETTING__"
 MAX_NAME_LENGTH = 256  # also bounds the depth of nested names
 SHORT_VARIABLES = {
@@ -24,6 +26,10 @@ SHORT_VARIABLES = {
     "MLSTREAM_WORKERS": "opensearch_ml_stream.workers",
     "MLSTREAM_STORE": "opensearch_ml_stream.store",
 }
+# With those that the command line and the tests read.
+VARIABLES = (
+    *SHORT_VARIABLES, CONFIG_VARIABLE, "MLSTREAM_STORE_PASSWORD", "MLSTREAM_URL", "MLSTREAM_USER", "MLSTREAM_PEERS",
+)  # fmt: skip
 
 
 def load_settings(
@@ -46,12 +52,26 @@ def load_settings(
     return settings if settings.store else replace(settings, store=default_store(environment))
 
 
-def default_store(environment: Mapping[str, str]) -> str:
-    """Return the URL of the embedded store, in the user's data directory."""
+def unknown_variables(environment: Mapping[str, str] = os.environ) -> list[str]:
+    """Return what is to be said of variables that look like ours but set nothing, with the most similar name."""
+    warnings = []
+    for name in sorted(environment):
+        if name.startswith(VARIABLE_PREFIX) and not name.startswith(SETTING_PREFIX) and name not in VARIABLES:
+            ends = [variable.removeprefix(VARIABLE_PREFIX) for variable in VARIABLES]
+            similar = get_close_matches(name.removeprefix(VARIABLE_PREFIX), ends, n=1)
+            hint = (
+                f"did you mean {VARIABLE_PREFIX}{similar[0]}?" if similar else f"a setting a.b is {SETTING_PREFIX}A__B"
+            )
+            warnings.append(f"the environment variable {name} sets nothing; {hint}")
+    return warnings
+
+
+def default_store(environment: Mapping[str, str], name: str = "store") -> str:
+    """Return the URL of an embedded store in the user's data directory."""
     data = environment.get("XDG_DATA_HOME") or os.path.join(
         environment.get("HOME") or os.path.expanduser("~"), ".local/share"
     )
-    return f"sqlite:///{os.path.join(data, 'opensearch-ml-stream', 'store.db')}"
+    return f"sqlite:///{os.path.join(data, 'opensearch-ml-stream', f'{name}.db')}"
 
 
 def read_file(path: Path) -> dict[str, Any]:
@@ -89,7 +109,7 @@ def flatten(document: Mapping[Any, Any], prefix: str = "") -> dict[str, Any]:
 
 
 class _SettingsLoader(yaml.SafeLoader):
-    """A safe loader without aliases: a few lines of them are a document without end, or of any size."""
+    """A safe loader without aliases, which can make a document of any size, and without repeated keys."""
 
     def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
         """Refuse aliases."""
@@ -97,6 +117,17 @@ class _SettingsLoader(yaml.SafeLoader):
             mark = self.peek_event().start_mark  # type: ignore[no-untyped-call]
             raise yaml.MarkedYAMLError(problem="aliases are not supported", problem_mark=mark)
         return super().compose_node(parent, index)
+
+    def compose_mapping_node(self, anchor: dict[Any, yaml.Node]) -> yaml.MappingNode:
+        """Refuse a key that is given twice: YAML forbids it, PyYAML would take the last one."""
+        node: yaml.MappingNode = super().compose_mapping_node(anchor)
+        seen = set()
+        for key, _ in node.value:
+            if isinstance(key, yaml.ScalarNode):
+                if key.value in seen:
+                    raise yaml.MarkedYAMLError(problem="this key is given twice", problem_mark=key.start_mark)
+                seen.add(key.value)
+        return node
 
 
 # PyYAML's constructors raise more than YAMLError for values such as `!!int ""`, `!!bool x` or 2026-99-99.

@@ -19,7 +19,7 @@ _NEVER_IN_ORIGIN = re.compile(r"[\s\x00-\x20\x7f-\x9f\\@%]")
 def check_endpoint(url: str, settings: Settings) -> None:
     """Raise InvalidRequest if a URL cannot be called, or if no regex of the trusted endpoints matches it."""
     if not is_trusted(url, settings.trusted_connector_endpoints_regex):
-        raise _not_trusted()
+        raise _not_trusted(parse_target(url).origins[0])
 
 
 def check_connector_url(url: str, parameters: Mapping[str, str], settings: Settings) -> None:
@@ -36,7 +36,7 @@ def check_connector_url(url: str, parameters: Mapping[str, str], settings: Setti
     patterns = _compile(settings.trusted_connector_endpoints_regex)
     path = filled[len(origin) :] or "/"
     if _NEVER_IN_ORIGIN.search(origin) or not any(pattern.matches(origin, path) for pattern in patterns):
-        raise _not_trusted()
+        raise _not_trusted(None)
 
 
 @lru_cache(maxsize=256)  # checked at every call, and most calls have the same few URLs
@@ -57,5 +57,7 @@ def _compile(patterns: tuple[str, ...]) -> tuple[EndpointPattern, ...]:
     return tuple(compile_endpoint(pattern) for pattern in patterns)
 
 
-def _not_trusted() -> InvalidRequest:
-    return InvalidRequest("Connector URL is not matching the trusted connector endpoint regex")
+def _not_trusted(origin: str | None) -> InvalidRequest:
+    """Return the error, in ML Commons' words and with what to do. A host that `parse_target` takes can be pasted."""
+    advice = "" if origin is None else f". If {origin} is to be trusted: opensearch-ml-stream endpoints allow {origin}"
+    return InvalidRequest(f"Connector URL is not matching the trusted connector endpoint regex{advice}")

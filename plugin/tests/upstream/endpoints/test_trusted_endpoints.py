@@ -14,7 +14,10 @@ from opensearch_ml_stream.plugin.upstream.trusted_endpoints import (
 )
 
 DEFAULTS = Settings()
-NOT_TRUSTED = r"^Connector URL is not matching the trusted connector endpoint regex$"
+NOT_TRUSTED = (
+    r"^Connector URL is not matching the trusted connector endpoint regex"
+    r"(\. If (\S+) is to be trusted: opensearch-ml-stream endpoints allow \2)?$"
+)
 
 
 def trusting(*patterns: str) -> Settings:

@@ -29,6 +29,10 @@ class SettingsService(Protocol):
         """Return the values that hold where nothing was changed, for all settings that can change."""
         ...
 
+    def warnings(self, body: Mapping[str, Any]) -> list[str]:
+        """Return what a change would do that its caller may not expect; errors as those of `change`."""
+        ...
+
     async def change(self, body: Mapping[str, Any]) -> dict[str, Any]:
         """Change settings, null resets one; return those that were set. InvalidRequest, then nothing is changed."""
         ...
@@ -51,7 +55,9 @@ def settings_routes(service: SettingsService, bodies: BodyBudget) -> list[Route]
 
     async def change(request: ParsedRequest) -> Mapping[str, Any]:
         """Change settings at run time."""
-        return {"acknowledged": True, **_scopes(request, await service.change(request.body))}
+        warnings = service.warnings(request.body)
+        response = {"acknowledged": True, **_scopes(request, await service.change(request.body))}
+        return {**response, "warnings": warnings} if warnings else response
 
     flat = frozenset({"flat_settings"})
     operations = {

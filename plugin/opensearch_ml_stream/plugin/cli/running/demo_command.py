@@ -1,7 +1,6 @@
 """`opensearch-ml-stream demo`: the sidecar in a process of its own, the demo provider, and a first response."""
 
 import os
-import re
 import signal
 import socket
 import subprocess
@@ -16,12 +15,13 @@ import orjson
 import typer
 
 from opensearch_ml_stream.plugin.cli.command_errors import CommandFailed
-from opensearch_ml_stream.plugin.cli.demo_models import find_models, set_up_models
 from opensearch_ml_stream.plugin.cli.options import program
 from opensearch_ml_stream.plugin.cli.predict_command import show_stream
+from opensearch_ml_stream.plugin.cli.running.demo_models import find_models, set_up_models
 from opensearch_ml_stream.plugin.cli.sidecar_api import SidecarAPI, open_api
 from opensearch_ml_stream.plugin.demo.provider import demo_provider
 from opensearch_ml_stream.plugin.settings import Settings
+from opensearch_ml_stream.plugin.settings.endpoint_permissions import EndpointPermissions, origin_pattern
 from opensearch_ml_stream.rest_handlers.base_path import BASE_PATH
 
 QUESTION = "What is the meaning of life?"
@@ -63,17 +63,16 @@ def run_demo(settings: Settings, config: Path | None) -> None:
 
 def trust_provider(settings: Settings, provider_url: str) -> Settings:
     """Return the settings with the demo's own provider trusted, and no other port or private address."""
-    endpoint = f"^{re.escape(provider_url)}/.*$"
-    others = settings.trusted_connector_private_endpoints_regex
-    if settings.private_ip_enabled and not others:
-        private: tuple[str, ...] = ()  # the operator allows all already
-    else:
-        private = (*(others if settings.private_ip_enabled else ()), endpoint)
+    permissions = EndpointPermissions(
+        settings.trusted_connector_endpoints_regex,
+        settings.trusted_connector_private_endpoints_regex,
+        settings.private_ip_enabled,
+    ).with_pattern(origin_pattern(provider_url), is_private=True)
     return replace(
         settings,
-        trusted_connector_endpoints_regex=(*settings.trusted_connector_endpoints_regex, endpoint),
-        trusted_connector_private_endpoints_regex=private,
-        private_ip_enabled=True,
+        trusted_connector_endpoints_regex=permissions.patterns,
+        trusted_connector_private_endpoints_regex=permissions.private_patterns,
+        private_ip_enabled=permissions.private_allowed,
     )
 
 
@@ -154,7 +153,7 @@ your own words, and a model of your own:
   {program()} predict {openai} --stream "Tell me a joke" --url {url}
   {program()} models create --blueprint openai-chat --credential openAI_key=env:OPENAI_API_KEY --url {url}
 
-Ctrl-C ends the sidecar; the models stay.
+Ctrl-C ends the sidecar. Its models stay, in the demo's own store.
 """
 
 

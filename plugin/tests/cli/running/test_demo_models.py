@@ -5,8 +5,8 @@ from typing import Any
 import httpx
 import pytest
 
-from opensearch_ml_stream.plugin.cli.demo_command import trust_provider
-from opensearch_ml_stream.plugin.cli.demo_models import DemoModel, find_models, set_up_models
+from opensearch_ml_stream.plugin.cli.running.demo_command import trust_provider
+from opensearch_ml_stream.plugin.cli.running.demo_models import DemoModel, find_models, set_up_models
 from opensearch_ml_stream.plugin.cli.sidecar_api import SidecarAPI
 from opensearch_ml_stream.plugin.settings import DEFAULT_TRUSTED_ENDPOINTS, Settings
 from tests.cli.in_memory_sidecar import InMemorySidecar

@@ -1,6 +1,7 @@
 """The commands `serve` and `demo`, which run until they are stopped."""
 
 import errno
+import os
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,11 +12,11 @@ from pathlib import Path
 import typer
 
 from opensearch_ml_stream.plugin.cli.command_errors import CommandFailed
-from opensearch_ml_stream.plugin.cli.demo_command import run_demo
 from opensearch_ml_stream.plugin.cli.options import Config, Host, LogLevel, Port, Store, StorePassword, Workers
-from opensearch_ml_stream.plugin.cli.store_password import with_store_password
+from opensearch_ml_stream.plugin.cli.running.demo_command import run_demo
+from opensearch_ml_stream.plugin.cli.running.store_password import with_store_password
 from opensearch_ml_stream.plugin.settings import Settings
-from opensearch_ml_stream.plugin.settings.sources import load_settings
+from opensearch_ml_stream.plugin.settings.sources import default_store, load_settings, unknown_variables
 
 _SQLITE = "sqlite:///"
 
@@ -32,6 +33,8 @@ def serve(
     """Run the sidecar until SIGTERM or Ctrl-C."""
     options = {"host": host, "port": port, "workers": workers, "store": store, "log_level": log_level}
     settings = load_settings(config, options=options)
+    for warning in unknown_variables():
+        typer.echo(f"opensearch-ml-stream: warning: {warning}", err=True)
     settings = replace(settings, store=with_store_password(settings.store, store_password))
     make_store_folder(settings)
     # Loaded here, so that the commands which only talk to a sidecar start in half the time.
@@ -48,8 +51,12 @@ def demo(
     store: Store = None,
     store_password: StorePassword = None,
 ) -> None:
-    """Run the sidecar with a provider that needs no key, make two models, and show a first response."""
-    settings = load_settings(config, options={"host": host, "port": port, "store": store})
+    """Run the sidecar with a provider that needs no key, make two models, and show a first response.
+
+    Its models are in a store of their own, unless --store names another.
+    """
+    own_store = store or default_store(os.environ, "demo")  # the user's own keeps the user's models
+    settings = load_settings(config, options={"host": host, "port": port, "store": own_store})
     settings = replace(settings, store=with_store_password(settings.store, store_password))
     make_store_folder(settings)
     with _address_errors(settings):

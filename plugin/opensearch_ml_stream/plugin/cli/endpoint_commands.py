@@ -1,0 +1,128 @@
+"""The commands `endpoints list`, `allow` and `remove`: the URLs that connectors may call, on a running sidecar."""
+
+import socket
+from typing import Annotated
+
+import typer
+
+from opensearch_ml_stream.plugin.cli.command_errors import WrongUsage
+from opensearch_ml_stream.plugin.cli.options import DEFAULT_URL, Url, User, command_line
+from opensearch_ml_stream.plugin.cli.printing import print_table
+from opensearch_ml_stream.plugin.cli.sidecar_api import SidecarAPI, open_api
+from opensearch_ml_stream.plugin.settings.endpoint_permissions import (
+    PATTERNS,
+    PRIVATE_ALLOWED,
+    PRIVATE_PATTERNS,
+    EndpointPermissions,
+    origin_pattern,
+)
+from opensearch_ml_stream.plugin.upstream.addresses import is_private, literal_address
+from opensearch_ml_stream.plugin.upstream.target import Target, parse_target
+from opensearch_ml_stream.plugin.upstream.trusted_endpoints import is_trusted
+
+_PRIVATE_SUFFIXES = (".local", ".localhost", ".internal", ".lan", ".home.arpa", ".svc", ".cluster.local")
+
+endpoints_app = typer.Typer(no_args_is_help=True, help="The servers that connectors may call.")
+
+Endpoint = Annotated[str, typer.Argument(metavar="URL", help="Such as http://10.0.0.5:8000; its path does not count.")]
+
+
+@endpoints_app.command("list")
+def list_all(url: Url = DEFAULT_URL, user: User = None) -> None:
+    """List the patterns of URLs that connectors may call."""
+    with open_api(url, user) as api:
+        permissions = _read(api)
+    rows = [(pattern, "yes" if permissions.allows_private(pattern) else "no") for pattern in permissions.patterns]
+    print_table(("Pattern", "Private addresses"), rows)
+
+
+@endpoints_app.command()
+def allow(
+    endpoint: Endpoint,
+    private: Annotated[
+        bool | None,
+        typer.Option("--private/--public", help="Whether it has a private address, if that cannot be seen from here."),
+    ] = None,
+    url: Url = DEFAULT_URL,
+    user: User = None,
+) -> None:
+    """Let connectors call a server, at its private address too if it has one."""
+    target = parse_target(endpoint)
+    needs_private = _has_private_address(target.host) if private is None else private
+    with open_api(url, user) as api:
+        before = _read(api)
+        after = before.with_pattern(_pattern(target), is_private=needs_private)
+        if before == after or _is_allowed(endpoint, before, needs_private=needs_private):
+            typer.echo(f"{target.origins[0]} is allowed already")
+            return
+        _write(api, after)
+    kind = ", which has a private address" if needs_private else ""
+    typer.echo(f"allowed: {target.origins[0]}{kind}")
+    typer.echo(
+        f"{len(after.patterns)} patterns are trusted now; see {command_line(url, 'endpoints', 'list')}", err=True
+    )
+    if needs_private and not before.private_allowed:
+        typer.echo(f"{PRIVATE_ALLOWED} is true now, for this server alone", err=True)
+
+
+@endpoints_app.command()
+def remove(
+    endpoint: Annotated[str, typer.Argument(metavar="URL|PATTERN", help="As `allow` took it, or `list` shows it.")],
+    url: Url = DEFAULT_URL,
+    user: User = None,
+) -> None:
+    """Let connectors call a server no more."""
+    with open_api(url, user) as api:
+        before = _read(api)
+        pattern = endpoint if endpoint in before.patterns else _pattern(parse_target(endpoint))
+        if pattern not in before.patterns:
+            raise WrongUsage(f"no pattern {pattern} is trusted; see {command_line(url, 'endpoints', 'list')}")
+        after = before.without_pattern(pattern)
+        _write(api, after)
+    typer.echo(f"removed: {pattern}")
+    if before.private_allowed and not after.private_allowed:
+        typer.echo(f"{PRIVATE_ALLOWED} is false now, as no other server needs it", err=True)
+
+
+def _pattern(target: Target) -> str:
+    return origin_pattern(target.origins[0])
+
+
+def _is_allowed(endpoint: str, permissions: EndpointPermissions, *, needs_private: bool) -> bool:
+    """Return whether all that the server needs is allowed by patterns of whatever form."""
+    if not is_trusted(endpoint, permissions.patterns):
+        return False
+    if not needs_private:
+        return True
+    private = permissions.private_patterns
+    return permissions.private_allowed and (not private or is_trusted(endpoint, private))
+
+
+def _read(api: SidecarAPI) -> EndpointPermissions:
+    response = api.call("GET", "/_settings?include_defaults=true&flat_settings=true")
+    values = {**response["defaults"], **response["persistent"]}
+    return EndpointPermissions(
+        tuple(values[PATTERNS]), tuple(values[PRIVATE_PATTERNS]), values[PRIVATE_ALLOWED] == "true"
+    )
+
+
+def _write(api: SidecarAPI, permissions: EndpointPermissions) -> None:
+    changes = {
+        PATTERNS: permissions.patterns,
+        PRIVATE_PATTERNS: permissions.private_patterns,
+        PRIVATE_ALLOWED: permissions.private_allowed,
+    }
+    api.call("PUT", "/_settings", {"persistent": changes})
+
+
+def _has_private_address(host: str) -> bool:
+    """Return whether the host has a private address, as far as this machine knows."""
+    literal = literal_address(host)
+    if literal is not None:
+        return is_private(literal)
+    if "." not in host or host.endswith(_PRIVATE_SUFFIXES):  # of a container or service, which has no other
+        return True
+    try:
+        return any(is_private(str(entry[4][0])) for entry in socket.getaddrinfo(host, None))
+    except OSError:
+        return False
