@@ -6,6 +6,10 @@ UNIT := .venv/bin/pytest --cov-branch --cov-report=
 TIMED := connectors/tests/slow_inputs
 # The least branch coverage of each room by its own tests, in percent.
 FLOORS := connectors:95 rest_handlers:90 plugin:75
+# Both take half a minute: each package is named while it is fetched.
+PIP := set -o pipefail; .venv/bin/pip install --disable-pip-version-check --progress-bar off
+SHOWN := | awk '/^Collecting |^Installing collected|^Building |^Successfully/ {print "  " substr($$0, 1, 76); fflush()}'
+SHELL := /bin/bash
 
 .PHONY: help install run test unit integration check format fuzz mutants bench build clean opensearch peers versions
 .DEFAULT_GOAL := help
@@ -48,8 +52,8 @@ clean: ## delete what the other targets made
 .venv/installed: pyproject.toml
 	@test -n "$(PYTHON)" || { echo "No Python 3.11 or newer with venv found; install one (Debian: python3 python3-venv) or set PYTHON." >&2; exit 1; }
 	@echo "Setting up .venv with $(PYTHON) (once) ..."
-	@$(PYTHON) -m venv .venv && .venv/bin/pip install --quiet --disable-pip-version-check --editable . && touch $@
+	@$(PYTHON) -m venv .venv && $(PIP) --editable . $(SHOWN) && touch $@
 
 .venv/installed-test: .venv/installed
 	@echo "Installing the tools for tests and checks (once) ..."
-	@.venv/bin/pip install --quiet --disable-pip-version-check --editable '.[test,fuzz,mutants]' && touch $@
+	@$(PIP) --editable '.[test,fuzz,mutants]' $(SHOWN) && touch $@

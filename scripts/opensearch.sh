@@ -36,17 +36,19 @@ java_major() {  # 17 for a Java home of "17.0.15"; nothing if it is none
 }
 
 find_java() {  # the Java home that fits the version; $1 is VERSION (ml-commons as 3.6.0)
-    local least=21 most=999 home major on_path
+    local least=21 most=999 home major on_path found=
     case $1 in 1.* | 2.*) least=11 most=23 ;; esac
     on_path=$(readlink -f "$(command -v java || true)" || true)
     for home in "${JAVA21_HOME:-}" "${JAVA17_HOME:-}" "${JAVA_HOME:-}" "${on_path%/bin/java}" \
         /usr/lib/jvm/* /Library/Java/JavaVirtualMachines/*/Contents/Home; do
         [ -n "$home" ] && [ -d "$home" ] || continue
         major=$(java_major "$home")
+        found="$found${major:+ $major}"
         if [ -n "$major" ] && [ "$major" -ge "$least" ] && [ "$major" -le "$most" ]; then echo "$home"; return; fi
     done
-    [ "$most" = 999 ] && die "OpenSearch $1 needs Java 21 or newer; none found (set JAVA21_HOME)"
-    die "OpenSearch $1 needs Java 11 to 23; none found (set JAVA17_HOME)"
+    found=$(tr ' ' '\n' <<<"$found" | sort -nu | xargs)
+    [ "$most" = 999 ] && die "OpenSearch $1 needs Java 21 or newer; found: ${found:-none} (set JAVA21_HOME)"
+    die "OpenSearch $1 needs Java 11 to 23; found: ${found:-none} (set JAVA17_HOME)"
 }
 
 plugin_folder() { [ "$1" = ml-commons ] && [ -f "${ML_COMMONS_PLUGIN:-}/start.sh" ]; }
@@ -72,6 +74,7 @@ fetch() {
     if [ "$1" = ml-commons ]; then install_plugin "$home"; return; fi
     mkdir -p "$base/zips"
     if [ ! -f "$base/zips/opensearch-$1.zip" ]; then
+        echo "Getting OpenSearch $1 (once) ..." >&2
         mvn -q -B dependency:copy -DoutputDirectory="$base/zips" \
             -Dartifact="org.opensearch.distribution.integ-test-zip:opensearch:$1:zip" >&2 ||
             die "Maven could not get OpenSearch $1; is its central repository within reach?"
@@ -127,6 +130,7 @@ start() {
         -Etransport.port=0 -Epath.data="$run/data" -Epath.logs="$run/logs" \
         -Ecluster.routing.allocation.disk.threshold_enabled=false </dev/null >"$run/out" 2>&1 &
     pid=$!
+    echo "Starting OpenSearch $version (half a minute) ..." >&2
     echo "$pid" >"$run/pid"
     for _ in $(seq 240); do
         if answers "$port"; then echo "http://127.0.0.1:$port"; return; fi

@@ -1,18 +1,13 @@
 """The first run, as `make run` starts it."""
 
-import os
 import re
 import signal
 import socket
-import subprocess
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import httpx
 import pytest
-from integration_tests.support.conditions import promptly
+from integration_tests.cli.demo_process import running_demo
 from integration_tests.support.connector_bodies import openai
 from integration_tests.support.stores import free_port
 
@@ -20,47 +15,6 @@ from opensearch_ml_stream.plugin.demo.canned_responses import canned_response
 
 QUESTION = "What is the meaning of life?"
 LAST_LINE = "Ctrl-C ends the sidecar"
-
-
-class Demo:
-    """A running demo; `output` is what it has shown so far."""
-
-    def __init__(self, process: subprocess.Popen[bytes], url: str) -> None:
-        self.process = process
-        self.url = url
-        self.output = ""
-
-    def read_until(self, words: str) -> str:
-        assert self.process.stdout is not None
-        while words not in self.output:
-            data = os.read(self.process.stdout.fileno(), 65536)
-            assert data, self.output
-            self.output += data.decode()
-        return self.output
-
-    def stop(self, number: int) -> None:
-        """Sends the signal, after which the demo has to end within 2 s."""
-        self.process.send_signal(number)
-        promptly(lambda: self.process.poll() is not None, 2)
-        assert self.process.returncode == 0
-
-
-@contextmanager
-def running_demo(folder: Path, port: int) -> Iterator[Demo]:
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("MLSTREAM_")}
-    command = [sys.executable, "-m", "opensearch_ml_stream.plugin", "demo", "--port", str(port)]
-    with subprocess.Popen(
-        command,
-        env={**environment, "XDG_DATA_HOME": str(folder)},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        start_new_session=True,
-    ) as process:
-        try:
-            yield Demo(process, f"http://127.0.0.1:{port}")
-        finally:
-            if process.poll() is None:
-                process.terminate()
 
 
 def model_names(url: str) -> list[str]:
@@ -77,6 +31,8 @@ def test_the_first_run_shows_a_response_and_working_curl_lines_and_the_second_ma
         assert canned_response(QUESTION).text in shown
         urls = re.findall(r"http://\S+/_predict/stream", shown)
         assert len(set(urls)) == 2
+        steps = shown.partition("Go on with")[2]
+        assert [line for line in steps.splitlines() if len(line) > 86] == []  # 80, with the longest port and path here
         for url in set(urls):
             response = httpx.post(url, json={"parameters": {"inputs": "Hello"}})
             assert response.status_code == 200
@@ -86,8 +42,8 @@ def test_the_first_run_shows_a_response_and_working_curl_lines_and_the_second_ma
             refused = httpx.post(f"{demo.url}/_plugins/_ml/connectors/_create", json=openai(other))
             assert (refused.status_code, "trusted connector endpoint" in refused.text) == (400, True)
         demo.stop(signal.SIGINT)
-    store = tmp_path / "opensearch-ml-stream" / "store.db"
-    assert store.exists()
+    store = tmp_path / "opensearch-ml-stream" / "demo.db"
+    assert store.exists() and not store.with_name("store.db").exists()  # the user's own
     assert store.parent.stat().st_mode & 0o077 == 0
 
     with running_demo(tmp_path, port) as demo:

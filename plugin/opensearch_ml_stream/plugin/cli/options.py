@@ -37,7 +37,8 @@ Store = Annotated[
     str | None,
     typer.Option(
         "--store",
-        help="sqlite:///PATH, or http(s)://user@host:port of an OpenSearch; its password: --store-password.",
+        help="sqlite:///PATH, or http(s)://user@host:port of an OpenSearch, with ?ca_certs=PATH or ?verify_certs=false "
+        "behind it; its password: --store-password.",
     ),
 ]
 StorePassword = Annotated[

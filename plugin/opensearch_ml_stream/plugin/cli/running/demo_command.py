@@ -85,6 +85,8 @@ def _sidecar(settings: Settings, config: Path | None) -> Iterator[subprocess.Pop
         "MLSTREAM_PORT": str(settings.port),
         "MLSTREAM_STORE": settings.store,
         "MLSTREAM_SETTING__OPENSEARCH_ML_STREAM__SHUTDOWN_GRACE_SECONDS": str(_GRACE_SECONDS),
+        # What goes well would be logged into the response that is being shown.
+        "MLSTREAM_SETTING__OPENSEARCH_ML_STREAM__LOG_LEVEL": "error" if settings.log_level == "error" else "warning",
         "MLSTREAM_SETTING__PLUGINS__ML_COMMONS__CONNECTOR__PRIVATE_IP_ENABLED": "true",
         "MLSTREAM_SETTING__PLUGINS__ML_COMMONS__TRUSTED_CONNECTOR_ENDPOINTS_REGEX": orjson.dumps(
             settings.trusted_connector_endpoints_regex
@@ -133,25 +135,35 @@ def _free_port(host: str, port: int) -> int:
 
 def _next_steps(url: str, openai: str, anthropic: str) -> str:
     path = f"{url}{BASE_PATH}/models"
-    body = f"""-H 'Content-Type: application/json' -d '{{"parameters":{{"inputs":"{QUESTION}"}}}}'"""
+    body = f"""-H 'Content-Type: application/json' \\
+    -d '{{"parameters":{{"inputs":"{QUESTION}"}}}}'"""
     return f"""
 Go on with the same question, as one JSON object a line:
 
-  curl -N {path}/{openai}/_predict/stream {body}
+  curl -N \\
+    {path}/{openai}/_predict/stream \\
+    {body}
 
 only the text, with jq:
 
-  curl -sN {path}/{openai}/_predict/stream {body} \\
-    | jq --unbuffered -rj '.error.reason? // .inference_results[0].output[0].dataAsMap.response'
+  curl -sN \\
+    {path}/{openai}/_predict/stream \\
+    {body} \\
+    | jq --unbuffered -rj '.error.reason? //
+        .inference_results[0].output[0].dataAsMap.response'
 
 the other model, as server-sent events:
 
-  curl -N -H 'Accept: text/event-stream' {path}/{anthropic}/_predict/stream {body}
+  curl -N -H 'Accept: text/event-stream' \\
+    {path}/{anthropic}/_predict/stream \\
+    {body}
 
 your own words, and a model of your own:
 
-  {program()} predict {openai} --stream "Tell me a joke" --url {url}
-  {program()} models create --blueprint openai-chat --credential openAI_key=env:OPENAI_API_KEY --url {url}
+  {program()} predict {openai} \\
+    --stream "Tell me a joke" --url {url}
+  {program()} models create --blueprint openai-chat \\
+    --credential openAI_key=env:OPENAI_API_KEY --url {url}
 
 Ctrl-C ends the sidecar. Its models stay, in the demo's own store.
 """
