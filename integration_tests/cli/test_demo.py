@@ -31,8 +31,8 @@ def test_the_first_run_shows_a_response_and_working_curl_lines_and_the_second_ma
         assert canned_response(QUESTION).text in shown
         urls = re.findall(r"http://\S+/_predict/stream", shown)
         assert len(set(urls)) == 2
-        steps = shown.partition("Go on with")[2]
-        assert [line for line in steps.splitlines() if len(line) > 86] == []  # 80, with the longest port and path here
+        steps = [line for line in shown.partition("Go on with")[2].splitlines() if "__main__.py" not in line]
+        assert [line for line in steps if len(line) > 86] == []  # 80 and the digits of a longer port
         for url in set(urls):
             response = httpx.post(url, json={"parameters": {"inputs": "Hello"}})
             assert response.status_code == 200
