@@ -7,7 +7,7 @@ TIMED := connectors/tests/slow_inputs
 # The least branch coverage of each room by its own tests, in percent.
 FLOORS := connectors:95 rest_handlers:90 plugin:75
 # Both take half a minute: each package is named while it is fetched.
-PIP := set -o pipefail; .venv/bin/pip install --disable-pip-version-check --progress-bar off
+PIP := set -o pipefail && .venv/bin/pip install --disable-pip-version-check --progress-bar off
 SHOWN := | awk '/^Collecting |^Installing collected|^Building |^Successfully/ {print "  " substr($$0, 1, 76); fflush()}'
 SHELL := /bin/bash
 
