@@ -52,7 +52,6 @@ async def test_a_store_that_is_down_says_what_to_check_and_works_again_when_it_i
         behind_proxy.delete(Index.MODEL, "m"),
         behind_proxy.search(Index.MODEL, {}),
         behind_proxy.run_painless("return 1", {}),
-        behind_proxy.has_ml_commons(),
         behind_proxy.ping(),
     ]
     for outcome in await asyncio.gather(*calls, return_exceptions=True):

@@ -53,19 +53,6 @@ class Cluster:
             yield store
 
 
-async def test_ml_commons_is_found_among_the_plugins_by_one_request() -> None:
-    cluster = Cluster(body='[{"component": "opensearch-knn"}, {"component": "opensearch-ml"}]')
-    async with cluster.store() as store:
-        assert await store.has_ml_commons() and await store.has_ml_commons()
-    assert len(cluster.requests) == 1
-
-
-@pytest.mark.parametrize("status", [401, 403])
-async def test_a_cluster_that_does_not_tell_its_plugins_counts_as_one_without_ml_commons(status: int) -> None:
-    async with Cluster(status).store() as store:
-        assert not await store.has_ml_commons()
-
-
 @pytest.mark.parametrize(
     ("status", "named"),
     [(401, "user and password"), (403, "permission"), (429, "429"), (500, "500"), (502, "502"), (503, "503")],

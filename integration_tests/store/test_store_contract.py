@@ -164,10 +164,6 @@ async def test_a_store_outlives_its_connection(store_url: str, index_prefix: str
         assert not await store.changed(Index.MODEL, written.id, written.seq_no, written.primary_term)
 
 
-async def test_a_store_without_ml_commons_is_known_as_such(store: Store) -> None:
-    assert not await store.has_ml_commons()
-
-
 async def test_painless_gives_text_or_a_clear_refusal(store: Store) -> None:
     try:
         text = await store.run_painless("return params.docs[0] + '!'", {"docs": ["hello"]})

@@ -102,8 +102,8 @@ class FakeOpenSearch:
     def _respond(self, request: StoreRequest) -> Response:
         if not request.index:
             return 200, {"version": {"number": "3.6.0"}}
-        if request.index == "_cat":
-            return 200, []
+        if request.index == "_cluster":
+            return 200, {"persistent": {}, "transient": {}}
         documents = self._documents.get(request.index)
         if not request.action:
             if request.method == "PUT":

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import httpx
+from integration_tests.support.conditions import eventually
 
 STREAMING = "openai/v1/chat/completions"  # ML Commons streams what names this interface
 
@@ -34,9 +35,19 @@ class Side:
         body = {"name": "beside", "function_name": "remote", "connector_id": connector_id, **fields}
         return str(self.ask("POST", "/models/_register", body)["model_id"])
 
+    def deploy(self, model_id: str) -> None:
+        """Deploys the model; ML Commons says so in its document a little after it has responded."""
+        self.ask("POST", f"/models/{model_id}/_deploy")
+        here = {"bool": {"filter": [{"ids": {"values": [model_id]}}, {"term": {"model_state": "DEPLOYED"}}]}}
+        eventually(lambda: self.find(query=here)["hits"]["hits"])
+
     def state(self, model_id: str) -> str:
         """The model's state, as this side shows it."""
         return str(self.ask("GET", f"/models/{model_id}")["model_state"])
+
+    def find(self, **body: Any) -> dict[str, Any]:
+        """The response to a search of models."""
+        return self.ask("POST", "/models/_search", body)
 
     def predict(self, model_id: str, text: str = "hello") -> httpx.Response:
         return self.call("POST", f"/models/{model_id}/_predict", {"parameters": {"inputs": text}})

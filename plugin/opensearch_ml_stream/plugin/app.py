@@ -21,6 +21,7 @@ from opensearch_ml_stream.plugin.predictions.predictor import Predictor
 from opensearch_ml_stream.plugin.predictions.provider_call import ProviderCalls
 from opensearch_ml_stream.plugin.predictions.rate_limits import RateLimits
 from opensearch_ml_stream.plugin.registry import build_registry
+from opensearch_ml_stream.plugin.registry.beside_ml_commons.orphans import sweeping_orphans
 from opensearch_ml_stream.plugin.registry.deployment_state_store import DeploymentStateStore
 from opensearch_ml_stream.plugin.registry.model_deployment import ModelDeployment
 from opensearch_ml_stream.plugin.registry.stored_documents import now_millis
@@ -88,6 +89,7 @@ async def open_sidecar(settings: Settings, runtime: Path) -> AsyncIterator[Sidec
         ]
         routes += openapi_routes(routes, own_version)
         await stack.enter_async_context(watching_settings(store, live))
+        await stack.enter_async_context(sweeping_orphans(store))
         app = streaming_application(routes, predictor, in_flight, _browser_policy(settings))
         yield Sidecar(app, in_flight, live)
 

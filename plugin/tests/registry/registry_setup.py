@@ -1,10 +1,12 @@
 """The management use cases over a store in memory, with a clock that counts."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
 from itertools import count
-from typing import Any
+from typing import Any, TypeVar
 
+from opensearch_ml_stream.connectors.errors import MLStreamError
 from opensearch_ml_stream.plugin.credentials.cipher import Cipher
 from opensearch_ml_stream.plugin.registry import Registry, build_registry
 from opensearch_ml_stream.plugin.registry.deployment_state_store import DeploymentStateStore
@@ -16,17 +18,66 @@ from opensearch_ml_stream.plugin.store.sqlite_store import SQLiteStore
 
 SECRET = "sk-secret-1234567890"
 FIRST_TICK = 1_000_000
+AnyStore = TypeVar("AnyStore", bound=SQLiteStore)
 
 
-class StoreBesideMLCommons(SQLiteStore):
-    """A store of a cluster on which a real ML Commons runs."""
+@dataclass
+class FakeCluster:
+    """A cluster beside a store: what it has, and what it was told. `has_ml_commons` is whether ML Commons listens."""
 
-    async def has_ml_commons(self) -> bool:
-        return True
+    has_ml_commons: bool = True
+    refusal: MLStreamError | None = None
+    changed_settings: dict[str, object] = field(default_factory=dict)
+    all_pipelines: dict[str, dict[str, Any]] = field(default_factory=dict)
+    agents: list[str] = field(default_factory=list)
+    told: list[tuple[str, str]] = field(default_factory=list)
+    when_deployed: Callable[[str], Awaitable[None]] | None = None
+
+    async def settings(self) -> Mapping[str, object]:
+        self._check()
+        return dict(self.changed_settings)
+
+    async def pipelines(self, kind: str) -> Mapping[str, Mapping[str, Any]]:
+        self._check()
+        return self.all_pipelines.get(kind, {})
+
+    async def agents_using(self, model_id: str) -> Sequence[str]:
+        self._check()
+        return self.agents
+
+    async def undeploy(self, model_id: str) -> bool:
+        return self._tell("undeploy", model_id)
+
+    async def deploy(self, model_id: str) -> bool:
+        told = self._tell("deploy", model_id)
+        if self.when_deployed is not None:
+            await self.when_deployed(model_id)
+        return told
+
+    def _tell(self, what: str, model_id: str) -> bool:
+        self._check()
+        self.told.append((what, model_id))
+        return self.has_ml_commons
+
+    def _check(self) -> None:
+        if self.refusal is not None:
+            raise self.refusal
+
+
+class StoreInCluster(SQLiteStore):
+    """A store of a cluster in which ML Commons may run."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(path)
+        self._cluster = FakeCluster()
+
+    @property
+    def cluster(self) -> FakeCluster:
+        return self._cluster
 
 
 @asynccontextmanager
-async def closing(store: SQLiteStore) -> AsyncIterator[Store]:
+async def closing(store: AnyStore) -> AsyncIterator[AnyStore]:
     try:
         yield store
     finally:

@@ -10,7 +10,7 @@ from opensearch_ml_stream.plugin.registry import Registry
 from opensearch_ml_stream.plugin.store import Index, Store, Written
 from opensearch_ml_stream.plugin.store.sqlite_store import SQLiteStore
 from tests.registry.registry_setup import (
-    StoreBesideMLCommons,
+    StoreInCluster,
     add_model,
     closing,
     connector_body,
@@ -26,8 +26,8 @@ async def alone() -> AsyncIterator[Store]:
 
 
 @pytest.fixture
-async def beside() -> AsyncIterator[Store]:
-    async with closing(StoreBesideMLCommons(":memory:")) as store:
+async def clustered() -> AsyncIterator[StoreInCluster]:
+    async with closing(StoreInCluster(":memory:")) as store:
         yield store
 
 
@@ -36,7 +36,7 @@ async def shown_states(registry: Registry) -> list[str]:
     return [hit["_source"]["model_state"] for hit in response["hits"]["hits"]]
 
 
-async def test_alone_the_state_stands_in_the_models_document(alone: Store) -> None:
+async def test_in_the_embedded_store_the_state_stands_in_the_models_document(alone: Store) -> None:
     registry = registry_on(alone)
     model_id = await add_model(registry)
     await registry.models.deploy(model_id, {})
@@ -45,18 +45,21 @@ async def test_alone_the_state_stands_in_the_models_document(alone: Store) -> No
     assert (await stored(alone, Index.MODEL, model_id)).source["model_state"] == "UNDEPLOYED"
 
 
-async def test_beside_ml_commons_the_models_document_is_left_alone(beside: Store) -> None:
-    registry = registry_on(beside)
+async def test_in_a_cluster_no_document_ever_says_that_the_sidecar_has_deployed_it(clustered: StoreInCluster) -> None:
+    """ML Commons may be installed later: its job makes DEPLOY_FAILED of what none of its nodes holds."""
+    registry = registry_on(clustered)
     model_id = await add_model(registry)
-    before = await stored(beside, Index.MODEL, model_id)
+    before = await stored(clustered, Index.MODEL, model_id)
+    await registry.models.deploy(model_id, {})
     await registry.models.deploy(model_id, {})
     shown = await registry.models.get(model_id)
     assert (shown["model_state"], shown["current_worker_node_count"]) == ("DEPLOYED", 1)
     assert await shown_states(registry) == ["DEPLOYED"]
+    assert await stored(clustered, Index.MODEL, model_id) == before
     assert await undeploy(registry, model_id) == "undeployed"
     assert await undeploy(registry, model_id) == "not_found"
     assert await shown_states(registry) == ["UNDEPLOYED"]
-    assert await stored(beside, Index.MODEL, model_id) == before
+    assert clustered.cluster.told == []
 
 
 async def undeploy(registry: Registry, model_id: str) -> str:
@@ -64,11 +67,11 @@ async def undeploy(registry: Registry, model_id: str) -> str:
     return str(node["stats"][model_id])
 
 
-async def test_beside_ml_commons_the_same_rules_hold_for_deployed_models(beside: Store) -> None:
-    registry = registry_on(beside)
+async def test_in_a_cluster_the_same_rules_hold_for_deployed_models(clustered: StoreInCluster) -> None:
+    registry = registry_on(clustered)
     model_id = await add_model(registry)
     await registry.models.deploy(model_id, {})
-    connector_id = (await stored(beside, Index.MODEL, model_id)).source["connector_id"]
+    connector_id = (await stored(clustered, Index.MODEL, model_id)).source["connector_id"]
     with pytest.raises(InvalidRequest, match="1 models are still using this connector, please undeploy"):
         await registry.connectors.update(connector_id, {"name": "x"})
     with pytest.raises(InvalidRequest, match="Model cannot be deleted in deploying or deployed state"):
@@ -76,22 +79,33 @@ async def test_beside_ml_commons_the_same_rules_hold_for_deployed_models(beside:
     await registry.models.undeploy(model_id)
     await registry.connectors.update(connector_id, {"name": "x"})
     await registry.models.delete(model_id)
-    assert await beside.get(Index.DEPLOYMENT, model_id) is None
+    assert await clustered.get(Index.DEPLOYMENT, model_id) is None
 
 
-async def test_a_model_that_ml_commons_itself_holds_is_deployed_whatever_our_own_flag_says(beside: Store) -> None:
-    registry = registry_on(beside)
+async def test_what_ml_commons_has_deployed_is_shown_so_and_undeployed_by_it(clustered: StoreInCluster) -> None:
+    registry = registry_on(clustered)
     model_id = await add_model(registry)
-    await registry.models.deploy(model_id, {})
-    await registry.models.undeploy(model_id)
-    document = await stored(beside, Index.MODEL, model_id)
-    await beside.put(Index.MODEL, model_id, {**document.source, "model_state": "DEPLOYED"})
+    document = await stored(clustered, Index.MODEL, model_id)
+    deployed = {**document.source, "model_state": "DEPLOYED"}
+    await clustered.put(Index.MODEL, model_id, deployed)
     assert (await registry.models.get(model_id))["model_state"] == "DEPLOYED"
-    await registry.models.undeploy(model_id)
-    assert (await stored(beside, Index.MODEL, model_id)).source["model_state"] == "DEPLOYED"
+    assert await undeploy(registry, model_id) == "undeployed"
+    assert clustered.cluster.told == [("undeploy", model_id)]
+    assert (await stored(clustered, Index.MODEL, model_id)).source == deployed  # that is ML Commons' to write
 
 
-@pytest.mark.parametrize("kind", [SQLiteStore, StoreBesideMLCommons])
+async def test_a_state_that_an_ml_commons_left_behind_can_be_undone(clustered: StoreInCluster) -> None:
+    registry = registry_on(clustered)
+    model_id = await add_model(registry)
+    document = await stored(clustered, Index.MODEL, model_id)
+    await clustered.put(Index.MODEL, model_id, {**document.source, "model_state": "DEPLOYED"})
+    clustered.cluster.has_ml_commons = False
+    assert await undeploy(registry, model_id) == "undeployed"
+    assert (await stored(clustered, Index.MODEL, model_id)).source["model_state"] == "UNDEPLOYED"
+    await registry.models.delete(model_id)
+
+
+@pytest.mark.parametrize("kind", [SQLiteStore, StoreInCluster])
 async def test_a_first_prediction_deploys_the_model_once(kind: type[SQLiteStore]) -> None:
     async with closing(kind(":memory:")) as store:
         await check_first_prediction(store)

@@ -127,6 +127,8 @@ async def test_a_setting_that_only_another_version_knows_does_no_harm(store: Sto
 class StoreWithOutage:
     """A store that can be away."""
 
+    cluster = None
+
     def __init__(self, store: Store) -> None:
         self._store = store
         self.away = False

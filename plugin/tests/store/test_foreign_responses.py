@@ -22,8 +22,9 @@ CALLS: dict[str, Call] = {
     "put": lambda store: store.put(Index.MODEL, "m", {}),
     "delete": lambda store: store.delete(Index.MODEL, "m"),
     "script": lambda store: store.run_painless("return 1", {}),
-    "plugins": lambda store: store.has_ml_commons(),
     "health": lambda store: store.index_statuses(),
+    "settings": lambda store: store.cluster.settings(),
+    "agents": lambda store: store.cluster.agents_using("m"),
     "ping": lambda store: store.ping(),
 }
 ALL_CALLS = pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
@@ -61,10 +62,9 @@ async def test_foreign_json_is_an_unavailable_store_and_never_a_missing_document
         ("search", {"hits": {"hits": [{"_id": "m", "_source": []}]}}),
         ("percolate", {"hits": {"total": 1}}),
         ("create", {"_id": "m", "_seq_no": 1}),
-        ("plugins", [1]),
-        ("plugins", {"component": "opensearch-ml"}),
         ("health", {"indices": []}),
-        ("health", {"indices": {".plugins-ml-model": {"status": 1}}}),
+        ("settings", {"persistent": {}}),
+        ("settings", {"persistent": {}, "transient": []}),
         ("ping", {"version": "1"}),
         ("ping", {"version": {"number": 1}}),
     ],

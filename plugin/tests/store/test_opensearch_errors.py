@@ -26,7 +26,7 @@ WRITES: list[Call] = [
     lambda store: store.delete(Index.MODEL, "m"),
 ]
 SCRIPT: Call = lambda store: store.run_painless("return 1", {"text": "sk-secret"})  # noqa: E731
-PLUGINS: Call = lambda store: store.has_ml_commons()  # noqa: E731
+SETTINGS: Call = lambda store: store.cluster.settings()  # noqa: E731
 FAILURES = [
     (401, "OpenSearch does not accept the user and password of the store's URL (401)"),
     (403, "OpenSearch does not let the store's user {action} (403); it needs permission to create, read and write "
@@ -60,15 +60,7 @@ async def test_a_cluster_that_refuses_or_fails_is_unavailable_and_asked_once(
     assert len([path for path in cluster.paths() if not path.startswith("HEAD")]) == 1
 
 
-async def test_a_failure_to_list_plugins_is_unavailable_and_not_remembered() -> None:
-    cluster = CannedCluster([refusal(500, "x", "y"), Canned([{"component": "opensearch-ml"}])])
-    store = cluster.store()
-    with pytest.raises(Unavailable, match="failed to read"):
-        await store.has_ml_commons()
-    assert await store.has_ml_commons()
-
-
-@pytest.mark.parametrize("call", [*READS, *WRITES, SCRIPT, PLUGINS])
+@pytest.mark.parametrize("call", [*READS, *WRITES, SCRIPT, SETTINGS])
 async def test_a_cluster_that_does_not_respond_in_time_is_not_asked_again(call: Call) -> None:
     error, cluster = await error_of(call, Canned(error=ConnectionTimeout("TIMEOUT", "sk-secret", None)))
     assert isinstance(error, Unavailable)
@@ -77,7 +69,7 @@ async def test_a_cluster_that_does_not_respond_in_time_is_not_asked_again(call: 
     assert len([path for path in cluster.paths() if not path.startswith("HEAD")]) == 1
 
 
-@pytest.mark.parametrize(("calls", "times"), [(READS, 2), (WRITES, 1), ([SCRIPT], 1), ([PLUGINS], 1)])
+@pytest.mark.parametrize(("calls", "times"), [(READS, 2), (WRITES, 1), ([SCRIPT], 1), ([SETTINGS], 1)])
 async def test_only_reads_are_sent_again_over_a_new_connection(calls: list[Call], times: int) -> None:
     for call in calls:
         broken = Canned(error=NoConnection("N/A", "Cannot connect to host", None))

@@ -74,7 +74,13 @@ async def test_a_missing_index_is_created_with_its_mappings_before_a_write() -> 
         "PUT /p-.plugins-ml-config",
         "PUT /p-.plugins-ml-config/_doc/m",
     ]
-    assert cluster.sent[1].body == index_body(Index.CONFIG)
+    assert cluster.sent[1].body == index_body(Index.CONFIG, "p-.plugins-ml-config")
+
+
+async def test_an_index_whose_name_begins_with_a_dot_is_hidden_as_opensearch_wants_it() -> None:
+    cluster = CannedCluster([Canned({"acknowledged": True}), Canned(WRITTEN)], has_index=False)
+    await cluster.store().put(Index.DEPLOYMENT, "m", {})
+    assert cluster.sent[1].body["settings"]["index"]["hidden"] is True
 
 
 async def test_an_index_that_another_creates_at_the_same_time_is_as_good() -> None:
@@ -139,23 +145,6 @@ async def test_stop_words_are_percolated_in_the_users_own_index(hits: int, match
     query = {"percolate": {"field": "query", "document": {"title": "text"}}}
     assert cluster.sent[0].path == "/my-words/_search"
     assert cluster.sent[0].body == {"query": query, "size": 0, "terminate_after": 1}
-
-
-@pytest.mark.parametrize(
-    ("response", "has"),
-    [
-        (Canned([{"component": "opensearch-knn"}, {"component": "opensearch-ml"}]), True),
-        (Canned([{"component": "opensearch-knn"}]), False),
-        (refusal(401, "x", "y"), False),
-        (refusal(403, "x", "y"), False),
-    ],
-)
-async def test_ml_commons_is_looked_for_once(response: Canned, has: bool) -> None:
-    cluster = CannedCluster([response])
-    store = cluster.store()
-    assert await store.has_ml_commons() is has
-    assert await store.has_ml_commons() is has
-    assert cluster.paths() == ["GET /_cat/plugins"]
 
 
 async def test_closing_the_store_closes_its_client() -> None:

@@ -39,7 +39,7 @@ async def test_an_empty_store_has_nothing_and_is_up(store: SQLiteStore) -> None:
     assert await store.get(Index.MODEL, "m") is None
     assert await store.changed(Index.MODEL, "m", 0, 1)
     assert (await store.search(Index.MODEL, {}))["hits"]["hits"] == []
-    assert not await store.has_ml_commons()
+    assert store.cluster is None
 
 
 async def test_a_document_comes_back_as_it_was_created(store: SQLiteStore) -> None:

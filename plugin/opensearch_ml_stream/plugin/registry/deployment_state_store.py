@@ -1,8 +1,9 @@
 """Deployed states of models: where they are stored, and how they are shown.
 
-Alone on a store, the state is part of the model's document. Beside a real ML Commons it must not be: its sync-up job
-turns every model that none of its own nodes holds into DEPLOY_FAILED. There the state is kept in an index of our own
-(Index.DEPLOYMENT) and laid over the model's source when that is shown.
+In the embedded store the state is part of the model's document. In a cluster it must not be: a real ML Commons may run
+there, or be installed later, and its sync-up job turns every model that none of its own nodes holds into DEPLOY_FAILED.
+There an index of our own (Index.DEPLOYMENT) holds what is deployed, which is laid over a model's source when that is
+shown; the model's own state is then ML Commons' to change, and at most UNDEPLOYED is written to it.
 """
 
 from collections.abc import Mapping, Sequence
@@ -43,14 +44,14 @@ class DeploymentStateStore:
 
     async def view(self, model_id: str, source: Json) -> Json:
         """Return the model's source with the state that this sidecar shows."""
-        if not await self.store.has_ml_commons():
+        if self.store.cluster is None:
             return source
         state = await self.store.get(Index.DEPLOYMENT, model_id)
         return source if state is None else _with_state(source, state.source)
 
     async def view_all(self, sources: Mapping[str, Json]) -> Mapping[str, Json]:
         """Return sources by model id, each as `view` shows it."""
-        if not sources or not await self.store.has_ml_commons():
+        if not sources or self.store.cluster is None:
             return sources
         states: dict[str, Json] = {}
         ids = list(sources)
@@ -65,7 +66,7 @@ class DeploymentStateStore:
         is_deployed_here: Json = {"terms": {"model_state": sorted(_DEPLOYED_STATES)}}
         wanted: list[Json] = [] if model_ids is None else [{"ids": {"values": list(model_ids)}}]
         found = await self._ids(Index.MODEL, [_IS_REMOTE, is_deployed_here, *wanted])
-        if await self.store.has_ml_commons():
+        if self.store.cluster is not None:
             own = await self._ids(Index.DEPLOYMENT, [is_deployed_here, *wanted])
             found += await self._ids(Index.MODEL, [_IS_REMOTE, {"ids": {"values": own}}])
         return list(dict.fromkeys(found))
@@ -84,62 +85,63 @@ class DeploymentStateStore:
             "planning_worker_nodes": [node],
             "deploy_to_all_nodes": True,
         }
-        await self._write(model_id, state)
+        if self.store.cluster is None:
+            await self._lay_over(Index.MODEL, model_id, state)
+            return node
+        try:
+            await self.store.create(Index.DEPLOYMENT, state, model_id)
+        except Conflict:  # it is deployed already
+            await self._lay_over(Index.DEPLOYMENT, model_id, state)
         return node
 
     async def undeploy(self, model_id: str, source: Json) -> bool:
-        """Store that the model is not deployed; return whether it was. `source` is the model's stored one."""
-        beside_ml_commons = await self.store.has_ml_commons()
-        stored = source
-        if beside_ml_commons:
-            document = await self.store.get(Index.DEPLOYMENT, model_id)
-            stored = document.source if document else {}
-        was_deployed = is_deployed(stored)
-        if was_deployed or not beside_ml_commons:
-            state: dict[str, Any] = {
-                "model_state": UNDEPLOYED,
-                "last_updated_time": self.clock(),
-                "model_id": model_id,
-                "auto_redeploy_retry_times": 0,
-                "planning_worker_node_count": 0,
-                "current_worker_node_count": 0,
-                "planning_worker_nodes": [],
-                "deploy_to_all_nodes": True,
-            }
-            await self._write(model_id, state)
+        """Store that the model is not deployed; return whether it was. `source` is the model's stored one.
+
+        What ML Commons on the cluster has deployed it undeploys itself.
+        """
+        was_deployed = is_deployed(source)
+        if (cluster := self.store.cluster) is not None:
+            deleted = (await self.store.delete(Index.DEPLOYMENT, model_id)).response["result"] == "deleted"
+            if was_deployed and await cluster.undeploy(model_id):
+                return True
+            was_deployed = was_deployed or deleted
+        state: dict[str, Any] = {
+            "model_state": UNDEPLOYED,
+            "last_updated_time": self.clock(),
+            "model_id": model_id,
+            "auto_redeploy_retry_times": 0,
+            "planning_worker_node_count": 0,
+            "current_worker_node_count": 0,
+            "planning_worker_nodes": [],
+            "deploy_to_all_nodes": True,
+        }
+        await self._lay_over(Index.MODEL, model_id, state)
         return was_deployed
 
     async def forget(self, model_id: str) -> None:
         """Delete what is stored about a model that was deleted."""
-        if await self.store.has_ml_commons():
+        if self.store.cluster is not None:
             await self.store.delete(Index.DEPLOYMENT, model_id)
 
     async def _ids(self, index: Index, filters: Sequence[Json]) -> list[str]:
         body = {"query": {"bool": {"filter": filters}}, "size": MAX_DEPLOYED, "_source": False}
         return [hit["_id"] for hit in (await self.store.search(index, body))["hits"]["hits"]]
 
-    async def _write(self, model_id: str, state: Json) -> None:
-        index = Index.MODEL
-        if await self.store.has_ml_commons():
-            index = Index.DEPLOYMENT
-            try:
-                await self.store.create(index, state, model_id)
-                return
-            except Conflict:
-                pass  # it has been deployed before
-
+    async def _lay_over(self, index: Index, id: str, state: Json) -> None:
         def change(document: Document) -> Json:
             return {**document.source, **state}
 
-        await rewrite(self.store, index, model_id, change, NotFound("Failed to find model"))
+        await rewrite(self.store, index, id, change, NotFound("Failed to find model"))
+
+
+async def deployed_ids(store: Store) -> list[str]:
+    """Return the ids of the models that Index.DEPLOYMENT holds as deployed, at most MAX_DEPLOYED."""
+    query: Json = {"query": {"term": {"model_state": DEPLOYED}}, "size": MAX_DEPLOYED, "_source": False}
+    response = await store.search(Index.DEPLOYMENT, query)
+    return [hit["_id"] for hit in response["hits"]["hits"]]
 
 
 def _with_state(source: Json, state: Json) -> Json:
-    """Return the source unchanged if ML Commons has the model deployed and we have not, else with our state over it.
-
-    `last_updated_time` is then the later of the two.
-    """
-    if is_deployed(source) and not is_deployed(state):
-        return source
+    """Return the source with our state over it; `last_updated_time` is then the later of the two."""
     times = [time for each in (source, state) if (time := each.get("last_updated_time")) is not None]
     return {**source, **state, **({"last_updated_time": max(times)} if times else {})}

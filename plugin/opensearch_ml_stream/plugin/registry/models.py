@@ -6,6 +6,9 @@ from typing import Any
 from opensearch_ml_stream.connectors.errors import Conflict, Forbidden, InvalidRequest, NotFound
 from opensearch_ml_stream.connectors.predict.guardrails.configuration import read_guardrails
 from opensearch_ml_stream.plugin.credentials.cipher import Cipher
+from opensearch_ml_stream.plugin.registry.beside_ml_commons.reload import reload_in_ml_commons
+from opensearch_ml_stream.plugin.registry.beside_ml_commons.safe_delete import refuse_if_used
+from opensearch_ml_stream.plugin.registry.beside_ml_commons.state_search import ShownStates
 from opensearch_ml_stream.plugin.registry.connector_documents import (
     changed_document,
     encrypted_changes,
@@ -104,8 +107,11 @@ class Models:
         connector_changes = await self._inline_changes(stored, body)
         changes |= await self._group_change(stored, body)
         settings = self.live_settings.current
+        before = stored
 
         def change(document: Document) -> Json:
+            nonlocal before
+            before = document.source
             changed: dict[str, Any] = {**merged(document.source, changes), "last_updated_time": self.clock()}
             read_guardrails(changed.get("guardrails"))
             if connector_changes is not None:
@@ -113,10 +119,15 @@ class Models:
             return changed
 
         written = await rewrite(self.store, Index.MODEL, model_id, change, missing)
+        fields = {*changes, *(["connector"] if connector_changes is not None else [])}
+        await reload_in_ml_commons(self.store, model_id, before, fields)
         return {} if written is None else written.response
 
     async def delete(self, model_id: str) -> Json:
-        """Delete the model and its controller; InvalidRequest while it is deployed."""
+        """Delete the model and its controller.
+
+        InvalidRequest while it is deployed, Conflict if a safe deletion finds it in use.
+        """
         document = await existing_model(self.store, model_id)
         source = await self.deployment.states.view(model_id, document.source)
         if is_deployed(source) or is_deploying(source):
@@ -124,6 +135,8 @@ class Models:
                 "Model cannot be deleted in deploying or deployed state. Try undeploy model first then delete",
                 type="status_exception",
             )
+        if self.live_settings.current.safe_delete_model and self.store.cluster is not None:
+            await refuse_if_used(self.store.cluster, model_id)
         with self.deployment.count("delete", model_id):
             response = (await self.store.delete(Index.MODEL, model_id)).response
         await self.deployment.states.forget(model_id)
@@ -133,7 +146,7 @@ class Models:
     async def search(self, body: Json, *, dashboards: bool = False) -> Json:
         """Search models; credentials of inline connectors are neither searched nor returned."""
         hidden = hidden_fields(dashboards=dashboards)
-        return await search(self.store, Index.MODEL, body, hidden, self.deployment.states.view_all)
+        return await search(ShownStates(self.store), Index.MODEL, body, hidden, self.deployment.states.view_all)
 
     async def deploy(self, model_id: str, body: Json) -> Json:
         """Deploy the model; return its (finished) task. Nodes cannot be chosen."""

@@ -6,16 +6,25 @@ lookup. `_source` is applied here, after the hidden fields are removed, not in t
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
-from typing import Any
+from typing import Any, Protocol
 
 from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.connectors.syntax.filter_path import FieldFilter
 from opensearch_ml_stream.plugin.registry.stored_documents import Json
-from opensearch_ml_stream.plugin.store import Index, Store
+from opensearch_ml_stream.plugin.store import Index
 from opensearch_ml_stream.plugin.store.query_string import parse_query_string
 
 View = Callable[[Mapping[str, Json]], Awaitable[Mapping[str, Json]]]
 """Returns the sources to show for the stored ones, both by id."""
+
+
+class Searched(Protocol):
+    """What a search runs in: a Store, or one that shows other values than it stores."""
+
+    async def search(self, index: Index, body: Json) -> dict[str, Any]:
+        """Return OpenSearch's search response."""
+        ...
+
 
 _WITHOUT_FIELDS = frozenset({
     "from", "size", "search_after", "track_total_hits", "track_scores", "min_score", "timeout", "terminate_after",
@@ -41,7 +50,7 @@ _NEVER = frozenset({"script", "_script", "inner_hits", "nested"})
 MAX_AGGREGATION_DEPTH = 5
 
 
-async def search(store: Store, index: Index, body: Json, hidden: Iterable[str], view: View | None = None) -> Json:
+async def search(store: Searched, index: Index, body: Json, hidden: Iterable[str], view: View | None = None) -> Json:
     """Return the store's response without the fields `hidden`; InvalidRequest for a body that is not allowed.
 
     `view` changes the sources before `_source` is applied to them.

@@ -61,6 +61,7 @@ class Settings:
     remote_inference_enabled: bool = True
     stream_enabled: bool = True
     model_auto_deploy_enable: bool = True
+    safe_delete_model: bool = False
     offline_batch_inference_enabled: bool = True
     max_batch_inference_tasks: int = 100
     max_json_size: int = 100_000_000
@@ -94,9 +95,11 @@ class Settings:
 class LiveSettings:
     """The current settings. `current` is replaced as a whole when a dynamic setting changes.
 
-    `at_start` holds the values of file, environment and command line, to which a dynamic setting is reset.
+    `at_start` holds the values of file, environment and command line, `of_cluster` those and over them what was changed
+    in the cluster of the store: to these a dynamic setting is reset.
     """
 
     def __init__(self, at_start: Settings) -> None:
         self.at_start = at_start
+        self.of_cluster = at_start
         self.current = at_start

@@ -10,6 +10,7 @@ from typing import Any
 
 from opensearch_ml_stream.connectors.errors import Conflict, Internal, InvalidRequest, MLStreamError
 from opensearch_ml_stream.plugin.settings import LiveSettings, Settings
+from opensearch_ml_stream.plugin.settings.cluster_settings import ClusterSettings
 from opensearch_ml_stream.plugin.settings.setting_metadata import BY_NAME, SETTINGS, setting_named
 from opensearch_ml_stream.plugin.settings.sources import flatten
 from opensearch_ml_stream.plugin.settings.values import read_value
@@ -37,7 +38,7 @@ class DynamicSettings:
 
     def defaults(self) -> dict[str, Any]:
         """Return the values of dynamic settings where nothing was changed, by full name."""
-        return {setting.name: getattr(self.live.at_start, setting.field) for setting in SETTINGS if setting.dynamic}
+        return {setting.name: getattr(self.live.of_cluster, setting.field) for setting in SETTINGS if setting.dynamic}
 
     def warnings(self, body: Mapping[str, Any]) -> list[str]:
         """Return what a change would take out of lists that it replaces as a whole; errors as those of `change`."""
@@ -105,10 +106,16 @@ async def watching_settings(store: Store, live: LiveSettings) -> AsyncIterator[N
 
 
 async def watch_settings(store: Store, live: LiveSettings, interval: float = POLL_SECONDS) -> None:
-    """Refresh every `interval` seconds until cancelled. While the store does not respond the last settings stay."""
+    """Refresh every `interval` seconds until cancelled, after the cluster's settings if the store is in a cluster.
+
+    While the store does not respond the last settings stay.
+    """
+    cluster = None if store.cluster is None else ClusterSettings(store.cluster, live)
     unavailable = False
     while True:
         try:
+            if cluster is not None:
+                await cluster.refresh()
             await refresh_settings(store, live)
             unavailable = False
         except MLStreamError as error:
@@ -149,7 +156,7 @@ def _kept(document: Document | None) -> dict[str, Any]:
 
 
 def _apply(live: LiveSettings, kept: Mapping[str, Any]) -> None:
-    settings = _with_changes(live.at_start, kept)
+    settings = _with_changes(live.of_cluster, kept)
     if settings != live.current:
         log.info("Settings changed at run time: %s", ", ".join(sorted(kept)) or "none are left")
         live.current = settings

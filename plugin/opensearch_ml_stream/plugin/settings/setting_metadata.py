@@ -177,6 +177,13 @@ SETTINGS = (
         dynamic=True,
     ),
     Setting(
+        _ML + "safe_delete_model",
+        "safe_delete_model",
+        "boolean",
+        "Refuse to delete a model that a pipeline or an agent of the cluster uses",
+        dynamic=True,
+    ),
+    Setting(
         _ML + "offline_batch_inference_enabled",
         "offline_batch_inference_enabled",
         "boolean",

@@ -4,7 +4,7 @@ Index names are logical (`Index.MODEL`, ...); an implementation adds the prefix.
 ML Commons' indices (ML Commons contract, section 2).
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Protocol
@@ -19,7 +19,7 @@ class Index(StrEnum):
     MODEL_GROUP = ".plugins-ml-model-group"
     CONFIG = ".plugins-ml-config"
     CONTROLLER = ".plugins-ml-controller"
-    DEPLOYMENT = ".plugins-ml-stream-deployment"  # deployed states, where a real ML Commons owns those in MODEL
+    DEPLOYMENT = ".plugins-ml-stream-deployment"  # in a cluster: what the sidecar has deployed
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +41,33 @@ class Written:
     seq_no: int
     primary_term: int
     response: Mapping[str, Any]
+
+
+class Cluster(Protocol):
+    """What else the OpenSearch cluster has, in which a store lies. Every method raises Unavailable if it is down."""
+
+    async def settings(self) -> Mapping[str, object]:
+        """Return the settings `plugins.ml_commons.*` that were changed in the cluster, by full name.
+
+        Forbidden if the store's user may not read them.
+        """
+        ...
+
+    async def pipelines(self, kind: str) -> Mapping[str, Mapping[str, Any]]:
+        """Return the cluster's pipelines of a kind, `ingest` or `search`, by name; none if it knows no such kind."""
+        ...
+
+    async def agents_using(self, model_id: str) -> Sequence[str]:
+        """Return ids of ML Commons' agents whose tools or language model call the model."""
+        ...
+
+    async def undeploy(self, model_id: str) -> bool:
+        """Undeploy the model in ML Commons on the cluster; False if there is none, or if it has no such model."""
+        ...
+
+    async def deploy(self, model_id: str) -> bool:
+        """Deploy the model in ML Commons on the cluster; False if there is none, or if it has no such model."""
+        ...
 
 
 class Store(Protocol):
@@ -100,8 +127,9 @@ class Store(Protocol):
         """
         ...
 
-    async def has_ml_commons(self) -> bool:
-        """Whether a real ML Commons runs on this cluster (its sync-up job then owns the deployed states)."""
+    @property
+    def cluster(self) -> Cluster | None:
+        """The cluster of the store, in which ML Commons may use the same documents, now or later; None if embedded."""
         ...
 
     async def index_statuses(self) -> Mapping[Index, str] | None:

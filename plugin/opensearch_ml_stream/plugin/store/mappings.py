@@ -186,14 +186,18 @@ _SCHEMA_VERSIONS = {
 }
 
 
-def index_body(index: Index) -> dict[str, Any]:
-    """Return the body to create the index with: `{"settings", "mappings"}`."""
+def index_body(index: Index, name: str | None = None) -> dict[str, Any]:
+    """Return the body to create the index with, under a name with a prefix or its own: `{"settings", "mappings"}`.
+
+    A name with a dot in front is for hidden indices: OpenSearch warns of others, and a later version refuses them.
+    """
+    hidden = {"hidden": True} if (name or index).startswith(".") else {}
     replicas = "0-all" if index is Index.CONFIG else "0-1"
     properties: dict[str, Any] = {}
     for path, kind in FIELDS[index].items():
         _add_property(properties, path.split("."), dict(_SHORT.get(kind, {"type": kind})))
     return {
-        "settings": {"index": {"number_of_shards": 1, "auto_expand_replicas": replicas}},
+        "settings": {"index": {"number_of_shards": 1, "auto_expand_replicas": replicas, **hidden}},
         "mappings": {"_meta": {"schema_version": _SCHEMA_VERSIONS[index]}, "properties": properties},
     }
 

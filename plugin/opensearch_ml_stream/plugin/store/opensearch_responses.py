@@ -50,11 +50,16 @@ def read_total(response: Any) -> int:
     return total
 
 
-def read_plugins(response: Any) -> set[str]:
-    """Return the names of a cluster's plugins."""
-    if not isinstance(response, list):
+def read_objects(response: Any) -> Mapping[str, Mapping[str, Any]]:
+    """Return a response that holds nothing but objects, such as pipelines by name."""
+    if not isinstance(response, Mapping) or not all(isinstance(value, Mapping) for value in response.values()):
         raise not_opensearch()
-    return {_member(plugin, "component", str) for plugin in response}
+    return response
+
+
+def read_changed_settings(response: Any) -> dict[str, object]:
+    """Return a cluster's changed settings from their flat form: transient ones beat persistent ones."""
+    return {**_member(response, "persistent", Mapping), **_member(response, "transient", Mapping)}
 
 
 def read_statuses(response: Any) -> dict[str, str]:

@@ -21,6 +21,7 @@ from opensearchpy import ConnectionError as NoConnection
 from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.plugin.store import Document, Index, Written
 from opensearch_ml_stream.plugin.store.mappings import index_body
+from opensearch_ml_stream.plugin.store.opensearch_cluster import OpenSearchCluster
 from opensearch_ml_stream.plugin.store.opensearch_errors import (
     TIMEOUT_SECONDS,
     error_for,
@@ -31,7 +32,6 @@ from opensearch_ml_stream.plugin.store.opensearch_responses import (
     check_info,
     is_missing,
     read_document,
-    read_plugins,
     read_script_result,
     read_search,
     read_sequence,
@@ -41,6 +41,8 @@ from opensearch_ml_stream.plugin.store.opensearch_responses import (
 )
 
 _REFRESH = {"refresh": "true"}
+# Without it OpenSearch warns, in each response, that ML Commons' indices are the system's: they are read on purpose.
+_HEADERS = {"X-opensearch-product-origin": "opensearch-ml-stream"}
 
 
 def connect(url: str) -> AsyncOpenSearch:
@@ -71,6 +73,7 @@ def connect(url: str) -> AsyncOpenSearch:
         use_ssl=parts.scheme == "https",
         timeout=TIMEOUT_SECONDS,
         max_retries=0,
+        headers=_HEADERS,
         **(tls if parts.scheme == "https" else {}),
     )
 
@@ -81,7 +84,7 @@ class OpenSearchStore:
     def __init__(self, client: AsyncOpenSearch, index_prefix: str = "") -> None:
         self._client = client
         self._prefix = index_prefix
-        self._ml_commons: bool | None = None
+        self.cluster = OpenSearchCluster(client, shares_documents=not index_prefix)
 
     async def get(self, index: Index, id: str) -> Document | None:
         """Return the document (realtime), or None if there is no document or no index."""
@@ -156,17 +159,6 @@ class OpenSearchStore:
         body = {"query": query, "size": 0, "terminate_after": 1}
         return read_total(await _read(lambda: self._client.search(index=index_name, body=body))) > 0
 
-    async def has_ml_commons(self) -> bool:
-        """Whether the cluster has the plugin `opensearch-ml`; no, if the user may not list plugins. Asked once."""
-        if self._ml_commons is None:
-            with mapped_errors("read"):
-                try:
-                    plugins = await self._client.cat.plugins(params={"format": "json", "h": "component"})
-                except (AuthenticationException, AuthorizationException):
-                    plugins = []
-            self._ml_commons = "opensearch-ml" in read_plugins(plugins)
-        return self._ml_commons
-
     async def index_statuses(self) -> Mapping[Index, str] | None:
         """Return the health of each index that exists; None if the user may not see it."""
         params = {"level": "indices", "expand_wildcards": "all"}
@@ -192,7 +184,7 @@ class OpenSearchStore:
             if await self._client.indices.exists(index=name):
                 return
             try:
-                await self._client.indices.create(index=name, body=index_body(index))
+                await self._client.indices.create(index=name, body=index_body(index, name))
             except RequestError as error:
                 refusal = error_for(error, "write")
                 if refusal.type != "resource_already_exists_exception":

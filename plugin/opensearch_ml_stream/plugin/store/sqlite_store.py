@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 import orjson
 
 from opensearch_ml_stream.connectors.errors import Conflict, Internal, InvalidRequest, Unavailable
-from opensearch_ml_stream.plugin.store import Document, Index, Written
+from opensearch_ml_stream.plugin.store import Cluster, Document, Index, Written
 from opensearch_ml_stream.plugin.store.private_files import make_private
 from opensearch_ml_stream.plugin.store.sqlite.sqlite_search import search
 
@@ -48,6 +48,11 @@ class SQLiteStore:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="sqlite-store")
         self._connection: sqlite3.Connection | None = None
         self._file: tuple[int, int] | None = None  # device and inode of the file that is open
+
+    @property
+    def cluster(self) -> Cluster | None:
+        """Return None: no ML Commons can share a file."""
+        return None
 
     async def get(self, index: Index, id: str) -> Document | None:
         """Return the document, or None."""
@@ -130,10 +135,6 @@ class SQLiteStore:
             "Stop words are searched by OpenSearch: the embedded store cannot. Use the guardrail's regex or serve "
             "with --store http(s)://..."
         )
-
-    async def has_ml_commons(self) -> bool:
-        """Return False: no ML Commons can share a file."""
-        return False
 
     async def index_statuses(self) -> None:
         """Return None: a file has no health."""

@@ -1,0 +1,62 @@
+"""Follow `PUT _cluster/settings`: what is changed there for ML Commons holds in the sidecar too.
+
+They stand over file, environment and command line, as they do over opensearch.yml, and under what was set by
+`_plugins/_ml/_settings`, which is for the sidecar alone.
+"""
+
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from opensearch_ml_stream.connectors.errors import Forbidden, InvalidRequest
+from opensearch_ml_stream.plugin.settings import LiveSettings
+from opensearch_ml_stream.plugin.settings.setting_metadata import BY_NAME
+from opensearch_ml_stream.plugin.settings.values import read_value
+from opensearch_ml_stream.plugin.store import Cluster
+
+REFUSED_LOOKS = 60  # left out after the cluster has refused one
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class ClusterSettings:
+    """Keeps `live.of_cluster` at what the cluster's settings say."""
+
+    cluster: Cluster
+    live: LiveSettings
+    _last: Mapping[str, object] = field(default_factory=dict)
+    _looks_to_leave_out: int = 0
+    _was_refused: bool = False
+
+    async def refresh(self) -> None:
+        """Look at the cluster's settings; Unavailable if it is down. What it refuses is said once, and asked rarely."""
+        if self._looks_to_leave_out > 0:
+            self._looks_to_leave_out -= 1
+            return
+        try:
+            changed = await self.cluster.settings()
+        except Forbidden as error:
+            if not self._was_refused:
+                log.warning("Settings changed in the cluster are not followed: %s", error.reason)
+            self._was_refused, self._looks_to_leave_out = True, REFUSED_LOOKS
+            return
+        self._was_refused = False
+        if changed != self._last:
+            self._last = changed
+            self.live.of_cluster = replace(self.live.at_start, **_readable(changed))
+
+
+def _readable(changed: Mapping[str, object]) -> dict[str, Any]:
+    """Return by field what the sidecar has a dynamic setting for; say which values it cannot take."""
+    values: dict[str, Any] = {}
+    for name, value in changed.items():
+        setting = BY_NAME.get(name)
+        if setting is None or not setting.dynamic:
+            continue
+        try:
+            values[setting.field] = read_value(setting, value)
+        except InvalidRequest as error:
+            log.warning("The cluster's setting %s is not followed: %s", name, error.reason)
+    return values

@@ -1,0 +1,91 @@
+"""What the OpenSearch cluster of a store has beside its documents: settings, pipelines, and maybe ML Commons."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from opensearchpy import (
+    AsyncOpenSearch,
+    AuthenticationException,
+    AuthorizationException,
+    NotFoundError,
+    RequestError,
+)
+
+from opensearch_ml_stream.connectors.errors import Forbidden
+from opensearch_ml_stream.plugin.store.opensearch_errors import mapped_errors
+from opensearch_ml_stream.plugin.store.opensearch_responses import read_changed_settings, read_objects, read_search
+
+SETTINGS_PREFIX = "plugins.ml_commons."
+MAX_AGENTS = 100
+
+_AGENT_INDEX = ".plugins-ml-agent"
+_AGENT_FIELDS = (
+    "tools.parameters.model_id",
+    "tools.parameters.embedding_model_id",
+    "tools.parameters.inference_model_id",
+    "llm.model_id",
+)
+
+
+class OpenSearchCluster:
+    """A Cluster behind the store's client. `shares_documents`: whether ML Commons' indices are those of the store."""
+
+    def __init__(self, client: AsyncOpenSearch, *, shares_documents: bool) -> None:
+        self._client = client
+        self._shares_documents = shares_documents
+
+    async def settings(self) -> Mapping[str, object]:
+        """Return the settings `plugins.ml_commons.*` that were changed in the cluster; transient beats persistent."""
+        response = await self._send("GET", "/_cluster/settings?flat_settings=true", "cluster:monitor/state")
+        changed = read_changed_settings(response)
+        return {name: value for name, value in changed.items() if name.startswith(SETTINGS_PREFIX)}
+
+    async def pipelines(self, kind: str) -> Mapping[str, Mapping[str, Any]]:
+        """Return the pipelines of a kind (`ingest`, `search`) by name; none if this version knows no such pipelines."""
+        action = f"cluster:admin/{'ingest' if kind == 'ingest' else 'search'}/pipeline/get"
+        return read_objects(await self._send("GET", f"/_{kind}/pipeline", action) or {})
+
+    async def agents_using(self, model_id: str) -> Sequence[str]:
+        """Return ids (at most MAX_AGENTS) of the agents that call the model; none without ML Commons."""
+        terms = [{"term": {field: model_id}} for field in _AGENT_FIELDS]
+        body = {"query": {"bool": {"should": terms, "minimum_should_match": 1}}, "size": MAX_AGENTS, "_source": False}
+        with mapped_errors("read"):
+            response = await self._client.search(index=_AGENT_INDEX, body=body, params={"ignore_unavailable": "true"})
+        return [str(hit["_id"]) for hit in read_search(response)["hits"]["hits"]]
+
+    async def undeploy(self, model_id: str) -> bool:
+        """Undeploy the model in ML Commons; False if there is none, or if it has no such model."""
+        return await self._tell_ml_commons(model_id, "_undeploy", "undeploy_models")
+
+    async def deploy(self, model_id: str) -> bool:
+        """Deploy the model in ML Commons; False if there is none, or if it has no such model."""
+        return await self._tell_ml_commons(model_id, "_deploy", "deploy_model")
+
+    async def _tell_ml_commons(self, model_id: str, what: str, permission: str) -> bool:
+        if not self._shares_documents:
+            return False
+        path = f"/_plugins/_ml/models/{model_id}/{what}"
+        return await self._send("POST", path, f"cluster:admin/opensearch/ml/{permission}") is not None
+
+    async def _send(self, method: str, path: str, permission: str) -> Any:
+        """Return the response, None where the cluster has no such route or thing; Forbidden names the permission."""
+        with mapped_errors("read"):
+            try:
+                return await self._client.transport.perform_request(method, path)
+            except NotFoundError:
+                return None
+            except (AuthenticationException, AuthorizationException):
+                raise Forbidden(
+                    f"OpenSearch does not let the store's user {method} {path.partition('?')[0]}; it needs the "
+                    f"permission {permission}"
+                ) from None
+            except RequestError as error:
+                if _is_no_route(error):
+                    return None
+                raise
+
+
+def _is_no_route(error: RequestError) -> bool:
+    """Whether OpenSearch has no handler for the route, as it says in an error that is a string."""
+    info = error.info if isinstance(error.info, Mapping) else {}
+    return str(info.get("error")).startswith("no handler found for uri")
