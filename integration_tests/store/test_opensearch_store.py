@@ -121,6 +121,7 @@ async def test_the_fields_have_the_types_that_ml_commons_gives_them(
         ".plugins-ml-task": 5,
         ".plugins-ml-model-group": 4,
         ".plugins-ml-config": 5,
+        ".plugins-ml-controller": 1,
         ".plugins-ml-stream-deployment": 1,
     }
     assert model["name"] == NAME and connector["name"] == NAME
@@ -221,5 +222,6 @@ async def test_a_server_without_painless_is_named_as_the_cause(opensearch_2_url:
 async def _write_to_all(url: str, index_prefix: str) -> None:
     async with open_store(url, index_prefix) as store:
         for index in Index:
-            field: dict[str, Any] = {next(name for name, kind in FIELDS[index].items() if kind == "keyword"): "x"}
-            await store.create(index, field)
+            values: dict[str, Any] = {"keyword": "x", "flat_object": {"x": "y"}}
+            name, kind = next((name, kind) for name, kind in FIELDS[index].items() if kind in values)
+            await store.create(index, {name: values[kind]})
