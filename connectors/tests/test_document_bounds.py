@@ -7,14 +7,13 @@ from typing import Any
 
 import pytest
 
+from opensearch_ml_stream.connectors.client_config import NO_LIMIT, client_config_document
 from opensearch_ml_stream.connectors.documents import (
     MAX_ACTIONS,
     MAX_HEADERS,
     MAX_PARAMETERS,
     MAX_URL_LENGTH,
-    NO_LIMIT,
     connector_document,
-    read_client_config,
 )
 from opensearch_ml_stream.connectors.errors import MAX_REASON_CHARS, InvalidRequest
 from opensearch_ml_stream.connectors.syntax import json_members, jsontext
@@ -35,11 +34,11 @@ _BODY: dict[str, Any] = {
 @pytest.mark.parametrize("name", ["max_connection", "read_timeout", "connection_timeout", "retry_backoff_millis"])
 def test_a_number_of_the_client_config_is_one_that_can_be_used(name: str, value: object) -> None:
     with pytest.raises(InvalidRequest, match=rf"client_config\.{name} (is out of range|must be a number)"):
-        read_client_config({name: value})
+        client_config_document({name: value})
 
 
 def test_the_greatest_number_of_the_client_config_is_good() -> None:
-    assert read_client_config({"max_connection": NO_LIMIT}).max_connection == NO_LIMIT
+    assert client_config_document({"max_connection": NO_LIMIT})["max_connection"] == NO_LIMIT
 
 
 @pytest.mark.parametrize(

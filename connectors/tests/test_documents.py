@@ -5,10 +5,8 @@ from typing import Any
 import pytest
 
 from opensearch_ml_stream.connectors.documents import (
-    ClientConfig,
     action_documents,
     connector_document,
-    read_client_config,
     read_connector,
     read_model,
 )
@@ -35,7 +33,7 @@ def test_a_connector_is_stored_as_ml_commons_stores_it() -> None:
         "protocol": "http",
         "parameters": {"n": "0.7", "b": "true", "l": '["float"]', "s": "text", "o": '{"a":1}'},
         "credential": {"k": "v"},
-        "actions": [{"action_type": "PREDICT", "method": "POST", "url": "https://h/p"}],
+        "actions": [{"action_type": "PREDICT", "method": "post", "url": "https://h/p"}],
     }
 
 
@@ -49,6 +47,7 @@ def test_a_connector_is_stored_as_ml_commons_stores_it() -> None:
          "Unsupported connector protocol. Please use one of [aws_sigv4, http, mcp_sse, mcp_streamable_http]"),
         ({"credential": None}, "Connector credential is null or empty list"),
         ({"credential": {}}, "Connector credential is null or empty list"),
+        ({"credential": "k"}, "Connector credential is null or empty list"),
         ({"actions": None}, "No actions configured for this connector"),
         ({"protocol": "aws_sigv4"}, "Missing credential"),
         ({"protocol": "aws_sigv4", "credential": {"roleArn": "arn"}}, "Missing credential"),
@@ -62,7 +61,7 @@ def test_a_connector_is_stored_as_ml_commons_stores_it() -> None:
         ({"actions": {}}, "actions must be an array of objects"),
         ({"actions": [ACTION, "predict"]}, "actions must be an array of objects"),
         ({"actions": [{**ACTION, "headers": ["a"]}]}, "headers must be an object"),
-        ({"credential": "secret"}, "credential must be an object"),
+        ({"credential": ["secret"]}, "credential must be an object"),
         ({"parameters": []}, "parameters must be an object"),
     ],
 )  # fmt: skip
@@ -87,9 +86,19 @@ def test_a_client_config_that_is_wrong_names_the_key(config: Any, field: str) ->
     assert field in refusal(client_config=config)
 
 
-@pytest.mark.parametrize("name", ["", "a b", "x" * 65, "predict", "BATCH_PREDICT", "caf\u00e9"])
-def test_an_action_with_a_name_that_could_be_mistaken_is_refused(name: str) -> None:
-    assert refusal(actions=[{**ACTION, "name": name}]).startswith("Action name must be 1-64 characters")
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("", "Action name contains invalid characters"),
+        ("a b", "Action name contains invalid characters"),
+        ("caf\u00e9", "Action name contains invalid characters"),
+        ("x" * 65, "Action name exceeds maximum length of 64 characters"),
+        ("predict", "name can't be one of action type [PREDICT, EXECUTE, BATCH_PREDICT,"),
+        ("BATCH_PREDICT", "name can't be one of action type"),
+    ],
+)
+def test_an_action_with_a_name_that_could_be_mistaken_is_refused_as_ml_commons_does(name: str, reason: str) -> None:
+    assert refusal(actions=[{**ACTION, "name": name}]).startswith(reason)
 
 
 def test_what_an_action_says_is_stored_and_what_it_does_not_say_is_not() -> None:
@@ -98,7 +107,7 @@ def test_what_an_action_says_is_stored_and_what_it_does_not_say_is_not() -> None
         "post_process_function": "g", "supports_structured_output": "TRUE", "unknown": 1,
     }  # fmt: skip
     stored = {
-        "action_type": "PREDICT", "name": "say-it_2", "method": "POST", "url": "https://h/p", "headers": {"n": "1"},
+        "action_type": "PREDICT", "name": "say-it_2", "method": "post", "url": "https://h/p", "headers": {"n": "1"},
         "request_body": '{"a":[1]}', "pre_process_function": "f", "post_process_function": "g",
         "supports_structured_output": True,
     }  # fmt: skip
@@ -119,33 +128,33 @@ def test_a_connector_for_aws_is_stored_with_its_region_and_service_from_either_p
         assert stored["credential"] == credential
 
 
-def test_a_description_and_a_client_config_are_stored_as_they_were_given() -> None:
-    stored = connector_document({**BODY, "description": "mine", "client_config": {"read_timeout": "5"}})
-    assert (stored["description"], stored["client_config"]) == ("mine", {"read_timeout": "5"})
-    assert read_connector(stored).client_config.read_timeout == 5
-    assert read_connector(stored).description == "mine"
+def test_an_inline_connector_needs_only_its_protocol() -> None:
+    assert connector_document({"protocol": "http"}, inline=True) == {
+        "protocol": "http", "parameters": {}, "credential": {}, "actions": [],
+    }  # fmt: skip
+    with pytest.raises(InvalidRequest, match="connector protocol is null"):
+        connector_document({**BODY, "protocol": None}, inline=True)
 
 
-@pytest.mark.parametrize(
-    ("config", "expected"),
-    [
-        ({"skip_ssl_verification": "True"}, ClientConfig(skip_ssl_verification=True)),
-        ({"mutual_tls_enabled": False, "keystore_type": "PEM"}, ClientConfig(keystore_type="PEM")),
-        ({"keystore_type": "PKCS12", "mutual_tls_enabled": True},
-         ClientConfig(keystore_type="PKCS12", mutual_tls_enabled=True)),
-        ({"max_retry_times": 0, "retry_backoff_millis": 0, "retry_timeout_seconds": 0},
-         ClientConfig(max_retry_times=0, retry_backoff_millis=0, retry_timeout_seconds=0)),
-        ({"max_connection": "5.0", "connection_timeout": 0.5}, ClientConfig(max_connection=5, connection_timeout=0.5)),
-        (None, ClientConfig()),
-    ],
-)  # fmt: skip
-def test_a_client_config_is_read_from_strings_and_numbers(config: Any, expected: ClientConfig) -> None:
-    assert read_client_config(config) == expected
+@pytest.mark.parametrize("name", ["", "  "])
+def test_a_blank_name_has_ml_commons_error(name: str) -> None:
+    assert refusal(name=name) == ("Validation Failed: 1: Model connector name is required and cannot be null or blank;")
 
 
-def test_a_client_config_is_read_with_its_defaults() -> None:
-    read = read_client_config({"max_retry_times": "-1", "read_timeout": 5, "retry_backoff_policy": "CONSTANT"})
-    assert read == ClientConfig(max_retry_times=-1, read_timeout=5)
+@pytest.mark.parametrize("protocol", ["mcp_sse", "mcp_streamable_http"])
+def test_a_connector_that_only_an_agent_could_use_is_refused(protocol: str) -> None:
+    assert refusal(protocol=protocol, url="https://h/") == (
+        f"A connector with the protocol {protocol} is for agents, which ML Commons runs, not this"
+    )
+
+
+def test_headers_are_stored_where_they_are_given() -> None:
+    assert action_documents([{**ACTION, "headers": None}])[0]["headers"] == {}
+    assert "headers" not in action_documents([ACTION])[0]
+
+
+def test_the_method_is_stored_as_it_is_written_and_used_in_upper_case() -> None:
+    assert read_connector(connector_document(BODY)).action().method == "POST"
 
 
 def test_what_was_stored_is_read_back() -> None:

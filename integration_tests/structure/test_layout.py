@@ -52,7 +52,13 @@ def test_each_installed_package_says_that_it_is_typed() -> None:
     [
         (
             "connectors.documents",
-            {"connectors.errors", "connectors.syntax", "connectors.syntax.jsontext", "connectors.syntax.scalars"},
+            {
+                "connectors.client_config",
+                "connectors.errors",
+                "connectors.syntax",
+                "connectors.syntax.jsontext",
+                "connectors.syntax.scalars",
+            },
         ),
         ("connectors.chunks", set()),
         ("rest_handlers.base_path", set()),

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Mapping
 
-from opensearch_ml_stream.connectors.documents import ClientConfig
+from opensearch_ml_stream.connectors.client_config import ClientConfig
 from opensearch_ml_stream.connectors.rendering.action import ProviderRequest
 from opensearch_ml_stream.plugin.upstream import Upstream, UpstreamResponse
 

@@ -23,7 +23,7 @@ from integration_tests.support.fake_provider import (
 )
 from integration_tests.upstream.calls import CONFIG, fetch, post, read_to_end
 
-from opensearch_ml_stream.connectors.documents import ClientConfig
+from opensearch_ml_stream.connectors.client_config import ClientConfig
 from opensearch_ml_stream.connectors.errors import MLStreamError, Throttled
 from opensearch_ml_stream.plugin.upstream import Upstream
 from opensearch_ml_stream.plugin.upstream.native_client import NativeUpstream

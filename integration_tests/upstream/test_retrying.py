@@ -7,7 +7,7 @@ import pytest
 from integration_tests.support.fake_provider import Act, FakeProvider, Script, chunk, head, json_response
 from integration_tests.upstream.calls import post, read_to_end
 
-from opensearch_ml_stream.connectors.documents import ClientConfig
+from opensearch_ml_stream.connectors.client_config import ClientConfig
 from opensearch_ml_stream.connectors.errors import UpstreamError
 from opensearch_ml_stream.plugin.upstream import ReadTimedOut, Upstream
 from opensearch_ml_stream.plugin.upstream.retries import open_with_retries

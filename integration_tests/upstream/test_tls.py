@@ -9,7 +9,7 @@ from integration_tests.support.certificates import Certificate, new_authority
 from integration_tests.support.fake_provider import FakeProvider, openai_stream
 from integration_tests.upstream.calls import RawServer, post, read_to_end
 
-from opensearch_ml_stream.connectors.documents import ClientConfig
+from opensearch_ml_stream.connectors.client_config import ClientConfig
 from opensearch_ml_stream.connectors.errors import InvalidRequest, UpstreamError
 from opensearch_ml_stream.plugin.upstream import Upstream
 

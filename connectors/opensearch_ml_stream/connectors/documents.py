@@ -6,9 +6,14 @@ parameter is a string (JSON text for what was not one) and every credential is c
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import Any
 
+from opensearch_ml_stream.connectors.client_config import (
+    ClientConfig,
+    client_config_document,
+    read_client_config,
+)
 from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.connectors.syntax import jsontext
 from opensearch_ml_stream.connectors.syntax.scalars import scalar_text, scalar_texts
@@ -18,35 +23,14 @@ PREDICT = "PREDICT"
 BATCH_PREDICT = "BATCH_PREDICT"
 JOB_ACTION_TYPES = ("CANCEL_BATCH_PREDICT", "BATCH_PREDICT_STATUS")  # about a job that runs, not a prediction
 ACTION_TYPES = (PREDICT, "EXECUTE", BATCH_PREDICT, *JOB_ACTION_TYPES)
-NO_LIMIT = 2**31 - 1
 MAX_URL_LENGTH = 16_384  # characters; common servers refuse more than 8 to 16 KiB
 MAX_ACTIONS = 100
 MAX_HEADERS = 100  # of an action
 MAX_PARAMETERS = 10_000
-RETRY_POLICIES = ("constant", "exponential_equal_jitter", "exponential_full_jitter")
+MAX_ACTION_NAME = 64  # characters
 
 _ACTION_TEXTS = ("action_type", "name", "method", "url", "pre_process_function", "post_process_function")
-_ACTION_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
-
-
-@dataclass(frozen=True, slots=True)
-class ClientConfig:
-    """Settings of the calls to a connector's provider. Timeouts in seconds, `retry_backoff_millis` in milliseconds.
-
-    `max_connection` limits each worker process. ML Commons' default of 30 is not taken over: its streams ignore the
-    limit, and the 31st user of a chat model should not wait for another's response to end unless the operator says so.
-    """
-
-    max_connection: int = NO_LIMIT
-    connection_timeout: float = 30
-    read_timeout: float = 30
-    retry_backoff_millis: int = 200
-    retry_timeout_seconds: float = 30
-    max_retry_times: int = 0
-    retry_backoff_policy: str = "constant"
-    skip_ssl_verification: bool = False
-    mutual_tls_enabled: bool = False
-    keystore_type: str | None = None
+_ACTION_NAME = re.compile(r"[A-Za-z0-9_-]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,37 +106,57 @@ def read_model(document: Mapping[str, Any]) -> Model:
     )
 
 
-def connector_document(body: Mapping[str, Any]) -> dict[str, Any]:
+def connector_document(body: Mapping[str, Any], *, inline: bool = False) -> dict[str, Any]:
     """Validate a create request's body and return the document to store, with `credential` in clear text.
 
+    An `inline` connector, one within a model, needs no name, version, credential or actions.
     It is left to the caller to check `_stream` and the trusted endpoints, to encrypt and to add the times.
     InvalidRequest names what is missing or wrong.
     """
-    for name in ("name", "version", "protocol"):
-        if body.get(name) is None:
-            raise InvalidRequest(f"Connector {name} is null")
-    protocol = scalar_text(body["protocol"], "protocol")
-    if protocol not in PROTOCOLS:
-        raise InvalidRequest(f"Unsupported connector protocol. Please use one of [{', '.join(PROTOCOLS)}]")
-    credential = _object(body.get("credential"), "credential")
-    if not credential:
-        raise InvalidRequest("Connector credential is null or empty list")
-    if body.get("actions") is None:
+    if not inline:
+        _check_complete(body)
+    protocol = _protocol(body)
+    if body.get("actions") is None and not inline:
         raise InvalidRequest("No actions configured for this connector")
-    texts = {name: _text(body, name) for name in ("name", "version", "description")}
-    document: dict[str, Any] = {name: text for name, text in texts.items() if text is not None}
-    document["protocol"] = protocol
+    credential = _object(body.get("credential"), "credential")
     parameters = parameter_texts(body.get("parameters"))
-    if parameters:
-        document["parameters"] = parameters
+    texts = {name: text for name in ("name", "version", "description") if (text := _text(body, name)) is not None}
+    document: dict[str, Any] = {**texts, "protocol": protocol, "parameters": parameters}
     document["credential"] = scalar_texts(credential, "credential")
-    document["actions"] = action_documents(body["actions"])
+    document["actions"] = action_documents(body.get("actions"))
     if body.get("client_config") is not None:
-        read_client_config(body["client_config"])
-        document["client_config"] = dict(body["client_config"])
+        document["client_config"] = client_config_document(body["client_config"])
     if protocol == "aws_sigv4":
         _check_aws(parameters, credential)
     return document
+
+
+def _check_complete(body: Mapping[str, Any]) -> None:
+    """Raise InvalidRequest for a connector of its own without name, version, protocol or credential."""
+    for name in ("name", "version", "protocol"):
+        if body.get(name) is None:
+            raise InvalidRequest(f"Connector {name} is null")
+    if not (_text(body, "name") or "").strip():
+        raise blank_name("Model connector")
+    if not body.get("credential") or isinstance(body["credential"], str):
+        raise InvalidRequest("Connector credential is null or empty list")
+
+
+def _protocol(body: Mapping[str, Any]) -> str:
+    if body.get("protocol") is None:
+        raise InvalidRequest("connector protocol is null")
+    protocol = scalar_text(body["protocol"], "protocol")
+    if protocol not in PROTOCOLS:
+        raise InvalidRequest(f"Unsupported connector protocol. Please use one of [{', '.join(PROTOCOLS)}]")
+    if protocol.startswith("mcp_"):
+        raise InvalidRequest(f"A connector with the protocol {protocol} is for agents, which ML Commons runs, not this")
+    return protocol
+
+
+def blank_name(kind: str) -> InvalidRequest:
+    """Return ML Commons' error for a blank name of such a resource."""
+    reason = f"Validation Failed: 1: {kind} name is required and cannot be null or blank;"
+    return InvalidRequest(reason, type="action_request_validation_exception")
 
 
 def parameter_texts(parameters: object) -> dict[str, str]:
@@ -175,41 +179,6 @@ def check_url_length(characters: int) -> None:
 def action_documents(actions: object) -> list[dict[str, Any]]:
     """Validate actions and return them as they are stored: `action_type` in upper case, without unknown fields."""
     return [_action_document(action) for action in _actions(actions)]
-
-
-def read_client_config(config: object) -> ClientConfig:
-    """Return the settings of a `client_config` object. InvalidRequest names a key that is unknown or a wrong value."""
-    names = sorted(entry.name for entry in fields(ClientConfig))
-    values: dict[str, Any] = {}
-    for name, value in _object(config, "client_config").items():
-        if name not in names:
-            raise InvalidRequest(f"client_config has no key [{name}]; it knows {', '.join(names)}")
-        values[name] = _client_value(name, value)
-    return ClientConfig(**values)
-
-
-def _client_value(name: str, value: Any) -> Any:
-    if name in ("skip_ssl_verification", "mutual_tls_enabled"):
-        if str(value).lower() not in ("true", "false"):
-            raise InvalidRequest(f"client_config.{name} must be true or false")
-        return str(value).lower() == "true"
-    if name == "retry_backoff_policy":
-        if str(value).lower() not in RETRY_POLICIES:
-            raise InvalidRequest(f"client_config.{name} must be one of {', '.join(RETRY_POLICIES)}")
-        return str(value).lower()
-    if name == "keystore_type":
-        if value not in ("PEM", "PKCS12"):
-            raise InvalidRequest("client_config.keystore_type must be PEM or PKCS12")
-        return value
-    try:
-        number = float(value)
-    except (TypeError, ValueError, OverflowError):
-        raise InvalidRequest(f"client_config.{name} must be a number") from None
-    minimum = -1 if name == "max_retry_times" else 0
-    is_zero = number == 0 and name in ("max_connection", "connection_timeout", "read_timeout")
-    if not minimum <= number <= NO_LIMIT or is_zero:  # "NaN" is neither
-        raise InvalidRequest(f"client_config.{name} is out of range: it may be up to {NO_LIMIT}")
-    return int(number) if name in ("max_connection", "max_retry_times", "retry_backoff_millis") else number
 
 
 def _check_aws(parameters: Mapping[str, str], credential: Mapping[str, Any]) -> None:
@@ -238,18 +207,29 @@ def _action_document(action: Mapping[str, Any]) -> dict[str, Any]:
     action_type = texts["action_type"].upper()
     if action_type not in ACTION_TYPES:
         raise InvalidRequest(f"Wrong Action Type of {texts['action_type']}")
-    name = texts.get("name")
-    if name is not None and (not _ACTION_NAME.fullmatch(name) or name.upper() in ACTION_TYPES):
-        raise InvalidRequest("Action name must be 1-64 characters of A-Z, a-z, 0-9, _ and -, and no action type")
+    if (name := texts.get("name")) is not None:
+        _check_action_name(name)
     check_url_length(len(texts["url"]))
-    document: dict[str, Any] = {**texts, "action_type": action_type, "method": texts["method"].upper()}
-    if headers := _headers(action):
+    headers = _headers(action)
+    document: dict[str, Any] = {**texts, "action_type": action_type}
+    if "headers" in action:
         document["headers"] = headers
     if (body := action.get("request_body")) is not None:  # ML Commons takes no object here; many write one
         document["request_body"] = str(jsontext.to_parameter(body))
     if (flag := _text(action, "supports_structured_output")) is not None:
         document["supports_structured_output"] = flag.lower() == "true"
     return document
+
+
+def _check_action_name(name: str) -> None:
+    if len(name) > MAX_ACTION_NAME:
+        raise InvalidRequest(f"Action name exceeds maximum length of {MAX_ACTION_NAME} characters")
+    if not _ACTION_NAME.fullmatch(name):
+        raise InvalidRequest(
+            "Action name contains invalid characters. Only alphanumeric characters, hyphens, and underscores are allowed"
+        )
+    if name.upper() in ACTION_TYPES:
+        raise InvalidRequest(f"name can't be one of action type [{', '.join(ACTION_TYPES)}]")
 
 
 def _headers(action: Mapping[str, Any]) -> dict[str, str]:
@@ -260,7 +240,8 @@ def _headers(action: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _read_action(action: Mapping[str, Any]) -> Action:
-    return Action(**_action_document(action))
+    document = _action_document(action)
+    return Action(**{**document, "method": document["method"].upper()})
 
 
 def _text(document: Mapping[str, Any], name: str) -> str | None:

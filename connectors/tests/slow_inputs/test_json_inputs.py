@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from opensearch_ml_stream.connectors.documents import Action, connector_document, read_client_config, read_connector
+from opensearch_ml_stream.connectors.client_config import read_client_config
+from opensearch_ml_stream.connectors.documents import Action, connector_document, read_connector
 from opensearch_ml_stream.connectors.errors import MLStreamError
 from opensearch_ml_stream.connectors.predict import batch_job, post_process, pre_process
 from opensearch_ml_stream.connectors.predict.inputs import read_predict_input

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import orjson
 
-from opensearch_ml_stream.connectors.documents import ClientConfig
+from opensearch_ml_stream.connectors.client_config import ClientConfig
 from opensearch_ml_stream.connectors.errors import UpstreamError
 from opensearch_ml_stream.connectors.rendering.action import ProviderRequest
 from opensearch_ml_stream.plugin.upstream import Sink, UpstreamResponse, pump_by_reading

@@ -47,6 +47,7 @@ async def test_a_connector_is_shown_without_its_credential(store: Store, registr
         "version",
         "description",
         "protocol",
+        "parameters",
         "actions",
         "created_time",
         "last_updated_time",
@@ -108,10 +109,33 @@ async def test_an_update_is_checked_as_a_whole(store: Store, registry: Registry)
     connector_id = await add_connector(registry, parameters={"host": "api.openai.com"}, actions=[action])
     with pytest.raises(InvalidRequest, match="not matching the trusted connector endpoint"):
         await registry.connectors.update(connector_id, {"parameters": {"host": "evil.example"}})
-    with pytest.raises(InvalidRequest) as raised:
-        await registry.connectors.update(connector_id, {"access_mode": "public"})
-    assert raised.value.reason == NO_ACCESS_CONTROL
+    for wrong in ({"access_mode": "secret"}, {"backend_roles": "a"}, {"name": " "}, {"client_config": {"x": 1}}):
+        with pytest.raises(InvalidRequest):
+            await registry.connectors.update(connector_id, wrong)
     assert (await stored(store, Index.CONNECTOR, connector_id)).version == 1
+
+
+async def test_an_update_stores_and_shows_roles_and_access_as_ml_commons_does(registry: Registry) -> None:
+    connector_id = await add_connector(registry)
+    changes = {"backend_roles": ["a", "b"], "access_mode": "PRIVATE", "add_all_backend_roles": True}
+    await registry.connectors.update(connector_id, changes)
+    shown = await registry.connectors.get(connector_id)
+    assert (shown["backend_roles"], shown["access"]) == (["a", "b"], "private")
+    assert shown.keys() & changes.keys() == {"backend_roles"}
+
+
+async def test_a_client_config_of_a_newer_ml_commons_survives_an_update_of_something_else(
+    store: Store, registry: Registry
+) -> None:
+    connector_id = await add_connector(registry, client_config={"read_timeout": 5})
+    source = (await stored(store, Index.CONNECTOR, connector_id)).source
+    newer = {"read_timeout": 5, "a_newer_key": [1]}
+    await store.put(Index.CONNECTOR, connector_id, {**source, "client_config": newer})
+    await registry.connectors.update(connector_id, {"description": "changed"})
+    shown = await registry.connectors.get(connector_id)
+    assert (shown["description"], shown["client_config"]) == ("changed", newer)
+    await registry.connectors.update(connector_id, {"client_config": {"read_timeout": 6}})
+    assert (await registry.connectors.get(connector_id))["client_config"]["read_timeout"] == 6
 
 
 async def test_a_connector_of_a_deployed_model_cannot_be_changed(registry: Registry) -> None:

@@ -23,7 +23,7 @@ EMBEDDING = {"model_type": "TEXT_EMBEDDING", "embedding_dimension": 8, "framewor
             {"interface": {"input": "7"}},
             "The model's interface.input is not a JSON Schema: $ must be an object, true or false",
         ),
-        ({"rate_limiter": {"limit": "many"}}, "rate_limiter.limit must be a number, zero or more"),
+        ({"rate_limiter": {"limit": "many"}}, "Limit field must be a positive number."),
         ({"deploy_setting": {"model_ttl_minutes": "5m"}}, "deploy_setting.model_ttl_minutes must be an integer"),
         ({"model_config": {}}, "model_config.model_type is null"),
         (

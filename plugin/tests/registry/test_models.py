@@ -83,7 +83,7 @@ async def test_of_an_id_and_an_inline_connector_the_id_counts(store: Store, regi
     ("fields", "reason"),
     [
         ({"name": None}, "model name is null"),
-        ({"name": ""}, "model name is blank"),
+        ({"name": ""}, "Validation Failed: 1: Model name is required and cannot be null or blank;"),
         ({"function_name": None}, "model format is null"),
         ({"access_mode": "public"}, NO_ACCESS_CONTROL),
         ({"connector_id": ""},
@@ -109,8 +109,26 @@ async def test_a_group_or_connector_that_is_not_there_is_named(registry: Registr
         await add_model(registry, model_group_id="gone")
 
 
-async def test_an_mcp_connector_makes_no_model(registry: Registry) -> None:
-    connector_id = await add_connector(registry, protocol="mcp_sse")
+async def test_an_inline_connector_needs_neither_name_nor_version_nor_credential(registry: Registry) -> None:
+    body = {name: value for name, value in connector_body().items() if name in ("protocol", "actions")}
+    body["actions"] = [{**action, "headers": {}} for action in body["actions"]]
+    model_id = await add_model(registry, connector={**body, "backend_roles": ["a"]})
+    await registry.models.deploy(model_id, {})
+    shown = (await registry.models.get(model_id))["connector"]
+    assert list(shown) == ["protocol", "parameters", "actions", "backend_roles"]
+    await registry.models.update(model_id, {"connector": {"description": "changed"}})
+    assert (await registry.models.get(model_id))["connector"]["description"] == "changed"
+
+
+async def test_an_inline_connector_needs_a_protocol_and_an_action_to_predict_with(registry: Registry) -> None:
+    with pytest.raises(InvalidRequest, match=r"^connector protocol is null$"):
+        await add_model(registry, connector={})
+    with pytest.raises(InvalidRequest, match=r"^Connector endpoint is required when creating a remote model"):
+        await add_model(registry, connector={"protocol": "http"})
+
+
+async def test_an_mcp_connector_makes_no_model(store: Store, registry: Registry) -> None:
+    connector_id = (await store.create(Index.CONNECTOR, {"name": "c", "protocol": "mcp_sse", "url": "https://h/"})).id
     with pytest.raises(InvalidRequest, match=f"MCP Connector: {connector_id} has protocol mcp_sse$"):
         await add_model(registry, connector_id=connector_id)
 
@@ -167,7 +185,7 @@ async def test_a_model_may_change_to_another_connector(store: Store, registry: R
     assert (await source(store, model_id))["connector_id"] == other
     with pytest.raises(NotFound, match=r"^Failed to find connector:gone$"):
         await registry.models.update(model_id, {"connector_id": "gone"})
-    with pytest.raises(InvalidRequest, match="either a connector_id or an inline connector, not both"):
+    with pytest.raises(InvalidRequest, match="cannot have both stand-alone connector and internal connector"):
         await registry.models.update(model_id, {"connector_id": other, "connector": {}})
     with pytest.raises(InvalidRequest, match=r"^Cannot update connector settings for this model\."):
         await registry.models.update(model_id, {"connector": {"description": "x"}})
@@ -247,7 +265,7 @@ async def test_many_models_are_undeployed_at_once_by_name(registry: Registry) ->
             await registry.models.undeploy_many(body)
     with pytest.raises(NotFound, match=r"^Failed to find model$"):
         await registry.models.undeploy_many({"model_ids": ["gone"]})
-    with pytest.raises(InvalidRequest, match=r"^Nodes cannot be chosen"):
+    with pytest.raises(InvalidRequest, match=r"^Don't allow custom deployment plan$"):
         await registry.models.undeploy_many({"model_ids": [deployed], "node_ids": ["n"]})
 
 

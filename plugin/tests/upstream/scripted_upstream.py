@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 
-from opensearch_ml_stream.connectors.documents import ClientConfig
+from opensearch_ml_stream.connectors.client_config import ClientConfig
 from opensearch_ml_stream.connectors.errors import UpstreamError
 from opensearch_ml_stream.connectors.rendering.action import ProviderRequest
 from opensearch_ml_stream.plugin.settings import LiveSettings, Settings

@@ -8,7 +8,7 @@ from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.connectors.selection.stream_parameter import read_stream_spec
 from opensearch_ml_stream.connectors.syntax.scalars import scalar_texts
 from opensearch_ml_stream.plugin.credentials.cipher import Cipher
-from opensearch_ml_stream.plugin.registry.stored_documents import Json, in_order, object_of
+from opensearch_ml_stream.plugin.registry.stored_documents import Json, in_order, object_of, string_of, strings_of
 from opensearch_ml_stream.plugin.settings import Settings
 from opensearch_ml_stream.plugin.upstream.addresses import AddressPolicy, literal_address
 from opensearch_ml_stream.plugin.upstream.target import parse_target
@@ -19,18 +19,19 @@ UI_METADATA = "ui_metadata"
 _STREAM = "_stream"
 
 _CHANGEABLE = ("name", "description", "version", "protocol", "actions", "client_config")
+_ACCESS_MODES = ("public", "restricted", "private")
 _FIELDS = (
     "name", "version", "description", "protocol", "parameters", "actions", "backend_roles", "owner", "access",
     "created_time", "last_updated_time", "client_config", "tenant_id", "provisioned_by",
 )  # fmt: skip
 
 
-async def new_document(body: Json, settings: Settings, cipher: Cipher) -> dict[str, Any]:
-    """Return the document to store for a new connector, its credentials encrypted.
+async def new_document(body: Json, settings: Settings, cipher: Cipher, *, inline: bool = False) -> dict[str, Any]:
+    """Return the document to store for a new connector (or an `inline` one, of a model), its credentials encrypted.
 
     InvalidRequest says what is wrong with the body.
     """
-    document = connector_document(body)
+    document = connector_document(body, inline=inline) | _access_fields(body)
     check_connector(document, settings)
     document["credential"] = await _encrypted(document["credential"], cipher)
     return document
@@ -38,7 +39,7 @@ async def new_document(body: Json, settings: Settings, cipher: Cipher) -> dict[s
 
 async def encrypted_changes(body: Json, cipher: Cipher) -> dict[str, Any]:
     """Return the fields of an update's body that may change, its credentials encrypted."""
-    changes = {name: body[name] for name in _CHANGEABLE if body.get(name) is not None}
+    changes = {name: body[name] for name in _CHANGEABLE if body.get(name) is not None} | _access_fields(body)
     if (parameters := object_of(body, "parameters")) is not None:
         changes["parameters"] = parameter_texts(parameters)
     if (credential := object_of(body, "credential")) is not None:
@@ -47,18 +48,19 @@ async def encrypted_changes(body: Json, cipher: Cipher) -> dict[str, Any]:
     return changes
 
 
-def changed_document(stored: Json, changes: Json, settings: Settings) -> dict[str, Any]:
+def changed_document(stored: Json, changes: Json, settings: Settings, *, inline: bool = False) -> dict[str, Any]:
     """Return the stored document with `encrypted_changes` laid over it; InvalidRequest if the result is wrong.
 
-    Parameters and credentials are merged key by key, other fields replaced as a whole.
+    Parameters and credentials are merged key by key, other fields replaced as a whole. A stored `client_config` that is
+    not changed is kept as it is: a newer ML Commons may have written it.
     """
-    merged = {**stored, **changes}
+    merged = {name: value for name, value in stored.items() if name != "client_config"} | dict(changes)
     for name in ("parameters", "credential"):
         if name in changes:
             merged[name] = {**(stored.get(name) or {}), **changes[name]}
-    document = connector_document(merged)
+    document = connector_document(merged, inline=inline)
     check_connector(document, settings)
-    return {**stored, **document}
+    return {**stored, **changes, **document}
 
 
 def check_connector(document: Json, settings: Settings) -> None:
@@ -122,6 +124,18 @@ def _check_written_address(url: str, settings: Settings) -> None:
         origin = target.origins[0]
         advice = f"If it is to be called: opensearch-ml-stream endpoints allow {origin}"
         raise InvalidRequest(f"{error.reason}. {advice}") from None
+
+
+def _access_fields(body: Json) -> dict[str, Any]:
+    """Return the roles and the access mode of a body as they are stored. InvalidRequest for a mode that is unknown."""
+    fields: dict[str, Any] = {}
+    if (roles := strings_of(body, "backend_roles")) is not None:
+        fields["backend_roles"] = roles
+    if (mode := string_of(body, "access_mode")) is not None:
+        if mode.lower() not in _ACCESS_MODES:
+            raise InvalidRequest(f"access_mode must be one of {', '.join(_ACCESS_MODES)}")
+        fields["access"] = mode.lower()
+    return fields
 
 
 async def _encrypted(credential: Mapping[str, str], cipher: Cipher) -> dict[str, str]:

@@ -69,7 +69,7 @@ def model_view(source: Json, *, dashboards: bool) -> dict[str, Any]:
         view.pop("planning_worker_nodes", None)
     if view.get("deploy_to_all_nodes") is False:
         del view["deploy_to_all_nodes"]
-    if setting := view.get("deploy_setting"):
+    if (setting := view.get("deploy_setting")) is not None:
         view["deploy_setting"] = {"model_ttl_minutes": _NEVER, **setting}
     return view
 
@@ -128,7 +128,7 @@ def rate_limiter_document(limiter: Json | None, name: str) -> Json | None:
     stored: dict[str, Any] = {}
     if (limit := string_of(limiter, "limit")) is not None:
         if not limit.replace(".", "", 1).isdecimal():
-            raise InvalidRequest(f"{name}.limit must be a number, zero or more")
+            raise InvalidRequest("Limit field must be a positive number.", type="parse_exception")
         stored["limit"] = limit
     if (unit := string_of(limiter, "unit")) is not None:
         if unit.upper() not in _TIME_UNITS:

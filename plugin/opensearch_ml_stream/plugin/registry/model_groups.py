@@ -50,7 +50,7 @@ class ModelGroups:
 
     async def get(self, group_id: str) -> Json:
         """Return the group; NotFound without it."""
-        document = await existing(self.store, Index.MODEL_GROUP, group_id, _missing())
+        document = await existing(self.store, Index.MODEL_GROUP, group_id, _missing(group_id))
         return in_order(document.source, _FIELDS)
 
     async def update(self, group_id: str, body: Json) -> Json:
@@ -65,7 +65,7 @@ class ModelGroups:
         def change(document: Document) -> Json:
             return {**document.source, **changes, "last_updated_time": self.clock()}
 
-        await rewrite(self.store, Index.MODEL_GROUP, group_id, change, _missing())
+        await rewrite(self.store, Index.MODEL_GROUP, group_id, change, _missing(group_id))
         return {"status": "Updated"}
 
     async def delete(self, group_id: str) -> Json:
@@ -128,8 +128,13 @@ class ModelGroups:
 
     async def _check_free(self, name: str, own_id: str | None = None) -> None:
         for group_id, _ in await find(self.store, Index.MODEL_GROUP, "name", name):
-            if group_id != own_id:
+            if own_id is None:
                 raise _name_taken(group_id)
+            if group_id != own_id:
+                raise InvalidRequest(
+                    f"The name you provided is already being used by another model with ID: {group_id}. Please provide "
+                    "a different name"
+                )
 
 
 def _id_for(name: str, number: int) -> str:
@@ -142,5 +147,5 @@ def _name_taken(group_id: str) -> InvalidRequest:
     return InvalidRequest(f"The name you provided is already being used by a model group with ID: {group_id}.")
 
 
-def _missing() -> NotFound:
-    return NotFound("Failed to find model group")
+def _missing(group_id: str) -> NotFound:
+    return NotFound(f"Failed to find model group with the provided model group id: {group_id}")

@@ -115,7 +115,9 @@ class Models:
             changed: dict[str, Any] = {**merged(document.source, changes), "last_updated_time": self.clock()}
             read_guardrails(changed.get("guardrails"))
             if connector_changes is not None:
-                changed["connector"] = changed_document(document.source["connector"], connector_changes, settings)
+                changed["connector"] = changed_document(
+                    document.source["connector"], connector_changes, settings, inline=True
+                )
             return changed
 
         written = await rewrite(self.store, Index.MODEL, model_id, change, missing)
@@ -168,7 +170,7 @@ class Models:
         if not model_ids:
             raise InvalidRequest("Must set specific model ids to undeploy")
         if strings_of(body, "node_ids"):
-            raise InvalidRequest("Nodes cannot be chosen: a remote model is deployed on the sidecar as a whole")
+            raise InvalidRequest("Don't allow custom deployment plan")
         query = {"query": {"ids": {"values": model_ids}}, "size": 1}
         if not (await self.store.search(Index.MODEL, query))["hits"]["hits"]:
             raise NotFound("Failed to find model")
@@ -203,7 +205,7 @@ class Models:
             raise InvalidRequest(
                 "You must provide connector content when creating a remote model without connector id!"
             )
-        document = await new_document(inline, self.live_settings.current, self.cipher)
+        document = await new_document(inline, self.live_settings.current, self.cipher, inline=True)
         require_predict_action(document)
         return {"connector": document}, document
 
@@ -219,9 +221,16 @@ class Models:
         if connector_id is None:
             return {}
         if body.get("connector") is not None:
-            raise InvalidRequest("A model has either a connector_id or an inline connector, not both")
+            raise InvalidRequest(
+                "Model cannot have both stand-alone connector and internal connector. Please check your update input "
+                "body.",
+                type="status_exception",
+            )
         if stored.get("connector_id") is None:
-            raise InvalidRequest("This remote does not have a connector_id field, maybe it uses an internal connector.")
+            raise InvalidRequest(
+                "This remote does not have a connector_id field, maybe it uses an internal connector.",
+                type="status_exception",
+            )
         await self._usable_connector(connector_id)
         return {"connector_id": connector_id}
 
@@ -232,7 +241,8 @@ class Models:
         if stored.get("connector") is None:
             raise InvalidRequest(
                 "Cannot update connector settings for this model. The model was created with a connector_id and does "
-                "not have an inline connector."
+                "not have an inline connector.",
+                type="status_exception",
             )
         return await encrypted_changes(inline, self.cipher)
 

@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from opensearch_ml_stream.connectors.documents import blank_name
 from opensearch_ml_stream.connectors.errors import Conflict, InvalidRequest, MLStreamError, NotFound
 from opensearch_ml_stream.connectors.syntax.scalars import scalar_text
 from opensearch_ml_stream.plugin.store import Document, Index, Store, Written
@@ -95,8 +96,10 @@ def string_of(body: Json, name: str) -> str | None:
 def name_of(body: Json, kind: str) -> str:
     """Return the body's `name`, of a resource of this kind. InvalidRequest if it is absent, null or blank."""
     name = string_of(body, "name")
-    if name is None or not name.strip():
-        raise InvalidRequest(f"{kind} name is {'null' if name is None else 'blank'}")
+    if name is None:
+        raise InvalidRequest(f"{kind} name is null")
+    if not name.strip():
+        raise blank_name(kind.capitalize())
     return name
 
 
@@ -130,5 +133,7 @@ def strings_of(body: Json, name: str) -> list[str] | None:
 
 def refuse_access_control(body: Json, reason: str) -> None:
     """Raise InvalidRequest for roles and access modes: there is no access control, and silence would promise it."""
-    if any(body.get(name) is not None for name in ("backend_roles", "add_all_backend_roles", "access_mode")):
+    if body.get("backend_roles") or any(
+        body.get(name) is not None for name in ("add_all_backend_roles", "access_mode")
+    ):
         raise InvalidRequest(reason)

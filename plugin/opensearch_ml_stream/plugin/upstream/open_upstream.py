@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from urllib.request import getproxies_environment
 
-from opensearch_ml_stream.connectors.documents import ClientConfig
+from opensearch_ml_stream.connectors.client_config import ClientConfig
 from opensearch_ml_stream.connectors.rendering.action import ProviderRequest
 from opensearch_ml_stream.plugin.settings import LiveSettings
 from opensearch_ml_stream.plugin.upstream import Upstream, UpstreamResponse

@@ -15,7 +15,7 @@ from aiohttp.client_reqrep import ConnectionKey
 from multidict import CIMultiDict
 from yarl import URL
 
-from opensearch_ml_stream.connectors.documents import ClientConfig
+from opensearch_ml_stream.connectors.client_config import ClientConfig
 from opensearch_ml_stream.connectors.errors import InvalidRequest, Throttled, UpstreamError
 from opensearch_ml_stream.connectors.rendering.action import ProviderRequest
 from opensearch_ml_stream.plugin.settings import LiveSettings, Settings

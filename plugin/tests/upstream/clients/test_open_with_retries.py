@@ -10,7 +10,7 @@ from random import Random
 
 import pytest
 
-from opensearch_ml_stream.connectors.documents import ClientConfig
+from opensearch_ml_stream.connectors.client_config import ClientConfig
 from opensearch_ml_stream.connectors.errors import InvalidRequest, MLStreamError, Throttled, UpstreamError
 from opensearch_ml_stream.connectors.rendering.action import ProviderRequest
 from opensearch_ml_stream.plugin.upstream import ReadTimedOut, Sink, UpstreamResponse, pump_by_reading

@@ -5,7 +5,7 @@ from random import Random
 
 import pytest
 
-from opensearch_ml_stream.connectors.documents import ClientConfig
+from opensearch_ml_stream.connectors.client_config import ClientConfig
 from opensearch_ml_stream.plugin.upstream.retries import backoff_seconds, retry_after_seconds
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

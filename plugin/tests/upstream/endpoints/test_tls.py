@@ -12,7 +12,7 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import x25519
 from cryptography.hazmat.primitives.serialization import pkcs12
 
-from opensearch_ml_stream.connectors.documents import ClientConfig
+from opensearch_ml_stream.connectors.client_config import ClientConfig
 from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.plugin.upstream import tls
 from opensearch_ml_stream.plugin.upstream.tls import PLAIN, UNVERIFIED, TLSContexts, TLSKey, tls_key

@@ -7,14 +7,8 @@ from dataclasses import fields
 from types import UnionType
 from typing import Any, get_args, get_origin, get_type_hints
 
-from opensearch_ml_stream.connectors.documents import (
-    ACTION_TYPES,
-    PROTOCOLS,
-    RETRY_POLICIES,
-    Action,
-    ClientConfig,
-    Connector,
-)
+from opensearch_ml_stream.connectors.client_config import RETRY_POLICIES, ClientConfig
+from opensearch_ml_stream.connectors.documents import ACTION_TYPES, PROTOCOLS, Action, Connector
 from opensearch_ml_stream.connectors.predict.inputs import (
     QuestionAnsweringInput,
     RemoteInput,

@@ -1,0 +1,127 @@
+"""Send the same exchanges to two servers and compare what they respond, without ids and times."""
+
+import asyncio
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import httpx
+
+Step = tuple[str, Any] | tuple[str, Any, Mapping[str, str]]
+"""`METHOD /path`, body (an object is sent as JSON, bytes as they are, None not at all), headers.
+
+In path and body `@name` stands for a name of the exchange's own, `@provider` for the provider's URL, and `@connector`,
+`@model`, `@group`, `@task` for the id that an earlier response of the exchange gave.
+"""
+Exchanges = Mapping[str, Sequence[Step]]
+"""Requests in their order, by what they try."""
+
+CONCURRENCY = 8
+RESPONSE_SECONDS = 20
+_IDS = {"connector_id": "@connector", "model_id": "@model", "model_group_id": "@group", "task_id": "@task"}
+_ID = re.compile(r"(?<![\w-])(?=[\w-]*[0-9A-Z])[\w-]{20}(?:[\w-]{2})?(?![\w-])")
+_TIME = re.compile(r"\b1[78]\d{11}\b")
+_CHANGING = ("took", "_version", "_seq_no", "_primary_term", "_score", "max_score", "forced_refresh")
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """Status, type of the body, and body of a response; strings in it that change from run to run are replaced."""
+
+    status: int
+    content_type: str
+    body: Any
+
+
+@dataclass(slots=True)
+class Server:
+    """One of the two; `created` are the ids that it gave, by what they are ids of."""
+
+    client: httpx.AsyncClient
+    provider: str
+    run: str
+    created: dict[str, set[str]] = field(default_factory=lambda: {name: set() for name in _IDS.values()})
+
+    async def run_all(self, exchanges: Exchanges) -> dict[str, list[Outcome | None]]:
+        """Return the outcomes of each exchange's steps; None for a step without the id that it needs."""
+        limit = asyncio.Semaphore(CONCURRENCY)
+
+        async def limited(number: int, steps: Sequence[Step]) -> list[Outcome | None]:
+            async with limit:
+                return await self._run(f"parity-{self.run}-{number}", steps)
+
+        runs = [limited(number, steps) for number, steps in enumerate(exchanges.values())]
+        return dict(zip(exchanges, await asyncio.gather(*runs), strict=True))
+
+    async def _run(self, name: str, steps: Sequence[Step]) -> list[Outcome | None]:
+        values = {"@name": name, "@provider": self.provider}
+        outcomes: list[Outcome | None] = []
+        for step in steps:
+            text = step[0] if isinstance(step[1], bytes) else step[0] + json.dumps(step[1])
+            if any(token in text and token not in values for token in _IDS.values()):
+                outcomes.append(None)
+                continue
+            response = await self._send(values, *step)
+            self._learn_ids(response, values)
+            outcomes.append(_outcome(response, values))
+        return outcomes
+
+    async def _send(
+        self, values: Mapping[str, str], line: str, body: Any, headers: Mapping[str, str] | None = None
+    ) -> httpx.Response:
+        method, _, path = _filled(line, values).partition(" ")
+        content = None
+        sent = dict(headers or {})
+        if body is not None:
+            sent.setdefault("Content-Type", "application/json")
+            content = body if isinstance(body, bytes) else _filled(json.dumps(body), values).encode()
+        url = path if path.startswith("/_") else f"/_plugins/_ml{path}"
+        return await self.client.request(method, url, content=content, headers=sent)
+
+    def _learn_ids(self, response: httpx.Response, values: dict[str, str]) -> None:
+        body = _json(response)
+        for name, token in _IDS.items():
+            if isinstance(body, dict) and isinstance(id := body.get(name), str) and _ID.fullmatch(id):
+                values[token] = id
+                self.created[token].add(id)
+
+
+def _outcome(response: httpx.Response, values: Mapping[str, str]) -> Outcome:
+    content_type = response.headers.get("content-type", "").partition(";")[0]
+    body = _json(response)
+    return Outcome(
+        response.status_code, content_type, _without_changes(response.text if body is None else body, values)
+    )
+
+
+def _json(response: httpx.Response) -> Any:
+    try:
+        return json.loads(response.text)
+    except ValueError:
+        return None
+
+
+def _filled(text: str, values: Mapping[str, str]) -> str:
+    for token, value in values.items():
+        text = text.replace(token, value)
+    return text
+
+
+def _without_changes(value: Any, values: Mapping[str, str]) -> Any:
+    if isinstance(value, dict):
+        return {
+            _without_changes(name, values): _without_changes(item, values)
+            for name, item in value.items()
+            if name not in _CHANGING
+        }
+    if isinstance(value, list):
+        return [_without_changes(item, values) for item in value]
+    if isinstance(value, int) and not isinstance(value, bool):
+        return "@time" if _TIME.fullmatch(str(value)) else value
+    if not isinstance(value, str):
+        return value
+    for token, known in values.items():
+        value = value.replace(known, token)
+    return _TIME.sub("@time", _ID.sub("@id", value))
