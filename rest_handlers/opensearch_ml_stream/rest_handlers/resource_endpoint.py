@@ -17,13 +17,15 @@ from starlette.types import Receive, Scope, Send
 from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.connectors.syntax import jsontext
 from opensearch_ml_stream.rest_handlers.base_path import BASE_PATH
+from opensearch_ml_stream.rest_handlers.http import yaml_text
 from opensearch_ml_stream.rest_handlers.http.body_budget import BodyBudget, BodyReservation
 from opensearch_ml_stream.rest_handlers.http.exception_handlers import method_not_allowed
 from opensearch_ml_stream.rest_handlers.http.requests import (
-    check_content_type,
     check_query,
     header,
     is_json,
+    is_yaml,
+    json_body,
     query,
     read_body,
     read_flag,
@@ -116,11 +118,13 @@ class _ResourceEndpoint:
         _check_ids(request.path_params)
         query_parameters = query(request.scope)
         check_query(request.scope, query_parameters, operation.parameters | operation.other_parameters.keys())
+        for name in operation.parameters & query_parameters.keys():
+            read_flag(query_parameters[name])
         data = await read_body(request.scope, request.receive, reservation)
         # A web page can send a POST with any query to a foreign server, but none whose content type is JSON.
         is_like_body = bool(data) or (request.method == "POST" and "source" in query_parameters)
         if is_like_body and operation.request_body is not RequestBody.NONE:
-            check_content_type(request.scope)
+            data = json_body(request.scope, data)
         return ParsedRequest(
             path=request.path_params,
             query=query_parameters,
@@ -139,9 +143,13 @@ def _body_in_query(query_parameters: Mapping[str, str]) -> bytes:
     """Return the body in the parameter `source`, for clients that cannot send one with a GET."""
     if "source" not in query_parameters:
         return b""
-    if not is_json(query_parameters.get("source_content_type", "")):
+    body = query_parameters["source"].encode("utf-8", "surrogateescape")
+    content_type = query_parameters.get("source_content_type", "")
+    if is_yaml(content_type):
+        return yaml_text.to_json(body)
+    if not is_json(content_type):
         raise InvalidRequest("The parameter [source] needs [source_content_type], and it must be application/json")
-    return query_parameters["source"].encode("utf-8", "surrogateescape")
+    return body
 
 
 def _parse_body(data: bytes, request_body: RequestBody) -> Mapping[str, Any]:

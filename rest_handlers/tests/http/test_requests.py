@@ -6,10 +6,11 @@ import pytest
 
 from opensearch_ml_stream.connectors.errors import InvalidRequest, NotAcceptable
 from opensearch_ml_stream.rest_handlers.http.requests import (
-    check_content_type,
     check_query,
     header,
     is_json,
+    is_yaml,
+    json_body,
     query,
     read_flag,
 )
@@ -39,6 +40,7 @@ def test_a_flag_that_is_neither_true_nor_false_is_refused(value: str) -> None:
         ("Application/JSON; charset=UTF-8", True),
         (" application/json ;q=1", True),
         ("application/vnd.opensearch+json;compatible-with=7", True),
+        ("application/x-ndjson", True),
         ("application/yaml", False),
         ("application/jsonp", False),
         ("text/plain", False),
@@ -51,11 +53,17 @@ def test_only_json_is_taken_for_json(content_type: str, json: bool) -> None:
     assert is_json(content_type) is json
 
 
-def test_a_content_type_that_is_not_json_is_not_acceptable() -> None:
-    check_content_type(scope(content_type="application/json"))
+def test_a_yaml_body_becomes_json() -> None:
+    assert is_yaml("Application/YAML; charset=UTF-8")
+    assert json_body(scope(content_type="application/json"), b"a: 1") == b"a: 1"
+    assert json_body(scope(content_type="application/yaml"), b"a: 1") == b'{"a":1}'
+    assert json_body(scope(content_type="application/yaml"), b"") == b""
+
+
+def test_a_content_type_that_is_neither_json_nor_yaml_is_not_acceptable() -> None:
     for headers, name in (({"content_type": "text/plain"}, "text/plain"), ({}, "")):
         with pytest.raises(NotAcceptable) as refused:
-            check_content_type(scope(**headers))
+            json_body(scope(**headers), b"{}")
         assert refused.value.body() == {"error": f"Content-Type header [{name}] is not supported", "status": 406}
 
 
@@ -87,6 +95,7 @@ def test_parameters_of_all_routes_and_of_the_route_are_accepted() -> None:
 @pytest.mark.parametrize(
     ("query_string", "reason"),
     [
+        ("prety", "request [/path] contains unrecognized parameter: [prety] -> did you mean [pretty]?"),
         ("deploy=true", "request [/path] contains unrecognized parameter: [deploy]"),
         ("zap&pretty&deploy", "request [/path] contains unrecognized parameters: [deploy], [zap]"),
         ("pretty=1", "Failed to parse value [1] as only [true] or [false] are allowed."),

@@ -79,3 +79,31 @@ def test_an_error_has_its_status_and_opensearchs_whole_body_whatever_the_filter(
 def test_an_error_with_a_retry_time_has_a_retry_after_header() -> None:
     response = error_response(request(), Throttled("slow down", retry_after="3"))
     assert (response.status_code, response.headers["retry-after"]) == (429, "3")
+
+
+@pytest.mark.parametrize(
+    ("query", "headers"),
+    [
+        ("format=yaml", {}),
+        ("format=yaml", {"accept": "application/json"}),
+        ("", {"accept": "application/yaml"}),
+        ("", {"content-type": "application/yaml"}),
+        ("", {"accept": "*/*", "content-type": "application/yaml"}),
+    ],
+)
+def test_yaml_is_sent_to_who_asks_for_it(query: str, headers: dict[str, str]) -> None:
+    response = json_response(request(query, headers), BODY)
+    assert response.headers["content-type"] == "application/yaml; charset=UTF-8"
+    assert content(response) == '---\nname: "ü"\nmore:\n  a: 1\n  b:\n  - 2\n'
+
+
+@pytest.mark.parametrize(
+    ("query", "headers"),
+    [
+        ("format=json", {"accept": "application/yaml"}),
+        ("", {"accept": "application/json", "content-type": "application/yaml"}),
+        ("", {"accept": "text/html", "content-type": "application/yaml"}),
+    ],
+)
+def test_json_is_sent_to_who_does_not_ask_for_yaml(query: str, headers: dict[str, str]) -> None:
+    assert json_response(request(query, headers), BODY).headers["content-type"].startswith("application/json")

@@ -2,6 +2,7 @@
 
 import zlib
 from collections.abc import Mapping, Set
+from difflib import get_close_matches
 from urllib.parse import parse_qs
 
 from starlette.requests import ClientDisconnect
@@ -10,15 +11,17 @@ from starlette.types import Receive, Scope
 from opensearch_ml_stream.connectors.errors import BodyTooLarge, InvalidRequest, NotAcceptable
 from opensearch_ml_stream.connectors.syntax.filter_path import check_patterns
 from opensearch_ml_stream.connectors.wire_format import NDJSON, SSE, WireFormat
+from opensearch_ml_stream.rest_handlers.http import yaml_text
 from opensearch_ml_stream.rest_handlers.http.body_budget import BodyReservation
 
+_JSON_TYPES = ("application/json", "application/x-ndjson")
 LLM_INTERFACE = "_llm_interface"
 FORMATS: Mapping[str, WireFormat] = {"sse": SSE, "json": NDJSON, "ndjson": NDJSON}
 _GZIP = 16 + zlib.MAX_WBITS  # zlib's way to say gzip
 _DECOMPRESSED_STEP = 256 * 1024  # bytes, so that a small body cannot take much memory before it is counted
 
 COMMON_FLAGS = frozenset({"pretty", "human", "error_trace"})
-_COMMON_PARAMETERS = COMMON_FLAGS | {"filter_path", "source", "source_content_type"}
+_COMMON_PARAMETERS = COMMON_FLAGS | {"filter_path", "format", "source", "source_content_type"}
 
 
 async def read_body(scope: Scope, receive: Receive, reservation: BodyReservation) -> bytes:
@@ -79,21 +82,33 @@ def _decompressed(body: bytes, reservation: BodyReservation) -> bytes:
     return b"".join(parts)
 
 
-def check_content_type(scope: Scope) -> None:
-    """Raise NotAcceptable for a body that is not JSON by its content type, as OpenSearch does.
+def json_body(scope: Scope, body: bytes) -> bytes:
+    """Return a body as JSON. NotAcceptable if its content type is neither JSON nor YAML, as in OpenSearch.
 
-    This also keeps web pages out: what a browser sends to a foreign server without a CORS preflight is never JSON by
-    its content type.
+    This also keeps web pages out: what a browser sends to a foreign server without a CORS preflight is never JSON or
+    YAML by its content type.
     """
     content_type = header(scope, b"content-type")
-    if not is_json(content_type):
+    if is_json(content_type):
+        return body
+    if not is_yaml(content_type):
         raise NotAcceptable(f"Content-Type header [{content_type}] is not supported")
+    return yaml_text.to_json(body) if body else body
 
 
 def is_json(content_type: str) -> bool:
-    """Whether a content type is JSON: `application/json`, or `application/...+json` (RFC 6839)."""
-    kind = content_type.partition(";")[0].strip().lower()
-    return kind == "application/json" or (kind.startswith("application/") and kind.endswith("+json"))
+    """Whether a content type is JSON: `application/json`, `application/x-ndjson`, `application/...+json` (RFC 6839)."""
+    kind = _media_type(content_type)
+    return kind in _JSON_TYPES or (kind.startswith("application/") and kind.endswith("+json"))
+
+
+def is_yaml(content_type: str) -> bool:
+    """Whether a content type is YAML."""
+    return _media_type(content_type) == yaml_text.CONTENT_TYPE
+
+
+def _media_type(content_type: str) -> str:
+    return content_type.partition(";")[0].strip().lower()
 
 
 def read_flag(value: str) -> bool:
@@ -108,12 +123,19 @@ def check_query(scope: Scope, query_parameters: Mapping[str, str], accepted: Set
     unknown = [name for name in query_parameters if name not in _COMMON_PARAMETERS and name not in accepted]
     if unknown:
         label = "parameter" if len(unknown) == 1 else "parameters"
-        names = ", ".join(f"[{name}]" for name in sorted(unknown))
+        names = ", ".join(f"[{name}]{_nearest(name, _COMMON_PARAMETERS | accepted)}" for name in sorted(unknown))
         raise InvalidRequest(f"request [{scope['path']}] contains unrecognized {label}: {names}")
     for name in COMMON_FLAGS & query_parameters.keys():
         read_flag(query_parameters[name])
+    if "format" not in accepted and query_parameters.get("format", "json") not in ("json", "yaml"):
+        raise InvalidRequest(f"Unknown format [{query_parameters['format']}]; use json or yaml")
     if patterns := query_parameters.get("filter_path"):
         check_patterns(patterns.split(","))
+
+
+def _nearest(name: str, known: Set[str]) -> str:
+    nearest = get_close_matches(name, known, 1)
+    return f" -> did you mean [{nearest[0]}]?" if nearest else ""
 
 
 def header(scope: Scope, name: bytes) -> str:

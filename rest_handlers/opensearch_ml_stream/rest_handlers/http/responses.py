@@ -10,23 +10,30 @@ from starlette.responses import Response
 
 from opensearch_ml_stream.connectors.errors import MLStreamError
 from opensearch_ml_stream.connectors.syntax.filter_path import filter_path
+from opensearch_ml_stream.rest_handlers.http import yaml_text
 from opensearch_ml_stream.rest_handlers.http.browsers import with_security_headers
 from opensearch_ml_stream.rest_handlers.http.request_notes import REQUEST_NOTES
+from opensearch_ml_stream.rest_handlers.http.requests import is_yaml
 
 JSON_CONTENT_TYPE = "application/json; charset=UTF-8"
+YAML_CONTENT_TYPE = f"{yaml_text.CONTENT_TYPE}; charset=UTF-8"
 
 
 def json_response(request: Request, body: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
-    """Return the body as JSON, as the request's `pretty` and `filter_path` ask for; an error keeps all its fields."""
+    """Return the body as JSON (or YAML), as the request asks for by its query and headers; an error keeps all fields."""
     query = request.query_params
     if (patterns := query.get("filter_path")) and status < 400:
         body = filter_path(body, patterns.split(","))
-    content = _pretty(body) if query.get("pretty") in ("", "true") else _compact(body)
+    media_type = JSON_CONTENT_TYPE
+    if _wants_yaml(request):
+        media_type, content = YAML_CONTENT_TYPE, yaml_text.to_yaml(body)
+    else:
+        content = _pretty(body) if query.get("pretty") in ("", "true") else _compact(body)
     response = Response(
         content,
         status_code=status,
         headers={"Cache-Control": "no-store", **echoed_headers(request), **(headers or {})},
-        media_type=JSON_CONTENT_TYPE,
+        media_type=media_type,
     )
     return with_security_headers(request.scope, response)
 
@@ -47,6 +54,16 @@ def echoed_headers(request: Request) -> dict[str, str]:
         **({} if opaque_id is None else {"X-Opaque-Id": opaque_id}),
         **({} if notes is None else {"X-Request-Id": notes.id}),
     }
+
+
+def _wants_yaml(request: Request) -> bool:
+    """Whether YAML is asked for: by `format`, else by `Accept`, else by the body's content type, as in OpenSearch."""
+    if (format_name := request.query_params.get("format")) is not None:
+        return format_name == "yaml"
+    accept = request.headers.get("accept", "").lower()
+    if yaml_text.CONTENT_TYPE in accept:
+        return True
+    return accept in ("", "*/*") and is_yaml(request.headers.get("content-type", ""))
 
 
 def _compact(body: Any) -> bytes:

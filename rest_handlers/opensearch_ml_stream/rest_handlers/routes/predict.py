@@ -10,7 +10,7 @@ from starlette.types import Receive, Scope, Send
 from opensearch_ml_stream.connectors.errors import MLStreamError
 from opensearch_ml_stream.rest_handlers.base_path import BASE_PATH
 from opensearch_ml_stream.rest_handlers.http.body_budget import BodyReservation
-from opensearch_ml_stream.rest_handlers.http.requests import check_content_type, check_query, query, read_body
+from opensearch_ml_stream.rest_handlers.http.requests import check_query, json_body, query, read_body
 from opensearch_ml_stream.rest_handlers.http.response_lifecycle import InFlightResponse, InFlightResponses
 from opensearch_ml_stream.rest_handlers.http.responses import error_response
 from opensearch_ml_stream.rest_handlers.openapi.description import OperationDescription, summary_of
@@ -57,7 +57,7 @@ class _PredictEndpoint:
             body = await read_body(scope, receive, reservation)
             in_flight.check_room()
             if body:
-                check_content_type(scope)
+                body = json_body(scope, body)
         except ClientDisconnect:
             reservation.release()
             return

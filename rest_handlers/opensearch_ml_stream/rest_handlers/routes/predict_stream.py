@@ -23,8 +23,8 @@ from opensearch_ml_stream.rest_handlers.http.browsers import BrowserPolicy, chec
 from opensearch_ml_stream.rest_handlers.http.exception_handlers import method_not_allowed
 from opensearch_ml_stream.rest_handlers.http.requests import (
     FORMATS,
-    check_content_type,
     check_query,
+    json_body,
     query,
     read_body,
     wire_format,
@@ -146,7 +146,7 @@ class PredictStream:
             body = await read_body(scope, receive, reservation)
             in_flight.check_room()
             if body:
-                check_content_type(scope)
+                body = json_body(scope, body)
             predict_input = read_predict_input(body)
             wire = wire_format(scope, query_parameters, predict_input.parameters)
             remote = predict_input if isinstance(predict_input, RemoteInput) else RemoteInput()
