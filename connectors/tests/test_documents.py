@@ -130,7 +130,7 @@ def test_a_connector_for_aws_is_stored_with_its_region_and_service_from_either_p
 
 def test_an_inline_connector_needs_only_its_protocol() -> None:
     assert connector_document({"protocol": "http"}, inline=True) == {
-        "protocol": "http", "parameters": {}, "credential": {}, "actions": [],
+        "protocol": "http", "credential": {}, "actions": [],
     }  # fmt: skip
     with pytest.raises(InvalidRequest, match="connector protocol is null"):
         connector_document({**BODY, "protocol": None}, inline=True)

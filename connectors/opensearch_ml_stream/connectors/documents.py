@@ -121,7 +121,9 @@ def connector_document(body: Mapping[str, Any], *, inline: bool = False) -> dict
     credential = _object(body.get("credential"), "credential")
     parameters = parameter_texts(body.get("parameters"))
     texts = {name: text for name in ("name", "version", "description") if (text := _text(body, name)) is not None}
-    document: dict[str, Any] = {**texts, "protocol": protocol, "parameters": parameters}
+    document: dict[str, Any] = {**texts, "protocol": protocol}
+    if parameters or not inline:
+        document["parameters"] = parameters
     document["credential"] = scalar_texts(credential, "credential")
     document["actions"] = action_documents(body.get("actions"))
     if body.get("client_config") is not None:

@@ -8,20 +8,27 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import httpx
+import yaml
 
 Step = tuple[str, Any] | tuple[str, Any, Mapping[str, str]]
 """`METHOD /path`, body (an object is sent as JSON, bytes as they are, None not at all), headers.
 
 In path and body `@name` stands for a name of the exchange's own, `@provider` for the provider's URL, and `@connector`,
-`@model`, `@group`, `@task` for the id that an earlier response of the exchange gave.
+`@model`, `@group`, `@task` for the id that an earlier response of the exchange gave. The line `wait` lets as many seconds
+pass as its body says.
 """
 Exchanges = Mapping[str, Sequence[Step]]
 """Requests in their order, by what they try."""
 
 CONCURRENCY = 8
-RESPONSE_SECONDS = 20
+ATTEMPTS = 50
+ATTEMPT_SECONDS = 0.2
 _IDS = {"connector_id": "@connector", "model_id": "@model", "model_group_id": "@group", "task_id": "@task"}
 _ID = re.compile(r"(?<![\w-])(?=[\w-]*[0-9A-Z])[\w-]{20}(?:[\w-]{2})?(?![\w-])")
+_ENDED = ("COMPLETED", "FAILED", "error")
+_TOO_BUSY = ("rejected_execution_exception", "exceed max running task limit")
+_TOKEN = re.compile(r"@[a-z]+")
+_ALLOWED = re.compile(r"allowed: \[([A-Z, ]*)\]")
 _TIME = re.compile(r"\b1[78]\d{11}\b")
 _CHANGING = ("took", "_version", "_seq_no", "_primary_term", "_score", "max_score", "forced_refresh")
 
@@ -42,7 +49,23 @@ class Server:
     client: httpx.AsyncClient
     provider: str
     run: str
+    shared: dict[str, str] = field(default_factory=dict)
     created: dict[str, set[str]] = field(default_factory=lambda: {name: set() for name in _IDS.values()})
+
+    async def share(self, shared: Mapping[str, Sequence[Step]]) -> None:
+        """Make what many exchanges use; from then on each token stands for the id that its last step gave."""
+        limit = asyncio.Semaphore(CONCURRENCY)
+
+        async def make(token: str, steps: Sequence[Step]) -> None:
+            values = {"@name": f"parity-{self.run}-{token[1:]}", "@provider": self.provider}
+            async with limit:
+                for step in steps:
+                    response = await self._settled(values, *step)
+                    assert response.status_code == 200, response.text
+                    self._learn_ids(response, values)
+            self.shared[token] = values.get("@model") or values["@connector"]
+
+        await asyncio.gather(*(make(token, steps) for token, steps in shared.items()))
 
     async def run_all(self, exchanges: Exchanges) -> dict[str, list[Outcome | None]]:
         """Return the outcomes of each exchange's steps; None for a step without the id that it needs."""
@@ -56,17 +79,32 @@ class Server:
         return dict(zip(exchanges, await asyncio.gather(*runs), strict=True))
 
     async def _run(self, name: str, steps: Sequence[Step]) -> list[Outcome | None]:
-        values = {"@name": name, "@provider": self.provider}
+        values = {"@name": name, "@provider": self.provider, **self.shared}
         outcomes: list[Outcome | None] = []
         for step in steps:
-            text = step[0] if isinstance(step[1], bytes) else step[0] + json.dumps(step[1])
-            if any(token in text and token not in values for token in _IDS.values()):
+            if step[0] == "wait":
+                await asyncio.sleep(step[1])
+                continue
+            text = step[0] if isinstance(step[1], bytes) else f"{step[0]} {json.dumps(step[1])}"
+            if not set(_TOKEN.findall(text)) & set(_IDS.values()) <= values.keys():
                 outcomes.append(None)
                 continue
-            response = await self._send(values, *step)
+            response = await self._settled(values, *step)
             self._learn_ids(response, values)
             outcomes.append(_outcome(response, values))
         return outcomes
+
+    async def _settled(
+        self, values: Mapping[str, str], line: str, body: Any, headers: Mapping[str, str] | None = None
+    ) -> httpx.Response:
+        """Send the request, again while a task is not completed, or while the server has too much to do."""
+        for _ in range(ATTEMPTS):
+            response = await self._send(values, line, body, headers)
+            is_running = line.startswith("GET /tasks/@task") and not any(state in response.text for state in _ENDED)
+            if not is_running and not any(word in response.text for word in _TOO_BUSY):
+                break
+            await asyncio.sleep(ATTEMPT_SECONDS)
+        return response
 
     async def _send(
         self, values: Mapping[str, str], line: str, body: Any, headers: Mapping[str, str] | None = None
@@ -77,8 +115,7 @@ class Server:
         if body is not None:
             sent.setdefault("Content-Type", "application/json")
             content = body if isinstance(body, bytes) else _filled(json.dumps(body), values).encode()
-        url = path if path.startswith("/_") else f"/_plugins/_ml{path}"
-        return await self.client.request(method, url, content=content, headers=sent)
+        return await self.client.request(method, f"/_plugins/_ml{path}", content=content, headers=sent)
 
     def _learn_ids(self, response: httpx.Response, values: dict[str, str]) -> None:
         body = _json(response)
@@ -98,8 +135,10 @@ def _outcome(response: httpx.Response, values: Mapping[str, str]) -> Outcome:
 
 def _json(response: httpx.Response) -> Any:
     try:
+        if response.headers.get("content-type", "").startswith("application/yaml"):
+            return yaml.safe_load(response.text)
         return json.loads(response.text)
-    except ValueError:
+    except (ValueError, yaml.YAMLError):
         return None
 
 
@@ -124,4 +163,5 @@ def _without_changes(value: Any, values: Mapping[str, str]) -> Any:
         return value
     for token, known in values.items():
         value = value.replace(known, token)
+    value = _ALLOWED.sub(lambda match: f"allowed: {sorted(match[1].split(', '))}", value)  # in no order
     return _TIME.sub("@time", _ID.sub("@id", value))

@@ -4,7 +4,7 @@ from typing import Any
 
 from integration_tests.interop.parity.connectors import CONNECTOR
 from integration_tests.interop.parity.exchanges import Exchanges, Step
-from integration_tests.interop.parity.models import CREATE_CONNECTOR, MODEL
+from integration_tests.interop.parity.models import MODEL
 
 REGISTER: Step = ("POST /model_groups/_register", {"name": "@name", "description": "d"})
 GET: Step = ("GET /model_groups/@group", None)
@@ -57,7 +57,6 @@ GROUPS: Exchanges = {
 
 TASKS: Exchanges = {
     "task of a registration": [
-        CREATE_CONNECTOR,
         ("POST /models/_register", MODEL),
         ("GET /tasks/@task", None),
         ("GET /tasks/@task/", None),
@@ -102,13 +101,8 @@ def _searched(search: Any) -> list[Step]:
 SEARCH: Exchanges = {
     **{f"search {name}": _searched(search) for name, search in _SEARCHES.items()},
     "search: with GET": [("POST /connectors/_create", CONNECTOR), ("GET /connectors/_search", _BY_NAME)],
-    "search: models": [CREATE_CONNECTOR, ("POST /models/_register", MODEL), ("POST /models/_search", _BY_NAME)],
+    "search: models": [("POST /models/_register", MODEL), ("POST /models/_search", _BY_NAME)],
     "search: groups": [REGISTER, ("POST /model_groups/_search", _BY_NAME)],
-    "search: tasks": [
-        CREATE_CONNECTOR,
-        ("POST /models/_register", MODEL),
-        ("POST /tasks/_search", {"query": {"term": {"model_id": "@model"}}}),
-    ],
     "search: a credential": [
         ("POST /connectors/_create", CONNECTOR),
         (

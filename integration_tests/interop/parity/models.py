@@ -5,16 +5,16 @@ from typing import Any
 from integration_tests.interop.parity.connectors import ACTION, CONNECTOR, but
 from integration_tests.interop.parity.exchanges import Exchanges, Step
 
-CREATE_CONNECTOR: Step = ("POST /connectors/_create", CONNECTOR)
+SHARED = {"@echoconnector": [("POST /connectors/_create", CONNECTOR)]}
 GET_MODEL: Step = ("GET /models/@model", None)
-MODEL: dict[str, Any] = {"name": "@name", "function_name": "remote", "connector_id": "@connector"}
+MODEL: dict[str, Any] = {"name": "@name", "function_name": "remote", "connector_id": "@echoconnector"}
 INLINE: dict[str, Any] = {"name": "@name", "function_name": "remote", "connector": CONNECTOR}
 PREDICT: Step = ("POST /models/@model/_predict", {"parameters": {"input": "hi"}})
 UNDEPLOY: Step = ("POST /models/@model/_undeploy", None)
 
 
 def _registered(body: Any, path: str = "/models/_register") -> list[Step]:
-    return [CREATE_CONNECTOR, (f"POST {path}", body), GET_MODEL]
+    return [(f"POST {path}", body), GET_MODEL]
 
 
 def _inline(*absent: str, **changes: Any) -> list[Step]:
@@ -27,7 +27,7 @@ def _with(**fields: Any) -> list[Step]:
 
 
 def _put(**fields: Any) -> list[Step]:
-    return [CREATE_CONNECTOR, ("POST /models/_register", MODEL), ("PUT /models/@model", fields), GET_MODEL]
+    return [("POST /models/_register", MODEL), ("PUT /models/@model", fields), GET_MODEL]
 
 
 def _put_inline(**fields: Any) -> list[Step]:
@@ -50,7 +50,6 @@ GUARDRAILS: dict[str, Any] = {
 REGISTER: Exchanges = {
     "register a model": _registered(MODEL),
     "register and deploy": [
-        CREATE_CONNECTOR,
         ("POST /models/_register?deploy=true", MODEL),
         ("GET /tasks/@task", None),
         PREDICT,
@@ -87,7 +86,6 @@ REGISTER: Exchanges = {
     "register: deploy in words": _registered(MODEL, "/models/_register?deploy=maybe"),
     "register: an unknown group": _with(model_group_id="nobody"),
     "register: a group": [
-        CREATE_CONNECTOR,
         ("POST /model_groups/_register", {"name": "@name g"}),
         ("POST /models/_register", but(MODEL, model_group_id="@group")),
         GET_MODEL,
@@ -97,7 +95,6 @@ REGISTER: Exchanges = {
         ("DELETE /model_groups/@group", None),
     ],
     "register: two of one name": [
-        CREATE_CONNECTOR,
         ("POST /models/_register", MODEL),
         GET_MODEL,
         ("POST /models/_register", MODEL),
@@ -203,7 +200,7 @@ UPDATE: Exchanges = {
     "update a model: an unknown group": _put(model_group_id="nobody"),
     "update a model: an unknown connector_id": _put(connector_id="nobody"),
     "update a model: an inline connector for one with a connector_id": _put(connector={"description": "d"}),
-    "update a model: both connectors": _put(connector_id="@connector", connector={"description": "d"}),
+    "update a model: both connectors": _put(connector_id="@echoconnector", connector={"description": "d"}),
     "update a model: rate_limiter": _put(rate_limiter={"limit": 5, "unit": "MINUTES"}),
     "update a model: half a rate_limiter": _put(rate_limiter={"limit": 5}),
     "update a model: deploy_setting": _put(deploy_setting={"is_auto_deploy_enabled": False}),
@@ -213,7 +210,6 @@ UPDATE: Exchanges = {
     "update a model: an empty model_config": _put(model_config={}),
     "update a model: interface": _put(interface={"input": SCHEMA}),
     "update a model: merges what is stored": [
-        CREATE_CONNECTOR,
         (
             "POST /models/_register",
             but(MODEL, guardrails=GUARDRAILS, model_config=EMBEDDING, interface={"output": SCHEMA}),
@@ -225,22 +221,21 @@ UPDATE: Exchanges = {
     "update a model: backend_roles": _put(backend_roles=["a"]),
     "update a model: an unknown model": [("PUT /models/nobody", {"description": "d"})],
     "update a model: without a body": [
-        CREATE_CONNECTOR,
         ("POST /models/_register", MODEL),
         ("PUT /models/@model", None),
     ],
     "update a model: while it is deployed": [
-        CREATE_CONNECTOR,
         ("POST /models/_register?deploy=true", MODEL),
         PREDICT,
         ("PUT /models/@model", {"is_enabled": False}),
+        ("wait", 2.1),
         PREDICT,
         ("PUT /models/@model", {"is_enabled": True}),
+        ("wait", 2.1),
         PREDICT,
         UNDEPLOY,
     ],
     "update a model: to a new group": [
-        CREATE_CONNECTOR,
         ("POST /models/_register", MODEL),
         ("POST /model_groups/_register", {"name": "@name new"}),
         ("PUT /models/@model", {"model_group_id": "@group"}),
@@ -251,7 +246,6 @@ UPDATE: Exchanges = {
 
 DEPLOYMENT: Exchanges = {
     "deploy and undeploy": [
-        CREATE_CONNECTOR,
         ("POST /models/_register", MODEL),
         ("POST /models/@model/_deploy", None),
         ("GET /tasks/@task", None),
@@ -265,32 +259,22 @@ DEPLOYMENT: Exchanges = {
         GET_MODEL,
     ],
     "deploy: the old path": [
-        CREATE_CONNECTOR,
         ("POST /models/_register", MODEL),
         ("POST /models/@model/_load", None),
         ("POST /models/@model/_unload", None),
     ],
     "deploy: an empty object": [
-        CREATE_CONNECTOR,
         ("POST /models/_register", MODEL),
         ("POST /models/@model/_deploy", {}),
         UNDEPLOY,
     ],
     "deploy: nodes": [
-        CREATE_CONNECTOR,
         ("POST /models/_register", MODEL),
         ("POST /models/@model/_deploy", {"node_ids": ["n"]}),
-    ],
-    "deploy: no nodes": [
-        CREATE_CONNECTOR,
-        ("POST /models/_register", MODEL),
-        ("POST /models/@model/_deploy", {"node_ids": []}),
-        UNDEPLOY,
     ],
     "deploy: an unknown model": [("POST /models/nobody/_deploy", None)],
     "undeploy: an unknown model": [("POST /models/nobody/_undeploy", None)],
     "undeploy many: by id": [
-        CREATE_CONNECTOR,
         ("POST /models/_register?deploy=true", MODEL),
         PREDICT,
         ("POST /models/_undeploy", {"model_ids": ["@model"]}),
@@ -305,7 +289,6 @@ DEPLOYMENT: Exchanges = {
     "undeploy many: an id in a string": [("POST /models/_undeploy", {"model_ids": "nobody"})],
     "get: an unknown model": [("GET /models/nobody", None)],
     "get: a model with return_content": [
-        CREATE_CONNECTOR,
         ("POST /models/_register", MODEL),
         ("GET /models/@model?return_content=true", None),
     ],

@@ -1,11 +1,12 @@
 """Exchanges of whole predictions with a provider that shows what it was sent (`/echo`) or responds as its path says."""
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from integration_tests.interop.parity.connectors import ACTION, CONNECTOR, but
 from integration_tests.interop.parity.exchanges import Exchanges, Step
 
-EMBEDDING = but(
+_EMBEDDING = but(
     ACTION,
     url="@provider/embeddings",
     request_body='{"input": ${parameters.input}}',
@@ -14,149 +15,160 @@ EMBEDDING = but(
 )
 
 
-def _model(*actions: Any, **connector: Any) -> list[Step]:
-    body = but(CONNECTOR, actions=list(actions or [ACTION]), **connector)
+def _model(action: Mapping[str, Any], **fields: Any) -> list[Step]:
     return [
-        ("POST /connectors/_create", body),
-        ("POST /models/_register", {"name": "@name", "function_name": "remote", "connector_id": "@connector"}),
+        ("POST /connectors/_create", but(CONNECTOR, actions=[action])),
+        (
+            "POST /models/_register",
+            {"name": "@name", "function_name": "remote", "connector_id": "@connector", **fields},
+        ),
     ]
 
 
-def _predict(body: Any, *actions: Any, path: str = "/models/@model/_predict", **connector: Any) -> list[Step]:
-    return [*_model(*actions, **connector), (f"POST {path}", body), ("POST /models/@model/_undeploy", None)]
+def _deployed(**fields: Any) -> list[Step]:
+    return [*_model(ACTION, **fields), ("POST /models/@model/_deploy", None), ("GET /tasks/@task", None)]
 
 
-def _body(template: str, **parameters: Any) -> list[Step]:
-    return _predict({"parameters": parameters}, but(ACTION, request_body=template))
+def _template(request_body: str) -> list[Step]:
+    return _model(but(ACTION, request_body=request_body))
 
 
-def _by(algorithm: str, body: Any, *actions: Any) -> list[Step]:
-    return _predict(body, *actions, path=f"/_predict/{algorithm}/@model")
+SHARED: Mapping[str, Sequence[Step]] = {
+    "@echomodel": _model(ACTION),
+    "@embedding": _model(_EMBEDDING),
+    "@path": _model(but(ACTION, url="@provider/${parameters.path}")),
+    "@quoted": _template('{"m": "${parameters.m}", "n": "${parameters.n:-none}"}'),
+    "@bare": _template('{"m": ${parameters.m}, "n": ${parameters.n:-0.7}}'),
+    "@within": _template('{"m": "Q: ${parameters.m} A:"}'),
+    "@fixed": _template('{"m": "${credential.key}"}'),
+    "@nojson": _template("${parameters.m}"),
+    "@nobody": _model(but(ACTION, "request_body")),
+    "@header": _model(but(ACTION, headers={"X-N": "${parameters.n}", "X-B": True})),
+    "@connectorheader": _model(but(ACTION, headers={"X-N": "${parameters.model}"})),
+    "@poorheader": _model(but(ACTION, headers={"X-N": "${credential.absent}"})),
+    "@batchonly": _model(but(ACTION, action_type="batch_predict")),
+    **{f"@{name.lower()}": _model(but(ACTION, method=name)) for name in ("GET", "PUT", "DELETE", "BREW")},
+    "@nowhere": _model(but(ACTION, url="http://127.0.0.1:1/")),
+    "@manual": _model(ACTION, deploy_setting={"is_auto_deploy_enabled": False}),
+    "@disabled": _deployed(is_enabled=False),
+    "@interface": _deployed(interface={"input": {"type": "object", "required": ["magic"]}}),
+    "@guardrail": _deployed(guardrails={"type": "local_regex", "input_guardrail": {"regex": [".*secret.*"]}}),
+}
 
 
-def _responds(path: str, **parameters: Any) -> list[Step]:
-    return _predict({"parameters": {"input": "hi", **parameters}}, but(ACTION, url=f"@provider{path}"))
+def _predict(model: str, body: Any, path: str = "_predict") -> list[Step]:
+    return [(f"POST /models/{model}/{path}", body)]
 
+
+def _echo(**parameters: Any) -> list[Step]:
+    return _predict("@echomodel", {"parameters": parameters})
+
+
+def _with(model: str, **parameters: Any) -> list[Step]:
+    return _predict(model, {"parameters": {"input": "hi", **parameters}})
+
+
+def _embed(body: Any, algorithm: str = "text_embedding") -> list[Step]:
+    return [(f"POST /_predict/{algorithm}/@embedding", body)]
+
+
+def _by(algorithm: str, body: Any) -> list[Step]:
+    return [(f"POST /_predict/{algorithm}/@echomodel", body)]
+
+
+_GIVEN: dict[str, Any] = {
+    "text": "hi",
+    "an empty string": "",
+    "Chinese": "你好 😀",
+    "a newline and quotes": 'say "hi"\n\\o/ \t',
+    "a slash and a tag": "</b>&'=",
+    "a number": 5,
+    "a small number": 0.0001,
+    "a large number": 2**53 + 1,
+    "true": True,
+    "null": None,
+    "an object": {"a": 1},
+    "an array": ["a"],
+    "messages": [{"role": "user", "content": "hi"}],
+    "JSON in a string": '{"a": 1}',
+    "messages in a string": '[{"role": "user", "content": "hi"}]',
+    "a placeholder": "${parameters.model}",
+    "a placeholder of a credential": "${credential.key}",
+}
 
 PARAMETERS: Exchanges = {
-    "predict": _predict({"parameters": {"input": "hi"}}),
-    "predict: a trailing slash": _predict({"parameters": {"input": "hi"}}, path="/models/@model/_predict/"),
-    "predict: no parameters": _predict({}),
-    "predict: empty parameters": _predict({"parameters": {}}),
-    "predict: null parameters": _predict({"parameters": None}),
-    "predict: parameters in a string": _predict({"parameters": "hi"}),
-    "predict: parameters in an array": _predict({"parameters": ["hi"]}),
-    "predict: a parameter that is not used": _predict({"parameters": {"input": "hi", "color": "red"}}),
-    "predict: a parameter of the connector is given": _predict({"parameters": {"input": "hi", "model": "other"}}),
-    "predict: an unknown field": _predict({"parameters": {"input": "hi"}, "color": "red"}),
-    "predict: an array": _predict([1]),
-    "predict: not JSON": _predict(b"{not json"),
-    "predict: cut off": _predict(b'{"parameters": {"input": "hi"'),
-    "predict: an empty body": _predict(b""),
-    "predict: without a body": _predict(None),
-    "predict: a field twice": _predict(b'{"parameters": {"input": "a", "input": "b"}}'),
-    "predict: a comment": _predict(b'{"parameters": /* x */ {"input": "hi"}} // y'),
-    "predict: a brace more": _predict(b'{"parameters": {"input": "hi"}}}'),
-    "predict: an unknown model": [("POST /models/nobody/_predict", {"parameters": {}})],
-    "predict: Chinese": _predict({"parameters": {"input": "你好 😀"}}),
-    "predict: a newline and quotes": _predict({"parameters": {"input": 'say "hi"\n\\o/ \t'}}),
-    "predict: a number": _predict({"parameters": {"input": 5}}),
-    "predict: true": _predict({"parameters": {"input": True}}),
-    "predict: null": _predict({"parameters": {"input": None}}),
-    "predict: an object": _predict({"parameters": {"input": {"a": 1}}}),
-    "predict: an array of strings": _predict({"parameters": {"input": ["a"]}}),
-    "predict: JSON in a string": _predict({"parameters": {"input": '{"a": 1}'}}),
-    "predict: an empty string": _predict({"parameters": {"input": ""}}),
-    "predict: a slash and a tag": _predict({"parameters": {"input": "</b>&'="}}),
-    "predict: a placeholder in a parameter": _predict({"parameters": {"input": "${parameters.model}"}}),
-    "predict: a credential in a parameter": _predict({"parameters": {"input": "${credential.key}"}}),
-    "predict: it is disabled": [
-        *_model(),
-        ("PUT /models/@model", {"is_enabled": False}),
-        ("POST /models/@model/_predict", {"parameters": {"input": "hi"}}),
-    ],
-    "predict: input that its interface refuses": [
-        *_model(),
-        ("PUT /models/@model", {"interface": {"input": {"type": "object", "required": ["magic"]}}}),
-        ("POST /models/@model/_predict", {"parameters": {"input": "hi"}}),
-        ("POST /models/@model/_undeploy", None),
-    ],
-    "predict: input that its guardrail refuses": [
-        *_model(),
-        ("PUT /models/@model", {"guardrails": {"type": "local_regex", "input_guardrail": {"regex": [".*secret.*"]}}}),
-        ("POST /models/@model/_predict", {"parameters": {"input": "a secret here"}}),
-        ("POST /models/@model/_predict", {"parameters": {"input": "hi"}}),
-        ("POST /models/@model/_undeploy", None),
-    ],
-    "predict: it may not deploy itself": [
-        *_model(),
-        ("PUT /models/@model", {"deploy_setting": {"is_auto_deploy_enabled": False}}),
-        ("POST /models/@model/_predict", {"parameters": {"input": "hi"}}),
-    ],
+    "predict": _echo(input="hi"),
+    "predict: a trailing slash": _predict("@echomodel", {"parameters": {"input": "hi"}}, "_predict/"),
+    "predict: no parameters": _predict("@echomodel", {}),
+    "predict: empty parameters": _echo(),
+    "predict: null parameters": _predict("@echomodel", {"parameters": None}),
+    "predict: parameters in a string": _predict("@echomodel", {"parameters": "hi"}),
+    "predict: parameters in an array": _predict("@echomodel", {"parameters": ["hi"]}),
+    "predict: a parameter that is not used": _echo(input="hi", color="red"),
+    "predict: a parameter of the connector is given": _echo(input="hi", model="other"),
+    "predict: an unknown field": _predict("@echomodel", {"parameters": {"input": "hi"}, "color": "red"}),
+    "predict: an array": _predict("@echomodel", [1]),
+    "predict: not JSON": _predict("@echomodel", b"{not json"),
+    "predict: cut off": _predict("@echomodel", b'{"parameters": {"input": "hi"'),
+    "predict: an empty body": _predict("@echomodel", b""),
+    "predict: without a body": _predict("@echomodel", None),
+    "predict: a field twice": _predict("@echomodel", b'{"parameters": {"input": "a", "input": "b"}}'),
+    "predict: a comment": _predict("@echomodel", b'{"parameters": /* x */ {"input": "hi"}} // y'),
+    "predict: a brace more": _predict("@echomodel", b'{"parameters": {"input": "hi"}}}'),
+    "predict: an unknown model": _predict("nobody", {"parameters": {}}),
+    "predict: it is disabled": _with("@disabled"),
+    "predict: input that its interface refuses": _with("@interface"),
+    "predict: input that its guardrail refuses": _with("@guardrail", input="a secret here"),
+    "predict: input that its guardrail takes": _with("@guardrail"),
+    "predict: it may not deploy itself": _with("@manual"),
+    "predict: pretty": _predict("@echomodel", {"parameters": {"input": "hi"}}, "_predict?pretty"),
+    "predict: filter_path": _predict("@echomodel", {"parameters": {"input": "hi"}}, "_predict?filter_path=**.method"),
+    "predict: an unknown query parameter": _predict("@echomodel", {"parameters": {}}, "_predict?color=red"),
 }
 
 TEMPLATES: Exchanges = {
-    "template: without placeholders": _body('{"a": 1}'),
-    "template: a default": _body('{"t": ${parameters.t:-0.7}}'),
-    "template: a default is not needed": _body('{"t": ${parameters.t:-0.7}}', t=1),
-    "template: a placeholder without a value": _body('{"t": "${parameters.absent}"}'),
-    "template: a bare placeholder without a value": _body('{"t": ${parameters.absent}}'),
-    "template: messages": _body('{"m": ${parameters.m}}', m=[{"role": "user", "content": "hi"}]),
-    "template: messages in a string": _body('{"m": ${parameters.m}}', m='[{"role": "user", "content": "hi"}]'),
-    "template: a bare string": _body('{"m": ${parameters.m}}', m="hi"),
-    "template: a bare small number": _body('{"m": ${parameters.m}}', m=0.0001),
-    "template: a bare large number": _body('{"m": ${parameters.m}}', m=2**53 + 1),
-    "template: a bare boolean": _body('{"m": ${parameters.m}}', m=True),
-    "template: a bare null": _body('{"m": ${parameters.m}}', m=None),
-    "template: a quoted number": _body('{"m": "${parameters.m}"}', m=5),
-    "template: a quoted array": _body('{"m": "${parameters.m}"}', m=["a"]),
-    "template: within a string": _body('{"m": "Q: ${parameters.m} A:"}', m='say "hi"'),
-    "template: a credential in the body": _body('{"m": "${credential.key}"}'),
-    "template: a name with a point": _body('{"m": "${parameters.a.b}"}', **{"a.b": "x"}),
-    "template: no JSON": _body("${parameters.m}", m="hi"),
-    "template: no body": _predict({"parameters": {}}, but(ACTION, "request_body")),
-    "template: the URL": _predict(
-        {"parameters": {"input": "hi", "p": "x"}}, but(ACTION, url="@provider/echo/${parameters.p}")
-    ),
-    "template: a blank in the URL": _predict(
-        {"parameters": {"input": "hi", "p": "x y"}}, but(ACTION, url="@provider/echo/${parameters.p}")
-    ),
-    "template: a header": _predict(
-        {"parameters": {"input": "hi", "n": "x"}}, but(ACTION, headers={"X-N": "${parameters.n}"})
-    ),
-    "template: a header from the connector": _predict(
-        {"parameters": {"input": "hi"}}, but(ACTION, headers={"X-N": "${parameters.model}"})
-    ),
-    "template: a header without a credential": _predict(
-        {"parameters": {"input": "hi"}}, but(ACTION, headers={"X-N": "${credential.absent}"})
-    ),
-    "template: a header that is true": _predict({"parameters": {"input": "hi"}}, but(ACTION, headers={"X-B": True})),
-    "template: a header in Chinese": _predict({"parameters": {"input": "hi"}}, but(ACTION, headers={"X-N": "你好"})),
+    **{f"template: {name} in quotes": _with("@quoted", m=value) for name, value in _GIVEN.items()},
+    **{f"template: {name} without quotes": _with("@bare", m=value) for name, value in _GIVEN.items()},
+    **{f"template: {name} within a string": _with("@within", m=value) for name, value in _GIVEN.items()},
+    "template: a placeholder without a value": _with("@within"),
+    "template: a bare placeholder without a value": _with("@bare"),
+    "template: a default is not needed": _with("@bare", m=1, n=2),
+    "template: a default in quotes is not needed": _with("@quoted", m="a", n="b"),
+    "template: a credential in the body": _with("@fixed"),
+    "template: no JSON": _with("@nojson", m="hi"),
+    "template: JSON as a whole": _with("@nojson", m={"a": 1}),
+    "template: no body": _with("@nobody"),
+    "template: the URL": _with("@path", path="echo/x"),
+    "template: a blank in the URL": _with("@path", path="echo x"),
+    "template: Chinese in the URL": _with("@path", path="echo你"),
+    "template: a header": _with("@header", n="x"),
+    "template: a header in Chinese": _with("@header", n="你好"),
+    "template: a header without its parameter": _with("@header"),
+    "template: a header from the connector": _with("@connectorheader"),
+    "template: a header without its credential": _with("@poorheader"),
 }
 
 TEXTS: Exchanges = {
-    "text_docs": _by("text_embedding", {"text_docs": ["a", "b"]}, EMBEDDING),
-    "text_docs: a number": _by("text_embedding", {"text_docs": ["a", 5]}, EMBEDDING),
-    "text_docs: a number with a point": _by("text_embedding", {"text_docs": [0.5]}, EMBEDDING),
-    "text_docs: true": _by("text_embedding", {"text_docs": [True]}, EMBEDDING),
-    "text_docs: null": _by("text_embedding", {"text_docs": ["a", None]}, EMBEDDING),
-    "text_docs: null alone": _by("text_embedding", {"text_docs": [None]}, EMBEDDING),
-    "text_docs: an object": _by("text_embedding", {"text_docs": [{"a": 1}]}, EMBEDDING),
-    "text_docs: empty": _by("text_embedding", {"text_docs": []}, EMBEDDING),
-    "text_docs: a string": _by("text_embedding", {"text_docs": "a"}, EMBEDDING),
-    "text_docs: none": _by("text_embedding", {}, EMBEDDING),
-    "text_docs: an empty string": _by("text_embedding", {"text_docs": [""]}, EMBEDDING),
-    "text_docs: return_number": _by("text_embedding", {"text_docs": ["a"], "return_number": True}, EMBEDDING),
-    "text_docs: target_response": _by(
-        "text_embedding", {"text_docs": ["a"], "target_response": ["sentence_embedding"]}, EMBEDDING
-    ),
+    "text_docs": _embed({"text_docs": ["a", "b"]}),
+    "text_docs: a number": _embed({"text_docs": ["a", 5]}),
+    "text_docs: a number with a point": _embed({"text_docs": [0.5]}),
+    "text_docs: true": _embed({"text_docs": [True]}),
+    "text_docs: null": _embed({"text_docs": ["a", None]}),
+    "text_docs: null alone": _embed({"text_docs": [None]}),
+    "text_docs: an object": _embed({"text_docs": [{"a": 1}]}),
+    "text_docs: empty": _embed({"text_docs": []}),
+    "text_docs: a string": _embed({"text_docs": "a"}),
+    "text_docs: none": _embed({}),
+    "text_docs: an empty string": _embed({"text_docs": [""]}),
+    "text_docs: return_number": _embed({"text_docs": ["a"], "return_number": True}),
+    "text_docs: target_response": _embed({"text_docs": ["a"], "target_response": ["sentence_embedding"]}),
+    "text_docs: parameters": _embed({"text_docs": ["a"], "parameters": {"x": 1}}),
     "text_docs: without a function": _by("text_embedding", {"text_docs": ["a"]}),
-    "text_docs: parameters": _by("text_embedding", {"text_docs": ["a"], "parameters": {"x": 1}}, EMBEDDING),
-    "text_docs: the model's path": _predict({"text_docs": ["a"]}, EMBEDDING),
-    "text_docs: the parameters' way": _predict({"parameters": {"input": ["a"]}}, EMBEDDING),
+    "text_docs: the model's path": _predict("@embedding", {"text_docs": ["a"]}),
+    "text_docs: the parameters' way": _predict("@embedding", {"parameters": {"input": ["a"]}}),
     "algorithm remote": _by("remote", {"parameters": {"input": "hi"}}),
     "algorithm REMOTE": _by("REMOTE", {"parameters": {"input": "hi"}}),
-    "algorithm sparse_encoding": _by("sparse_encoding", {"text_docs": ["a"]}, EMBEDDING),
+    "algorithm sparse_encoding": _embed({"text_docs": ["a"]}, "sparse_encoding"),
     "algorithm text_similarity": _by("text_similarity", {"query_text": "q", "text_docs": ["a", "b"]}),
     "algorithm text_similarity: no query": _by("text_similarity", {"text_docs": ["a"]}),
     "algorithm question_answering": _by("question_answering", {"question": "q", "context": "c"}),
@@ -167,24 +179,23 @@ TEXTS: Exchanges = {
 
 RESPONSES: Exchanges = {
     **{
-        f"provider says {status}": _responds(f"/status/{status}")
-        for status in (201, 204, 301, 400, 401, 403, 404, 422, 429, 500, 503)
+        f"provider says {status}": _with("@path", path=f"status-{status}")
+        for status in (201, 204, 301, 400, 401, 403, 404, 409, 422, 429, 500, 503)
     },
-    "provider responds with text": _responds("/text"),
-    "provider responds with an array": _responds("/array"),
-    "provider responds with nothing": _responds("/empty"),
-    "provider is not there": _predict({"parameters": {"input": "hi"}}, but(ACTION, url="http://127.0.0.1:1/")),
-    **{
-        f"method {method}": _predict({"parameters": {"input": "hi"}}, but(ACTION, method=method))
-        for method in ("GET", "get", "PUT", "DELETE", "BREW")
-    },
-    "response_filter": _responds("/echo", response_filter="$.method"),
-    "response_filter without a match": _responds("/echo", response_filter="$.absent"),
-    "response_filter that is wrong": _responds("/echo", response_filter="$["),
-    "no predict action": _predict({"parameters": {"input": "hi"}}, but(ACTION, action_type="batch_predict")),
-    "batch_predict without an action": _predict({"parameters": {"input": "hi"}}, path="/models/@model/_batch_predict"),
-    "action_type batch_predict": _predict({"parameters": {"input": "hi"}, "action_type": "batch_predict"}),
-    "action_type magic": _predict({"parameters": {"input": "hi"}, "action_type": "magic"}),
+    "provider responds with text": _with("@path", path="text"),
+    "provider responds with an array": _with("@path", path="array"),
+    "provider responds with nothing": _with("@path", path="empty"),
+    "provider is not there": _with("@nowhere"),
+    **{f"method {name}": _with(f"@{name.lower()}") for name in ("GET", "PUT", "DELETE", "BREW")},
+    "response_filter": _with("@echomodel", response_filter="$.method"),
+    "response_filter without a match": _with("@echomodel", response_filter="$.absent"),
+    "response_filter that is wrong": _with("@echomodel", response_filter="$["),
+    "no predict action": _with("@batchonly"),
+    "batch_predict without an action": _predict("@echomodel", {"parameters": {"input": "hi"}}, "_batch_predict"),
+    "action_type batch_predict": _predict(
+        "@echomodel", {"parameters": {"input": "hi"}, "action_type": "batch_predict"}
+    ),
+    "action_type magic": _predict("@echomodel", {"parameters": {"input": "hi"}, "action_type": "magic"}),
 }
 
 EXCHANGES: Exchanges = {**PARAMETERS, **TEMPLATES, **TEXTS, **RESPONSES}

@@ -153,10 +153,7 @@ FORMATS: Exchanges = {
         "application/yaml",
     ),
     "YAML: in a prediction": [
-        CREATE,
-        ("POST /models/_register", {"name": "@name", "function_name": "remote", "connector_id": "@connector"}),
-        ("POST /models/@model/_predict", b"parameters:\n  input: hi\n", {"Content-Type": "application/yaml"}),
-        ("POST /models/@model/_undeploy", None),
+        ("POST /models/@echomodel/_predict", b"parameters:\n  input: hi\n", {"Content-Type": "application/yaml"}),
     ],
     "format: yaml": _get("?format=yaml"),
     "format: json": _get("?format=json"),

@@ -115,7 +115,7 @@ async def test_an_inline_connector_needs_neither_name_nor_version_nor_credential
     model_id = await add_model(registry, connector={**body, "backend_roles": ["a"]})
     await registry.models.deploy(model_id, {})
     shown = (await registry.models.get(model_id))["connector"]
-    assert list(shown) == ["protocol", "parameters", "actions", "backend_roles"]
+    assert list(shown) == ["protocol", "actions", "backend_roles"]
     await registry.models.update(model_id, {"connector": {"description": "changed"}})
     assert (await registry.models.get(model_id))["connector"]["description"] == "changed"
 

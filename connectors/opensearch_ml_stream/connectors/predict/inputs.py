@@ -139,11 +139,16 @@ def _kind(fields: Mapping[str, str], algorithm: str | None) -> str | None:
 
 
 def _text_docs(fields: Mapping[str, str]) -> tuple[str, ...]:
-    docs = json.loads(fields.get("text_docs", "null"))
-    if not isinstance(docs, list) or not docs:
-        raise InvalidRequest("text_docs must be an array with at least one string")
+    """Return the texts; a number or a boolean among them counts as its text, as in ML Commons."""
+    docs = json.loads(fields.get("text_docs", "[]"), parse_int=str, parse_float=str)
+    if docs == []:
+        raise InvalidRequest("Empty text docs")
+    if not isinstance(docs, list):
+        raise InvalidRequest("text_docs must be an array of strings")
     for index, doc in enumerate(docs):
-        if not isinstance(doc, str):
+        if isinstance(doc, bool):
+            docs[index] = "true" if doc else "false"
+        elif not isinstance(doc, str):
             raise InvalidRequest(f"text_docs[{index}] must be a string")
     return tuple(docs)
 

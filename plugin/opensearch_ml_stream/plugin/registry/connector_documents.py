@@ -31,7 +31,8 @@ async def new_document(body: Json, settings: Settings, cipher: Cipher, *, inline
 
     InvalidRequest says what is wrong with the body.
     """
-    document = connector_document(body, inline=inline) | _access_fields(body)
+    access = {name: value for name, value in _access_fields(body).items() if value}
+    document = connector_document(body, inline=inline) | access
     check_connector(document, settings)
     document["credential"] = await _encrypted(document["credential"], cipher)
     return document

@@ -113,6 +113,7 @@ class Models:
             nonlocal before
             before = document.source
             changed: dict[str, Any] = {**merged(document.source, changes), "last_updated_time": self.clock()}
+            changed["model_id"] = model_id  # as ML Commons does, but not when it registers
             read_guardrails(changed.get("guardrails"))
             if connector_changes is not None:
                 changed["connector"] = changed_document(

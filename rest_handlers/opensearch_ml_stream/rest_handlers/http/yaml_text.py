@@ -1,7 +1,7 @@
 """YAML for clients that ask for it: a request body becomes JSON at the door, a response becomes YAML on its way out.
 
-What is understood is what OpenSearch's parser understands (Jackson's): scalars are those of JSON, so that `yes` and a
-date are strings. Aliases and tags are refused, since few bytes of them stand for much.
+Scalars are those of JSON (YAML 1.2), so that `yes`, a date and `017` are strings. Aliases and tags are refused, since
+few bytes of them stand for much.
 """
 
 import json
