@@ -68,8 +68,7 @@ def rendered(document: dict[str, Any]) -> ProviderRequest:
 @every_field
 @pytest.mark.parametrize(("written", "text"), SCALARS)
 def test_a_scalar_is_stored_as_the_text_that_was_written(field: str, written: str, text: str) -> None:
-    expected = text.upper() if field == "method" else text
-    assert value_of(connector_document(body(field, written)), field) == expected
+    assert value_of(connector_document(body(field, written), inline=True), field) == text
 
 
 @pytest.mark.parametrize(("written", "text"), SCALARS)
@@ -126,9 +125,8 @@ def test_a_parameter_keeps_the_text_of_its_number_and_of_no_other() -> None:
 def test_a_number_whose_text_is_kept_is_stored_as_any_other_number() -> None:
     config = jsontext.load_object(b'{"read_timeout": 5e1, "connection_timeout": 0.50}', written_numbers=True)
     document = connector_document({**body("name", '"c"'), "client_config": config})
-    assert orjson.loads(orjson.dumps(document, default=float))["client_config"] == {
-        "read_timeout": 50, "connection_timeout": 0.5,
-    }  # fmt: skip
+    stored = orjson.loads(orjson.dumps(document, default=float))["client_config"]
+    assert (stored["read_timeout"], stored["connection_timeout"]) == (50, 0.5)
     assert read_connector(document).client_config.read_timeout == 50
 
 

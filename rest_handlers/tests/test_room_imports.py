@@ -1,4 +1,4 @@
-"""`rest_handlers` knows `connectors`, Starlette, orjson and PyYAML; no server, no store, no socket. Read from the source."""
+"""`rest_handlers` knows `connectors`, Starlette, orjson and PyYAML; no server, no store, no socket."""
 
 import ast
 import sys

@@ -14,8 +14,8 @@ Step = tuple[str, Any] | tuple[str, Any, Mapping[str, str]]
 """`METHOD /path`, body (an object is sent as JSON, bytes as they are, None not at all), headers.
 
 In path and body `@name` stands for a name of the exchange's own, `@provider` for the provider's URL, and `@connector`,
-`@model`, `@group`, `@task` for the id that an earlier response of the exchange gave. The line `wait` lets as many seconds
-pass as its body says.
+`@model`, `@group`, `@task` for the id that an earlier response of the exchange gave. The line `wait` lets as many
+seconds pass as its body says.
 """
 Exchanges = Mapping[str, Sequence[Step]]
 """Requests in their order, by what they try."""
@@ -24,6 +24,12 @@ CONCURRENCY = 8
 ATTEMPTS = 50
 ATTEMPT_SECONDS = 0.2
 _IDS = {"connector_id": "@connector", "model_id": "@model", "model_group_id": "@group", "task_id": "@task"}
+_INDICES = {
+    "@model": ".plugins-ml-model",
+    "@connector": ".plugins-ml-connector",
+    "@group": ".plugins-ml-model-group",
+    "@task": ".plugins-ml-task",
+}
 _ID = re.compile(r"(?<![\w-])(?=[\w-]*[0-9A-Z])[\w-]{20}(?:[\w-]{2})?(?![\w-])")
 _ENDED = ("COMPLETED", "FAILED", "error")
 _TOO_BUSY = ("rejected_execution_exception", "exceed max running task limit")
@@ -47,6 +53,7 @@ class Server:
     """One of the two; `created` are the ids that it gave, by what they are ids of."""
 
     client: httpx.AsyncClient
+    url: str
     provider: str
     run: str
     shared: dict[str, str] = field(default_factory=dict)
@@ -94,6 +101,20 @@ class Server:
             outcomes.append(_outcome(response, values))
         return outcomes
 
+    async def delete_all(self) -> None:
+        """Delete what was made, straight from the indices: a model or group that is used could not be deleted."""
+        await self.client.post(
+            f"{self.url}/_plugins/_ml/models/_undeploy", json={"model_ids": sorted(self.created["@model"]) or ["none"]}
+        )
+        for token, index in _INDICES.items():
+            await self.client.post(
+                f"{self.url}/{index}/_delete_by_query?refresh=true&conflicts=proceed",
+                json={"query": {"bool": {"should": [
+                    {"ids": {"values": sorted(self.created[token])}},
+                    {"prefix": {"name.keyword": f"parity-{self.run}-"}},
+                ]}}},
+            )  # fmt: skip
+
     async def _settled(
         self, values: Mapping[str, str], line: str, body: Any, headers: Mapping[str, str] | None = None
     ) -> httpx.Response:
@@ -115,7 +136,7 @@ class Server:
         if body is not None:
             sent.setdefault("Content-Type", "application/json")
             content = body if isinstance(body, bytes) else _filled(json.dumps(body), values).encode()
-        return await self.client.request(method, f"/_plugins/_ml{path}", content=content, headers=sent)
+        return await self.client.request(method, f"{self.url}/_plugins/_ml{path}", content=content, headers=sent)
 
     def _learn_ids(self, response: httpx.Response, values: dict[str, str]) -> None:
         body = _json(response)

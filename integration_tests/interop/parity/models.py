@@ -198,7 +198,7 @@ UPDATE: Exchanges = {
     "update a model: the state": _put(model_state="DEPLOYED"),
     "update a model: the function": _put(function_name="text_embedding"),
     "update a model: an unknown group": _put(model_group_id="nobody"),
-    "update a model: an unknown connector_id": _put(connector_id="nobody"),
+    "update a model: an unknown connector_id": _put(connector_id="noconnector"),
     "update a model: an inline connector for one with a connector_id": _put(connector={"description": "d"}),
     "update a model: both connectors": _put(connector_id="@echoconnector", connector={"description": "d"}),
     "update a model: rate_limiter": _put(rate_limiter={"limit": 5, "unit": "MINUTES"}),
@@ -261,11 +261,13 @@ DEPLOYMENT: Exchanges = {
     "deploy: the old path": [
         ("POST /models/_register", MODEL),
         ("POST /models/@model/_load", None),
+        ("GET /tasks/@task", None),
         ("POST /models/@model/_unload", None),
     ],
     "deploy: an empty object": [
         ("POST /models/_register", MODEL),
         ("POST /models/@model/_deploy", {}),
+        ("GET /tasks/@task", None),
         UNDEPLOY,
     ],
     "deploy: nodes": [
@@ -277,8 +279,6 @@ DEPLOYMENT: Exchanges = {
     "undeploy many: by id": [
         ("POST /models/_register?deploy=true", MODEL),
         PREDICT,
-        ("POST /models/_undeploy", {"model_ids": ["@model"]}),
-        ("POST /models/_undeploy", {"model_ids": ["@model"]}),
         ("POST /models/_unload", {"model_ids": ["@model", "nobody"]}),
         ("POST /models/_undeploy", {"model_ids": ["@model"], "node_ids": ["n"]}),
     ],

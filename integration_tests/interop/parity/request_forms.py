@@ -25,6 +25,9 @@ actions:
 """
 
 
+_IN_QUERY = "source_content_type=application/json&source=%7B%22query%22:%7B%22ids%22:%7B%22values%22:%5B%5D%7D%7D%7D"
+
+
 def _get(query: str, headers: Mapping[str, str] | None = None) -> list[Step]:
     return [CREATE, (f"GET /connectors/@connector{query}", None, headers or {})]
 
@@ -85,10 +88,7 @@ QUERIES: Exchanges = {
     "filter_path: an error": [("GET /connectors/nobody?filter_path=nothing", None)],
     "filter_path: a search": [
         CREATE,
-        (
-            "GET /connectors/_search?filter_path=hits.total,_shards.failed&source_content_type=application/json&source=%7B%22query%22:%7B%22ids%22:%7B%22values%22:%5B%22nobody%22%5D%7D%7D%7D",
-            None,
-        ),
+        (f"GET /connectors/_search?filter_path=hits.total,_shards.failed&{_IN_QUERY}", None),
     ],
     "source without its content type": [("GET /connectors/_search?source=%7B%7D", None)],
 }

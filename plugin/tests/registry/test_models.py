@@ -174,7 +174,7 @@ async def test_an_update_changes_what_it_names(store: Store, registry: Registry)
     assert (response["_id"], response["result"]) == (model_id, "updated")
     after = await source(store, model_id)
     assert after["last_updated_time"] > before["last_updated_time"]
-    changed = {"name": "new", "rate_limiter": {"limit": "2", "unit": "DAYS"}}
+    changed = {"name": "new", "rate_limiter": {"limit": "2", "unit": "DAYS"}, "model_id": model_id}
     assert after == {**before, **changed, "last_updated_time": after["last_updated_time"]}
 
 

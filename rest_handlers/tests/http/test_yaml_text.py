@@ -1,5 +1,6 @@
 """YAML bodies and responses."""
 
+import contextlib
 import json
 import time
 from typing import Any
@@ -90,8 +91,6 @@ def test_a_long_yaml_body_is_refused() -> None:
 def test_no_body_takes_long(piece: bytes) -> None:
     body = piece * (MAX_BYTES // len(piece))
     started = time.process_time()
-    try:
+    with contextlib.suppress(InvalidRequest):
         to_json(body)
-    except InvalidRequest:
-        pass
     assert time.process_time() - started < 0.5  # 0.05 s on an idle machine; without the bound on nesting 6 s

@@ -62,7 +62,11 @@ def _path_item(path: str, operations: Mapping[str, OperationDescription]) -> dic
 
 
 def _operation(method: str, path: str, description: OperationDescription) -> dict[str, Any]:
-    common = [{"$ref": f"#/components/parameters/{name}"} for name in _common_parameters()]
+    common = [
+        {"$ref": f"#/components/parameters/{name}"}
+        for name in _common_parameters()
+        if name not in description.parameters
+    ]
     own = [_query_parameter(name, schema) for name, schema in sorted(description.parameters.items())]
     content = {name: {"schema": _SCHEMAS.get(name, STRING)} for name in description.content_types}
     operation: dict[str, Any] = {
@@ -87,4 +91,4 @@ def _query_parameter(name: str, schema: Schema) -> dict[str, Any]:
 
 
 def _common_parameters() -> dict[str, Schema]:
-    return {**dict.fromkeys(sorted(COMMON_FLAGS), FLAG), "filter_path": STRING}
+    return {**dict.fromkeys(sorted(COMMON_FLAGS), FLAG), "filter_path": STRING, "format": {"enum": ["json", "yaml"]}}
