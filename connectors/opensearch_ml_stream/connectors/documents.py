@@ -228,7 +228,8 @@ def _check_action_name(name: str) -> None:
         raise InvalidRequest(f"Action name exceeds maximum length of {MAX_ACTION_NAME} characters")
     if not _ACTION_NAME.fullmatch(name):
         raise InvalidRequest(
-            "Action name contains invalid characters. Only alphanumeric characters, hyphens, and underscores are allowed"
+            "Action name contains invalid characters. Only alphanumeric characters, hyphens, and underscores are "
+            "allowed"
         )
     if name.upper() in ACTION_TYPES:
         raise InvalidRequest(f"name can't be one of action type [{', '.join(ACTION_TYPES)}]")

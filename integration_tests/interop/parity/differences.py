@@ -1,4 +1,4 @@
-"""Where the sidecar differs from ML Commons on purpose. docs/ml-commons.md gives the reasons, under the same sentences."""
+"""Where the sidecar differs from ML Commons on purpose; docs/ml-commons.md gives the reasons."""
 
 from collections.abc import Mapping
 
@@ -34,7 +34,8 @@ DIFFERENCES: Mapping[str, tuple[str, ...]] = {
         "body: a field twice", "body: single quotes", "body: NaN", "body: a comma more",
         "YAML: not YAML", "YAML: a field twice", "YAML: a scalar",
         "predict: parameters in a string", "predict: an array", "predict: not JSON", "predict: cut off",
-        "predict: a field twice", "predict: input that its guardrail refuses", "predict: input that its interface refuses",
+        "predict: a field twice", "predict: input that its guardrail refuses",
+        "predict: input that its interface refuses",
         "algorithm *: no *", "algorithm magic", "algorithm kmeans",
         "method BREW", "no predict action", "batch_predict without an action", "action_type batch_predict",
     ),
@@ -60,7 +61,8 @@ DIFFERENCES: Mapping[str, tuple[str, ...]] = {
         "model_config: null", "update a model: a null name", "register a group: a null description",
     ),
     "A value of the wrong type or that cannot be used is refused, not dropped": (
-        "parameters: a string", "action: headers in a string", "client_config: zero", "client_config: a negative number",
+        "parameters: a string", "action: headers in a string", "client_config: zero",
+        "client_config: a negative number",
         "client_config: an unknown key", "inline connector: client_config with an unknown key",
         "update: client_config with an unknown key", "update: parameters in a string",
         "create: an unknown access mode", "register: an unknown access mode",

@@ -21,7 +21,7 @@ Exchanges = Mapping[str, Sequence[Step]]
 """Requests in their order, by what they try."""
 
 CONCURRENCY = 8
-ATTEMPTS = 50
+ATTEMPTS = 150
 ATTEMPT_SECONDS = 0.2
 _IDS = {"connector_id": "@connector", "model_id": "@model", "model_group_id": "@group", "task_id": "@task"}
 _INDICES = {
@@ -32,7 +32,7 @@ _INDICES = {
 }
 _ID = re.compile(r"(?<![\w-])(?=[\w-]*[0-9A-Z])[\w-]{20}(?:[\w-]{2})?(?![\w-])")
 _ENDED = ("COMPLETED", "FAILED", "error")
-_TOO_BUSY = ("rejected_execution_exception", "exceed max running task limit")
+_TOO_BUSY = ("rejected_execution_exception", "exceed max running task limit", "version_conflict_engine_exception")
 _TOKEN = re.compile(r"@[a-z]+")
 _ALLOWED = re.compile(r"allowed: \[([A-Z, ]*)\]")
 _TIME = re.compile(r"\b1[78]\d{11}\b")

@@ -8,7 +8,7 @@ import pytest
 from opensearch_ml_stream.connectors.errors import Conflict, InvalidRequest, NotFound
 from opensearch_ml_stream.plugin.credentials.cipher import Cipher
 from opensearch_ml_stream.plugin.registry import Registry
-from opensearch_ml_stream.plugin.registry.connectors import DRY_RUN_ID, NO_ACCESS_CONTROL
+from opensearch_ml_stream.plugin.registry.connectors import DRY_RUN_ID
 from opensearch_ml_stream.plugin.store import Index, Store
 from tests.registry.registry_setup import (
     FIRST_TICK,

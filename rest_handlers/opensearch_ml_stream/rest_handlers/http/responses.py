@@ -20,7 +20,7 @@ YAML_CONTENT_TYPE = f"{yaml_text.CONTENT_TYPE}; charset=UTF-8"
 
 
 def json_response(request: Request, body: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
-    """Return the body as JSON (or YAML), as the request asks for by its query and headers; an error keeps all fields."""
+    """Return the body as JSON or YAML, as the request's query and headers ask for; an error keeps all its fields."""
     query = request.query_params
     if (patterns := query.get("filter_path")) and status < 400:
         body = filter_path(body, patterns.split(","))
