@@ -9,14 +9,30 @@ from pathlib import Path
 
 import httpx
 import pytest
-from integration_tests.interop.parity import connectors, groups_and_tasks, models, predictions, request_forms
+from integration_tests.interop.parity import (
+    connector_updates,
+    connectors,
+    groups_and_tasks,
+    model_updates,
+    models,
+    predictions,
+    request_forms,
+)
 from integration_tests.interop.parity.differences import CALLER_ERRORS, DIFFERENCES, ERROR_TEXTS
 from integration_tests.interop.parity.exchanges import Exchanges, Outcome, Server
 from integration_tests.interop.parity.scripted_provider import respond
 from integration_tests.support.fake_provider import FakeProvider
 from integration_tests.support.sidecars import running_sidecar
 
-SUBJECTS = (connectors, models, groups_and_tasks, predictions, request_forms)
+SUBJECTS = (
+    connectors,
+    connector_updates,
+    models,
+    model_updates,
+    groups_and_tasks,
+    predictions,
+    request_forms,
+)
 EXCHANGES: Exchanges = {name: steps for subject in SUBJECTS for name, steps in subject.EXCHANGES.items()}
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "ml-commons.md"

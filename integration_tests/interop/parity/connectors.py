@@ -1,4 +1,4 @@
-"""Exchanges about connectors: create, get, update, delete, search."""
+"""Exchanges about the creation of connectors."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -34,16 +34,17 @@ def but(body: Mapping[str, Any], *absent: str, **changes: Any) -> dict[str, Any]
     return {name: value for name, value in {**body, **changes}.items() if name not in absent}
 
 
-def _created(body: Any) -> list[Step]:
+def created(body: Any) -> list[Step]:
+    """Return the creation of a connector and a look at what it has become."""
     return [("POST /connectors/_create", body), ("GET /connectors/@connector", None)]
 
 
 def _action(*absent: str, **changes: Any) -> list[Step]:
-    return _created(but(CONNECTOR, actions=[but(ACTION, *absent, **changes)]))
+    return created(but(CONNECTOR, actions=[but(ACTION, *absent, **changes)]))
 
 
 def _parameter(value: Any) -> list[Step]:
-    return _created(but(CONNECTOR, parameters={"p": value}))
+    return created(but(CONNECTOR, parameters={"p": value}))
 
 
 def _number(text: bytes) -> list[Step]:
@@ -54,84 +55,75 @@ def _number(text: bytes) -> list[Step]:
 
 
 def _client_config(**values: Any) -> list[Step]:
-    return _created(but(CONNECTOR, client_config=values))
-
-
-def _updated(*steps: Step) -> list[Step]:
-    """Return the steps between the creation of a connector and a look at what has become of it."""
-    return [("POST /connectors/_create", CONNECTOR), *steps, ("GET /connectors/@connector", None)]
-
-
-def _put(**changes: Any) -> list[Step]:
-    return _updated(("PUT /connectors/@connector", changes))
+    return created(but(CONNECTOR, client_config=values))
 
 
 CREATE: Exchanges = {
-    "create a connector": _created(CONNECTOR),
-    "create an AWS connector": _created(AWS),
+    "create a connector": created(CONNECTOR),
+    "create an AWS connector": created(AWS),
     "create: a trailing slash": [("POST /connectors/_create/", CONNECTOR)],
-    "create: an empty object": _created({}),
+    "create: an empty object": created({}),
     "create: dry run of a whole connector": [("POST /connectors/_create", but(CONNECTOR, dry_run=True))],
     "create: dry run alone": [("POST /connectors/_create", {"dry_run": True})],
     "create: dry run of a wrong connector": [("POST /connectors/_create", but(CONNECTOR, "protocol", dry_run=True))],
-    "create: dry run is false": _created(but(CONNECTOR, dry_run=False)),
-    "create: an unknown field": _created(but(CONNECTOR, color="red")),
-    "create: an unknown field that holds an object": _created(but(CONNECTOR, color={"a": [1, {"b": 2}]})),
-    **{f"create: no {name}": _created(but(CONNECTOR, name)) for name in CONNECTOR},
-    **{f"create: {name} is null": _created(but(CONNECTOR, **{name: None})) for name in CONNECTOR},
-    **{f"create: {name} is empty": _created(but(CONNECTOR, **{name: ""})) for name in ("name", "version", "protocol")},
-    "create: a blank name": _created(but(CONNECTOR, name="  ")),
-    "create: a number as name": _created(but(CONNECTOR, name=5)),
-    "create: a boolean as name": _created(but(CONNECTOR, name=True)),
-    "create: an object as name": _created(but(CONNECTOR, name={"a": 1})),
-    "create: an array as name": _created(but(CONNECTOR, name=["a"])),
-    "create: a name of 1,000 characters": _created(but(CONNECTOR, name="n" * 1000)),
-    "create: a name in Chinese": _created(but(CONNECTOR, name="连接器 😀")),
-    "create: a version with a point": _created(but(CONNECTOR, version=1.5)),
-    "create: a version in words": _created(but(CONNECTOR, version="first")),
-    "create: an object as version": _created(but(CONNECTOR, version={})),
-    "create: a number as description": _created(but(CONNECTOR, description=5)),
-    "create: an empty description": _created(but(CONNECTOR, description="")),
-    "create: an object as description": _created(but(CONNECTOR, description={})),
-    "create: an unknown protocol": _created(but(CONNECTOR, protocol="grpc")),
-    "create: the protocol in upper case": _created(but(CONNECTOR, protocol="HTTP")),
-    "create: a number as protocol": _created(but(CONNECTOR, protocol=1)),
-    "create: the protocol mcp_sse": _created(but(CONNECTOR, protocol="mcp_sse", url="@provider")),
-    "create: the protocol mcp_streamable_http": _created(
+    "create: dry run is false": created(but(CONNECTOR, dry_run=False)),
+    "create: an unknown field": created(but(CONNECTOR, color="red")),
+    "create: an unknown field that holds an object": created(but(CONNECTOR, color={"a": [1, {"b": 2}]})),
+    **{f"create: no {name}": created(but(CONNECTOR, name)) for name in CONNECTOR},
+    **{f"create: {name} is null": created(but(CONNECTOR, **{name: None})) for name in CONNECTOR},
+    **{f"create: {name} is empty": created(but(CONNECTOR, **{name: ""})) for name in ("name", "version", "protocol")},
+    "create: a blank name": created(but(CONNECTOR, name="  ")),
+    "create: a number as name": created(but(CONNECTOR, name=5)),
+    "create: a boolean as name": created(but(CONNECTOR, name=True)),
+    "create: an object as name": created(but(CONNECTOR, name={"a": 1})),
+    "create: an array as name": created(but(CONNECTOR, name=["a"])),
+    "create: a name of 1,000 characters": created(but(CONNECTOR, name="n" * 1000)),
+    "create: a name in Chinese": created(but(CONNECTOR, name="连接器 😀")),
+    "create: a version with a point": created(but(CONNECTOR, version=1.5)),
+    "create: a version in words": created(but(CONNECTOR, version="first")),
+    "create: an object as version": created(but(CONNECTOR, version={})),
+    "create: a number as description": created(but(CONNECTOR, description=5)),
+    "create: an empty description": created(but(CONNECTOR, description="")),
+    "create: an object as description": created(but(CONNECTOR, description={})),
+    "create: an unknown protocol": created(but(CONNECTOR, protocol="grpc")),
+    "create: the protocol in upper case": created(but(CONNECTOR, protocol="HTTP")),
+    "create: a number as protocol": created(but(CONNECTOR, protocol=1)),
+    "create: the protocol mcp_sse": created(but(CONNECTOR, protocol="mcp_sse", url="@provider")),
+    "create: the protocol mcp_streamable_http": created(
         but(CONNECTOR, protocol="mcp_streamable_http", url="@provider")
     ),
-    "create: no credential": _created(but(CONNECTOR, "credential")),
-    "create: an empty credential": _created(but(CONNECTOR, credential={})),
-    "create: a credential that is a string": _created(but(CONNECTOR, credential="k")),
-    "create: a credential that is an array": _created(but(CONNECTOR, credential=["k"])),
-    "create: a credential's value is a number": _created(but(CONNECTOR, credential={"key": 5})),
-    "create: a credential's value is null": _created(but(CONNECTOR, credential={"key": None})),
-    "create: a credential's value is an object": _created(but(CONNECTOR, credential={"key": {"a": 1}})),
-    "create: a credential's value is empty": _created(but(CONNECTOR, credential={"key": ""})),
-    "create: UI metadata": _created(but(CONNECTOR, ui_metadata={"a": 1})),
+    "create: no credential": created(but(CONNECTOR, "credential")),
+    "create: an empty credential": created(but(CONNECTOR, credential={})),
+    "create: a credential that is a string": created(but(CONNECTOR, credential="k")),
+    "create: a credential that is an array": created(but(CONNECTOR, credential=["k"])),
+    "create: a credential's value is a number": created(but(CONNECTOR, credential={"key": 5})),
+    "create: a credential's value is null": created(but(CONNECTOR, credential={"key": None})),
+    "create: a credential's value is an object": created(but(CONNECTOR, credential={"key": {"a": 1}})),
+    "create: a credential's value is empty": created(but(CONNECTOR, credential={"key": ""})),
+    "create: UI metadata": created(but(CONNECTOR, ui_metadata={"a": 1})),
     "create: UI metadata, read by Dashboards": [
         ("POST /connectors/_create", but(CONNECTOR, ui_metadata={"a": 1})),
         ("GET /connectors/@connector", None, {"User-Agent": "OpenSearch Dashboards"}),
     ],
-    "create: the field provisioned_by": _created(but(CONNECTOR, provisioned_by="x")),
-    "create: the field tenant_id": _created(but(CONNECTOR, tenant_id="x")),
-    "create: the field owner": _created(but(CONNECTOR, owner={"name": "me"})),
-    "create: the field created_time": _created(but(CONNECTOR, created_time=1)),
-    "create: an AWS connector without keys": _created(but(AWS, credential={"x": "y"})),
-    "create: an AWS connector without credential": _created(but(AWS, "credential")),
-    "create: an AWS connector with a role": _created(but(AWS, credential={"roleArn": "arn:aws:iam::1:role/r"})),
-    "create: an AWS connector without a region": _created(but(AWS, parameters={"service_name": "bedrock"})),
-    "create: an AWS connector without a service": _created(but(AWS, parameters={"region": "us-east-1"})),
-    "create: an AWS connector without parameters": _created(but(AWS, "parameters")),
-    "create: region and service among the credentials": _created(
+    "create: the field provisioned_by": created(but(CONNECTOR, provisioned_by="x")),
+    "create: the field tenant_id": created(but(CONNECTOR, tenant_id="x")),
+    "create: the field owner": created(but(CONNECTOR, owner={"name": "me"})),
+    "create: the field created_time": created(but(CONNECTOR, created_time=1)),
+    "create: an AWS connector without keys": created(but(AWS, credential={"x": "y"})),
+    "create: an AWS connector without credential": created(but(AWS, "credential")),
+    "create: an AWS connector with a role": created(but(AWS, credential={"roleArn": "arn:aws:iam::1:role/r"})),
+    "create: an AWS connector without a region": created(but(AWS, parameters={"service_name": "bedrock"})),
+    "create: an AWS connector without a service": created(but(AWS, parameters={"region": "us-east-1"})),
+    "create: an AWS connector without parameters": created(but(AWS, "parameters")),
+    "create: region and service among the credentials": created(
         but(AWS, "parameters", credential={"access_key": "a", "secret_key": "s", "region": "r", "service_name": "s"})
     ),
 }
 
 PARAMETERS: Exchanges = {
-    "parameters: empty": _created(but(CONNECTOR, parameters={})),
-    "parameters: a string": _created(but(CONNECTOR, parameters="p")),
-    "parameters: an array": _created(but(CONNECTOR, parameters=["p"])),
+    "parameters: empty": created(but(CONNECTOR, parameters={})),
+    "parameters: a string": created(but(CONNECTOR, parameters="p")),
+    "parameters: an array": created(but(CONNECTOR, parameters=["p"])),
     "parameter: a number": _parameter(5),
     "parameter: 0.7": _parameter(0.7),
     "parameter: a small number": [
@@ -172,12 +164,12 @@ PARAMETERS: Exchanges = {
 }
 
 ACTIONS: Exchanges = {
-    "actions: an empty array": _created(but(CONNECTOR, actions=[])),
-    "actions: an object": _created(but(CONNECTOR, actions=ACTION)),
-    "actions: a string": _created(but(CONNECTOR, actions="a")),
-    "actions: an array of strings": _created(but(CONNECTOR, actions=["a"])),
-    "actions: two of one type": _created(but(CONNECTOR, actions=[ACTION, ACTION])),
-    "actions: predict and batch_predict": _created(
+    "actions: an empty array": created(but(CONNECTOR, actions=[])),
+    "actions: an object": created(but(CONNECTOR, actions=ACTION)),
+    "actions: a string": created(but(CONNECTOR, actions="a")),
+    "actions: an array of strings": created(but(CONNECTOR, actions=["a"])),
+    "actions: two of one type": created(but(CONNECTOR, actions=[ACTION, ACTION])),
+    "actions: predict and batch_predict": created(
         but(CONNECTOR, actions=[ACTION, but(ACTION, action_type="batch_predict")])
     ),
     **{f"action: no {name}": _action(name) for name in ACTION},
@@ -192,7 +184,7 @@ ACTIONS: Exchanges = {
     "action: an empty URL": _action(url=""),
     "action: a URL that is not trusted": _action(url="https://example.org/"),
     "action: a URL without a scheme": _action(url="127.0.0.1/x"),
-    "action: a URL with a parameter": _created(
+    "action: a URL with a parameter": created(
         but(CONNECTOR, parameters={"path": "echo"}, actions=[but(ACTION, url="@provider/${parameters.path}")])
     ),
     "action: a URL with a parameter that is absent": _action(url="@provider/${parameters.absent}"),
@@ -217,8 +209,8 @@ ACTIONS: Exchanges = {
 
 CLIENT_CONFIG: Exchanges = {
     "client_config: empty": _client_config(),
-    "client_config: null": _created(but(CONNECTOR, client_config=None)),
-    "client_config: a string": _created(but(CONNECTOR, client_config="a")),
+    "client_config: null": created(but(CONNECTOR, client_config=None)),
+    "client_config: a string": created(but(CONNECTOR, client_config="a")),
     "client_config: max_connection": _client_config(max_connection=5),
     "client_config: all": _client_config(
         max_connection=5,
@@ -244,109 +236,4 @@ CLIENT_CONFIG: Exchanges = {
     "client_config: skip_ssl_verification in words": _client_config(skip_ssl_verification="yes"),
 }
 
-ACCESS: Exchanges = {
-    "create: no roles in an array": _created(but(CONNECTOR, backend_roles=[])),
-    "create: roles": _created(but(CONNECTOR, backend_roles=["a"])),
-    "create: all roles": _created(but(CONNECTOR, add_all_backend_roles=True)),
-    "create: not all roles": _created(but(CONNECTOR, add_all_backend_roles=False)),
-    "create: access public": _created(but(CONNECTOR, access_mode="public")),
-    "create: access private": _created(but(CONNECTOR, access_mode="private")),
-    "create: an unknown access mode": _created(but(CONNECTOR, access_mode="secret")),
-    "create: access null": _created(but(CONNECTOR, access_mode=None, backend_roles=None, add_all_backend_roles=None)),
-    "update: no roles in an array": _put(backend_roles=[]),
-    "update: roles": _put(backend_roles=["a", "b"]),
-    "update: roles that are a string": _put(backend_roles="a"),
-    "update: all roles": _put(add_all_backend_roles=True),
-    "update: access public": _put(access_mode="public"),
-    "update: access private": _put(access_mode="private"),
-    "update: access restricted": _put(access_mode="restricted", backend_roles=["a"]),
-    "update: an unknown access mode": _put(access_mode="secret"),
-}
-
-UPDATE: Exchanges = {
-    "update nothing": _put(),
-    "update: name and description": _put(name="@name 2", description="new"),
-    "update: a blank name": _put(name=" "),
-    "update: an empty name": _put(name=""),
-    "update: a null name": _put(name=None),
-    "update: a number as name": _put(name=5),
-    "update: the version": _put(version=2),
-    "update: the protocol": _put(protocol="aws_sigv4"),
-    "update: an unknown protocol": _put(protocol="grpc"),
-    "update: a parameter more": _put(parameters={"extra": [1]}),
-    "update: a parameter's value": _put(parameters={"model": "other"}),
-    "update: parameters null": _put(parameters=None),
-    "update: no parameters": _put(parameters={}),
-    "update: parameters in a string": _put(parameters="a"),
-    "update: a credential more": _put(credential={"other": "o"}),
-    "update: no credentials": _put(credential={}),
-    "update: the actions": _put(actions=[but(ACTION, url="@provider/other")]),
-    "update: no actions": _put(actions=[]),
-    "update: an action of an unknown type": _put(actions=[but(ACTION, action_type="guess")]),
-    "update: a URL that is not trusted": _put(actions=[but(ACTION, url="https://example.org/")]),
-    "update: client_config": _put(client_config={"read_timeout": 3}),
-    "update: client_config with an unknown key": _put(client_config={"color": "red"}),
-    "update: an unknown field": _put(color="red"),
-    "update: the time of creation": _put(created_time=1),
-    "update: the id": _put(connector_id="x"),
-    "update: an unknown connector": [("PUT /connectors/nobody", {"description": "d"})],
-    "update: without a body": [("POST /connectors/_create", CONNECTOR), ("PUT /connectors/@connector", None)],
-    "update: a connector in use": [
-        ("POST /connectors/_create", CONNECTOR),
-        (
-            "POST /models/_register?deploy=false",
-            {"name": "@name", "function_name": "remote", "connector_id": "@connector"},
-        ),
-        ("PUT /connectors/@connector", {"description": "new"}),
-        ("POST /models/@model/_deploy", None),
-        ("PUT /connectors/@connector", {"description": "newer"}),
-        ("DELETE /connectors/@connector", None),
-        ("POST /models/@model/_undeploy", None),
-        ("DELETE /connectors/@connector", None),
-        ("DELETE /models/@model", None),
-        ("DELETE /connectors/@connector", None),
-        ("GET /connectors/@connector", None),
-    ],
-}
-
-LOOK: Exchanges = {
-    "get: an unknown connector": [("GET /connectors/nobody", None)],
-    "get: with return_content": [
-        ("POST /connectors/_create", CONNECTOR),
-        ("GET /connectors/@connector?return_content=true", None),
-    ],
-    "get: with return_content in words": [
-        ("POST /connectors/_create", CONNECTOR),
-        ("GET /connectors/@connector?return_content=maybe", None),
-    ],
-    "get: a slash at the end": _updated(("GET /connectors/@connector/", None)),
-    **{
-        f"get: the id {id}": [(f"GET /connectors/{id}", None)]
-        for id in (
-            "a%2Fb",
-            "a%20b",
-            "%F0%9F%98%80",
-            "-x",
-            "_x",
-            "a.b",
-            "a:b",
-            "a%00b",
-            "x" * 513,
-            "*",
-            "a,b",
-            "..",
-            "%25",
-        )
-    },
-    "delete: an unknown connector": [("DELETE /connectors/nobody", None)],
-    "delete: twice": [
-        ("POST /connectors/_create", CONNECTOR),
-        ("DELETE /connectors/@connector", None),
-        ("DELETE /connectors/@connector", None),
-        ("GET /connectors/@connector", None),
-        ("PUT /connectors/@connector", {"description": "d"}),
-    ],
-    "delete: with a body": [("POST /connectors/_create", CONNECTOR), ("DELETE /connectors/@connector", {"a": 1})],
-}
-
-EXCHANGES: Exchanges = {**CREATE, **PARAMETERS, **ACTIONS, **CLIENT_CONFIG, **ACCESS, **UPDATE, **LOOK}
+EXCHANGES: Exchanges = {**CREATE, **PARAMETERS, **ACTIONS, **CLIENT_CONFIG}
