@@ -11,7 +11,7 @@ from opensearch_ml_stream.plugin.registry.node_id import node_id
 from opensearch_ml_stream.plugin.statistics import request_statistics
 from opensearch_ml_stream.plugin.store import Index
 from tests.monitoring.monitoring_setup import NOW, SERVER, Monitored, monitored
-from tests.registry.registry_setup import StoreBesideMLCommons, add_model
+from tests.registry.registry_setup import StoreInCluster, add_model
 
 ALL: dict[str, Any] = {"return_all_models": True, "return_all_tasks": True}
 
@@ -126,7 +126,7 @@ async def test_what_cannot_be_read_is_refused(server: Monitored, body: dict[str,
 
 
 async def test_beside_ml_commons_the_models_of_both_are_deployed_and_orphans_are_not(tmp_path: Path) -> None:
-    async with monitored(tmp_path, StoreBesideMLCommons(":memory:")) as server:
+    async with monitored(tmp_path, StoreInCluster(":memory:")) as server:
         ours, theirs = await server.deployed_model(), await add_model(server.registry)
         document = await server.store.get(Index.MODEL, theirs)
         assert document is not None
