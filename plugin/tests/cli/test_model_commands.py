@@ -39,7 +39,7 @@ def test_a_model_is_made_from_a_blueprint_with_a_key_from_the_environment(run: R
 @pytest.mark.parametrize(
     ("name", "reason"),
     [("modle", "openai-chat has no parameter [modle]; did you mean [model]?"),
-     ("xyz", "openai-chat has no parameter [xyz]; it takes endpoint, inputs, messages, model, temperature")],
+     ("xyz", "openai-chat has no parameter [xyz]; it takes endpoint, inputs, max_completion_tokens,")],
 )  # fmt: skip
 def test_a_parameter_that_the_blueprint_does_not_have_is_refused(run: Run, name: str, reason: str) -> None:
     ended = run(*CREATE, "--set", f"{name}=gpt-4o", "--credential", "openAI_key=k")
