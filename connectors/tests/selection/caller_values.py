@@ -44,4 +44,5 @@ _PARTS = st.lists(st.fixed_dictionaries({"text": TEXTS}), min_size=1, max_size=2
 _CHAT_PARTS = st.lists(st.fixed_dictionaries({"type": st.just("text"), "text": TEXTS}), min_size=1, max_size=2)
 MESSAGES = _turns("content", ["user", "assistant"], TEXTS | _CHAT_PARTS)
 PART_MESSAGES = _turns("content", ["user", "assistant"], _PARTS)
+PARTS = _CHAT_PARTS.flatmap(_json)
 GEMINI_CONTENTS = _turns("parts", ["user", "model"], _PARTS)

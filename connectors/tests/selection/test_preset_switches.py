@@ -28,10 +28,11 @@ _TEMPLATES = [
 
 @dataclass(frozen=True)
 class Switch:
-    """Members set in the body, members that must not be in it, and the URL's path (with query), whole and streaming."""
+    """Members set in the body, members that must not be in it, headers, and paths with query, whole and streaming."""
 
     body: dict[str, Any] = field(default_factory=dict)
     drops: tuple[str, ...] = ()
+    headers: dict[str, str] = field(default_factory=dict)
     paths: tuple[tuple[str, str], ...] = (("/chat", "/chat"),)
 
 
@@ -51,6 +52,17 @@ _INFER = (("/infer", "/infer_stream"), *_GENERATE)
 SWITCHES = {
     "openai/v1/chat/completions": _CHAT,
     "mistral/v1/chat/completions": Switch(_STREAM, drops=("stream_options",)),
+    "databricks/invocations": Switch(_STREAM, drops=("stream_options",)),
+    "perplexity/chat/completions": Switch(_STREAM, drops=("stream_options",)),
+    "cloudflare/ai/run": _BODY,
+    "dashscope/generation": Switch(
+        {"parameters": {"incremental_output": True}}, headers={"X-DashScope-SSE": "enable"}
+    ),
+    "gemini/v1beta/interactions": _BODY,
+    "watsonx/text/chat": Switch(drops=("stream", "stream_options"), paths=(("/text/chat", "/text/chat_stream"),)),
+    "watsonx/text/generation": Switch(
+        drops=("stream", "stream_options"), paths=(("/text/generation", "/text/generation_stream"),)
+    ),
     "openai/v1/completions": _CHAT,
     "openai/v1/responses": _BODY,
     "anthropic/v1/messages": _BODY,
@@ -78,7 +90,8 @@ SWITCHES = {
         f"{name}/chat/completions": _CHAT
         for name in (
             "azure/openai", "deepseek/v1", "openrouter/v1", "vllm/v1", "sglang/v1", "llama.cpp/v1", "ollama/v1",
-            "bedrock/openai/v1",
+            "bedrock/openai/v1", "cloudflare/v1", "dashscope/v1", "fireworks/v1", "groq/v1", "huggingface/v1",
+            "together/v1", "xai/v1",
         )
     },
 }  # fmt: skip
@@ -118,5 +131,5 @@ def test_streaming_is_turned_on_once_and_everything_else_stays(preset: str, temp
         assert exact(streamed.body) == {**expected, **switch.body}
         assert exact(streamed.body).items() >= _KEPT.items()
         assert streamed.url == _HOST + streaming
-        assert streamed.headers.items() >= whole.headers.items()
+        assert streamed.headers == {**whole.headers, **switch.headers}
         assert streamed.method == whole.method

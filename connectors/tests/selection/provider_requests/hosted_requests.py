@@ -17,6 +17,7 @@ from tests.selection.provider_requests.rows import (
     Schema,
     array,
     members,
+    prompt,
     turns,
     vectors,
 )
@@ -34,6 +35,7 @@ def _gemini(source: str) -> ProviderRequest:
     return ProviderRequest(source, members("contents", contents=turns(PARTS, "parts", "user model")), asks)
 
 
+_WATSONX = {"model": Place(("model_id",)), "project_id": Place(("project_id",))}
 ROWS = {
     "anthropic-messages": ProviderRequest(
         "https://docs.claude.com/en/api/messages",
@@ -46,6 +48,35 @@ ROWS = {
     ),
     "gemini-chat": _gemini("https://ai.google.dev/api/generate-content"),
     "vertex-gemini-chat": _gemini("https://cloud.google.com/vertex-ai/generative-ai/docs/model-reference/inference"),
+    "gemini-interactions": ProviderRequest(
+        "https://ai.google.dev/gemini-api/docs/interactions",
+        members("model input", model=TEXT, input=PARTS, stream=TRUE),
+        {"inputs": Place(("input", 0, "text")), "input": Place(("input",), values.PARTS)}, MODEL, STREAM,
+    ),
+    # A header turns streaming on; without `incremental_output` each event repeats the text before it.
+    "dashscope-generation": ProviderRequest(
+        "https://help.aliyun.com/zh/model-studio/qwen-api-reference",
+        members("model input parameters", model=TEXT, input=members("messages", messages=MESSAGES),
+                parameters=members("result_format", result_format={"const": "message"}, incremental_output=TRUE)),
+        {"inputs": Place(("input", "messages", 0, "content")),
+         "messages": Place(("input", "messages"), values.MESSAGES)}, MODEL,
+        {"parameters": {"result_format": "message", "incremental_output": True}},
+    ),
+    "workers-ai-run": ProviderRequest(
+        "https://developers.cloudflare.com/api/resources/ai/methods/run/",
+        members("messages", messages=MESSAGES, stream=TRUE), ASKS, streams=STREAM,
+    ),
+    "watsonx-chat": ProviderRequest(
+        "https://cloud.ibm.com/apidocs/watsonx-ai#text-chat",
+        members("model_id project_id messages", model_id=TEXT, project_id=TEXT, messages=MESSAGES), ASKS, _WATSONX,
+    ),
+    "watsonx-generation": prompt(
+        "https://cloud.ibm.com/apidocs/watsonx-ai#text-generation",
+        members("model_id project_id input", model_id=TEXT, project_id=TEXT, input=TEXT,
+                parameters=members("", max_new_tokens=COUNT)),
+        ("input",),
+        takes={**_WATSONX, "max_new_tokens": Place(("parameters", "max_new_tokens"), values.COUNTS)},
+    ),
     "cohere-chat": ProviderRequest(
         "https://docs.cohere.com/reference/chat",
         members("model messages", model=TEXT, messages=MESSAGES, stream=TRUE), ASKS, MODEL, STREAM,

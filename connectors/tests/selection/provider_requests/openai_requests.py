@@ -72,6 +72,19 @@ ROWS = {
     "bedrock-openai-chat": openai_chat(
         "https://docs.aws.amazon.com/bedrock/latest/userguide/inference-chat-completions.html"
     ),
+    "xai-chat": openai_chat("https://docs.x.ai/docs/api-reference", "model"),
+    "groq-chat": openai_chat("https://console.groq.com/docs/api-reference", "model"),
+    "together-chat": openai_chat("https://docs.together.ai/reference/chat-completions-1", "model"),
+    "fireworks-chat": openai_chat("https://docs.fireworks.ai/api-reference/post-chatcompletions", "model"),
+    "huggingface-chat": openai_chat("https://huggingface.co/docs/inference-providers/tasks/chat-completion", "model"),
+    "dashscope-chat": openai_chat("https://help.aliyun.com/zh/model-studio/qwen-api-reference", "model"),
+    "workers-ai-chat": openai_chat(
+        "https://developers.cloudflare.com/workers-ai/configuration/open-ai-compatibility/", "model"
+    ),
+    "perplexity-chat": openai_chat("https://docs.perplexity.ai/api-reference", "model", STREAM),
+    "databricks-chat": openai_chat(
+        "https://docs.databricks.com/aws/en/machine-learning/foundation-model-apis/api-reference", "", STREAM
+    ),
     # Mistral refuses members that it does not know, `stream_options` among them.
     "mistral-chat": openai_chat("https://docs.mistral.ai/api/#tag/chat", "model temperature top_p max_tokens", STREAM),
     "openai-completions": prompt(
