@@ -112,6 +112,19 @@ def test_a_safe_deletion_of_a_model_that_an_agent_uses_is_refused_as_ml_commons_
     assert sidecar.ask("DELETE", f"/models/{model_id}")["result"] == "deleted"
 
 
+def test_a_safe_deletion_counts_the_model_that_an_agent_talks_with(
+    sidecar: Side, ml_commons: Side, connector: dict[str, Any]
+) -> None:
+    model_id = sidecar.create_model(connector)
+    agent = {"name": "beside", "type": "conversational", "llm": {"model_id": model_id},
+             "memory": {"type": "conversation_index"}, "tools": [{"type": "ListIndexTool"}]}  # fmt: skip
+    agent_id = ml_commons.ask("POST", "/agents/_register", agent)["agent_id"]
+    with cluster_settings(sidecar, ml_commons, "transient", safe_delete_model=True):
+        eventually(lambda: sidecar.call("DELETE", f"/models/{model_id}").status_code == 409)
+    ml_commons.ask("DELETE", f"/agents/{agent_id}")
+    assert sidecar.ask("DELETE", f"/models/{model_id}")["result"] == "deleted"
+
+
 async def test_what_ml_commons_leaves_behind_of_a_model_that_it_deletes_is_swept_up(
     sidecar: Side, ml_commons: Side, ml_commons_url: str, connector: dict[str, Any]
 ) -> None:

@@ -47,13 +47,6 @@ def _parameter(value: Any) -> list[Step]:
     return created(but(CONNECTOR, parameters={"p": value}))
 
 
-def _number(text: bytes) -> list[Step]:
-    body = (
-        b'{"name":"n","version":1,"protocol":"http","credential":{"k":"v"},"actions":[],"parameters":{"p":%b}}' % text
-    )
-    return [("POST /connectors/_create", body), ("GET /connectors/@connector", None)]
-
-
 def _client_config(**values: Any) -> list[Step]:
     return created(but(CONNECTOR, client_config=values))
 

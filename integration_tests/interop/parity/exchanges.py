@@ -67,7 +67,7 @@ class Server:
             values = {"@name": f"parity-{self.run}-{token[1:]}", "@provider": self.provider}
             async with limit:
                 for step in steps:
-                    response = await self._settled(values, *step)
+                    response = await self._settled(values, step)
                     assert response.status_code == 200, response.text
                     self._learn_ids(response, values)
             self.shared[token] = values.get("@model") or values["@connector"]
@@ -96,7 +96,7 @@ class Server:
             if not set(_TOKEN.findall(text)) & set(_IDS.values()) <= values.keys():
                 outcomes.append(None)
                 continue
-            response = await self._settled(values, *step)
+            response = await self._settled(values, step)
             self._learn_ids(response, values)
             outcomes.append(_outcome(response, values))
         return outcomes
@@ -115,21 +115,19 @@ class Server:
                 ]}}},
             )  # fmt: skip
 
-    async def _settled(
-        self, values: Mapping[str, str], line: str, body: Any, headers: Mapping[str, str] | None = None
-    ) -> httpx.Response:
+    async def _settled(self, values: Mapping[str, str], step: Step) -> httpx.Response:
         """Send the request, again while a task is not completed, or while the server has too much to do."""
-        for _ in range(ATTEMPTS):
-            response = await self._send(values, line, body, headers)
-            is_running = line.startswith("GET /tasks/@task") and not any(state in response.text for state in _ENDED)
-            if not is_running and not any(word in response.text for word in _TOO_BUSY):
-                break
+        attempts = ATTEMPTS
+        while True:
+            response = await self._send(values, step)
+            attempts -= 1
+            is_running = step[0].startswith("GET /tasks/@task") and not any(state in response.text for state in _ENDED)
+            if not attempts or not (is_running or any(word in response.text for word in _TOO_BUSY)):
+                return response
             await asyncio.sleep(ATTEMPT_SECONDS)
-        return response
 
-    async def _send(
-        self, values: Mapping[str, str], line: str, body: Any, headers: Mapping[str, str] | None = None
-    ) -> httpx.Response:
+    async def _send(self, values: Mapping[str, str], step: Step) -> httpx.Response:
+        line, body, headers = step if len(step) == 3 else (*step, None)
         method, _, path = _filled(line, values).partition(" ")
         content = None
         sent = dict(headers or {})
