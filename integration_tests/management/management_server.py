@@ -21,7 +21,9 @@ from opensearch_ml_stream.rest_handlers.application import rest_application
 from opensearch_ml_stream.rest_handlers.http.body_budget import BodyBudget
 from opensearch_ml_stream.rest_handlers.routes.resources import management_routes
 
-SETTINGS = Settings(trusted_connector_endpoints_regex=(r"^http://127\.0\.0\.1:.*$",), max_body_size=20_000)
+SETTINGS = Settings(
+    trusted_connector_endpoints_regex=(r"^http://127\.0\.0\.1:.*$",), private_ip_enabled=True, max_body_size=20_000
+)
 
 
 SECRET = "sk-very-secret"

@@ -31,7 +31,10 @@ def test_the_only_worker_is_replaced_when_it_is_killed_and_no_client_is_refused(
     assert httpx.get(f"{sidecar.url}/_health/live", timeout=30).status_code == 200
     (after,) = worker_pids(sidecar)
     assert after != before
-    assert f"worker {before} ended with exit code -9; it is replaced" in sidecar.log.read_text()
+    assert (
+        f"worker {before} was killed by signal 9 (Killed; has memory run out?); it is replaced"
+        in sidecar.log.read_text()
+    )
 
 
 def test_a_worker_that_is_stopped_is_killed_and_replaced_after_10_s_and_one_that_slept_with_its_server_is_not(
@@ -61,5 +64,5 @@ def test_a_worker_that_hangs_says_where_before_it_is_killed(tmp_path: Path) -> N
     assert "has done nothing for 1 s; it is killed. It hangs here:" in ended.stderr
     assert "in hang_here" in ended.stderr
     assert "secret" not in ended.stderr
-    assert "exit code -9; it is replaced" in ended.stderr
+    assert "killed by signal 9 (Killed); it is replaced" in ended.stderr
     assert ended.returncode == 0

@@ -55,6 +55,10 @@ DIFFERENCES: Mapping[str, tuple[str, ...]] = {
         "text_docs: an object", "text_docs: a string",
         "response_filter that is wrong",
     ),
+    "The error of an untrusted URL names the command that trusts it": (
+        "action: a URL that is not trusted", "inline connector: a URL that is not trusted",
+        "inline connector: update to a URL that is not trusted", "update: a URL that is not trusted",
+    ),
     "Null means that a field is absent": (
         "create: description is null", "create: access null", "action: request_body is null", "client_config: null",
         "update: a null name", "register: a null description", "deploy_setting: null", "rate_limiter: null",

@@ -154,7 +154,7 @@ class Supervisor:
             self._exit_code = 1
             self._stop()
             return
-        log.error("worker %s %s; it is replaced", pid, _ending(code))
+        log.error("worker %s %s; it is replaced", pid, _ending(code, by_us=worker.asked))
         self._due[worker.place] = MIN_WORKER_LIFE_SECONDS - worker.age
 
     def _look(self, passed: float) -> None:
@@ -203,9 +203,9 @@ class Supervisor:
             self._exit_code = 1
 
 
-def _ending(code: int) -> str:
-    """Return how a process with this exit code ended, to be put behind its name."""
+def _ending(code: int, *, by_us: bool = False) -> str:
+    """Return how a process with this exit code ended, to be put behind its name; `by_us` if it was to be killed."""
     if code >= 0:
         return f"ended with exit code {code}"
-    hint = "; has memory run out?" if code == -signal.SIGKILL else ""
+    hint = "; has memory run out?" if code == -signal.SIGKILL and not by_us else ""
     return f"was killed by signal {-code} ({signal.strsignal(-code)}{hint})"

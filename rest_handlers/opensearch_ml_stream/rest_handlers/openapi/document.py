@@ -10,7 +10,8 @@ from opensearch_ml_stream.rest_handlers.http.requests import COMMON_FLAGS
 from opensearch_ml_stream.rest_handlers.openapi.description import FLAG, OperationDescription, Schema, summary_of
 from opensearch_ml_stream.rest_handlers.openapi.schemas import ERROR, OBJECT, STRING
 
-_SCHEMAS: dict[str, Schema] = {"application/json": OBJECT}  # other content types are strings
+_JSON = "application/json"
+_OBJECT_TYPES = (_JSON, "application/yaml")  # other content types are strings
 
 
 def openapi_document(
@@ -36,7 +37,7 @@ def openapi_document(
             "responses": {
                 "Error": {
                     "description": "What is wrong, as OpenSearch says it.",
-                    "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}},
+                    "content": _object_content({"$ref": "#/components/schemas/Error"}),
                 }
             },
         },
@@ -68,7 +69,9 @@ def _operation(method: str, path: str, description: OperationDescription) -> dic
         if name not in description.parameters
     ]
     own = [_query_parameter(name, schema) for name, schema in sorted(description.parameters.items())]
-    content = {name: {"schema": _SCHEMAS.get(name, STRING)} for name in description.content_types}
+    content = {name: {"schema": STRING} for name in description.content_types if name != _JSON}
+    if _JSON in description.content_types:
+        content |= _object_content(OBJECT)
     operation: dict[str, Any] = {
         "operationId": re.sub(r"\W+", "_", f"{method.lower()}{path}").strip("_"),
         "summary": description.summary,
@@ -81,9 +84,13 @@ def _operation(method: str, path: str, description: OperationDescription) -> dic
     if description.body is not None:
         operation["requestBody"] = {
             "required": description.is_body_required,
-            "content": {"application/json": {"schema": description.body}},
+            "content": _object_content(description.body),
         }
     return operation
+
+
+def _object_content(schema: Schema) -> dict[str, Any]:
+    return {name: {"schema": schema} for name in _OBJECT_TYPES}
 
 
 def _query_parameter(name: str, schema: Schema) -> dict[str, Any]:
