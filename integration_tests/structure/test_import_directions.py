@@ -13,10 +13,12 @@ ALLOWED: dict[str, set[str]] = {
     "plugin": set(),
     "plugin.__main__": set(),  # it loads plugin.cli by name
     "plugin.cli": {"connectors", "rest_handlers", "client", "plugin.demo", "plugin.settings", "plugin.upstream"},
+    "plugin.tls": {"connectors"},
     "plugin.demo": set(),
     "plugin.logs": {"connectors", "rest_handlers", "plugin.settings"},
     "plugin.server": {
         "connectors", "rest_handlers", "plugin.app", "plugin.logs", "plugin.metrics", "plugin.settings", "plugin.store",
+        "plugin.tls",
     },
     "plugin.app": {
         "rest_handlers", "plugin.credentials", "plugin.metrics", "plugin.monitoring", "plugin.predictions",
@@ -28,10 +30,10 @@ ALLOWED: dict[str, set[str]] = {
     },
     "plugin.monitoring": {"connectors", "plugin.registry", "plugin.statistics", "plugin.store"},
     "plugin.registry": {"connectors", "plugin.credentials", "plugin.settings", "plugin.store", "plugin.upstream"},
-    "plugin.upstream": {"connectors", "plugin.settings"},
+    "plugin.upstream": {"connectors", "plugin.settings", "plugin.tls"},
     "plugin.credentials": {"connectors", "plugin.store"},
     "plugin.settings": {"connectors", "plugin.store"},
-    "plugin.store": {"connectors"},
+    "plugin.store": {"connectors", "plugin.tls"},
     "plugin.metrics": {"connectors"},
     "plugin.statistics": {"connectors"},
 }  # fmt: skip

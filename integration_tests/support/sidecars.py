@@ -3,6 +3,7 @@
 import os
 import re
 import signal
+import ssl
 import subprocess
 import sys
 import time
@@ -20,7 +21,7 @@ LOOPBACK = {
     "plugins.ml_commons.connector.private_ip_enabled": "true",
 }
 START_SECONDS = 40
-_LISTENING = re.compile(r'listening on (http://[^\s"]+)')
+_LISTENING = re.compile(r'listening on (https?://[^\s"]+)')
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,21 +54,31 @@ class Sidecar:
 
 @contextmanager
 def running_sidecar(
-    folder: Path, store: str = "", settings: Mapping[str, str] | None = None, arguments: tuple[str, ...] = ()
+    folder: Path,
+    store: str = "",
+    settings: Mapping[str, str] | None = None,
+    arguments: tuple[str, ...] = (),
+    trust: ssl.SSLContext | bool = True,
 ) -> Iterator[Sidecar]:
-    """A sidecar on a free port over `store` (a new embedded one by default), stopped at the end."""
+    """A sidecar on a free port over `store` (a new embedded one by default), stopped at the end.
+
+    `trust` is the client's TLS, for one that speaks HTTPS.
+    """
     environment = {name: value for name, value in os.environ.items() if not name.startswith("MLSTREAM_")}
     for name, value in {**LOOPBACK, **(settings or {})}.items():
         environment["MLSTREAM_SETTING__" + name.upper().replace(".", "__")] = value
     command = [sys.executable, "-m", "opensearch_ml_stream.plugin", "serve", "--port", "0"]
     command += ["--store", store or f"sqlite:///{folder}/store.db", *arguments]
-    with running_command(command, folder, environment) as sidecar:
+    with running_command(command, folder, environment, trust) as sidecar:
         yield sidecar
 
 
 @contextmanager
 def running_command(
-    command: Sequence[str], folder: Path, environment: Mapping[str, str] | None = None
+    command: Sequence[str],
+    folder: Path,
+    environment: Mapping[str, str] | None = None,
+    trust: ssl.SSLContext | bool = True,
 ) -> Iterator[Sidecar]:
     """A sidecar that this command starts, and that logs its URL; stopped at the end."""
     log = folder / f"sidecar-{time.monotonic_ns()}.log"
@@ -75,7 +86,7 @@ def running_command(
         process = subprocess.Popen(command, stdout=output, stderr=output, env=environment)
     try:
         url = _wait_for_url(process, log)
-        with httpx.Client(base_url=url, timeout=30) as client:
+        with httpx.Client(base_url=url, timeout=30, verify=trust) as client:
             _wait_until_live(client)
             yield Sidecar(url, process, client, log)
     finally:

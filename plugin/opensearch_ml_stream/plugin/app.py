@@ -44,11 +44,12 @@ from opensearch_ml_stream.rest_handlers.routes.settings import settings_routes
 
 @dataclass(frozen=True, slots=True)
 class Sidecar:
-    """The ASGI application, its responses in flight, and its settings as they are now."""
+    """The ASGI application, its responses in flight, its settings as they are now, and its metrics."""
 
     app: ASGIApp
     in_flight: InFlightResponses
     live: LiveSettings
+    metrics: Metrics
 
 
 @asynccontextmanager
@@ -91,7 +92,7 @@ async def open_sidecar(settings: Settings, runtime: Path) -> AsyncIterator[Sidec
         await stack.enter_async_context(watching_settings(store, live))
         await stack.enter_async_context(sweeping_orphans(store))
         app = streaming_application(routes, predictor, in_flight, _browser_policy(settings))
-        yield Sidecar(app, in_flight, live)
+        yield Sidecar(app, in_flight, live, metrics)
 
 
 def _browser_policy(settings: Settings) -> BrowserPolicy:

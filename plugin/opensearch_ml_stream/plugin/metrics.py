@@ -82,6 +82,7 @@ class Metrics:
             "mlstream_provider_errors", "Failures of providers, by their own status (none: no response).",
             [*model, "provider_status"], registry=registry,
         )  # fmt: skip
+        self._certificate: Gauge | None = None
 
     def stream(self) -> StreamFigures:
         """Return the figures of a new stream, to be entered with `with` where it begins."""
@@ -114,6 +115,16 @@ class Metrics:
                 self._tokens.labels(model_id, kind.removesuffix("_tokens")).inc(count)
         if isinstance(outcome, MLStreamError):
             self._count_error(model_id, outcome)
+
+    def certificate_expires(self, when: float) -> None:
+        """Note when the port's certificate expires, in epoch seconds; without TLS there is no such metric."""
+        if self._certificate is None:
+            self._certificate = Gauge(
+                "mlstream_tls_certificate_expiry_timestamp_seconds",
+                "When the certificate of the sidecar's port expires.",
+                registry=self._registry, multiprocess_mode="livemin",
+            )  # fmt: skip
+        self._certificate.set(when)
 
     def text(self) -> bytes:
         """Return the metrics of all workers in Prometheus' text exposition format, version 0.0.4."""

@@ -17,6 +17,7 @@ from starlette.types import Receive, Scope, Send
 
 from opensearch_ml_stream.connectors.errors import MLStreamError, Unavailable
 from opensearch_ml_stream.plugin.app import Sidecar
+from opensearch_ml_stream.plugin.metrics import Metrics
 from opensearch_ml_stream.plugin.server import descriptors, worker
 from opensearch_ml_stream.plugin.server import heartbeats as heartbeats_module
 from opensearch_ml_stream.plugin.server.heartbeats import Heartbeats
@@ -190,7 +191,9 @@ async def application(scope: Scope, receive: Receive, send: Send) -> None:
 
 def new_server(grace: float = 30) -> tuple[Server, InFlightResponses]:
     in_flight = InFlightResponses(ResponseLimits(max_body_size=1, first_event_wait=1, heartbeat=1))
-    return Server(Sidecar(application, in_flight, LiveSettings(SETTINGS)), grace, ConnectionLimits()), in_flight
+    return Server(
+        Sidecar(application, in_flight, LiveSettings(SETTINGS), Metrics()), grace, ConnectionLimits()
+    ), in_flight
 
 
 async def test_the_first_signal_stops_the_server_and_the_second_its_responses() -> None:

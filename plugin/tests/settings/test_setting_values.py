@@ -13,6 +13,7 @@ BODY = "opensearch_ml_stream.max_body_size"
 GRACE = "opensearch_ml_stream.shutdown_grace_seconds"
 HOST = "opensearch_ml_stream.host"
 UPSTREAM = "opensearch_ml_stream.upstream"
+KEY_PASSWORD = "opensearch_ml_stream.tls.key_password"
 STREAM = "plugins.ml_commons.stream_enabled"
 FIELDS = "plugins.ml_commons.remote_job.status_field"
 ENDPOINTS = "plugins.ml_commons.trusted_connector_endpoints_regex"
@@ -63,6 +64,7 @@ RE2 = "regular expressions of RE2 (no back-references, no look-around): "
         (FIELDS, [1], "a list of strings"),
         (FIELDS, {"a": 1}, "a list of strings"),
         (FIELDS, None, "a list of strings"),
+        (KEY_PASSWORD, "hush", "env:NAME or file:PATH, where the secret is, not the secret itself"),
         (FAILED, "(", RE2 + "missing ): ("),
         (ENDPOINTS, ["a", "(?=b)"], RE2 + "invalid perl operator: (?="),
         (ENDPOINTS, "a" * (MAX_PATTERN_LENGTH + 1), "regular expressions of at most 256 characters"),

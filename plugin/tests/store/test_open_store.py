@@ -64,25 +64,14 @@ async def test_user_and_password_may_be_percent_encoded(user: str, login: tuple[
         assert client.transport.kwargs["http_auth"] == login
 
 
-@pytest.mark.parametrize(
-    ("query", "verified"), [("", True), ("?verify_certs=TRUE", True), ("?verify_certs=false", False)]
-)
-async def test_certificates_are_verified_unless_the_url_says_otherwise(query: str, verified: bool) -> None:
-    async with client_of(f"https://cluster.example{query}") as client:
-        assert client.transport.kwargs["verify_certs"] is verified
-        assert client.transport.kwargs["ca_certs"] is None
-
-
-async def test_a_file_of_authorities_is_handed_to_the_client(tmp_path: Path) -> None:
-    bundle = tmp_path / "ca.pem"
-    bundle.write_text("")
-    async with client_of(f"https://cluster.example?ca_certs={bundle}") as client:
-        assert client.transport.kwargs["ca_certs"] == str(bundle)
-
-
 NO_STORE = "The store must be sqlite:///PATH, sqlite:///:memory: or http(s)://[user:password@]host:port"
 BAD_PORT = "The store's URL has a port that is no number from 0 to 65535"
-BAD_OPTION = "The store's URL takes verify_certs=true|false and ca_certs=PATH after ?; check "
+BAD_OPTION = (
+    "The store's URL takes verify_certs, ca_certs, fingerprint, client_cert, client_key, client_key_password after ?; "
+    "check "
+)
+AFTER = "The store's URL, after ?: "
+NO_TLS = "The store's URL has TLS options after ?, and its scheme is http; make it https"
 
 
 @pytest.mark.parametrize(
@@ -95,8 +84,9 @@ BAD_OPTION = "The store's URL takes verify_certs=true|false and ca_certs=PATH af
         ("http://ann:secret@host:99999", BAD_PORT),
         ("http://ann:secret@host:x", BAD_PORT),
         ("https://ann:secret@host?verify=no", f"{BAD_OPTION}verify"),
-        ("https://ann:secret@host?verify_certs=maybe", f"{BAD_OPTION}verify_certs"),
-        ("https://host?ca_certs=/no/such", "The store's URL has ca_certs=/no/such, and there is no such file"),
+        ("https://ann:secret@host?verify_certs=maybe", f"{AFTER}verify_certs must be true or false"),
+        ("https://host?ca_certs=/no/such", f"{AFTER}/no/such: the file cannot be read (No such file or directory)"),
+        ("http://host?verify_certs=false", NO_TLS),
     ],
 )
 async def test_a_url_that_names_no_store_is_refused_without_its_password(url: str, reason: str) -> None:

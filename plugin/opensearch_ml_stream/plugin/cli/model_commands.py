@@ -10,6 +10,8 @@ from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.plugin.cli.command_errors import CommandFailed, RequestFailed, WrongUsage
 from opensearch_ml_stream.plugin.cli.options import (
     DEFAULT_URL,
+    CACerts,
+    ClientCert,
     ModelCommand,
     ModelId,
     Url,
@@ -43,6 +45,8 @@ def create(
     name: Annotated[str | None, typer.Option("--name", help="Name of the model and its connector.")] = None,
     url: Url = DEFAULT_URL,
     user: User = None,
+    ca_certs: CACerts = None,
+    client_cert: ClientCert = None,
 ) -> None:
     """Make a connector and a model from a blueprint; prints the model's id."""
     source = find_blueprint(blueprint)
@@ -51,7 +55,7 @@ def create(
         body = connector_body(source, read_pairs("--set", set_), secrets, name)
     except InvalidRequest as error:
         raise WrongUsage(f"{error.reason}; see `opensearch-ml-stream blueprints show {blueprint}`") from error
-    with open_api(url, user) as api:
+    with open_api(url, user, ca_certs, client_cert) as api:
         connector_id = api.call("POST", "/connectors/_create", body)["connector_id"]
         try:
             model_id = api.call("POST", "/models/_register", model_body(source, connector_id, name))["model_id"]
@@ -63,18 +67,29 @@ def create(
 
 
 @models_app.command("list")
-def list_all(url: Url = DEFAULT_URL, user: User = None) -> None:
+def list_all(
+    url: Url = DEFAULT_URL,
+    user: User = None,
+    ca_certs: CACerts = None,
+    client_cert: ClientCert = None,
+) -> None:
     """List all models: id, name, state."""
-    with open_api(url, user) as api:
+    with open_api(url, user, ca_certs, client_cert) as api:
         hits = api.search("models", {"match_all": {}})
     rows = [(hit["_id"], hit["_source"].get("name", ""), hit["_source"].get("model_state", "")) for hit in hits]
     print_table(("Id", "Name", "State"), sorted(rows, key=lambda row: row[1]))
 
 
 @models_app.command(cls=ModelCommand)
-def show(model_id: ModelId, url: Url = DEFAULT_URL, user: User = None) -> None:
+def show(
+    model_id: ModelId,
+    url: Url = DEFAULT_URL,
+    user: User = None,
+    ca_certs: CACerts = None,
+    client_cert: ClientCert = None,
+) -> None:
     """Show a model and its connector, without the credential."""
-    with open_api(url, user) as api:
+    with open_api(url, user, ca_certs, client_cert) as api:
         model = api.call("GET", _model_path(model_id))
         if "connector_id" in model:
             model["connector"] = api.call("GET", f"/connectors/{model['connector_id']}")
@@ -87,9 +102,11 @@ def delete(
     with_connector: Annotated[bool, typer.Option("--with-connector", help="Delete its connector as well.")] = False,
     url: Url = DEFAULT_URL,
     user: User = None,
+    ca_certs: CACerts = None,
+    client_cert: ClientCert = None,
 ) -> None:
     """Undeploy and delete a model."""
-    with open_api(url, user) as api:
+    with open_api(url, user, ca_certs, client_cert) as api:
         connector_id = api.call("GET", _model_path(model_id)).get("connector_id")
         api.call("POST", f"{_model_path(model_id)}/_undeploy")
         api.call("DELETE", _model_path(model_id))

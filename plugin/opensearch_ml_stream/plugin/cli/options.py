@@ -26,6 +26,24 @@ User = Annotated[
         "--user", envvar="MLSTREAM_USER", show_envvar=True, metavar="NAME:PASSWORD", help="Login, if it asks."
     ),
 ]
+CACerts = Annotated[
+    Path | None,
+    typer.Option(
+        "--ca-certs",
+        envvar="MLSTREAM_CA_CERTS",
+        show_envvar=True,
+        help="PEM file of the authority that issued the sidecar's certificate, for an https URL.",
+    ),
+]
+ClientCert = Annotated[
+    Path | None,
+    typer.Option(
+        "--client-cert",
+        envvar="MLSTREAM_CLIENT_CERT",
+        show_envvar=True,
+        help="PEM file of a certificate and its key, if the sidecar asks for one.",
+    ),
+]
 Config = Annotated[Path | None, typer.Option("--config", help="YAML file of settings.", envvar="MLSTREAM_CONFIG")]
 Host = Annotated[str | None, typer.Option("--host", help="Address to listen on (127.0.0.1).")]
 Port = Annotated[int | None, typer.Option("--port", help="Port to listen on (9510).")]

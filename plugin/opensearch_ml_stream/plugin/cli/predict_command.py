@@ -13,7 +13,7 @@ import typer
 
 from opensearch_ml_stream.client.response_chunks import Chunk
 from opensearch_ml_stream.plugin.cli.command_errors import WrongUsage
-from opensearch_ml_stream.plugin.cli.options import DEFAULT_URL, ModelId, Url, User, read_pairs
+from opensearch_ml_stream.plugin.cli.options import DEFAULT_URL, CACerts, ClientCert, ModelId, Url, User, read_pairs
 from opensearch_ml_stream.plugin.cli.printing import print_json
 from opensearch_ml_stream.plugin.cli.sidecar_api import SidecarAPI, open_api
 
@@ -26,13 +26,15 @@ def predict(
     set_: Annotated[list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="A further parameter.")] = None,
     url: Url = DEFAULT_URL,
     user: User = None,
+    ca_certs: CACerts = None,
+    client_cert: ClientCert = None,
 ) -> None:
     """Ask a model."""
     question = sys.stdin.read() if text == "-" else text
     parameters = {**({"inputs": question} if question else {}), **read_pairs("--set", set_)}
     if not parameters:
         raise WrongUsage("Say what to ask: the question, - for stdin, or --set name=value")
-    with open_api(url, user) as api:
+    with open_api(url, user, ca_certs, client_cert) as api:
         if not stream:
             _show_whole(api, model_id, parameters, json=json)
         elif json:

@@ -1,8 +1,10 @@
 """Client of the sidecar's REST API over httpx, for the command line."""
 
 import re
+import ssl
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote, unquote, urlsplit
 
@@ -37,7 +39,9 @@ class SidecarAPI:
         """Return whether the sidecar runs and its store responds."""
         try:
             return self._client.get("/_health/ready").is_success
-        except httpx.TransportError:
+        except httpx.TransportError as error:
+            if untrusted := _untrusted(self._address(), error):
+                raise untrusted from error
             return False
 
     def search(self, kind: str, query: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -70,7 +74,7 @@ class SidecarAPI:
 
     @contextmanager
     def _errors(self) -> Iterator[None]:
-        address = str(self._client.base_url.copy_with(userinfo=b"")).rstrip("/")
+        address = self._address()
         try:
             yield
         except StreamError as error:
@@ -80,18 +84,28 @@ class SidecarAPI:
         except (httpx.RemoteProtocolError, httpx.ReadError) as error:
             raise RequestFailed(424, f"The connection to {address} broke before the response was complete") from error
         except httpx.TransportError as error:
+            if untrusted := _untrusted(address, error):
+                raise untrusted from error
             raise Unreachable(
                 f"Cannot reach {address} ({error}); is the sidecar running there? "
                 "Start it with `opensearch-ml-stream serve`, or say where it is with --url or MLSTREAM_URL"
             ) from error
 
+    def _address(self) -> str:
+        return str(self._client.base_url.copy_with(userinfo=b"")).rstrip("/")
+
 
 @contextmanager
-def open_api(url: str, user: str | None = None) -> Iterator[SidecarAPI]:
+def open_api(
+    url: str, user: str | None = None, ca_certs: Path | None = None, client_cert: Path | None = None
+) -> Iterator[SidecarAPI]:
     """Open a client of the sidecar at `url`, which may hold a user and password; `user` is `name:password`.
 
+    `ca_certs` is a PEM file of authorities that are trusted instead of the public ones, `client_cert` one of a
+    certificate with its key.
+
     Raises:
-        WrongUsage: If `url` is not an http(s) URL, or `user` has no password.
+        WrongUsage: If `url` is not an http(s) URL, `user` has no password, or a file cannot be used.
     """
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname:
@@ -101,9 +115,42 @@ def open_api(url: str, user: str | None = None) -> Iterator[SidecarAPI]:
     with httpx.Client(
         base_url=base,
         auth=login if login[0] else None,
+        verify=_tls(ca_certs, client_cert),
         timeout=httpx.Timeout(RESPONSE_SECONDS, connect=CONNECT_SECONDS),
     ) as client:
         yield SidecarAPI(client)
+
+
+def _untrusted(address: str, error: httpx.TransportError) -> Unreachable | None:
+    """Return what to do about a certificate that is not trusted here, None for any other error."""
+    if "CERTIFICATE_VERIFY_FAILED" not in str(error):
+        return None
+    return Unreachable(
+        f"{address} has a certificate that is not trusted here ({error}); name the authority that issued it with "
+        "--ca-certs or MLSTREAM_CA_CERTS, and call by a name that the certificate holds"
+    )
+
+
+def _tls(ca_certs: Path | None, client_cert: Path | None) -> ssl.SSLContext | bool:
+    """Return httpx's `verify`: True trusts the public authorities, or those that SSL_CERT_FILE names."""
+    if ca_certs is None and client_cert is None:
+        return True
+    option, path = "--ca-certs", ca_certs
+    try:
+        context = httpx.create_ssl_context() if ca_certs is None else ssl.create_default_context(cafile=ca_certs)
+        if client_cert is not None:
+            option, path = "--client-cert", client_cert
+            context.load_cert_chain(client_cert, password=_no_password)
+    except ssl.SSLError as error:
+        raise WrongUsage(f"{option}: {path} cannot be used ({error.reason})") from error
+    except OSError as error:
+        raise WrongUsage(f"{option}: {path} cannot be read ({error.strerror})") from error
+    return context
+
+
+def _no_password() -> str:
+    """Return no password for a client's key: else OpenSSL would ask for it on the terminal."""
+    return ""
 
 
 def _login(user: str | None) -> tuple[str, str] | None:

@@ -32,5 +32,6 @@ def announce(settings: Settings) -> None:
     """Log the URL of the server, its version and its store."""
     host = f"[{settings.host}]" if ":" in settings.host else settings.host
     workers = "" if settings.workers <= 1 else f" ({settings.workers} workers)"
+    scheme = "https" if settings.tls_certificate else "http"
     fields = {"version": version("opensearch-ml-stream"), "store": shown_store(settings.store)}
-    log.info("listening on http://%s:%s%s", host, settings.port, workers, extra={FIELDS: fields})
+    log.info("listening on %s://%s:%s%s", scheme, host, settings.port, workers, extra={FIELDS: fields})

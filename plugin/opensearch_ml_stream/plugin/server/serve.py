@@ -17,6 +17,11 @@ from opensearch_ml_stream.plugin.server.heartbeats import Heartbeats
 from opensearch_ml_stream.plugin.server.listener import BACKLOG, announce, bind
 from opensearch_ml_stream.plugin.server.processes import Processes
 from opensearch_ml_stream.plugin.server.supervisor import Supervisor
+from opensearch_ml_stream.plugin.server.tls.port_certificate import (
+    create_certificate,
+    read_certificate_files,
+    warn_of_dates,
+)
 from opensearch_ml_stream.plugin.server.worker_place import WorkerPlace
 from opensearch_ml_stream.plugin.settings import Settings
 from opensearch_ml_stream.plugin.store.open_store import check_store_url
@@ -25,10 +30,13 @@ from opensearch_ml_stream.plugin.store.open_store import check_store_url
 def serve(settings: Settings) -> int:
     """Serve until a signal; return the exit code: 0, or 1 if no worker could serve or one had to be killed.
 
-    OSError if the port cannot be bound, InvalidRequest if no store can have that URL.
+    OSError if the port cannot be bound, InvalidRequest if no store can have that URL, or for the port's certificate.
     """
     configure_logging(settings)
     check_store_url(settings.store)
+    certificate_files = read_certificate_files(settings)
+    if certificate_files is not None:
+        warn_of_dates(create_certificate(settings, certificate_files))
     descriptors.raise_limit()
     machine = Processes()
     with (
@@ -48,7 +56,8 @@ def serve(settings: Settings) -> int:
         def work(place: int, parent: int) -> None:
             for other in (*listeners[:place], *listeners[place + 1 :]):
                 other.close()
-            worker.run_worker(bound, WorkerPlace(listeners[place], Path(runtime), parent, heartbeats, place))
+            listener = listeners[place]
+            worker.run_worker(bound, WorkerPlace(listener, Path(runtime), parent, heartbeats, place, certificate_files))
 
         def close_listeners() -> None:
             for listener in listeners:

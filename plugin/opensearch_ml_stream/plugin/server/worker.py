@@ -9,8 +9,8 @@ import gc
 import os
 import signal
 import socket
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from functools import partial
 from typing import Any, cast
 
@@ -20,13 +20,15 @@ from prometheus_client.multiprocess import mark_process_dead
 
 from opensearch_ml_stream.plugin.app import Sidecar, open_sidecar
 from opensearch_ml_stream.plugin.logs.request_log import RequestLog
-from opensearch_ml_stream.plugin.metrics import MULTIPROC_DIR
+from opensearch_ml_stream.plugin.metrics import MULTIPROC_DIR, Metrics
 from opensearch_ml_stream.plugin.server import descriptors
 from opensearch_ml_stream.plugin.server.http1.limits import ConnectionLimits
 from opensearch_ml_stream.plugin.server.http1.protocol import StreamingProtocol
 from opensearch_ml_stream.plugin.server.http1.service import Service
 from opensearch_ml_stream.plugin.server.listener import BACKLOG
 from opensearch_ml_stream.plugin.server.occasional_log import OccasionalLog
+from opensearch_ml_stream.plugin.server.tls.handshake import TLSHandshake
+from opensearch_ml_stream.plugin.server.tls.reloading import ReloadingCertificate
 from opensearch_ml_stream.plugin.server.worker_place import WorkerPlace
 from opensearch_ml_stream.plugin.settings import Settings
 
@@ -51,13 +53,29 @@ def forget_worker(pid: int) -> None:
 
 async def _serve(settings: Settings, place: WorkerPlace) -> None:
     with place.heartbeats.beating(place.number):
-        async with open_sidecar(settings, place.runtime) as sidecar:
+        async with (
+            open_sidecar(settings, place.runtime) as sidecar,
+            _port_certificate(settings, place, sidecar.metrics) as certificate,
+        ):
             _freeze_start_objects()
             limits = connection_limits(settings)
             ready = partial(place.heartbeats.set_ready, place.number)
-            server = Server(sidecar, settings.shutdown_grace_seconds, limits, on_ready=ready)
+            server = Server(sidecar, settings.shutdown_grace_seconds, limits, ready, certificate)
             with server.stopping_with(place.parent):
                 await server.serve([place.listener])
+
+
+@asynccontextmanager
+async def _port_certificate(
+    settings: Settings, place: WorkerPlace, metrics: Metrics
+) -> AsyncIterator[ReloadingCertificate | None]:
+    """Keep the port's certificate up to date while the block runs; None without TLS."""
+    if place.certificate_files is None:
+        yield None
+        return
+    certificate = ReloadingCertificate(settings, place.certificate_files, logs=place.number == 0)
+    async with certificate.watching(lambda current: metrics.certificate_expires(current.pair.expires.timestamp())):
+        yield certificate
 
 
 def connection_limits(settings: Settings) -> ConnectionLimits:
@@ -78,7 +96,7 @@ def _freeze_start_objects() -> None:
 class Server(uvicorn.Server):
     """uvicorn's server with our connections; its shutdown drains the in-flight responses.
 
-    `grace` in seconds; `on_ready` is called when connections are accepted.
+    `grace` in seconds; `on_ready` is called when connections are accepted. With a `certificate` they are TLS's.
     """
 
     def __init__(
@@ -87,6 +105,7 @@ class Server(uvicorn.Server):
         grace: float,
         limits: ConnectionLimits,
         on_ready: Callable[[], None] = lambda: None,
+        certificate: ReloadingCertificate | None = None,
     ) -> None:
         super().__init__(
             uvicorn.Config(
@@ -105,6 +124,7 @@ class Server(uvicorn.Server):
         self._in_flight = sidecar.in_flight
         self._grace = grace
         self._on_ready = on_ready
+        self._certificate = certificate
         self._complaints = OccasionalLog()
         self._service = Service(
             sidecar.app,
@@ -166,8 +186,11 @@ class Server(uvicorn.Server):
             self._in_flight.interrupt_all()
         self.should_exit = True
 
-    def _new_connection(self, **_: object) -> StreamingProtocol:
-        return StreamingProtocol(self._service, asyncio.get_running_loop())
+    def _new_connection(self, **_: object) -> asyncio.Protocol:
+        loop = asyncio.get_running_loop()
+        if self._certificate is None:
+            return StreamingProtocol(self._service, loop)
+        return TLSHandshake(self._service, loop, self._certificate.current)
 
     def _sweep(self) -> None:
         """Let each connection see to what is overdue: one timer for all."""

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from opensearch_ml_stream.plugin.server.heartbeats import Heartbeats
+from opensearch_ml_stream.plugin.tls.files import Contents
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,3 +17,4 @@ class WorkerPlace:
     parent: int
     heartbeats: Heartbeats
     number: int
+    certificate_files: Contents | None = None  # what those of the port's TLS held when the server started

@@ -90,6 +90,11 @@ class Settings:
     access_log: bool = False
     log_level: str = "info"
     log_format: str = "text"
+    tls_certificate: str = ""
+    tls_key: str = ""
+    tls_key_password: str = ""
+    tls_client_certificates: str = "none"
+    tls_client_authorities: str = ""
 
 
 class LiveSettings:

@@ -12,7 +12,7 @@ from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.plugin.settings import Settings
 
 Kind = Literal[
-    "boolean", "integer", "number", "string", "list", "regex", "regexes", "endpoints", "origins", "hosts"
+    "boolean", "integer", "number", "string", "list", "regex", "regexes", "endpoints", "origins", "hosts", "secret"
 ]  # fmt: skip
 
 
@@ -138,6 +138,32 @@ SETTINGS = (
         choices=("debug", "info", "warning", "error"),
     ),
     Setting(_OWN + "log_format", "log_format", "string", "Form of a log line", choices=("text", "json")),
+    Setting(
+        _OWN + "tls.certificate",
+        "tls_certificate",
+        "string",
+        "File of the port's certificate, PEM with its chain or PKCS #12; with it the port speaks HTTPS only",
+    ),
+    Setting(_OWN + "tls.key", "tls_key", "string", "PEM file of the certificate's key, if it has one of its own"),
+    Setting(
+        _OWN + "tls.key_password",
+        "tls_key_password",
+        "secret",
+        "Password of the key or the PKCS #12 file: env:NAME or file:PATH",
+    ),
+    Setting(
+        _OWN + "tls.client_certificates",
+        "tls_client_certificates",
+        "string",
+        "Whether clients are asked for a certificate: none, optional or required",
+        choices=("none", "optional", "required"),
+    ),
+    Setting(
+        _OWN + "tls.client_authorities",
+        "tls_client_authorities",
+        "string",
+        "PEM file of the authorities that may have issued the clients' certificates",
+    ),
     Setting(
         _ML + "trusted_connector_endpoints_regex",
         "trusted_connector_endpoints_regex",

@@ -29,7 +29,7 @@ def read_value(setting: Setting, value: object) -> Any:
             return tuple(_origin(setting, origin) for origin in _strings(setting, value))
         case "hosts":
             return tuple(_host(setting, host) for host in _strings(setting, value))
-        case "string" | "regex":
+        case "string" | "regex" | "secret":
             return _string(setting, value)
 
 
@@ -73,6 +73,8 @@ def _string(setting: Setting, value: object) -> str:
         raise _parse_error(setting, " or ".join(setting.choices))
     if setting.kind == "regex":
         _check_regex(setting, value)
+    if setting.kind == "secret" and value and not value.startswith(("env:", "file:")):
+        raise _parse_error(setting, "env:NAME or file:PATH, where the secret is, not the secret itself")
     return value
 
 

@@ -17,7 +17,7 @@ async def open_store(url: str, index_prefix: str = "") -> AsyncIterator[Store]:
     """Open the store of a URL; close it at exit.
 
     URLs are `sqlite:///PATH`, `sqlite:///:memory:` and `http(s)://[user:pass@]host[:port]`. An absolute path has four
-    slashes. An OpenSearch URL may end in `?verify_certs=false` or `?ca_certs=PATH`.
+    slashes. An https URL may end in `?` and the options of `opensearch_tls`.
     InvalidRequest if the URL is none of these. Nothing is sent yet: `ping` checks that the store is up.
     """
     store = _store(url, index_prefix)

@@ -43,7 +43,7 @@ def error_for(error: OpenSearchException, action: str) -> Conflict | InvalidRequ
     if isinstance(error, NoConnection):
         return Unavailable(
             f"OpenSearch cannot be reached ({error.error}); check that it runs and that the store's URL has its host, "
-            "port, http or https, and for https a certificate that is trusted (?ca_certs=PATH)"
+            "port, http or https, and for https a certificate that is trusted (?ca_certs=PATH or ?fingerprint=SHA256)"
         )
     if isinstance(error, TransportError):
         return _error_for_status(error, action)

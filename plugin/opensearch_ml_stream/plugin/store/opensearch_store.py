@@ -5,7 +5,6 @@ only a read or search whose connection broke is sent once more.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
-from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
@@ -39,6 +38,7 @@ from opensearch_ml_stream.plugin.store.opensearch_responses import (
     read_total,
     read_written,
 )
+from opensearch_ml_stream.plugin.store.opensearch_tls import store_tls
 
 _REFRESH = {"refresh": "true"}
 # Without it OpenSearch warns, in each response, that ML Commons' indices are the system's: they are read on purpose.
@@ -46,7 +46,7 @@ _HEADERS = {"X-opensearch-product-origin": "opensearch-ml-stream"}
 
 
 def connect(url: str) -> AsyncOpenSearch:
-    """Return a client for `http(s)://[user:pass@]host[:port][/path][?verify_certs=false&ca_certs=PATH]`; send nothing.
+    """Return a client for `http(s)://[user:pass@]host[:port][/path][?TLS options]`; send nothing.
 
     The port is 443 for https and 9200 for http if the URL has none. InvalidRequest, without the URL in it, if the URL
     cannot be read.
@@ -59,14 +59,9 @@ def connect(url: str) -> AsyncOpenSearch:
     if not parts.hostname:
         raise InvalidRequest("The store's URL names no host: it must be http(s)://[user:password@]host:port")
     options = dict(parse_qsl(parts.query))
-    verify = options.pop("verify_certs", "true").lower()
-    ca_certs = options.pop("ca_certs", None)
-    if options or verify not in ("true", "false"):
-        wrong = ", ".join(options) or "verify_certs"
-        raise InvalidRequest(f"The store's URL takes verify_certs=true|false and ca_certs=PATH after ?; check {wrong}")
-    if ca_certs is not None and not Path(ca_certs).is_file():
-        raise InvalidRequest(f"The store's URL has ca_certs={ca_certs}, and there is no such file")
-    tls: dict[str, Any] = {"verify_certs": verify == "true", "ssl_show_warn": False, "ca_certs": ca_certs}
+    if parts.scheme == "http" and options:
+        raise InvalidRequest("The store's URL has TLS options after ?, and its scheme is http; make it https")
+    tls: dict[str, Any] = {"ssl_context": store_tls(options)} if parts.scheme == "https" else {}
     return AsyncOpenSearch(
         hosts=[{"host": parts.hostname, "port": port, "url_prefix": parts.path.strip("/")}],
         http_auth=(unquote(parts.username), unquote(parts.password or "")) if parts.username else None,
@@ -74,7 +69,7 @@ def connect(url: str) -> AsyncOpenSearch:
         timeout=TIMEOUT_SECONDS,
         max_retries=0,
         headers=_HEADERS,
-        **(tls if parts.scheme == "https" else {}),
+        **tls,
     )
 
 

@@ -3,20 +3,20 @@
 import asyncio
 import base64
 import binascii
-import os
-import secrets
 import ssl
-import tempfile
 from collections import OrderedDict
 from collections.abc import Mapping
-from pathlib import Path
-
-from cryptography.hazmat.primitives import serialization
-from cryptography.hazmat.primitives.asymmetric import ec, ed448, ed25519, rsa
-from cryptography.hazmat.primitives.serialization import pkcs12
 
 from opensearch_ml_stream.connectors.client_config import ClientConfig
 from opensearch_ml_stream.connectors.errors import InvalidRequest
+from opensearch_ml_stream.plugin.tls.key_pairs import (
+    KeyPair,
+    checked_pair,
+    load_key_pair,
+    parse_certificates,
+    parse_pkcs12,
+    parse_private_key,
+)
 
 MAX_CONTEXTS = 64  # a context takes some 100 KiB, most of it for the certificate authorities
 
@@ -24,8 +24,6 @@ MAX_CONTEXTS = 64  # a context takes some 100 KiB, most of it for the certificat
 TLSKey = tuple[bool, str, tuple[tuple[str, str], ...]]
 PLAIN: TLSKey = (False, "", ())
 UNVERIFIED: TLSKey = (True, "", ())
-
-PrivateKey = rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey | ed25519.Ed25519PrivateKey | ed448.Ed448PrivateKey
 
 _KEYS = ("client_cert_pem", "client_key_pem", "client_cert_pkcs12", "ca_cert_pem", "keystore_password")
 
@@ -79,9 +77,8 @@ def _create_context(key: TLSKey) -> ssl.SSLContext:
     try:
         if "ca_cert_pem" in credential:
             context.load_verify_locations(cadata=credential["ca_cert_pem"])
-        certificate, private_key = _pkcs12(credential) if keystore == "PKCS12" else _pem(credential)
-        _load(context, certificate, private_key)
-    except (ValueError, TypeError, ssl.SSLError):
+        load_key_pair(context, _pkcs12(credential) if keystore == "PKCS12" else _pem(credential))
+    except (ValueError, ssl.SSLError):
         raise InvalidRequest(
             f"The connector's {keystore} credentials for mutual TLS cannot be read. Check that the certificate, the "
             "key and the password in its credential belong together"
@@ -89,57 +86,24 @@ def _create_context(key: TLSKey) -> ssl.SSLContext:
     return context
 
 
-def _pem(credential: Mapping[str, str]) -> tuple[bytes, PrivateKey]:
+def _pem(credential: Mapping[str, str]) -> KeyPair:
     _require(credential, "client_cert_pem", "client_key_pem")
-    password = credential.get("keystore_password")
-    key = serialization.load_pem_private_key(
-        credential["client_key_pem"].encode(), password.encode() if password else None
-    )
-    return credential["client_cert_pem"].encode(), _supported(key)
+    password = credential.get("keystore_password", "").encode()
+    certificates = parse_certificates(credential["client_cert_pem"].encode())
+    return checked_pair(certificates, parse_private_key(credential["client_key_pem"].encode(), password or None))
 
 
-def _pkcs12(credential: Mapping[str, str]) -> tuple[bytes, PrivateKey]:
+def _pkcs12(credential: Mapping[str, str]) -> KeyPair:
     """Return certificate chain and key of a PKCS #12 bundle in base64."""
     _require(credential, "client_cert_pkcs12")
     try:
         bundle = base64.b64decode(credential["client_cert_pkcs12"], validate=False)
     except binascii.Error:
         raise InvalidRequest("The credential [client_cert_pkcs12] is not base64") from None
-    password = credential.get("keystore_password", "").encode()
-    key, certificate, issuers = pkcs12.load_key_and_certificates(bundle, password or None)
-    if key is None or certificate is None:
-        raise ValueError("no key or no certificate in the bundle")
-    chain = [certificate, *issuers]
-    return b"".join(one.public_bytes(serialization.Encoding.PEM) for one in chain), _supported(key)
+    return parse_pkcs12(bundle, credential.get("keystore_password", "").encode() or None)
 
 
 def _require(credential: Mapping[str, str], *names: str) -> None:
     for name in names:
         if name not in credential:
             raise InvalidRequest(f"Mutual TLS needs the credential [{name}], which the connector lacks")
-
-
-def _supported(key: object) -> PrivateKey:
-    if not isinstance(key, PrivateKey):
-        raise ValueError("the key is of a kind that TLS does not use")
-    return key
-
-
-def _load(context: ssl.SSLContext, certificate: bytes, key: PrivateKey) -> None:
-    """Load the client certificate into the context.
-
-    OpenSSL reads a key from a file only: it is written to one for a moment, encrypted with a new password.
-    """
-    password = secrets.token_bytes(24).hex()
-    key_pem = key.private_bytes(
-        serialization.Encoding.PEM,
-        serialization.PrivateFormat.PKCS8,
-        serialization.BestAvailableEncryption(password.encode()),
-    )
-    descriptor, name = tempfile.mkstemp(suffix=".pem")  # readable by this user only
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(key_pem + certificate)
-        context.load_cert_chain(name, password=password)
-    finally:
-        Path(name).unlink()

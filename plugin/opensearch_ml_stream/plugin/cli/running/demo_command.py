@@ -1,6 +1,7 @@
 """`opensearch-ml-stream demo`: the sidecar in a process of its own, the demo provider, and a first response."""
 
 import os
+import shlex
 import signal
 import socket
 import subprocess
@@ -32,29 +33,32 @@ _START_SECONDS = 30.0
 _POLL_SECONDS = 0.05
 
 
-def run_demo(settings: Settings, config: Path | None) -> None:
-    """Run the demo until Ctrl-C or SIGTERM.
+def run_demo(
+    settings: Settings, config: Path | None, ca_certs: Path | None = None, client_cert: Path | None = None
+) -> None:
+    """Run the demo until Ctrl-C or SIGTERM; the files are for a sidecar that speaks HTTPS.
 
     Raises:
         OSError: If the port cannot be had.
         CommandFailed: If the sidecar does not start, or ends by itself.
     """
     settings = replace(settings, port=_free_port(settings.host, settings.port))
-    url = f"http://{_url_host(settings.host)}:{settings.port}"
+    scheme = "https" if settings.tls_certificate else "http"
+    url = f"{scheme}://{_url_host(settings.host)}:{settings.port}"
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.default_int_handler)
     try:
         with (
             demo_provider(PROVIDER_PORT) as provider_url,
             _sidecar(trust_provider(settings, provider_url), config) as process,
-            open_api(url) as api,
+            open_api(url, ca_certs=ca_certs, client_cert=client_cert) as api,
         ):
             _wait_until_ready(process, api)
             models = set_up_models(api, find_models(api), provider_url)
             typer.echo(f"\nThe sidecar is on {url}, its models are in {_shown_store(settings.store)}.")
             typer.echo(f"\n> {QUESTION}\n")
             show_stream(api.predict_stream(models["openai-chat"], {"inputs": QUESTION}))
-            typer.echo(_next_steps(url, models["openai-chat"], models["anthropic-messages"]))
+            typer.echo(_next_steps(url, models["openai-chat"], models["anthropic-messages"], ca_certs))
             code = process.wait()
         raise CommandFailed(f"The sidecar ended with exit code {code}; see its output above")
     except KeyboardInterrupt:
@@ -133,20 +137,22 @@ def _free_port(host: str, port: int) -> int:
     return free_port
 
 
-def _next_steps(url: str, openai: str, anthropic: str) -> str:
+def _next_steps(url: str, openai: str, anthropic: str, ca_certs: Path | None) -> str:
+    curl = "curl" if ca_certs is None else f"curl --cacert {shlex.quote(str(ca_certs))}"
+    trusting = "" if ca_certs is None else f" --ca-certs {shlex.quote(str(ca_certs))}"
     path = f"{url}{BASE_PATH}/models"
     body = f"""-H 'Content-Type: application/json' \\
     -d '{{"parameters":{{"inputs":"{QUESTION}"}}}}'"""
     return f"""
 Go on with the same question, as one JSON object a line:
 
-  curl -N \\
+  {curl} -N \\
     {path}/{openai}/_predict/stream \\
     {body}
 
 only the text, with jq:
 
-  curl -sN \\
+  {curl} -sN \\
     {path}/{openai}/_predict/stream \\
     {body} \\
     | jq --unbuffered -rj '.error.reason? //
@@ -154,16 +160,16 @@ only the text, with jq:
 
 the other model, as server-sent events:
 
-  curl -N -H 'Accept: text/event-stream' \\
+  {curl} -N -H 'Accept: text/event-stream' \\
     {path}/{anthropic}/_predict/stream \\
     {body}
 
 your own words, and a model of your own:
 
   {program()} predict {openai} \\
-    --stream "Tell me a joke" --url {url}
+    --stream "Tell me a joke" --url {url}{trusting}
   {program()} models create --blueprint openai-chat \\
-    --credential openAI_key=env:OPENAI_API_KEY --url {url}
+    --credential openAI_key=env:OPENAI_API_KEY --url {url}{trusting}
 
 Ctrl-C ends the sidecar. Its models stay, in the demo's own store.
 """

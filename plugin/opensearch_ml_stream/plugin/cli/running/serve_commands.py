@@ -12,7 +12,17 @@ from pathlib import Path
 import typer
 
 from opensearch_ml_stream.plugin.cli.command_errors import CommandFailed
-from opensearch_ml_stream.plugin.cli.options import Config, Host, LogLevel, Port, Store, StorePassword, Workers
+from opensearch_ml_stream.plugin.cli.options import (
+    CACerts,
+    ClientCert,
+    Config,
+    Host,
+    LogLevel,
+    Port,
+    Store,
+    StorePassword,
+    Workers,
+)
 from opensearch_ml_stream.plugin.cli.running.demo_command import run_demo
 from opensearch_ml_stream.plugin.cli.running.store_password import with_store_password
 from opensearch_ml_stream.plugin.settings import Settings
@@ -50,6 +60,8 @@ def demo(
     port: Port = None,
     store: Store = None,
     store_password: StorePassword = None,
+    ca_certs: CACerts = None,
+    client_cert: ClientCert = None,
 ) -> None:
     """Run the sidecar with a provider that needs no key, make two models, and show a first response.
 
@@ -60,7 +72,7 @@ def demo(
     settings = replace(settings, store=with_store_password(settings.store, store_password))
     make_store_folder(settings)
     with _address_errors(settings):
-        run_demo(settings, config)
+        run_demo(settings, config, ca_certs, client_cert)
 
 
 def make_store_folder(settings: Settings) -> None:

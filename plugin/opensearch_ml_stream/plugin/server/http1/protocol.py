@@ -7,7 +7,6 @@ uvicorn runs it through its option `http`. What a client sends is counted while 
 import asyncio
 import socket
 from collections import deque
-from typing import Any
 
 from opensearch_ml_stream.connectors.errors import MLStreamError
 from opensearch_ml_stream.plugin.server.http1.flow_control import FlowControl
@@ -15,7 +14,9 @@ from opensearch_ml_stream.plugin.server.http1.limits import MAX_PIPELINED
 from opensearch_ml_stream.plugin.server.http1.refusals import Headers, body_timeout, head_timeout, refusal
 from opensearch_ml_stream.plugin.server.http1.request_cycle import ChunkedWriter, RequestCycle
 from opensearch_ml_stream.plugin.server.http1.request_parser import RequestHead, RequestParser
+from opensearch_ml_stream.plugin.server.http1.secure_channel import SecureChannel
 from opensearch_ml_stream.plugin.server.http1.service import Service
+from opensearch_ml_stream.plugin.server.http1.unread_output import UnreadOutput
 from opensearch_ml_stream.rest_handlers.http.chunk_writer import CHUNK_WRITER
 
 _NEVER = float("inf")
@@ -28,7 +29,8 @@ class StreamingProtocol(asyncio.Protocol):
 
     __slots__ = (
         "_active", "_client", "_deadline", "_deaf", "_half_closed_looks", "_lingering", "_loop", "_parser", "_queue",
-        "_reading", "_refusal", "_server", "_service", "_unread", "_unread_since", "_whole_by", "flow", "transport",
+        "_reading", "_refusal", "_server", "_service", "_unread", "_whole_by", "flow", "secure_channel",
+        "transport",
     )  # fmt: skip
 
     def __init__(self, service: Service, loop: asyncio.AbstractEventLoop) -> None:
@@ -39,33 +41,26 @@ class StreamingProtocol(asyncio.Protocol):
         self._reading: RequestCycle | None = None  # its request is the one being received
         self._queue: deque[RequestCycle] = deque()  # these wait for the active one
         self._refusal: MLStreamError | None = None  # due when all of these have ended
-        self._deaf = False  # to all that may still come
-        self._lingering = False
+        self._deaf = self._lingering = False  # deaf to all that may still come
         self._half_closed_looks = 0
-        self._deadline = self._whole_by = self._unread_since = _NEVER
-        self._unread = 0
+        self._deadline = self._whole_by = _NEVER
+        self._unread = UnreadOutput()
+        self.secure_channel: SecureChannel | None = None  # of a connection over TLS
 
     # The transport calls.
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Begin to wait for a first request, unless there are too many connections."""
-        connections: set[Any] = self._service.state.connections
-        connections.add(self)
         self.transport = transport
         self.flow = FlowControl(transport)
         self._client = transport.get_extra_info("peername")
         self._server = transport.get_extra_info("sockname")
         self._deadline = self._loop.time() + self._service.limits.head_seconds
-        most = self._service.limits.max_connections
-        if len(connections) > most:
-            self._deaf = True
-            self._service.warn(f"{most} clients are connected, as many as may be; new connections are closed")
-            transport.abort()
+        self._deaf = not self._service.admit(self, transport)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """End the responses of a client that is gone."""
-        connections: set[Any] = self._service.state.connections
-        connections.discard(self)
+        self._service.forget(self)
         for cycle in (self._active, self._reading, *self._queue):
             if cycle is not None:
                 cycle.disconnect()
@@ -84,8 +79,8 @@ class StreamingProtocol(asyncio.Protocol):
             self._refuse(error)
 
     def eof_received(self) -> bool:
-        """Return whether a client that sends no more may still receive: if all its requests are whole."""
-        if self._lingering or self._active is None or self._reading is not None:
+        """Return whether a client that sends no more may still receive: if all its requests are whole; not over TLS."""
+        if self._lingering or self._active is None or self._reading is not None or self.secure_channel is not None:
             return False
         self._deaf = True
         self._half_closed_looks = 1
@@ -121,13 +116,15 @@ class StreamingProtocol(asyncio.Protocol):
             return
         scope = head.scope
         scope["server"], scope["client"] = self._server, self._client
+        if self.secure_channel is not None:
+            self.secure_channel.mark(scope)
         cycle = self._reading = RequestCycle(self, scope, head.keep_alive, head.expects_continue, self._service.bodies)
         if self._active is not None:
             self.flow.pause_reading()
             self._queue.append(cycle)
             return
         if scope["http_version"] == "1.1" and not self.flow.write_paused:  # else the head waits, but not the chunks
-            scope["extensions"] = {CHUNK_WRITER: ChunkedWriter(self.transport, self.flow)}
+            scope.setdefault("extensions", {})[CHUNK_WRITER] = ChunkedWriter(self.transport, self.flow)
         self._start(cycle)
 
     def take_body(self, body: bytes) -> None:
@@ -184,7 +181,7 @@ class StreamingProtocol(asyncio.Protocol):
         if closing or self.flow.write_paused:
             self._check_that_it_reads(now)
         else:
-            self._unread_since = _NEVER
+            self._unread.forget()
         if now >= self._deadline and not closing:
             self._expire(now)
         elif self._half_closed_looks and not closing:
@@ -254,7 +251,8 @@ class StreamingProtocol(asyncio.Protocol):
         self._reading = None
         self._deadline = self._loop.time() + self._service.limits.linger_seconds
         self.flow.resume_reading()
-        self.transport.write_eof()
+        if self.secure_channel is None:
+            self.transport.write_eof()
 
     def _expire(self, now: float) -> None:
         limits = self._service.limits
@@ -270,10 +268,12 @@ class StreamingProtocol(asyncio.Protocol):
             self.transport.close()
 
     def _check_that_it_reads(self, now: float) -> None:
-        unread = self.transport.get_write_buffer_size()
-        if unread != self._unread or self._unread_since == _NEVER:
-            self._unread, self._unread_since = unread, now
-        elif now - self._unread_since >= self._service.limits.unread_seconds:
+        size = self.transport.get_write_buffer_size()
+        if self.secure_channel is not None:
+            size += self.secure_channel.tcp.get_write_buffer_size()
+            if size == 0 and self.transport.is_closing():  # all is sent; TLS would wait for the client's own farewell
+                self.transport.abort()
+        if self._unread.seconds(size, now) >= self._service.limits.unread_seconds:
             self.transport.abort()
 
     def _probe(self) -> None:

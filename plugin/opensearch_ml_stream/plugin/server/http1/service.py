@@ -1,7 +1,9 @@
 """What all connections of a worker share."""
 
+import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 from starlette.types import ASGIApp
 from uvicorn.server import ServerState
@@ -21,3 +23,19 @@ class Service:
     bodies: BodyBudget
     warn: Callable[[str], None]
     log: RequestLog = field(default_factory=RequestLog)
+
+    def admit(self, connection: asyncio.Protocol, transport: asyncio.Transport) -> bool:
+        """Count a new connection among the open ones; False, and it is closed, if there are too many."""
+        connections: set[Any] = self.state.connections
+        connections.add(connection)
+        most = self.limits.max_connections
+        if len(connections) <= most:
+            return True
+        self.warn(f"{most} clients are connected, as many as may be; new connections are closed")
+        transport.abort()
+        return False
+
+    def forget(self, connection: asyncio.Protocol) -> None:
+        """Count a connection no more."""
+        connections: set[Any] = self.state.connections
+        connections.discard(connection)

@@ -1,0 +1,116 @@
+"""A client's connection until its TLS handshake is over; then a StreamingProtocol speaks HTTP on it.
+
+It counts among the open connections, and has the time of a request's head for its first byte and for its handshake.
+"""
+
+import asyncio
+import ssl
+from typing import Any
+
+from opensearch_ml_stream.connectors.errors import InvalidRequest
+from opensearch_ml_stream.plugin.server.http1.limits import HIGH_WATER_BYTES
+from opensearch_ml_stream.plugin.server.http1.protocol import StreamingProtocol
+from opensearch_ml_stream.plugin.server.http1.refusals import refusal
+from opensearch_ml_stream.plugin.server.http1.secure_channel import SecureChannel
+from opensearch_ml_stream.plugin.server.http1.service import Service
+from opensearch_ml_stream.plugin.server.tls.port_certificate import PortCertificate
+from opensearch_ml_stream.plugin.server.tls.scope_extension import tls_extension
+
+_HANDSHAKE_RECORD = 0x16  # the first byte that a client of TLS sends (RFC 8446, section 5.1)
+_PLAIN = InvalidRequest("This port speaks HTTPS only: the URL must begin with https://", type="bad_request_exception")
+
+
+class TLSHandshake(asyncio.Protocol):
+    """A connection that is handed over to a StreamingProtocol when its handshake has succeeded."""
+
+    __slots__ = ("_certificate", "_deadline", "_first", "_loop", "_service", "_tcp")
+
+    def __init__(self, service: Service, loop: asyncio.AbstractEventLoop, certificate: PortCertificate) -> None:
+        self._service = service
+        self._loop = loop
+        self._certificate = certificate
+        self._first = b""
+
+    # The transport calls.
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Begin to wait for the first bytes, unless there are too many connections."""
+        self._tcp = transport
+        self._deadline = self._loop.time() + self._service.limits.head_seconds
+        self._service.admit(self, transport)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Forget a client that is gone."""
+        self._service.forget(self)
+
+    def data_received(self, data: bytes) -> None:
+        """Start the handshake, or turn away a client that does not speak TLS."""
+        self._first += data
+        if len(self._first) > len(data):  # between the first bytes and the turn of `_shake_hands`
+            return
+        if data[0] == _HANDSHAKE_RECORD:
+            self._tcp.pause_reading()
+            tasks = self._service.state.tasks
+            task = self._loop.create_task(self._shake_hands())
+            tasks.add(task)
+            task.add_done_callback(tasks.discard)
+            return
+        self._service.warn("a client does not speak TLS, and this port speaks HTTPS only; its connection is closed")
+        if data[:1].isupper():  # a method of HTTP
+            self._tcp.write(refusal(_PLAIN, self._service.state.default_headers))
+        self._tcp.close()
+
+    # The worker calls.
+
+    def look(self, now: float) -> None:
+        """Close a connection on which nothing came; called once a second."""
+        if now >= self._deadline and not self._first:
+            self._tcp.abort()
+
+    def shutdown(self) -> None:
+        """Close the connection."""
+        self._tcp.abort()
+
+    async def _shake_hands(self) -> None:
+        if self._tcp.is_closing():
+            return
+        certificate = self._certificate
+        limits = self._service.limits
+        self._loop.call_soon(self._feed_first)
+        try:
+            transport = await self._loop.start_tls(
+                self._tcp,
+                self,
+                certificate.context,
+                server_side=True,
+                ssl_handshake_timeout=limits.head_seconds,
+                ssl_shutdown_timeout=limits.unread_seconds,
+            )
+            if transport is not None and not transport.is_closing():
+                self._hand_over(transport, certificate)
+        except (OSError, ValueError) as error:  # the client is gone, or its certificate's subject cannot be read
+            self._tcp.abort()
+            if isinstance(error, ssl.SSLError):
+                self._service.warn(f"a client's TLS handshake failed: {error.reason}")
+        finally:
+            self._service.forget(self)
+
+    def _feed_first(self) -> None:
+        """Hand the first bytes to the protocol that start_tls has put in the place of this one."""
+        protocol: Any = self._tcp.get_protocol()
+        unread = memoryview(self._first)
+        while unread and protocol is not self:
+            buffer = protocol.get_buffer(len(unread))
+            size = min(len(buffer), len(unread))
+            buffer[:size] = unread[:size]
+            protocol.buffer_updated(size)
+            unread = unread[size:]
+
+    def _hand_over(self, transport: asyncio.Transport, certificate: PortCertificate) -> None:
+        transport.set_write_buffer_limits(high=HIGH_WATER_BYTES)  # as much as without TLS, not eight times that
+        extension = tls_extension(transport.get_extra_info("ssl_object"), certificate)
+        protocol = StreamingProtocol(self._service, self._loop)
+        protocol.secure_channel = SecureChannel(extension, self._tcp)
+        transport.set_protocol(protocol)
+        self._service.forget(self)  # else it would count twice
+        protocol.connection_made(transport)

@@ -1,0 +1,97 @@
+"""Reloading of the port's certificate: new connections get what the files hold now, if it is good."""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
+
+from opensearch_ml_stream.connectors.errors import InvalidRequest
+from opensearch_ml_stream.plugin.server.tls.port_certificate import (
+    PortCertificate,
+    create_certificate,
+    read_certificate_files,
+    warn_of_dates,
+)
+from opensearch_ml_stream.plugin.settings import Settings
+from opensearch_ml_stream.plugin.tls.files import Contents
+
+LOOK_SECONDS = 2.0
+
+log = logging.getLogger("opensearch_ml_stream")
+
+
+class ReloadingCertificate:
+    """The port's certificate; `current` is replaced as a whole.
+
+    `at_start` is what the files held when the server started: a worker that is born later, while they are broken,
+    begins with that. Of the workers, which all see the same, one `logs`.
+    """
+
+    def __init__(self, settings: Settings, at_start: Contents, *, logs: bool = True) -> None:
+        self._settings = settings
+        self._logs = logs
+        self._judged: Contents | str  # what the files held, or why they could not be read, when it was last tried
+        self._seen: Contents | str
+        self._judged = self._seen = self._read()
+        try:
+            self.current = self._create(self._judged)
+        except InvalidRequest as error:
+            self._refuse(error)
+            self.current = self._create(at_start)
+
+    def look(self) -> bool:
+        """Look at the files, and return whether there is a new certificate; for a thread, as it reads files.
+
+        A change counts when two looks in a row see the same, so that files which are written one after another are
+        not read in between. What is wrong with them is logged once.
+        """
+        now = self._read()
+        before, self._seen = self._seen, now
+        if now == self._judged or now != before:
+            return False
+        self._judged = now
+        try:
+            self.current = self._create(now)
+        except InvalidRequest as error:
+            self._refuse(error)
+            return False
+        if self._logs:
+            pair = self.current.pair
+            log.info("the port has a new certificate: %s, valid until %s", pair.subject, pair.expires)
+            warn_of_dates(self.current)
+        return True
+
+    @asynccontextmanager
+    async def watching(self, show: Callable[[PortCertificate], None]) -> AsyncIterator[None]:
+        """Look at the files again and again while the block runs, and show each certificate that comes into force."""
+        show(self.current)
+        task = asyncio.create_task(self._watch(show))
+        try:
+            yield
+        finally:
+            task.cancel()
+            with suppress(asyncio.CancelledError):
+                await task
+
+    async def _watch(self, show: Callable[[PortCertificate], None]) -> None:
+        while True:
+            await asyncio.sleep(LOOK_SECONDS)
+            if await asyncio.to_thread(self.look):
+                show(self.current)
+
+    def _read(self) -> Contents | str:
+        try:
+            contents = read_certificate_files(self._settings)
+        except InvalidRequest as error:
+            return error.reason
+        assert contents is not None
+        return contents
+
+    def _create(self, state: Contents | str) -> PortCertificate:
+        if isinstance(state, str):
+            raise InvalidRequest(state)
+        return create_certificate(self._settings, state)
+
+    def _refuse(self, error: InvalidRequest) -> None:
+        if self._logs:
+            log.error("the port's new certificate is not used, the old one stays in force: %s", error.reason)
