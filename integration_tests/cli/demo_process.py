@@ -3,7 +3,7 @@
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -34,18 +34,20 @@ class Demo:
 
 
 @contextmanager
-def running_demo(folder: Path, port: int) -> Iterator[Demo]:
+def running_demo(
+    folder: Path, port: int, variables: Mapping[str, str] | None = None, scheme: str = "http"
+) -> Iterator[Demo]:
     environment = {name: value for name, value in os.environ.items() if not name.startswith("MLSTREAM_")}
     command = [sys.executable, "-m", "opensearch_ml_stream.plugin", "demo", "--port", str(port)]
     with subprocess.Popen(
         command,
-        env={**environment, "XDG_DATA_HOME": str(folder)},
+        env={**environment, "XDG_DATA_HOME": str(folder), **(variables or {})},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         start_new_session=True,
     ) as process:
         try:
-            yield Demo(process, f"http://127.0.0.1:{port}")
+            yield Demo(process, f"{scheme}://127.0.0.1:{port}")
         finally:
             if process.poll() is None:
                 process.terminate()

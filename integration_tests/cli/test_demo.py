@@ -3,11 +3,13 @@
 import re
 import signal
 import socket
+import subprocess
 from pathlib import Path
 
 import httpx
 import pytest
 from integration_tests.cli.demo_process import running_demo
+from integration_tests.support.certificates import new_authority
 from integration_tests.support.connector_bodies import openai
 from integration_tests.support.stores import free_port
 
@@ -51,6 +53,30 @@ def test_the_first_run_shows_a_response_and_working_curl_lines_and_the_second_ma
         assert set(re.findall(r"http://\S+/_predict/stream", shown)) == set(urls)
         assert model_names(demo.url) == ["Demo of anthropic-messages", "Demo of openai-chat"]
         demo.stop(signal.SIGTERM)
+
+
+def test_over_https_its_curl_lines_name_the_authority_and_the_clients_certificate(tmp_path: Path) -> None:
+    authority, files = new_authority(), {name: tmp_path / f"{name} of the port.pem" for name in ("ca", "own", "ann")}
+    files["ca"].write_text(authority.certificate_pem)
+    for name in ("own", "ann"):
+        issued = authority.issue(name)
+        files[name].write_text(issued.key_pem + issued.certificate_pem)
+    tls = "MLSTREAM_SETTING__OPENSEARCH_ML_STREAM__TLS__"
+    variables = {
+        f"{tls}CERTIFICATE": str(files["own"]),
+        f"{tls}CLIENT_CERTIFICATES": "required",
+        f"{tls}CLIENT_AUTHORITIES": str(files["ca"]),
+        "MLSTREAM_CA_CERTS": str(files["ca"]),
+        "MLSTREAM_CLIENT_CERT": str(files["ann"]),
+    }
+    with running_demo(tmp_path, free_port(), variables, "https") as demo:
+        shown = demo.read_until(LAST_LINE)
+        assert canned_response(QUESTION).text in shown
+        command = shown.partition("one JSON object a line:")[2].partition("only the text")[0]
+        ended = subprocess.run(["bash", "-c", command], capture_output=True, text=True, timeout=20, check=False)
+        assert ended.stdout.count('"is_last":true') == 1, ended.stderr
+        assert f"--client-cert '{files['ann']}'" in shown.partition("your own words")[2]
+        demo.stop(signal.SIGINT)
 
 
 def test_the_models_work_again_when_the_provider_has_to_take_another_port(tmp_path: Path) -> None:

@@ -88,6 +88,8 @@ def test_the_command_line_trusts_the_authority_that_it_is_told(https: HTTPSSidec
     call = ("predict", model_id, "x", "--stream", "--url", https.sidecar.url)
     ended = run_process(*call, "--ca-certs", str(https.ca_certs), "--client-cert", str(https.client_certificate))
     assert (ended.returncode, ended.stdout) == (0, "Deep sea\n"), ended.stderr
+    trusting = ("--url", https.sidecar.url, "--ca-certs", str(https.ca_certs))
+    assert "localhost" in run_process("endpoints", "list", *trusting).stdout
     untrusting = run_process(*call)
     assert (untrusting.returncode, len(untrusting.stderr.splitlines())) == (3, 1), untrusting.stderr
     assert "name the authority that issued it with --ca-certs or MLSTREAM_CA_CERTS" in untrusting.stderr
@@ -135,7 +137,8 @@ def test_old_versions_and_unknown_certificates_are_refused(https: HTTPSSidecar) 
     eventually(lambda: "TLS handshake failed: CERTIFICATE_VERIFY_FAILED" in log.read_text())
 
 
-def test_a_hello_that_comes_in_pieces_is_whole_in_the_end(https: HTTPSSidecar) -> None:
+@pytest.mark.parametrize("size", [1, 65536])
+def test_a_handshake_and_a_request_may_come_in_pieces_or_together(https: HTTPSSidecar, size: int) -> None:
     incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
     client = https.context().wrap_bio(incoming, outgoing, server_hostname="localhost")
     with socket.create_connection(("127.0.0.1", https.port), timeout=10) as connection:
@@ -145,18 +148,21 @@ def test_a_hello_that_comes_in_pieces_is_whole_in_the_end(https: HTTPSSidecar) -
                 client.do_handshake()
                 break
             except ssl.SSLWantReadError:
-                for byte in outgoing.read():
-                    connection.sendall(bytes([byte]))
+                _send(connection, outgoing.read(), size)
                 incoming.write(connection.recv(65536))
         client.write(b"GET /_health/live HTTP/1.1\r\nHost: localhost\r\n\r\n")
-        for byte in outgoing.read():
-            connection.sendall(bytes([byte]))
+        _send(connection, outgoing.read(), size)  # the end of the handshake, and the request
         received = b""
         while b"live" not in received:
             try:
                 received += client.read()
             except ssl.SSLWantReadError:
                 incoming.write(connection.recv(65536))
+
+
+def _send(connection: socket.socket, data: bytes, size: int) -> None:
+    for start in range(0, len(data), size):
+        connection.sendall(data[start : start + size])
 
 
 async def test_a_client_that_hangs_up_ends_its_providers_stream(https: HTTPSSidecar) -> None:

@@ -225,7 +225,9 @@ def test_the_readme_names_every_setting_with_its_default() -> None:
 
 def test_a_variable_that_sets_nothing_is_named_with_the_one_that_was_meant() -> None:
     environment = {"MLSTREAM_STOER": "x", "MLSTREAM_X": "x", "MLSTREAM_PORT": "1", "MLSTREAM_URL": "u", "OTHER": "x"}
-    assert unknown_variables({**environment, "MLSTREAM_SETTING__A": "1", "MLSTREAM_STORE_PASSWORD": "x"}) == [
+    assert unknown_variables(
+        {**environment, "MLSTREAM_SETTING__A": "1", "MLSTREAM_STORE_PASSWORD": "x", "MLSTREAM_CA_CERTS": "x"}
+    ) == [
         "the environment variable MLSTREAM_STOER sets nothing; did you mean MLSTREAM_STORE?",
         "the environment variable MLSTREAM_X sets nothing; a setting a.b is MLSTREAM_SETTING__A__B",
     ]

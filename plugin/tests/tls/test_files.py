@@ -1,6 +1,7 @@
 """Files of certificates and keys: the forms that are read, and what is said of those that cannot be."""
 
 import base64
+import time
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ from cryptography.hazmat.primitives.serialization import pkcs12
 from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.plugin.tls import files as files_module
 from opensearch_ml_stream.plugin.tls.files import KeyPairFiles, parse_files, read_files
-from opensearch_ml_stream.plugin.tls.key_pairs import KeyPair
+from opensearch_ml_stream.plugin.tls.key_pairs import KeyPair, parse_private_key
 from tests.upstream.certificates import issue
 
 AUTHORITY = issue("authority", authority=True)
@@ -63,6 +64,13 @@ def test_a_key_may_have_its_parameters_before_it(tmp_path: Path) -> None:
     ).decode()
     parameters = "-----BEGIN EC PARAMETERS-----\nBggqhkjOPQMBBw==\n-----END EC PARAMETERS-----\n"
     assert is_own(pair_of(tmp_path, OWN.pem, parameters + traditional))
+
+
+def test_a_key_is_looked_for_in_linear_time() -> None:
+    begun = time.process_time()
+    with pytest.raises(ValueError, match="cannot be read"):
+        parse_private_key(b"-----BEGIN PRIVATE KEY-----\n" * 20_000)
+    assert time.process_time() - begun < 1
 
 
 def test_the_password_comes_from_a_file_or_the_environment(

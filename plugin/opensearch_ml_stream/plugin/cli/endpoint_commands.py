@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from opensearch_ml_stream.plugin.cli.command_errors import WrongUsage
-from opensearch_ml_stream.plugin.cli.options import DEFAULT_URL, Url, User, command_line
+from opensearch_ml_stream.plugin.cli.options import DEFAULT_URL, CACerts, ClientCert, Url, User, command_line
 from opensearch_ml_stream.plugin.cli.printing import print_table
 from opensearch_ml_stream.plugin.cli.sidecar_api import SidecarAPI, open_api
 from opensearch_ml_stream.plugin.settings.endpoint_permissions import (
@@ -28,9 +28,14 @@ Endpoint = Annotated[str, typer.Argument(metavar="URL", help="Such as http://10.
 
 
 @endpoints_app.command("list")
-def list_all(url: Url = DEFAULT_URL, user: User = None) -> None:
+def list_all(
+    url: Url = DEFAULT_URL,
+    user: User = None,
+    ca_certs: CACerts = None,
+    client_cert: ClientCert = None,
+) -> None:
     """List the patterns of URLs that connectors may call."""
-    with open_api(url, user) as api:
+    with open_api(url, user, ca_certs, client_cert) as api:
         permissions = _read(api)
     rows = [(pattern, "yes" if permissions.allows_private(pattern) else "no") for pattern in permissions.patterns]
     print_table(("Pattern", "Private addresses"), rows)
@@ -45,11 +50,13 @@ def allow(
     ] = None,
     url: Url = DEFAULT_URL,
     user: User = None,
+    ca_certs: CACerts = None,
+    client_cert: ClientCert = None,
 ) -> None:
     """Let connectors call a server, at its private address too if it has one."""
     target = parse_target(endpoint)
     needs_private = _has_private_address(target.host) if private is None else private
-    with open_api(url, user) as api:
+    with open_api(url, user, ca_certs, client_cert) as api:
         before = _read(api)
         after = before.with_pattern(_pattern(target), is_private=needs_private)
         if before == after or _is_allowed(endpoint, before, needs_private=needs_private):
@@ -70,9 +77,11 @@ def remove(
     endpoint: Annotated[str, typer.Argument(metavar="URL|PATTERN", help="As `allow` took it, or `list` shows it.")],
     url: Url = DEFAULT_URL,
     user: User = None,
+    ca_certs: CACerts = None,
+    client_cert: ClientCert = None,
 ) -> None:
     """Let connectors call a server no more."""
-    with open_api(url, user) as api:
+    with open_api(url, user, ca_certs, client_cert) as api:
         before = _read(api)
         pattern = endpoint if endpoint in before.patterns else _pattern(parse_target(endpoint))
         if pattern not in before.patterns:

@@ -190,7 +190,7 @@ class Server(uvicorn.Server):
         loop = asyncio.get_running_loop()
         if self._certificate is None:
             return StreamingProtocol(self._service, loop)
-        return TLSHandshake(self._service, loop, self._certificate.current)
+        return TLSHandshake(self._service, loop, self._certificate.current.context)
 
     def _sweep(self) -> None:
         """Let each connection see to what is overdue: one timer for all."""

@@ -29,6 +29,7 @@ SHORT_VARIABLES = {
 # With those that the command line and the tests read.
 VARIABLES = (
     *SHORT_VARIABLES, CONFIG_VARIABLE, "MLSTREAM_STORE_PASSWORD", "MLSTREAM_URL", "MLSTREAM_USER", "MLSTREAM_PEERS",
+    "MLSTREAM_CA_CERTS", "MLSTREAM_CLIENT_CERT",
 )  # fmt: skip
 
 

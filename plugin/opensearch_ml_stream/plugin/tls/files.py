@@ -59,11 +59,13 @@ def parse_files(files: KeyPairFiles, contents: Contents) -> KeyPair:
 
 @contextmanager
 def naming(path: str) -> Iterator[None]:
-    """Raise InvalidRequest, which names the file, for what is wrong with it."""
+    """Raise InvalidRequest, which names the file, for what is wrong with it, or keeps load_key_pair from loading it."""
     try:
         yield
     except (ValueError, ssl.SSLError) as error:
         raise InvalidRequest(f"{path}: {error}") from None
+    except OSError as error:
+        raise InvalidRequest(f"{path}: its key cannot be written to a temporary file ({error.strerror})") from None
 
 
 def _read(path: str) -> bytes:

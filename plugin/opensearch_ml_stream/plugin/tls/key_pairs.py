@@ -3,14 +3,12 @@
 A ValueError says what is wrong with the bytes. None repeats a password or a part of a key.
 """
 
-import os
 import re
 import secrets
 import ssl
 import tempfile
 from dataclasses import dataclass
 from datetime import datetime
-from pathlib import Path
 
 from cryptography import x509
 from cryptography.exceptions import UnsupportedAlgorithm
@@ -21,7 +19,7 @@ from cryptography.hazmat.primitives.serialization import pkcs12
 PrivateKey = rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey | ed25519.Ed25519PrivateKey | ed448.Ed448PrivateKey
 
 _PEM = serialization.Encoding.PEM
-_KEY_BLOCK = re.compile(rb"-----BEGIN ([A-Z ]*PRIVATE KEY)-----.*?-----END \1-----", re.DOTALL)
+_KEY_BEGIN = re.compile(rb"-----BEGIN ([A-Z ]*PRIVATE KEY)-----")
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,11 +55,12 @@ def parse_certificates(data: bytes) -> tuple[x509.Certificate, ...]:
 
 def parse_private_key(data: bytes, password: bytes | None = None) -> PrivateKey:
     """Return the first private key of PEM bytes, which may hold certificates as well."""
-    block = _KEY_BLOCK.search(data)
-    if block is None:
+    begin = _KEY_BEGIN.search(data)
+    if begin is None:
         raise ValueError("it holds no private key in PEM (-----BEGIN PRIVATE KEY-----)")
+    content, end, _ = data[begin.start() :].partition(b"-----END " + begin[1] + b"-----")
     try:
-        key = serialization.load_pem_private_key(block[0], password)
+        key = serialization.load_pem_private_key(content + end, password)
     except TypeError:
         missing = "the key is encrypted, and no password is given"
         raise ValueError(missing if password is None else "a password is given, and the key is not encrypted") from None
@@ -94,20 +93,18 @@ def checked_pair(certificates: tuple[x509.Certificate, ...], key: PrivateKey) ->
 
 
 def load_key_pair(context: ssl.SSLContext, pair: KeyPair) -> None:
-    """Let connections of the context identify themselves with the certificate. ssl.SSLError if OpenSSL refuses it.
+    """Let connections of the context identify themselves with the certificate.
 
-    OpenSSL reads a key from a file only: it is written to one for a moment, encrypted with a new password.
+    OpenSSL reads a key from a file only: it is written to one for a moment, encrypted with a new password. ssl.SSLError
+    if OpenSSL refuses it, another OSError if no file can be written.
     """
     password = secrets.token_bytes(24).hex()
     encryption = serialization.BestAvailableEncryption(password.encode())
     key_pem = pair.key.private_bytes(_PEM, serialization.PrivateFormat.PKCS8, encryption)
-    descriptor, name = tempfile.mkstemp(suffix=".pem")  # readable by this user only
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(key_pem + b"".join(one.public_bytes(_PEM) for one in pair.certificates))
-        context.load_cert_chain(name, password=password)
-    finally:
-        Path(name).unlink()
+    with tempfile.NamedTemporaryFile(suffix=".pem") as file:  # readable by this user only
+        file.write(key_pem + b"".join(one.public_bytes(_PEM) for one in pair.certificates))
+        file.flush()
+        context.load_cert_chain(file.name, password=password)
 
 
 def _supported(key: object) -> PrivateKey:

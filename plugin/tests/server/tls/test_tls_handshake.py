@@ -32,7 +32,7 @@ class Port:
         self._certificate = certificate
 
     def connect(self) -> tuple[TLSHandshake, FakeTransport]:
-        handshake = TLSHandshake(self._service, asyncio.get_running_loop(), self._certificate)
+        handshake = TLSHandshake(self._service, asyncio.get_running_loop(), self._certificate.context)
         transport = FakeTransport(handshake)
         handshake.connection_made(cast(asyncio.Transport, transport))
         return handshake, transport

@@ -7,7 +7,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -58,7 +58,7 @@ def run_demo(
             typer.echo(f"\nThe sidecar is on {url}, its models are in {_shown_store(settings.store)}.")
             typer.echo(f"\n> {QUESTION}\n")
             show_stream(api.predict_stream(models["openai-chat"], {"inputs": QUESTION}))
-            typer.echo(_next_steps(url, models["openai-chat"], models["anthropic-messages"], ca_certs))
+            typer.echo(_next_steps(url, models["openai-chat"], models["anthropic-messages"], ca_certs, client_cert))
             code = process.wait()
         raise CommandFailed(f"The sidecar ended with exit code {code}; see its output above")
     except KeyboardInterrupt:
@@ -137,9 +137,9 @@ def _free_port(host: str, port: int) -> int:
     return free_port
 
 
-def _next_steps(url: str, openai: str, anthropic: str, ca_certs: Path | None) -> str:
-    curl = "curl" if ca_certs is None else f"curl --cacert {shlex.quote(str(ca_certs))}"
-    trusting = "" if ca_certs is None else f" --ca-certs {shlex.quote(str(ca_certs))}"
+def _next_steps(url: str, openai: str, anthropic: str, ca_certs: Path | None, client_cert: Path | None) -> str:
+    curl = "curl" + _options({"--cacert": ca_certs, "--cert": client_cert})
+    tls = _options({"--ca-certs": ca_certs, "--client-cert": client_cert})
     path = f"{url}{BASE_PATH}/models"
     body = f"""-H 'Content-Type: application/json' \\
     -d '{{"parameters":{{"inputs":"{QUESTION}"}}}}'"""
@@ -167,12 +167,17 @@ the other model, as server-sent events:
 your own words, and a model of your own:
 
   {program()} predict {openai} \\
-    --stream "Tell me a joke" --url {url}{trusting}
+    --stream "Tell me a joke" --url {url}{tls}
   {program()} models create --blueprint openai-chat \\
-    --credential openAI_key=env:OPENAI_API_KEY --url {url}{trusting}
+    --credential openAI_key=env:OPENAI_API_KEY --url {url}{tls}
 
 Ctrl-C ends the sidecar. Its models stay, in the demo's own store.
 """
+
+
+def _options(files: Mapping[str, Path | None]) -> str:
+    """Return options of a command that name the files which are given, each after a space."""
+    return "".join(f" {option} {shlex.quote(str(path))}" for option, path in files.items() if path is not None)
 
 
 def _url_host(host: str) -> str:

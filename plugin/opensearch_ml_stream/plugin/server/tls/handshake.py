@@ -13,7 +13,6 @@ from opensearch_ml_stream.plugin.server.http1.protocol import StreamingProtocol
 from opensearch_ml_stream.plugin.server.http1.refusals import refusal
 from opensearch_ml_stream.plugin.server.http1.secure_channel import SecureChannel
 from opensearch_ml_stream.plugin.server.http1.service import Service
-from opensearch_ml_stream.plugin.server.tls.port_certificate import PortCertificate
 from opensearch_ml_stream.plugin.server.tls.scope_extension import tls_extension
 
 _HANDSHAKE_RECORD = 0x16  # the first byte that a client of TLS sends (RFC 8446, section 5.1)
@@ -21,14 +20,18 @@ _PLAIN = InvalidRequest("This port speaks HTTPS only: the URL must begin with ht
 
 
 class TLSHandshake(asyncio.Protocol):
-    """A connection that is handed over to a StreamingProtocol when its handshake has succeeded."""
+    """A connection that is handed over to a StreamingProtocol when its handshake has succeeded.
 
-    __slots__ = ("_certificate", "_deadline", "_first", "_loop", "_service", "_tcp")
+    It needs uvloop, which delivers what a client sends together with the end of its handshake only after start_tls has
+    returned; asyncio's own loop delivers it before, to a protocol that cannot read it.
+    """
 
-    def __init__(self, service: Service, loop: asyncio.AbstractEventLoop, certificate: PortCertificate) -> None:
+    __slots__ = ("_context", "_deadline", "_first", "_loop", "_service", "_tcp")
+
+    def __init__(self, service: Service, loop: asyncio.AbstractEventLoop, context: ssl.SSLContext) -> None:
         self._service = service
         self._loop = loop
-        self._certificate = certificate
+        self._context = context
         self._first = b""
 
     # The transport calls.
@@ -74,20 +77,19 @@ class TLSHandshake(asyncio.Protocol):
     async def _shake_hands(self) -> None:
         if self._tcp.is_closing():
             return
-        certificate = self._certificate
         limits = self._service.limits
         self._loop.call_soon(self._feed_first)
         try:
             transport = await self._loop.start_tls(
                 self._tcp,
                 self,
-                certificate.context,
+                self._context,
                 server_side=True,
                 ssl_handshake_timeout=limits.head_seconds,
                 ssl_shutdown_timeout=limits.unread_seconds,
             )
             if transport is not None and not transport.is_closing():
-                self._hand_over(transport, certificate)
+                self._hand_over(transport)
         except (OSError, ValueError) as error:  # the client is gone, or its certificate's subject cannot be read
             self._tcp.abort()
             if isinstance(error, ssl.SSLError):
@@ -106,9 +108,9 @@ class TLSHandshake(asyncio.Protocol):
             protocol.buffer_updated(size)
             unread = unread[size:]
 
-    def _hand_over(self, transport: asyncio.Transport, certificate: PortCertificate) -> None:
+    def _hand_over(self, transport: asyncio.Transport) -> None:
         transport.set_write_buffer_limits(high=HIGH_WATER_BYTES)  # as much as without TLS, not eight times that
-        extension = tls_extension(transport.get_extra_info("ssl_object"), certificate)
+        extension = tls_extension(transport.get_extra_info("ssl_object"))
         protocol = StreamingProtocol(self._service, self._loop)
         protocol.secure_channel = SecureChannel(extension, self._tcp)
         transport.set_protocol(protocol)

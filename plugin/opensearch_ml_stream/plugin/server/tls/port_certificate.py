@@ -2,7 +2,6 @@
 
 import logging
 import ssl
-from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -20,12 +19,10 @@ log = logging.getLogger("opensearch_ml_stream")
 
 @dataclass(frozen=True, slots=True)
 class PortCertificate:
-    """What a handshake needs. `pem` is the certificate alone, `cipher_suites` their numbers by OpenSSL's names."""
+    """A certificate with its key, and the TLS of connections that present it."""
 
     context: ssl.SSLContext
     pair: KeyPair
-    pem: str
-    cipher_suites: Mapping[str, int]
 
 
 def read_certificate_files(settings: Settings) -> Contents | None:
@@ -54,9 +51,7 @@ def create_certificate(settings: Settings, contents: Contents) -> PortCertificat
                 context.load_verify_locations(cadata=authority.public_bytes(serialization.Encoding.DER))
     with naming(settings.tls_certificate):
         load_key_pair(context, pair)
-    pem = pair.certificates[0].public_bytes(serialization.Encoding.PEM).decode()
-    suites = {suite["name"]: suite["id"] & 0xFFFF for suite in context.get_ciphers()}
-    return PortCertificate(context, pair, pem, suites)
+    return PortCertificate(context, pair)
 
 
 def warn_of_dates(certificate: PortCertificate, now: datetime | None = None) -> None:

@@ -30,31 +30,34 @@ class ReloadingCertificate:
     def __init__(self, settings: Settings, at_start: Contents, *, logs: bool = True) -> None:
         self._settings = settings
         self._logs = logs
-        self._judged: Contents | str  # what the files held, or why they could not be read, when it was last tried
-        self._seen: Contents | str
-        self._judged = self._seen = self._read()
+        self._refused = ""  # why what the files hold is not in force
+        self._seen = self._in_force = self._read()  # what they held, or why they could not be read
         try:
-            self.current = self._create(self._judged)
+            self.current = self._create(self._seen)
         except InvalidRequest as error:
             self._refuse(error)
+            self._in_force = at_start
             self.current = self._create(at_start)
 
     def look(self) -> bool:
         """Look at the files, and return whether there is a new certificate; for a thread, as it reads files.
 
         A change counts when two looks in a row see the same, so that files which are written one after another are
-        not read in between. What is wrong with them is logged once.
+        not read in between. What is wrong is logged once, and tried again: it may have been a full disk.
         """
         now = self._read()
         before, self._seen = self._seen, now
-        if now == self._judged or now != before:
+        if now == self._in_force:
+            self._refused = ""
             return False
-        self._judged = now
+        if now != before:
+            return False
         try:
             self.current = self._create(now)
         except InvalidRequest as error:
             self._refuse(error)
             return False
+        self._in_force, self._refused = now, ""
         if self._logs:
             pair = self.current.pair
             log.info("the port has a new certificate: %s, valid until %s", pair.subject, pair.expires)
@@ -93,5 +96,6 @@ class ReloadingCertificate:
         return create_certificate(self._settings, state)
 
     def _refuse(self, error: InvalidRequest) -> None:
-        if self._logs:
+        if self._logs and error.reason != self._refused:
             log.error("the port's new certificate is not used, the old one stays in force: %s", error.reason)
+        self._refused = error.reason
