@@ -11,6 +11,7 @@ from shutil import which
 import pytest
 from integration_tests.cli.commands import environment, run_process
 from integration_tests.cli.demo_process import Demo, running_demo
+from integration_tests.support.sidecars import running_sidecar
 from integration_tests.support.stores import free_port
 
 ROOT = Path(__file__).parents[2]
@@ -31,6 +32,7 @@ RUN = (
     "MODEL=$(opensearch-ml-stream models create",
     "endpoints allow",
     "from opensearchpy import OpenSearch",
+    "keys create app",
 )
 # What cannot run here, with the reason.
 NOT_RUN = {
@@ -108,15 +110,28 @@ def test_the_python_program_runs_with_the_client_of_a_cluster_that_is_elsewhere(
     assert len(ended.stdout) > 20
 
 
+def test_a_key_is_made_and_used_in_two_commands(demo: Demo, tmp_path: Path) -> None:
+    store = f"sqlite:///{tmp_path}/store.db"
+    with running_sidecar(tmp_path, store) as sidecar:
+        script = block_with(RUN[4]).replace("http://127.0.0.1:9510", sidecar.url)
+        ended = shell(script, demo, MLSTREAM_STORE=store)
+        assert ended.returncode == 0, ended.stderr
+        assert '"name":"opensearch-ml-stream"' in ended.stdout
+
+
 @pytest.mark.parametrize("words", [*RUN, "serve --store https://user@host:9200", "git clone"])
 def test_lines_to_be_pasted_fit_a_terminal(words: str) -> None:
     lines = [line for block in BLOCKS if words in block for line in block.splitlines()]
     assert [line for line in lines if len(line) - 4 > COLUMNS] == []
 
 
-@pytest.mark.parametrize(
-    "command", ["", "serve", "demo", "predict", "models create", "endpoints", "endpoints allow", "blueprints list"]
-)
+COMMANDS = (
+    "", "serve", "demo", "predict", "models create", "endpoints", "endpoints allow", "blueprints list", "users add",
+    "keys create",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("command", COMMANDS)
 def test_help_fits_a_terminal_and_says_what_the_command_is_for(command: str) -> None:
     shown = run_process(*command.split(), "--help", COLUMNS=str(COLUMNS), TERMINAL_WIDTH=str(COLUMNS)).stdout
     assert "Usage:" in shown

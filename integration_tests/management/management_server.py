@@ -10,15 +10,17 @@ import httpx
 import uvicorn
 from starlette.types import ASGIApp
 
+from opensearch_ml_stream.plugin.clock import now_millis
 from opensearch_ml_stream.plugin.credentials.cipher import Cipher
 from opensearch_ml_stream.plugin.registry import Registry, build_registry
 from opensearch_ml_stream.plugin.registry.deployment_state_store import DeploymentStateStore
 from opensearch_ml_stream.plugin.registry.model_deployment import ModelDeployment
-from opensearch_ml_stream.plugin.registry.stored_documents import now_millis
 from opensearch_ml_stream.plugin.settings import LiveSettings, Settings
 from opensearch_ml_stream.plugin.store import Store
 from opensearch_ml_stream.rest_handlers.application import rest_application
+from opensearch_ml_stream.rest_handlers.callers import OpenGate
 from opensearch_ml_stream.rest_handlers.http.body_budget import BodyBudget
+from opensearch_ml_stream.rest_handlers.resource_endpoint import Entry
 from opensearch_ml_stream.rest_handlers.routes.resources import management_routes
 
 SETTINGS = Settings(
@@ -96,9 +98,8 @@ class Api:
 
 @asynccontextmanager
 async def management_api(registry: Registry) -> AsyncIterator[Api]:
-    app = rest_application(
-        management_routes(registry, BodyBudget(SETTINGS.max_body_size, SETTINGS.max_total_body_size))
-    )
+    entry = Entry(OpenGate(), BodyBudget(SETTINGS.max_body_size, SETTINGS.max_total_body_size))
+    app = rest_application(management_routes(registry, entry))
     async with served(app) as url, httpx.AsyncClient(verify=False) as http:
         yield Api(http, url)
 

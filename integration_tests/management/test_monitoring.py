@@ -18,11 +18,11 @@ from integration_tests.support.fake_provider import Act, FakeProvider, Request, 
 from integration_tests.support.sidecars import Sidecar, running_sidecar
 from opensearchpy import NotFoundError, OpenSearch, RequestError
 
+from opensearch_ml_stream.plugin.clock import now_millis
 from opensearch_ml_stream.plugin.monitoring.answering_node import AnsweringNode
 from opensearch_ml_stream.plugin.monitoring.profiles import Profiles
 from opensearch_ml_stream.plugin.monitoring.server_stats import ServerStats
 from opensearch_ml_stream.plugin.registry.deployment_state_store import DeploymentStateStore
-from opensearch_ml_stream.plugin.registry.stored_documents import now_millis
 from opensearch_ml_stream.plugin.statistics.request_statistics import open_statistics
 from opensearch_ml_stream.plugin.store import Store
 from opensearch_ml_stream.plugin.store.sqlite_store import SQLiteStore

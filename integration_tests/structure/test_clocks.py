@@ -19,7 +19,7 @@ READERS = {
     "plugin.credentials.cipher": "the create_time of the master key, which nothing compares",
     "plugin.demo.openai_chat": "the demo's `created`",
     "plugin.predictions.provider_call": "AWS signatures: AWS refuses one that is more than 5 minutes off",
-    "plugin.registry.stored_documents": "create and update times of documents; changes are found by sequence numbers",
+    "plugin.clock": "create and update times of documents; changes are found by sequence numbers",
     "plugin.server.tls.port_certificate": "a warning of a certificate that is out of date",
     "plugin.store.sqlite_store": "the first bytes of ids, for their order; the others are random",
     "plugin.upstream.retries": "a `Retry-After` that is a date; the wait is bounded by retry_timeout_seconds",

@@ -54,6 +54,7 @@ async def test_the_bound_name_and_the_listed_names_and_origins_are_those_of_the_
     settings = Settings(
         store="sqlite:///:memory:",
         host="Sidecar.example.",
+        security="none",
         allowed_hosts=("ml.example.com",),
         cors_origins=("https://app.example.com",),
     )

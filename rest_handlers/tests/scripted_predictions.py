@@ -15,6 +15,7 @@ from opensearch_ml_stream.rest_handlers.http.response_lifecycle import InFlightR
 from opensearch_ml_stream.rest_handlers.routes.predict import predict_routes
 from opensearch_ml_stream.rest_handlers.routes.predict_stream import PredictStream
 from tests.asgi_exchange import JSON_HEADERS, Exchange
+from tests.recording_gate import RecordingGate
 
 LIMITS = ResponseLimits(max_body_size=1000, first_event_wait=5.0, heartbeat=15.0)
 WHOLE = {"inference_results": [{"output": [{"name": "response", "dataAsMap": {"response": "all"}}]}]}
@@ -137,8 +138,9 @@ class Sidecar:
         policy: BrowserPolicy = BrowserPolicy(),  # noqa: B008  # a frozen value
     ) -> None:
         self.in_flight = InFlightResponses(limits)
-        routes = predict_routes(predictions, self.in_flight)
-        self.application: PredictStream = streaming_application(routes, predictions, self.in_flight, policy)
+        self.gate = RecordingGate()
+        routes = predict_routes(predictions, self.in_flight, self.gate)
+        self.application: PredictStream = streaming_application(routes, predictions, self.in_flight, self.gate, policy)
 
     async def first_chunk(self, exchange: Exchange) -> None:
         """Wait until the first chunk of this one response in flight was sent."""

@@ -5,15 +5,18 @@ from typing import Any
 
 import pytest
 
+from opensearch_ml_stream.connectors.errors import Forbidden, MLStreamError, Unauthorized
 from opensearch_ml_stream.rest_handlers.application import rest_application
 from opensearch_ml_stream.rest_handlers.http.body_budget import BodyBudget
 from opensearch_ml_stream.rest_handlers.resource_endpoint import (
+    Entry,
     Operation,
     ParsedRequest,
     RequestBody,
     resource_routes,
 )
 from tests.asgi_exchange import JSON_HEADERS, Exchange, send_request
+from tests.recording_gate import RecordingGate
 
 PATH = "/_plugins/_ml/things"
 LIMIT = 100_000
@@ -22,16 +25,18 @@ LIMIT = 100_000
 class Things:
     """An application of one path in which each operation notes its request and returns its body."""
 
-    def __init__(self, response: Any = None) -> None:
+    def __init__(self, response: Any = None, refusal: MLStreamError | None = None) -> None:
         self.requests: list[ParsedRequest] = []
         operations = {
-            "GET": Operation(self._handle, RequestBody.OPTIONAL, frozenset({"flag"})),
-            "PUT": Operation(self._handle, RequestBody.REQUIRED),
-            "POST": Operation(self._handle, RequestBody.REQUIRED),
-            "DELETE": Operation(self._handle),
+            "GET": Operation(self._handle, "get", RequestBody.OPTIONAL, frozenset({"flag"})),
+            "PUT": Operation(self._handle, "put", RequestBody.REQUIRED),
+            "POST": Operation(self._handle, "post", RequestBody.REQUIRED),
+            "DELETE": Operation(self._handle, "delete"),
         }
         self._response = response
-        self.application = rest_application(resource_routes("/things/{id}", operations, BodyBudget(LIMIT, 10 * LIMIT)))
+        self.gate = RecordingGate(refusal)
+        entry = Entry(self.gate, BodyBudget(LIMIT, 10 * LIMIT))
+        self.application = rest_application(resource_routes("/things/{id}", operations, entry))
 
     async def _handle(self, request: ParsedRequest) -> dict[str, Any]:
         self.requests.append(request)
@@ -188,3 +193,17 @@ async def test_a_defect_is_a_500_that_does_not_tell_what_happened() -> None:
     with pytest.raises(RuntimeError):
         await exchange.run(Things(RuntimeError("a secret")).application)
     assert exchange.status == 500 and b"secret" not in exchange.body
+
+
+async def test_the_gate_is_asked_for_the_action_before_the_body_is_read() -> None:
+    things = Things(refusal=Forbidden("no permissions", type="security_exception"))
+    exchange = await send_request(things.application, "PUT", PATH + "/1", b"no JSON at all")
+    assert (exchange.status, exchange.json()["error"]["type"]) == (403, "security_exception")
+    assert (things.gate.asked, things.requests) == ([("put",)], [])
+
+
+async def test_an_unknown_caller_gets_the_plain_text_of_opensearch() -> None:
+    exchange = await send_request(Things(refusal=Unauthorized()).application, "GET", PATH + "/1")
+    assert (exchange.status, exchange.body) == (401, b"Unauthorized")
+    assert exchange.headers["content-type"] == "text/plain; charset=UTF-8"
+    assert exchange.headers["www-authenticate"].startswith("Basic realm=")

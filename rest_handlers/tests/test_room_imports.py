@@ -27,7 +27,7 @@ def _imports(tree: ast.AST) -> list[str]:
 def _is_allowed(module: str) -> bool:
     top = module.partition(".")[0]
     if top == "opensearch_ml_stream":
-        return module.startswith(_OURS)
+        return f"{module}.".startswith(_OURS)
     return top in _THIRD_PARTY or (top in sys.stdlib_module_names and top not in _IMPURE)
 
 

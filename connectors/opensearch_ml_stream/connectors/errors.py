@@ -2,6 +2,7 @@
 
     MLStreamError
     ├── InvalidRequest      400  the caller's request, or the connector's template filled with it
+    ├── Unauthorized        401  no valid credentials of a caller (never used for a provider)
     ├── Forbidden           403  a disabled model or feature, a missing permission
     ├── NotFound            404  no such model, connector, task, group
     ├── NotAcceptable       406  a request body whose content type is not JSON
@@ -66,6 +67,16 @@ class InvalidRequest(MLStreamError):
 
     status = 400
     type = "illegal_argument_exception"
+
+
+class Unauthorized(MLStreamError):
+    """The request has no credentials of a caller, or wrong ones; which of these is not said."""
+
+    status = 401
+    type = "security_exception"
+
+    def __init__(self) -> None:
+        super().__init__("Unauthorized")
 
 
 class Forbidden(MLStreamError):

@@ -4,8 +4,8 @@ import asyncio
 from contextlib import AsyncExitStack
 
 from opensearch_ml_stream.connectors.errors import InvalidRequest
+from opensearch_ml_stream.plugin.clock import now_millis
 from opensearch_ml_stream.plugin.registry.model_groups import ModelGroups
-from opensearch_ml_stream.plugin.registry.stored_documents import now_millis
 from opensearch_ml_stream.plugin.store import Index
 from opensearch_ml_stream.plugin.store.open_store import open_store
 

@@ -9,6 +9,7 @@ from socket import gethostname
 
 from starlette.types import ASGIApp
 
+from opensearch_ml_stream.plugin.clock import now_millis
 from opensearch_ml_stream.plugin.credentials.cipher import Cipher
 from opensearch_ml_stream.plugin.metrics import Metrics
 from opensearch_ml_stream.plugin.monitoring.answering_node import AnsweringNode
@@ -24,7 +25,7 @@ from opensearch_ml_stream.plugin.registry import build_registry
 from opensearch_ml_stream.plugin.registry.beside_ml_commons.orphans import sweeping_orphans
 from opensearch_ml_stream.plugin.registry.deployment_state_store import DeploymentStateStore
 from opensearch_ml_stream.plugin.registry.model_deployment import ModelDeployment
-from opensearch_ml_stream.plugin.registry.stored_documents import now_millis
+from opensearch_ml_stream.plugin.security.open_gate import open_gate
 from opensearch_ml_stream.plugin.settings import LiveSettings, Settings
 from opensearch_ml_stream.plugin.settings.dynamic import DynamicSettings, watching_settings
 from opensearch_ml_stream.plugin.statistics.request_statistics import open_statistics
@@ -33,6 +34,7 @@ from opensearch_ml_stream.plugin.upstream.open_upstream import open_upstream
 from opensearch_ml_stream.rest_handlers.application import streaming_application
 from opensearch_ml_stream.rest_handlers.http.browsers import BrowserPolicy
 from opensearch_ml_stream.rest_handlers.http.response_lifecycle import InFlightResponses, ResponseLimits
+from opensearch_ml_stream.rest_handlers.resource_endpoint import Entry
 from opensearch_ml_stream.rest_handlers.routes.health_and_metrics import operation_routes
 from opensearch_ml_stream.rest_handlers.routes.monitoring.profile import profile_routes
 from opensearch_ml_stream.rest_handlers.routes.monitoring.stats import stats_routes
@@ -78,20 +80,22 @@ async def open_sidecar(settings: Settings, runtime: Path) -> AsyncIterator[Sidec
             settings.max_streams,
         )
         in_flight = InFlightResponses(limits)
+        gate = await stack.enter_async_context(open_gate(settings.security, settings.host, store, runtime, now_millis))
+        entry = Entry(gate, in_flight.bodies)
         node = AnsweringNode(store, now_millis, f"{gethostname()}:{settings.port}")
         own_version = version("opensearch-ml-stream")
         routes = [
-            *predict_routes(predictor, in_flight),
-            *management_routes(registry, in_flight.bodies),
-            *profile_routes(Profiles(states, statistics, node), in_flight.bodies),
-            *stats_routes(ServerStats(store, states, statistics, node), in_flight.bodies),
-            *settings_routes(DynamicSettings(store, live, now_millis), in_flight.bodies),
-            *operation_routes(store.ping, metrics.text, own_version),
+            *predict_routes(predictor, in_flight, gate),
+            *management_routes(registry, entry),
+            *profile_routes(Profiles(states, statistics, node), entry),
+            *stats_routes(ServerStats(store, states, statistics, node), entry),
+            *settings_routes(DynamicSettings(store, live, now_millis), entry),
+            *operation_routes(store.ping, metrics.text, own_version, gate),
         ]
-        routes += openapi_routes(routes, own_version)
+        routes += openapi_routes(routes, own_version, gate)
         await stack.enter_async_context(watching_settings(store, live))
         await stack.enter_async_context(sweeping_orphans(store))
-        app = streaming_application(routes, predictor, in_flight, _browser_policy(settings))
+        app = streaming_application(routes, predictor, in_flight, gate, _browser_policy(settings))
         yield Sidecar(app, in_flight, live, metrics)
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from opensearch_ml_stream.connectors.errors import Conflict, Internal, InvalidRequest, NotFound
+from opensearch_ml_stream.plugin.clock import now_millis
 from opensearch_ml_stream.plugin.registry.node_id import NODE_DOCUMENT, node_id
 from opensearch_ml_stream.plugin.registry.stored_documents import (
     MAX_ATTEMPTS,
@@ -16,7 +17,6 @@ from opensearch_ml_stream.plugin.registry.stored_documents import (
     find,
     flag_of,
     in_order,
-    now_millis,
     object_of,
     refuse_access_control,
     rewrite,

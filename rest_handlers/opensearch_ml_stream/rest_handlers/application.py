@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from starlette.applications import Starlette
 from starlette.routing import BaseRoute
 
+from opensearch_ml_stream.rest_handlers.callers import Gate
 from opensearch_ml_stream.rest_handlers.http.browsers import BrowserPolicy
 from opensearch_ml_stream.rest_handlers.http.exception_handlers import exception_handlers
 from opensearch_ml_stream.rest_handlers.http.response_lifecycle import InFlightResponses
@@ -19,7 +20,11 @@ def rest_application(routes: Sequence[BaseRoute]) -> Starlette:
 
 
 def streaming_application(
-    routes: Sequence[BaseRoute], predictions: Predictions, in_flight: InFlightResponses, policy: BrowserPolicy
+    routes: Sequence[BaseRoute],
+    predictions: Predictions,
+    in_flight: InFlightResponses,
+    gate: Gate,
+    policy: BrowserPolicy,
 ) -> PredictStream:
     """Return the whole application: no middleware and no router stands between a stream and its client."""
-    return PredictStream(predictions, in_flight, rest_application(routes), policy)
+    return PredictStream(predictions, in_flight, gate, rest_application(routes), policy)

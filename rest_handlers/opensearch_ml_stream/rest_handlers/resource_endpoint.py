@@ -17,6 +17,7 @@ from starlette.types import Receive, Scope, Send
 from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.connectors.syntax import jsontext
 from opensearch_ml_stream.rest_handlers.base_path import BASE_PATH
+from opensearch_ml_stream.rest_handlers.callers import Gate
 from opensearch_ml_stream.rest_handlers.http import yaml_text
 from opensearch_ml_stream.rest_handlers.http.body_budget import BodyBudget, BodyReservation
 from opensearch_ml_stream.rest_handlers.http.exception_handlers import method_not_allowed
@@ -62,8 +63,16 @@ class ParsedRequest:
 
 
 @dataclass(frozen=True, slots=True)
+class Entry:
+    """What every request goes through: the gate that lets its caller in, and the budget of its body."""
+
+    gate: Gate
+    bodies: BodyBudget
+
+
+@dataclass(frozen=True, slots=True)
 class Operation:
-    """What one HTTP method of a path does.
+    """What one HTTP method of a path does, and the action that its caller must be allowed.
 
     `parameters` are its query parameters beside those of all routes: flags. `other_parameters` are those that are no
     flags, with their schemas. `schema` is that of its request body. The
@@ -71,6 +80,7 @@ class Operation:
     """
 
     handle: Callable[[ParsedRequest], Awaitable[Mapping[str, Any]]]
+    action: str
     request_body: RequestBody = RequestBody.NONE
     parameters: frozenset[str] = field(default_factory=frozenset)
     schema: Schema = field(default_factory=lambda: {"type": "object"})
@@ -89,9 +99,9 @@ class Operation:
 class _ResourceEndpoint:
     """The ASGI endpoint of one path."""
 
-    def __init__(self, operations: Mapping[str, Operation], bodies: BodyBudget) -> None:
+    def __init__(self, operations: Mapping[str, Operation], entry: Entry) -> None:
         self._operations = operations
-        self._bodies = bodies
+        self._entry = entry
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         request = Request(scope, receive)
@@ -99,7 +109,8 @@ class _ResourceEndpoint:
         if operation is None:
             response = method_not_allowed(request, sorted(self._operations))
         else:
-            with BodyReservation(self._bodies) as reservation:
+            await self._entry.gate.admit(scope, operation.action)
+            with BodyReservation(self._entry.bodies) as reservation:
                 response = await self._respond(request, operation, reservation)
         await response(scope, receive, send)
 
@@ -133,9 +144,9 @@ class _ResourceEndpoint:
         )
 
 
-def resource_routes(path: str, operations: Mapping[str, Operation], bodies: BodyBudget) -> list[Route]:
+def resource_routes(path: str, operations: Mapping[str, Operation], entry: Entry) -> list[Route]:
     """Return the routes of a path below the base path; OpenSearch takes each with a slash at its end, too."""
-    endpoint = _ResourceEndpoint(operations, bodies)
+    endpoint = _ResourceEndpoint(operations, entry)
     return [Route(BASE_PATH + path, endpoint), Route(BASE_PATH + path + "/", endpoint)]
 
 

@@ -197,3 +197,12 @@ def test_the_check_costs_microseconds_and_is_linear_in_the_host() -> None:
         with pytest.raises(MisdirectedRequest):
             check(host=host)
     assert time.process_time() - started < 4
+
+
+async def test_where_every_caller_logs_in_any_host_will_do() -> None:
+    sidecar = Sidecar(ScriptedPredictions())
+    exchange = await send_request(sidecar.application, "GET", "/", headers={"Host": "rebound.example"})
+    assert exchange.status == 421
+    sidecar.gate.asks_for_login = True
+    exchange = await send_request(sidecar.application, "GET", "/", headers={"Host": "rebound.example"})
+    assert exchange.status != 421

@@ -4,20 +4,35 @@ import asyncio
 
 import pytest
 
-from opensearch_ml_stream.connectors.errors import Unavailable
+from opensearch_ml_stream.connectors.errors import Forbidden, Unauthorized, Unavailable
+from opensearch_ml_stream.rest_handlers import actions
 from opensearch_ml_stream.rest_handlers.application import rest_application
+from opensearch_ml_stream.rest_handlers.callers import Gate, OpenGate
 from opensearch_ml_stream.rest_handlers.routes.health_and_metrics import operation_routes
 from tests.asgi_exchange import Exchange, send_request
+from tests.recording_gate import RecordingGate
 from tests.virtual_time import in_virtual_time
 
+HERE, AWAY = ("127.0.0.1", 4000), ("192.0.2.7", 4000)
+REFUSED = Forbidden("no permissions", type="security_exception")
 
-async def ask(target: str, method: str = "GET", store_error: Exception | None = None) -> Exchange:
+
+async def ask(
+    target: str,
+    method: str = "GET",
+    store_error: Exception | None = None,
+    gate: Gate = RecordingGate(),  # noqa: B008  # nothing is read from it
+    client: tuple[str, int] | None = AWAY,
+) -> Exchange:
     async def ping() -> None:
         if store_error is not None:
             raise store_error
 
-    routes = operation_routes(ping, lambda: b"mlstream_streams_open 1.0\n", "1.2.3")
-    return await send_request(rest_application(routes), method, target, headers={"X-Opaque-Id": "me"})
+    routes = operation_routes(ping, lambda: b"mlstream_streams_open 1.0\n", "1.2.3", gate)
+    exchange = Exchange(method, target, headers={"X-Opaque-Id": "me"})
+    exchange.scope["client"] = client
+    await exchange.run(rest_application(routes))
+    return exchange
 
 
 @pytest.mark.parametrize(
@@ -45,7 +60,9 @@ async def test_a_store_that_hangs_is_told_within_two_seconds() -> None:
     async def ping() -> None:
         await asyncio.sleep(1000)
 
-    exchange = await send_request(rest_application(operation_routes(ping, bytes, "1.2.3")), "GET", "/_health/ready")
+    exchange = await send_request(
+        rest_application(operation_routes(ping, bytes, "1.2.3", OpenGate())), "GET", "/_health/ready"
+    )
     assert (exchange.status, exchange.reason()) == (503, "The store did not respond within 1.5 s")
     assert exchange.send_times[0] < 2
 
@@ -70,3 +87,32 @@ async def test_operations_are_got(target: str) -> None:
     exchange = await ask(target, "POST")
     assert (exchange.status, set(exchange.headers["allow"].split(", "))) == (405, {"GET", "HEAD"})
     assert (await ask(target, "HEAD")).status == 200
+
+
+@pytest.mark.parametrize("target", ["/_health/live", "/_health/ready"])
+async def test_everyone_may_ask_for_the_health(target: str) -> None:
+    assert (await ask(target, gate=RecordingGate(REFUSED))).status == 200
+
+
+async def test_metrics_need_a_permission_unless_they_are_asked_for_on_this_machine() -> None:
+    gate = RecordingGate(REFUSED)
+    assert (await ask("/metrics", gate=gate)).status == 403
+    assert gate.asked == [(actions.METRICS_GET,)]
+    assert (await ask("/metrics", gate=gate, client=HERE)).status == 200
+    assert (await ask("/metrics", gate=gate, client=None)).status == 403
+
+
+async def test_the_version_needs_no_more_than_a_login() -> None:
+    gate = RecordingGate()
+    await ask("/", gate=gate)
+    assert gate.asked == [()]
+    assert (await ask("/", gate=RecordingGate(Unauthorized()))).status == 401
+
+
+async def test_why_the_store_does_not_respond_is_for_operators() -> None:
+    error = Unavailable("http://secret-host:9200 refused the connection")
+    ready = "/_health/ready"
+    stranger = await ask(ready, store_error=error, gate=RecordingGate(REFUSED))
+    assert (stranger.status, stranger.reason()) == (503, "The store does not respond")
+    assert (await ask(ready, store_error=error, gate=RecordingGate(REFUSED), client=HERE)).reason() == error.reason
+    assert (await ask(ready, store_error=error)).reason() == error.reason

@@ -7,9 +7,11 @@ from starlette.applications import Starlette
 
 from opensearch_ml_stream.rest_handlers.application import rest_application
 from opensearch_ml_stream.rest_handlers.http.body_budget import BodyBudget
+from opensearch_ml_stream.rest_handlers.resource_endpoint import Entry
 from opensearch_ml_stream.rest_handlers.routes.monitoring.profile import profile_routes
 from opensearch_ml_stream.rest_handlers.routes.monitoring.stats import stats_routes
 from tests.asgi_exchange import send_request
+from tests.recording_gate import RecordingGate
 from tests.recording_services import RecordingProfiles, RecordingStats
 
 BASE = "/_plugins/_ml"
@@ -27,9 +29,14 @@ def stats() -> RecordingStats:
 
 
 @pytest.fixture
-def application(profiles: RecordingProfiles, stats: RecordingStats) -> Starlette:
-    bodies = BodyBudget(1000, 10_000)
-    return rest_application([*profile_routes(profiles, bodies), *stats_routes(stats, bodies)])
+def gate() -> RecordingGate:
+    return RecordingGate()
+
+
+@pytest.fixture
+def application(profiles: RecordingProfiles, stats: RecordingStats, gate: RecordingGate) -> Starlette:
+    entry = Entry(gate, BodyBudget(1000, 10_000))
+    return rest_application([*profile_routes(profiles, entry), *stats_routes(stats, entry)])
 
 
 @pytest.mark.parametrize("slash", ["", "/"])
@@ -81,3 +88,11 @@ async def test_only_get_and_known_parameters_are_taken(application: Starlette, p
     assert (await send_request(application, "POST", BASE + path)).status == 405
     exchange = await send_request(application, "GET", f"{BASE}{path}?zap=1")
     assert exchange.reason() == f"request [{BASE}{path}] contains unrecognized parameter: [zap]"
+
+
+@pytest.mark.parametrize(("path", "action"), [("/profile", "profile/nodes"), ("/stats", "stats/nodes")])
+async def test_both_need_the_action_that_ml_commons_has_for_them(
+    application: Starlette, gate: RecordingGate, path: str, action: str
+) -> None:
+    await send_request(application, "GET", BASE + path)
+    assert gate.asked == [("cluster:admin/opensearch/ml/" + action,)]

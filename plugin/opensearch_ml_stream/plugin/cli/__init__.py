@@ -10,6 +10,8 @@ from typing import Annotated, NoReturn
 import typer
 
 from opensearch_ml_stream.connectors.errors import MLStreamError
+from opensearch_ml_stream.plugin.cli.accounts.key_commands import keys_app
+from opensearch_ml_stream.plugin.cli.accounts.user_commands import users_app
 from opensearch_ml_stream.plugin.cli.blueprint_commands import blueprints_app
 from opensearch_ml_stream.plugin.cli.command_errors import USAGE, CommandFailed
 from opensearch_ml_stream.plugin.cli.endpoint_commands import endpoints_app
@@ -33,6 +35,8 @@ app.add_typer(models_app, name="models")
 app.add_typer(endpoints_app, name="endpoints")
 app.command(cls=ModelCommand)(predict)
 app.command()(settings)
+app.add_typer(users_app, name="users")
+app.add_typer(keys_app, name="keys")
 
 
 def main() -> None:

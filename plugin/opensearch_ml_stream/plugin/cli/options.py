@@ -67,6 +67,9 @@ StorePassword = Annotated[
         help="Password of the store's user: from a variable, a file, or asked for (else MLSTREAM_STORE_PASSWORD).",
     ),
 ]
+InsecureNoAuth = Annotated[
+    bool, typer.Option("--insecure-no-auth", help="Let everyone call who reaches the port (setting security: none).")
+]
 
 
 class ModelCommand(TyperCommand):

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from opensearch_ml_stream.plugin.clock import Clock
 from opensearch_ml_stream.plugin.registry.node_id import node_id
-from opensearch_ml_stream.plugin.registry.stored_documents import Clock
 from opensearch_ml_stream.plugin.store import Store
 
 _ANY = frozenset({"_all", "_local"})

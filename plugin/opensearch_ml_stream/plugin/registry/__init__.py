@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from opensearch_ml_stream.plugin.clock import Clock
 from opensearch_ml_stream.plugin.credentials.cipher import Cipher
 from opensearch_ml_stream.plugin.registry.configuration.configs import Configs
 from opensearch_ml_stream.plugin.registry.configuration.controllers import Controllers
@@ -9,7 +10,6 @@ from opensearch_ml_stream.plugin.registry.connectors import Connectors
 from opensearch_ml_stream.plugin.registry.model_deployment import ModelDeployment
 from opensearch_ml_stream.plugin.registry.model_groups import ModelGroups
 from opensearch_ml_stream.plugin.registry.models import Models
-from opensearch_ml_stream.plugin.registry.stored_documents import Clock
 from opensearch_ml_stream.plugin.registry.tasks import BatchJobs, Tasks
 from opensearch_ml_stream.plugin.settings import LiveSettings
 from opensearch_ml_stream.plugin.store import Store

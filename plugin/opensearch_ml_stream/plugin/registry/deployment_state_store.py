@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from opensearch_ml_stream.connectors.errors import Conflict, NotFound
+from opensearch_ml_stream.plugin.clock import Clock
 from opensearch_ml_stream.plugin.registry.node_id import node_id
-from opensearch_ml_stream.plugin.registry.stored_documents import MAX_FOUND, Clock, Json, rewrite
+from opensearch_ml_stream.plugin.registry.stored_documents import MAX_FOUND, Json, rewrite
 from opensearch_ml_stream.plugin.store import Document, Index, Store
 
 DEPLOYED = "DEPLOYED"

@@ -6,9 +6,9 @@ from hashlib import sha256
 from typing import Any
 
 from opensearch_ml_stream.connectors.errors import Conflict, InvalidRequest, NotFound
+from opensearch_ml_stream.plugin.clock import Clock
 from opensearch_ml_stream.plugin.registry.search import search
 from opensearch_ml_stream.plugin.registry.stored_documents import (
-    Clock,
     Json,
     existing,
     find,

@@ -5,6 +5,7 @@ from typing import Any
 
 from opensearch_ml_stream.connectors.errors import Conflict, Forbidden, InvalidRequest, NotFound
 from opensearch_ml_stream.connectors.predict.guardrails.configuration import read_guardrails
+from opensearch_ml_stream.plugin.clock import Clock
 from opensearch_ml_stream.plugin.credentials.cipher import Cipher
 from opensearch_ml_stream.plugin.registry.beside_ml_commons.reload import reload_in_ml_commons
 from opensearch_ml_stream.plugin.registry.beside_ml_commons.safe_delete import refuse_if_used
@@ -24,7 +25,6 @@ from opensearch_ml_stream.plugin.registry.model_groups import NO_ACCESS_CONTROL,
 from opensearch_ml_stream.plugin.registry.node_id import node_id
 from opensearch_ml_stream.plugin.registry.search import search
 from opensearch_ml_stream.plugin.registry.stored_documents import (
-    Clock,
     Json,
     existing,
     existing_connector,

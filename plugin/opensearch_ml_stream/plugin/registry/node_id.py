@@ -3,7 +3,7 @@
 import secrets
 
 from opensearch_ml_stream.connectors.errors import Conflict, Internal
-from opensearch_ml_stream.plugin.registry.stored_documents import Clock
+from opensearch_ml_stream.plugin.clock import Clock
 from opensearch_ml_stream.plugin.store import Index, Store
 
 NODE_DOCUMENT = "opensearch_ml_stream_node"

@@ -1,6 +1,5 @@
 """Helpers for stored documents: lookup, optimistic rewrite, field order, and validation of a request body's fields."""
 
-import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -10,16 +9,9 @@ from opensearch_ml_stream.connectors.syntax.scalars import scalar_text
 from opensearch_ml_stream.plugin.store import Document, Index, Store, Written
 
 Json = Mapping[str, Any]
-Clock = Callable[[], int]
-"""Returns the time now in milliseconds since 1970, as the documents hold times."""
 
 MAX_ATTEMPTS = 10
 MAX_FOUND = 1000
-
-
-def now_millis() -> int:
-    """Return the time now in milliseconds since 1970: the Clock of a server."""
-    return time.time_ns() // 1_000_000
 
 
 async def existing(store: Store, index: Index, id: str, missing: MLStreamError) -> Document:

@@ -4,8 +4,9 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from opensearch_ml_stream.connectors.errors import InvalidRequest, NotFound
+from opensearch_ml_stream.plugin.clock import Clock
 from opensearch_ml_stream.plugin.registry.search import search
-from opensearch_ml_stream.plugin.registry.stored_documents import Clock, Json, existing, in_order
+from opensearch_ml_stream.plugin.registry.stored_documents import Json, existing, in_order
 from opensearch_ml_stream.plugin.store import Index, Store
 
 BATCH_PREDICTION = "BATCH_PREDICTION"

@@ -12,6 +12,7 @@ from pathlib import Path
 from time import monotonic
 
 from opensearch_ml_stream.plugin.logs.configuration import configure_logging
+from opensearch_ml_stream.plugin.security.start_rules import check_start
 from opensearch_ml_stream.plugin.server import descriptors
 from opensearch_ml_stream.plugin.server.heartbeats import Heartbeats
 from opensearch_ml_stream.plugin.server.listener import BACKLOG, announce, bind
@@ -24,7 +25,7 @@ from opensearch_ml_stream.plugin.server.tls.port_certificate import (
 )
 from opensearch_ml_stream.plugin.server.worker_place import WorkerPlace
 from opensearch_ml_stream.plugin.settings import Settings
-from opensearch_ml_stream.plugin.store.open_store import check_store_url
+from opensearch_ml_stream.plugin.store.open_store import check_store_url, open_store
 
 
 def serve(settings: Settings) -> int:
@@ -65,6 +66,12 @@ def serve(settings: Settings) -> int:
 
         supervisor = Supervisor(bound, machine, heartbeats, work=work, forget=worker.forget_worker, clock=monotonic)
         return supervisor.run(close_listeners)
+
+
+async def check_callers(settings: Settings) -> None:
+    """Raise InvalidRequest if nobody could call, as callers from elsewhere need an account and there is none."""
+    async with open_store(settings.store, settings.index_prefix) as store:
+        await check_start(settings.security, settings.host, store)
 
 
 @contextmanager

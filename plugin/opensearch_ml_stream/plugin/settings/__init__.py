@@ -82,6 +82,7 @@ class Settings:
     shutdown_grace_seconds: float = 30
     first_event_wait_seconds: float = 5
     heartbeat_seconds: float = 15
+    security: str = "auto"
     external_credentials_enabled: bool = False
     upstream: str = "native"
     cors_origins: tuple[str, ...] = ()

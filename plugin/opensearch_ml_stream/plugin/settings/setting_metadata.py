@@ -97,6 +97,14 @@ SETTINGS = (
         minimum=0.1,
     ),
     Setting(
+        _OWN + "security",
+        "security",
+        "string",
+        "Who may call: those with a user or key of this sidecar, as soon as there is one (auto) or always (own); "
+        "everyone (none)",
+        choices=("auto", "own", "none"),
+    ),
+    Setting(
         _OWN + "external_credentials_enabled",
         "external_credentials_enabled",
         "boolean",

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 
 class Index(StrEnum):
-    """The indices of ML Commons, and one of our own."""
+    """The indices of ML Commons, and two of our own."""
 
     MODEL = ".plugins-ml-model"
     CONNECTOR = ".plugins-ml-connector"
@@ -20,6 +20,7 @@ class Index(StrEnum):
     CONFIG = ".plugins-ml-config"
     CONTROLLER = ".plugins-ml-controller"
     DEPLOYMENT = ".plugins-ml-stream-deployment"  # in a cluster: what the sidecar has deployed
+    ACCOUNT = ".plugins-ml-stream-account"  # users and keys of the sidecar's own
 
 
 @dataclass(frozen=True, slots=True)

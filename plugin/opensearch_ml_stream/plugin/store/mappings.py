@@ -164,6 +164,15 @@ _CONTROLLER = {
     "user_rate_limiter": "flat_object",
 }
 
+_ACCOUNT = {
+    "kind": "keyword",
+    "name": "keyword",
+    "roles": "keyword",
+    "secret": "keyword",
+    "created_time": "date",
+    "expires_time": "date",
+}
+
 FIELDS: Mapping[Index, Mapping[str, str]] = {
     Index.MODEL: _MODEL,
     Index.CONNECTOR: _CONNECTOR,
@@ -172,6 +181,7 @@ FIELDS: Mapping[Index, Mapping[str, str]] = {
     Index.CONTROLLER: _CONTROLLER,
     Index.MODEL_GROUP: _MODEL_GROUP,
     Index.DEPLOYMENT: _DEPLOYMENT,
+    Index.ACCOUNT: _ACCOUNT,
 }
 """For each index, a field's dotted path and its type; `name` and `roles` are `text` with a `.keyword` sub-field."""
 
@@ -183,6 +193,7 @@ _SCHEMA_VERSIONS = {
     Index.CONTROLLER: 1,
     Index.MODEL_GROUP: 4,
     Index.DEPLOYMENT: 1,
+    Index.ACCOUNT: 1,
 }
 
 

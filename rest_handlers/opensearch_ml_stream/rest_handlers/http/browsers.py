@@ -48,14 +48,17 @@ class BrowserPolicy:
     hosts: frozenset[str] = frozenset()
 
 
-def check_browser(scope: Scope, policy: BrowserPolicy) -> None:
-    """Raise MisdirectedRequest for a foreign host name, Forbidden for a web page that may not call."""
+def check_browser(scope: Scope, policy: BrowserPolicy, *, any_host: bool = False) -> None:
+    """Raise MisdirectedRequest for a foreign host name, Forbidden for a web page that may not call.
+
+    `any_host` is for where every caller logs in: a page that has its own name rebound knows no credentials.
+    """
     host = origin = ""
     is_cross_site = False
     for name, value in scope["headers"]:
         if name == b"host":
             host = value.decode("latin-1").lower()
-            if not _is_known_host(host, policy) and not scope["path"].startswith(_HEALTH):
+            if not (any_host or _is_known_host(host, policy) or scope["path"].startswith(_HEALTH)):
                 raise _misdirected(host)
         elif name == b"origin":
             origin = value.decode("latin-1").lower()

@@ -8,7 +8,7 @@ import orjson
 from starlette.requests import Request
 from starlette.responses import Response
 
-from opensearch_ml_stream.connectors.errors import MLStreamError
+from opensearch_ml_stream.connectors.errors import MLStreamError, Unauthorized
 from opensearch_ml_stream.connectors.syntax.filter_path import filter_path
 from opensearch_ml_stream.rest_handlers.http import yaml_text
 from opensearch_ml_stream.rest_handlers.http.browsers import with_security_headers
@@ -17,6 +17,8 @@ from opensearch_ml_stream.rest_handlers.http.requests import is_yaml
 
 JSON_CONTENT_TYPE = "application/json; charset=UTF-8"
 YAML_CONTENT_TYPE = f"{yaml_text.CONTENT_TYPE}; charset=UTF-8"
+
+_AUTHENTICATE = 'Basic realm="opensearch-ml-stream", charset="UTF-8"'
 
 
 def json_response(request: Request, body: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
@@ -42,8 +44,17 @@ def error_response(request: Request, error: MLStreamError) -> Response:
     """Return OpenSearch's error object with the error's status, and `Retry-After` where the error has one."""
     if (notes := request.scope.get(REQUEST_NOTES)) is not None:
         notes.error = error
+    if isinstance(error, Unauthorized):
+        return _unauthorized(request, error)
     headers = {} if error.retry_after is None else {"Retry-After": error.retry_after}
     return json_response(request, error.body(), error.status, headers)
+
+
+def _unauthorized(request: Request, error: Unauthorized) -> Response:
+    """Return OpenSearch's response to a caller whom it does not know, which is plain text."""
+    headers = {"Cache-Control": "no-store", "WWW-Authenticate": _AUTHENTICATE, **echoed_headers(request)}
+    response = Response(error.reason, error.status, headers, "text/plain; charset=UTF-8")
+    return with_security_headers(request.scope, response)
 
 
 def echoed_headers(request: Request) -> dict[str, str]:

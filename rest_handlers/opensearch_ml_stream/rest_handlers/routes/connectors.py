@@ -5,9 +5,10 @@ from typing import Any
 
 from starlette.routing import Route
 
-from opensearch_ml_stream.rest_handlers.http.body_budget import BodyBudget
+from opensearch_ml_stream.rest_handlers import actions
 from opensearch_ml_stream.rest_handlers.openapi.schemas import CONNECTOR, CONNECTOR_CHANGES, SEARCH
 from opensearch_ml_stream.rest_handlers.resource_endpoint import (
+    Entry,
     Operation,
     ParsedRequest,
     RequestBody,
@@ -16,7 +17,7 @@ from opensearch_ml_stream.rest_handlers.resource_endpoint import (
 from opensearch_ml_stream.rest_handlers.service_protocols import Connectors
 
 
-def connector_routes(connectors: Connectors, bodies: BodyBudget) -> list[Route]:
+def connector_routes(connectors: Connectors, entry: Entry) -> list[Route]:
     """Return the routes of `/connectors`."""
 
     async def create(request: ParsedRequest) -> Mapping[str, Any]:
@@ -39,16 +40,18 @@ def connector_routes(connectors: Connectors, bodies: BodyBudget) -> list[Route]:
         """Search connectors."""
         return await connectors.search(request.body, dashboards=request.dashboards)
 
-    search_operation = Operation(search, RequestBody.OPTIONAL, schema=SEARCH)
+    search_operation = Operation(search, actions.CONNECTOR_SEARCH, RequestBody.OPTIONAL, schema=SEARCH)
     item_operations = {
-        "GET": Operation(get, parameters=frozenset({"return_content"})),
-        "PUT": Operation(update, RequestBody.REQUIRED, schema=CONNECTOR_CHANGES),
-        "DELETE": Operation(delete),
+        "GET": Operation(get, actions.CONNECTOR_GET, parameters=frozenset({"return_content"})),
+        "PUT": Operation(update, actions.CONNECTOR_UPDATE, RequestBody.REQUIRED, schema=CONNECTOR_CHANGES),
+        "DELETE": Operation(delete, actions.CONNECTOR_DELETE),
     }
     return [
         *resource_routes(
-            "/connectors/_create", {"POST": Operation(create, RequestBody.REQUIRED, schema=CONNECTOR)}, bodies
+            "/connectors/_create",
+            {"POST": Operation(create, actions.CONNECTOR_CREATE, RequestBody.REQUIRED, schema=CONNECTOR)},
+            entry,
         ),
-        *resource_routes("/connectors/_search", {"GET": search_operation, "POST": search_operation}, bodies),
-        *resource_routes("/connectors/{id}", item_operations, bodies),
+        *resource_routes("/connectors/_search", {"GET": search_operation, "POST": search_operation}, entry),
+        *resource_routes("/connectors/{id}", item_operations, entry),
     ]

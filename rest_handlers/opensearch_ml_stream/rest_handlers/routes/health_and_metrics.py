@@ -2,12 +2,15 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from ipaddress import ip_address
 
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
 from opensearch_ml_stream.connectors.errors import MLStreamError, Unavailable
+from opensearch_ml_stream.rest_handlers import actions
+from opensearch_ml_stream.rest_handlers.callers import Gate
 from opensearch_ml_stream.rest_handlers.http.browsers import with_security_headers
 from opensearch_ml_stream.rest_handlers.http.responses import error_response, json_response
 
@@ -15,10 +18,14 @@ READY_SECONDS = 1.5  # of waiting for the store: whoever asks whether a server i
 METRICS_CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 
-def operation_routes(ping: Callable[[], Awaitable[None]], metrics: Callable[[], bytes], version: str) -> list[Route]:
+def operation_routes(
+    ping: Callable[[], Awaitable[None]], metrics: Callable[[], bytes], version: str, gate: Gate
+) -> list[Route]:
     """Return the routes of `/`, `/_health/live`, `/_health/ready` and `/metrics`.
 
-    `ping` raises Unavailable while the store does not respond; `metrics` returns Prometheus' text format.
+    `ping` raises Unavailable while the store does not respond; `metrics` returns Prometheus' text format. Everyone may
+    ask for the health. Metrics, and why the store does not respond, are for this machine and for those who have the
+    permission.
     """
 
     async def live(request: Request) -> Response:
@@ -27,21 +34,21 @@ def operation_routes(ping: Callable[[], Awaitable[None]], metrics: Callable[[], 
 
     async def ready(request: Request) -> Response:
         """Whether the store responds."""
-        try:
-            async with asyncio.timeout(READY_SECONDS):
-                await ping()
-        except TimeoutError:
-            return error_response(request, Unavailable(f"The store did not respond within {READY_SECONDS} s"))
-        except MLStreamError as error:
-            return error_response(request, error)
-        return json_response(request, {"status": "ready"})
+        error = await _ping_error(ping)
+        if error is None:
+            return json_response(request, {"status": "ready"})
+        may_know = _is_from_this_machine(request) or await _is_admitted(request, gate)
+        return error_response(request, error if may_know else Unavailable("The store does not respond"))
 
     async def show_metrics(request: Request) -> Response:
         """Return the metrics as Prometheus' text."""
+        if not _is_from_this_machine(request):
+            await gate.admit(request.scope, actions.METRICS_GET)
         return with_security_headers(request.scope, Response(metrics(), media_type=METRICS_CONTENT_TYPE))
 
     async def root(request: Request) -> Response:
         """Return the name and the version."""
+        await gate.admit(request.scope)
         return json_response(request, {"name": "opensearch-ml-stream", "version": version})
 
     return [
@@ -50,3 +57,26 @@ def operation_routes(ping: Callable[[], Awaitable[None]], metrics: Callable[[], 
         Route("/_health/ready", ready),
         Route("/metrics", show_metrics),
     ]
+
+
+async def _ping_error(ping: Callable[[], Awaitable[None]]) -> MLStreamError | None:
+    try:
+        async with asyncio.timeout(READY_SECONDS):
+            await ping()
+    except TimeoutError:
+        return Unavailable(f"The store did not respond within {READY_SECONDS} s")
+    except MLStreamError as error:
+        return error
+    return None
+
+
+async def _is_admitted(request: Request, gate: Gate) -> bool:
+    try:
+        await gate.admit(request.scope, actions.METRICS_GET)
+    except MLStreamError:
+        return False
+    return True
+
+
+def _is_from_this_machine(request: Request) -> bool:
+    return request.client is not None and ip_address(request.client.host).is_loopback

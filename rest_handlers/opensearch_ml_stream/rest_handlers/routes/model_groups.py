@@ -5,9 +5,10 @@ from typing import Any
 
 from starlette.routing import Route
 
-from opensearch_ml_stream.rest_handlers.http.body_budget import BodyBudget
+from opensearch_ml_stream.rest_handlers import actions
 from opensearch_ml_stream.rest_handlers.openapi.schemas import MODEL_GROUP, MODEL_GROUP_CHANGES, SEARCH
 from opensearch_ml_stream.rest_handlers.resource_endpoint import (
+    Entry,
     Operation,
     ParsedRequest,
     RequestBody,
@@ -16,7 +17,7 @@ from opensearch_ml_stream.rest_handlers.resource_endpoint import (
 from opensearch_ml_stream.rest_handlers.service_protocols import ModelGroups
 
 
-def model_group_routes(groups: ModelGroups, bodies: BodyBudget) -> list[Route]:
+def model_group_routes(groups: ModelGroups, entry: Entry) -> list[Route]:
     """Return the routes of `/model_groups`."""
 
     async def register(request: ParsedRequest) -> Mapping[str, Any]:
@@ -39,18 +40,18 @@ def model_group_routes(groups: ModelGroups, bodies: BodyBudget) -> list[Route]:
         """Search model groups."""
         return await groups.search(request.body, dashboards=request.dashboards)
 
-    search_operation = Operation(search, RequestBody.OPTIONAL, schema=SEARCH)
+    search_operation = Operation(search, actions.MODEL_GROUP_SEARCH, RequestBody.OPTIONAL, schema=SEARCH)
     item_operations = {
-        "GET": Operation(get),
-        "PUT": Operation(update, RequestBody.REQUIRED, schema=MODEL_GROUP_CHANGES),
-        "DELETE": Operation(delete),
+        "GET": Operation(get, actions.MODEL_GROUP_GET),
+        "PUT": Operation(update, actions.MODEL_GROUP_UPDATE, RequestBody.REQUIRED, schema=MODEL_GROUP_CHANGES),
+        "DELETE": Operation(delete, actions.MODEL_GROUP_DELETE),
     }
     return [
         *resource_routes(
             "/model_groups/_register",
-            {"POST": Operation(register, RequestBody.REQUIRED, schema=MODEL_GROUP)},
-            bodies,
+            {"POST": Operation(register, actions.MODEL_GROUP_REGISTER, RequestBody.REQUIRED, schema=MODEL_GROUP)},
+            entry,
         ),
-        *resource_routes("/model_groups/_search", {"GET": search_operation, "POST": search_operation}, bodies),
-        *resource_routes("/model_groups/{id}", item_operations, bodies),
+        *resource_routes("/model_groups/_search", {"GET": search_operation, "POST": search_operation}, entry),
+        *resource_routes("/model_groups/{id}", item_operations, entry),
     ]

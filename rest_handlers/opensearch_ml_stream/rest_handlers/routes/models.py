@@ -5,9 +5,10 @@ from typing import Any
 
 from starlette.routing import Route
 
-from opensearch_ml_stream.rest_handlers.http.body_budget import BodyBudget
+from opensearch_ml_stream.rest_handlers import actions
 from opensearch_ml_stream.rest_handlers.openapi.schemas import MODEL, MODEL_CHANGES, MODEL_IDS, SEARCH
 from opensearch_ml_stream.rest_handlers.resource_endpoint import (
+    Entry,
     Operation,
     ParsedRequest,
     RequestBody,
@@ -16,14 +17,16 @@ from opensearch_ml_stream.rest_handlers.resource_endpoint import (
 from opensearch_ml_stream.rest_handlers.service_protocols import Models
 
 
-def model_routes(models: Models, bodies: BodyBudget) -> list[Route]:
+def model_routes(models: Models, entry: Entry) -> list[Route]:
     """Return the routes of `/models`."""
 
     def at(operations: Mapping[str, Operation], *paths: str) -> list[Route]:
-        return [route for path in paths for route in resource_routes(path, operations, bodies)]
+        return [route for path in paths for route in resource_routes(path, operations, entry)]
 
-    register = Operation(_register(models), RequestBody.REQUIRED, frozenset({"deploy", "load"}), MODEL)
-    search = Operation(_search(models), RequestBody.OPTIONAL, schema=SEARCH)
+    register = Operation(
+        _register(models), actions.MODEL_REGISTER, RequestBody.REQUIRED, frozenset({"deploy", "load"}), MODEL
+    )
+    search = Operation(_search(models), actions.MODEL_SEARCH, RequestBody.OPTIONAL, schema=SEARCH)
     item_operations = _item_operations(models)
     deploy, undeploy, undeploy_many = _deployment_operations(models)
     return [
@@ -70,9 +73,9 @@ def _item_operations(models: Models) -> dict[str, Operation]:
         return await models.delete(request.id)
 
     return {
-        "GET": Operation(get, parameters=frozenset({"return_content"})),
-        "PUT": Operation(update, RequestBody.REQUIRED, schema=MODEL_CHANGES),
-        "DELETE": Operation(delete),
+        "GET": Operation(get, actions.MODEL_GET, parameters=frozenset({"return_content"})),
+        "PUT": Operation(update, actions.MODEL_UPDATE, RequestBody.REQUIRED, schema=MODEL_CHANGES),
+        "DELETE": Operation(delete, actions.MODEL_DELETE),
     }
 
 
@@ -90,7 +93,7 @@ def _deployment_operations(models: Models) -> tuple[Operation, Operation, Operat
         return await models.undeploy_many(request.body)
 
     return (
-        Operation(deploy, RequestBody.OPTIONAL),
-        Operation(undeploy, RequestBody.OPTIONAL),
-        Operation(undeploy_many, RequestBody.OPTIONAL, schema=MODEL_IDS),
+        Operation(deploy, actions.MODEL_DEPLOY, RequestBody.OPTIONAL),
+        Operation(undeploy, actions.MODEL_UNDEPLOY, RequestBody.OPTIONAL),
+        Operation(undeploy_many, actions.MODEL_UNDEPLOY, RequestBody.OPTIONAL, schema=MODEL_IDS),
     )

@@ -8,18 +8,20 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
 from opensearch_ml_stream.rest_handlers.base_path import BASE_PATH
+from opensearch_ml_stream.rest_handlers.callers import Gate
 from opensearch_ml_stream.rest_handlers.http.requests import check_query, query
 from opensearch_ml_stream.rest_handlers.http.responses import json_response
 from opensearch_ml_stream.rest_handlers.openapi.document import openapi_document
 from opensearch_ml_stream.rest_handlers.routes.predict_stream import STREAM_OPERATIONS
 
 
-def openapi_routes(routes: Sequence[BaseRoute], version: str) -> list[Route]:
+def openapi_routes(routes: Sequence[BaseRoute], version: str, gate: Gate) -> list[Route]:
     """Return the routes of `/openapi.json`, which describes `routes`, the stream's and itself."""
     document: dict[str, Any] = {}
 
     async def show(request: Request) -> Response:
         """Describe all routes as OpenAPI 3.1."""
+        await gate.admit(request.scope)
         check_query(request.scope, query(request.scope))
         return json_response(request, document)
 

@@ -8,7 +8,9 @@ from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from opensearch_ml_stream.connectors.errors import MLStreamError
+from opensearch_ml_stream.rest_handlers import actions
 from opensearch_ml_stream.rest_handlers.base_path import BASE_PATH
+from opensearch_ml_stream.rest_handlers.callers import Gate
 from opensearch_ml_stream.rest_handlers.http.body_budget import BodyReservation
 from opensearch_ml_stream.rest_handlers.http.requests import check_query, json_body, query, read_body
 from opensearch_ml_stream.rest_handlers.http.response_lifecycle import InFlightResponse, InFlightResponses
@@ -40,8 +42,9 @@ Predict = Callable[[Mapping[str, str], bytes], Awaitable[Mapping[str, Any]]]
 class _PredictEndpoint:
     """An ASGI endpoint that ends the provider call when the client disconnects; `predict` is what it is for."""
 
-    def __init__(self, predict: Predict, in_flight: InFlightResponses) -> None:
+    def __init__(self, predict: Predict, in_flight: InFlightResponses, gate: Gate) -> None:
         self._predict = predict
+        self._gate = gate
         self._in_flight = in_flight
 
     def describe(self) -> Mapping[str, OperationDescription]:
@@ -52,6 +55,7 @@ class _PredictEndpoint:
         in_flight = self._in_flight
         reservation = BodyReservation(in_flight.bodies)
         try:
+            await self._gate.admit(scope, actions.PREDICT)
             check_query(scope, query(scope))
             in_flight.check_room()
             body = await read_body(scope, receive, reservation)
@@ -79,7 +83,7 @@ async def send_prediction(response: InFlightResponse, prediction: Awaitable[Mapp
         await response.send_whole(body)
 
 
-def predict_routes(predictions: WholePredictions, in_flight: InFlightResponses) -> list[Route]:
+def predict_routes(predictions: WholePredictions, in_flight: InFlightResponses, gate: Gate) -> list[Route]:
     """Return the routes of all predictions that are not streamed."""
 
     def predict(path: Mapping[str, str], body: bytes) -> Awaitable[Mapping[str, Any]]:
@@ -90,11 +94,11 @@ def predict_routes(predictions: WholePredictions, in_flight: InFlightResponses) 
         """Start a batch job."""
         return predictions.batch_predict(path["model_id"], body)
 
-    whole = _PredictEndpoint(predict, in_flight)
+    whole = _PredictEndpoint(predict, in_flight, gate)
     endpoints = {
         "/models/{model_id}/_predict": whole,
         "/_predict/{algorithm}/{model_id}": whole,
-        "/models/{model_id}/_batch_predict": _PredictEndpoint(batch_predict, in_flight),
+        "/models/{model_id}/_batch_predict": _PredictEndpoint(batch_predict, in_flight, gate),
     }
     paths = [(BASE_PATH + path + slash, endpoint) for path, endpoint in endpoints.items() for slash in ("", "/")]
     return [Route(path, endpoint, methods=["POST"]) for path, endpoint in paths]

@@ -17,7 +17,9 @@ from opensearch_ml_stream.connectors.chunks import Chunks, Ending
 from opensearch_ml_stream.connectors.errors import MLStreamError
 from opensearch_ml_stream.connectors.predict.inputs import RemoteInput, read_predict_input
 from opensearch_ml_stream.connectors.wire_format import NDJSON, SSE, WireFormat
+from opensearch_ml_stream.rest_handlers import actions
 from opensearch_ml_stream.rest_handlers.base_path import BASE_PATH
+from opensearch_ml_stream.rest_handlers.callers import Gate
 from opensearch_ml_stream.rest_handlers.http.body_budget import BodyReservation
 from opensearch_ml_stream.rest_handlers.http.browsers import BrowserPolicy, check_browser, preflight_response
 from opensearch_ml_stream.rest_handlers.http.exception_handlers import method_not_allowed
@@ -101,10 +103,11 @@ class PredictStream:
     """The ASGI application: streams here, every other path to `router`; `policy` holds for both."""
 
     def __init__(
-        self, predictions: Predictions, in_flight: InFlightResponses, router: ASGIApp, policy: BrowserPolicy
+        self, predictions: Predictions, in_flight: InFlightResponses, gate: Gate, router: ASGIApp, policy: BrowserPolicy
     ) -> None:
         self._predictions = predictions
         self._in_flight = in_flight
+        self._gate = gate
         self._router = router
         self._policy = policy
 
@@ -125,7 +128,7 @@ class PredictStream:
     def _early_response(self, scope: Scope) -> Response | None:
         """Return the response to a browser that is refused, or asks beforehand; None for all other requests."""
         try:
-            check_browser(scope, self._policy)
+            check_browser(scope, self._policy, any_host=self._gate.asks_for_login)
         except MLStreamError as error:
             return error_response(Request(scope), error)
         return preflight_response(scope) if scope["method"] == "OPTIONS" else None
@@ -140,6 +143,7 @@ class PredictStream:
         in_flight = self._in_flight
         reservation = BodyReservation(in_flight.bodies)
         try:
+            await self._gate.admit(scope, actions.PREDICT_STREAM, actions.PREDICT)
             query_parameters = query(scope)
             check_query(scope, query_parameters, _QUERY_PARAMETERS.keys())
             in_flight.check_room()

@@ -2,7 +2,7 @@
 
 from starlette.routing import Route
 
-from opensearch_ml_stream.rest_handlers.http.body_budget import BodyBudget
+from opensearch_ml_stream.rest_handlers.resource_endpoint import Entry
 from opensearch_ml_stream.rest_handlers.routes.configuration.configs import config_routes
 from opensearch_ml_stream.rest_handlers.routes.configuration.controllers import controller_routes
 from opensearch_ml_stream.rest_handlers.routes.connectors import connector_routes
@@ -12,13 +12,13 @@ from opensearch_ml_stream.rest_handlers.routes.tasks import task_routes
 from opensearch_ml_stream.rest_handlers.service_protocols import ManagementServices
 
 
-def management_routes(services: ManagementServices, bodies: BodyBudget) -> list[Route]:
+def management_routes(services: ManagementServices, entry: Entry) -> list[Route]:
     """Return the routes in the order in which they must be tried: a name before an id."""
     return [
-        *connector_routes(services.connectors, bodies),
-        *model_routes(services.models, bodies),
-        *model_group_routes(services.model_groups, bodies),
-        *task_routes(services.tasks, bodies),
-        *controller_routes(services.controllers, bodies),
-        *config_routes(services.configs, bodies),
+        *connector_routes(services.connectors, entry),
+        *model_routes(services.models, entry),
+        *model_group_routes(services.model_groups, entry),
+        *task_routes(services.tasks, entry),
+        *controller_routes(services.controllers, entry),
+        *config_routes(services.configs, entry),
     ]

@@ -5,9 +5,10 @@ from typing import Any, Protocol
 
 from starlette.routing import Route
 
-from opensearch_ml_stream.rest_handlers.http.body_budget import BodyBudget
+from opensearch_ml_stream.rest_handlers import actions
 from opensearch_ml_stream.rest_handlers.openapi.schemas import SETTINGS
 from opensearch_ml_stream.rest_handlers.resource_endpoint import (
+    Entry,
     Operation,
     ParsedRequest,
     RequestBody,
@@ -38,7 +39,7 @@ class SettingsService(Protocol):
         ...
 
 
-def settings_routes(service: SettingsService, bodies: BodyBudget) -> list[Route]:
+def settings_routes(service: SettingsService, entry: Entry) -> list[Route]:
     """Return the routes of `/_settings`.
 
     GET takes `flat_settings` and `include_defaults`, PUT `{"persistent": {...}}` or the settings themselves.
@@ -61,10 +62,10 @@ def settings_routes(service: SettingsService, bodies: BodyBudget) -> list[Route]
 
     flat = frozenset({"flat_settings"})
     operations = {
-        "GET": Operation(show, parameters=flat | {"include_defaults"}),
-        "PUT": Operation(change, RequestBody.REQUIRED, flat, SETTINGS),
+        "GET": Operation(show, actions.SETTINGS_GET, parameters=flat | {"include_defaults"}),
+        "PUT": Operation(change, actions.SETTINGS_UPDATE, RequestBody.REQUIRED, flat, SETTINGS),
     }
-    return resource_routes("/_settings", operations, bodies)
+    return resource_routes("/_settings", operations, entry)
 
 
 def _scopes(request: ParsedRequest, persistent: Mapping[str, Any]) -> dict[str, Any]:

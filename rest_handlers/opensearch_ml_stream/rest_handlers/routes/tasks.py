@@ -5,9 +5,10 @@ from typing import Any
 
 from starlette.routing import Route
 
-from opensearch_ml_stream.rest_handlers.http.body_budget import BodyBudget
+from opensearch_ml_stream.rest_handlers import actions
 from opensearch_ml_stream.rest_handlers.openapi.schemas import SEARCH
 from opensearch_ml_stream.rest_handlers.resource_endpoint import (
+    Entry,
     Operation,
     ParsedRequest,
     RequestBody,
@@ -16,7 +17,7 @@ from opensearch_ml_stream.rest_handlers.resource_endpoint import (
 from opensearch_ml_stream.rest_handlers.service_protocols import Tasks
 
 
-def task_routes(tasks: Tasks, bodies: BodyBudget) -> list[Route]:
+def task_routes(tasks: Tasks, entry: Entry) -> list[Route]:
     """Return the routes of `/tasks`."""
 
     async def get(request: ParsedRequest) -> Mapping[str, Any]:
@@ -35,11 +36,15 @@ def task_routes(tasks: Tasks, bodies: BodyBudget) -> list[Route]:
         """Search tasks."""
         return await tasks.search(request.body, dashboards=request.dashboards)
 
-    search_operation = Operation(search, RequestBody.OPTIONAL, schema=SEARCH)
-    cancel_operations = {"POST": Operation(cancel, RequestBody.OPTIONAL)}
+    search_operation = Operation(search, actions.TASK_SEARCH, RequestBody.OPTIONAL, schema=SEARCH)
+    cancel_operations = {"POST": Operation(cancel, actions.TASK_CANCEL, RequestBody.OPTIONAL)}
     return [
-        *resource_routes("/tasks/_search", {"GET": search_operation, "POST": search_operation}, bodies),
-        *resource_routes("/tasks/{id}/_cancel", cancel_operations, bodies),
-        *resource_routes("/tasks/{id}/_cancel_batch", cancel_operations, bodies),  # as the documentation has it
-        *resource_routes("/tasks/{id}", {"GET": Operation(get), "DELETE": Operation(delete)}, bodies),
+        *resource_routes("/tasks/_search", {"GET": search_operation, "POST": search_operation}, entry),
+        *resource_routes("/tasks/{id}/_cancel", cancel_operations, entry),
+        *resource_routes("/tasks/{id}/_cancel_batch", cancel_operations, entry),  # as the documentation has it
+        *resource_routes(
+            "/tasks/{id}",
+            {"GET": Operation(get, actions.TASK_GET), "DELETE": Operation(delete, actions.TASK_DELETE)},
+            entry,
+        ),
     ]

@@ -1,5 +1,6 @@
 """The commands `serve` and `demo`, which run until they are stopped."""
 
+import asyncio
 import errno
 import os
 import socket
@@ -17,6 +18,7 @@ from opensearch_ml_stream.plugin.cli.options import (
     ClientCert,
     Config,
     Host,
+    InsecureNoAuth,
     LogLevel,
     Port,
     Store,
@@ -39,16 +41,18 @@ def serve(
     store: Store = None,
     store_password: StorePassword = None,
     log_level: LogLevel = None,
+    insecure_no_auth: InsecureNoAuth = False,
 ) -> None:
     """Run the sidecar until SIGTERM or Ctrl-C."""
     options = {"host": host, "port": port, "workers": workers, "store": store, "log_level": log_level}
-    settings = load_settings(config, options=options)
+    settings = load_settings(config, options=options | ({"security": "none"} if insecure_no_auth else {}))
     for warning in unknown_variables():
         typer.echo(f"opensearch-ml-stream: warning: {warning}", err=True)
     settings = replace(settings, store=with_store_password(settings.store, store_password))
     make_store_folder(settings)
     # Loaded here, so that the commands which only talk to a sidecar start in half the time.
     server = import_module("opensearch_ml_stream.plugin.server.serve")
+    asyncio.run(server.check_callers(settings))
     with _address_errors(settings):
         code: int = server.serve(settings)
     raise typer.Exit(code)

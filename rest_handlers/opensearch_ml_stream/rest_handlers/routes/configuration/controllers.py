@@ -5,9 +5,10 @@ from typing import Any
 
 from starlette.routing import Route
 
-from opensearch_ml_stream.rest_handlers.http.body_budget import BodyBudget
+from opensearch_ml_stream.rest_handlers import actions
 from opensearch_ml_stream.rest_handlers.openapi.schemas import CONTROLLER
 from opensearch_ml_stream.rest_handlers.resource_endpoint import (
+    Entry,
     Operation,
     ParsedRequest,
     RequestBody,
@@ -16,7 +17,7 @@ from opensearch_ml_stream.rest_handlers.resource_endpoint import (
 from opensearch_ml_stream.rest_handlers.service_protocols import Controllers
 
 
-def controller_routes(controllers: Controllers, bodies: BodyBudget) -> list[Route]:
+def controller_routes(controllers: Controllers, entry: Entry) -> list[Route]:
     """Return the route of `/controllers`."""
 
     async def create(request: ParsedRequest) -> Mapping[str, Any]:
@@ -36,9 +37,9 @@ def controller_routes(controllers: Controllers, bodies: BodyBudget) -> list[Rout
         return await controllers.delete(request.id)
 
     operations = {
-        "POST": Operation(create, RequestBody.REQUIRED, schema=CONTROLLER),
-        "GET": Operation(get, parameters=frozenset({"return_content"})),
-        "PUT": Operation(update, RequestBody.REQUIRED, schema=CONTROLLER),
-        "DELETE": Operation(delete),
+        "POST": Operation(create, actions.CONTROLLER_CREATE, RequestBody.REQUIRED, schema=CONTROLLER),
+        "GET": Operation(get, actions.CONTROLLER_GET, parameters=frozenset({"return_content"})),
+        "PUT": Operation(update, actions.CONTROLLER_UPDATE, RequestBody.REQUIRED, schema=CONTROLLER),
+        "DELETE": Operation(delete, actions.CONTROLLER_DELETE),
     }
-    return resource_routes("/controllers/{id}", operations, bodies)
+    return resource_routes("/controllers/{id}", operations, entry)

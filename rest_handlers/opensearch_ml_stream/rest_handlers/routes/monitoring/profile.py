@@ -5,9 +5,10 @@ from typing import Any, Protocol
 
 from starlette.routing import Route
 
-from opensearch_ml_stream.rest_handlers.http.body_budget import BodyBudget
+from opensearch_ml_stream.rest_handlers import actions
 from opensearch_ml_stream.rest_handlers.openapi.schemas import PROFILE
 from opensearch_ml_stream.rest_handlers.resource_endpoint import (
+    Entry,
     Operation,
     ParsedRequest,
     RequestBody,
@@ -27,7 +28,7 @@ class Profiles(Protocol):
         ...
 
 
-def profile_routes(profiles: Profiles, bodies: BodyBudget) -> list[Route]:
+def profile_routes(profiles: Profiles, entry: Entry) -> list[Route]:
     """Return the routes of `/profile`. A body, the same for all, says what is asked for; without one the path does."""
 
     async def profile(request: ParsedRequest, of_path: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -45,13 +46,13 @@ def profile_routes(profiles: Profiles, bodies: BodyBudget) -> list[Route]:
         """Profile deployed models and running predictions."""
         return await profile(request, {**_ALL_MODELS, **_ALL_TASKS})
 
-    of_models = Operation(get_models, RequestBody.OPTIONAL, other_parameters=_VIEW)
-    of_tasks = Operation(get_tasks, RequestBody.OPTIONAL, other_parameters=_VIEW)
-    of_all = Operation(get_all, RequestBody.OPTIONAL, schema=PROFILE, other_parameters=_VIEW)
+    of_models = Operation(get_models, actions.PROFILE_GET, RequestBody.OPTIONAL, other_parameters=_VIEW)
+    of_tasks = Operation(get_tasks, actions.PROFILE_GET, RequestBody.OPTIONAL, other_parameters=_VIEW)
+    of_all = Operation(get_all, actions.PROFILE_GET, RequestBody.OPTIONAL, schema=PROFILE, other_parameters=_VIEW)
     return [
-        *resource_routes("/profile/models/{id}", {"GET": of_models}, bodies),
-        *resource_routes("/profile/models", {"GET": of_models}, bodies),
-        *resource_routes("/profile/tasks/{id}", {"GET": of_tasks}, bodies),
-        *resource_routes("/profile/tasks", {"GET": of_tasks}, bodies),
-        *resource_routes("/profile", {"GET": of_all}, bodies),
+        *resource_routes("/profile/models/{id}", {"GET": of_models}, entry),
+        *resource_routes("/profile/models", {"GET": of_models}, entry),
+        *resource_routes("/profile/tasks/{id}", {"GET": of_tasks}, entry),
+        *resource_routes("/profile/tasks", {"GET": of_tasks}, entry),
+        *resource_routes("/profile", {"GET": of_all}, entry),
     ]

@@ -5,9 +5,10 @@ from typing import Any, Protocol
 
 from starlette.routing import Route
 
-from opensearch_ml_stream.rest_handlers.http.body_budget import BodyBudget
+from opensearch_ml_stream.rest_handlers import actions
 from opensearch_ml_stream.rest_handlers.openapi.schemas import STATS
 from opensearch_ml_stream.rest_handlers.resource_endpoint import (
+    Entry,
     Operation,
     ParsedRequest,
     RequestBody,
@@ -27,7 +28,7 @@ class Stats(Protocol):
         ...
 
 
-def stats_routes(stats: Stats, bodies: BodyBudget) -> list[Route]:
+def stats_routes(stats: Stats, entry: Entry) -> list[Route]:
     """Return the routes of `/stats`, to stand behind all others: a node's id is the first part of some paths.
 
     A body, the same for all, says what is asked for; without one the path does.
@@ -39,13 +40,13 @@ def stats_routes(stats: Stats, bodies: BodyBudget) -> list[Route]:
             return await stats.selected(request.body)
         return await stats.named(_parts(request, "stat"), _parts(request, "node_id"))
 
-    everything = {"GET": Operation(get, RequestBody.OPTIONAL, schema=STATS)}
-    chosen = {"GET": Operation(get, RequestBody.OPTIONAL)}
+    everything = {"GET": Operation(get, actions.STATS_GET, RequestBody.OPTIONAL, schema=STATS)}
+    chosen = {"GET": Operation(get, actions.STATS_GET, RequestBody.OPTIONAL)}
     return [
-        *resource_routes("/stats/{stat}", chosen, bodies),
-        *resource_routes("/stats", everything, bodies),
-        *resource_routes("/{node_id}/stats/{stat}", chosen, bodies),
-        *resource_routes("/{node_id}/stats", chosen, bodies),
+        *resource_routes("/stats/{stat}", chosen, entry),
+        *resource_routes("/stats", everything, entry),
+        *resource_routes("/{node_id}/stats/{stat}", chosen, entry),
+        *resource_routes("/{node_id}/stats", chosen, entry),
     ]
 
 

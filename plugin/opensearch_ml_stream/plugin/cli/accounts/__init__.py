@@ -1,0 +1,1 @@
+"""Commands for the users and keys of the sidecar's own; they work on its store, so the sidecar need not run."""

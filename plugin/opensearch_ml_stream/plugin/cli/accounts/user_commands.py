@@ -1,0 +1,74 @@
+"""The commands `users add`, `list`, `password` and `remove`."""
+
+from typing import Annotated
+
+import typer
+
+from opensearch_ml_stream.plugin.cli.accounts.account_store import Role, StoreOptions, with_store
+from opensearch_ml_stream.plugin.cli.command_errors import WrongUsage
+from opensearch_ml_stream.plugin.cli.options import Config, Store, StorePassword, read_secret
+from opensearch_ml_stream.plugin.cli.printing import print_table
+from opensearch_ml_stream.plugin.clock import now_millis
+from opensearch_ml_stream.plugin.security import own_accounts
+
+users_app = typer.Typer(no_args_is_help=True, help="Users of the sidecar's own, with a name and a password.")
+
+Name = Annotated[str, typer.Argument(help="Name of the user.")]
+Password = Annotated[
+    str,
+    typer.Option("--password", metavar="env:NAME|file:PATH|-", help="The password: a variable, a file, or asked for."),
+]
+
+
+@users_app.command()
+def add(
+    name: Name,
+    role: Role,
+    password: Password = "-",
+    config: Config = None,
+    store: Store = None,
+    store_password: StorePassword = None,
+) -> None:
+    """Add a user. From the first one on, every caller has to log in."""
+    secret = _read_password(name, password)
+    options = StoreOptions(config, store, store_password)
+    with_store(options, lambda store: own_accounts.add_user(store, name, secret, role, now_millis()))
+    typer.echo(f"Added the user {name} with the role {role}. In force within 2 s.", err=True)
+
+
+@users_app.command("list")
+def list_users(config: Config = None, store: Store = None, store_password: StorePassword = None) -> None:
+    """List the users and their roles."""
+    found = with_store(StoreOptions(config, store, store_password), lambda store: own_accounts.accounts(store, "user"))
+    print_table(("Name", "Roles"), [(user.name, ", ".join(user.roles)) for user in found])
+
+
+@users_app.command()
+def password(
+    name: Name,
+    password: Password = "-",
+    config: Config = None,
+    store: Store = None,
+    store_password: StorePassword = None,
+) -> None:
+    """Change the password of a user."""
+    secret = _read_password(name, password)
+    options = StoreOptions(config, store, store_password)
+    with_store(options, lambda store: own_accounts.change_password(store, name, secret))
+    typer.echo(f"Changed the password of {name}. In force within 2 s.", err=True)
+
+
+@users_app.command()
+def remove(name: Name, config: Config = None, store: Store = None, store_password: StorePassword = None) -> None:
+    """Remove a user. Removing the last one opens nothing while the sidecar runs."""
+    options = StoreOptions(config, store, store_password)
+    with_store(options, lambda store: own_accounts.remove_account(store, own_accounts.user_id(name)))
+    typer.echo(f"Removed the user {name}. In force within 2 s.", err=True)
+
+
+def _read_password(name: str, source: str) -> str:
+    if source == "-":
+        return str(typer.prompt(f"Password of {name}", hide_input=True, confirmation_prompt=True, err=True))
+    if not source.startswith(("env:", "file:")):
+        raise WrongUsage("--password must be env:NAME, file:PATH or -: the command line is for all users to see")
+    return read_secret("password", source)

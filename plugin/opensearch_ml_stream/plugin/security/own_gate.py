@@ -1,0 +1,122 @@
+"""Lets in the users and keys of the sidecar's own.
+
+An account is read from the store at most once a second, so that one that was removed is refused within two seconds.
+A password is hashed once for each worker; what was found right is remembered by a keyed digest of what was presented.
+"""
+
+import asyncio
+import hashlib
+import secrets
+from collections import OrderedDict
+from concurrent.futures import ThreadPoolExecutor
+
+from opensearch_ml_stream.connectors.errors import Throttled, Unauthorized
+from opensearch_ml_stream.plugin.clock import Clock
+from opensearch_ml_stream.plugin.security.lockouts import Lockouts
+from opensearch_ml_stream.plugin.security.own_accounts import Account, key_id, read_account, user_id
+from opensearch_ml_stream.plugin.security.permissions import (
+    SHIPPED_ROLES,
+    STATIC_ACTION_GROUPS,
+    Permissions,
+    actions_of,
+    check_permission,
+)
+from opensearch_ml_stream.plugin.security.presented_credentials import ApiKey, NameAndPassword
+from opensearch_ml_stream.plugin.security.remembered import Remembered
+from opensearch_ml_stream.plugin.security.secret_hashes import is_key_secret, is_password, split_key
+from opensearch_ml_stream.plugin.store import Index, Store
+from opensearch_ml_stream.rest_handlers.callers import Caller
+
+FRESH_SECONDS = 1.0
+STALE_SECONDS = 30.0  # how long an account stays in force while the store does not respond
+
+ADMIN_ROLE = "ml_full_access"
+
+_MAX_ACCOUNTS = 10_000  # in memory: any id of the right form may be asked for
+_MAX_WAITING_HASHES = 32
+_ABSENT_USER_HASH = "scrypt$16384$8$5$AAAAAAAAAAAAAAAAAAAAAA==$AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="
+
+
+class OwnAccounts:
+    """Finds the caller of presented credentials."""
+
+    def __init__(self, store: Store, lockouts: Lockouts, now: Clock) -> None:
+        self._store = store
+        self._lockouts = lockouts
+        self._now = now
+        self._accounts = Remembered[str, Account | None](FRESH_SECONDS, STALE_SECONDS, _MAX_ACCOUNTS)
+        self._verified: OrderedDict[bytes, str] = OrderedDict()  # what was presented -> the hash that it fits
+        self._digest_key = secrets.token_bytes(32)
+        self._hashing = ThreadPoolExecutor(1, thread_name_prefix="password-hash")
+        self._waiting_hashes = 0
+        self._permissions = {
+            role: Permissions(actions_of(patterns, STATIC_ACTION_GROUPS)) for role, patterns in SHIPPED_ROLES.items()
+        }
+
+    def close(self) -> None:
+        """Release the thread."""
+        self._hashing.shutdown(cancel_futures=True)
+
+    async def admit(self, credentials: NameAndPassword | ApiKey | None, *actions: str) -> Caller:
+        """Return the caller who may do one of the actions; see `Gate.admit` for the errors."""
+        if credentials is None:
+            raise Unauthorized
+        account = await self._authenticate(credentials)
+        roles = frozenset(account.roles)
+        caller = Caller(account.name, roles=roles, is_admin=ADMIN_ROLE in roles)
+        check_permission(caller, self._permissions, actions)
+        return caller
+
+    async def _authenticate(self, credentials: NameAndPassword | ApiKey) -> Account:
+        if isinstance(credentials, ApiKey):
+            account = await self._account_of_key(credentials.value)
+        else:
+            account = await self._account_of_user(credentials)
+        if account is None or account.is_expired(self._now()):
+            raise Unauthorized
+        return account
+
+    async def _account_of_key(self, value: str) -> Account | None:
+        parts = split_key(value)
+        if parts is None:
+            return None
+        id, secret = parts
+        account = await self._account(key_id(id))
+        return account if account is not None and is_key_secret(secret, account.secret) else None
+
+    async def _account_of_user(self, credentials: NameAndPassword) -> Account | None:
+        account = await self._account(user_id(credentials.name))
+        stored = account.secret if account is not None else _ABSENT_USER_HASH
+        presented = f"{credentials.name}\0{credentials.password}".encode("utf-8", "surrogateescape")
+        digest = hashlib.blake2b(presented, key=self._digest_key).digest()
+        if self._verified.get(digest) == stored:
+            self._verified.move_to_end(digest)
+            return account
+        self._lockouts.check(credentials.name)
+        if not await self._is_password(credentials.password, stored) or account is None:
+            self._lockouts.count_failure(credentials.name)
+            return None
+        self._lockouts.forget(credentials.name)
+        self._verified[digest] = stored
+        if len(self._verified) > _MAX_ACCOUNTS:
+            self._verified.popitem(last=False)
+        return account
+
+    async def _is_password(self, password: str, stored: str) -> bool:
+        """Check in a thread; Throttled while too many others wait for it."""
+        if self._waiting_hashes >= _MAX_WAITING_HASHES:
+            raise Throttled("Too many logins at once; try again", retry_after="1")
+        self._waiting_hashes += 1
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._hashing, is_password, password, stored)
+        finally:
+            self._waiting_hashes -= 1
+
+    async def _account(self, id: str) -> Account | None:
+        """Return the stored account, as it was at most FRESH_SECONDS ago."""
+
+        async def read() -> Account | None:
+            document = await self._store.get(Index.ACCOUNT, id)
+            return None if document is None else read_account(document)
+
+        return await self._accounts.get(id, read)

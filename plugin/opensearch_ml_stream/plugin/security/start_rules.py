@@ -1,0 +1,49 @@
+"""What must hold before a server listens: no address but loopback without a login."""
+
+import asyncio
+import socket
+from ipaddress import ip_address
+
+from opensearch_ml_stream.connectors.errors import InvalidRequest, Unavailable
+from opensearch_ml_stream.plugin.security.own_accounts import has_accounts
+from opensearch_ml_stream.plugin.store import Store
+
+LOOK_SECONDS = 3.0
+
+
+def needs_login(security: str, host: str) -> bool:
+    """Whether nobody may call without an account, even while there is none."""
+    return security == "own" or (security == "auto" and not is_loopback(host))
+
+
+async def check_start(security: str, host: str, store: Store) -> None:
+    """Raise InvalidRequest if the server would let nobody in, as it has no account yet and would need one.
+
+    A store that does not respond now may have accounts; its callers are refused until it does.
+    """
+    if security != "auto" or is_loopback(host) or not _addresses(host):  # without an address there is no server
+        return
+    try:
+        async with asyncio.timeout(LOOK_SECONDS):
+            if await has_accounts(store):
+                return
+    except (Unavailable, TimeoutError):
+        return
+    raise InvalidRequest(
+        f"On {host} everyone in the network could call, with your keys and at your cost. Add a user first "
+        "(`opensearch-ml-stream users add NAME --role ml_full_access`) or a key (`keys create NAME --role "
+        "ml_predict_access`), serve on 127.0.0.1, or let everyone in with --insecure-no-auth"
+    )
+
+
+def is_loopback(host: str) -> bool:
+    """Whether every address of the host is this machine's own; False for a name that has none."""
+    addresses = _addresses(host)
+    return bool(addresses) and all(ip_address(address.partition("%")[0]).is_loopback for address in addresses)
+
+
+def _addresses(host: str) -> set[str]:
+    try:
+        return {str(entry[4][0]) for entry in socket.getaddrinfo(host, None)}
+    except (OSError, UnicodeError):
+        return set()

@@ -1,0 +1,239 @@
+"""Users and keys of the sidecar's own, over SQLite."""
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+
+from opensearch_ml_stream.connectors.errors import (
+    Conflict,
+    Forbidden,
+    InvalidRequest,
+    NotFound,
+    Throttled,
+    Unauthorized,
+    Unavailable,
+)
+from opensearch_ml_stream.plugin.security import own_gate
+from opensearch_ml_stream.plugin.security.lockouts import MAX_FAILURES, Lockouts
+from opensearch_ml_stream.plugin.security.own_accounts import (
+    accounts,
+    add_user,
+    create_key,
+    key_id,
+    remove_account,
+    user_id,
+)
+from opensearch_ml_stream.plugin.security.own_gate import OwnAccounts
+from opensearch_ml_stream.plugin.security.presented_credentials import ApiKey, NameAndPassword
+from opensearch_ml_stream.plugin.store import Document, Index, Store
+from opensearch_ml_stream.plugin.store.sqlite_store import SQLiteStore
+from opensearch_ml_stream.rest_handlers.actions import MODEL_DELETE, MODEL_GET, PREDICT, PREDICT_STREAM
+
+ANN = NameAndPassword("ann", "correct horse")
+NOW = 1_000_000
+
+
+class Clock:
+    """Milliseconds since 1970, as a test sets them."""
+
+    def __init__(self) -> None:
+        self.now = NOW
+
+    def __call__(self) -> int:
+        return self.now
+
+
+class StoreThatMayBeDown(SQLiteStore):
+    """A store in memory that does not respond while it is `down`."""
+
+    down = False
+
+    async def get(self, index: Index, id: str) -> Document | None:
+        """Return the document, unless the store is down."""
+        if self.down:
+            raise Unavailable("down")
+        return await super().get(index, id)
+
+
+@pytest.fixture
+async def store() -> AsyncIterator[StoreThatMayBeDown]:
+    store = StoreThatMayBeDown(":memory:")
+    yield store
+    await store.close()
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def always_fresh(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(own_gate, "FRESH_SECONDS", 0.0)
+
+
+@pytest.fixture
+def own(store: Store, clock: Clock, tmp_path: Path) -> Iterator[OwnAccounts]:
+    own = OwnAccounts(store, Lockouts(tmp_path), clock)
+    yield own
+    own.close()
+
+
+async def test_a_user_may_do_what_the_role_allows(store: Store, own: OwnAccounts) -> None:
+    await add_user(store, "ann", ANN.password, "ml_read_access", NOW)
+    caller = await own.admit(ANN, MODEL_GET)
+    assert (caller.name, caller.roles, caller.is_admin) == ("ann", frozenset({"ml_read_access"}), False)
+    with pytest.raises(Forbidden) as refused:
+        await own.admit(ANN, MODEL_DELETE)
+    assert refused.value.reason == (
+        f"no permissions for [{MODEL_DELETE}] and User [name=ann, backend_roles=[], requestedTenant=null]"
+    )
+    assert refused.value.type == "security_exception"
+
+
+async def test_one_of_several_actions_is_enough(store: Store, own: OwnAccounts) -> None:
+    await add_user(store, "ann", ANN.password, "ml_predict_access", NOW)
+    assert (await own.admit(ANN, MODEL_GET, PREDICT)).name == "ann"
+    assert (await own.admit(ANN, PREDICT_STREAM)).name == "ann"
+
+
+async def test_full_access_is_the_admin(store: Store, own: OwnAccounts) -> None:
+    await add_user(store, "ann", ANN.password, "ml_full_access", NOW)
+    assert (await own.admit(ANN, MODEL_DELETE)).is_admin
+
+
+@pytest.mark.parametrize(
+    "credentials",
+    [
+        None,
+        NameAndPassword("ann", "wrong horse"),
+        NameAndPassword("bob", "correct horse"),
+        ApiKey("correct horse"),
+        ApiKey("mls_0123456789abcdef_ffff"),
+    ],
+)
+async def test_wrong_credentials_are_unauthorized(
+    store: Store, own: OwnAccounts, credentials: NameAndPassword | ApiKey | None
+) -> None:
+    await add_user(store, "ann", ANN.password, "ml_full_access", NOW)
+    with pytest.raises(Unauthorized):
+        await own.admit(credentials, MODEL_GET)
+
+
+async def test_five_wrong_passwords_lock_a_user_out_but_not_who_is_in(store: Store, own: OwnAccounts) -> None:
+    await add_user(store, "ann", ANN.password, "ml_full_access", NOW)
+    await own.admit(ANN, MODEL_GET)
+    for attempt in range(MAX_FAILURES):
+        with pytest.raises(Unauthorized):
+            await own.admit(NameAndPassword("ann", f"guess {attempt}"), MODEL_GET)
+    with pytest.raises(Throttled):
+        await own.admit(NameAndPassword("ann", "guess again"), MODEL_GET)
+    assert (await own.admit(ANN, MODEL_GET)).name == "ann", "what was found right before goes on"
+
+
+async def test_a_key_lets_in_until_it_expires(store: Store, own: OwnAccounts, clock: Clock) -> None:
+    key = await create_key(store, "app", "ml_predict_access", NOW, expires=NOW + 1)
+    assert (await own.admit(ApiKey(key.value), PREDICT)).name == "app"
+    with pytest.raises(Unauthorized):
+        await own.admit(ApiKey(key.value[:-1]), PREDICT)
+    clock.now += 1
+    with pytest.raises(Unauthorized):
+        await own.admit(ApiKey(key.value), PREDICT)
+
+
+@pytest.mark.usefixtures("always_fresh")
+async def test_a_removed_account_is_refused_once_it_is_read_again(store: Store, own: OwnAccounts) -> None:
+    await add_user(store, "ann", ANN.password, "ml_full_access", NOW)
+    key = await create_key(store, "app", "ml_full_access", NOW)
+    await own.admit(ANN, PREDICT)
+    await own.admit(ApiKey(key.value), PREDICT)
+    await remove_account(store, user_id("ann"))
+    await remove_account(store, key_id(key.id))
+    for credentials in (ANN, ApiKey(key.value)):
+        with pytest.raises(Unauthorized):
+            await own.admit(credentials, PREDICT)
+
+
+@pytest.mark.usefixtures("always_fresh")
+async def test_a_changed_password_is_checked_anew(store: Store, own: OwnAccounts) -> None:
+    await add_user(store, "ann", ANN.password, "ml_full_access", NOW)
+    await own.admit(ANN, PREDICT)
+    await remove_account(store, user_id("ann"))
+    await add_user(store, "ann", "another horse", "ml_full_access", NOW)
+    with pytest.raises(Unauthorized):
+        await own.admit(ANN, PREDICT)
+    assert (await own.admit(NameAndPassword("ann", "another horse"), PREDICT)).name == "ann"
+
+
+@pytest.mark.usefixtures("always_fresh")
+async def test_known_accounts_stay_in_force_while_the_store_is_down(
+    store: StoreThatMayBeDown, own: OwnAccounts
+) -> None:
+    key = await create_key(store, "app", "ml_full_access", NOW)
+    await own.admit(ApiKey(key.value), PREDICT)
+    store.down = True
+    assert (await own.admit(ApiKey(key.value), PREDICT)).name == "app"
+    with pytest.raises(Unavailable):
+        await own.admit(ANN, PREDICT)
+
+
+async def test_logins_that_wait_for_their_turn_are_bounded(own: OwnAccounts, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(own_gate, "_MAX_WAITING_HASHES", 2)
+    attempts = [own.admit(NameAndPassword(f"user{number}", "guess"), PREDICT) for number in range(5)]
+    outcomes = await asyncio.gather(*attempts, return_exceptions=True)
+    assert Counter(type(outcome) for outcome in outcomes) == {Unauthorized: 2, Throttled: 3}
+
+
+async def test_accounts_are_stored_without_their_secrets(store: Store) -> None:
+    await add_user(store, "ann", ANN.password, "ml_full_access", NOW)
+    key = await create_key(store, "app", "ml_read_access", NOW)
+    stored = [(await store.search(Index.ACCOUNT, {}))["hits"]["hits"]]
+    assert ANN.password not in str(stored)
+    assert key.value not in str(stored)
+    assert key.value.rpartition("_")[2] not in str(stored)
+    listed = await accounts(store, "user") + await accounts(store, "key")
+    assert [(account.id, account.name, account.roles) for account in listed] == [
+        ("user:ann", "ann", ("ml_full_access",)),
+        (f"key:{key.id}", "app", ("ml_read_access",)),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "password", "role", "reason"),
+    [
+        ("", "correct horse", "ml_full_access", "A name begins"),
+        ("a b", "correct horse", "ml_full_access", "A name begins"),
+        ("a:b", "correct horse", "ml_full_access", "A name begins"),
+        ("ann", "short", "ml_full_access", "at least 8 characters"),
+        ("ann", "correct horse", "root", "the roles are ml_full_access"),
+    ],
+)
+async def test_a_user_that_cannot_be_is_refused(store: Store, name: str, password: str, role: str, reason: str) -> None:
+    with pytest.raises(InvalidRequest, match=reason):
+        await add_user(store, name, password, role, NOW)
+
+
+async def test_names_are_taken_once_and_what_is_not_there_cannot_be_removed(store: Store) -> None:
+    await add_user(store, "ann", ANN.password, "ml_full_access", NOW)
+    with pytest.raises(Conflict, match="There is a user ann already"):
+        await add_user(store, "ann", "another horse", "ml_read_access", NOW)
+    with pytest.raises(NotFound, match="There is no user bob"):
+        await remove_account(store, user_id("bob"))
+    with pytest.raises(NotFound, match="There is no key 12"):
+        await remove_account(store, key_id("12"))
+
+
+@pytest.mark.parametrize(
+    "source",
+    [{}, {"kind": "key", "name": "n", "roles": "ml_full_access", "secret": "s"},
+     {"kind": "key", "name": "n", "roles": [], "secret": "s", "expires_time": "soon"}],
+)  # fmt: skip
+async def test_an_account_that_cannot_be_read_lets_nobody_in(
+    store: Store, own: OwnAccounts, source: dict[str, object]
+) -> None:
+    await store.create(Index.ACCOUNT, source, key_id("12"))
+    with pytest.raises(Unauthorized):
+        await own.admit(ApiKey("mls_12_s"), PREDICT)

@@ -1,0 +1,57 @@
+"""What a request presents to say who calls."""
+
+import base64
+
+import pytest
+
+from opensearch_ml_stream.connectors.errors import Unauthorized
+from opensearch_ml_stream.plugin.security.presented_credentials import (
+    ApiKey,
+    NameAndPassword,
+    presented_credentials,
+)
+
+
+def basic(text: str) -> bytes:
+    return b"Basic " + base64.b64encode(text.encode())
+
+
+@pytest.mark.parametrize(
+    ("headers", "credentials"),
+    [
+        ([], None),
+        ([(b"authorization", basic("ann:pa:ss wörd"))], NameAndPassword("ann", "pa:ss wörd")),
+        ([(b"authorization", b"basic " + base64.b64encode(b"ann:"))], NameAndPassword("ann", "")),
+        ([(b"authorization", b"Bearer k")], ApiKey("k")),
+        ([(b"authorization", b"ApiKey  k ")], ApiKey("k")),
+        ([(b"x-api-key", b"k")], ApiKey("k")),
+        ([(b"x-api-key", b"k"), (b"authorization", b"Bearer other")], ApiKey("other")),
+    ],
+)
+def test_credentials_are_read_from_either_header(
+    headers: list[tuple[bytes, bytes]], credentials: NameAndPassword | ApiKey | None
+) -> None:
+    assert presented_credentials(headers) == credentials
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        [(b"authorization", b"")],
+        [(b"authorization", b"Negotiate abc")],
+        [(b"authorization", b"Basic !!!")],
+        [(b"authorization", b"Basic " + base64.b64encode(b"\xff:x"))],
+        [(b"authorization", basic("no colon"))],
+        [(b"authorization", basic(":no name"))],
+        [(b"authorization", b"Bearer " + b"k" * 5000)],
+        [(b"authorization", b"Bearer a"), (b"authorization", b"Bearer b")],
+        [(b"x-api-key", b"a"), (b"x-api-key", b"b")],
+    ],
+)
+def test_what_cannot_be_read_is_unauthorized(headers: list[tuple[bytes, bytes]]) -> None:
+    with pytest.raises(Unauthorized):
+        presented_credentials(headers)
+
+
+def test_secrets_are_not_in_a_representation() -> None:
+    assert "hush" not in repr(NameAndPassword("ann", "hush")) + repr(ApiKey("hush"))

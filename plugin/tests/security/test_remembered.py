@@ -1,0 +1,81 @@
+"""Values that are loaded once for all who ask."""
+
+import asyncio
+
+import pytest
+
+from opensearch_ml_stream.connectors.errors import Unavailable
+from opensearch_ml_stream.plugin.security import remembered
+from opensearch_ml_stream.plugin.security.remembered import Remembered
+
+
+class Source:
+    """A source of numbers that counts its loads and may be down."""
+
+    def __init__(self) -> None:
+        self.loads = 0
+        self.down = False
+        self.may_go = asyncio.Event()
+        self.may_go.set()
+
+    async def __call__(self) -> int:
+        self.loads += 1
+        await self.may_go.wait()
+        if self.down:
+            raise Unavailable("down")
+        return self.loads
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    now = [1000.0]
+    monkeypatch.setattr(remembered, "monotonic", lambda: now[0])
+    return now
+
+
+async def test_a_value_is_loaded_again_when_it_is_no_longer_fresh(clock: list[float]) -> None:
+    values, source = Remembered[str, int](1.0, 30.0, 10), Source()
+    assert [await values.get("a", source), await values.get("a", source)] == [1, 1]
+    clock[0] += 1.0
+    assert await values.get("a", source) == 2
+
+
+async def test_a_stale_value_is_used_while_its_source_is_down(clock: list[float]) -> None:
+    values, source = Remembered[str, int](1.0, 30.0, 10), Source()
+    await values.get("a", source)
+    source.down = True
+    clock[0] += 29.0
+    assert await values.get("a", source) == 1
+    clock[0] += 1.0
+    with pytest.raises(Unavailable):
+        await values.get("a", source)
+
+
+async def test_all_who_ask_at_once_share_one_load_even_if_one_leaves() -> None:
+    values, source = Remembered[str, int](1.0, 30.0, 10), Source()
+    source.may_go.clear()
+    first, *others = [asyncio.create_task(values.get("a", source)) for _ in range(50)]
+    await asyncio.sleep(0)
+    first.cancel()
+    source.may_go.set()
+    assert await asyncio.gather(*others) == [1] * 49
+    assert source.loads == 1
+
+
+async def test_no_more_values_are_kept_than_were_asked_for() -> None:
+    values, source = Remembered[str, int](60.0, 60.0, 2), Source()
+    assert [await values.get(key, source) for key in ("a", "b", "c", "c", "b", "a")] == [1, 2, 3, 3, 2, 4]
+
+
+async def test_an_error_that_nobody_waits_for_is_not_reported() -> None:
+    values, source = Remembered[str, int](1.0, 30.0, 10), Source()
+    source.may_go.clear()
+    waiting = asyncio.create_task(values.get("a", source))
+    await asyncio.sleep(0)
+    waiting.cancel()
+    source.down = True
+    source.may_go.set()
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    source.down = False
+    assert await values.get("a", source) == 2
