@@ -48,7 +48,7 @@ async def watched(store: Store, live: LiveSettings) -> AsyncIterator[None]:
 
 
 async def until(live: LiveSettings, **fields: object) -> None:
-    async with asyncio.timeout(2):
+    async with asyncio.timeout(10):
         while any(getattr(live.current, name) != value for name, value in fields.items()):  # noqa: ASYNC110 - a poller
             await asyncio.sleep(0.005)
 
@@ -132,13 +132,20 @@ class StoreWithOutage:
     def __init__(self, store: Store) -> None:
         self._store = store
         self.away = False
-        self.read_while_away = asyncio.Event()
+        self.reads = 0
 
     async def get(self, index: Index, id: str) -> Document | None:
+        self.reads += 1
         if self.away:
-            self.read_while_away.set()
             raise Unavailable("away")
         return await self._store.get(index, id)
+
+    async def looked_at_again(self) -> None:
+        """Waits for three reads: the second begins after what is set now, and the third after its end."""
+        wanted = self.reads + 3
+        async with asyncio.timeout(10):
+            while self.reads < wanted:  # noqa: ASYNC110 - a poller
+                await asyncio.sleep(0.005)
 
 
 async def test_while_the_store_is_away_the_last_settings_stay_and_changes_come_through_after_it(store: Store) -> None:
@@ -148,7 +155,7 @@ async def test_while_the_store_is_away_the_last_settings_stay_and_changes_come_t
         await here.change({TASKS: 9})
         await until(live, max_batch_inference_tasks=9)
         unsteady.away = True
-        await asyncio.wait_for(unsteady.read_while_away.wait(), 2)
+        await unsteady.looked_at_again()
         await here.change({TASKS: 10})
         assert live.current.max_batch_inference_tasks == 9
         unsteady.away = False
@@ -219,12 +226,12 @@ async def test_an_outage_is_logged_once(store: Store, caplog: pytest.LogCaptureF
     live = LiveSettings(Settings())
     unsteady.away = True
     async with watched(unsteady, live):  # type: ignore[arg-type] # watching needs no more of a store than `get`
-        await asyncio.sleep(0.05)
+        await unsteady.looked_at_again()
         assert caplog.messages == ["Settings cannot be read, the last ones stay in force: away"]
         unsteady.away = False
-        await asyncio.sleep(0.03)
+        await unsteady.looked_at_again()
         unsteady.away = True
-        await asyncio.sleep(0.05)
+        await unsteady.looked_at_again()
     assert caplog.messages == ["Settings cannot be read, the last ones stay in force: away"] * 2
 
 
@@ -253,8 +260,9 @@ async def test_the_defaults_are_those_of_the_dynamic_settings_alone(store: Store
 async def test_a_document_spoilt_by_hand_is_reported_and_the_last_settings_stay(store: Store, spoilt: str) -> None:
     live = LiveSettings(Settings())
     await store.create(Index.CONFIG, {"ml_configuration": {"settings": spoilt}}, DOCUMENT_ID)
-    async with watched(store, live):
-        await asyncio.sleep(0.05)
+    watched_store = StoreWithOutage(store)
+    async with watched(watched_store, live):  # type: ignore[arg-type] # watching needs no more of a store than `get`
+        await watched_store.looked_at_again()
         await store.delete(Index.CONFIG, DOCUMENT_ID)
         await worker(store).change({TASKS: 9})
         await until(live, max_batch_inference_tasks=9)
