@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from opensearch_ml_stream.plugin.logs.line_format import FIELDS, MAX_VALUE_LENGTH, JSONFormat, TextFormat
+from opensearch_ml_stream.plugin.logs.line_format import FIELDS, MAX_CAUSES, MAX_VALUE_LENGTH, JSONFormat, TextFormat
 
 CREATED = 1795311072.136
 
@@ -84,3 +84,15 @@ def test_causes_are_shown_too_and_the_systems_own_words_for_its_errors() -> None
     assert line.splitlines()[-1] == "OSError: No space left on device"
     assert "which was caused by" in line and "secret" not in line
     assert "exception" in json_line(failed(error))
+
+
+@pytest.mark.parametrize("form", [TextFormat(), JSONFormat()])
+def test_a_long_message_is_cut_and_its_half_characters_are_replaced(form: logging.Formatter) -> None:
+    line = form.format(record("%s", "/\udc80" + "x" * 10_000))
+    assert "/?" in line and "x..." in line and len(line) < MAX_VALUE_LENGTH + 250
+
+
+def test_an_error_that_is_its_own_cause_is_shown_a_bounded_number_of_times() -> None:
+    error = ValueError("secret")
+    error.__cause__ = error
+    assert TextFormat().format(failed(error)).count("which was caused by") == MAX_CAUSES - 1

@@ -15,6 +15,7 @@ import orjson
 
 FIELDS = "fields"  # the attribute of a record that holds its fields: `log.info(message, extra={FIELDS: {...}})`
 MAX_VALUE_LENGTH = 500
+MAX_CAUSES = 10
 
 _PLAIN = re.compile(r"[^\s\"=\\\x00-\x1f\x7f-\x9f\u2028\u2029]+")
 _Exception = tuple[type[BaseException], BaseException, TracebackType | None] | tuple[None, None, None]
@@ -40,7 +41,7 @@ class JSONFormat(logging.Formatter):
             "time": _time(record),
             "level": record.levelname,
             "process": record.process,
-            "message": record.getMessage()[: 2 * MAX_VALUE_LENGTH],
+            "message": _cut(record.getMessage()),
             **{name: _cut(value) for name, value in _fields(record).items()},
         }
         if record.exc_info:
@@ -59,7 +60,9 @@ def _time(record: logging.LogRecord) -> str:
 
 def _cut(value: object) -> object:
     if isinstance(value, str):
-        shown = value.encode("utf-8", "replace").decode()  # a header or a path may hold half of a surrogate pair
+        shown = (
+            value[: MAX_VALUE_LENGTH + 1].encode("utf-8", "replace").decode()
+        )  # a header or a path may hold half of a surrogate pair
         return shown if len(shown) <= MAX_VALUE_LENGTH else shown[:MAX_VALUE_LENGTH] + "..."
     return value
 
@@ -72,14 +75,14 @@ def _text(value: object) -> str:
 
 def _one_line(message: str) -> str:
     """Return a message in which nothing begins a new line, or moves a terminal's cursor."""
-    cut = str(_cut(message[: 2 * MAX_VALUE_LENGTH]))
+    cut = str(_cut(message))
     return cut if cut.isprintable() else orjson.dumps(cut).decode()[1:-1]
 
 
 def _without_messages(ei: _Exception) -> str:
     parts: list[str] = []
     error = ei[1]
-    while error is not None:
+    while error is not None and len(parts) < MAX_CAUSES:  # `raise error from error` is its own cause
         frames = "".join(traceback.format_tb(error.__traceback__))
         parts.append(f"Traceback (most recent call last):\n{frames}{_name(error)}")
         error = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
