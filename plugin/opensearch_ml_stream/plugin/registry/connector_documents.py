@@ -10,7 +10,7 @@ from opensearch_ml_stream.connectors.syntax.scalars import scalar_texts
 from opensearch_ml_stream.plugin.credentials.cipher import Cipher
 from opensearch_ml_stream.plugin.registry.stored_documents import Json, in_order, object_of, string_of, strings_of
 from opensearch_ml_stream.plugin.settings import Settings
-from opensearch_ml_stream.plugin.upstream.addresses import AddressPolicy, literal_address
+from opensearch_ml_stream.plugin.upstream.addresses import AddressPolicy, PrivateAddress, literal_address
 from opensearch_ml_stream.plugin.upstream.target import parse_target
 from opensearch_ml_stream.plugin.upstream.trusted_endpoints import check_connector_url, fill_url
 
@@ -119,9 +119,7 @@ def _check_written_address(url: str, settings: Settings) -> None:
             policy.check_name(target.host)
         else:
             policy.check(target.host, (literal,))
-    except InvalidRequest as error:
-        if "private" not in error.reason:
-            raise
+    except PrivateAddress as error:
         origin = target.origins[0]
         advice = f"If it is to be called: opensearch-ml-stream endpoints allow {origin}"
         raise InvalidRequest(f"{error.reason}. {advice}") from None

@@ -30,6 +30,10 @@ _ISATAP = (0x00005EFE, 0x02005EFE)  # RFC 5214, section 6.1: the upper half of t
 Address = IPv4Address | IPv6Address
 
 
+class PrivateAddress(InvalidRequest):
+    """The host has a private address, which the settings do not allow for the URL."""
+
+
 @dataclass(frozen=True, slots=True)
 class AddressPolicy:
     """The addresses that calls may connect to. `restricted` are RE2 patterns, searched for in an address' text.
@@ -90,13 +94,13 @@ class AddressPolicy:
     def _is_restricted(self, host: str) -> InvalidRequest:
         return InvalidRequest(f"Remote inference host name has restricted ip address: {host}")
 
-    def _is_private(self, host: str) -> InvalidRequest:
+    def _is_private(self, host: str) -> PrivateAddress:
         if self.trusted_private:  # they are allowed, but not for this URL
-            return InvalidRequest(
+            return PrivateAddress(
                 "Connector URL is not matching the trusted connector private endpoint regex, "
                 f"and its host has a private ip address: {host}"
             )
-        return InvalidRequest(f"Remote inference host name has private ip address: {host}")
+        return PrivateAddress(f"Remote inference host name has private ip address: {host}")
 
 
 def is_private(address: str) -> bool:
