@@ -19,6 +19,7 @@ import uvloop
 from prometheus_client.multiprocess import mark_process_dead
 
 from opensearch_ml_stream.plugin.app import Sidecar, open_sidecar
+from opensearch_ml_stream.plugin.logs.loop_errors import log_loop_error
 from opensearch_ml_stream.plugin.logs.request_log import RequestLog
 from opensearch_ml_stream.plugin.metrics import MULTIPROC_DIR, Metrics
 from opensearch_ml_stream.plugin.server import descriptors
@@ -52,6 +53,7 @@ def forget_worker(pid: int) -> None:
 
 
 async def _serve(settings: Settings, place: WorkerPlace) -> None:
+    asyncio.get_running_loop().set_exception_handler(log_loop_error)
     with place.heartbeats.beating(place.number):
         async with (
             open_sidecar(settings, place.runtime) as sidecar,
