@@ -1,6 +1,8 @@
 """Metrics as Prometheus reads them, of one process and of several workers that share a folder."""
 
+from asyncio import CancelledError
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +11,7 @@ from prometheus_client import values
 from prometheus_client.mmap_dict import MmapedDict
 
 from opensearch_ml_stream.connectors.chunks import Ending, Usage
-from opensearch_ml_stream.connectors.errors import InvalidRequest, Throttled, UpstreamError
+from opensearch_ml_stream.connectors.errors import InvalidRequest, MLStreamError, Throttled, UpstreamError
 from opensearch_ml_stream.plugin import metrics as metrics_module
 from opensearch_ml_stream.plugin.metrics import MULTIPROC_DIR, Metrics
 
@@ -96,16 +98,25 @@ def test_tokens_are_added_up_by_kind() -> None:
     }
 
 
-def test_an_error_of_ours_that_leaves_the_block_is_the_outcome_and_others_are_not() -> None:
+def test_an_exception_that_leaves_the_block_is_the_outcome_and_a_cancellation_is_the_clients() -> None:
     metrics = Metrics()
-    for error in (Throttled("x"), KeyError("x")):
+    for error in (Throttled("x"), KeyError("x"), CancelledError()):
         with pytest.raises(type(error)), metrics.stream() as figures:
             figures.model_id = "m"
             raise error
     counted = samples(metrics)
-    assert counted['mlstream_streams_total{model_id="m",outcome="error"}'] == 1
+    assert counted['mlstream_streams_total{model_id="m",outcome="error"}'] == 2
     assert counted['mlstream_streams_total{model_id="m",outcome="client_left"}'] == 1
     assert figures.outcome is None
+
+
+def test_a_defect_in_a_prediction_is_a_500_and_a_cancelled_one_is_not_counted() -> None:
+    metrics = Metrics()
+    for error in (KeyError("x"), CancelledError()):
+        with pytest.raises(type(error)), metrics.prediction():
+            raise error
+    expected = {"mlstream_streams_open": 0.0, 'mlstream_predictions_total{model_id="unknown",status="500"}': 1.0}
+    assert samples(metrics) == expected
 
 
 def test_a_stream_of_a_model_that_is_not_known_yet_is_of_an_unknown_one() -> None:
@@ -130,7 +141,10 @@ def test_a_prediction_is_counted_by_status_and_a_failure_of_the_provider_by_its_
     error: Any, status: str, provider_status: str | None
 ) -> None:
     metrics = Metrics()
-    metrics.prediction("m", error)
+    with suppress(MLStreamError), metrics.prediction() as figures:
+        figures.model_id = "m"
+        if error is not None:
+            raise error
     expected = {"mlstream_streams_open": 0.0, f'mlstream_predictions_total{{model_id="m",status="{status}"}}': 1.0}
     if provider_status is not None:
         expected[f'mlstream_provider_errors_total{{model_id="m",provider_status="{provider_status}"}}'] = 1.0
@@ -163,7 +177,7 @@ def worker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
 def test_any_worker_shows_the_metrics_of_all(worker: Any) -> None:
     one = worker(1)
     add_stream(one, Ending(), chunks=2)
-    one.prediction("m", None)
+    one.prediction_ended("m", None)
     other = worker(2)
     add_stream(other, Ending(), chunks=3)
     with other.stream():

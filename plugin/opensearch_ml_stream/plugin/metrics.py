@@ -25,7 +25,8 @@ _DURATION_BUCKETS = (0.1, 0.5, 1, 2, 5, 10, 30, 60, 120, 300, 600)
 class StreamFigures:
     """The figures of one stream: filled in while it runs, counted in the metrics at the end of the `with` block.
 
-    An MLStreamError that leaves the block is the stream's outcome. A stream without an outcome was ended by the client.
+    An exception that leaves the block is the stream's outcome, but not the task's cancellation. A stream without an
+    outcome was ended by the client.
     """
 
     __slots__ = ("_metrics", "begun", "chunks", "first_chunk", "model_id", "outcome")
@@ -36,17 +37,34 @@ class StreamFigures:
         self.model_id = UNKNOWN_MODEL
         self.first_chunk: float | None = None
         self.chunks = 0
-        self.outcome: Ending | MLStreamError | None = None
+        self.outcome: Ending | Exception | None = None
 
     def __enter__(self) -> "StreamFigures":
         self._metrics.stream_opened()
         return self
 
     def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
-        if isinstance(error, MLStreamError):
+        if isinstance(error, Exception):
             self.outcome = error
         self._metrics.stream_closed(self)
         self.outcome = None  # an error holds the frame that holds this
+
+
+class PredictionFigures:
+    """A prediction that is not streamed, counted at the end of the `with` block; not if its task is cancelled."""
+
+    __slots__ = ("_metrics", "model_id")
+
+    def __init__(self, metrics: "Metrics") -> None:
+        self._metrics = metrics
+        self.model_id = UNKNOWN_MODEL
+
+    def __enter__(self) -> "PredictionFigures":
+        return self
+
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
+        if error is None or isinstance(error, Exception):
+            self._metrics.prediction_ended(self.model_id, error)
 
 
 class Metrics:
@@ -88,9 +106,14 @@ class Metrics:
         """Return the figures of a new stream, to be entered with `with` where it begins."""
         return StreamFigures(self)
 
-    def prediction(self, model_id: str, error: MLStreamError | None) -> None:
+    def prediction(self) -> PredictionFigures:
+        """Return the figures of a prediction that is not streamed, to be entered with `with` where it begins."""
+        return PredictionFigures(self)
+
+    def prediction_ended(self, model_id: str, error: Exception | None) -> None:
         """Count one prediction that was not streamed, and `error` if it failed."""
-        self._predictions.labels(model_id, "200" if error is None else str(error.status)).inc()
+        status = 200 if error is None else error.status if isinstance(error, MLStreamError) else 500
+        self._predictions.labels(model_id, str(status)).inc()
         self._count_error(model_id, error)
 
     def stream_opened(self) -> None:
@@ -113,7 +136,7 @@ class Metrics:
                 if kind == "total_tokens":
                     continue  # a sum over the types would count everything twice
                 self._tokens.labels(model_id, kind.removesuffix("_tokens")).inc(count)
-        if isinstance(outcome, MLStreamError):
+        if isinstance(outcome, Exception):
             self._count_error(model_id, outcome)
 
     def certificate_expires(self, when: float) -> None:
@@ -134,6 +157,6 @@ class Metrics:
         MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
         return generate_latest(registry)
 
-    def _count_error(self, model_id: str, error: MLStreamError | None) -> None:
-        if error is not None and (error.provider_status is not None or error.status == 424):
+    def _count_error(self, model_id: str, error: Exception | None) -> None:
+        if isinstance(error, MLStreamError) and (error.provider_status is not None or error.status == 424):
             self._provider_errors.labels(model_id, str(error.provider_status or "none")).inc()

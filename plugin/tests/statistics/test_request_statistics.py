@@ -1,5 +1,6 @@
 """Requests counted while they run and when they have ended, by one worker and seen by another."""
 
+import asyncio
 import errno
 import logging
 import os
@@ -10,7 +11,14 @@ from typing import Any
 import pytest
 
 from opensearch_ml_stream.connectors.chunks import Ending
-from opensearch_ml_stream.connectors.errors import InvalidRequest, MLStreamError, NotFound, Throttled, UpstreamError
+from opensearch_ml_stream.connectors.errors import (
+    InvalidRequest,
+    MLStreamError,
+    NotFound,
+    Throttled,
+    Unavailable,
+    UpstreamError,
+)
 from opensearch_ml_stream.plugin.statistics import request_statistics
 from opensearch_ml_stream.plugin.statistics.model_file import ModelFigures
 from opensearch_ml_stream.plugin.statistics.request_statistics import Statistics, open_statistics
@@ -41,7 +49,7 @@ def predict(statistics: Statistics, outcome: object, model_id: str | None = "m")
     with statistics.prediction() as prediction:
         if model_id is not None:
             prediction.start(model_id)
-        if isinstance(outcome, MLStreamError):
+        if isinstance(outcome, BaseException):
             raise outcome
         prediction.outcome = outcome
 
@@ -72,16 +80,18 @@ def test_a_good_prediction_is_measured_whole_and_from_where_the_model_is_called(
         (UpstreamError("x", provider_status=429), 1, 0, 0),
         (InvalidRequest("x"), 1, 0, 0),
         (Throttled("x"), 1, 1, 0),
+        (KeyError("x"), 1, 0, 0),
+        (asyncio.CancelledError(), 0, 0, 0),
         (None, 0, 0, 0),
     ],
-    ids=["stream", "whole", "provider", "request", "rate limit", "client disconnected"],
+    ids=["stream", "whole", "provider", "request", "rate limit", "defect", "cancelled", "client disconnected"],
 )
 def test_a_prediction_is_counted_by_its_outcome(
     statistics: Statistics, outcome: object, failures: int, throttled: int, inferences: int
 ) -> None:
     try:
         predict(statistics, outcome)
-    except MLStreamError as error:
+    except (MLStreamError, KeyError, asyncio.CancelledError) as error:
         assert error is outcome
     assert statistics.counts() == {"predict": ActionCount(1, failures)}
     counted = figures(statistics)
@@ -148,9 +158,10 @@ def test_actions_are_counted_with_their_failures(statistics: Statistics) -> None
         pass
     with pytest.raises(InvalidRequest), statistics.action("deploy", "m"):
         raise InvalidRequest("x")
-    with pytest.raises(NotFound), statistics.action("deploy", "made up"):
-        raise NotFound("x")
-    assert statistics.counts() == {"register": ActionCount(1, 0), "deploy": ActionCount(3, 2)}
+    for error in (NotFound("x"), Unavailable("the store is down")):
+        with pytest.raises(type(error)), statistics.action("deploy", "made up"):
+            raise error
+    assert statistics.counts() == {"register": ActionCount(1, 0), "deploy": ActionCount(4, 3)}
     assert {id: found.actions for id, found in statistics.models().items()} == {"m": {"deploy": ActionCount(2, 1)}}
 
 

@@ -39,15 +39,20 @@ class BatchJobs:
     scripts: PainlessRunner
     clock: Clock
 
-    async def create(self, model_id: str, predict_input: PredictInput, checks: GuardrailChecks) -> Json:
-        """Start the provider's job and store its task: `{"task_id", "status": "CREATED", "remote_job"}`.
-
-        Internal, which names the job, if the provider has started it and the store does not take its task.
-        """
+    def check(self, predict_input: PredictInput) -> RemoteInput:
+        """Return the input if a job can have it; an MLStreamError if it cannot, or if batch jobs are disabled."""
         if not self.calls.live_settings.current.offline_batch_inference_enabled:
             raise batch_inference_disabled()
         if not isinstance(predict_input, RemoteInput):
             raise InvalidRequest("_batch_predict takes parameters: the texts lie in a file that the provider reads")
+        return predict_input
+
+    async def create(self, model_id: str, predict_input: RemoteInput, checks: GuardrailChecks) -> Json:
+        """Start the provider's job and store its task: `{"task_id", "status": "CREATED", "remote_job"}`.
+
+        `predict_input` is what `check` has returned. NotFound without the model; Internal, which names the job, if the
+        provider has started it and the store does not take its task.
+        """
         model = await self.models.get(model_id)
         compiled = model.action(BATCH_PREDICT)
         await self._check_open_jobs()

@@ -6,12 +6,12 @@ from functools import partial
 from typing import Any
 
 from opensearch_ml_stream.connectors.documents import BATCH_PREDICT, PREDICT
-from opensearch_ml_stream.connectors.errors import InvalidRequest, MLStreamError
+from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.connectors.predict.guardrails.configuration import INPUT_TRIGGERED, ModelGuard
 from opensearch_ml_stream.connectors.predict.inputs import PredictInput, RemoteInput, read_predict_input
 from opensearch_ml_stream.connectors.rendering.action import CompiledAction, ProviderRequest
 from opensearch_ml_stream.connectors.stream_spec import StreamSpec
-from opensearch_ml_stream.plugin.metrics import UNKNOWN_MODEL, Metrics, StreamFigures
+from opensearch_ml_stream.plugin.metrics import Metrics, StreamFigures
 from opensearch_ml_stream.plugin.predictions.batch_jobs import BatchJobs
 from opensearch_ml_stream.plugin.predictions.compiled_models import CompiledModel, CompiledModels
 from opensearch_ml_stream.plugin.predictions.guarded_stream import GuardedStream
@@ -20,7 +20,7 @@ from opensearch_ml_stream.plugin.predictions.painless_runner import PainlessRunn
 from opensearch_ml_stream.plugin.predictions.provider_call import ProviderCalls, ProviderStream, check_status
 from opensearch_ml_stream.plugin.predictions.whole_prediction import predict_whole, request_text
 from opensearch_ml_stream.plugin.settings.disabled_feature_errors import streaming_disabled
-from opensearch_ml_stream.plugin.statistics.request_statistics import Prediction, Statistics
+from opensearch_ml_stream.plugin.statistics.request_statistics import Statistics
 from opensearch_ml_stream.plugin.store import Store
 
 WHOLE_RESPONSE = "$"  # the JSON path of a guard model's response as its provider sent it
@@ -92,8 +92,9 @@ class Predictor:
         """Run the action that the input asks for; `default` is the route's. As in ML Commons, the input has it."""
         asked = predict_input.action_type if isinstance(predict_input, RemoteInput) else None
         if (asked or default) == BATCH_PREDICT:
+            remote_input = self._batch.check(predict_input)
             with self._statistics.action("batch_predict", model_id):
-                return await self._batch.create(model_id, predict_input, self._guardrail_checks((model_id,)))
+                return await self._batch.create(model_id, remote_input, self._guardrail_checks((model_id,)))
         return await self._predict(model_id, predict_input, ())
 
     async def _streaming_request(
@@ -116,18 +117,9 @@ class Predictor:
 
     async def _predict(self, model_id: str, predict_input: PredictInput, guarded: tuple[str, ...]) -> dict[str, Any]:
         """Predict and count it; `guarded` are the models whose guardrails have led to this prediction."""
-        with self._statistics.prediction() as prediction:
-            response = await self._predict_measured(model_id, predict_input, guarded, prediction)
-            prediction.outcome = response
-        return response
-
-    async def _predict_measured(
-        self, model_id: str, predict_input: PredictInput, guarded: tuple[str, ...], prediction: Prediction
-    ) -> dict[str, Any]:
-        metrics_model_id = UNKNOWN_MODEL
-        try:
+        with self._metrics.prediction() as figures, self._statistics.prediction() as prediction:
             model = await self._models.get(model_id)
-            metrics_model_id = model_id
+            figures.model_id = model_id
             prediction.start(model_id)
 
             async def fetch(request: ProviderRequest) -> bytes:
@@ -136,10 +128,7 @@ class Predictor:
 
             checks = self._guardrail_checks((*guarded, model_id))
             response = await predict_whole(model, predict_input, fetch, self._scripts, checks)
-        except MLStreamError as error:
-            self._metrics.prediction(metrics_model_id, error)
-            raise
-        self._metrics.prediction(metrics_model_id, None)
+            prediction.outcome = response
         return response
 
     def _guardrail_checks(self, guarded: tuple[str, ...]) -> GuardrailChecks:

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from time import monotonic
 
-from opensearch_ml_stream.connectors.errors import MLStreamError, NotFound, Throttled
+from opensearch_ml_stream.connectors.errors import NotFound, Throttled, Unavailable
 from opensearch_ml_stream.plugin.statistics import model_file
 from opensearch_ml_stream.plugin.statistics.model_file import FinishedAction, ModelFigures
 from opensearch_ml_stream.plugin.statistics.worker_file import (
@@ -36,8 +36,8 @@ UNDEPLOY = "undeploy"
 class Prediction:
     """One prediction, counted at the end of the `with` block.
 
-    `outcome` is what it ended in: an MLStreamError (also one that leaves the block) is a failure, None says that the
-    client disconnected, and anything else is a success.
+    `outcome` is what it ended in: an exception is a failure (also one that leaves the block, but for the cancellation
+    of its task), None says that the client disconnected, and anything else is a success.
     """
 
     __slots__ = ("_begun", "_model_id", "_ready", "_slot", "_statistics", "outcome")
@@ -59,10 +59,10 @@ class Prediction:
         return self
 
     def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
-        outcome = error if isinstance(error, MLStreamError) else self.outcome
+        outcome = error if isinstance(error, Exception) else self.outcome
         self.outcome = None  # an error holds the frame that holds this
         now = monotonic()
-        failed = isinstance(outcome, MLStreamError)
+        failed = isinstance(outcome, Exception)
         finished = FinishedAction(
             "predict",
             failed,
@@ -94,18 +94,18 @@ class Statistics:
 
     @contextmanager
     def action(self, action: str, model_id: str | None = None) -> Iterator[None]:
-        """Count what the block does as one request, and as a failure if an MLStreamError leaves it.
+        """Count what the block does as one request, and as a failure if it does not come to its end.
 
-        NotFound counts for the server alone, since callers can make up any number of ids.
+        NotFound counts for the server alone, and so does a store that does not say whether there is such a model:
+        callers can make up any number of ids, and each would be a file. The block has to look for the model first.
         """
         counted_for = model_id
-        failed = False
+        failed = True
         try:
             yield
-        except MLStreamError as error:
-            failed = True
-            if isinstance(error, NotFound):
-                counted_for = None
+            failed = False
+        except (NotFound, Unavailable):
+            counted_for = None
             raise
         finally:
             if action != DELETE:

@@ -95,6 +95,12 @@ async def test_ids_of_no_model_are_counted_without_their_names(setup: Setup) -> 
     assert setup.statistics.models() == {}
 
 
+async def test_a_batch_request_that_no_model_is_looked_for_leaves_nothing_under_its_id(setup: Setup) -> None:
+    with pytest.raises(InvalidRequest, match="_batch_predict takes parameters"):
+        await setup.predictor.batch_predict("made up", b'{"text_docs": ["a"]}')
+    assert setup.statistics.models() == {}
+
+
 async def test_a_batch_job_is_an_action_of_its_own(setup: Setup) -> None:
     await setup.add_model(connector_body())
     with pytest.raises(InvalidRequest):
