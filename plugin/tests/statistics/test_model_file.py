@@ -1,6 +1,9 @@
 """The files of models: counts and the last durations, written by several workers."""
 
+import fcntl
 from pathlib import Path
+
+import pytest
 
 from opensearch_ml_stream.plugin.statistics import model_file
 from opensearch_ml_stream.plugin.statistics.model_file import WINDOW, FinishedAction, ModelFigures, read_model
@@ -56,6 +59,20 @@ def test_an_id_is_cut_to_what_opensearch_takes_and_still_tells_models_apart(tmp_
         model_file.add(tmp_path, f"{LONG_ID}{number}", FinishedAction("predict"))
     one = read_model(tmp_path, f"{LONG_ID}1")
     assert one is not None and one.model_id == "é" * 256 and one.actions["predict"].requests == 1
+
+
+def test_a_worker_that_does_not_let_go_of_a_file_holds_up_no_other(tmp_path: Path) -> None:
+    model_file.add(tmp_path, "m", FinishedAction("predict"))
+    [path] = tmp_path.iterdir()
+    with path.open("rb") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        with pytest.raises(TimeoutError, match="another worker"):
+            model_file.add(tmp_path, "m", FinishedAction("predict"))
+        figures = read_model(tmp_path, "m")
+    assert figures is not None and figures.actions == {"predict": ActionCount(1, 0)}
+    model_file.add(tmp_path, "m", FinishedAction("predict"))
+    figures = read_model(tmp_path, "m")
+    assert figures is not None and figures.actions == {"predict": ActionCount(2, 0)}
 
 
 def test_a_file_that_was_only_begun_says_nothing(tmp_path: Path) -> None:

@@ -1,8 +1,10 @@
 """The file of one model: how often its actions were requested and failed, and how long its last predictions took.
 
-All workers of a server write the same file, under a lock that is held for microseconds.
+All workers of a server write the same file, under a lock that is held for microseconds, and read it without: the
+counts are written last, so what they count is there.
 """
 
+import errno
 import fcntl
 import os
 from collections.abc import Iterator, Mapping
@@ -12,12 +14,15 @@ from hashlib import sha256
 from math import isnan, nan
 from pathlib import Path
 from struct import Struct
+from time import monotonic, sleep
 
 from opensearch_ml_stream.plugin.statistics.worker_file import ACTIONS, MAX_ID_BYTES, ActionCount, action_counts
 
 WINDOW = (
     100  # predictions whose durations are kept: ML Commons' default of `plugins.ml_commons.monitoring_request_count`
 )
+LOCK_SECONDS = 0.1  # waited at most: a worker that is stopped while it holds a lock stops no other
+_LOOK_SECONDS = 0.0002
 
 _PREFIX = "model-"
 _THROTTLED, _MEASURED = (2 * len(ACTIONS) + offset for offset in range(2))  # behind the actions' counts
@@ -57,7 +62,7 @@ class ModelFigures:
 
 
 def add(directory: Path, model_id: str, finished: FinishedAction) -> None:
-    """Count a request of the model; OSError on a full disk."""
+    """Count a request of the model; OSError on a full disk, or if another worker does not let go of the file."""
     with _opened(directory, model_id) as (file, counts):
         position = 2 * ACTIONS.index(finished.action)
         counts[position] += 1
@@ -111,7 +116,7 @@ def _opened(directory: Path, model_id: str) -> Iterator[tuple[int, list[int]]]:
     """Open the model's file, new or not, and lock it; the counts are written when the block ends."""
     file = os.open(_path(directory, model_id), os.O_RDWR | os.O_CREAT, 0o600)
     try:
-        fcntl.flock(file, fcntl.LOCK_EX)
+        _lock(file)
         stored = os.pread(file, _COUNTS.size, 0)
         if len(stored) == _COUNTS.size:
             counts = list(_COUNTS.unpack(stored))
@@ -125,10 +130,22 @@ def _opened(directory: Path, model_id: str) -> Iterator[tuple[int, list[int]]]:
         os.close(file)
 
 
+def _lock(file: int) -> None:
+    """Lock the file; TimeoutError after LOCK_SECONDS."""
+    give_up = monotonic() + LOCK_SECONDS
+    while True:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if monotonic() > give_up:
+                raise TimeoutError(errno.ETIMEDOUT, "another worker holds a file of it") from None
+            sleep(_LOOK_SECONDS)
+        else:
+            return
+
+
 def _read(path: Path) -> ModelFigures | None:
-    with path.open("rb") as file:
-        fcntl.flock(file, fcntl.LOCK_SH)
-        data = file.read()
+    data = path.read_bytes()
     if len(data) < _FIRST_DURATIONS:  # a worker ended while it made the file
         return None
     counts = _COUNTS.unpack_from(data)

@@ -76,8 +76,8 @@ class Prediction:
 class Statistics:
     """The statistics of one server.
 
-    A prediction does not fail because it cannot be counted: a full disk is logged once, and what cannot be written is
-    left out.
+    A prediction does not fail because it cannot be counted: a full disk, or a worker that is stopped in the middle
+    of a write, is logged once, and what cannot be written is left out.
     """
 
     def __init__(self, directory: Path, worker: WorkerFile) -> None:
@@ -172,7 +172,11 @@ class Statistics:
     def _complain(self, error: OSError) -> None:
         if not self._has_complained:
             self._has_complained = True
-            log.warning("Requests cannot be counted in %s (%s); is its disk full?", self._directory, error.strerror)
+            log.warning(
+                "Requests cannot be counted in %s (%s); is its disk full, or a worker stopped?",
+                self._directory,
+                error.strerror,
+            )
 
 
 @contextmanager
