@@ -57,6 +57,7 @@ def test_what_is_stored_is_read_from_strings_and_numbers(config: Any, expected: 
     [
         {"read_timeout": 5, "a_key_of_a_newer_version": {"a": 1}},
         {"read_timeout": 5, "connection_timeout": 0, "max_connection": -1},
+        {"read_timeout": 5, "max_connection": 0.5},
         {"read_timeout": 5, "retry_backoff_policy": "a_newer_one", "keystore_type": "JKS"},
         {"read_timeout": 5, "skip_ssl_verification": "perhaps", "max_retry_times": "NaN"},
     ],

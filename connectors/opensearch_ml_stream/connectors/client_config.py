@@ -95,8 +95,11 @@ def _number(name: str, value: Any) -> float:
     except (TypeError, ValueError, OverflowError):
         raise InvalidRequest(f"client_config.{name} must be a number") from None
     minimum = -1 if name == "max_retry_times" else 0
-    is_zero = number == 0 and name in ("max_connection", "connection_timeout", "read_timeout")
-    if not minimum <= number <= NO_LIMIT or is_zero:  # "NaN" is neither
-        raise InvalidRequest(f"client_config.{name} is out of range: it may be up to {NO_LIMIT}")
-    is_count = name in ("max_connection", "max_retry_times", "retry_backoff_millis")
-    return int(number) if is_count or number.is_integer() else number
+    out_of_range = InvalidRequest(f"client_config.{name} is out of range: it may be up to {NO_LIMIT}")
+    if not minimum <= number <= NO_LIMIT:  # "NaN" is neither
+        raise out_of_range
+    if number.is_integer() or name in ("max_connection", "max_retry_times", "retry_backoff_millis"):
+        number = int(number)
+    if number == 0 and name in ("max_connection", "connection_timeout", "read_timeout"):  # a max_connection of 0.5 too
+        raise out_of_range
+    return number

@@ -39,6 +39,8 @@ _TOO_COMPLEX: Mapping[str, tuple[Any, Any]] = {
     "many patterns on a long text": (
         {"allOf": [{"not": {"pattern": f"a.*b.*c{n}"}} for n in range(500)]}, "ab" * 500_000,
     ),
+    "a large pattern on many texts": ({"items": {"pattern": "((.*|(a))|(a)){1,90}" * 14}}, ["%" * 300] * 30),
+    "a pattern of many states on many texts": ({"items": {"pattern": "(?:.*|a){1,90}" * 7}}, ["%" * 90] * 1_000),
     "many patterns for many names": (
         {"patternProperties": {f"a{n}": True for n in range(500)}}, {f"k{n}": 1 for n in range(2_000)},
     ),
@@ -56,6 +58,10 @@ def test_what_would_take_too_long_is_given_up(name: str) -> None:
     with pytest.raises(TooComplex, match=r"more than \d+ (steps|deep)"):
         compiled.violations(value)
     assert time.process_time() - began < 3
+
+
+def test_a_small_pattern_may_search_a_long_text() -> None:
+    assert JSONSchema.compile({"pattern": "^[A-Za-z0-9+/=]+$"}).violations("Zm9v" * 2_000_000) == []
 
 
 _DECIDED: Mapping[str, tuple[Any, Any, bool]] = {

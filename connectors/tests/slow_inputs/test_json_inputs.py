@@ -1,11 +1,12 @@
 """Search for slow request bodies, documents, templates, schemas and charsets."""
 
 from collections.abc import Callable
+from dataclasses import fields
 from typing import Any
 
 import pytest
 
-from opensearch_ml_stream.connectors.client_config import read_client_config
+from opensearch_ml_stream.connectors.client_config import ClientConfig, read_client_config
 from opensearch_ml_stream.connectors.documents import Action, connector_document, read_connector
 from opensearch_ml_stream.connectors.errors import MLStreamError
 from opensearch_ml_stream.connectors.predict import batch_job, post_process, pre_process
@@ -44,7 +45,8 @@ _TEMPLATE: Grammar = {
     **_BODY,
     "template": ["<piece>", "<template><template>", '{"a":"<template>"}', '{"m":<template>}'],
     "piece": ["<char>", '"', "${parameters.<name>}", "${parameters.<name>:-<template>}", "$${parameters.x}",
-              "${parameters.", "${parameters.p1}", "${parameters.x:-", "${credential.key}", "}", ":-null"],
+              "${parameters.", "${parameters.p1}", "${parameters.x:-", "${credential.key}", "}", ":-null",
+              ', "<chars>" : ${parameters.<name>:-null}', "<blank>,<blank>"],
     "url": ["https://h/<path>", "<template>", "http://<path>/v1/chat/completions?<path>"],
     "path": ["a", "/", "<path><path>", "..", "model/", "/converse", "%2F", "[", "]", "@", "?", "#", "<piece>"],
 }  # fmt: skip
@@ -63,8 +65,10 @@ _SCHEMA: Grammar = {
     "named_schemas": ['"<name>":<schema>', "<named_schemas>,<named_schemas>"],
     "name": ["a", "b", "parameters", "<regex>"],
     "value": ["enum", "const", "multipleOf", "maximum", "minItems", "maxLength", "minContains", "type", "$id"],
-    "regex": ["a", "^", ".*", "(<regex>)", "<regex>+", "<regex>|<regex>", "<regex><regex>", "<regex>{1,90}"],
+    "regex": ["a", "^", ".*", "[ab]*a[ab]{1,30}", "(<regex>)", "<regex>+", "<regex>|<regex>", "<regex><regex>",
+              "<regex>{1,90}"],
 }  # fmt: skip
+_CLIENT_SETTINGS = [field.name for field in fields(ClientConfig)]
 _SCRIPT: Grammar = {
     **_TEMPLATE,
     "script": ["<token>", "<script><script>", "def f(def a) {<script>} ", "String escape(def x) {<script>}"],
@@ -97,14 +101,14 @@ def _find_spec(url: str, parameter: str) -> None:
 
 
 def _document(body: str) -> None:
-    parsed = jsontext.load_object(body.encode("utf-8", "surrogatepass"))
+    parsed = jsontext.load_object(body.encode("utf-8", "surrogatepass"), written_numbers=True)
     base: dict[str, Any] = {"name": "c", "version": "1", "protocol": "http", "credential": {"key": "v"}}
     for field in ("parameters", "client_config", "credential"):
         try:
             connector_document({**base, "actions": [], field: parsed})
         except MLStreamError:
             continue
-    read_client_config({"read_timeout": next(iter(parsed.values()), 1)})
+    read_client_config(dict.fromkeys(_CLIENT_SETTINGS, next(iter(parsed.values()), 1)))
 
 
 def _interface(schema: str, body: str) -> None:

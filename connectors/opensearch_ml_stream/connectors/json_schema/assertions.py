@@ -10,7 +10,6 @@ from opensearch_ml_stream.connectors.syntax.regex import compile_regex
 
 Test = Callable[[Evaluation, Any], bool]
 
-CHARS_PER_STEP = 128  # of a text that a pattern searches
 _MAX_EXPONENT = 400  # of a multipleOf and its value, so that neither becomes an integer of a million digits
 
 _IS_TYPE: Mapping[str, Callable[[Any], bool]] = {
@@ -147,12 +146,12 @@ def searcher(pattern: Any) -> Callable[[Evaluation, str], bool]:
     if not isinstance(pattern, str):
         raise BadKeyword("must be a string")
     try:
-        regex = compile_regex(pattern)
+        regex = compile_regex(pattern, has_groups=False)
     except InvalidRequest as error:
         raise BadKeyword(error.reason) from None
 
     def search(run: Evaluation, text: str) -> bool:
-        run.spend(4 + len(text) // CHARS_PER_STEP)
+        run.spend(4 + regex.search_steps(text))
         return regex.search(text) is not None
 
     return search
