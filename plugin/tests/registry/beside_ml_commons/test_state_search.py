@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from opensearch_ml_stream.connectors.errors import InvalidRequest
+from opensearch_ml_stream.connectors.syntax import jsontext
 from opensearch_ml_stream.plugin.registry import Registry
 from opensearch_ml_stream.plugin.registry.beside_ml_commons import shown_state, state_aggregations, state_order
 from opensearch_ml_stream.plugin.registry.beside_ml_commons.shown_state import MAX_QUERIES, STATES, ShownState
@@ -55,6 +56,12 @@ async def test_a_query_finds_the_state_that_get_shows(
     registry: Registry, query: dict[str, Any], found: list[str]
 ) -> None:
     assert await names(registry, {"query": query}) == found
+
+
+async def test_a_body_may_hold_numbers_as_a_request_writes_them(registry: Registry) -> None:
+    written = b'{"query":{"bool":{"must":[{"term":{"model_state":"DEPLOYED"}}],"boost":1.10}},"from":0}'
+    body = dict(jsontext.load_object(written))
+    assert await names(registry, body) == ["here", "there"]
 
 
 async def test_a_connector_or_task_is_searched_as_it_is_stored(registry: Registry) -> None:

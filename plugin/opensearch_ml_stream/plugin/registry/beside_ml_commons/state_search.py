@@ -8,9 +8,8 @@ OpenSearch's own work, over the models as they are shown.
 from dataclasses import dataclass
 from typing import Any
 
-import orjson
-
 from opensearch_ml_stream.connectors.errors import InvalidRequest
+from opensearch_ml_stream.connectors.syntax import jsontext
 from opensearch_ml_stream.plugin.registry.beside_ml_commons import state_aggregations, state_order
 from opensearch_ml_stream.plugin.registry.beside_ml_commons.shown_state import FIELD, ShownState
 from opensearch_ml_stream.plugin.registry.deployment_state_store import deployed_ids
@@ -29,7 +28,7 @@ class ShownStates:
 
     async def search(self, index: Index, body: Json) -> dict[str, Any]:
         """Return the response to a body that `check_search` has passed."""
-        if self.store.cluster is None or FIELD.encode() not in orjson.dumps(body):
+        if self.store.cluster is None or FIELD not in jsontext.dumps(body):
             return await self.store.search(index, body)
         search = _StateSearch(self.store, ShownState(await deployed_ids(self.store)))
         response = await self.store.search(index, await search.translated(body))
