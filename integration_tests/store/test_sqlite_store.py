@@ -129,7 +129,7 @@ async def test_a_file_that_is_not_a_store_is_named_as_such(tmp_path: Path) -> No
         ("https://", "no host"),
         ("http://ann:secret@host:99999", "port"),
         ("https://ann:secret@host:9200?verify=false", "check verify"),
-        ("https://ann:secret@host:9200?verify_certs=maybe", "check verify_certs"),
+        ("https://ann:secret@host:9200?verify_certs=maybe", "verify_certs must be true or false"),
     ],
 )
 async def test_a_url_that_names_no_store_is_refused_without_repeating_it(url: str, named: str) -> None:

@@ -101,12 +101,14 @@ class DeploymentStateStore:
         What ML Commons on the cluster has deployed it undeploys itself.
         """
         was_deployed = is_deployed(source)
+        own: Json = {}
         if (cluster := self.store.cluster) is not None:
-            deleted = (await self.store.delete(Index.DEPLOYMENT, model_id)).response["result"] == "deleted"
+            own = await self._take_own(model_id)
             if was_deployed and await cluster.undeploy(model_id):
                 return True
-            was_deployed = was_deployed or deleted
+            was_deployed = was_deployed or bool(own)
         state: dict[str, Any] = {
+            **{name: own[name] for name in ("last_deployed_time",) if name in own},
             "model_state": UNDEPLOYED,
             "last_updated_time": self.clock(),
             "model_id": model_id,
@@ -118,6 +120,14 @@ class DeploymentStateStore:
         }
         await self._lay_over(Index.MODEL, model_id, state)
         return was_deployed
+
+    async def _take_own(self, model_id: str) -> Json:
+        """Delete the state that is stored apart, and return it; an empty object if there is none."""
+        document = await self.store.get(Index.DEPLOYMENT, model_id)
+        if document is None:
+            return {}
+        await self.store.delete(Index.DEPLOYMENT, model_id)
+        return document.source
 
     async def forget(self, model_id: str) -> None:
         """Delete what is stored about a model that was deleted."""

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
-from opensearch_ml_stream.connectors.errors import MLStreamError, Unavailable
+from opensearch_ml_stream.connectors.errors import MLStreamError
 from opensearch_ml_stream.plugin.clock import Clock
 from opensearch_ml_stream.plugin.security.lockouts import Lockouts
 from opensearch_ml_stream.plugin.security.own_accounts import has_accounts
@@ -28,8 +28,9 @@ class OwnGate:
     `is_closed` is whether there are, None while the store has not said so yet.
     """
 
-    def __init__(self, accounts: OwnAccounts, *, is_closed: bool | None) -> None:
+    def __init__(self, accounts: OwnAccounts, store: Store, *, is_closed: bool | None) -> None:
         self._accounts = accounts
+        self._store = store
         self.is_closed = is_closed
 
     @property
@@ -40,21 +41,25 @@ class OwnGate:
     async def admit(self, scope: Scope, *actions: str) -> Caller:
         """Return the caller; see `Gate.admit`."""
         if self.is_closed is None:
-            raise Unavailable("The store does not respond, so it is not known whether callers must log in")
+            await self._look()  # or the store's error: nobody is let in unasked
         if not self.is_closed:
             return ANYONE
         return await self._accounts.admit(presented_credentials(scope["headers"]), *actions)
 
-    async def look_for_accounts(self, store: Store) -> None:
+    async def look_for_accounts(self) -> None:
         """Close the gate if the store has an account, for as long as this process runs.
 
         While the store does not respond nothing changes: nobody can add an account then.
         """
         with suppress(MLStreamError, TimeoutError):
             async with asyncio.timeout(LOOK_SECONDS):
-                self.is_closed = await has_accounts(store)
+                await self._look()
         if self.is_closed:
             log.info("Callers log in: this sidecar has users or keys of its own")
+
+    async def _look(self) -> None:
+        found = await has_accounts(self._store)
+        self.is_closed = self.is_closed or found  # never opened again, whichever of two looks ends last
 
 
 @asynccontextmanager
@@ -70,10 +75,10 @@ async def open_gate(security: str, host: str, store: Store, runtime: Path, now: 
         yield OpenGate()
         return
     accounts = OwnAccounts(store, Lockouts(runtime), now)
-    gate = OwnGate(accounts, is_closed=True if needs_login(security, host) else None)
+    gate = OwnGate(accounts, store, is_closed=True if needs_login(security, host) else None)
     if not gate.is_closed:
-        await gate.look_for_accounts(store)
-    watch = asyncio.create_task(_watch(gate, store))
+        await gate.look_for_accounts()
+    watch = asyncio.create_task(_watch(gate))
     try:
         yield gate
     finally:
@@ -83,7 +88,7 @@ async def open_gate(security: str, host: str, store: Store, runtime: Path, now: 
         accounts.close()
 
 
-async def _watch(gate: OwnGate, store: Store) -> None:
+async def _watch(gate: OwnGate) -> None:
     while not gate.is_closed:
         await asyncio.sleep(WATCH_SECONDS)
-        await gate.look_for_accounts(store)
+        await gate.look_for_accounts()
