@@ -74,13 +74,16 @@ class Server:
 
         await asyncio.gather(*(make(token, steps) for token, steps in shared.items()))
 
-    async def run_all(self, exchanges: Exchanges) -> dict[str, list[Outcome | None]]:
-        """Return the outcomes of each exchange's steps; None for a step without the id that it needs."""
+    async def run_all(self, exchanges: Exchanges, label: str = "") -> dict[str, list[Outcome | None]]:
+        """Return the outcomes of each exchange's steps; None for a step without the id that it needs.
+
+        A second run needs a `label`, as names cannot be used twice.
+        """
         limit = asyncio.Semaphore(CONCURRENCY)
 
         async def limited(number: int, steps: Sequence[Step]) -> list[Outcome | None]:
             async with limit:
-                return await self._run(f"parity-{self.run}-{number}", steps)
+                return await self._run(f"parity-{self.run}-{label}{number}", steps)
 
         runs = [limited(number, steps) for number, steps in enumerate(exchanges.values())]
         return dict(zip(exchanges, await asyncio.gather(*runs), strict=True))
