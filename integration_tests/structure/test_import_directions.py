@@ -13,8 +13,12 @@ ALLOWED: dict[str, set[str]] = {
     "plugin": set(),
     "plugin.__main__": set(),  # it loads plugin.cli by name
     "plugin.tls": {"connectors"},
+    "plugin.background_task": set(),
     "plugin.clock": set(),
-    "plugin.security": {"connectors", "rest_handlers", "plugin.clock", "plugin.store"},
+    "plugin.locked_file": set(),
+    "plugin.security": {
+        "connectors", "rest_handlers", "plugin.background_task", "plugin.clock", "plugin.locked_file", "plugin.store",
+    },
     "plugin.cli": {
         "connectors", "rest_handlers", "client", "plugin.clock", "plugin.demo", "plugin.security", "plugin.settings",
         "plugin.store", "plugin.upstream",
@@ -22,7 +26,8 @@ ALLOWED: dict[str, set[str]] = {
     "plugin.demo": set(),
     "plugin.logs": {"connectors", "rest_handlers", "plugin.settings"},
     "plugin.server": {
-        "connectors", "rest_handlers", "plugin.app", "plugin.logs", "plugin.metrics", "plugin.security",
+        "connectors", "rest_handlers", "plugin.app", "plugin.background_task", "plugin.logs", "plugin.metrics",
+        "plugin.security",
         "plugin.settings", "plugin.store", "plugin.tls",
     },
     "plugin.app": {
@@ -31,19 +36,20 @@ ALLOWED: dict[str, set[str]] = {
         "plugin.store", "plugin.upstream",
     },
     "plugin.predictions": {
-        "connectors", "plugin.clock", "plugin.credentials", "plugin.metrics", "plugin.registry", "plugin.settings",
-        "plugin.statistics", "plugin.store", "plugin.upstream",
+        "connectors", "plugin.clock", "plugin.credentials", "plugin.locked_file", "plugin.metrics", "plugin.registry",
+        "plugin.settings", "plugin.statistics", "plugin.store", "plugin.upstream",
     },
     "plugin.monitoring": {"connectors", "plugin.clock", "plugin.registry", "plugin.statistics", "plugin.store"},
     "plugin.registry": {
-        "connectors", "plugin.clock", "plugin.credentials", "plugin.settings", "plugin.store", "plugin.upstream",
+        "connectors", "plugin.background_task", "plugin.clock", "plugin.credentials", "plugin.settings", "plugin.store",
+        "plugin.upstream",
     },
     "plugin.upstream": {"connectors", "plugin.settings", "plugin.tls"},
     "plugin.credentials": {"connectors", "plugin.store"},
-    "plugin.settings": {"connectors", "plugin.store"},
+    "plugin.settings": {"connectors", "plugin.background_task", "plugin.store"},
     "plugin.store": {"connectors", "plugin.tls"},
     "plugin.metrics": {"connectors"},
-    "plugin.statistics": {"connectors"},
+    "plugin.statistics": {"connectors", "plugin.locked_file"},
 }  # fmt: skip
 
 

@@ -118,6 +118,14 @@ def read_pairs(option: str, pairs: Iterable[str] | None) -> dict[str, str]:
     return values
 
 
+def check_secret_source(option: str, value: str) -> None:
+    """Raise WrongUsage for an option whose value is a secret itself, and not where it is."""
+    if value != "-" and not value.startswith(("env:", "file:")):
+        raise WrongUsage(
+            f"{option} must be env:NAME, file:PATH or - (to be asked): the command line is for all users to see"
+        )
+
+
 def read_secret(name: str, value: str) -> str:
     """Return a credential's secret: from `env:NAME`, `file:PATH`, a prompt for `-`, else the value itself.
 

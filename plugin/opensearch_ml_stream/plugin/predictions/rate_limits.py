@@ -4,7 +4,6 @@ As in ML Commons (contract 6.5) the rate is limit / unit and the burst max(limit
 the workers share: two doubles (tokens, time of CLOCK_MONOTONIC) under a lock that is held for microseconds.
 """
 
-import fcntl
 import os
 import struct
 from collections.abc import Mapping
@@ -16,6 +15,7 @@ from time import monotonic
 from typing import Any
 
 from opensearch_ml_stream.connectors.errors import InvalidRequest, Throttled, Unavailable
+from opensearch_ml_stream.plugin.locked_file import locked
 
 # Java's TimeUnit, in seconds.
 UNITS = {
@@ -68,9 +68,7 @@ class RateLimits:
     def _acquire_token(self, model_id: str, tokens_per_second: float, burst: float) -> float:
         """Return 0 if a token was acquired, else the seconds until there is one."""
         path = self._directory / sha256(model_id.encode()).hexdigest()[:32]
-        bucket = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
-        try:
-            fcntl.flock(bucket, fcntl.LOCK_EX)
+        with locked(path) as bucket:
             now = monotonic()
             stored = os.pread(bucket, _BUCKET.size, 0)
             tokens, then = _BUCKET.unpack(stored) if len(stored) == _BUCKET.size else (burst, now)
@@ -78,8 +76,6 @@ class RateLimits:
             acquired = tokens >= 1
             os.pwrite(bucket, _BUCKET.pack(tokens - 1 if acquired else tokens, now), 0)
             return 0.0 if acquired else (1 - tokens) / tokens_per_second
-        finally:
-            os.close(bucket)
 
 
 def read_rate_limiter(rate_limiter: Mapping[str, Any] | None) -> RateLimit | None:

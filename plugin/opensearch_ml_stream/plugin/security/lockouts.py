@@ -4,7 +4,6 @@ A name is a slot of one small file that the workers share, so that no number of 
 not counted: behind one proxy stand many users. A caller whose password was found right goes on meanwhile.
 """
 
-import fcntl
 import os
 import struct
 from hashlib import sha256
@@ -13,6 +12,7 @@ from pathlib import Path
 from time import monotonic
 
 from opensearch_ml_stream.connectors.errors import Throttled, Unavailable
+from opensearch_ml_stream.plugin.locked_file import locked
 
 MAX_FAILURES = 5
 LOCKED_SECONDS = 60.0
@@ -49,12 +49,8 @@ class Lockouts:
         """Return failures and time of the last, after adding one or, for -1, forgetting all."""
         offset = int.from_bytes(sha256(name.encode("utf-8", "surrogateescape")).digest()[:2]) * _SLOT.size
         try:
-            file = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600)
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX)
+            with locked(self._path) as file:
                 return _change_slot(file, offset, by)
-            finally:
-                os.close(file)
         except OSError as error:
             raise Unavailable(
                 f"Logins cannot be counted in {self._path} ({error.strerror}); check that its disk is not full"

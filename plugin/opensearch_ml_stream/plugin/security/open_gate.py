@@ -3,10 +3,11 @@
 import asyncio
 import logging
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager, closing, suppress
 from pathlib import Path
 
 from opensearch_ml_stream.connectors.errors import MLStreamError
+from opensearch_ml_stream.plugin.background_task import running_beside
 from opensearch_ml_stream.plugin.clock import Clock
 from opensearch_ml_stream.plugin.security.lockouts import Lockouts
 from opensearch_ml_stream.plugin.security.own_accounts import has_accounts
@@ -78,14 +79,9 @@ async def open_gate(security: str, host: str, store: Store, runtime: Path, now: 
     gate = OwnGate(accounts, store, is_closed=True if needs_login(security, host) else None)
     if not gate.is_closed:
         await gate.look_for_accounts()
-    watch = asyncio.create_task(_watch(gate))
-    try:
-        yield gate
-    finally:
-        watch.cancel()
-        with suppress(asyncio.CancelledError):
-            await watch
-        accounts.close()
+    with closing(accounts):
+        async with running_beside(_watch(gate)):
+            yield gate
 
 
 async def _watch(gate: OwnGate) -> None:

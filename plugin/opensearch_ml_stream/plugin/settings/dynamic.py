@@ -4,11 +4,12 @@ import asyncio
 import json
 import logging
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
 from opensearch_ml_stream.connectors.errors import Conflict, Internal, InvalidRequest, MLStreamError
+from opensearch_ml_stream.plugin.background_task import running_beside
 from opensearch_ml_stream.plugin.settings import LiveSettings, Settings
 from opensearch_ml_stream.plugin.settings.cluster_settings import ClusterSettings
 from opensearch_ml_stream.plugin.settings.setting_metadata import BY_NAME, SETTINGS, setting_named
@@ -96,13 +97,8 @@ async def refresh_settings(store: Store, live: LiveSettings) -> None:
 @asynccontextmanager
 async def watching_settings(store: Store, live: LiveSettings) -> AsyncIterator[None]:
     """Apply the changes that other workers and replicas make in the store while the block runs."""
-    task = asyncio.create_task(watch_settings(store, live))
-    try:
+    async with running_beside(watch_settings(store, live)):
         yield
-    finally:
-        task.cancel()
-        with suppress(asyncio.CancelledError):
-            await task
 
 
 async def watch_settings(store: Store, live: LiveSettings, interval: float = POLL_SECONDS) -> None:

@@ -4,8 +4,6 @@ All workers of a server write the same file, under a lock that is held for micro
 counts are written last, so what they count is there.
 """
 
-import errno
-import fcntl
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -14,15 +12,13 @@ from hashlib import sha256
 from math import isnan, nan
 from pathlib import Path
 from struct import Struct
-from time import monotonic, sleep
 
+from opensearch_ml_stream.plugin.locked_file import locked
 from opensearch_ml_stream.plugin.statistics.worker_file import ACTIONS, MAX_ID_BYTES, ActionCount, action_counts
 
 WINDOW = (
     100  # predictions whose durations are kept: ML Commons' default of `plugins.ml_commons.monitoring_request_count`
 )
-LOCK_SECONDS = 0.1  # waited at most: a worker that is stopped while it holds a lock stops no other
-_LOOK_SECONDS = 0.0002
 
 _PREFIX = "model-"
 _THROTTLED, _MEASURED = (2 * len(ACTIONS) + offset for offset in range(2))  # behind the actions' counts
@@ -114,9 +110,7 @@ def _path(directory: Path, model_id: str) -> str:
 @contextmanager
 def _opened(directory: Path, model_id: str) -> Iterator[tuple[int, list[int]]]:
     """Open the model's file, new or not, and lock it; the counts are written when the block ends."""
-    file = os.open(_path(directory, model_id), os.O_RDWR | os.O_CREAT, 0o600)
-    try:
-        _lock(file)
+    with locked(_path(directory, model_id)) as file:
         stored = os.pread(file, _COUNTS.size, 0)
         if len(stored) == _COUNTS.size:
             counts = list(_COUNTS.unpack(stored))
@@ -126,22 +120,6 @@ def _opened(directory: Path, model_id: str) -> Iterator[tuple[int, list[int]]]:
             os.pwrite(file, _ID.pack(len(name), name), _COUNTS.size)
         yield file, counts
         os.pwrite(file, _COUNTS.pack(*counts), 0)
-    finally:
-        os.close(file)
-
-
-def _lock(file: int) -> None:
-    """Lock the file; TimeoutError after LOCK_SECONDS."""
-    give_up = monotonic() + LOCK_SECONDS
-    while True:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            if monotonic() > give_up:
-                raise TimeoutError(errno.ETIMEDOUT, "another worker holds a file of it") from None
-            sleep(_LOOK_SECONDS)
-        else:
-            return
 
 
 def _read(path: Path) -> ModelFigures | None:

@@ -4,7 +4,7 @@ import os
 from urllib.parse import SplitResult, quote, urlsplit
 
 from opensearch_ml_stream.plugin.cli.command_errors import WrongUsage
-from opensearch_ml_stream.plugin.cli.options import read_secret
+from opensearch_ml_stream.plugin.cli.options import check_secret_source, read_secret
 
 PASSWORD_VARIABLE = "MLSTREAM_STORE_PASSWORD"
 
@@ -23,10 +23,7 @@ def with_store_password(url: str, option: str | None) -> str:
         if not password or parts is None or not parts.username or parts.password:
             return url
         return _with_userinfo(parts, f"{_user(parts)}:{quote(password, safe='')}")
-    if option != "-" and not option.startswith(("env:", "file:")):
-        raise WrongUsage(
-            f"{_OPTION} must be env:NAME, file:PATH or - (to be asked): the command line is for all users to see"
-        )
+    check_secret_source(_OPTION, option)
     parts = _split(url)
     if parts is None or not parts.username or parts.password:
         raise WrongUsage(f"{_OPTION} needs a store with a user and without a password: --store https://user@host:9200")

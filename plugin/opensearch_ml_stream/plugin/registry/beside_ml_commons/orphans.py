@@ -3,9 +3,10 @@
 import asyncio
 import logging
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 
 from opensearch_ml_stream.connectors.errors import MLStreamError
+from opensearch_ml_stream.plugin.background_task import running_beside
 from opensearch_ml_stream.plugin.registry.deployment_state_store import deployed_ids
 from opensearch_ml_stream.plugin.registry.stored_documents import MAX_FOUND, Json
 from opensearch_ml_stream.plugin.store import Index, Store
@@ -37,13 +38,8 @@ async def sweeping_orphans(store: Store, interval: float = SWEEP_SECONDS) -> Asy
     if store.cluster is None:
         yield
         return
-    task = asyncio.create_task(_sweep_again_and_again(store, interval))
-    try:
+    async with running_beside(_sweep_again_and_again(store, interval)):
         yield
-    finally:
-        task.cancel()
-        with suppress(asyncio.CancelledError):
-            await task
 
 
 async def _sweep_again_and_again(store: Store, interval: float) -> None:

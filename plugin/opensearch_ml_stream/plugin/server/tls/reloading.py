@@ -3,9 +3,10 @@
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 
 from opensearch_ml_stream.connectors.errors import InvalidRequest
+from opensearch_ml_stream.plugin.background_task import running_beside
 from opensearch_ml_stream.plugin.server.tls.port_certificate import (
     PortCertificate,
     create_certificate,
@@ -68,13 +69,8 @@ class ReloadingCertificate:
     async def watching(self, show: Callable[[PortCertificate], None]) -> AsyncIterator[None]:
         """Look at the files again and again while the block runs, and show each certificate that comes into force."""
         show(self.current)
-        task = asyncio.create_task(self._watch(show))
-        try:
+        async with running_beside(self._watch(show)):
             yield
-        finally:
-            task.cancel()
-            with suppress(asyncio.CancelledError):
-                await task
 
     async def _watch(self, show: Callable[[PortCertificate], None]) -> None:
         while True:

@@ -1,0 +1,40 @@
+"""Files in the server's own folder that all its workers write, one at a time."""
+
+import errno
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from time import monotonic, sleep
+
+LOCK_SECONDS = 0.1  # waited at most: a worker that is stopped while it holds a lock stops no other
+_LOOK_SECONDS = 0.0002
+
+
+@contextmanager
+def locked(path: str | Path) -> Iterator[int]:
+    """Open the file, new or not, and lock it; the block gets its descriptor, and holds it for microseconds.
+
+    OSError if it cannot be opened, TimeoutError, which is one, if another worker does not let go of it.
+    """
+    file = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        _lock(file)
+        yield file
+    finally:
+        os.close(file)
+
+
+def _lock(file: int) -> None:
+    """Lock the file; TimeoutError after LOCK_SECONDS."""
+    give_up = monotonic() + LOCK_SECONDS
+    while True:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if monotonic() > give_up:
+                raise TimeoutError(errno.ETIMEDOUT, "another worker holds a file of it") from None
+            sleep(_LOOK_SECONDS)
+        else:
+            return

@@ -1,0 +1,31 @@
+"""Files that all workers write, one at a time."""
+
+import fcntl
+import os
+import stat
+import time
+from pathlib import Path
+
+import pytest
+
+from opensearch_ml_stream.plugin.locked_file import LOCK_SECONDS, locked
+
+
+def test_a_file_is_made_for_its_owner_alone_and_let_go_of(tmp_path: Path) -> None:
+    path = tmp_path / "counts"
+    for written in (b"a", b"b"):
+        with locked(path) as file:
+            os.pwrite(file, written, 0)
+    assert (path.read_bytes(), stat.S_IMODE(path.stat().st_mode)) == (b"b", 0o600)
+
+
+def test_a_worker_that_does_not_let_go_stops_no_other(tmp_path: Path) -> None:
+    path = tmp_path / "counts"
+    with path.open("wb") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        began = time.monotonic()
+        with pytest.raises(TimeoutError, match="another worker holds a file of it"), locked(path):
+            pass
+        assert LOCK_SECONDS <= time.monotonic() - began < 10
+    with locked(path):
+        pass
