@@ -27,18 +27,18 @@ ALLOWED: dict[str, set[str]] = {
     "plugin.logs": {"connectors", "rest_handlers", "plugin.settings"},
     "plugin.server": {
         "connectors", "rest_handlers", "plugin.app", "plugin.background_task", "plugin.logs", "plugin.metrics",
-        "plugin.security",
-        "plugin.settings", "plugin.store", "plugin.tls",
+        "plugin.security", "plugin.settings", "plugin.store", "plugin.tls",
     },
     "plugin.app": {
-        "rest_handlers", "plugin.clock", "plugin.credentials", "plugin.metrics", "plugin.monitoring",
+        "rest_handlers", "plugin.clock", "plugin.credentials", "plugin.limits", "plugin.metrics", "plugin.monitoring",
         "plugin.predictions", "plugin.registry", "plugin.security", "plugin.settings", "plugin.statistics",
         "plugin.store", "plugin.upstream",
     },
     "plugin.predictions": {
-        "connectors", "plugin.clock", "plugin.credentials", "plugin.locked_file", "plugin.metrics", "plugin.registry",
-        "plugin.settings", "plugin.statistics", "plugin.store", "plugin.upstream",
+        "connectors", "rest_handlers", "plugin.clock", "plugin.credentials", "plugin.limits", "plugin.metrics",
+        "plugin.registry", "plugin.settings", "plugin.statistics", "plugin.store", "plugin.upstream",
     },
+    "plugin.limits": {"connectors", "plugin.locked_file"},
     "plugin.monitoring": {"connectors", "plugin.clock", "plugin.registry", "plugin.statistics", "plugin.store"},
     "plugin.registry": {
         "connectors", "plugin.background_task", "plugin.clock", "plugin.credentials", "plugin.settings", "plugin.store",

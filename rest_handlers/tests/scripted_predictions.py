@@ -10,6 +10,7 @@ from typing import Any
 from opensearch_ml_stream.connectors.chunks import Chunk, Chunks, Ending
 from opensearch_ml_stream.connectors.errors import MLStreamError
 from opensearch_ml_stream.rest_handlers.application import streaming_application
+from opensearch_ml_stream.rest_handlers.callers import Caller
 from opensearch_ml_stream.rest_handlers.http.browsers import BrowserPolicy
 from opensearch_ml_stream.rest_handlers.http.response_lifecycle import InFlightResponses, ResponseLimits
 from opensearch_ml_stream.rest_handlers.routes.predict import predict_routes
@@ -103,7 +104,7 @@ class ScriptedPredictions:
 
     @asynccontextmanager
     async def stream(
-        self, model_id: str, parameters: Mapping[str, str], action_type: str | None = None
+        self, caller: Caller, model_id: str, parameters: Mapping[str, str], action_type: str | None = None
     ) -> AsyncIterator[ScriptedStream]:
         self.requests.append(("stream", model_id, dict(parameters), *([action_type] if action_type else [])))
         try:
@@ -113,10 +114,12 @@ class ScriptedPredictions:
             await _play(*self._closing)
             self.closed.set()
 
-    async def predict(self, model_id: str, body: bytes, algorithm: str | None = None) -> Mapping[str, Any]:
+    async def predict(
+        self, caller: Caller, model_id: str, body: bytes, algorithm: str | None = None
+    ) -> Mapping[str, Any]:
         return await self._whole(WHOLE, "predict", model_id, body, algorithm)
 
-    async def batch_predict(self, model_id: str, body: bytes) -> Mapping[str, Any]:
+    async def batch_predict(self, caller: Caller, model_id: str, body: bytes) -> Mapping[str, Any]:
         return await self._whole(JOB, "batch_predict", model_id, body)
 
     async def _whole(self, response: Mapping[str, Any], *request: object) -> Mapping[str, Any]:

@@ -11,6 +11,7 @@ from starlette.types import ASGIApp
 
 from opensearch_ml_stream.plugin.clock import now_millis
 from opensearch_ml_stream.plugin.credentials.cipher import Cipher
+from opensearch_ml_stream.plugin.limits.rate_limits import RateLimits
 from opensearch_ml_stream.plugin.metrics import Metrics
 from opensearch_ml_stream.plugin.monitoring.answering_node import AnsweringNode
 from opensearch_ml_stream.plugin.monitoring.profiles import Profiles
@@ -20,7 +21,6 @@ from opensearch_ml_stream.plugin.predictions.compiled_models import CompiledMode
 from opensearch_ml_stream.plugin.predictions.painless_runner import PainlessRunner
 from opensearch_ml_stream.plugin.predictions.predictor import Predictor
 from opensearch_ml_stream.plugin.predictions.provider_call import ProviderCalls
-from opensearch_ml_stream.plugin.predictions.rate_limits import RateLimits
 from opensearch_ml_stream.plugin.registry import build_registry
 from opensearch_ml_stream.plugin.registry.beside_ml_commons.orphans import sweeping_orphans
 from opensearch_ml_stream.plugin.registry.deployment_state_store import DeploymentStateStore

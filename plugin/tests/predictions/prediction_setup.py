@@ -8,13 +8,13 @@ from typing import Any
 
 from opensearch_ml_stream.connectors.documents import connector_document
 from opensearch_ml_stream.plugin.credentials.cipher import Cipher
+from opensearch_ml_stream.plugin.limits.rate_limits import RateLimits
 from opensearch_ml_stream.plugin.metrics import Metrics
 from opensearch_ml_stream.plugin.predictions.batch_jobs import BatchJobs
 from opensearch_ml_stream.plugin.predictions.compiled_models import CompiledModels
 from opensearch_ml_stream.plugin.predictions.painless_runner import PainlessRunner
 from opensearch_ml_stream.plugin.predictions.predictor import Predictor
 from opensearch_ml_stream.plugin.predictions.provider_call import ProviderCalls
-from opensearch_ml_stream.plugin.predictions.rate_limits import RateLimits
 from opensearch_ml_stream.plugin.settings import LiveSettings, Settings
 from opensearch_ml_stream.plugin.statistics.request_statistics import Statistics, open_statistics
 from opensearch_ml_stream.plugin.store import Document, Index, Store

@@ -10,6 +10,7 @@ import pytest
 
 from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.connectors.rendering.action import ProviderRequest
+from opensearch_ml_stream.rest_handlers.callers import ANYONE
 from tests.predictions.prediction_setup import Setup, connector_body, prediction_setup
 from tests.predictions.scripted_provider import Response, ScriptedProvider, json_response, openai_stream
 
@@ -40,7 +41,7 @@ def body(action_type: Any) -> bytes:
 
 async def predicted(setup: Setup, route: str, action_type: str | None) -> str:
     """The path that the provider was called at: in the prediction, or in the job of a new task."""
-    response = await getattr(setup.predictor, route)("m", body(action_type))
+    response = await getattr(setup.predictor, route)(ANYONE, "m", body(action_type))
     if "task_id" in response:
         return str(response["remote_job"]["called"])
     return str(response["inference_results"][0]["output"][0]["dataAsMap"]["called"])
@@ -85,7 +86,7 @@ async def test_an_action_that_the_connector_lacks_is_named_and_nothing_is_called
 ) -> None:
     await add_model(setup, only)
     with pytest.raises(InvalidRequest, match=f"^no {missing} action found"):
-        await setup.predictor.predict("m", body(action_type))
+        await setup.predictor.predict(ANYONE, "m", body(action_type))
     assert setup.provider.calls == []
 
 
@@ -93,7 +94,7 @@ async def test_a_stream_takes_the_action_of_the_body(setup: Setup) -> None:
     setup.provider.script = lambda request: openai_stream("hello")
     await add_model(setup, "predict", "execute")
     for action_type, called in ((None, "predict"), ("EXECUTE", "execute"), ("PREDICT", "predict")):
-        async with setup.predictor.stream("m", {"inputs": "hi"}, action_type) as stream:
+        async with setup.predictor.stream(ANYONE, "m", {"inputs": "hi"}, action_type) as stream:
             await stream.read()
         request = setup.provider.calls[-1].request
         assert urlsplit(request.url).path == f"/{called}/chat/completions"
@@ -109,6 +110,6 @@ async def test_what_does_not_stream_is_refused_before_the_provider_is_called(
 ) -> None:
     await add_model(setup, "predict", "batch_predict")
     with pytest.raises(InvalidRequest, match=reason):
-        async with setup.predictor.stream("m", {"inputs": "hi"}, action_type):
+        async with setup.predictor.stream(ANYONE, "m", {"inputs": "hi"}, action_type):
             pass
     assert setup.provider.calls == []

@@ -21,6 +21,7 @@ from opensearch_ml_stream.plugin.registry.node_id import node_id
 from opensearch_ml_stream.plugin.settings import Settings
 from opensearch_ml_stream.plugin.store import Index, Written
 from opensearch_ml_stream.plugin.store.sqlite_store import SQLiteStore
+from opensearch_ml_stream.rest_handlers.callers import ANYONE
 from tests.predictions.prediction_setup import SECRET, Setup, connector_body, prediction_setup
 from tests.predictions.scripted_provider import Response, ScriptedProvider, json_response
 
@@ -64,7 +65,7 @@ def batch_connector(**fields: Any) -> dict[str, Any]:
 
 
 async def created(setup: Setup, model_id: str = "m", **fields: Any) -> Any:
-    return await setup.predictor.batch_predict(model_id, orjson.dumps({**BODY, **fields}))
+    return await setup.predictor.batch_predict(ANYONE, model_id, orjson.dumps({**BODY, **fields}))
 
 
 async def stored(setup: Setup, task_id: str) -> Any:
@@ -242,7 +243,7 @@ async def test_with_batch_inference_off_no_job_is_begun(setup: Setup) -> None:
 
 async def test_texts_are_refused_since_the_provider_reads_a_file(setup: Setup) -> None:
     with pytest.raises(InvalidRequest, match="_batch_predict takes parameters"):
-        await setup.predictor.batch_predict("m", b'{"text_docs": ["a"]}')
+        await setup.predictor.batch_predict(ANYONE, "m", b'{"text_docs": ["a"]}')
 
 
 async def test_a_connector_without_a_batch_action_is_refused(setup: Setup) -> None:

@@ -12,6 +12,7 @@ from opensearch_ml_stream.connectors.predict.guardrails.patterns import GuardPat
 from opensearch_ml_stream.connectors.predict.inputs import RemoteInput
 from opensearch_ml_stream.connectors.providers.ollama import OLLAMA
 from opensearch_ml_stream.connectors.providers.openai.chat import OPENAI_CHAT
+from opensearch_ml_stream.plugin.limits.rate_limits import RateLimit
 from opensearch_ml_stream.plugin.predictions import compiled_models
 from opensearch_ml_stream.plugin.predictions.compiled_models import (
     FRESH_SECONDS,
@@ -19,7 +20,6 @@ from opensearch_ml_stream.plugin.predictions.compiled_models import (
     MAX_INTERFACE_CHARS,
     CompiledModel,
 )
-from opensearch_ml_stream.plugin.predictions.rate_limits import RateLimit
 from tests.predictions.prediction_setup import SECRET, connector_body, prediction_setup
 
 

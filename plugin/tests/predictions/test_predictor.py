@@ -10,6 +10,7 @@ import pytest
 from opensearch_ml_stream.connectors.errors import InvalidRequest, NotFound, Throttled, UpstreamError
 from opensearch_ml_stream.connectors.predict.guardrails.configuration import INPUT_TRIGGERED, OUTPUT_TRIGGERED
 from opensearch_ml_stream.connectors.rendering.action import ProviderRequest
+from opensearch_ml_stream.rest_handlers.callers import ANYONE
 from tests.predictions.prediction_setup import Setup, connector_body, prediction_setup
 from tests.predictions.scripted_provider import Response, ScriptedProvider, json_response, openai_stream
 
@@ -34,7 +35,7 @@ async def setup(tmp_path: Path) -> AsyncIterator[Setup]:
 
 async def predicted(setup: Setup, inputs: str = "hi", model_id: str = "m") -> Any:
     """The one response of the provider, as the caller sees it."""
-    response = await setup.predictor.predict(model_id, orjson.dumps({"parameters": {"inputs": inputs}}))
+    response = await setup.predictor.predict(ANYONE, model_id, orjson.dumps({"parameters": {"inputs": inputs}}))
     [result] = response["inference_results"]
     assert result["status_code"] == 200
     return result["output"][0]["dataAsMap"]
@@ -88,9 +89,9 @@ async def test_a_rate_limit_is_per_call_of_the_provider(setup: Setup) -> None:
 
 async def test_a_body_that_is_no_prediction_is_refused_before_the_model_is_read(setup: Setup) -> None:
     with pytest.raises(InvalidRequest):
-        await setup.predictor.predict("m", b"[]")
+        await setup.predictor.predict(ANYONE, "m", b"[]")
     with pytest.raises(InvalidRequest, match=r"^Algorithm \[other\]"):
-        await setup.predictor.predict("m", b"{}", "other")
+        await setup.predictor.predict(ANYONE, "m", b"{}", "other")
     assert b"mlstream_predictions_total{" not in setup.metrics.text()
 
 
@@ -109,10 +110,10 @@ async def test_a_stream_is_guarded_on_its_input_in_the_charset_it_is_sent_in(set
     setup.provider.script = lambda request: openai_stream("never sent")
     await setup.add_model(connector_body(parameters={"charset": "utf-16"}), guardrails=guardrails(input=".*bomb.*"))
     with pytest.raises(InvalidRequest, match=BY_PATTERN.format(INPUT_TRIGGERED)):
-        async with setup.predictor.stream("m", {"inputs": "a bomb"}):
+        async with setup.predictor.stream(ANYONE, "m", {"inputs": "a bomb"}):
             pass
     assert setup.provider.calls == []
-    async with setup.predictor.stream("m", {"inputs": "a cake"}):
+    async with setup.predictor.stream(ANYONE, "m", {"inputs": "a cake"}):
         pass
     assert "a cake" in setup.provider.calls[0].request.body.decode("utf-16")
 
@@ -134,10 +135,10 @@ async def test_a_stream_and_a_batch_job_are_guarded_by_the_model_too(setup: Setu
     actions = [*connector_body()["actions"], {**batch, "request_body": '{"input": "${parameters.inputs}"}'}]
     await setup.add_model(connector_body(actions=actions), guardrails=model_guard("judge"))
     with pytest.raises(InvalidRequest, match=BY_JUDGE):
-        async with setup.predictor.stream("m", {"inputs": "a bomb"}):
+        async with setup.predictor.stream(ANYONE, "m", {"inputs": "a bomb"}):
             pass
     with pytest.raises(InvalidRequest, match=BY_JUDGE):
-        await setup.predictor.batch_predict("m", b'{"parameters": {"inputs": "a bomb"}}')
+        await setup.predictor.batch_predict(ANYONE, "m", b'{"parameters": {"inputs": "a bomb"}}')
     assert [list(body) for body in setup.provider.bodies if isinstance(body, dict)] == [["question"], ["question"]]
 
 
@@ -173,7 +174,7 @@ async def test_a_model_may_not_guard_itself_nor_through_others(setup: Setup) -> 
     await setup.add_model(JUDGE, "one", guardrails=model_guard("other"))
     await setup.add_model(JUDGE, "other", guardrails=model_guard("one"))
     with pytest.raises(InvalidRequest, match=looped):
-        await setup.predictor.predict("one", b'{"parameters": {"question": "x"}}')
+        await setup.predictor.predict(ANYONE, "one", b'{"parameters": {"question": "x"}}')
     assert setup.provider.calls == []
 
 

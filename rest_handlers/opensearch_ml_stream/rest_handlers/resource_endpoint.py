@@ -17,7 +17,7 @@ from starlette.types import Receive, Scope, Send
 from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.connectors.syntax import jsontext
 from opensearch_ml_stream.rest_handlers.base_path import BASE_PATH
-from opensearch_ml_stream.rest_handlers.callers import Gate
+from opensearch_ml_stream.rest_handlers.callers import Caller, Gate
 from opensearch_ml_stream.rest_handlers.http import yaml_text
 from opensearch_ml_stream.rest_handlers.http.body_budget import BodyBudget, BodyReservation
 from opensearch_ml_stream.rest_handlers.http.exception_handlers import method_not_allowed
@@ -47,6 +47,7 @@ class RequestBody(Enum):
 class ParsedRequest:
     """A request as an operation sees it; `body` is empty where there is none."""
 
+    caller: Caller
     path: Mapping[str, str]
     query: Mapping[str, str]
     body: Mapping[str, Any]
@@ -109,23 +110,27 @@ class _ResourceEndpoint:
         if operation is None:
             response = method_not_allowed(request, sorted(self._operations))
         else:
-            await self._entry.gate.admit(scope, operation.action)
+            caller = await self._entry.gate.admit(scope, operation.action)
             with BodyReservation(self._entry.bodies) as reservation:
-                response = await self._respond(request, operation, reservation)
+                response = await self._respond(request, operation, caller, reservation)
         await response(scope, receive, send)
 
     def describe(self) -> Mapping[str, OperationDescription]:
         """Return what the OpenAPI document says of each method."""
         return {method: operation.describe() for method, operation in self._operations.items()}
 
-    async def _respond(self, request: Request, operation: Operation, reservation: BodyReservation) -> Response:
-        parsed = await self._parse(request, operation, reservation)
+    async def _respond(
+        self, request: Request, operation: Operation, caller: Caller, reservation: BodyReservation
+    ) -> Response:
+        parsed = await self._parse(request, operation, caller, reservation)
         try:
             return json_response(request, await operation.handle(parsed))
         except RecursionError:  # what reads a body level by level needs more than the parser did
             raise jsontext.too_deep() from None
 
-    async def _parse(self, request: Request, operation: Operation, reservation: BodyReservation) -> ParsedRequest:
+    async def _parse(
+        self, request: Request, operation: Operation, caller: Caller, reservation: BodyReservation
+    ) -> ParsedRequest:
         _check_ids(request.path_params)
         query_parameters = query(request.scope)
         check_query(request.scope, query_parameters, operation.parameters | operation.other_parameters.keys())
@@ -137,6 +142,7 @@ class _ResourceEndpoint:
         if is_like_body and operation.request_body is not RequestBody.NONE:
             data = json_body(request.scope, data)
         return ParsedRequest(
+            caller=caller,
             path=request.path_params,
             query=query_parameters,
             body=_parse_body(data or _body_in_query(query_parameters), operation.request_body),

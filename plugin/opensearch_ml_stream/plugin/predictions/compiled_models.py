@@ -24,7 +24,7 @@ from opensearch_ml_stream.connectors.syntax import jsontext
 from opensearch_ml_stream.plugin.credentials.cipher import Cipher
 from opensearch_ml_stream.plugin.credentials.external import is_external, resolve_credential
 from opensearch_ml_stream.plugin.credentials.redaction import Redactor
-from opensearch_ml_stream.plugin.predictions.rate_limits import RateLimit, read_rate_limiter
+from opensearch_ml_stream.plugin.limits.rate_limits import RateLimit, read_rate_limiter
 from opensearch_ml_stream.plugin.registry.stored_documents import existing_connector, existing_model
 from opensearch_ml_stream.plugin.settings import LiveSettings
 from opensearch_ml_stream.plugin.settings.disabled_feature_errors import remote_inference_disabled

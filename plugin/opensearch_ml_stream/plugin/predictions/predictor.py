@@ -22,6 +22,7 @@ from opensearch_ml_stream.plugin.predictions.whole_prediction import predict_who
 from opensearch_ml_stream.plugin.settings.disabled_feature_errors import streaming_disabled
 from opensearch_ml_stream.plugin.statistics.request_statistics import Statistics
 from opensearch_ml_stream.plugin.store import Store
+from opensearch_ml_stream.rest_handlers.callers import Caller
 
 WHOLE_RESPONSE = "$"  # the JSON path of a guard model's response as its provider sent it
 
@@ -49,7 +50,7 @@ class Predictor:
 
     @asynccontextmanager
     async def stream(
-        self, model_id: str, parameters: Mapping[str, str], action_type: str | None = None
+        self, caller: Caller, model_id: str, parameters: Mapping[str, str], action_type: str | None = None
     ) -> AsyncIterator[ProviderStream | GuardedStream]:
         """Open the provider's stream, behind the model's output guardrail if it has one.
 
@@ -67,55 +68,64 @@ class Predictor:
             prediction.start(model_id)
             action = model.action(action_type or PREDICT)
             spec = model.spec(parameters, action_type or PREDICT)
-            request = await self._streaming_request(model, action, spec, parameters)
+            request = await self._streaming_request(caller, model, action, spec, parameters)
             self._calls.apply_rate_limit(model)
             opening = self._calls.open(model, request)
             del parameters, request  # a prompt may be large, and the stream of its response long
             async with opening as response:
                 await check_status(response, model)
-                stream = self._guarded(ProviderStream(response, spec.decoder(), model.redactor), model)
+                stream = self._guarded(caller, ProviderStream(response, spec.decoder(), model.redactor), model)
                 try:
                     yield stream
                 finally:
                     _fill(figures, stream)
                     prediction.outcome = stream.outcome
 
-    async def predict(self, model_id: str, body: bytes, algorithm: str | None = None) -> Mapping[str, Any]:
+    async def predict(
+        self, caller: Caller, model_id: str, body: bytes, algorithm: str | None = None
+    ) -> Mapping[str, Any]:
         """Return a whole prediction, `{"inference_results": [...]}`, or what the body's `action_type` asks for."""
-        return await self._run(model_id, read_predict_input(body, algorithm), PREDICT)
+        return await self._run(caller, model_id, read_predict_input(body, algorithm), PREDICT)
 
-    async def batch_predict(self, model_id: str, body: bytes) -> Mapping[str, Any]:
+    async def batch_predict(self, caller: Caller, model_id: str, body: bytes) -> Mapping[str, Any]:
         """Start a batch job and return its task, `{"task_id", "status", "remote_job"}`; see `predict`."""
-        return await self._run(model_id, read_predict_input(body), BATCH_PREDICT)
+        return await self._run(caller, model_id, read_predict_input(body), BATCH_PREDICT)
 
-    async def _run(self, model_id: str, predict_input: PredictInput, default: str) -> Mapping[str, Any]:
+    async def _run(self, caller: Caller, model_id: str, predict_input: PredictInput, default: str) -> Mapping[str, Any]:
         """Run the action that the input asks for; `default` is the route's. As in ML Commons, the input has it."""
         asked = predict_input.action_type if isinstance(predict_input, RemoteInput) else None
         if (asked or default) == BATCH_PREDICT:
             remote_input = self._batch.check(predict_input)
             with self._statistics.action("batch_predict", model_id):
-                return await self._batch.create(model_id, remote_input, self._guardrail_checks((model_id,)))
-        return await self._predict(model_id, predict_input, ())
+                return await self._batch.create(model_id, remote_input, self._guardrail_checks(caller, (model_id,)))
+        return await self._predict(caller, model_id, predict_input, ())
 
     async def _streaming_request(
-        self, model: CompiledModel, action: CompiledAction, spec: StreamSpec, parameters: Mapping[str, str]
+        self,
+        caller: Caller,
+        model: CompiledModel,
+        action: CompiledAction,
+        spec: StreamSpec,
+        parameters: Mapping[str, str],
     ) -> ProviderRequest:
         model.check_input(RemoteInput(parameters))
         request = action.render(parameters, spec)
         guard = model.guardrails.input
         if guard is not None:
             text = request_text(request)
-            await self._guardrail_checks((model.model_id,)).check(guard, text, INPUT_TRIGGERED)
+            await self._guardrail_checks(caller, (model.model_id,)).check(guard, text, INPUT_TRIGGERED)
         return request
 
-    def _guarded(self, stream: ProviderStream, model: CompiledModel) -> ProviderStream | GuardedStream:
+    def _guarded(self, caller: Caller, stream: ProviderStream, model: CompiledModel) -> ProviderStream | GuardedStream:
         guard = model.guardrails.output
         if guard is None:
             return stream
         held = self._calls.live_settings.current.guardrail_held_characters
-        return GuardedStream(stream, guard, self._guardrail_checks((model.model_id,)), held)
+        return GuardedStream(stream, guard, self._guardrail_checks(caller, (model.model_id,)), held)
 
-    async def _predict(self, model_id: str, predict_input: PredictInput, guarded: tuple[str, ...]) -> dict[str, Any]:
+    async def _predict(
+        self, caller: Caller, model_id: str, predict_input: PredictInput, guarded: tuple[str, ...]
+    ) -> dict[str, Any]:
         """Predict and count it; `guarded` are the models whose guardrails have led to this prediction."""
         with self._metrics.prediction() as figures, self._statistics.prediction() as prediction:
             model = await self._models.get(model_id)
@@ -126,15 +136,15 @@ class Predictor:
                 self._calls.apply_rate_limit(model)
                 return await self._calls.fetch(model, request)
 
-            checks = self._guardrail_checks((*guarded, model_id))
+            checks = self._guardrail_checks(caller, (*guarded, model_id))
             response = await predict_whole(model, predict_input, fetch, self._scripts, checks)
             prediction.outcome = response
         return response
 
-    def _guardrail_checks(self, guarded: tuple[str, ...]) -> GuardrailChecks:
-        return GuardrailChecks(self._store, partial(self._call_guard_model, guarded))
+    def _guardrail_checks(self, caller: Caller, guarded: tuple[str, ...]) -> GuardrailChecks:
+        return GuardrailChecks(self._store, partial(self._call_guard_model, caller, guarded))
 
-    async def _call_guard_model(self, guarded: tuple[str, ...], guard: ModelGuard, text: str) -> Any:
+    async def _call_guard_model(self, caller: Caller, guarded: tuple[str, ...], guard: ModelGuard, text: str) -> Any:
         """Return a guard model's response to a text.
 
         A guard with a `response_filter` gets the provider's whole response, whatever the guard model's connector
@@ -143,7 +153,7 @@ class Predictor:
         if guard.model_id in guarded:
             raise InvalidRequest("it is guarded, directly or through others, by this very guardrail")
         parameters = {"question": text} | ({"response_filter": WHOLE_RESPONSE} if guard.response_filter else {})
-        prediction = await self._predict(guard.model_id, RemoteInput(parameters), guarded)
+        prediction = await self._predict(caller, guard.model_id, RemoteInput(parameters), guarded)
         output = prediction["inference_results"][0]["output"]
         response = output[0].get("dataAsMap", {}) if output else {}
         return response if guard.response_filter else response.get("response", response)

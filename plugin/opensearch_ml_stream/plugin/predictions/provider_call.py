@@ -16,9 +16,9 @@ from opensearch_ml_stream.connectors.rendering.action import ProviderRequest
 from opensearch_ml_stream.connectors.rendering.sigv4 import sign
 from opensearch_ml_stream.connectors.whole_response import read_whole_response
 from opensearch_ml_stream.plugin.credentials.redaction import Redactor
+from opensearch_ml_stream.plugin.limits.rate_limits import RateLimits
 from opensearch_ml_stream.plugin.predictions.compiled_models import CompiledModel
 from opensearch_ml_stream.plugin.predictions.error_responses import read_error
-from opensearch_ml_stream.plugin.predictions.rate_limits import RateLimits
 from opensearch_ml_stream.plugin.settings import LiveSettings
 from opensearch_ml_stream.plugin.upstream import ReadTimedOut, Upstream, UpstreamResponse
 from opensearch_ml_stream.plugin.upstream.retries import open_with_retries

@@ -14,6 +14,7 @@ from opensearch_ml_stream.connectors.rendering.action import ProviderRequest
 from opensearch_ml_stream.plugin.predictions.guarded_stream import GuardedStream
 from opensearch_ml_stream.plugin.predictions.provider_call import ProviderStream
 from opensearch_ml_stream.plugin.store.sqlite_store import SQLiteStore
+from opensearch_ml_stream.rest_handlers.callers import ANYONE
 from tests.predictions.prediction_setup import Setup, connector_body, prediction_setup
 from tests.predictions.scripted_provider import (
     SSE,
@@ -68,7 +69,7 @@ async def streamed(
     setup.provider.script = respond
     await setup.add_model(connector_body(), guardrails=guardrails)
     chunks: list[Chunk] = []
-    async with setup.predictor.stream("m", {"inputs": "hi"}) as stream:
+    async with setup.predictor.stream(ANYONE, "m", {"inputs": "hi"}) as stream:
         assert isinstance(stream, GuardedStream)
         while stream.outcome is None:
             read = to_chunk_list(await stream.read())
@@ -131,7 +132,7 @@ async def test_reasoning_is_guarded_apart_from_the_text(setup: Setup) -> None:
     response = [event(reasoning_content="a b"), event(content="ad, but a text"), event(reasoning_content="etter"), END]
     await setup.add_model(connector_body(), "other", guardrails=patterns(".*bad.*"))
     setup.provider.script = lambda request: Response(response, headers=SSE)
-    async with setup.predictor.stream("other", {"inputs": "hi"}) as stream:
+    async with setup.predictor.stream(ANYONE, "other", {"inputs": "hi"}) as stream:
         chunks = [chunk for _ in range(2) for chunk in to_chunk_list(await stream.read())]
         assert isinstance(stream.outcome, Ending)
     assert texts(chunks) == "ad, but a text"
@@ -251,7 +252,7 @@ async def test_chunks_are_pumped_until_the_client_is_slow_or_the_stream_has_ende
         written.append(data.decode())
         return len(written) != 2
 
-    async with setup.predictor.stream("m", {"inputs": "hi"}) as stream:
+    async with setup.predictor.stream(ANYONE, "m", {"inputs": "hi"}) as stream:
         assert await stream.pump(encode, write) == []
         assert written == ["01", "234567"]
         last = await stream.pump(encode, write)
@@ -264,5 +265,5 @@ async def test_chunks_are_pumped_until_the_client_is_slow_or_the_stream_has_ende
 async def test_a_stream_without_an_output_guardrail_is_the_providers_own(setup: Setup, guardrails: Any) -> None:
     setup.provider.script = lambda request: openai_stream("text")
     await setup.add_model(connector_body(), guardrails=guardrails)
-    async with setup.predictor.stream("m", {"inputs": "hi"}) as stream:
+    async with setup.predictor.stream(ANYONE, "m", {"inputs": "hi"}) as stream:
         assert type(stream) is ProviderStream

@@ -8,6 +8,7 @@ import pytest
 
 from opensearch_ml_stream.connectors.errors import InvalidRequest, MLStreamError, NotFound, Throttled, UpstreamError
 from opensearch_ml_stream.plugin.statistics.worker_file import ActionCount
+from opensearch_ml_stream.rest_handlers.callers import ANYONE
 from tests.predictions.prediction_setup import Setup, connector_body, prediction_setup
 from tests.predictions.scripted_provider import (
     Response,
@@ -28,7 +29,7 @@ async def setup(tmp_path: Path) -> AsyncIterator[Setup]:
 
 
 async def stream(setup: Setup, model_id: str = "m") -> None:
-    async with setup.predictor.stream(model_id, {"inputs": "hi"}) as opened:
+    async with setup.predictor.stream(ANYONE, model_id, {"inputs": "hi"}) as opened:
         assert [task.model_id for task in setup.statistics.running().values()] == [model_id]
         while opened.outcome is None:
             await opened.read()
@@ -58,7 +59,7 @@ async def test_streams_are_counted_by_their_outcome(setup: Setup) -> None:
 
 async def test_a_client_that_disconnects_makes_no_failure_and_no_inference(setup: Setup) -> None:
     await setup.add_model(connector_body())
-    async with setup.predictor.stream("m", {"inputs": "hi"}) as opened:
+    async with setup.predictor.stream(ANYONE, "m", {"inputs": "hi"}) as opened:
         await opened.read()
     assert counted(setup) == (ActionCount(1, 0), 0, 1, 0)
 
@@ -66,9 +67,9 @@ async def test_a_client_that_disconnects_makes_no_failure_and_no_inference(setup
 async def test_whole_predictions_are_counted_by_their_outcome(setup: Setup) -> None:
     setup.provider.script = lambda request: json_response({"a": 1})
     await setup.add_model(connector_body())
-    await setup.predictor.predict("m", WHOLE)
+    await setup.predictor.predict(ANYONE, "m", WHOLE)
     with pytest.raises(InvalidRequest):
-        await setup.predictor.predict("m", b'{"parameters": {}}')
+        await setup.predictor.predict(ANYONE, "m", b'{"parameters": {}}')
     assert counted(setup) == (ActionCount(2, 1), 0, 2, 1)
     assert setup.statistics.counts() == {"predict": ActionCount(2, 1)}
 
@@ -79,7 +80,7 @@ async def test_hits_of_the_rate_limit_are_counted_apart(setup: Setup, streamed: 
     statuses = []
     for _ in range(3):
         try:
-            await (stream(setup) if streamed else setup.predictor.predict("m", WHOLE))
+            await (stream(setup) if streamed else setup.predictor.predict(ANYONE, "m", WHOLE))
         except MLStreamError as error:
             statuses.append(type(error))
     assert statuses[-2:] == [Throttled, Throttled]
@@ -88,7 +89,11 @@ async def test_hits_of_the_rate_limit_are_counted_apart(setup: Setup, streamed: 
 
 
 async def test_ids_of_no_model_are_counted_without_their_names(setup: Setup) -> None:
-    for call in (stream(setup, "x"), setup.predictor.predict("x", WHOLE), setup.predictor.batch_predict("x", WHOLE)):
+    for call in (
+        stream(setup, "x"),
+        setup.predictor.predict(ANYONE, "x", WHOLE),
+        setup.predictor.batch_predict(ANYONE, "x", WHOLE),
+    ):
         with pytest.raises(NotFound):
             await call
     assert setup.statistics.counts() == {"predict": ActionCount(2, 2), "batch_predict": ActionCount(1, 1)}
@@ -97,13 +102,13 @@ async def test_ids_of_no_model_are_counted_without_their_names(setup: Setup) -> 
 
 async def test_a_batch_request_that_no_model_is_looked_for_leaves_nothing_under_its_id(setup: Setup) -> None:
     with pytest.raises(InvalidRequest, match="_batch_predict takes parameters"):
-        await setup.predictor.batch_predict("made up", b'{"text_docs": ["a"]}')
+        await setup.predictor.batch_predict(ANYONE, "made up", b'{"text_docs": ["a"]}')
     assert setup.statistics.models() == {}
 
 
 async def test_a_batch_job_is_an_action_of_its_own(setup: Setup) -> None:
     await setup.add_model(connector_body())
     with pytest.raises(InvalidRequest):
-        await setup.predictor.batch_predict("m", WHOLE)
+        await setup.predictor.batch_predict(ANYONE, "m", WHOLE)
     figures = setup.statistics.model("m")
     assert figures is not None and figures.actions == {"batch_predict": ActionCount(1, 1)}

@@ -9,6 +9,7 @@ import pytest
 from opensearch_ml_stream.connectors.chunks import Ending, to_chunk_list
 from opensearch_ml_stream.connectors.errors import Forbidden, InvalidRequest, NotFound, Throttled, UpstreamError
 from opensearch_ml_stream.plugin.settings import Settings
+from opensearch_ml_stream.rest_handlers.callers import ANYONE
 from tests.predictions.prediction_setup import SECRET, Setup, connector_body, prediction_setup
 from tests.predictions.scripted_provider import SSE, Response, ScriptedProvider, openai_event, openai_stream
 
@@ -25,7 +26,7 @@ async def setup(tmp_path: Path) -> AsyncIterator[Setup]:
 async def streamed(setup: Setup, model_id: str = "m") -> str:
     """The text of a whole stream."""
     text = ""
-    async with setup.predictor.stream(model_id, QUESTION) as stream:
+    async with setup.predictor.stream(ANYONE, model_id, QUESTION) as stream:
         while stream.outcome is None:
             text += "".join(chunk.text for chunk in to_chunk_list(await stream.read()))
     if isinstance(stream.outcome, UpstreamError):
@@ -77,7 +78,7 @@ async def test_the_providers_count_of_tokens_is_added_up(setup: Setup) -> None:
 
 async def test_a_stream_is_open_in_the_metrics_while_it_runs(setup: Setup) -> None:
     await setup.add_model(connector_body())
-    async with setup.predictor.stream("m", QUESTION):
+    async with setup.predictor.stream(ANYONE, "m", QUESTION):
         assert setup.counted("mlstream_streams_open") == 1
         assert setup.provider.calls[0].is_open
     assert setup.counted("mlstream_streams_open") == 0
@@ -85,7 +86,7 @@ async def test_a_stream_is_open_in_the_metrics_while_it_runs(setup: Setup) -> No
 
 async def test_a_stream_that_its_client_leaves_is_closed_and_counted_as_that(setup: Setup) -> None:
     await setup.add_model(connector_body())
-    async with setup.predictor.stream("m", QUESTION) as stream:
+    async with setup.predictor.stream(ANYONE, "m", QUESTION) as stream:
         await stream.read()
     assert not setup.provider.calls[0].is_open
     assert outcomes(setup) == {"client_left": 1.0}
@@ -98,7 +99,7 @@ async def test_a_cancelled_stream_is_closed_and_counted_as_left_by_its_client(se
     has_read = asyncio.Event()
 
     async def waits() -> None:
-        async with setup.predictor.stream("m", QUESTION) as stream:
+        async with setup.predictor.stream(ANYONE, "m", QUESTION) as stream:
             await stream.read()
             has_read.set()
             await asyncio.Event().wait()
@@ -169,7 +170,7 @@ async def test_the_models_interface_is_checked_before_the_provider_is_called(set
 async def test_a_rate_limit_counts_calls_of_the_provider_only(setup: Setup) -> None:
     await setup.add_model(connector_body(), rate_limiter={"limit": "1", "unit": "HOURS"})
     with pytest.raises(InvalidRequest):
-        async with setup.predictor.stream("m", {}):  # the template needs `inputs`
+        async with setup.predictor.stream(ANYONE, "m", {}):  # the template needs `inputs`
             pass
     assert await streamed(setup) == "Forty"
     with pytest.raises(Throttled) as raised:
@@ -182,7 +183,7 @@ async def test_a_rate_limit_counts_calls_of_the_provider_only(setup: Setup) -> N
 
 async def test_the_outcome_is_the_streams_own(setup: Setup) -> None:
     await setup.add_model(connector_body())
-    async with setup.predictor.stream("m", QUESTION) as stream:
+    async with setup.predictor.stream(ANYONE, "m", QUESTION) as stream:
         while stream.outcome is None:
             await stream.read()
     assert isinstance(stream.outcome, Ending)

@@ -11,10 +11,10 @@ import pytest
 from opensearch_ml_stream.connectors.documents import read_connector, read_model
 from opensearch_ml_stream.connectors.errors import InvalidRequest, Throttled, UpstreamError
 from opensearch_ml_stream.connectors.rendering.action import ProviderRequest
+from opensearch_ml_stream.plugin.limits.rate_limits import RateLimits
 from opensearch_ml_stream.plugin.predictions.compiled_models import CompiledModel
 from opensearch_ml_stream.plugin.predictions.error_responses import MAX_ERROR_BODY_BYTES
 from opensearch_ml_stream.plugin.predictions.provider_call import ProviderCalls, check_status, read_all
-from opensearch_ml_stream.plugin.predictions.rate_limits import RateLimits
 from opensearch_ml_stream.plugin.settings import LiveSettings, Settings
 from tests.predictions.prediction_setup import CHAT_URL, SECRET, connector_body
 from tests.predictions.scripted_provider import Response, ScriptedProvider, json_response

@@ -10,7 +10,7 @@ from starlette.types import Receive, Scope, Send
 from opensearch_ml_stream.connectors.errors import MLStreamError
 from opensearch_ml_stream.rest_handlers import actions
 from opensearch_ml_stream.rest_handlers.base_path import BASE_PATH
-from opensearch_ml_stream.rest_handlers.callers import Gate
+from opensearch_ml_stream.rest_handlers.callers import Caller, Gate
 from opensearch_ml_stream.rest_handlers.http.body_budget import BodyReservation
 from opensearch_ml_stream.rest_handlers.http.requests import check_query, json_body, query, read_body
 from opensearch_ml_stream.rest_handlers.http.response_lifecycle import InFlightResponse, InFlightResponses
@@ -26,17 +26,19 @@ class WholePredictions(Protocol):
     UpstreamError for a fault of the provider.
     """
 
-    async def predict(self, model_id: str, body: bytes, algorithm: str | None = None) -> Mapping[str, Any]:
+    async def predict(
+        self, caller: Caller, model_id: str, body: bytes, algorithm: str | None = None
+    ) -> Mapping[str, Any]:
         """Make a whole prediction: `{"inference_results": [...]}`."""
         ...
 
-    async def batch_predict(self, model_id: str, body: bytes) -> Mapping[str, Any]:
+    async def batch_predict(self, caller: Caller, model_id: str, body: bytes) -> Mapping[str, Any]:
         """Start a batch job: `{"task_id", "status", ...}`."""
         ...
 
 
-Predict = Callable[[Mapping[str, str], bytes], Awaitable[Mapping[str, Any]]]
-"""A prediction from the path's parameters and the request body."""
+Predict = Callable[[Caller, Mapping[str, str], bytes], Awaitable[Mapping[str, Any]]]
+"""A prediction for a caller, from the path's parameters and the request body."""
 
 
 class _PredictEndpoint:
@@ -55,7 +57,7 @@ class _PredictEndpoint:
         in_flight = self._in_flight
         reservation = BodyReservation(in_flight.bodies)
         try:
-            await self._gate.admit(scope, actions.PREDICT)
+            caller = await self._gate.admit(scope, actions.PREDICT)
             check_query(scope, query(scope))
             in_flight.check_room()
             body = await read_body(scope, receive, reservation)
@@ -70,7 +72,7 @@ class _PredictEndpoint:
             await error_response(Request(scope), error)(scope, receive, send)
             return
         response = InFlightResponse(scope, receive, send, in_flight, reservation)
-        await response.run(send_prediction(response, self._predict(scope["path_params"], body)))
+        await response.run(send_prediction(response, self._predict(caller, scope["path_params"], body)))
 
 
 async def send_prediction(response: InFlightResponse, prediction: Awaitable[Mapping[str, Any]]) -> None:
@@ -86,13 +88,13 @@ async def send_prediction(response: InFlightResponse, prediction: Awaitable[Mapp
 def predict_routes(predictions: WholePredictions, in_flight: InFlightResponses, gate: Gate) -> list[Route]:
     """Return the routes of all predictions that are not streamed."""
 
-    def predict(path: Mapping[str, str], body: bytes) -> Awaitable[Mapping[str, Any]]:
+    def predict(caller: Caller, path: Mapping[str, str], body: bytes) -> Awaitable[Mapping[str, Any]]:
         """Make a whole prediction."""
-        return predictions.predict(path["model_id"], body, path.get("algorithm"))
+        return predictions.predict(caller, path["model_id"], body, path.get("algorithm"))
 
-    def batch_predict(path: Mapping[str, str], body: bytes) -> Awaitable[Mapping[str, Any]]:
+    def batch_predict(caller: Caller, path: Mapping[str, str], body: bytes) -> Awaitable[Mapping[str, Any]]:
         """Start a batch job."""
-        return predictions.batch_predict(path["model_id"], body)
+        return predictions.batch_predict(caller, path["model_id"], body)
 
     whole = _PredictEndpoint(predict, in_flight, gate)
     endpoints = {

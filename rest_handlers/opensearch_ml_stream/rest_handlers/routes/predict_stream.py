@@ -19,7 +19,7 @@ from opensearch_ml_stream.connectors.predict.inputs import RemoteInput, read_pre
 from opensearch_ml_stream.connectors.wire_format import NDJSON, SSE, WireFormat
 from opensearch_ml_stream.rest_handlers import actions
 from opensearch_ml_stream.rest_handlers.base_path import BASE_PATH
-from opensearch_ml_stream.rest_handlers.callers import Gate
+from opensearch_ml_stream.rest_handlers.callers import Caller, Gate
 from opensearch_ml_stream.rest_handlers.http.body_budget import BodyReservation
 from opensearch_ml_stream.rest_handlers.http.browsers import BrowserPolicy, check_browser, preflight_response
 from opensearch_ml_stream.rest_handlers.http.exception_handlers import method_not_allowed
@@ -89,12 +89,14 @@ class Predictions(Protocol):
     """The use cases behind the stream route."""
 
     def stream(
-        self, model_id: str, parameters: Mapping[str, str], action_type: str | None = None
+        self, caller: Caller, model_id: str, parameters: Mapping[str, str], action_type: str | None = None
     ) -> AbstractAsyncContextManager[ProviderStream]:
         """Open the provider's stream for the parameters of a request, by the predict action unless it names another."""
         ...
 
-    async def predict(self, model_id: str, body: bytes, algorithm: str | None = None) -> Mapping[str, Any]:
+    async def predict(
+        self, caller: Caller, model_id: str, body: bytes, algorithm: str | None = None
+    ) -> Mapping[str, Any]:
         """Make a whole prediction, for callers who ask for one merged object."""
         ...
 
@@ -143,7 +145,7 @@ class PredictStream:
         in_flight = self._in_flight
         reservation = BodyReservation(in_flight.bodies)
         try:
-            await self._gate.admit(scope, actions.PREDICT_STREAM, actions.PREDICT)
+            caller = await self._gate.admit(scope, actions.PREDICT_STREAM, actions.PREDICT)
             query_parameters = query(scope)
             check_query(scope, query_parameters, _QUERY_PARAMETERS.keys())
             in_flight.check_room()
@@ -163,9 +165,9 @@ class PredictStream:
             return None
         response = InFlightResponse(scope, receive, send, in_flight, reservation, wire)
         if wire is None:
-            return response, send_prediction(response, self._predictions.predict(model_id, body))
+            return response, send_prediction(response, self._predictions.predict(caller, model_id, body))
         return response, relay(
-            response, self._predictions.stream(model_id, remote.parameters, remote.action_type), wire
+            response, self._predictions.stream(caller, model_id, remote.parameters, remote.action_type), wire
         )
 
 

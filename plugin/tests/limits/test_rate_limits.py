@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from opensearch_ml_stream.connectors.errors import InvalidRequest, Throttled, Unavailable
-from opensearch_ml_stream.plugin.predictions import rate_limits
-from opensearch_ml_stream.plugin.predictions.rate_limits import UNITS, RateLimit, RateLimits, read_rate_limiter
+from opensearch_ml_stream.plugin.limits import rate_limits
+from opensearch_ml_stream.plugin.limits.rate_limits import UNITS, RateLimit, RateLimits, read_rate_limiter
 
 
 class Clock:

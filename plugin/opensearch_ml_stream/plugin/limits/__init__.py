@@ -1,0 +1,1 @@
+"""Limits: what calls of models may cost, in requests, open streams, time, tokens and money."""
