@@ -59,7 +59,8 @@ def may_access(caller: Caller, document: Json) -> bool:
             return isinstance(owner, Mapping) and owner.get("name") == caller.name
         case "restricted":
             return not caller.backend_roles.isdisjoint(_strings(document.get("backend_roles")))
-    return False
+        case _:
+            return False
 
 
 def visible_to(caller: Caller) -> Json:
