@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from opensearch_ml_stream.connectors.errors import Conflict, InvalidRequest, MLStreamError
-from opensearch_ml_stream.plugin.store import Index, Store
+from opensearch_ml_stream.plugin.store import ABSENT_SEQUENCE, Index, Store
 from opensearch_ml_stream.plugin.store.open_store import open_store
 
 
@@ -84,7 +84,9 @@ async def test_changed_is_true_after_every_later_write(store: Store) -> None:
     assert not await store.changed(Index.MODEL, "m", second.seq_no, second.primary_term)
     await store.delete(Index.MODEL, "m")
     assert await store.changed(Index.MODEL, "m", second.seq_no, second.primary_term)
+    assert not await store.changed(Index.MODEL, "m", *ABSENT_SEQUENCE)
     third = await store.create(Index.MODEL, {"name": "a"}, id="m")
+    assert await store.changed(Index.MODEL, "m", *ABSENT_SEQUENCE)
     assert await store.changed(Index.MODEL, "m", second.seq_no, second.primary_term)
     assert not await store.changed(Index.MODEL, "m", third.seq_no, third.primary_term)
 

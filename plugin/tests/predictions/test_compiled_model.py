@@ -19,7 +19,9 @@ from opensearch_ml_stream.plugin.predictions.compiled_models import (
     MAX_CACHED_SPECS,
     MAX_INTERFACE_CHARS,
     CompiledModel,
+    CompiledModels,
 )
+from opensearch_ml_stream.plugin.settings import Settings
 from tests.predictions.prediction_setup import SECRET, connector_body, prediction_setup
 
 
@@ -167,3 +169,22 @@ async def test_a_long_name_of_an_interface_is_not_kept(tmp_path: Path) -> None:
         for length in (MAX_INTERFACE_CHARS, MAX_INTERFACE_CHARS + 1):
             model.spec({"_llm_interface": "x" * length})
         assert [len(name) for _, name in model._specs] == [MAX_INTERFACE_CHARS]
+
+
+async def test_credentials_outside_the_store_are_read_at_use_if_the_settings_allow_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with prediction_setup(tmp_path) as setup:
+        token = tmp_path / "token"
+        token.write_text("first\n")
+        monkeypatch.setenv("PROVIDER_KEY", "from the environment")
+        credential = {"key": "env:PROVIDER_KEY", "token": f"file:{token}", "fixed": "x"}
+        await setup.add_model(connector_body(credential=credential), "outside")
+        with pytest.raises(Forbidden, match="kept outside"):
+            _ = (await setup.models.get("outside")).credential
+        setup.live.current = Settings(external_credentials_enabled=True)
+        allowed = CompiledModels(setup.store, setup.cipher, setup.live, setup.models._ensure_deployed)
+        model = await allowed.get("outside")
+        assert model.credential == {"key": "from the environment", "token": "first", "fixed": "x"}
+        token.write_text("second")
+        assert model.credential["token"] == "second"

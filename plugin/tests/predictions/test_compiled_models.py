@@ -10,7 +10,7 @@ import pytest
 
 from opensearch_ml_stream.connectors.errors import Forbidden, Internal, InvalidRequest, NotFound, Unavailable
 from opensearch_ml_stream.plugin.predictions import compiled_models
-from opensearch_ml_stream.plugin.predictions.compiled_models import FRESH_SECONDS, CompiledModels
+from opensearch_ml_stream.plugin.predictions.compiled_models import FRESH_SECONDS, NO_SETTINGS, CompiledModels
 from opensearch_ml_stream.plugin.settings import LiveSettings, Settings
 from opensearch_ml_stream.plugin.store import Document, Index
 from opensearch_ml_stream.plugin.store.sqlite_store import SQLiteStore
@@ -93,7 +93,7 @@ async def test_a_model_is_read_once_and_then_ready(clock: Clock, store: WatchedS
     assert model.pool_key == "c"
     clock.now += FRESH_SECONDS - 0.001
     assert await setup.models.get("shared") is model
-    assert (store.gets, store.checks) == ([Index.MODEL, Index.CONNECTOR], [])
+    assert (store.gets, store.checks) == ([Index.MODEL, Index.CONNECTOR, Index.MODEL_SETTINGS], [])
 
 
 async def test_a_model_with_a_connector_of_its_own_is_one_document(
@@ -103,7 +103,7 @@ async def test_a_model_with_a_connector_of_its_own_is_one_document(
     assert (await setup.models.get("own")).pool_key == "own"
     clock.pass_freshness()
     await setup.models.get("own")
-    assert (store.gets, store.checks) == ([Index.MODEL], [Index.MODEL])
+    assert (store.gets, store.checks) == ([Index.MODEL, Index.MODEL_SETTINGS], [Index.MODEL, Index.MODEL_SETTINGS])
 
 
 async def test_an_unchanged_model_is_checked_once_a_second_and_kept(
@@ -114,8 +114,8 @@ async def test_an_unchanged_model_is_checked_once_a_second_and_kept(
         clock.pass_freshness()
         for _ in range(5):
             assert await setup.models.get("shared") is model
-    assert store.checks == [Index.MODEL, Index.CONNECTOR] * 3
-    assert store.gets == [Index.MODEL, Index.CONNECTOR]
+    assert store.checks == [Index.MODEL, Index.CONNECTOR, Index.MODEL_SETTINGS] * 3
+    assert store.gets == [Index.MODEL, Index.CONNECTOR, Index.MODEL_SETTINGS]
 
 
 async def test_a_change_of_the_connector_is_in_force_after_a_second(
@@ -126,6 +126,19 @@ async def test_a_change_of_the_connector_is_in_force_after_a_second(
     assert (await setup.models.get("shared")).connector.parameters == {"version": "1"}
     clock.pass_freshness()
     assert (await setup.models.get("shared")).connector.parameters == {"version": "2"}
+
+
+async def test_settings_are_in_force_a_second_after_they_were_made_changed_or_deleted(
+    clock: Clock, store: WatchedStore, setup: Setup
+) -> None:
+    assert (await setup.models.get("shared")).settings == NO_SETTINGS
+    for most in (3, 4):
+        await store.put(Index.MODEL_SETTINGS, "shared", {"settings": {"limits": {"max_streams": most}}})
+        clock.pass_freshness()
+        assert (await setup.models.get("shared")).settings.limits.max_streams == most
+    await store.delete(Index.MODEL_SETTINGS, "shared")
+    clock.pass_freshness()
+    assert (await setup.models.get("shared")).settings == NO_SETTINGS
 
 
 async def test_a_change_of_the_model_is_in_force_after_a_second(
@@ -176,7 +189,7 @@ async def test_a_store_that_goes_down_between_look_and_reload_leaves_in_force_wh
     model = await setup.models.get("shared")
     await change_connector(store, parameters={"version": "2"})
     store.down_for_reads = True
-    for reads in (3, 4):
+    for reads in (4, 5):
         clock.pass_freshness()
         assert await setup.models.get("shared") is model
         assert await setup.models.get("shared") is model
@@ -199,10 +212,10 @@ async def test_a_model_that_was_never_read_is_unavailable_while_the_store_is_dow
 async def test_of_many_who_need_a_model_at_once_one_reads_it(clock: Clock, store: WatchedStore, setup: Setup) -> None:
     models = await asyncio.gather(*[setup.models.get("shared") for _ in range(20)])
     assert set(models) == {models[0]}
-    assert store.gets == [Index.MODEL, Index.CONNECTOR]
+    assert store.gets == [Index.MODEL, Index.CONNECTOR, Index.MODEL_SETTINGS]
     clock.pass_freshness()
     await asyncio.gather(*[setup.models.get("shared") for _ in range(20)])
-    assert store.checks == [Index.MODEL, Index.CONNECTOR]
+    assert store.checks == [Index.MODEL, Index.CONNECTOR, Index.MODEL_SETTINGS]
 
 
 async def test_names_that_callers_make_up_are_not_remembered(clock: Clock, setup: Setup) -> None:
@@ -229,7 +242,7 @@ async def test_a_disabled_model_is_forbidden_and_allowed_again_after_a_second(
     for _ in range(2):
         with pytest.raises(Forbidden, match=r"^Model is disabled\.$"):
             await setup.models.get("shared")
-    assert len(store.gets) == 2
+    assert len(store.gets) == 3
     await store.put(Index.MODEL, "shared", {"connector_id": "c"})
     clock.pass_freshness()
     assert (await setup.models.get("shared")).definition.is_enabled
@@ -276,21 +289,3 @@ async def test_each_version_of_a_model_is_deployed_before_it_is_ready(
     await store.put(Index.MODEL, "shared", {"connector_id": "c"})
     await models.get("shared")
     assert deployed == [("shared", 1), ("shared", 2), ("shared", 2), ("shared", 3)]
-
-
-async def test_credentials_outside_the_store_are_read_at_use_if_the_settings_allow_them(
-    clock: Clock, setup: Setup, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    token = tmp_path / "token"
-    token.write_text("first\n")
-    monkeypatch.setenv("PROVIDER_KEY", "from the environment")
-    credential = {"key": "env:PROVIDER_KEY", "token": f"file:{token}", "fixed": "x"}
-    await setup.add_model(connector_body(credential=credential), "outside")
-    with pytest.raises(Forbidden, match="kept outside"):
-        _ = (await setup.models.get("outside")).credential
-    setup.live.current = Settings(external_credentials_enabled=True)
-    allowed = CompiledModels(setup.store, setup.cipher, setup.live, setup.models._ensure_deployed)
-    model = await allowed.get("outside")
-    assert model.credential == {"key": "from the environment", "token": "first", "fixed": "x"}
-    token.write_text("second")
-    assert model.credential["token"] == "second"

@@ -19,6 +19,7 @@ from opensearch_ml_stream.connectors.predict.model_interface import InterfaceSch
 from opensearch_ml_stream.connectors.rendering.action import CompiledAction
 from opensearch_ml_stream.connectors.rendering.template import ConnectorParameters
 from opensearch_ml_stream.connectors.selection.spec_for import spec_for
+from opensearch_ml_stream.connectors.sidecar_settings import SidecarSettings, read_sidecar_settings
 from opensearch_ml_stream.connectors.stream_spec import StreamSpec
 from opensearch_ml_stream.connectors.syntax import jsontext
 from opensearch_ml_stream.plugin.credentials.cipher import Cipher
@@ -28,13 +29,15 @@ from opensearch_ml_stream.plugin.limits.rate_limits import RateLimit, read_rate_
 from opensearch_ml_stream.plugin.registry.stored_documents import existing_connector, existing_model
 from opensearch_ml_stream.plugin.settings import LiveSettings
 from opensearch_ml_stream.plugin.settings.disabled_feature_errors import remote_inference_disabled
-from opensearch_ml_stream.plugin.store import Document, Index, Store
+from opensearch_ml_stream.plugin.store import Document, Index, Store, absent
 
 FRESH_SECONDS = 1.0
 CHECK_TIMEOUT_SECONDS = 0.8
 MAX_CACHED_CHARACTERS = 64 * 1024 * 1024  # of the documents of all cached models; one may have as many as a body
 MAX_CACHED_SPECS = 16  # per model: a caller may send any `_llm_interface`
 MAX_INTERFACE_CHARS = 100  # of an `_llm_interface` whose spec is cached
+
+NO_SETTINGS = SidecarSettings()
 
 _LLM_INTERFACE = "_llm_interface"
 
@@ -56,10 +59,12 @@ class CompiledModel:
         credential: Mapping[str, str],
         *,
         external_credentials_enabled: bool = False,
+        settings: SidecarSettings = NO_SETTINGS,
     ) -> None:
         self.model_id = model_id
         self.definition = definition
         self.connector = connector
+        self.settings = settings
         self._stored_credential = credential
         self._has_external_credential = is_external(credential)
         self._external_credentials_enabled = external_credentials_enabled
@@ -259,7 +264,16 @@ class CompiledModels:
             connector = read_connector(connector_document.source)
         credential = {name: await self._cipher.decrypt(text) for name, text in connector.credential.items()}
         external = self._live_settings.current.external_credentials_enabled
-        model = CompiledModel(model_id, definition, connector, credential, external_credentials_enabled=external)
+        settings = await self._store.get(Index.MODEL_SETTINGS, model_id) or absent(model_id)
+        documents.append((Index.MODEL_SETTINGS, settings))
+        model = CompiledModel(
+            model_id,
+            definition,
+            connector,
+            credential,
+            external_credentials_enabled=external,
+            settings=read_sidecar_settings(settings.source.get("settings", {})),
+        )
         await self._ensure_deployed(model_id, document)
         characters = sum(len(jsontext.dumps(document.source)) for _, document in documents)
         return _Entry(model, tuple(documents), checked_at, characters)

@@ -10,6 +10,7 @@ from opensearch_ml_stream.plugin.credentials.cipher import Cipher
 from opensearch_ml_stream.plugin.registry.beside_ml_commons.reload import reload_in_ml_commons
 from opensearch_ml_stream.plugin.registry.beside_ml_commons.safe_delete import refuse_if_used
 from opensearch_ml_stream.plugin.registry.beside_ml_commons.state_search import ShownStates
+from opensearch_ml_stream.plugin.registry.configuration import model_settings
 from opensearch_ml_stream.plugin.registry.connector_documents import (
     changed_document,
     encrypted_changes,
@@ -73,11 +74,13 @@ class Models:
         check_function(body)
         refuse_access_control(body, NO_ACCESS_CONTROL)
         fields = settable_fields(body)
+        settings = await model_settings.changed_settings(self.store, None, body)
         connection, connector = await self._connection(body)
         if "interface" not in fields and (preset := default_interface(connector)) is not None:
             fields["interface"] = preset
         group_id = string_of(body, "model_group_id") or await self.groups.for_model(name, fields.get("description"))
         model_id = await self._create(name, group_id, {**fields, **connection})
+        await model_settings.put_settings(self.store, self.clock, model_id, settings)
         node = await node_id(self.store, self.clock)
         task_id = await record_task(self.store, self.clock, "REGISTER_MODEL", model_id, node, started)
         return {"task_id": task_id, "status": "CREATED", "model_id": model_id}
@@ -86,7 +89,9 @@ class Models:
         """Return the model without an inline connector's credentials; NotFound without it."""
         missing = NotFound(f"Failed to find model with the provided model id: {model_id}")
         document = await existing(self.store, Index.MODEL, model_id, missing)
-        return model_view(await self.deployment.states.view(model_id, document.source), dashboards=dashboards)
+        view = model_view(await self.deployment.states.view(model_id, document.source), dashboards=dashboards)
+        settings = await model_settings.stored_settings(self.store, model_id)
+        return {**view, model_settings.MEMBER: settings} if settings else view
 
     async def update(self, model_id: str, body: Json) -> Json:
         """Change the model; Conflict while ML Commons is deploying it.
@@ -106,6 +111,7 @@ class Models:
         changes |= await self._connector_id_change(stored, body)
         connector_changes = await self._inline_changes(stored, body)
         changes |= await self._group_change(stored, body)
+        sidecar = await model_settings.changed_settings(self.store, model_id, body)
         settings = self.live_settings.current
         before = stored
 
@@ -122,12 +128,13 @@ class Models:
             return changed
 
         written = await rewrite(self.store, Index.MODEL, model_id, change, missing)
+        await model_settings.put_settings(self.store, self.clock, model_id, sidecar)
         fields = {*changes, *(["connector"] if connector_changes is not None else [])}
         await reload_in_ml_commons(self.store, model_id, before, fields)
         return {} if written is None else written.response
 
     async def delete(self, model_id: str) -> Json:
-        """Delete the model and its controller.
+        """Delete the model, its controller and its settings.
 
         InvalidRequest while it is deployed, Conflict if a safe deletion finds it in use.
         """
@@ -144,6 +151,7 @@ class Models:
             response = (await self.store.delete(Index.MODEL, model_id)).response
         await self.deployment.states.forget(model_id)
         await self.store.delete(Index.CONTROLLER, model_id)
+        await self.store.delete(Index.MODEL_SETTINGS, model_id)
         return response
 
     async def search(self, body: Json, *, dashboards: bool = False) -> Json:

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 
 class Index(StrEnum):
-    """The indices of ML Commons, and two of our own."""
+    """The indices of ML Commons, and some of our own."""
 
     MODEL = ".plugins-ml-model"
     CONNECTOR = ".plugins-ml-connector"
@@ -21,6 +21,7 @@ class Index(StrEnum):
     CONTROLLER = ".plugins-ml-controller"
     DEPLOYMENT = ".plugins-ml-stream-deployment"  # in a cluster: what the sidecar has deployed
     ACCOUNT = ".plugins-ml-stream-account"  # users and keys of the sidecar's own
+    MODEL_SETTINGS = ".plugins-ml-stream-model-settings"  # the `_sidecar` objects of models, under their ids
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +33,14 @@ class Document:
     version: int
     seq_no: int
     primary_term: int
+
+
+def absent(id: str) -> Document:
+    """Return what stands for a document that is not there: `changed` says whether it was created since."""
+    return Document(id, {}, 0, *ABSENT_SEQUENCE)
+
+
+ABSENT_SEQUENCE = (-2, 0)  # OpenSearch's own, of an unassigned sequence number
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +92,10 @@ class Store(Protocol):
         ...
 
     async def changed(self, index: Index, id: str, seq_no: int, primary_term: int) -> bool:
-        """Whether the document was changed or deleted since that write. Cheap: no source is sent."""
+        """Whether the document was changed, deleted or created since that write. Cheap: no source is sent.
+
+        ABSENT_SEQUENCE stands for no document.
+        """
         ...
 
     async def create(self, index: Index, source: Mapping[str, Any], id: str | None = None) -> Written:

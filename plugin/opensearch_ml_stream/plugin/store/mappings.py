@@ -12,8 +12,9 @@ from opensearch_ml_stream.plugin.store import Index
 _NAME = {"type": "text", "fields": {"keyword": {"type": "keyword", "ignore_above": 256}}}
 _ROLES = {"type": "text", "fields": {"keyword": {"type": "keyword"}}}
 _DATE = {"type": "date", "format": "strict_date_time||epoch_millis"}
+_OPAQUE = {"type": "object", "enabled": False}
 
-_SHORT: dict[str, Mapping[str, Any]] = {"name": _NAME, "roles": _ROLES, "date": _DATE}
+_SHORT: dict[str, Mapping[str, Any]] = {"name": _NAME, "roles": _ROLES, "date": _DATE, "opaque": _OPAQUE}
 
 
 def _user(field: str) -> dict[str, str]:
@@ -173,6 +174,11 @@ _ACCOUNT = {
     "expires_time": "date",
 }
 
+_MODEL_SETTINGS = {
+    "settings": "opaque",
+    "last_updated_time": "date",
+}
+
 FIELDS: Mapping[Index, Mapping[str, str]] = {
     Index.MODEL: _MODEL,
     Index.CONNECTOR: _CONNECTOR,
@@ -182,8 +188,10 @@ FIELDS: Mapping[Index, Mapping[str, str]] = {
     Index.MODEL_GROUP: _MODEL_GROUP,
     Index.DEPLOYMENT: _DEPLOYMENT,
     Index.ACCOUNT: _ACCOUNT,
+    Index.MODEL_SETTINGS: _MODEL_SETTINGS,
 }
-"""For each index, a field's dotted path and its type; `name` and `roles` are `text` with a `.keyword` sub-field."""
+"""For each index, a field's dotted path and its type; `name` and `roles` are `text` with a `.keyword` sub-field, and
+`opaque` is an object that is stored and not searched."""
 
 _SCHEMA_VERSIONS = {
     Index.MODEL: 13,
@@ -194,6 +202,7 @@ _SCHEMA_VERSIONS = {
     Index.MODEL_GROUP: 4,
     Index.DEPLOYMENT: 1,
     Index.ACCOUNT: 1,
+    Index.MODEL_SETTINGS: 1,
 }
 
 

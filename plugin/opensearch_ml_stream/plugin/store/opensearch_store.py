@@ -18,7 +18,7 @@ from opensearchpy import (
 from opensearchpy import ConnectionError as NoConnection
 
 from opensearch_ml_stream.connectors.errors import InvalidRequest
-from opensearch_ml_stream.plugin.store import Document, Index, Written
+from opensearch_ml_stream.plugin.store import ABSENT_SEQUENCE, Document, Index, Written
 from opensearch_ml_stream.plugin.store.mappings import index_body
 from opensearch_ml_stream.plugin.store.opensearch_cluster import OpenSearchCluster
 from opensearch_ml_stream.plugin.store.opensearch_errors import (
@@ -87,10 +87,10 @@ class OpenSearchStore:
         return read_document(await _read(lambda: self._client.get(index=self._name(index), id=id, params=params)))
 
     async def changed(self, index: Index, id: str, seq_no: int, primary_term: int) -> bool:
-        """Whether the document was changed or deleted since that write."""
+        """Whether the document was changed, deleted or created since that write."""
         params = {"ignore": 404, "_source": "false", "filter_path": "found,_seq_no,_primary_term,error.type"}
         response = await _read(lambda: self._client.get(index=self._name(index), id=id, params=params))
-        return read_sequence(response) != (seq_no, primary_term)
+        return (read_sequence(response) or ABSENT_SEQUENCE) != (seq_no, primary_term)
 
     async def create(self, index: Index, source: Mapping[str, Any], id: str | None = None) -> Written:
         """Store a new document, under an id that OpenSearch makes if there is none; Conflict if the id is taken."""

@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 import orjson
 
 from opensearch_ml_stream.connectors.errors import Conflict, Internal, InvalidRequest, Unavailable
-from opensearch_ml_stream.plugin.store import Cluster, Document, Index, Written
+from opensearch_ml_stream.plugin.store import ABSENT_SEQUENCE, Cluster, Document, Index, Written
 from opensearch_ml_stream.plugin.store.private_files import make_private
 from opensearch_ml_stream.plugin.store.sqlite.sqlite_search import search
 
@@ -59,10 +59,11 @@ class SQLiteStore:
         return await self._run(lambda db: _read(db, self._name(index), id))
 
     async def changed(self, index: Index, id: str, seq_no: int, primary_term: int) -> bool:
-        """Whether the document was changed or deleted since that write."""
+        """Whether the document was changed, deleted or created since that write."""
         query = "SELECT seq_no FROM documents WHERE index_name = ? AND id = ?"
         row = await self._run(lambda db: db.execute(query, (self._name(index), id)).fetchone())
-        return row is None or (row[0], _PRIMARY_TERM) != (seq_no, primary_term)
+        found = ABSENT_SEQUENCE if row is None else (row[0], _PRIMARY_TERM)
+        return found != (seq_no, primary_term)
 
     async def create(self, index: Index, source: Mapping[str, Any], id: str | None = None) -> Written:
         """Store a new document; Conflict if the id is taken."""

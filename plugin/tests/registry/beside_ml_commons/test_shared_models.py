@@ -152,7 +152,7 @@ async def test_the_sweep_goes_on_after_the_store_was_down(
             while len(caplog.messages) < 2:  # noqa: ASYNC110 - a poller
                 await asyncio.sleep(0.001)
     assert caplog.messages == [
-        "Deployed states of deleted models stay for now: down",
-        "Deleted 1 deployed states of models that no longer exist",
+        "Deployed states and settings of deleted models stay for now: down",
+        "Deleted 1 deployed states and settings of models that no longer exist",
     ]
     assert await store.get(Index.DEPLOYMENT, model_id) is None

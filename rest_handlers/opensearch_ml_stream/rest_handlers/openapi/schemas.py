@@ -15,6 +15,14 @@ from opensearch_ml_stream.connectors.predict.inputs import (
     TextDocsInput,
     TextSimilarityInput,
 )
+from opensearch_ml_stream.connectors.sidecar_settings import (
+    BUDGET_ENFORCEMENTS,
+    BUDGET_SUBJECTS,
+    Budget,
+    CallLimits,
+    Prices,
+    SidecarSettings,
+)
 from opensearch_ml_stream.rest_handlers.openapi.description import FLAG, Schema
 
 STRING: Schema = {"type": "string"}
@@ -67,6 +75,17 @@ def _connector(required: tuple[str, ...]) -> Schema:
 CONNECTOR = _connector(("name", "version", "protocol", "credential", "actions"))
 CONNECTOR_CHANGES = _connector(())
 
+_SIDECAR = value_schema(
+    SidecarSettings,
+    limits=value_schema(CallLimits),
+    budgets={
+        "type": "array",
+        "items": value_schema(
+            Budget, ("window",), per={"enum": list(BUDGET_SUBJECTS)}, enforcement={"enum": list(BUDGET_ENFORCEMENTS)}
+        ),
+    },
+    prices=value_schema(Prices, ("input", "output")),
+)
 _MODEL_FIELDS: dict[str, Schema] = {
     "name": STRING,
     "description": STRING,
@@ -79,6 +98,7 @@ _MODEL_FIELDS: dict[str, Schema] = {
     "rate_limiter": {"type": "object", "properties": {"limit": STRING, "unit": STRING}},
     "guardrails": {"type": "object", "properties": {"type": {"enum": ["local_regex", "model"]}}},
     "interface": {"type": "object", "properties": {"input": OBJECT, "output": OBJECT}},
+    "_sidecar": _SIDECAR,
 }
 MODEL: Schema = {
     "type": "object",

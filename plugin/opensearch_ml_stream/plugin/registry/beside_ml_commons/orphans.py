@@ -1,4 +1,4 @@
-"""Delete the deployed states of models that are gone: ML Commons deletes a model, and knows nothing of the state."""
+"""Delete states and settings of models that are gone: ML Commons deletes a model, and knows nothing of either."""
 
 import asyncio
 import logging
@@ -12,23 +12,30 @@ from opensearch_ml_stream.plugin.registry.stored_documents import MAX_FOUND, Jso
 from opensearch_ml_stream.plugin.store import Index, Store
 
 SWEEP_SECONDS = 600.0
+MAX_SETTINGS = 10_000  # looked at in one sweep, as a search returns no more
 
 log = logging.getLogger(__name__)
 
 
 async def sweep_orphans(store: Store) -> int:
-    """Delete the states whose model does not exist; return how many.
+    """Delete the states and settings whose model does not exist; return how many.
 
-    A state is written after its model, and read before it here: that of a new model is no orphan.
+    They are written after their model, and read before it here: those of a new model are no orphans.
     """
-    states = await deployed_ids(store)
-    orphans = set(states)
-    for start in range(0, len(states), MAX_FOUND):
-        page = states[start : start + MAX_FOUND]
+    with_settings = (await store.search(Index.MODEL_SETTINGS, {"size": MAX_SETTINGS, "_source": False}))["hits"]["hits"]
+    return await _delete_without_model(store, Index.DEPLOYMENT, await deployed_ids(store)) + (
+        await _delete_without_model(store, Index.MODEL_SETTINGS, [hit["_id"] for hit in with_settings])
+    )
+
+
+async def _delete_without_model(store: Store, index: Index, ids: list[str]) -> int:
+    orphans = set(ids)
+    for start in range(0, len(ids), MAX_FOUND):
+        page = ids[start : start + MAX_FOUND]
         query: Json = {"query": {"ids": {"values": page}}, "size": MAX_FOUND, "_source": False}
         orphans.difference_update(hit["_id"] for hit in (await store.search(Index.MODEL, query))["hits"]["hits"])
     for id in orphans:
-        await store.delete(Index.DEPLOYMENT, id)
+        await store.delete(index, id)
     return len(orphans)
 
 
@@ -47,6 +54,6 @@ async def _sweep_again_and_again(store: Store, interval: float) -> None:
         await asyncio.sleep(interval)
         try:
             if count := await sweep_orphans(store):
-                log.info("Deleted %d deployed states of models that no longer exist", count)
+                log.info("Deleted %d deployed states and settings of models that no longer exist", count)
         except MLStreamError as error:
-            log.warning("Deployed states of deleted models stay for now: %s", error.reason)
+            log.warning("Deployed states and settings of deleted models stay for now: %s", error.reason)

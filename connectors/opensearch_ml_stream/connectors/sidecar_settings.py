@@ -1,0 +1,182 @@
+"""The `_sidecar` object of a model: what its calls may cost, and which models answer in its place.
+
+It is read when a caller gives it and when it was stored, by the same rules: nobody but the sidecar writes it.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any
+
+from opensearch_ml_stream.connectors.errors import InvalidRequest
+
+BUDGET_SUBJECTS = ("model", "user")
+BUDGET_ENFORCEMENTS = ("hard", "soft")
+MAX_BUDGETS = 16
+MAX_FALLBACK_MODELS = 8
+
+_MAX_ID_LENGTH = 512
+_MAX_SECONDS = 7 * 86400
+_MAX_STREAMS = 1_000_000
+_MAX_AMOUNT = 1e15  # of tokens, money, or a price; beyond it a float no longer counts every token
+_WINDOW = re.compile(r"([1-9][0-9]{0,5})([smhd])")
+_UNIT_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+_MAX_WINDOW_SECONDS = 366 * 86400
+
+
+@dataclass(frozen=True, slots=True)
+class CallLimits:
+    """Open streams and times, in seconds, of a model's calls; None does not limit.
+
+    `max_streams` and `max_streams_per_user` count the streams of one server, over all its workers. `total_timeout` runs
+    from the provider's call to the end of its response, `first_byte_timeout` to its first byte.
+    """
+
+    max_streams: int | None = None
+    max_streams_per_user: int | None = None
+    total_timeout_seconds: float | None = None
+    first_byte_timeout_seconds: float | None = None
+    between_chunks_timeout_seconds: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """So many tokens, or so much money, in a window of time; exactly one of `tokens` and `cost` is set.
+
+    `per` is whose budget it is: the model's, or each user's of the model. A hard one refuses calls when it is spent, a
+    soft one says so in the response. A window is a number and s, m, h or d, such as `1d`; it begins with a multiple of
+    its length since 1970 (UTC), so that all servers count the same one.
+    """
+
+    window: str
+    tokens: float | None = None
+    cost: float | None = None
+    per: str = "model"
+    enforcement: str = "hard"
+
+    @property
+    def window_seconds(self) -> int:
+        """The length of the window."""
+        return _window_seconds(self.window)
+
+
+@dataclass(frozen=True, slots=True)
+class Prices:
+    """Prices of a million tokens, in whatever currency the cost budgets have; cached input costs as other by default.
+
+    Reasoning tokens are output tokens.
+    """
+
+    input: float
+    output: float
+    cached_input: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SidecarSettings:
+    """The sidecar's settings of one model."""
+
+    limits: CallLimits = CallLimits()  # a frozen value
+    budgets: tuple[Budget, ...] = ()
+    prices: Prices | None = None
+    fallback_model_ids: tuple[str, ...] = ()
+
+
+def read_sidecar_settings(value: object) -> SidecarSettings:
+    """Read a `_sidecar` object, {} for one that sets nothing; InvalidRequest names what is wrong.
+
+    Members that are null are absent.
+    """
+    given = _members(value, "_sidecar", tuple(entry.name for entry in fields(SidecarSettings)))
+    settings = SidecarSettings(
+        _call_limits(given.get("limits", {})),
+        tuple(_budget(budget, f"_sidecar.budgets[{place}]") for place, budget in enumerate(_budgets(given))),
+        _prices(given["prices"]) if "prices" in given else None,
+        _fallback_model_ids(given.get("fallback_model_ids", [])),
+    )
+    if settings.prices is None and any(budget.cost is not None for budget in settings.budgets):
+        raise InvalidRequest("A budget of cost needs the prices of tokens: give _sidecar.prices too")
+    return settings
+
+
+def _call_limits(value: object) -> CallLimits:
+    given = _members(value, "_sidecar.limits", tuple(entry.name for entry in fields(CallLimits)))
+    counts = {name: _count(given[name], name) for name in ("max_streams", "max_streams_per_user") if name in given}
+    seconds = {
+        name: _number(limit, f"_sidecar.limits.{name}", 0.001, _MAX_SECONDS)
+        for name, limit in given.items()
+        if name not in counts
+    }
+    return CallLimits(**counts, **seconds)  # type: ignore[arg-type]
+
+
+def _count(value: object, name: str) -> int:
+    number = _number(value, f"_sidecar.limits.{name}", 1, _MAX_STREAMS)
+    if not number.is_integer():
+        raise InvalidRequest(f"_sidecar.limits.{name} must be an integer")
+    return int(number)
+
+
+def _budgets(given: Mapping[str, Any]) -> list[Any]:
+    budgets = given.get("budgets", [])
+    if not isinstance(budgets, list) or len(budgets) > MAX_BUDGETS:
+        raise InvalidRequest(f"_sidecar.budgets must be an array of at most {MAX_BUDGETS} budgets")
+    return budgets
+
+
+def _budget(value: object, where: str) -> Budget:
+    given = _members(value, where, tuple(entry.name for entry in fields(Budget)))
+    if ("tokens" in given) is ("cost" in given):
+        raise InvalidRequest(f"{where} needs either tokens or cost")
+    amounts = {
+        name: _number(given[name], f"{where}.{name}", 0, _MAX_AMOUNT) for name in ("tokens", "cost") if name in given
+    }
+    window = given.get("window")
+    if not isinstance(window, str) or not 1 <= _window_seconds(window) <= _MAX_WINDOW_SECONDS:
+        raise InvalidRequest(f"{where}.window must be a number and s, m, h or d, such as 1d, and at most 366d")
+    per = _choice(given.get("per", "model"), f"{where}.per", BUDGET_SUBJECTS)
+    enforcement = _choice(given.get("enforcement", "hard"), f"{where}.enforcement", BUDGET_ENFORCEMENTS)
+    return Budget(window, per=per, enforcement=enforcement, **amounts)
+
+
+def _prices(value: object) -> Prices:
+    given = _members(value, "_sidecar.prices", tuple(entry.name for entry in fields(Prices)))
+    if "input" not in given or "output" not in given:
+        raise InvalidRequest("_sidecar.prices needs input and output: the price of a million tokens of each")
+    return Prices(**{name: _number(price, f"_sidecar.prices.{name}", 0, _MAX_AMOUNT) for name, price in given.items()})
+
+
+def _fallback_model_ids(value: object) -> tuple[str, ...]:
+    if not isinstance(value, list) or not all(isinstance(id, str) and 0 < len(id) <= _MAX_ID_LENGTH for id in value):
+        raise InvalidRequest("_sidecar.fallback_model_ids must be an array of ids of models")
+    if len(value) > MAX_FALLBACK_MODELS or len(set(value)) < len(value):
+        raise InvalidRequest(f"_sidecar.fallback_model_ids must be at most {MAX_FALLBACK_MODELS} different ids")
+    return tuple(value)
+
+
+def _members(value: object, where: str, names: tuple[str, ...]) -> dict[str, Any]:
+    """Return the members of an object that are not null; InvalidRequest for one of another name."""
+    if not isinstance(value, Mapping):
+        raise InvalidRequest(f"{where} must be an object")
+    for name in value:
+        if name not in names:
+            raise InvalidRequest(f"{where} has no member [{name}]; it knows {', '.join(names)}")
+    return {name: member for name, member in value.items() if member is not None}
+
+
+def _number(value: object, where: str, low: float, high: float) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not low <= value <= high:  # NaN is not
+        raise InvalidRequest(f"{where} must be a number from {low:g} to {high:g}")
+    return float(value)
+
+
+def _choice(value: object, where: str, choices: tuple[str, ...]) -> str:
+    if value not in choices:
+        raise InvalidRequest(f"{where} must be {' or '.join(choices)}")
+    return str(value)
+
+
+def _window_seconds(window: str) -> int:
+    """Return a window's length, 0 for what is none."""
+    match = _WINDOW.fullmatch(window)
+    return int(match[1]) * _UNIT_SECONDS[match[2]] if match else 0
