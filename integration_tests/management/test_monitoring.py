@@ -26,6 +26,7 @@ from opensearch_ml_stream.plugin.registry.deployment_state_store import Deployme
 from opensearch_ml_stream.plugin.statistics.request_statistics import open_statistics
 from opensearch_ml_stream.plugin.store import Store
 from opensearch_ml_stream.plugin.store.sqlite_store import SQLiteStore
+from opensearch_ml_stream.rest_handlers.callers import ANYONE
 
 RECORDED = json.loads((Path(__file__).with_name("recordings") / "monitoring.json").read_text())
 QUESTION = {"parameters": {"inputs": "x"}}
@@ -173,17 +174,17 @@ def test_controllers_are_kept_through_opensearch_py(sidecar: Sidecar, client: Op
 
 async def test_profile_and_stats_are_read_from_every_kind_of_store(store: Store, tmp_path: Path) -> None:
     registry, states = open_test_registry(store), DeploymentStateStore(store, now_millis)
-    connector = await registry.connectors.create(CONNECTOR)
+    connector = await registry.connectors.create(ANYONE, CONNECTOR)
     model = {"name": "m", "function_name": "remote", "connector_id": connector["connector_id"]}
-    model_id = (await registry.models.register(model, deploy=True))["model_id"]
-    await registry.models.register(model)
-    await registry.controllers.create(model_id, {"user_rate_limiter": {"u": LIMIT}})
+    model_id = (await registry.models.register(ANYONE, model, deploy=True))["model_id"]
+    await registry.models.register(ANYONE, model)
+    await registry.controllers.create(ANYONE, model_id, {"user_rate_limiter": {"u": LIMIT}})
     with open_statistics(tmp_path) as statistics:
         node = AnsweringNode(store, now_millis, "server")
         with statistics.prediction() as prediction:
             prediction.start(model_id)
-        profile = await Profiles(states, statistics, node).get({"return_all_models": True}, view="node")
-        stats = await ServerStats(store, states, statistics, node).named([], [])
+        profile = await Profiles(states, statistics, node).get(ANYONE, {"return_all_models": True}, view="node")
+        stats = await ServerStats(store, states, statistics, node).named(ANYONE, [], [])
     assert only_node(profile)["models"].keys() == only_node(stats)["models"].keys() == {model_id}
     assert only_node(stats)["ml_deployed_model_count"] == 1
     counts = {name: stats[name] for name in ("ml_model_count", "ml_connector_count")}

@@ -39,10 +39,12 @@ ALLOWED: dict[str, set[str]] = {
         "plugin.registry", "plugin.settings", "plugin.statistics", "plugin.store", "plugin.upstream",
     },
     "plugin.limits": {"connectors", "plugin.locked_file"},
-    "plugin.monitoring": {"connectors", "plugin.clock", "plugin.registry", "plugin.statistics", "plugin.store"},
+    "plugin.monitoring": {
+        "connectors", "rest_handlers", "plugin.clock", "plugin.registry", "plugin.statistics", "plugin.store",
+    },
     "plugin.registry": {
-        "connectors", "plugin.background_task", "plugin.clock", "plugin.credentials", "plugin.settings", "plugin.store",
-        "plugin.upstream",
+        "connectors", "rest_handlers", "plugin.background_task", "plugin.clock", "plugin.credentials",
+        "plugin.settings", "plugin.store", "plugin.upstream",
     },
     "plugin.upstream": {"connectors", "plugin.settings", "plugin.tls"},
     "plugin.credentials": {"connectors", "plugin.store"},

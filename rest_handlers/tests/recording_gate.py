@@ -1,7 +1,9 @@
 """A gate that notes what is asked of it, and may refuse."""
 
 from opensearch_ml_stream.connectors.errors import MLStreamError
-from opensearch_ml_stream.rest_handlers.callers import ANYONE, Caller, Scope
+from opensearch_ml_stream.rest_handlers.callers import Caller, Scope
+
+CALLER = Caller("ann", frozenset({"team-a"}))
 
 
 class RecordingGate:
@@ -14,8 +16,8 @@ class RecordingGate:
         self._error = error
 
     async def admit(self, scope: Scope, *actions: str) -> Caller:
-        """Return ANYONE."""
+        """Return CALLER."""
         self.asked.append(actions)
         if self._error is not None:
             raise self._error
-        return ANYONE
+        return CALLER

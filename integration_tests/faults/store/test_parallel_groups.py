@@ -8,6 +8,7 @@ from opensearch_ml_stream.plugin.clock import now_millis
 from opensearch_ml_stream.plugin.registry.model_groups import ModelGroups
 from opensearch_ml_stream.plugin.store import Index
 from opensearch_ml_stream.plugin.store.open_store import open_store
+from opensearch_ml_stream.rest_handlers.callers import ANYONE
 
 REPLICAS = 4
 
@@ -17,7 +18,9 @@ async def test_replicas_that_make_one_name_make_one_group(store_url: str, index_
         stores = [await stack.enter_async_context(open_store(store_url, index_prefix)) for _ in range(REPLICAS)]
         groups = [ModelGroups(store, now_millis) for store in stores]
         ids = await asyncio.gather(*[group.for_model("shared", None) for group in groups])
-        outcomes = await asyncio.gather(*[group.register({"name": "own"}) for group in groups], return_exceptions=True)
+        outcomes = await asyncio.gather(
+            *[group.register(ANYONE, {"name": "own"}) for group in groups], return_exceptions=True
+        )
         found = await stores[0].search(Index.MODEL_GROUP, {})
     assert len(set(ids)) == 1
     assert sum(isinstance(outcome, InvalidRequest) for outcome in outcomes) == REPLICAS - 1

@@ -20,6 +20,7 @@ from opensearch_ml_stream.plugin.settings import LiveSettings, Settings
 from opensearch_ml_stream.plugin.statistics.request_statistics import Statistics, open_statistics
 from opensearch_ml_stream.plugin.store import Store
 from opensearch_ml_stream.plugin.store.sqlite_store import SQLiteStore
+from opensearch_ml_stream.rest_handlers.callers import ANYONE
 from tests.registry.registry_setup import add_model, closing
 
 NOW = 1_000_000
@@ -37,7 +38,7 @@ class Monitored:
     async def deployed_model(self) -> str:
         """The id of a new model that is deployed."""
         model_id = await add_model(self.registry)
-        await self.registry.models.deploy(model_id, {})
+        await self.registry.models.deploy(ANYONE, model_id, {})
         return model_id
 
     def predict(self, model_id: str, outcome: Ending | MLStreamError | None = None) -> None:
@@ -48,14 +49,14 @@ class Monitored:
 
     async def node_profile(self, **body: Any) -> Any:
         """What the one node says to a profile's request."""
-        response = dict(await self.profiles.get(body, view="node"))
+        response = dict(await self.profiles.get(ANYONE, body, view="node"))
         node = await node_id(self.store, lambda: NOW)
         assert response["nodes"].keys() == {node}
         return response["nodes"][node]
 
     async def node_stats(self, *names: str, **body: Any) -> Any:
         """What the one node says to a stats request, by names or by a body."""
-        response = await (self.stats.selected(body) if body else self.stats.named(names, []))
+        response = await (self.stats.selected(ANYONE, body) if body else self.stats.named(ANYONE, names, []))
         [of_node] = response["nodes"].values()
         return of_node
 

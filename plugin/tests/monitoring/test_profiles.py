@@ -10,6 +10,7 @@ from opensearch_ml_stream.plugin.monitoring import profiles as profiles_module
 from opensearch_ml_stream.plugin.registry.node_id import node_id
 from opensearch_ml_stream.plugin.statistics import request_statistics
 from opensearch_ml_stream.plugin.store import Index
+from opensearch_ml_stream.rest_handlers.callers import ANYONE
 from tests.monitoring.monitoring_setup import NOW, SERVER, Monitored, monitored
 from tests.registry.registry_setup import StoreInCluster, add_model
 
@@ -17,8 +18,8 @@ ALL: dict[str, Any] = {"return_all_models": True, "return_all_tasks": True}
 
 
 async def test_there_is_nothing_to_say_of_an_empty_server(server: Monitored) -> None:
-    assert await server.profiles.get(ALL, view="node") == {}
-    assert await server.profiles.get(ALL, view="model") == {}
+    assert await server.profiles.get(ANYONE, ALL, view="node") == {}
+    assert await server.profiles.get(ANYONE, ALL, view="model") == {}
 
 
 async def test_a_deployed_model_that_nobody_called_has_its_state_and_nodes_alone(server: Monitored) -> None:
@@ -27,13 +28,13 @@ async def test_a_deployed_model_that_nobody_called_has_its_state_and_nodes_alone
     node = await node_id(server.store, lambda: NOW)
     profile = {"model_state": "DEPLOYED", "target_worker_nodes": [node], "worker_nodes": [node]}
     expected = {"nodes": {node: {"server": SERVER, "models": {model_id: profile}}}}
-    assert await server.profiles.get(ALL, view="node") == expected
+    assert await server.profiles.get(ANYONE, ALL, view="node") == expected
     by_model = {
         "target_worker_nodes": [node],
         "worker_nodes": [node],
         "nodes": {node: {"server": SERVER, "model_state": "DEPLOYED"}},
     }
-    assert await server.profiles.get(ALL, view="model") == {"models": {model_id: by_model}}
+    assert await server.profiles.get(ANYONE, ALL, view="model") == {"models": {model_id: by_model}}
 
 
 async def test_a_called_model_has_the_figures_of_its_predictions(
@@ -72,29 +73,29 @@ async def test_running_predictions_are_tasks_as_ml_commons_shows_them(
         }  # fmt: skip
         assert await server.node_profile(task_ids=[task_id, "x"]) == {"server": SERVER, "tasks": {task_id: task}}
         for nothing in ({"task_ids": ["x"]}, {"model_ids": ["m"]}, {"return_all_models": True}):
-            assert await server.profiles.get(nothing, view="node") == {}
-        assert await server.profiles.get(ALL, view="model") == {"models": {"m": {"tasks": {task_id: task}}}}
-    assert await server.profiles.get(ALL, view="node") == {}
+            assert await server.profiles.get(ANYONE, nothing, view="node") == {}
+        assert await server.profiles.get(ANYONE, ALL, view="model") == {"models": {"m": {"tasks": {task_id: task}}}}
+    assert await server.profiles.get(ANYONE, ALL, view="node") == {}
 
 
 async def test_models_are_chosen_by_id(server: Monitored) -> None:
     one, two = await server.deployed_model(), await server.deployed_model()
     assert (await server.node_profile(model_ids=[one, "nope"]))["models"].keys() == {one}
     assert (await server.node_profile(return_all_models=True))["models"].keys() == {one, two}
-    assert await server.profiles.get({"model_ids": ["nope"]}, view="node") == {}
-    assert await server.profiles.get({"task_ids": ["nope"]}, view="node") == {}
+    assert await server.profiles.get(ANYONE, {"model_ids": ["nope"]}, view="node") == {}
+    assert await server.profiles.get(ANYONE, {"task_ids": ["nope"]}, view="node") == {}
 
 
 async def test_an_undeployed_model_and_a_deleted_one_vanish_with_their_figures(server: Monitored) -> None:
     model_id = await server.deployed_model()
     server.predict(model_id)
-    await server.registry.models.undeploy(model_id)
-    assert await server.profiles.get(ALL, view="node") == {}
-    await server.registry.models.deploy(model_id, {})
+    await server.registry.models.undeploy(ANYONE, model_id)
+    assert await server.profiles.get(ANYONE, ALL, view="node") == {}
+    await server.registry.models.deploy(ANYONE, model_id, {})
     assert "predict_request_stats" not in (await server.node_profile(**ALL))["models"][model_id]
-    await server.registry.models.undeploy(model_id)
-    await server.registry.models.delete(model_id)
-    assert await server.profiles.get(ALL, view="node") == {}
+    await server.registry.models.undeploy(ANYONE, model_id)
+    await server.registry.models.delete(ANYONE, model_id)
+    assert await server.profiles.get(ANYONE, ALL, view="node") == {}
     assert server.statistics.models() == {}
 
 
@@ -104,7 +105,7 @@ async def test_the_node_answers_if_it_is_meant(server: Monitored, mine: list[str
     node = await node_id(server.store, lambda: NOW)
     named = [node if name == "MINE" else name for name in mine]
     assert (await server.node_profile(node_ids=named, **ALL))["models"]
-    assert await server.profiles.get({"node_ids": ["other"], **ALL}, view="node") == {}
+    assert await server.profiles.get(ANYONE, {"node_ids": ["other"], **ALL}, view="node") == {}
 
 
 @pytest.mark.parametrize(
@@ -121,7 +122,7 @@ async def test_the_node_answers_if_it_is_meant(server: Monitored, mine: list[str
 )
 async def test_what_cannot_be_read_is_refused(server: Monitored, body: dict[str, Any], view: str, reason: str) -> None:
     with pytest.raises(InvalidRequest) as raised:
-        await server.profiles.get(body, view=view)
+        await server.profiles.get(ANYONE, body, view=view)
     assert raised.value.reason == reason
 
 

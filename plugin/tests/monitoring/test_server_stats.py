@@ -9,6 +9,7 @@ import pytest
 from opensearch_ml_stream.connectors.errors import InvalidRequest, NotFound, UpstreamError
 from opensearch_ml_stream.plugin.store import Index
 from opensearch_ml_stream.plugin.store.sqlite_store import SQLiteStore
+from opensearch_ml_stream.rest_handlers.callers import ANYONE
 from tests.monitoring.monitoring_setup import SERVER, Monitored, monitored
 from tests.registry.registry_setup import add_model, connector_body
 
@@ -32,15 +33,15 @@ def counts(requests: int, failures: int = 0) -> dict[str, int]:
 
 async def test_all_stats_of_a_used_server(server: Monitored) -> None:
     model_id = await server.deployed_model()
-    await server.registry.connectors.create(connector_body())
+    await server.registry.connectors.create(ANYONE, connector_body())
     await server.store.create(Index.MODEL, {"chunk_number": 0, "model_id": "local"})
     server.predict(model_id)
     server.predict(model_id, UpstreamError("x"))
     with pytest.raises(NotFound):
-        await server.registry.models.deploy("made up", {})
+        await server.registry.models.deploy(ANYONE, "made up", {})
     with server.statistics.prediction() as running:
         running.start(model_id)
-        response = await server.stats.named([], [])
+        response = await server.stats.named(ANYONE, [], [])
         of_node = await server.node_stats()
     assert {name: value for name, value in response.items() if name != "nodes"} == {
         "ml_model_count": 1,
@@ -59,7 +60,7 @@ async def test_all_stats_of_a_used_server(server: Monitored) -> None:
 
 
 async def test_a_server_that_did_nothing_has_the_same_shape(server: Monitored) -> None:
-    response = await server.stats.named([], [])
+    response = await server.stats.named(ANYONE, [], [])
     assert list(response) == ["ml_model_count", "ml_connector_count", "nodes"]
     of_node = await server.node_stats()
     assert of_node == {"server": SERVER, **dict.fromkeys(NODE_STATS, 0), "algorithms": {}, "models": {}}
@@ -67,7 +68,7 @@ async def test_a_server_that_did_nothing_has_the_same_shape(server: Monitored) -
 
 async def test_a_store_that_knows_the_health_of_its_indices_shows_it(tmp_path: Path) -> None:
     async with monitored(tmp_path, StoreOfCluster(":memory:")) as server:
-        response = dict(await server.stats.named([], ["other"]))
+        response = dict(await server.stats.named(ANYONE, [], ["other"]))
         statuses = {name: value for name, value in response.items() if name.endswith("_status")}
         assert statuses == {
             "ml_model_index_status": "green",
@@ -76,7 +77,7 @@ async def test_a_store_that_knows_the_health_of_its_indices_shows_it(tmp_path: P
             "ml_task_index_status": "non-existent",
             "ml_controller_index_status": "non-existent",
         }
-        assert await server.stats.named(["ml_config_index_status"], []) == {"ml_config_index_status": "yellow"}
+        assert await server.stats.named(ANYONE, ["ml_config_index_status"], []) == {"ml_config_index_status": "yellow"}
 
 
 @pytest.mark.parametrize(
@@ -94,7 +95,7 @@ async def test_stats_are_chosen_by_name(
     server: Monitored, names: list[str], cluster: set[str], of_node: set[str] | None
 ) -> None:
     model_id = await server.deployed_model()
-    response = dict(await server.stats.named(names, []))
+    response = dict(await server.stats.named(ANYONE, names, []))
     nodes = response.pop("nodes", None)
     assert response.keys() == cluster
     if of_node is None:
@@ -110,7 +111,7 @@ async def test_a_body_chooses_levels_stats_actions_and_models(server: Monitored)
     one, two = await server.deployed_model(), await server.deployed_model()
     server.predict(one, UpstreamError("x"))
     assert await server.stats.selected(
-        {"target_stat_levels": ["cluster"], "cluster_level_stats": ["ml_model_count"]}
+        ANYONE, {"target_stat_levels": ["cluster"], "cluster_level_stats": ["ml_model_count"]}
     ) == {"ml_model_count": 2}
     of_node = await server.node_stats(target_stat_levels=["NODE"], node_level_stats=["ml_request_count"])
     assert of_node.keys() == {"server", "ml_request_count", "algorithms", "models"}
@@ -123,7 +124,7 @@ async def test_a_body_chooses_levels_stats_actions_and_models(server: Monitored)
     assert (others["algorithms"], others["models"].keys()) == ({}, {one, two})
     assert (await server.node_stats(node_ids=["_all"])).keys() == {"server", "algorithms", "models"}
     for nothing in ({"node_ids": ["other"]}, {"target_stat_levels": ["model"], "models": ["nope"]}):
-        assert await server.stats.selected(nothing) == {}
+        assert await server.stats.selected(ANYONE, nothing) == {}
 
 
 @pytest.mark.parametrize(
@@ -141,14 +142,14 @@ async def test_a_body_chooses_levels_stats_actions_and_models(server: Monitored)
 )
 async def test_a_body_with_an_unknown_name_is_refused(server: Monitored, body: dict[str, Any], wrong: str) -> None:
     with pytest.raises(InvalidRequest) as raised:
-        await server.stats.selected(body)
+        await server.stats.selected(ANYONE, body)
     assert raised.value.reason.startswith(wrong)
 
 
 @pytest.mark.parametrize("names", [["zap"], ["ml_request_count", "zap"], ["ml_action_request_count"], [""]])
 async def test_a_name_that_is_no_stat_of_cluster_or_node_is_refused(server: Monitored, names: list[str]) -> None:
     with pytest.raises(InvalidRequest, match=r"^Wrong ML cluster level stat"):
-        await server.stats.named(names, [])
+        await server.stats.named(ANYONE, names, [])
 
 
 async def test_a_deleted_model_vanishes_and_the_servers_own_counts_stay(server: Monitored) -> None:
@@ -156,7 +157,7 @@ async def test_a_deleted_model_vanishes_and_the_servers_own_counts_stay(server: 
     gone_elsewhere = await add_model(server.registry)
     server.predict(model_id)
     server.predict(gone_elsewhere)
-    await server.registry.models.delete(model_id)
+    await server.registry.models.delete(ANYONE, model_id)
     await server.store.delete(Index.MODEL, gone_elsewhere)  # through another server
     of_node = await server.node_stats()
     assert (of_node["models"], of_node["algorithms"]["remote"]["predict"]) == ({}, counts(2))

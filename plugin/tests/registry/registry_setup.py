@@ -15,6 +15,7 @@ from opensearch_ml_stream.plugin.registry.tasks import BatchJobs
 from opensearch_ml_stream.plugin.settings import LiveSettings, Settings
 from opensearch_ml_stream.plugin.store import Document, Index, Store
 from opensearch_ml_stream.plugin.store.sqlite_store import SQLiteStore
+from opensearch_ml_stream.rest_handlers.callers import ANYONE
 
 SECRET = "sk-secret-1234567890"
 FIRST_TICK = 1_000_000
@@ -103,14 +104,14 @@ def registry_on(store: Store, batch: BatchJobs | None = None, **settings: Any) -
 
 
 async def add_connector(registry: Registry, **fields: Any) -> str:
-    return str((await registry.connectors.create(connector_body(**fields)))["connector_id"])
+    return str((await registry.connectors.create(ANYONE, connector_body(**fields)))["connector_id"])
 
 
 async def add_model(registry: Registry, **fields: Any) -> str:
     """A model on a new connector, unless `fields` name another."""
     if "connector_id" not in fields and "connector" not in fields:
         fields["connector_id"] = await add_connector(registry)
-    return str((await registry.models.register({"name": "m", "function_name": "remote", **fields}))["model_id"])
+    return str((await registry.models.register(ANYONE, {"name": "m", "function_name": "remote", **fields}))["model_id"])
 
 
 async def stored(store: Store, index: Index, id: str) -> Document:

@@ -10,6 +10,7 @@ from opensearch_ml_stream.plugin.credentials.cipher import Cipher
 from opensearch_ml_stream.plugin.registry import Registry
 from opensearch_ml_stream.plugin.registry.connectors import DRY_RUN_ID
 from opensearch_ml_stream.plugin.store import Index, Store
+from opensearch_ml_stream.rest_handlers.callers import ANYONE
 from tests.registry.registry_setup import (
     FIRST_TICK,
     SECRET,
@@ -41,7 +42,7 @@ async def test_a_connector_is_stored_with_its_credential_encrypted(store: Store,
 
 async def test_a_connector_is_shown_without_its_credential(store: Store, registry: Registry) -> None:
     connector_id = await add_connector(registry, description="d")
-    shown = await registry.connectors.get(connector_id)
+    shown = await registry.connectors.get(ANYONE, connector_id)
     assert list(shown) == [
         "name",
         "version",
@@ -54,17 +55,17 @@ async def test_a_connector_is_shown_without_its_credential(store: Store, registr
     ]
     document = await stored(store, Index.CONNECTOR, connector_id)
     await store.put(Index.CONNECTOR, connector_id, {**document.source, "ui_metadata": {"x": 1}})
-    assert "ui_metadata" not in await registry.connectors.get(connector_id)
-    assert (await registry.connectors.get(connector_id, dashboards=True))["ui_metadata"] == {"x": 1}
+    assert "ui_metadata" not in await registry.connectors.get(ANYONE, connector_id)
+    assert (await registry.connectors.get(ANYONE, connector_id, dashboards=True))["ui_metadata"] == {"x": 1}
 
 
 async def test_a_dry_run_checks_everything_and_stores_nothing(store: Store, registry: Registry) -> None:
-    response = await registry.connectors.create(connector_body(dry_run=True))
+    response = await registry.connectors.create(ANYONE, connector_body(dry_run=True))
     assert response == {"connector_id": DRY_RUN_ID}
     assert (await store.search(Index.CONNECTOR, {}))["hits"]["total"]["value"] == 0
     with pytest.raises(InvalidRequest):
-        await registry.connectors.create(connector_body(dry_run=True, name=None))
-    assert await registry.connectors.create({"dry_run": True}) == {"connector_id": DRY_RUN_ID}
+        await registry.connectors.create(ANYONE, connector_body(dry_run=True, name=None))
+    assert await registry.connectors.create(ANYONE, {"dry_run": True}) == {"connector_id": DRY_RUN_ID}
 
 
 @pytest.mark.parametrize(
@@ -80,7 +81,7 @@ async def test_a_dry_run_checks_everything_and_stores_nothing(store: Store, regi
 )
 async def test_a_wrong_connector_is_refused(registry: Registry, fields: dict[str, Any], reason: str) -> None:
     with pytest.raises(InvalidRequest, match=reason):
-        await registry.connectors.create(connector_body(**fields))
+        await registry.connectors.create(ANYONE, connector_body(**fields))
 
 
 async def test_an_update_merges_maps_and_replaces_everything_else(store: Store, registry: Registry) -> None:
@@ -93,7 +94,7 @@ async def test_an_update_merges_maps_and_replaces_everything_else(store: Store, 
         "created_time": 0,
         "unknown": 1,
     }
-    response = await registry.connectors.update(connector_id, update)
+    response = await registry.connectors.update(ANYONE, connector_id, update)
     assert (response["_id"], response["result"]) == (connector_id, "updated")
     source = (await stored(store, Index.CONNECTOR, connector_id)).source
     assert source["parameters"] == {"a": "1", "b": "3"}
@@ -108,18 +109,18 @@ async def test_an_update_is_checked_as_a_whole(store: Store, registry: Registry)
     action = {**ACTION, "url": "https://${parameters.host}/v1"}
     connector_id = await add_connector(registry, parameters={"host": "api.openai.com"}, actions=[action])
     with pytest.raises(InvalidRequest, match="not matching the trusted connector endpoint"):
-        await registry.connectors.update(connector_id, {"parameters": {"host": "evil.example"}})
+        await registry.connectors.update(ANYONE, connector_id, {"parameters": {"host": "evil.example"}})
     for wrong in ({"access_mode": "secret"}, {"backend_roles": "a"}, {"name": " "}, {"client_config": {"x": 1}}):
         with pytest.raises(InvalidRequest):
-            await registry.connectors.update(connector_id, wrong)
+            await registry.connectors.update(ANYONE, connector_id, wrong)
     assert (await stored(store, Index.CONNECTOR, connector_id)).version == 1
 
 
 async def test_an_update_stores_and_shows_roles_and_access_as_ml_commons_does(registry: Registry) -> None:
     connector_id = await add_connector(registry)
     changes = {"backend_roles": ["a", "b"], "access_mode": "PRIVATE", "add_all_backend_roles": True}
-    await registry.connectors.update(connector_id, changes)
-    shown = await registry.connectors.get(connector_id)
+    await registry.connectors.update(ANYONE, connector_id, changes)
+    shown = await registry.connectors.get(ANYONE, connector_id)
     assert (shown["backend_roles"], shown["access"]) == (["a", "b"], "private")
     assert shown.keys() & changes.keys() == {"backend_roles"}
 
@@ -131,21 +132,21 @@ async def test_a_client_config_of_a_newer_ml_commons_survives_an_update_of_somet
     source = (await stored(store, Index.CONNECTOR, connector_id)).source
     newer = {"read_timeout": 5, "a_newer_key": [1]}
     await store.put(Index.CONNECTOR, connector_id, {**source, "client_config": newer})
-    await registry.connectors.update(connector_id, {"description": "changed"})
-    shown = await registry.connectors.get(connector_id)
+    await registry.connectors.update(ANYONE, connector_id, {"description": "changed"})
+    shown = await registry.connectors.get(ANYONE, connector_id)
     assert (shown["description"], shown["client_config"]) == ("changed", newer)
-    await registry.connectors.update(connector_id, {"client_config": {"read_timeout": 6}})
-    assert (await registry.connectors.get(connector_id))["client_config"]["read_timeout"] == 6
+    await registry.connectors.update(ANYONE, connector_id, {"client_config": {"read_timeout": 6}})
+    assert (await registry.connectors.get(ANYONE, connector_id))["client_config"]["read_timeout"] == 6
 
 
 async def test_a_connector_of_a_deployed_model_cannot_be_changed(registry: Registry) -> None:
     connector_id = await add_connector(registry)
     model_id = await add_model(registry, connector_id=connector_id)
     await add_model(registry, connector_id=connector_id)
-    await registry.connectors.update(connector_id, {"description": "one"})
-    await registry.models.deploy(model_id, {})
+    await registry.connectors.update(ANYONE, connector_id, {"description": "one"})
+    await registry.models.deploy(ANYONE, model_id, {})
     with pytest.raises(InvalidRequest) as raised:
-        await registry.connectors.update(connector_id, {"description": "two"})
+        await registry.connectors.update(ANYONE, connector_id, {"description": "two"})
     expected = f"1 models are still using this connector, please undeploy the models first: [{model_id}]"
     assert (raised.value.reason, raised.value.type) == (expected, "status_exception")
 
@@ -154,18 +155,18 @@ async def test_a_connector_that_a_model_uses_cannot_be_deleted(registry: Registr
     connector_id = await add_connector(registry)
     models = [await add_model(registry, connector_id=connector_id) for _ in range(2)]
     with pytest.raises(Conflict) as raised:
-        await registry.connectors.delete(connector_id)
+        await registry.connectors.delete(ANYONE, connector_id)
     assert raised.value.reason == (
         f"2 models are still using this connector, please delete or update the models first: [{', '.join(models)}]"
     )
     for model_id in models:
-        await registry.models.delete(model_id)
-    assert (await registry.connectors.delete(connector_id))["result"] == "deleted"
-    assert (await registry.connectors.delete(connector_id))["result"] == "not_found"
+        await registry.models.delete(ANYONE, model_id)
+    assert (await registry.connectors.delete(ANYONE, connector_id))["result"] == "deleted"
+    assert (await registry.connectors.delete(ANYONE, connector_id))["result"] == "not_found"
 
 
 async def test_a_connector_that_is_not_there_is_not_found(registry: Registry) -> None:
-    for call in (registry.connectors.get("x"), registry.connectors.update("x", {})):
+    for call in (registry.connectors.get(ANYONE, "x"), registry.connectors.update(ANYONE, "x", {})):
         with pytest.raises(NotFound, match=r"^Failed to find connector with the provided connector id: x$"):
             await call
 
@@ -173,11 +174,11 @@ async def test_a_connector_that_is_not_there_is_not_found(registry: Registry) ->
 async def test_a_search_finds_connectors_but_not_by_their_credentials(registry: Registry) -> None:
     await add_connector(registry, name="one")
     connector_id = await add_connector(registry, name="two")
-    response = await registry.connectors.search({"query": {"match": {"name": "two"}}})
+    response = await registry.connectors.search(ANYONE, {"query": {"match": {"name": "two"}}})
     [hit] = response["hits"]["hits"]
     assert (hit["_id"], "credential" in hit["_source"]) == (connector_id, False)
     with pytest.raises(InvalidRequest, match="credentials are not searchable"):
-        await registry.connectors.search({"query": {"exists": {"field": "credential.key"}}})
+        await registry.connectors.search(ANYONE, {"query": {"exists": {"field": "credential.key"}}})
 
 
 @pytest.mark.parametrize(
@@ -187,15 +188,15 @@ async def test_a_private_address_that_no_prediction_could_reach_is_refused_at_on
     trusting: dict[str, Any] = {"trusted_connector_endpoints_regex": ("^http://.*$",)}
     body = connector_body(actions=[{**ACTION, "url": "http://${parameters.host}/v1"}], parameters={"host": host})
     with pytest.raises(InvalidRequest, match=r"has private ip address: .*: opensearch-ml-stream endpoints allow http:"):
-        await registry_on(store, **trusting).connectors.create(body)
-    assert await registry_on(store, **trusting, private_ip_enabled=True).connectors.create(body)
+        await registry_on(store, **trusting).connectors.create(ANYONE, body)
+    assert await registry_on(store, **trusting, private_ip_enabled=True).connectors.create(ANYONE, body)
     trusting |= {"private_ip_enabled": True, "trusted_connector_private_endpoints_regex": ("^http://10.9.9.9/.*$",)}
     with pytest.raises(InvalidRequest, match="not matching the trusted connector private endpoint regex"):
-        await registry_on(store, **trusting).connectors.create(body)
+        await registry_on(store, **trusting).connectors.create(ANYONE, body)
 
 
 async def test_the_address_of_a_metadata_service_is_refused_and_not_advised(store: Store) -> None:
     registry = registry_on(store, trusted_connector_endpoints_regex=("^http://.*$",), private_ip_enabled=True)
     body = connector_body(actions=[{**ACTION, "url": "http://169.254.169.254/v1"}])
     with pytest.raises(InvalidRequest, match=r"restricted ip address: 169\.254\.169\.254$"):
-        await registry.connectors.create(body)
+        await registry.connectors.create(ANYONE, body)

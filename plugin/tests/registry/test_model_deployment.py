@@ -9,6 +9,7 @@ from opensearch_ml_stream.connectors.errors import Conflict, InvalidRequest, MLS
 from opensearch_ml_stream.plugin.registry import Registry
 from opensearch_ml_stream.plugin.store import Index, Store, Written
 from opensearch_ml_stream.plugin.store.sqlite_store import SQLiteStore
+from opensearch_ml_stream.rest_handlers.callers import ANYONE
 from tests.registry.registry_setup import (
     StoreInCluster,
     add_model,
@@ -32,16 +33,16 @@ async def clustered() -> AsyncIterator[StoreInCluster]:
 
 
 async def shown_states(registry: Registry) -> list[str]:
-    response = await registry.models.search({})
+    response = await registry.models.search(ANYONE, {})
     return [hit["_source"]["model_state"] for hit in response["hits"]["hits"]]
 
 
 async def test_in_the_embedded_store_the_state_stands_in_the_models_document(alone: Store) -> None:
     registry = registry_on(alone)
     model_id = await add_model(registry)
-    await registry.models.deploy(model_id, {})
+    await registry.models.deploy(ANYONE, model_id, {})
     assert (await stored(alone, Index.MODEL, model_id)).source["model_state"] == "DEPLOYED"
-    await registry.models.undeploy(model_id)
+    await registry.models.undeploy(ANYONE, model_id)
     assert (await stored(alone, Index.MODEL, model_id)).source["model_state"] == "UNDEPLOYED"
 
 
@@ -50,9 +51,9 @@ async def test_in_a_cluster_no_document_ever_says_that_the_sidecar_has_deployed_
     registry = registry_on(clustered)
     model_id = await add_model(registry)
     before = await stored(clustered, Index.MODEL, model_id)
-    await registry.models.deploy(model_id, {})
-    await registry.models.deploy(model_id, {})
-    shown = await registry.models.get(model_id)
+    await registry.models.deploy(ANYONE, model_id, {})
+    await registry.models.deploy(ANYONE, model_id, {})
+    shown = await registry.models.get(ANYONE, model_id)
     assert (shown["model_state"], shown["current_worker_node_count"]) == ("DEPLOYED", 1)
     assert await shown_states(registry) == ["DEPLOYED"]
     assert await stored(clustered, Index.MODEL, model_id) == before
@@ -63,22 +64,22 @@ async def test_in_a_cluster_no_document_ever_says_that_the_sidecar_has_deployed_
 
 
 async def undeploy(registry: Registry, model_id: str) -> str:
-    (node,) = (await registry.models.undeploy(model_id)).values()
+    (node,) = (await registry.models.undeploy(ANYONE, model_id)).values()
     return str(node["stats"][model_id])
 
 
 async def test_in_a_cluster_the_same_rules_hold_for_deployed_models(clustered: StoreInCluster) -> None:
     registry = registry_on(clustered)
     model_id = await add_model(registry)
-    await registry.models.deploy(model_id, {})
+    await registry.models.deploy(ANYONE, model_id, {})
     connector_id = (await stored(clustered, Index.MODEL, model_id)).source["connector_id"]
     with pytest.raises(InvalidRequest, match="1 models are still using this connector, please undeploy"):
-        await registry.connectors.update(connector_id, {"name": "x"})
+        await registry.connectors.update(ANYONE, connector_id, {"name": "x"})
     with pytest.raises(InvalidRequest, match="Model cannot be deleted in deploying or deployed state"):
-        await registry.models.delete(model_id)
-    await registry.models.undeploy(model_id)
-    await registry.connectors.update(connector_id, {"name": "x"})
-    await registry.models.delete(model_id)
+        await registry.models.delete(ANYONE, model_id)
+    await registry.models.undeploy(ANYONE, model_id)
+    await registry.connectors.update(ANYONE, connector_id, {"name": "x"})
+    await registry.models.delete(ANYONE, model_id)
     assert await clustered.get(Index.DEPLOYMENT, model_id) is None
 
 
@@ -88,7 +89,7 @@ async def test_what_ml_commons_has_deployed_is_shown_so_and_undeployed_by_it(clu
     document = await stored(clustered, Index.MODEL, model_id)
     deployed = {**document.source, "model_state": "DEPLOYED"}
     await clustered.put(Index.MODEL, model_id, deployed)
-    assert (await registry.models.get(model_id))["model_state"] == "DEPLOYED"
+    assert (await registry.models.get(ANYONE, model_id))["model_state"] == "DEPLOYED"
     assert await undeploy(registry, model_id) == "undeployed"
     assert clustered.cluster.told == [("undeploy", model_id)]
     assert (await stored(clustered, Index.MODEL, model_id)).source == deployed  # that is ML Commons' to write
@@ -102,7 +103,7 @@ async def test_a_state_that_an_ml_commons_left_behind_can_be_undone(clustered: S
     clustered.cluster.has_ml_commons = False
     assert await undeploy(registry, model_id) == "undeployed"
     assert (await stored(clustered, Index.MODEL, model_id)).source["model_state"] == "UNDEPLOYED"
-    await registry.models.delete(model_id)
+    await registry.models.delete(ANYONE, model_id)
 
 
 @pytest.mark.parametrize("kind", [SQLiteStore, StoreInCluster])
@@ -117,7 +118,7 @@ async def check_first_prediction(store: Store) -> None:
     for _ in range(2):
         await registry.models.deployment.ensure(model_id, await stored(store, Index.MODEL, model_id))
     assert await shown_states(registry) == ["DEPLOYED"]
-    tasks = await registry.tasks.search({"query": {"term": {"task_type": "DEPLOY_MODEL"}}})
+    tasks = await registry.tasks.search(ANYONE, {"query": {"term": {"task_type": "DEPLOY_MODEL"}}})
     assert tasks["hits"]["total"]["value"] == 1
 
 
@@ -159,7 +160,7 @@ async def test_a_first_prediction_goes_on_where_the_state_cannot_be_stored(
         await registry.models.deployment.ensure(model_id, await stored(store, Index.MODEL, model_id))
         assert caplog.messages == [f"Model {model_id} is used without being stored as deployed: {refusal.reason}"]
         with pytest.raises(type(refusal)):
-            await registry.models.deploy(model_id, {})
+            await registry.models.deploy(ANYONE, model_id, {})
         store.refusal = None
         await registry.models.deployment.ensure(model_id, await stored(store, Index.MODEL, model_id))
         assert await shown_states(registry) == ["DEPLOYED"]
@@ -171,12 +172,12 @@ async def test_a_model_is_not_deployed_by_itself_where_that_is_switched_off(alon
     with pytest.raises(InvalidRequest, match=r"^Model not ready yet. Please deploy the model first.$"):
         await off.models.deployment.ensure(model_id, await stored(alone, Index.MODEL, model_id))
     on = registry_on(alone)
-    await on.models.update(model_id, {"deploy_setting": {"is_auto_deploy_enabled": False}})
+    await on.models.update(ANYONE, model_id, {"deploy_setting": {"is_auto_deploy_enabled": False}})
     with pytest.raises(InvalidRequest) as raised:
         await on.models.deployment.ensure(model_id, await stored(alone, Index.MODEL, model_id))
     text = "Auto deployment disabled for this model, please deploy model first Model ID: "
     assert raised.value.reason == text + model_id
-    await off.models.deploy(model_id, {})
+    await off.models.deploy(ANYONE, model_id, {})
     await off.models.deployment.ensure(model_id, await stored(alone, Index.MODEL, model_id))
 
 
@@ -188,18 +189,18 @@ async def test_a_model_whose_connector_is_gone_or_unreadable_is_not_deployed(alo
     assert document is not None
     await alone.put(Index.CONNECTOR, connector_id, {**document.source, "credential": {"key": "not cipher text"}})
     with pytest.raises(MLStreamError) as raised:
-        await registry.models.deploy(model_id, {})
+        await registry.models.deploy(ANYONE, model_id, {})
     assert raised.value.status == 500
     inline_id = await add_model(registry, connector=connector_body())
     inline = await stored(alone, Index.MODEL, inline_id)
     broken = {**inline.source["connector"], "credential": {"key": "not cipher text"}}
     await alone.put(Index.MODEL, inline_id, {**inline.source, "connector": broken})
     with pytest.raises(MLStreamError):
-        await registry.models.deploy(inline_id, {})
+        await registry.models.deploy(ANYONE, inline_id, {})
     await alone.delete(Index.MODEL, inline_id)
     await alone.delete(Index.CONNECTOR, connector_id)
     with pytest.raises(NotFound, match=f"Failed to find connector:{connector_id}"):
-        await registry.models.deploy(model_id, {})
+        await registry.models.deploy(ANYONE, model_id, {})
     assert await shown_states(registry) == ["REGISTERED"]
 
 
@@ -207,9 +208,9 @@ async def test_with_remote_inference_off_nothing_is_created_or_deployed(alone: S
     model_id = await add_model(registry_on(alone))
     registry = registry_on(alone, remote_inference_enabled=False)
     for call in (
-        registry.connectors.create(connector_body()),
-        registry.models.register({"name": "m", "function_name": "remote", "connector_id": "x"}),
-        registry.models.deploy(model_id, {}),
+        registry.connectors.create(ANYONE, connector_body()),
+        registry.models.register(ANYONE, {"name": "m", "function_name": "remote", "connector_id": "x"}),
+        registry.models.deploy(ANYONE, model_id, {}),
     ):
         with pytest.raises(InvalidRequest, match="Remote Inference is currently disabled"):
             await call

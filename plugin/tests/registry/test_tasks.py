@@ -8,6 +8,7 @@ from opensearch_ml_stream.connectors.errors import InvalidRequest, NotFound
 from opensearch_ml_stream.plugin.registry.stored_documents import Json
 from opensearch_ml_stream.plugin.registry.tasks import record_task
 from opensearch_ml_stream.plugin.store import Index, Store
+from opensearch_ml_stream.rest_handlers.callers import ANYONE
 from tests.registry.registry_setup import registry_on
 
 BATCH = {"task_type": "BATCH_PREDICTION", "state": "RUNNING"}
@@ -32,7 +33,7 @@ async def add(store: Store, **source: Any) -> str:
 
 async def test_a_task_is_shown_in_ml_commons_order_without_nulls(store: Store) -> None:
     task_id = await add(store, extra=1, state="FAILED", error="x", model_id="m", output_index=None)
-    shown = await registry_on(store).tasks.get(task_id)
+    shown = await registry_on(store).tasks.get(ANYONE, task_id)
     assert list(shown.items()) == [
         ("model_id", "m"),
         ("state", "FAILED"),
@@ -44,7 +45,7 @@ async def test_a_task_is_shown_in_ml_commons_order_without_nulls(store: Store) -
 
 async def test_a_task_that_is_not_there_is_not_found(store: Store) -> None:
     tasks = registry_on(store).tasks
-    for call in (tasks.get("x"), tasks.delete("x"), tasks.cancel("x")):
+    for call in (tasks.get(ANYONE, "x"), tasks.delete(ANYONE, "x"), tasks.cancel(ANYONE, "x")):
         with pytest.raises(NotFound, match=r"^Failed to find task$"):
             await call
 
@@ -52,40 +53,40 @@ async def test_a_task_that_is_not_there_is_not_found(store: Store) -> None:
 async def test_only_an_unfinished_batch_job_is_refreshed(store: Store) -> None:
     tasks = registry_on(store, FinishedJobs()).tasks
     unfinished = await add(store, **BATCH)
-    assert (await tasks.get(unfinished))["remote_job"] == {"id": unfinished}
+    assert (await tasks.get(ANYONE, unfinished))["remote_job"] == {"id": unfinished}
     for state in ("COMPLETED", "FAILED", "CANCELLED", "COMPLETED_WITH_ERROR", "EXPIRED"):
-        assert "remote_job" not in await tasks.get(await add(store, **{**BATCH, "state": state}))
-    assert "remote_job" not in await tasks.get(await add(store, task_type="DEPLOY_MODEL", state="RUNNING"))
-    assert "remote_job" not in await registry_on(store).tasks.get(unfinished)
+        assert "remote_job" not in await tasks.get(ANYONE, await add(store, **{**BATCH, "state": state}))
+    assert "remote_job" not in await tasks.get(ANYONE, await add(store, task_type="DEPLOY_MODEL", state="RUNNING"))
+    assert "remote_job" not in await registry_on(store).tasks.get(ANYONE, unfinished)
 
 
 async def test_only_a_batch_job_can_be_cancelled(store: Store) -> None:
     jobs = FinishedJobs()
     tasks = registry_on(store, jobs).tasks
     batch_id = await add(store, **BATCH)
-    assert await tasks.cancel(batch_id) == {"status": "OK"}
+    assert await tasks.cancel(ANYONE, batch_id) == {"status": "OK"}
     assert jobs.cancelled == [batch_id]
     refusal = r"^The task ID you provided does not have any associated batch job$"
     with pytest.raises(InvalidRequest, match=refusal):
-        await tasks.cancel(await add(store, task_type="DEPLOY_MODEL"))
+        await tasks.cancel(ANYONE, await add(store, task_type="DEPLOY_MODEL"))
     with pytest.raises(InvalidRequest, match=refusal):
-        await registry_on(store).tasks.cancel(batch_id)
+        await registry_on(store).tasks.cancel(ANYONE, batch_id)
 
 
 async def test_a_running_task_cannot_be_deleted(store: Store) -> None:
     tasks = registry_on(store).tasks
     with pytest.raises(InvalidRequest, match=r"^Task cannot be deleted in running state\.") as raised:
-        await tasks.delete(await add(store, state="RUNNING"))
+        await tasks.delete(ANYONE, await add(store, state="RUNNING"))
     assert raised.value.type == "status_exception"
     task_id = await add(store, state="COMPLETED")
-    assert (await tasks.delete(task_id))["result"] == "deleted"
+    assert (await tasks.delete(ANYONE, task_id))["result"] == "deleted"
     assert await store.get(Index.TASK, task_id) is None
 
 
 async def test_tasks_are_searched(store: Store) -> None:
     await add(store, state="RUNNING")
     failed = await add(store, state="FAILED")
-    response = await registry_on(store).tasks.search({"query": {"term": {"state": "FAILED"}}})
+    response = await registry_on(store).tasks.search(ANYONE, {"query": {"term": {"state": "FAILED"}}})
     assert [hit["_id"] for hit in response["hits"]["hits"]] == [failed]
 
 

@@ -11,7 +11,7 @@ from opensearch_ml_stream.rest_handlers.resource_endpoint import Entry
 from opensearch_ml_stream.rest_handlers.routes.monitoring.profile import profile_routes
 from opensearch_ml_stream.rest_handlers.routes.monitoring.stats import stats_routes
 from tests.asgi_exchange import send_request
-from tests.recording_gate import RecordingGate
+from tests.recording_gate import CALLER, RecordingGate
 from tests.recording_services import RecordingProfiles, RecordingStats
 
 BASE = "/_plugins/_ml"
@@ -62,6 +62,7 @@ async def test_the_path_of_a_profile_says_what_is_asked_for_unless_a_body_does(
         ("profiles.get", asked, BY_NODE),
         ("profiles.get", {"node_ids": ["n"]}, {"view": "model"}),
     ]
+    assert profiles.callers == [CALLER] * 3
 
 
 @pytest.mark.parametrize("slash", ["", "/"])
@@ -81,6 +82,7 @@ async def test_the_path_of_stats_says_what_is_asked_for_unless_a_body_does(
     assert (exchange.status, exchange.json()) == (200, {"done": True})
     await send_request(application, "GET", BASE + path + slash, {"models": ["m"]})
     assert stats.calls == [("stats.named", names, nodes), ("stats.selected", {"models": ["m"]})]
+    assert stats.callers == [CALLER] * 2
 
 
 @pytest.mark.parametrize("path", ["/profile", "/profile/models/m", "/stats", "/n/stats/a"])

@@ -11,7 +11,7 @@ from opensearch_ml_stream.rest_handlers.http.body_budget import BodyBudget
 from opensearch_ml_stream.rest_handlers.resource_endpoint import Entry
 from opensearch_ml_stream.rest_handlers.routes.resources import management_routes
 from tests.asgi_exchange import send_request
-from tests.recording_gate import RecordingGate
+from tests.recording_gate import CALLER, RecordingGate
 from tests.recording_services import RecordingServices
 
 BASE = "/_plugins/_ml"
@@ -102,7 +102,7 @@ async def test_a_route_calls_its_service_and_returns_what_that_returns(
     body = None if has_body is False else BODY
     exchange = await send_request(application, method, BASE + path + slash + question + query, body)
     assert (exchange.status, exchange.json()) == (200, {"done": True})
-    assert services.calls == [call]
+    assert (services.calls, services.callers) == ([call], [CALLER])
     assert exchange.complete
 
 

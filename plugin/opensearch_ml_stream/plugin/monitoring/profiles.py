@@ -14,6 +14,7 @@ from opensearch_ml_stream.plugin.registry.stored_documents import Json, flag_of,
 from opensearch_ml_stream.plugin.statistics.model_file import ModelFigures
 from opensearch_ml_stream.plugin.statistics.request_statistics import Statistics
 from opensearch_ml_stream.plugin.statistics.worker_file import RunningPrediction
+from opensearch_ml_stream.rest_handlers.callers import Caller
 
 VIEWS = ("node", "model")
 MAX_IDS = 10_000  # of models in one request
@@ -28,7 +29,7 @@ class Profiles:
     statistics: Statistics
     node: AnsweringNode
 
-    async def get(self, body: Json, *, view: str) -> Json:
+    async def get(self, caller: Caller, body: Json, *, view: str) -> Json:
         """Return the profile that the body asks for, by node or (`view`) by model; empty if there is nothing to say.
 
         The body may have `node_ids`, `model_ids`, `task_ids`, `return_all_models` and `return_all_tasks`.

@@ -23,6 +23,7 @@ from opensearch_ml_stream.plugin.statistics.model_file import ModelFigures
 from opensearch_ml_stream.plugin.statistics.request_statistics import Statistics
 from opensearch_ml_stream.plugin.statistics.worker_file import ActionCount
 from opensearch_ml_stream.plugin.store import Index, Store
+from opensearch_ml_stream.rest_handlers.callers import Caller
 
 _NOT_A_CHUNK: Json = {"bool": {"must_not": [{"exists": {"field": "chunk_number"}}]}}  # of a local model's content
 _MISSING = "non-existent"  # ML Commons' status of an index that there is not yet
@@ -37,11 +38,11 @@ class ServerStats:
     statistics: Statistics
     node: AnsweringNode
 
-    async def named(self, names: Sequence[str], node_ids: Sequence[str]) -> Json:
+    async def named(self, caller: Caller, names: Sequence[str], node_ids: Sequence[str]) -> Json:
         """Return the stats of these names, all for none; InvalidRequest for a name that is no stat's."""
         return await self._get(select_by_name(names, node_ids))
 
-    async def selected(self, body: Json) -> Json:
+    async def selected(self, caller: Caller, body: Json) -> Json:
         """Return the stats that the body selects: `target_stat_levels`, and names, ids and actions at each level."""
         return await self._get(select_by_body(body))
 

@@ -26,6 +26,7 @@ from opensearch_ml_stream.plugin.registry.stored_documents import (
 from opensearch_ml_stream.plugin.settings import LiveSettings
 from opensearch_ml_stream.plugin.settings.disabled_feature_errors import remote_inference_disabled
 from opensearch_ml_stream.plugin.store import Document, Index, Store
+from opensearch_ml_stream.rest_handlers.callers import Caller
 
 NO_ACCESS_CONTROL = (
     "You cannot specify connector access control parameters because the Security plugin or connector access control "
@@ -44,7 +45,7 @@ class Connectors:
     clock: Clock
     states: DeploymentStateStore
 
-    async def create(self, body: Json) -> Json:
+    async def create(self, caller: Caller, body: Json) -> Json:
         """Store a new connector; with `dry_run`, everything is checked and nothing stored."""
         settings = self.live_settings.current
         if not settings.remote_inference_enabled:
@@ -60,15 +61,15 @@ class Connectors:
         document |= {"created_time": now, "last_updated_time": now}
         return {"connector_id": (await self.store.create(Index.CONNECTOR, document)).id}
 
-    async def get(self, connector_id: str, *, dashboards: bool = False) -> Json:
+    async def get(self, caller: Caller, connector_id: str, *, dashboards: bool = False) -> Json:
         """Return the connector without its credentials; NotFound without it."""
         document = await existing(self.store, Index.CONNECTOR, connector_id, _missing(connector_id))
         return connector_view(document.source, dashboards=dashboards)
 
-    async def update(self, connector_id: str, body: Json) -> Json:
+    async def update(self, caller: Caller, connector_id: str, body: Json) -> Json:
         """Change the connector; refused while a deployed model uses it, as in ML Commons."""
         settings = self.live_settings.current
-        await self.get(connector_id)
+        await self.get(caller, connector_id)
         models = await self.states.view_all(dict(await self._models_using(connector_id)))
         if deployed := [model_id for model_id, source in models.items() if is_deployed(source)]:
             raise InvalidRequest(_still_used(deployed, "undeploy the models first"), type="status_exception")
@@ -81,14 +82,14 @@ class Connectors:
         written = await rewrite(self.store, Index.CONNECTOR, connector_id, change, _missing(connector_id))
         return {} if written is None else written.response
 
-    async def delete(self, connector_id: str) -> Json:
+    async def delete(self, caller: Caller, connector_id: str) -> Json:
         """Delete the connector; Conflict while a model uses it."""
         if models := await self._models_using(connector_id):
             ids = [model_id for model_id, _ in models]
             raise Conflict(_still_used(ids, "delete or update the models first"))
         return (await self.store.delete(Index.CONNECTOR, connector_id)).response
 
-    async def search(self, body: Json, *, dashboards: bool = False) -> Json:
+    async def search(self, caller: Caller, body: Json, *, dashboards: bool = False) -> Json:
         """Search connectors; credentials are neither searched nor returned."""
         return await search(self.store, Index.CONNECTOR, body, hidden_fields(dashboards=dashboards))
 

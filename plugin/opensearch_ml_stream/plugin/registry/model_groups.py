@@ -19,6 +19,7 @@ from opensearch_ml_stream.plugin.registry.stored_documents import (
     string_of,
 )
 from opensearch_ml_stream.plugin.store import Document, Index, Store
+from opensearch_ml_stream.rest_handlers.callers import Caller
 
 NO_ACCESS_CONTROL = (
     "You cannot specify model access control parameters because the Security plugin or model access control is "
@@ -38,7 +39,7 @@ class ModelGroups:
     store: Store
     clock: Clock
 
-    async def register(self, body: Json) -> Json:
+    async def register(self, caller: Caller, body: Json) -> Json:
         """Store a new group; InvalidRequest if its name is taken."""
         name = name_of(body, "model group")
         refuse_access_control(body, NO_ACCESS_CONTROL)
@@ -48,12 +49,12 @@ class ModelGroups:
             raise _name_taken(group_id)
         return {"model_group_id": group_id, "status": "CREATED"}
 
-    async def get(self, group_id: str) -> Json:
+    async def get(self, caller: Caller, group_id: str) -> Json:
         """Return the group; NotFound without it."""
         document = await existing(self.store, Index.MODEL_GROUP, group_id, _missing(group_id))
         return in_order(document.source, _FIELDS)
 
-    async def update(self, group_id: str, body: Json) -> Json:
+    async def update(self, caller: Caller, group_id: str, body: Json) -> Json:
         """Change name and description; InvalidRequest if another group has the name."""
         refuse_access_control(body, NO_ACCESS_CONTROL)
         changes = {} if body.get("name") is None else {"name": name_of(body, "model group")}
@@ -68,7 +69,7 @@ class ModelGroups:
         await rewrite(self.store, Index.MODEL_GROUP, group_id, change, _missing(group_id))
         return {"status": "Updated"}
 
-    async def delete(self, group_id: str) -> Json:
+    async def delete(self, caller: Caller, group_id: str) -> Json:
         """Delete the group; Conflict while it has models. Of an unknown group the result is "not_found"."""
         query = {"term": {"model_group_id": group_id}}
         models = await self.store.search(Index.MODEL, {"query": query, "size": 1})
@@ -76,7 +77,7 @@ class ModelGroups:
             raise Conflict("Cannot delete the model group when it has associated model versions")
         return (await self.store.delete(Index.MODEL_GROUP, group_id)).response
 
-    async def search(self, body: Json, *, dashboards: bool = False) -> Json:
+    async def search(self, caller: Caller, body: Json, *, dashboards: bool = False) -> Json:
         """Search groups; nothing in them is hidden from anybody."""
         return await search(self.store, Index.MODEL_GROUP, body, ())
 

@@ -42,6 +42,7 @@ from opensearch_ml_stream.plugin.registry.tasks import record_task
 from opensearch_ml_stream.plugin.settings import LiveSettings
 from opensearch_ml_stream.plugin.settings.disabled_feature_errors import remote_inference_disabled
 from opensearch_ml_stream.plugin.store import Document, Index, Store
+from opensearch_ml_stream.rest_handlers.callers import Caller
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +56,7 @@ class Models:
     groups: ModelGroups
     deployment: ModelDeployment
 
-    async def register(self, body: Json, *, deploy: bool = False) -> Json:
+    async def register(self, caller: Caller, body: Json, *, deploy: bool = False) -> Json:
         """Store a new model and its (finished) task; with `deploy` it is deployed before this returns.
 
         Without a `model_group_id` the model joins the group of its own name, created if there is none.
@@ -85,7 +86,7 @@ class Models:
         task_id = await record_task(self.store, self.clock, "REGISTER_MODEL", model_id, node, started)
         return {"task_id": task_id, "status": "CREATED", "model_id": model_id}
 
-    async def get(self, model_id: str, *, dashboards: bool = False) -> Json:
+    async def get(self, caller: Caller, model_id: str, *, dashboards: bool = False) -> Json:
         """Return the model without an inline connector's credentials; NotFound without it."""
         missing = NotFound(f"Failed to find model with the provided model id: {model_id}")
         document = await existing(self.store, Index.MODEL, model_id, missing)
@@ -93,7 +94,7 @@ class Models:
         settings = await model_settings.stored_settings(self.store, model_id)
         return {**view, model_settings.MEMBER: settings} if settings else view
 
-    async def update(self, model_id: str, body: Json) -> Json:
+    async def update(self, caller: Caller, model_id: str, body: Json) -> Json:
         """Change the model; Conflict while ML Commons is deploying it.
 
         Objects are merged field by field into the stored ones, as ML Commons does by OpenSearch's partial update.
@@ -133,7 +134,7 @@ class Models:
         await reload_in_ml_commons(self.store, model_id, before, fields)
         return {} if written is None else written.response
 
-    async def delete(self, model_id: str) -> Json:
+    async def delete(self, caller: Caller, model_id: str) -> Json:
         """Delete the model, its controller and its settings.
 
         InvalidRequest while it is deployed, Conflict if a safe deletion finds it in use.
@@ -154,12 +155,12 @@ class Models:
         await self.store.delete(Index.MODEL_SETTINGS, model_id)
         return response
 
-    async def search(self, body: Json, *, dashboards: bool = False) -> Json:
+    async def search(self, caller: Caller, body: Json, *, dashboards: bool = False) -> Json:
         """Search models; credentials of inline connectors are neither searched nor returned."""
         hidden = hidden_fields(dashboards=dashboards)
         return await search(ShownStates(self.store), Index.MODEL, body, hidden, self.deployment.states.view_all)
 
-    async def deploy(self, model_id: str, body: Json) -> Json:
+    async def deploy(self, caller: Caller, model_id: str, body: Json) -> Json:
         """Deploy the model; return its (finished) task. Nodes cannot be chosen."""
         if not self.live_settings.current.remote_inference_enabled:
             raise remote_inference_disabled()
@@ -168,12 +169,12 @@ class Models:
         task_id = await self.deployment.deploy(model_id)
         return {"task_id": task_id, "task_type": "DEPLOY_MODEL", "status": "COMPLETED"}
 
-    async def undeploy(self, model_id: str) -> Json:
+    async def undeploy(self, caller: Caller, model_id: str) -> Json:
         """Undeploy the model; NotFound without it."""
         await existing_model(self.store, model_id)
         return await self.deployment.undeploy([model_id])
 
-    async def undeploy_many(self, body: Json) -> Json:
+    async def undeploy_many(self, caller: Caller, body: Json) -> Json:
         """Undeploy the models that the body names in `model_ids`; NotFound if none of them exists."""
         model_ids = strings_of(body, "model_ids")
         if not model_ids:

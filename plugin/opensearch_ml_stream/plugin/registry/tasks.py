@@ -8,6 +8,7 @@ from opensearch_ml_stream.plugin.clock import Clock
 from opensearch_ml_stream.plugin.registry.search import search
 from opensearch_ml_stream.plugin.registry.stored_documents import Json, existing, in_order
 from opensearch_ml_stream.plugin.store import Index, Store
+from opensearch_ml_stream.rest_handlers.callers import Caller
 
 BATCH_PREDICTION = "BATCH_PREDICTION"
 FINAL_STATES = frozenset({"COMPLETED", "FAILED", "CANCELLED", "COMPLETED_WITH_ERROR", "EXPIRED"})
@@ -37,14 +38,14 @@ class Tasks:
     store: Store
     batch: BatchJobs | None = None
 
-    async def get(self, task_id: str) -> Json:
+    async def get(self, caller: Caller, task_id: str) -> Json:
         """Return the task; that of an unfinished batch job is refreshed first."""
         source = await self._source(task_id)
         if self.batch is not None and _is_batch(source) and source.get("state") not in FINAL_STATES:
             source = await self.batch.refresh(task_id, source)
         return in_order({"is_async": False, **source}, _FIELDS)
 
-    async def delete(self, task_id: str) -> Json:
+    async def delete(self, caller: Caller, task_id: str) -> Json:
         """Delete the task; InvalidRequest while it is running."""
         source = await self._source(task_id)
         if source.get("state") == "RUNNING":
@@ -53,7 +54,7 @@ class Tasks:
             )
         return (await self.store.delete(Index.TASK, task_id)).response
 
-    async def cancel(self, task_id: str) -> Json:
+    async def cancel(self, caller: Caller, task_id: str) -> Json:
         """Cancel the task's batch job; InvalidRequest if it has none."""
         source = await self._source(task_id)
         if self.batch is None or not _is_batch(source):
@@ -61,7 +62,7 @@ class Tasks:
         await self.batch.cancel(task_id, source)
         return {"status": "OK"}
 
-    async def search(self, body: Json, *, dashboards: bool = False) -> Json:
+    async def search(self, caller: Caller, body: Json, *, dashboards: bool = False) -> Json:
         """Search tasks; nothing in them is hidden from anybody."""
         return await search(self.store, Index.TASK, body, ())
 

@@ -10,6 +10,7 @@ import pytest
 from opensearch_ml_stream.connectors.errors import Conflict, Forbidden, Unavailable
 from opensearch_ml_stream.plugin.registry.beside_ml_commons import orphans, reload
 from opensearch_ml_stream.plugin.store import Index
+from opensearch_ml_stream.rest_handlers.callers import ANYONE
 from tests.registry.registry_setup import StoreInCluster, add_model, closing, registry_on, stored
 
 
@@ -44,7 +45,7 @@ async def test_a_change_that_ml_commons_holds_in_memory_is_taken_over_by_it(
     store: StoreInCluster, change: dict[str, Any]
 ) -> None:
     model_id = await deployed_there(store)
-    await registry_on(store).models.update(model_id, change)
+    await registry_on(store).models.update(ANYONE, model_id, change)
     assert store.cluster.told == [("undeploy", model_id), ("deploy", model_id)]
 
 
@@ -53,7 +54,7 @@ async def test_the_same_change_again_is_taken_over_again(store: StoreInCluster) 
     model_id = await deployed_there(store)
     for time in (1, 3):
         await set_state(store, model_id, "DEPLOYED", time=time)
-        await registry_on(store).models.update(model_id, {"is_enabled": False})
+        await registry_on(store).models.update(ANYONE, model_id, {"is_enabled": False})
     assert len(store.cluster.told) == 4
 
 
@@ -63,7 +64,7 @@ async def test_what_ml_commons_does_not_hold_it_is_not_told(
 ) -> None:
     model_id = await add_model(registry_on(store))
     await set_state(store, model_id, state)
-    await registry_on(store).models.update(model_id, change)
+    await registry_on(store).models.update(ANYONE, model_id, change)
     assert store.cluster.told == []
 
 
@@ -71,7 +72,7 @@ async def test_a_change_that_ml_commons_does_not_take_over_is_stored_and_said(st
     model_id = await deployed_there(store)
     store.cluster.refusal = Forbidden("it needs the permission p")
     with pytest.raises(Unavailable, match=r"changed here, but ML Commons .* send the same again.* the permission p"):
-        await registry_on(store).models.update(model_id, {"is_enabled": False})
+        await registry_on(store).models.update(ANYONE, model_id, {"is_enabled": False})
     assert (await stored(store, Index.MODEL, model_id)).source["is_enabled"] is False
 
 
@@ -80,7 +81,7 @@ async def test_ml_commons_is_not_waited_for_without_end(store: StoreInCluster, m
     model_id = await deployed_there(store)
     store.cluster.when_deployed = None
     with pytest.raises(Unavailable, match=r"It has not deployed it in 0\.1 s"):
-        await registry_on(store).models.update(model_id, {"is_enabled": False})
+        await registry_on(store).models.update(ANYONE, model_id, {"is_enabled": False})
 
 
 def uses(model_id: str) -> dict[str, Any]:
@@ -107,24 +108,24 @@ async def test_a_safe_deletion_names_the_pipelines_and_agents_that_use_the_model
         (agents, lambda: cluster.agents.clear()),
     ):
         with pytest.raises(Conflict) as raised:
-            await registry.models.delete(model_id)
+            await registry.models.delete(ANYONE, model_id)
         assert (raised.value.reason, raised.value.type) == (reason, "status_exception")
         mend()
-    assert (await registry.models.delete(model_id))["result"] == "deleted"
+    assert (await registry.models.delete(ANYONE, model_id))["result"] == "deleted"
 
 
 async def test_nothing_is_looked_for_where_safe_deletions_are_not_asked_for(store: StoreInCluster) -> None:
     registry = registry_on(store)
     model_id = await add_model(registry)
     store.cluster.all_pipelines = {"ingest": {"p": uses(model_id)}}
-    assert (await registry.models.delete(model_id))["result"] == "deleted"
+    assert (await registry.models.delete(ANYONE, model_id))["result"] == "deleted"
 
 
 async def test_states_of_models_that_are_gone_are_deleted_and_no_others(store: StoreInCluster) -> None:
     registry = registry_on(store)
     kept, gone = await add_model(registry), await add_model(registry)
     for model_id in (kept, gone):
-        await registry.models.deploy(model_id, {})
+        await registry.models.deploy(ANYONE, model_id, {})
     await store.delete(Index.MODEL, gone)
     assert await orphans.sweep_orphans(store) == 1
     assert await store.get(Index.DEPLOYMENT, gone) is None
@@ -137,7 +138,7 @@ async def test_the_sweep_goes_on_after_the_store_was_down(
 ) -> None:
     registry = registry_on(store)
     model_id = await add_model(registry)
-    await registry.models.deploy(model_id, {})
+    await registry.models.deploy(ANYONE, model_id, {})
     await store.delete(Index.MODEL, model_id)
     search, failures = store.search, iter([Unavailable("down")])
 

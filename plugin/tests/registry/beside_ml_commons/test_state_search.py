@@ -11,6 +11,7 @@ from opensearch_ml_stream.plugin.registry import Registry
 from opensearch_ml_stream.plugin.registry.beside_ml_commons import shown_state, state_aggregations, state_order
 from opensearch_ml_stream.plugin.registry.beside_ml_commons.shown_state import MAX_QUERIES, STATES, ShownState
 from opensearch_ml_stream.plugin.store import Index
+from opensearch_ml_stream.rest_handlers.callers import ANYONE
 from tests.registry.registry_setup import StoreInCluster, add_model, closing, registry_on, stored
 
 DEPLOYED = {"term": {"model_state": "DEPLOYED"}}
@@ -24,7 +25,7 @@ async def registry() -> AsyncIterator[Registry]:
         for name in ("here", "idle", "there"):
             model_id = await add_model(registry, name=name)
             if name == "here":
-                await registry.models.deploy(model_id, {})
+                await registry.models.deploy(ANYONE, model_id, {})
             if name == "there":
                 document = await stored(store, Index.MODEL, model_id)
                 await store.put(Index.MODEL, model_id, {**document.source, "model_state": "DEPLOYED"})
@@ -32,7 +33,7 @@ async def registry() -> AsyncIterator[Registry]:
 
 
 async def names(registry: Registry, body: dict[str, Any]) -> list[str]:
-    response = await registry.models.search({**body, "sort": [{"name.keyword": "asc"}]})
+    response = await registry.models.search(ANYONE, {**body, "sort": [{"name.keyword": "asc"}]})
     found = [hit["_source"]["name"] for hit in response["hits"]["hits"]]
     assert response["hits"]["total"]["value"] == len(found)
     return found
@@ -65,7 +66,7 @@ async def test_a_body_may_hold_numbers_as_a_request_writes_them(registry: Regist
 
 
 async def test_a_connector_or_task_is_searched_as_it_is_stored(registry: Registry) -> None:
-    tasks = await registry.tasks.search({"query": {"term": {"task_type": "DEPLOY_MODEL"}}})
+    tasks = await registry.tasks.search(ANYONE, {"query": {"term": {"task_type": "DEPLOY_MODEL"}}})
     assert tasks["hits"]["total"]["value"] == 1
 
 
@@ -83,7 +84,7 @@ async def test_a_connector_or_task_is_searched_as_it_is_stored(registry: Registr
 )
 async def test_what_would_be_wrong_or_too_much_is_refused(registry: Registry, body: dict[str, Any]) -> None:
     with pytest.raises(InvalidRequest, match="model_state"):
-        await registry.models.search(body)
+        await registry.models.search(ANYONE, body)
 
 
 def test_the_ids_in_one_search_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,6 +8,7 @@ from opensearch_ml_stream.connectors.errors import InvalidRequest, NotFound
 from opensearch_ml_stream.plugin.credentials.cipher import Cipher
 from opensearch_ml_stream.plugin.registry import Registry
 from opensearch_ml_stream.plugin.store import Index, Store
+from opensearch_ml_stream.rest_handlers.callers import ANYONE
 
 
 @pytest.mark.parametrize(
@@ -32,7 +33,7 @@ async def test_a_config_is_shown_by_the_names_that_ml_commons_knows(
     store: Store, registry: Registry, source: dict[str, Any], view: dict[str, Any]
 ) -> None:
     await store.create(Index.CONFIG, source, "c")
-    shown = await registry.configs.get("c")
+    shown = await registry.configs.get(ANYONE, "c")
     assert (shown, list(shown)) == (view, list(view))
 
 
@@ -41,9 +42,9 @@ async def test_the_master_key_is_never_shown(store: Store, registry: Registry, c
     await Cipher(store).encrypt("x")
     assert await store.get(Index.CONFIG, "master_key") is not None
     with pytest.raises(InvalidRequest, match=r"^You are not allowed to access this config doc$"):
-        await registry.configs.get(config_id)
+        await registry.configs.get(ANYONE, config_id)
 
 
 async def test_an_unknown_config_is_not_found(registry: Registry) -> None:
     with pytest.raises(NotFound, match=r"^Failed to find config with the provided config id: nope$"):
-        await registry.configs.get("nope")
+        await registry.configs.get(ANYONE, "nope")

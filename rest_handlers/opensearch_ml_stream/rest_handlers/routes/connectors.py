@@ -22,23 +22,23 @@ def connector_routes(connectors: Connectors, entry: Entry) -> list[Route]:
 
     async def create(request: ParsedRequest) -> Mapping[str, Any]:
         """Create a connector; with `dry_run`, only check it."""
-        return await connectors.create(request.body)
+        return await connectors.create(request.caller, request.body)
 
     async def get(request: ParsedRequest) -> Mapping[str, Any]:
         """Get a connector."""
-        return await connectors.get(request.id, dashboards=request.dashboards)
+        return await connectors.get(request.caller, request.id, dashboards=request.dashboards)
 
     async def update(request: ParsedRequest) -> Mapping[str, Any]:
         """Change a connector."""
-        return await connectors.update(request.id, request.body)
+        return await connectors.update(request.caller, request.id, request.body)
 
     async def delete(request: ParsedRequest) -> Mapping[str, Any]:
         """Delete a connector."""
-        return await connectors.delete(request.id)
+        return await connectors.delete(request.caller, request.id)
 
     async def search(request: ParsedRequest) -> Mapping[str, Any]:
         """Search connectors."""
-        return await connectors.search(request.body, dashboards=request.dashboards)
+        return await connectors.search(request.caller, request.body, dashboards=request.dashboards)
 
     search_operation = Operation(search, actions.CONNECTOR_SEARCH, RequestBody.OPTIONAL, schema=SEARCH)
     item_operations = {

@@ -22,23 +22,23 @@ def model_group_routes(groups: ModelGroups, entry: Entry) -> list[Route]:
 
     async def register(request: ParsedRequest) -> Mapping[str, Any]:
         """Register a model group."""
-        return await groups.register(request.body)
+        return await groups.register(request.caller, request.body)
 
     async def get(request: ParsedRequest) -> Mapping[str, Any]:
         """Get a model group."""
-        return await groups.get(request.id)
+        return await groups.get(request.caller, request.id)
 
     async def update(request: ParsedRequest) -> Mapping[str, Any]:
         """Change a model group's name or description."""
-        return await groups.update(request.id, request.body)
+        return await groups.update(request.caller, request.id, request.body)
 
     async def delete(request: ParsedRequest) -> Mapping[str, Any]:
         """Delete a model group."""
-        return await groups.delete(request.id)
+        return await groups.delete(request.caller, request.id)
 
     async def search(request: ParsedRequest) -> Mapping[str, Any]:
         """Search model groups."""
-        return await groups.search(request.body, dashboards=request.dashboards)
+        return await groups.search(request.caller, request.body, dashboards=request.dashboards)
 
     search_operation = Operation(search, actions.MODEL_GROUP_SEARCH, RequestBody.OPTIONAL, schema=SEARCH)
     item_operations = {

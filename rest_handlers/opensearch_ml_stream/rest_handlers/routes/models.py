@@ -46,7 +46,7 @@ def _register(models: Models) -> Callable[[ParsedRequest], Any]:
         body = dict(request.body)
         if request.path:  # the old form: the name and the version stand in the path
             body |= {"name": request.id, "version": request.path["version"]}
-        return await models.register(body, deploy=request.flag("deploy") or request.flag("load"))
+        return await models.register(request.caller, body, deploy=request.flag("deploy") or request.flag("load"))
 
     return register
 
@@ -54,7 +54,7 @@ def _register(models: Models) -> Callable[[ParsedRequest], Any]:
 def _search(models: Models) -> Callable[[ParsedRequest], Any]:
     async def search(request: ParsedRequest) -> Mapping[str, Any]:
         """Search models."""
-        return await models.search(request.body, dashboards=request.dashboards)
+        return await models.search(request.caller, request.body, dashboards=request.dashboards)
 
     return search
 
@@ -62,15 +62,15 @@ def _search(models: Models) -> Callable[[ParsedRequest], Any]:
 def _item_operations(models: Models) -> dict[str, Operation]:
     async def get(request: ParsedRequest) -> Mapping[str, Any]:
         """Get a model."""
-        return await models.get(request.id, dashboards=request.dashboards)
+        return await models.get(request.caller, request.id, dashboards=request.dashboards)
 
     async def update(request: ParsedRequest) -> Mapping[str, Any]:
         """Change a model."""
-        return await models.update(request.id, request.body)
+        return await models.update(request.caller, request.id, request.body)
 
     async def delete(request: ParsedRequest) -> Mapping[str, Any]:
         """Delete a model."""
-        return await models.delete(request.id)
+        return await models.delete(request.caller, request.id)
 
     return {
         "GET": Operation(get, actions.MODEL_GET, parameters=frozenset({"return_content"})),
@@ -82,15 +82,15 @@ def _item_operations(models: Models) -> dict[str, Operation]:
 def _deployment_operations(models: Models) -> tuple[Operation, Operation, Operation]:
     async def deploy(request: ParsedRequest) -> Mapping[str, Any]:
         """Deploy a model."""
-        return await models.deploy(request.id, request.body)
+        return await models.deploy(request.caller, request.id, request.body)
 
     async def undeploy(request: ParsedRequest) -> Mapping[str, Any]:
         """Undeploy a model."""
-        return await models.undeploy(request.id)
+        return await models.undeploy(request.caller, request.id)
 
     async def undeploy_many(request: ParsedRequest) -> Mapping[str, Any]:
         """Undeploy several models."""
-        return await models.undeploy_many(request.body)
+        return await models.undeploy_many(request.caller, request.body)
 
     return (
         Operation(deploy, actions.MODEL_DEPLOY, RequestBody.OPTIONAL),

@@ -22,19 +22,19 @@ def task_routes(tasks: Tasks, entry: Entry) -> list[Route]:
 
     async def get(request: ParsedRequest) -> Mapping[str, Any]:
         """Get a task."""
-        return await tasks.get(request.id)
+        return await tasks.get(request.caller, request.id)
 
     async def delete(request: ParsedRequest) -> Mapping[str, Any]:
         """Delete a task."""
-        return await tasks.delete(request.id)
+        return await tasks.delete(request.caller, request.id)
 
     async def cancel(request: ParsedRequest) -> Mapping[str, Any]:
         """Cancel the batch job of a task."""
-        return await tasks.cancel(request.id)
+        return await tasks.cancel(request.caller, request.id)
 
     async def search(request: ParsedRequest) -> Mapping[str, Any]:
         """Search tasks."""
-        return await tasks.search(request.body, dashboards=request.dashboards)
+        return await tasks.search(request.caller, request.body, dashboards=request.dashboards)
 
     search_operation = Operation(search, actions.TASK_SEARCH, RequestBody.OPTIONAL, schema=SEARCH)
     cancel_operations = {"POST": Operation(cancel, actions.TASK_CANCEL, RequestBody.OPTIONAL)}

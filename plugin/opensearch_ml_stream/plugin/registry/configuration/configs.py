@@ -10,6 +10,7 @@ from typing import Any
 from opensearch_ml_stream.connectors.errors import InvalidRequest, NotFound
 from opensearch_ml_stream.plugin.registry.stored_documents import Json, existing
 from opensearch_ml_stream.plugin.store import Index, Store
+from opensearch_ml_stream.rest_handlers.callers import Caller
 
 _MASTER_KEY = "master_key"  # the id, or with tenants how it begins
 _FIELDS = ("type", "config_type", "create_time", "last_update_time", "last_updated_time")
@@ -23,7 +24,7 @@ class Configs:
 
     store: Store
 
-    async def get(self, config_id: str) -> Json:
+    async def get(self, caller: Caller, config_id: str) -> Json:
         """Return the config; NotFound without it, InvalidRequest for the master key."""
         if config_id.startswith(_MASTER_KEY):
             raise InvalidRequest("You are not allowed to access this config doc")

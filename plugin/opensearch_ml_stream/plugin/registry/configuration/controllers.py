@@ -14,6 +14,7 @@ from opensearch_ml_stream.plugin.registry.deployment_state_store import is_deplo
 from opensearch_ml_stream.plugin.registry.model_documents import rate_limiter_document
 from opensearch_ml_stream.plugin.registry.stored_documents import Json, existing, merged, object_of, rewrite
 from opensearch_ml_stream.plugin.store import Document, Index, Store
+from opensearch_ml_stream.rest_handlers.callers import Caller
 
 MAX_USERS = 10_000  # of one controller, as it is read whole
 
@@ -28,7 +29,7 @@ class Controllers:
     store: Store
     clock: Clock
 
-    async def create(self, model_id: str, body: Json) -> Json:
+    async def create(self, caller: Caller, model_id: str, body: Json) -> Json:
         """Store the model's controller in place of one that there is; NotFound without the model."""
         limits = _user_limits(body)
         await self._check_model(model_id)
@@ -36,13 +37,13 @@ class Controllers:
         await self._note_in_model(model_id, is_enabled=True)
         return {"model_id": model_id, "status": str(written.response["result"]).upper()}
 
-    async def get(self, model_id: str) -> Json:
+    async def get(self, caller: Caller, model_id: str) -> Json:
         """Return the model's controller; NotFound without one."""
         missing = NotFound("Failed to find model controller with the provided model ID")
         source = (await existing(self.store, Index.CONTROLLER, model_id, missing)).source
         return {"model_id": model_id, _USER_LIMITS: source.get(_USER_LIMITS) or {}}
 
-    async def update(self, model_id: str, body: Json) -> Json:
+    async def update(self, caller: Caller, model_id: str, body: Json) -> Json:
         """Change the limits of some users and keep the others; Conflict if the model has no controller."""
         limits = _user_limits(body)
         await self._check_model(model_id)
@@ -60,7 +61,7 @@ class Controllers:
         written = await rewrite(self.store, Index.CONTROLLER, model_id, change, missing)
         return {} if written is None else written.response
 
-    async def delete(self, model_id: str) -> Json:
+    async def delete(self, caller: Caller, model_id: str) -> Json:
         """Delete the model's controller, also that of a model that is no more; NotFound without one."""
         await existing(self.store, Index.CONTROLLER, model_id, NotFound("Failed to find model controller"))
         response = (await self.store.delete(Index.CONTROLLER, model_id)).response

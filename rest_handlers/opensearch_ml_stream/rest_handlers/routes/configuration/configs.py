@@ -15,6 +15,6 @@ def config_routes(configs: Configs, entry: Entry) -> list[Route]:
 
     async def get(request: ParsedRequest) -> Mapping[str, Any]:
         """Get a config; the master key is never shown."""
-        return await configs.get(request.id)
+        return await configs.get(request.caller, request.id)
 
     return resource_routes("/config/{id}", {"GET": Operation(get, actions.CONFIG_GET)}, entry)

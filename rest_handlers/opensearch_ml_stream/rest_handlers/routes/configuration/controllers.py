@@ -22,19 +22,19 @@ def controller_routes(controllers: Controllers, entry: Entry) -> list[Route]:
 
     async def create(request: ParsedRequest) -> Mapping[str, Any]:
         """Create or replace a model's controller."""
-        return await controllers.create(request.id, request.body)
+        return await controllers.create(request.caller, request.id, request.body)
 
     async def get(request: ParsedRequest) -> Mapping[str, Any]:
         """Get a model's controller."""
-        return await controllers.get(request.id)
+        return await controllers.get(request.caller, request.id)
 
     async def update(request: ParsedRequest) -> Mapping[str, Any]:
         """Change a model's controller."""
-        return await controllers.update(request.id, request.body)
+        return await controllers.update(request.caller, request.id, request.body)
 
     async def delete(request: ParsedRequest) -> Mapping[str, Any]:
         """Delete a model's controller."""
-        return await controllers.delete(request.id)
+        return await controllers.delete(request.caller, request.id)
 
     operations = {
         "POST": Operation(create, actions.CONTROLLER_CREATE, RequestBody.REQUIRED, schema=CONTROLLER),

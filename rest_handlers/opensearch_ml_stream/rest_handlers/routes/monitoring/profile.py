@@ -6,6 +6,7 @@ from typing import Any, Protocol
 from starlette.routing import Route
 
 from opensearch_ml_stream.rest_handlers import actions
+from opensearch_ml_stream.rest_handlers.callers import Caller
 from opensearch_ml_stream.rest_handlers.openapi.schemas import PROFILE
 from opensearch_ml_stream.rest_handlers.resource_endpoint import (
     Entry,
@@ -23,7 +24,7 @@ _ALL_TASKS = {"return_all_tasks": True}
 class Profiles(Protocol):
     """The use case behind `/profile`. Errors are MLStreamErrors: Unavailable while the store does not respond."""
 
-    async def get(self, body: Mapping[str, Any], *, view: str) -> Mapping[str, Any]:
+    async def get(self, caller: Caller, body: Mapping[str, Any], *, view: str) -> Mapping[str, Any]:
         """Return what the body asks for, in a `view` by node or model; InvalidRequest for a body it does not take."""
         ...
 
@@ -32,7 +33,7 @@ def profile_routes(profiles: Profiles, entry: Entry) -> list[Route]:
     """Return the routes of `/profile`. A body, the same for all, says what is asked for; without one the path does."""
 
     async def profile(request: ParsedRequest, of_path: Mapping[str, Any]) -> Mapping[str, Any]:
-        return await profiles.get(request.body or of_path, view=request.query.get("view", "node"))
+        return await profiles.get(request.caller, request.body or of_path, view=request.query.get("view", "node"))
 
     async def get_models(request: ParsedRequest) -> Mapping[str, Any]:
         """Profile deployed models."""

@@ -6,6 +6,7 @@ from typing import Any, Protocol
 from starlette.routing import Route
 
 from opensearch_ml_stream.rest_handlers import actions
+from opensearch_ml_stream.rest_handlers.callers import Caller
 from opensearch_ml_stream.rest_handlers.openapi.schemas import STATS
 from opensearch_ml_stream.rest_handlers.resource_endpoint import (
     Entry,
@@ -19,11 +20,11 @@ from opensearch_ml_stream.rest_handlers.resource_endpoint import (
 class Stats(Protocol):
     """The use case behind `/stats`. Errors are MLStreamErrors: Unavailable while the store does not respond."""
 
-    async def named(self, names: Sequence[str], node_ids: Sequence[str]) -> Mapping[str, Any]:
+    async def named(self, caller: Caller, names: Sequence[str], node_ids: Sequence[str]) -> Mapping[str, Any]:
         """Return the stats of these names and nodes, all of them for none; InvalidRequest for an unknown name."""
         ...
 
-    async def selected(self, body: Mapping[str, Any]) -> Mapping[str, Any]:
+    async def selected(self, caller: Caller, body: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return the stats that a body selects; InvalidRequest for a body it does not take."""
         ...
 
@@ -37,8 +38,8 @@ def stats_routes(stats: Stats, entry: Entry) -> list[Route]:
     async def get(request: ParsedRequest) -> Mapping[str, Any]:
         """Get statistics of store, server and models."""
         if request.body:
-            return await stats.selected(request.body)
-        return await stats.named(_parts(request, "stat"), _parts(request, "node_id"))
+            return await stats.selected(request.caller, request.body)
+        return await stats.named(request.caller, _parts(request, "stat"), _parts(request, "node_id"))
 
     everything = {"GET": Operation(get, actions.STATS_GET, RequestBody.OPTIONAL, schema=STATS)}
     chosen = {"GET": Operation(get, actions.STATS_GET, RequestBody.OPTIONAL)}
