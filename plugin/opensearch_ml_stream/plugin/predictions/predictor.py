@@ -1,7 +1,7 @@
 """The predict use cases, streamed, whole and batch; every route and transport calls these."""
 
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from typing import Any
 
@@ -9,8 +9,7 @@ from opensearch_ml_stream.connectors.documents import BATCH_PREDICT, PREDICT
 from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.connectors.predict.guardrails.configuration import INPUT_TRIGGERED, ModelGuard
 from opensearch_ml_stream.connectors.predict.inputs import PredictInput, RemoteInput, read_predict_input
-from opensearch_ml_stream.connectors.rendering.action import CompiledAction, ProviderRequest
-from opensearch_ml_stream.connectors.stream_spec import StreamSpec
+from opensearch_ml_stream.connectors.rendering.action import ProviderRequest
 from opensearch_ml_stream.plugin.metrics import Metrics, StreamFigures
 from opensearch_ml_stream.plugin.predictions.batch_jobs import BatchJobs
 from opensearch_ml_stream.plugin.predictions.compiled_models import CompiledModel, CompiledModels
@@ -66,20 +65,35 @@ class Predictor:
             model = await self._models.get(model_id)
             figures.model_id = model_id
             prediction.start(model_id)
-            action = model.action(action_type or PREDICT)
-            spec = model.spec(parameters, action_type or PREDICT)
-            request = await self._streaming_request(caller, model, action, spec, parameters)
-            self._calls.apply_rate_limit(model)
-            opening = self._calls.open(model, request)
-            del parameters, request  # a prompt may be large, and the stream of its response long
-            async with opening as response:
-                await check_status(response, model)
-                stream = self._guarded(caller, ProviderStream(response, spec.decoder(), model.redactor), model)
+            async with AsyncExitStack() as held:
+                stream = await self._open(held, caller, model, parameters, action_type or PREDICT)
+                del parameters  # a prompt may be large, and the stream of its response long
                 try:
                     yield stream
                 finally:
                     _fill(figures, stream)
                     prediction.outcome = stream.outcome
+
+    async def _open(
+        self,
+        held: AsyncExitStack,
+        caller: Caller,
+        model: CompiledModel,
+        parameters: Mapping[str, str],
+        action_type: str,
+    ) -> ProviderStream | GuardedStream:
+        """Open the stream of one model; what it holds, the provider's call among it, is released with `held`."""
+        action = model.action(action_type)
+        spec = model.spec(parameters, action_type)
+        model.check_input(RemoteInput(parameters))
+        request = action.render(parameters, spec)
+        if (guard := model.guardrails.input) is not None:
+            checks = self._guardrail_checks(caller, (model.model_id,))
+            await checks.check(guard, request_text(request), INPUT_TRIGGERED)
+        self._calls.apply_rate_limit(model)
+        response = await held.enter_async_context(self._calls.open(model, request))
+        await check_status(response, model)
+        return self._guarded(caller, ProviderStream(response, spec.decoder(), model.redactor), model)
 
     async def predict(
         self, caller: Caller, model_id: str, body: bytes, algorithm: str | None = None
@@ -99,22 +113,6 @@ class Predictor:
             with self._statistics.action("batch_predict", model_id):
                 return await self._batch.create(model_id, remote_input, self._guardrail_checks(caller, (model_id,)))
         return await self._predict(caller, model_id, predict_input, ())
-
-    async def _streaming_request(
-        self,
-        caller: Caller,
-        model: CompiledModel,
-        action: CompiledAction,
-        spec: StreamSpec,
-        parameters: Mapping[str, str],
-    ) -> ProviderRequest:
-        model.check_input(RemoteInput(parameters))
-        request = action.render(parameters, spec)
-        guard = model.guardrails.input
-        if guard is not None:
-            text = request_text(request)
-            await self._guardrail_checks(caller, (model.model_id,)).check(guard, text, INPUT_TRIGGERED)
-        return request
 
     def _guarded(self, caller: Caller, stream: ProviderStream, model: CompiledModel) -> ProviderStream | GuardedStream:
         guard = model.guardrails.output
