@@ -17,7 +17,8 @@ ALLOWED: dict[str, set[str]] = {
     "plugin.clock": set(),
     "plugin.locked_file": set(),
     "plugin.security": {
-        "connectors", "rest_handlers", "plugin.background_task", "plugin.clock", "plugin.locked_file", "plugin.store",
+        "connectors", "rest_handlers", "plugin.background_task", "plugin.clock", "plugin.locked_file",
+        "plugin.settings", "plugin.store",
     },
     "plugin.cli": {
         "connectors", "rest_handlers", "client", "plugin.clock", "plugin.demo", "plugin.security", "plugin.settings",

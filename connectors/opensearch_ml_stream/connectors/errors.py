@@ -70,13 +70,17 @@ class InvalidRequest(MLStreamError):
 
 
 class Unauthorized(MLStreamError):
-    """The request has no credentials of a caller, or wrong ones; which of these is not said."""
+    """The request has no credentials of a caller, or wrong ones; which of these is not said.
+
+    `challenge` is the value of the header `WWW-Authenticate`.
+    """
 
     status = 401
     type = "security_exception"
 
-    def __init__(self) -> None:
+    def __init__(self, challenge: str = 'Basic realm="opensearch-ml-stream", charset="UTF-8"') -> None:
         super().__init__("Unauthorized")
+        self.challenge = challenge
 
 
 class Forbidden(MLStreamError):

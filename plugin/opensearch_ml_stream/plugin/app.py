@@ -80,7 +80,7 @@ async def open_sidecar(settings: Settings, runtime: Path) -> AsyncIterator[Sidec
             settings.max_streams,
         )
         in_flight = InFlightResponses(limits)
-        gate = await stack.enter_async_context(open_gate(settings.security, settings.host, store, runtime, now_millis))
+        gate = await stack.enter_async_context(open_gate(settings, store, runtime, now_millis))
         entry = Entry(gate, in_flight.bodies)
         node = AnsweringNode(store, now_millis, f"{gethostname()}:{settings.port}")
         own_version = version("opensearch-ml-stream")

@@ -45,7 +45,7 @@ class CannedCluster:
     closed: bool = False
 
     def store(self, prefix: str = "") -> OpenSearchStore:
-        return OpenSearchStore(self.client(), prefix)
+        return OpenSearchStore(self.client(), self.client(), prefix)
 
     def client(self) -> AsyncOpenSearch:
         return AsyncOpenSearch(

@@ -4,17 +4,21 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, closing, suppress
+from ipaddress import ip_network
 from pathlib import Path
 
 from opensearch_ml_stream.connectors.errors import MLStreamError
 from opensearch_ml_stream.plugin.background_task import running_beside
 from opensearch_ml_stream.plugin.clock import Clock
+from opensearch_ml_stream.plugin.security.cluster.caller_headers import TrustedProxy
+from opensearch_ml_stream.plugin.security.cluster.cluster_gate import ClusterGate
 from opensearch_ml_stream.plugin.security.lockouts import Lockouts
 from opensearch_ml_stream.plugin.security.own_accounts import has_accounts
 from opensearch_ml_stream.plugin.security.own_gate import OwnAccounts
 from opensearch_ml_stream.plugin.security.presented_credentials import presented_credentials
-from opensearch_ml_stream.plugin.security.start_rules import needs_login
-from opensearch_ml_stream.plugin.store import Store
+from opensearch_ml_stream.plugin.security.start_rules import needs_login, plugin_of
+from opensearch_ml_stream.plugin.settings import Settings
+from opensearch_ml_stream.plugin.store import SecurityPlugin, Store
 from opensearch_ml_stream.rest_handlers.callers import ANYONE, Caller, Gate, OpenGate, Scope
 
 LOOK_SECONDS = 0.8
@@ -39,6 +43,11 @@ class OwnGate:
         """Whether nobody is let in without credentials; False while that is not known."""
         return self.is_closed is True
 
+    @property
+    def is_settled(self) -> bool:
+        """Whether nothing can change any more about who decides."""
+        return self.is_closed is True
+
     async def admit(self, scope: Scope, *actions: str) -> Caller:
         """Return the caller; see `Gate.admit`."""
         if self.is_closed is None:
@@ -47,7 +56,7 @@ class OwnGate:
             return ANYONE
         return await self._accounts.admit(presented_credentials(scope["headers"]), *actions)
 
-    async def look_for_accounts(self) -> None:
+    async def look(self) -> None:
         """Close the gate if the store has an account, for as long as this process runs.
 
         While the store does not respond nothing changes: nobody can add an account then.
@@ -63,28 +72,91 @@ class OwnGate:
         self.is_closed = self.is_closed or found  # never opened again, whichever of two looks ends last
 
 
-@asynccontextmanager
-async def open_gate(security: str, host: str, store: Store, runtime: Path, now: Clock) -> AsyncIterator[Gate]:
-    """Open the gate for `auto`, `own` or `none`, of a server that listens on `host`.
+class AutoGate:
+    """Lets in OpenSearch's users if the cluster has the security plugin, else the sidecar's own.
 
-    `runtime` is a folder that all workers of the server share.
-
-    With `auto` on loopback everyone is let in until there is an account. From then on, until this process ends, nobody
-    is without one: removing the last does not open the gate.
+    Nobody is let in before the cluster has said which; what it said once stays.
     """
-    if security == "none":
+
+    def __init__(self, plugin: SecurityPlugin, users_of_cluster: Gate, own: OwnGate) -> None:
+        self._plugin = plugin
+        self._users_of_cluster = users_of_cluster
+        self._own = own
+        self._chosen: Gate | None = None
+
+    @property
+    def asks_for_login(self) -> bool:
+        """Whether nobody is let in without credentials; False while that is not known."""
+        return self._chosen is not None and self._chosen.asks_for_login
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether nothing can change any more about who decides."""
+        return self._chosen is self._users_of_cluster or (self._chosen is not None and self._own.is_closed is True)
+
+    async def admit(self, scope: Scope, *actions: str) -> Caller:
+        """Return the caller; see `Gate.admit`."""
+        gate = self._chosen or await self._choose()  # or the store's error: nobody is let in unasked
+        return await gate.admit(scope, *actions)
+
+    async def look(self) -> None:
+        """Ask the cluster, and where its users do not decide, look for accounts."""
+        if self._chosen is None:
+            with suppress(MLStreamError, TimeoutError):
+                async with asyncio.timeout(LOOK_SECONDS):
+                    await self._choose()
+        if self._chosen is self._own and not self._own.is_closed:
+            await self._own.look()
+
+    async def _choose(self) -> Gate:
+        installed = await self._plugin.is_installed()
+        if self._chosen is None:
+            self._chosen = self._users_of_cluster if installed else self._own
+            if installed:
+                log.info("Callers log in as users of OpenSearch: the cluster has the security plugin")
+        return self._chosen
+
+
+@asynccontextmanager
+async def open_gate(settings: Settings, store: Store, runtime: Path, now: Clock) -> AsyncIterator[Gate]:
+    """Open the gate for the setting `opensearch_ml_stream.security`, of a server that listens on `settings.host`.
+
+    `runtime` is a folder that all workers of the server share. InvalidRequest for `opensearch` without a cluster.
+
+    With `auto` the cluster's security plugin decides, where there is one. Else everyone is let in on loopback until
+    there is an account. From then on, until this process ends, nobody is without one: removing the last does not open
+    the gate.
+    """
+    if settings.security == "none":
         yield OpenGate()
         return
+    if settings.security == "opensearch":
+        yield _users_of_cluster(settings, plugin_of(store))
+        return
     accounts = OwnAccounts(store, Lockouts(runtime), now)
-    gate = OwnGate(accounts, store, is_closed=True if needs_login(security, host) else None)
-    if not gate.is_closed:
-        await gate.look_for_accounts()
+    own = OwnGate(accounts, store, is_closed=True if needs_login(settings.security, settings.host) else None)
+    gate: OwnGate | AutoGate = own
+    if settings.security == "auto" and store.security is not None:
+        gate = AutoGate(store.security, _users_of_cluster(settings, store.security), own)
+    if not gate.is_settled:
+        await gate.look()
     with closing(accounts):
         async with running_beside(_watch(gate)):
             yield gate
 
 
-async def _watch(gate: OwnGate) -> None:
-    while not gate.is_closed:
+def _users_of_cluster(settings: Settings, plugin: SecurityPlugin) -> ClusterGate:
+    return ClusterGate(plugin, dict(settings.role_permissions), _trusted_proxy(settings))
+
+
+def _trusted_proxy(settings: Settings) -> TrustedProxy | None:
+    if not settings.proxy_auth_trusted_addresses:
+        return None
+    networks = tuple(ip_network(address) for address in settings.proxy_auth_trusted_addresses)
+    return TrustedProxy(settings.proxy_auth_user_header, settings.proxy_auth_roles_header, networks)
+
+
+async def _watch(gate: OwnGate | AutoGate) -> None:
+    while not gate.is_settled:
         await asyncio.sleep(WATCH_SECONDS)
-        await gate.look_for_accounts()
+        await gate.look()

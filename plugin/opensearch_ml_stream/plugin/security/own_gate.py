@@ -64,7 +64,8 @@ class OwnAccounts:
         account = await self._authenticate(credentials)
         roles = frozenset(account.roles)
         caller = Caller(account.name, roles=roles, is_admin=ADMIN_ROLE in roles)
-        check_permission(caller, self._permissions, actions)
+        granted = [self._permissions[role] for role in roles & self._permissions.keys()]
+        check_permission(caller, granted, actions)
         return caller
 
     async def _authenticate(self, credentials: NameAndPassword | ApiKey) -> Account:

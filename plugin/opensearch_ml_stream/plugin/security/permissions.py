@@ -68,9 +68,8 @@ def actions_of(names: Iterable[str], groups: Mapping[str, tuple[str, ...]]) -> s
     return patterns
 
 
-def check_permission(caller: Caller, permissions: Mapping[str, Permissions], actions: Sequence[str]) -> None:
-    """Raise Forbidden, worded as OpenSearch does, unless a role of the caller allows one of the actions, if any."""
-    granted = [permissions[role] for role in caller.roles & permissions.keys()]
+def check_permission(caller: Caller, granted: Sequence[Permissions], actions: Sequence[str]) -> None:
+    """Raise Forbidden, worded as OpenSearch does, unless what the caller is granted allows one of the actions."""
     if not actions or any(role.allow(action) for role in granted for action in actions):
         return
     user = f"User [name={caller.name}, backend_roles=[{', '.join(sorted(caller.backend_roles))}], requestedTenant=null]"

@@ -36,10 +36,10 @@ def presented_credentials(headers: Iterable[tuple[bytes, bytes]]) -> NameAndPass
     return None if key is None else ApiKey(key.strip())
 
 
-def single_header(name: bytes, headers: Iterable[tuple[bytes, bytes]]) -> str | None:
-    """Return the header's value, None if it is absent. Unauthorized if there are two, or it is too long."""
+def single_header(name: bytes, headers: Iterable[tuple[bytes, bytes]], most: int = MAX_CHARACTERS) -> str | None:
+    """Return the header's value, None if it is absent. Unauthorized if there are two, or it has more characters."""
     values = [value for header, value in headers if header == name]
-    if len(values) > 1 or any(len(value) > MAX_CHARACTERS for value in values):
+    if len(values) > 1 or any(len(value) > most for value in values):
         raise Unauthorized
     return values[0].decode("latin-1") if values else None
 

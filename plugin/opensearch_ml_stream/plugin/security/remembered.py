@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from time import monotonic
 from typing import Generic, TypeVar
 
-from opensearch_ml_stream.connectors.errors import Unavailable
+from opensearch_ml_stream.connectors.errors import MLStreamError, Unavailable
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -25,8 +25,15 @@ class Remembered(Generic[K, V]):
         self._values: OrderedDict[K, tuple[float, V]] = OrderedDict()
         self._loading: dict[K, asyncio.Task[V]] = {}
 
+    def __contains__(self, key: K) -> bool:
+        """Whether a value is held, in time or not."""
+        return key in self._values
+
     async def get(self, key: K, load: Callable[[], Awaitable[V]]) -> V:
-        """Return the value, from `load` if it is not fresh; raise what `load` raises."""
+        """Return the value, from `load` if it is not fresh; raise what `load` raises, after which none is held.
+
+        After Unavailable alone the value is still held.
+        """
         now = monotonic()
         known = self._values.get(key)
         if known is not None and now - known[0] < self._fresh_seconds:
@@ -44,7 +51,13 @@ class Remembered(Generic[K, V]):
 
     async def _load(self, key: K, load: Callable[[], Awaitable[V]]) -> V:
         began = monotonic()
-        value = await load()
+        try:
+            value = await load()
+        except Unavailable:
+            raise
+        except MLStreamError:  # what was loaded before does not hold any more
+            self._values.pop(key, None)
+            raise
         self._values[key] = (began, value)
         self._values.move_to_end(key)
         if len(self._values) > self._most:
@@ -55,3 +68,24 @@ class Remembered(Generic[K, V]):
         del self._loading[key]
         if not done.cancelled():
             done.exception()  # looked at, as all who wait may have left
+
+
+class RecentKeys(Generic[K]):
+    """Keys that were added in the last `seconds`, at most `most` of them."""
+
+    def __init__(self, seconds: float, most: int) -> None:
+        self._seconds = seconds
+        self._most = most
+        self._added: OrderedDict[K, float] = OrderedDict()
+
+    def add(self, key: K) -> None:
+        """Add a key; the one that was added longest ago makes room."""
+        self._added[key] = monotonic()
+        self._added.move_to_end(key)
+        if len(self._added) > self._most:
+            self._added.popitem(last=False)
+
+    def __contains__(self, key: K) -> bool:
+        """Whether the key was added in time."""
+        added = self._added.get(key)
+        return added is not None and monotonic() - added < self._seconds

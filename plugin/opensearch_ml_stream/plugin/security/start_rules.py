@@ -2,11 +2,12 @@
 
 import asyncio
 import socket
+from contextlib import suppress
 from ipaddress import ip_address
 
 from opensearch_ml_stream.connectors.errors import InvalidRequest, Unavailable
 from opensearch_ml_stream.plugin.security.own_accounts import has_accounts
-from opensearch_ml_stream.plugin.store import Store
+from opensearch_ml_stream.plugin.store import SecurityPlugin, Store
 
 LOOK_SECONDS = 3.0
 
@@ -16,18 +17,34 @@ def needs_login(security: str, host: str) -> bool:
     return security == "own" or (security == "auto" and not is_loopback(host))
 
 
-async def check_start(security: str, host: str, store: Store) -> None:
-    """Raise InvalidRequest if the server would let nobody in, as it has no account yet and would need one.
+def plugin_of(store: Store) -> SecurityPlugin:
+    """Return the security plugin of the store's cluster; InvalidRequest if the store is embedded."""
+    if store.security is None:
+        raise InvalidRequest(
+            "opensearch_ml_stream.security is opensearch, and the embedded store has no users: name a cluster with "
+            "--store, or set it to own"
+        )
+    return store.security
 
-    A store that does not respond now may have accounts; its callers are refused until it does.
+
+async def check_start(security: str, host: str, store: Store) -> None:
+    """Raise InvalidRequest if the server would let nobody in: it has no account yet and would need one.
+
+    Or its users are to be OpenSearch's, and the cluster has no security plugin. A store that does not respond now may
+    have what is needed; its callers are refused until it does.
     """
-    if security != "auto" or is_loopback(host) or not _addresses(host):  # without an address there is no server
-        return
-    try:
+    with suppress(Unavailable, TimeoutError):
         async with asyncio.timeout(LOOK_SECONDS):
-            if await has_accounts(store):
-                return
-    except (Unavailable, TimeoutError):
+            if security == "opensearch" and not await plugin_of(store).is_installed():
+                raise InvalidRequest(
+                    "opensearch_ml_stream.security is opensearch, and the store's cluster has no security plugin"
+                )
+            if security == "auto" and not is_loopback(host) and _addresses(host):  # without one there is no server
+                await _check_for_accounts(host, store)
+
+
+async def _check_for_accounts(host: str, store: Store) -> None:
+    if (store.security is not None and await store.security.is_installed()) or await has_accounts(store):
         return
     raise InvalidRequest(
         f"On {host} everyone in the network could call, with your keys and at your cost. Add a user first "

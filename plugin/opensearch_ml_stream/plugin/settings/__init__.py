@@ -83,6 +83,10 @@ class Settings:
     first_event_wait_seconds: float = 5
     heartbeat_seconds: float = 15
     security: str = "auto"
+    role_permissions: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    proxy_auth_trusted_addresses: tuple[str, ...] = ()
+    proxy_auth_user_header: str = "x-proxy-user"
+    proxy_auth_roles_header: str = ""
     external_credentials_enabled: bool = False
     upstream: str = "native"
     cors_origins: tuple[str, ...] = ()

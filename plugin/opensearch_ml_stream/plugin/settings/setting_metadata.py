@@ -12,7 +12,8 @@ from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.plugin.settings import Settings
 
 Kind = Literal[
-    "boolean", "integer", "number", "string", "list", "regex", "regexes", "endpoints", "origins", "hosts", "secret"
+    "boolean", "integer", "number", "string", "list", "regex", "regexes", "endpoints", "origins", "hosts", "secret",
+    "networks", "header", "permissions",
 ]  # fmt: skip
 
 
@@ -100,9 +101,28 @@ SETTINGS = (
         _OWN + "security",
         "security",
         "string",
-        "Who may call: those with a user or key of this sidecar, as soon as there is one (auto) or always (own); "
-        "everyone (none)",
-        choices=("auto", "own", "none"),
+        "Who may call: users of the store's cluster (opensearch), those with a user or key of this sidecar (own), "
+        "everyone (none); auto is opensearch if the cluster has the security plugin, else own as soon as there is one",
+        choices=("auto", "opensearch", "own", "none"),
+    ),
+    Setting(
+        _OWN + "role_permissions",
+        "role_permissions",
+        "permissions",
+        "Actions that roles of OpenSearch allow, where the store's user may not read the cluster's roles",
+    ),
+    Setting(
+        _OWN + "proxy_auth.trusted_addresses",
+        "proxy_auth_trusted_addresses",
+        "networks",
+        "Addresses of the proxy that may name users of OpenSearch in a header, such as 10.0.1.0/24",
+    ),
+    Setting(_OWN + "proxy_auth.user_header", "proxy_auth_user_header", "header", "Header with which it names the user"),
+    Setting(
+        _OWN + "proxy_auth.roles_header",
+        "proxy_auth_roles_header",
+        "header",
+        "Header with which it names the user's backend roles, separated by commas, if it sets one",
     ),
     Setting(
         _OWN + "external_credentials_enabled",

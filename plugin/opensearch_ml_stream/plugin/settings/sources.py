@@ -145,7 +145,7 @@ def _place(error: BaseException) -> str:
 
 
 def _environment_values(environment: Mapping[str, str]) -> dict[str, Any]:
-    """Return the environment's values by field. A list is JSON, or one string."""
+    """Return the environment's values by field. A list is JSON, or one string; an object is JSON."""
     values: dict[str, Any] = {}
     for variable, text in sorted(environment.items()):
         if variable in SHORT_VARIABLES:
@@ -154,7 +154,7 @@ def _environment_values(environment: Mapping[str, str]) -> dict[str, Any]:
             name = variable.removeprefix(SETTING_PREFIX).replace("__", ".").lower()
         else:
             continue
-        values |= _located(f"environment variable {variable}", {name: _json_list(text)})
+        values |= _located(f"environment variable {variable}", {name: _json_value(text)})
     return values
 
 
@@ -167,8 +167,8 @@ def _located(source: str, values: Mapping[str, object]) -> dict[str, Any]:
         raise InvalidRequest(" ".join(f"{source}: {error.reason}".split())) from None  # a name may hold line ends
 
 
-def _json_list(text: str) -> object:
-    if not text.startswith("["):
+def _json_value(text: str) -> object:
+    if not text.startswith(("[", "{")):
         return text
     try:
         return json.loads(text)

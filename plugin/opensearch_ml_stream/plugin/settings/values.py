@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from ipaddress import ip_network
 from typing import Any
 
 import re2
@@ -13,6 +14,8 @@ from opensearch_ml_stream.plugin.settings.setting_metadata import Setting
 _HOST_NAME = r"[a-z0-9._-]*[a-z0-9_-]"
 _HOST = re.compile(_HOST_NAME)
 _ORIGIN = re.compile(rf"([a-z][a-z0-9+.-]*)://((?:{_HOST_NAME}|\[[0-9a-f:.]+\]))(?::([0-9]{{1,5}}))?")
+_HEADER = re.compile(r"[a-z0-9!#$%&'*+.^_`|~-]+")  # RFC 9110, 5.6.2
+_NO_USER_HEADERS = ("authorization", "connection", "content-length", "host", "transfer-encoding", "x-forwarded-for")
 _DEFAULT_PORTS = {"http": "80", "https": "443"}
 
 
@@ -29,6 +32,12 @@ def read_value(setting: Setting, value: object) -> Any:
             return tuple(_origin(setting, origin) for origin in _strings(setting, value))
         case "hosts":
             return tuple(_host(setting, host) for host in _strings(setting, value))
+        case "networks":
+            return tuple(_network(setting, network) for network in _strings(setting, value))
+        case "header":
+            return _header(setting, value)
+        case "permissions":
+            return _permissions(setting, value)
         case "string" | "regex" | "secret":
             return _string(setting, value)
 
@@ -109,6 +118,28 @@ def _host(setting: Setting, host: str) -> str:
     if _HOST.fullmatch(name) is None:
         raise _parse_error(setting, "host names such as ml.example.com: no scheme, no port")
     return name
+
+
+def _network(setting: Setting, network: str) -> str:
+    try:
+        return str(ip_network(network))
+    except ValueError:
+        raise _parse_error(setting, "addresses or networks such as 10.0.0.5, 10.0.1.0/24, 2001:db8::/64") from None
+
+
+def _header(setting: Setting, value: object) -> str:
+    name = _string(setting, value).lower()
+    if name in _NO_USER_HEADERS or ((name or setting.default) and not _HEADER.fullmatch(name)):
+        raise _parse_error(setting, "the name of a header that a proxy sets, such as x-proxy-user")
+    return name
+
+
+def _permissions(setting: Setting, value: object) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    if isinstance(value, tuple):
+        return value
+    if not isinstance(value, dict) or not all(isinstance(role, str) and _is_text(role) for role in value):
+        raise _parse_error(setting, "an object with a list of actions or action groups for each role")
+    return tuple((role, _strings(setting, actions)) for role, actions in value.items())
 
 
 def _check_regex(setting: Setting, pattern: str) -> None:

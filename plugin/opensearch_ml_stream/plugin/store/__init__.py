@@ -80,6 +80,26 @@ class Cluster(Protocol):
         ...
 
 
+class SecurityPlugin(Protocol):
+    """The security plugin of an OpenSearch cluster. Every method raises Unavailable while the cluster cannot say."""
+
+    async def is_installed(self) -> bool:
+        """Whether the cluster has the plugin, and it is not disabled."""
+        ...
+
+    async def auth_info(self, headers: Mapping[str, str]) -> Mapping[str, Any] | None:
+        """Return who sends these headers, and nothing else, as OpenSearch says (`authinfo`); None if it refuses."""
+        ...
+
+    async def roles(self) -> Mapping[str, Mapping[str, Any]]:
+        """Return `{"cluster_permissions": [...]}` by role. Forbidden if the store's user may not read roles."""
+        ...
+
+    async def action_groups(self) -> Mapping[str, Mapping[str, Any]]:
+        """Return `{"allowed_actions": [...]}` by action group. Forbidden if the store's user may not read them."""
+        ...
+
+
 class Store(Protocol):
     """What the use cases need of a store; a write returns when searches find it.
 
@@ -143,6 +163,11 @@ class Store(Protocol):
     @property
     def cluster(self) -> Cluster | None:
         """The cluster of the store, in which ML Commons may use the same documents, now or later; None if embedded."""
+        ...
+
+    @property
+    def security(self) -> SecurityPlugin | None:
+        """The security plugin of the store's cluster, which may lack it; None if the store is embedded."""
         ...
 
     async def index_statuses(self) -> Mapping[Index, str] | None:

@@ -42,5 +42,5 @@ def _store(url: str, index_prefix: str) -> Store:
     if url.startswith(_SQLITE) and len(url) > len(_SQLITE):
         return SQLiteStore(url.removeprefix(_SQLITE), index_prefix)
     if urlsplit(url).scheme in ("http", "https"):
-        return OpenSearchStore(connect(url), index_prefix)
+        return OpenSearchStore(connect(url), connect(url, with_credentials=False), index_prefix)
     raise InvalidRequest("The store must be sqlite:///PATH, sqlite:///:memory: or http(s)://[user:password@]host:port")

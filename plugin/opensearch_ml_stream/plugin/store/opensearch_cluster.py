@@ -12,7 +12,7 @@ from opensearchpy import (
 )
 
 from opensearch_ml_stream.connectors.errors import Forbidden
-from opensearch_ml_stream.plugin.store.opensearch_errors import mapped_errors
+from opensearch_ml_stream.plugin.store.opensearch_errors import is_no_route, mapped_errors
 from opensearch_ml_stream.plugin.store.opensearch_responses import read_changed_settings, read_objects, read_search
 
 SETTINGS_PREFIX = "plugins.ml_commons."
@@ -80,12 +80,6 @@ class OpenSearchCluster:
                     f"permission {permission}"
                 ) from None
             except RequestError as error:
-                if _is_no_route(error):
+                if is_no_route(error):
                     return None
                 raise
-
-
-def _is_no_route(error: RequestError) -> bool:
-    """Whether OpenSearch has no handler for the route, as it says in an error that is a string."""
-    info = error.info if isinstance(error.info, Mapping) else {}
-    return str(info.get("error")).startswith("no handler found for uri")

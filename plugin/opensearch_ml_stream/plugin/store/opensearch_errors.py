@@ -55,6 +55,12 @@ def not_opensearch() -> Unavailable:
     return Unavailable("The server at the store's URL does not respond as OpenSearch does; check host, port and path")
 
 
+def is_no_route(error: TransportError) -> bool:
+    """Whether OpenSearch has no handler for the route, as it says in an error that is a string."""
+    info = error.info if isinstance(error.info, Mapping) else {}
+    return str(info.get("error")).startswith("no handler found for uri")
+
+
 def script_reason(error: TransportError) -> str:
     """Return why a script failed.
 

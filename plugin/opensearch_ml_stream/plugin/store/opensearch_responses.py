@@ -7,6 +7,7 @@ would make every model disappear: whatever OpenSearch does not send is Unavailab
 from collections.abc import Mapping
 from typing import Any
 
+from opensearch_ml_stream.connectors.errors import Unavailable
 from opensearch_ml_stream.plugin.store import Document, Written
 from opensearch_ml_stream.plugin.store.opensearch_errors import not_opensearch
 
@@ -76,6 +77,19 @@ def read_script_result(response: Any) -> str:
 def check_info(response: Any) -> None:
     """Check the response to `GET /`, which has a version's number."""
     _member(_member(response, "version", Mapping), "number", str)
+
+
+def check_security_health(response: Any) -> None:
+    """Check the response of the security plugin's `health`; Unavailable if the plugin is not yet up."""
+    if _member(response, "status", str) != "UP":
+        raise Unavailable("The cluster's security plugin is not up yet")
+
+
+def read_auth_info(response: Any) -> Mapping[str, Any]:
+    """Return what the security plugin says of a user, who has a name."""
+    _member(response, "user_name", str)
+    info: Mapping[str, Any] = response
+    return info
 
 
 def is_missing(response: Any) -> bool:

@@ -38,15 +38,18 @@ from opensearch_ml_stream.plugin.store.opensearch_responses import (
     read_total,
     read_written,
 )
-from opensearch_ml_stream.plugin.store.opensearch_tls import store_tls
+from opensearch_ml_stream.plugin.store.opensearch_security import OpenSearchSecurity
+from opensearch_ml_stream.plugin.store.opensearch_tls import store_tls, without_credentials
 
 _REFRESH = {"refresh": "true"}
 # Without it OpenSearch warns, in each response, that ML Commons' indices are the system's: they are read on purpose.
 _HEADERS = {"X-opensearch-product-origin": "opensearch-ml-stream"}
 
 
-def connect(url: str) -> AsyncOpenSearch:
+def connect(url: str, *, with_credentials: bool = True) -> AsyncOpenSearch:
     """Return a client for `http(s)://[user:pass@]host[:port][/path][?TLS options]`; send nothing.
+
+    Without credentials it has neither user and password nor client certificate: what it sends is not the store's.
 
     The port is 443 for https and 9200 for http if the URL has none. InvalidRequest, without the URL in it, if the URL
     cannot be read.
@@ -61,10 +64,13 @@ def connect(url: str) -> AsyncOpenSearch:
     options = dict(parse_qsl(parts.query))
     if parts.scheme == "http" and options:
         raise InvalidRequest("The store's URL has TLS options after ?, and its scheme is http; make it https")
+    if not with_credentials:
+        options = without_credentials(options)
     tls: dict[str, Any] = {"ssl_context": store_tls(options)} if parts.scheme == "https" else {}
+    login = (unquote(parts.username), unquote(parts.password or "")) if parts.username else None
     return AsyncOpenSearch(
         hosts=[{"host": parts.hostname, "port": port, "url_prefix": parts.path.strip("/")}],
-        http_auth=(unquote(parts.username), unquote(parts.password or "")) if parts.username else None,
+        http_auth=login if with_credentials else None,
         use_ssl=parts.scheme == "https",
         timeout=TIMEOUT_SECONDS,
         max_retries=0,
@@ -74,12 +80,14 @@ def connect(url: str) -> AsyncOpenSearch:
 
 
 class OpenSearchStore:
-    """A Store in the cluster of `client`, which `close` closes."""
+    """A Store in the cluster of `client`. `callers` is a client of the same cluster without credentials of its own."""
 
-    def __init__(self, client: AsyncOpenSearch, index_prefix: str = "") -> None:
+    def __init__(self, client: AsyncOpenSearch, callers: AsyncOpenSearch, index_prefix: str = "") -> None:
         self._client = client
+        self._callers = callers
         self._prefix = index_prefix
         self.cluster = OpenSearchCluster(client, shares_documents=not index_prefix)
+        self.security = OpenSearchSecurity(client, callers)
 
     async def get(self, index: Index, id: str) -> Document | None:
         """Return the document (realtime), or None if there is no document or no index."""
@@ -166,8 +174,9 @@ class OpenSearchStore:
         return {index: statuses[self._name(index)] for index in Index if self._name(index) in statuses}
 
     async def close(self) -> None:
-        """Close the client's connections."""
+        """Close the clients' connections."""
         await self._client.close()
+        await self._callers.close()
 
     def _name(self, index: Index) -> str:
         return f"{self._prefix}{index}"

@@ -12,6 +12,7 @@ from opensearch_ml_stream.plugin.tls.files import KeyPairFiles, naming, parse_fi
 from opensearch_ml_stream.plugin.tls.key_pairs import load_key_pair
 
 OPTIONS = ("verify_certs", "ca_certs", "fingerprint", "client_cert", "client_key", "client_key_password")
+_CREDENTIALS = ("client_cert", "client_key", "client_key_password")
 
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 
@@ -48,6 +49,11 @@ def store_tls(options: Mapping[str, str]) -> ssl.SSLContext:
     except InvalidRequest as error:
         raise InvalidRequest(f"The store's URL, after ?: {error.reason}") from None
     return context
+
+
+def without_credentials(options: Mapping[str, str]) -> dict[str, str]:
+    """Return the options that say whom to trust, without those to log in with."""
+    return {name: value for name, value in options.items() if name not in _CREDENTIALS}
 
 
 def _verifying_context(options: Mapping[str, str]) -> ssl.SSLContext:

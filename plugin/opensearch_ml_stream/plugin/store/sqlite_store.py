@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 import orjson
 
 from opensearch_ml_stream.connectors.errors import Conflict, Internal, InvalidRequest, Unavailable
-from opensearch_ml_stream.plugin.store import ABSENT_SEQUENCE, Cluster, Document, Index, Written
+from opensearch_ml_stream.plugin.store import ABSENT_SEQUENCE, Cluster, Document, Index, SecurityPlugin, Written
 from opensearch_ml_stream.plugin.store.private_files import make_private
 from opensearch_ml_stream.plugin.store.sqlite.sqlite_search import search
 
@@ -52,6 +52,11 @@ class SQLiteStore:
     @property
     def cluster(self) -> Cluster | None:
         """Return None: no ML Commons can share a file."""
+        return None
+
+    @property
+    def security(self) -> SecurityPlugin | None:
+        """Return None: there is no cluster."""
         return None
 
     async def get(self, index: Index, id: str) -> Document | None:

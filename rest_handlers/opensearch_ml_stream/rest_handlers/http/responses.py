@@ -18,8 +18,6 @@ from opensearch_ml_stream.rest_handlers.http.requests import is_yaml
 JSON_CONTENT_TYPE = "application/json; charset=UTF-8"
 YAML_CONTENT_TYPE = f"{yaml_text.CONTENT_TYPE}; charset=UTF-8"
 
-_AUTHENTICATE = 'Basic realm="opensearch-ml-stream", charset="UTF-8"'
-
 
 def json_response(request: Request, body: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
     """Return the body as JSON or YAML, as the request's query and headers ask for; an error keeps all its fields."""
@@ -52,7 +50,7 @@ def error_response(request: Request, error: MLStreamError) -> Response:
 
 def _unauthorized(request: Request, error: Unauthorized) -> Response:
     """Return OpenSearch's response to a caller whom it does not know, which is plain text."""
-    headers = {"Cache-Control": "no-store", "WWW-Authenticate": _AUTHENTICATE, **echoed_headers(request)}
+    headers = {"Cache-Control": "no-store", "WWW-Authenticate": error.challenge, **echoed_headers(request)}
     response = Response(error.reason, error.status, headers, "text/plain; charset=UTF-8")
     return with_security_headers(request.scope, response)
 

@@ -1,0 +1,91 @@
+"""The headers of a request that say who calls, and that OpenSearch is asked with: no others ever go there."""
+
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
+from typing import Any
+
+from opensearch_ml_stream.connectors.errors import Unauthorized
+from opensearch_ml_stream.plugin.security.presented_credentials import single_header
+
+MAX_CHARACTERS = 16_384  # of `Authorization`: a token with many groups is long, and OpenSearch takes no longer head
+
+_OWN_SCHEME = "apikey"  # the sidecar's own keys; OpenSearch's tokens are `Bearer`
+
+Scope = Mapping[str, Any]
+Address = IPv4Address | IPv6Address
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class TrustedProxy:
+    """A proxy in front of the sidecar that names the user, and maybe the backend roles, in headers that it sets.
+
+    The names of the headers are in lower case. The proxy's connection comes from one of the `networks`.
+    """
+
+    user_header: str
+    roles_header: str
+    networks: tuple[IPv4Network | IPv6Network, ...]
+
+    def is_at(self, address: Address | None) -> bool:
+        """Whether a connection from that address is the proxy's."""
+        return address is not None and any(address in network for network in self.networks)
+
+
+def caller_headers(scope: Scope, proxy: TrustedProxy | None) -> dict[str, str] | None:
+    """Return the headers to ask OpenSearch with, None if the request has no credentials.
+
+    Unauthorized for what OpenSearch cannot know, and for a user who is named from an address that is not the proxy's:
+    a request that claims to be two users is none of theirs.
+    """
+    headers = scope["headers"]
+    if proxy is not None and (user := _value(proxy.user_header, headers)) is not None:
+        return _headers_of_proxy(scope, proxy, user)
+    authorization = _value("authorization", headers)
+    if authorization is None or authorization.partition(" ")[0].lower() == _OWN_SCHEME:
+        return None
+    return {"authorization": authorization}
+
+
+def _headers_of_proxy(scope: Scope, proxy: TrustedProxy, user: str) -> dict[str, str]:
+    """Return the proxy's headers as they came.
+
+    `X-Forwarded-For` is the proxy's own address, whatever the request says: without it OpenSearch takes no user from
+    a header, and the request's may be anyone's.
+    """
+    address = _peer_address(scope)
+    if not proxy.is_at(address):
+        log.warning(
+            "A request with the header %s came from %s, which is not in opensearch_ml_stream.proxy_auth."
+            "trusted_addresses: it is refused",
+            proxy.user_header,
+            address,
+        )
+        raise Unauthorized
+    forwarded = {proxy.user_header: user, "x-forwarded-for": str(address)}
+    if proxy.roles_header and (roles := _value(proxy.roles_header, scope["headers"])) is not None:
+        forwarded[proxy.roles_header] = roles
+    return forwarded
+
+
+def _peer_address(scope: Scope) -> Address | None:
+    peer = scope.get("client")
+    try:
+        address = ip_address(peer[0].partition("%")[0]) if peer else None
+    except ValueError:
+        return None
+    return getattr(address, "ipv4_mapped", None) or address
+
+
+def _value(name: str, headers: Any) -> str | None:
+    """Return a header's value, None if it is absent or empty; Unauthorized if it is not plain ASCII, or there are two.
+
+    What is no ASCII has no one meaning: the bytes that went to OpenSearch could be others than those that came.
+    """
+    value = single_header(name.encode(), headers, MAX_CHARACTERS)
+    if value is not None and not (value.isascii() and value.isprintable()):
+        raise Unauthorized
+    return value or None

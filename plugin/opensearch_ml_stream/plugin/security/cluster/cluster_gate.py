@@ -1,0 +1,92 @@
+"""Lets in the users of OpenSearch: the cluster says who calls, and its roles say what they may do.
+
+Whoever presents what was let in before is not asked about again for FRESH_SECONDS. Nothing is counted and nobody is
+locked out here: the cluster does that, as it sees every attempt that differs from those of the last seconds.
+"""
+
+import hashlib
+import secrets
+from collections.abc import Mapping
+from typing import Any
+
+from opensearch_ml_stream.connectors.errors import Throttled, Unauthorized
+from opensearch_ml_stream.plugin.security.cluster.caller_headers import TrustedProxy, caller_headers
+from opensearch_ml_stream.plugin.security.cluster.cluster_roles import ADMIN_ROLE, ClusterRoles, Patterns, strings
+from opensearch_ml_stream.plugin.security.permissions import check_permission
+from opensearch_ml_stream.plugin.security.remembered import RecentKeys, Remembered
+from opensearch_ml_stream.plugin.store import SecurityPlugin
+from opensearch_ml_stream.rest_handlers.callers import Caller, Scope
+
+FRESH_SECONDS = 10.0
+STALE_SECONDS = 30.0  # how long a caller is let in altogether, while the cluster does not respond
+REFUSED_SECONDS = 5.0
+MAX_QUESTIONS = 16  # of a worker at once, about callers not let in before: a wrong password costs a node 0.5 s of CPU
+
+CHALLENGE = 'Basic realm="OpenSearch Security"'  # as the security plugin sends it
+
+_MAX_CALLERS = 10_000
+
+
+class ClusterGate:
+    """Lets in callers whom the cluster knows and whose roles allow an action.
+
+    `configured_roles` hold where the store's user may not read the cluster's. `proxy` may name users in headers.
+    """
+
+    def __init__(
+        self, plugin: SecurityPlugin, configured_roles: Patterns | None = None, proxy: TrustedProxy | None = None
+    ) -> None:
+        self._plugin = plugin
+        self._proxy = proxy
+        self._roles = ClusterRoles(plugin, configured_roles or {})
+        self._callers = Remembered[bytes, Caller](FRESH_SECONDS, STALE_SECONDS, _MAX_CALLERS)
+        self._refused = RecentKeys[bytes](REFUSED_SECONDS, _MAX_CALLERS)
+        self._digest_key = secrets.token_bytes(32)
+        self._questions = 0
+
+    @property
+    def asks_for_login(self) -> bool:
+        """Whether every request has credentials of its caller's own; a proxy may add them to any request."""
+        return self._proxy is None
+
+    async def admit(self, scope: Scope, *actions: str) -> Caller:
+        """Return the caller; see `Gate.admit`."""
+        try:
+            headers = caller_headers(scope, self._proxy)
+            if headers is None:
+                raise Unauthorized
+            digest = self._digest(headers)
+            if digest in self._refused:
+                raise Unauthorized
+            caller = await self._callers.get(digest, lambda: self._ask(headers, digest))
+        except Unauthorized:
+            raise Unauthorized(CHALLENGE) from None
+        permissions = await self._roles.permissions()
+        check_permission(caller, permissions.granted_to(caller.roles), actions)
+        return caller
+
+    async def _ask(self, headers: Mapping[str, str], digest: bytes) -> Caller:
+        """Ask the cluster who that is; Unauthorized if it knows nobody, Throttled if too much is asked already."""
+        is_stranger = digest not in self._callers
+        if is_stranger and self._questions >= MAX_QUESTIONS:
+            raise Throttled("Too many logins at once; try again", retry_after="1")
+        self._questions += is_stranger
+        try:
+            auth_info = await self._plugin.auth_info(headers)
+        finally:
+            self._questions -= is_stranger
+        if auth_info is None:
+            self._refused.add(digest)
+            raise Unauthorized
+        return _caller(auth_info)
+
+    def _digest(self, headers: Mapping[str, str]) -> bytes:
+        """Return what stands for the credentials in memory; no header holds a line end, which separates them."""
+        lines = "\n".join(f"{name}:{value}" for name, value in headers.items())
+        return hashlib.blake2b(lines.encode(), key=self._digest_key).digest()
+
+
+def _caller(auth_info: Mapping[str, Any]) -> Caller:
+    roles = frozenset(strings(auth_info.get("roles")))
+    backend_roles = frozenset(strings(auth_info.get("backend_roles")))
+    return Caller(auth_info["user_name"], backend_roles, roles, is_admin=ADMIN_ROLE in roles)

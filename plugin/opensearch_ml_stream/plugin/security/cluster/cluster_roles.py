@@ -1,0 +1,90 @@
+"""Roles of the cluster, and what each allows: as the cluster says, or as the settings do where it may not be asked."""
+
+import logging
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from opensearch_ml_stream.connectors.errors import Forbidden
+from opensearch_ml_stream.plugin.security.permissions import (
+    SHIPPED_ROLES,
+    STATIC_ACTION_GROUPS,
+    Permissions,
+    actions_of,
+)
+from opensearch_ml_stream.plugin.security.remembered import Remembered
+from opensearch_ml_stream.plugin.store import SecurityPlugin
+
+FRESH_SECONDS = 30.0
+STALE_SECONDS = 60.0  # how long roles hold altogether, while the cluster does not respond
+
+ADMIN_ROLE = "all_access"  # as in ML Commons, which has no other admin
+
+Patterns = Mapping[str, tuple[str, ...]]
+
+OPENSEARCH_ROLES: dict[str, tuple[str, ...]] = {
+    **SHIPPED_ROLES,
+    "ml_full_access": ("cluster:admin/opensearch/ml/*", "cluster_monitor"),
+    ADMIN_ROLE: ("*",),
+}
+"""The roles that OpenSearch itself has. Unlike the sidecar's own, `ml_full_access` may not change settings there."""
+
+_ALL = ""  # the one key under which the roles are remembered
+
+log = logging.getLogger(__name__)
+
+
+class RolePermissions:
+    """What each role allows. Patterns are compiled for the roles that somebody has: a cluster may have thousands."""
+
+    def __init__(self, patterns: Patterns, groups: Patterns) -> None:
+        self._patterns = patterns
+        self._groups = groups
+        self._compiled: dict[str, Permissions] = {}
+
+    def granted_to(self, roles: Iterable[str]) -> list[Permissions]:
+        """Return what these roles allow; a role that is not known allows nothing."""
+        return [self._compiled.get(role) or self._compile(role) for role in roles if role in self._patterns]
+
+    def _compile(self, role: str) -> Permissions:
+        permissions = self._compiled[role] = Permissions(actions_of(self._patterns[role], self._groups))
+        return permissions
+
+
+class ClusterRoles:
+    """The cluster's roles, read again after FRESH_SECONDS.
+
+    `configured` are patterns and action groups by role: with those of OpenSearch they hold where the store's user may
+    not read the cluster's.
+    """
+
+    def __init__(self, plugin: SecurityPlugin, configured: Patterns) -> None:
+        self._plugin = plugin
+        self._configured = RolePermissions({**OPENSEARCH_ROLES, **configured}, STATIC_ACTION_GROUPS)
+        self._read_roles = Remembered[str, RolePermissions](FRESH_SECONDS, STALE_SECONDS, 1)
+        self._is_refused = False
+
+    async def permissions(self) -> RolePermissions:
+        """Return what the roles allow now; Unavailable if the cluster does not respond."""
+        return await self._read_roles.get(_ALL, self._read)
+
+    async def _read(self) -> RolePermissions:
+        try:
+            roles, groups = await self._plugin.roles(), await self._plugin.action_groups()
+        except Forbidden as error:
+            if not self._is_refused:
+                log.warning(
+                    "The roles of the cluster cannot be read (%s): those that OpenSearch ships hold, and those of the "
+                    "setting opensearch_ml_stream.role_permissions",
+                    error.reason,
+                )
+            self._is_refused = True
+            return self._configured
+        self._is_refused = False
+        allowed = {name: strings(group.get("allowed_actions")) for name, group in groups.items()}
+        granted = {name: strings(role.get("cluster_permissions")) for name, role in roles.items()}
+        return RolePermissions(granted, {**STATIC_ACTION_GROUPS, **allowed})
+
+
+def strings(values: Any) -> tuple[str, ...]:
+    """Return the strings of a list; none if it is no list."""
+    return tuple(value for value in values if isinstance(value, str)) if isinstance(values, list) else ()
