@@ -47,7 +47,7 @@ ALLOWED: dict[str, set[str]] = {
         "connectors", "rest_handlers", "plugin.background_task", "plugin.clock", "plugin.credentials",
         "plugin.settings", "plugin.store", "plugin.upstream",
     },
-    "plugin.upstream": {"connectors", "plugin.settings", "plugin.tls"},
+    "plugin.upstream": {"connectors", "plugin.locked_file", "plugin.settings", "plugin.tls"},
     "plugin.credentials": {"connectors", "plugin.store"},
     "plugin.settings": {"connectors", "plugin.background_task", "plugin.store"},
     "plugin.store": {"connectors", "plugin.tls"},

@@ -50,6 +50,7 @@ def test_every_metric_says_what_it_counts() -> None:
         "mlstream_stream_duration_seconds",
         "mlstream_predictions_total",
         "mlstream_provider_errors_total",
+        "mlstream_circuit_breaker_changes_total",
     ]
 
 

@@ -1,7 +1,7 @@
 """Wire up one worker's sidecar: open its resources, then build the ASGI application over them."""
 
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, closing
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -30,6 +30,8 @@ from opensearch_ml_stream.plugin.settings import LiveSettings, Settings
 from opensearch_ml_stream.plugin.settings.dynamic import DynamicSettings, watching_settings
 from opensearch_ml_stream.plugin.statistics.request_statistics import open_statistics
 from opensearch_ml_stream.plugin.store.open_store import open_store
+from opensearch_ml_stream.plugin.upstream.circuit_breaker.breaking_upstream import BreakingUpstream
+from opensearch_ml_stream.plugin.upstream.circuit_breaker.shared_breakers import SharedBreakers
 from opensearch_ml_stream.plugin.upstream.open_upstream import open_upstream
 from opensearch_ml_stream.rest_handlers.application import streaming_application
 from opensearch_ml_stream.rest_handlers.http.browsers import BrowserPolicy
@@ -66,11 +68,13 @@ async def open_sidecar(settings: Settings, runtime: Path) -> AsyncIterator[Sidec
         states = DeploymentStateStore(store, now_millis)
         deployment = ModelDeployment(store, cipher, live, now_millis, states, statistics.action)
         models = CompiledModels(store, cipher, live, deployment.ensure)
-        calls = ProviderCalls(live, upstream, RateLimits(runtime))
+        metrics = Metrics()
+        breakers = stack.enter_context(closing(SharedBreakers(runtime)))
+        breaking = BreakingUpstream(upstream, breakers, live, metrics.circuit_breaker_changed)
+        calls = ProviderCalls(live, breaking, RateLimits(runtime))
         scripts = PainlessRunner(store)
         batch = BatchJobs(models, calls, store, scripts, now_millis)
         registry = build_registry(store, cipher, live, now_millis, deployment, batch)
-        metrics = Metrics()
         predictor = Predictor(models, calls, store, scripts, batch, metrics, statistics)
         limits = ResponseLimits(
             settings.max_body_size,

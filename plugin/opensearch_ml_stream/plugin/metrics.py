@@ -100,6 +100,10 @@ class Metrics:
             "mlstream_provider_errors", "Failures of providers, by their own status (none: no response).",
             [*model, "provider_status"], registry=registry,
         )  # fmt: skip
+        self._breakers = Counter(
+            "mlstream_circuit_breaker_changes", "Circuit breakers of connectors that opened or closed.",
+            ["connector_id", "state"], registry=registry,
+        )  # fmt: skip
         self._certificate: Gauge | None = None
 
     def stream(self) -> StreamFigures:
@@ -138,6 +142,10 @@ class Metrics:
                 self._tokens.labels(model_id, kind.removesuffix("_tokens")).inc(count)
         if isinstance(outcome, Exception):
             self._count_error(model_id, outcome)
+
+    def circuit_breaker_changed(self, connector_id: str, state: str) -> None:
+        """Count that the circuit breaker of a connector is `opened` or `closed` now."""
+        self._breakers.labels(connector_id, state).inc()
 
     def certificate_expires(self, when: float) -> None:
         """Note when the port's certificate expires, in epoch seconds; without TLS there is no such metric."""

@@ -82,6 +82,8 @@ class Settings:
     shutdown_grace_seconds: float = 30
     first_event_wait_seconds: float = 5
     heartbeat_seconds: float = 15
+    circuit_breaker_failures: int = 10
+    circuit_breaker_seconds: float = 5
     security: str = "auto"
     role_permissions: tuple[tuple[str, tuple[str, ...]], ...] = ()
     proxy_auth_trusted_addresses: tuple[str, ...] = ()

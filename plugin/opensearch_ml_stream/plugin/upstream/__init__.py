@@ -6,6 +6,7 @@ UpstreamError here (or InvalidRequest, where the address itself is not allowed).
 
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
+from math import ceil
 from typing import Protocol
 
 from opensearch_ml_stream.connectors.client_config import ClientConfig
@@ -66,3 +67,15 @@ class Upstream(Protocol):
 
 class ReadTimedOut(UpstreamError):
     """The provider was silent for `read_timeout`. It is not called again: it may be at work, and may be paid for."""
+
+
+class CircuitOpen(UpstreamError):
+    """The provider failed again and again: it is not called for some seconds, which `retry_after` says."""
+
+    def __init__(self, connector_id: str, seconds: float) -> None:
+        super().__init__(
+            f"The provider of connector {connector_id} failed again and again; it is called again in {ceil(seconds)} s "
+            "(settings opensearch_ml_stream.circuit_breaker_failures, opensearch_ml_stream.circuit_breaker_seconds)",
+            type="provider_unavailable_exception",
+        )
+        self.retry_after = str(ceil(seconds))

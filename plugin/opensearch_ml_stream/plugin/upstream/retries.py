@@ -13,7 +13,7 @@ from random import Random
 from opensearch_ml_stream.connectors.client_config import ClientConfig
 from opensearch_ml_stream.connectors.errors import UpstreamError
 from opensearch_ml_stream.connectors.rendering.action import ProviderRequest
-from opensearch_ml_stream.plugin.upstream import ReadTimedOut, Upstream, UpstreamResponse
+from opensearch_ml_stream.plugin.upstream import CircuitOpen, ReadTimedOut, Upstream, UpstreamResponse
 
 MAX_BACKOFF_SECONDS = 20.0  # the AWS SDK's ceiling, which ML Commons' policies come from
 MAX_RETRY_AFTER_CHARS = 64  # a date has 29
@@ -75,7 +75,7 @@ async def open_with_retries(
             may_retry = config.max_retry_times < 0 or attempt <= config.max_retry_times
             try:
                 response = await opened.enter_async_context(upstream.open(request, config, tls, pool_key))
-            except ReadTimedOut:
+            except (CircuitOpen, ReadTimedOut):
                 raise
             except UpstreamError:
                 if not may_retry or loop.time() + wait > deadline:

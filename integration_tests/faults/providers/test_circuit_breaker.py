@@ -1,0 +1,63 @@
+"""A provider that is down is left alone by all workers of a server, and called again when it is back."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+from integration_tests.support import connector_bodies
+from integration_tests.support.background_provider import background_provider
+from integration_tests.support.conditions import eventually
+from integration_tests.support.fake_provider import Request, Script, json_response, openai_stream
+from integration_tests.support.sidecars import Sidecar, running_sidecar
+
+SETTINGS = {
+    "opensearch_ml_stream.circuit_breaker_failures": "3",
+    "opensearch_ml_stream.circuit_breaker_seconds": "2",
+}
+
+
+@pytest.fixture(scope="module")
+def two_workers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sidecar]:
+    folder: Path = tmp_path_factory.mktemp("breaker")
+    with running_sidecar(folder, settings=SETTINGS, arguments=("--workers", "2")) as sidecar:
+        yield sidecar
+
+
+class Provider:
+    """Overloaded until it `is_up`."""
+
+    def __init__(self) -> None:
+        self.is_up = False
+
+    def __call__(self, request: Request) -> Script:
+        if self.is_up:
+            return openai_stream(["a"])
+        return json_response({"error": {"message": "overloaded"}}, 503)
+
+
+def test_it_is_left_alone_after_three_failures_and_called_again_when_it_is_back(two_workers: Sidecar) -> None:
+    provider = Provider()
+    with background_provider(provider) as running:
+        model_id = two_workers.create_model(connector_bodies.openai(running.url))
+
+        def stream() -> httpx.Response:
+            url = f"{two_workers.url}/_plugins/_ml/models/{model_id}/_predict/stream"
+            return httpx.post(url, json={"parameters": {"inputs": "x"}}, timeout=20)  # on a connection of its own
+
+        for _ in range(3):
+            assert stream().json()["error"]["provider_status"] == 503
+        for _ in range(6):
+            response = stream()
+            assert response.status_code == 424
+            assert response.headers["retry-after"] in ("1", "2")
+            assert response.json()["error"]["type"] == "provider_unavailable_exception"
+        assert len(running.requests) == 3
+        provider.is_up = True
+        eventually(lambda: stream().status_code == 200, 10)
+        last = json.loads(stream().text.splitlines()[-1])
+        assert last["inference_results"][0]["output"][0]["dataAsMap"]["is_last"]
+    metrics = two_workers.client.get("/metrics").text
+    changes = [line for line in metrics.splitlines() if line.startswith("mlstream_circuit_breaker_changes_total")]
+    assert len(changes) == 2 and all(line.endswith(" 1.0") for line in changes)

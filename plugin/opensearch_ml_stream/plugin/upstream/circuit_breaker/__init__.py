@@ -1,0 +1,1 @@
+"""Circuit breakers: a provider that fails again and again is left alone for a while."""
