@@ -16,7 +16,7 @@ from integration_tests.fuzz.mutations import edited, edits, json_values
 from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.plugin.cli import main
 from opensearch_ml_stream.plugin.settings import Settings
-from opensearch_ml_stream.plugin.settings.setting_metadata import SETTINGS
+from opensearch_ml_stream.plugin.settings.all_settings import SETTINGS
 from opensearch_ml_stream.plugin.settings.sources import SETTING_PREFIX, load_settings
 
 pytestmark = pytest.mark.timeout(TIMEOUT_SECONDS)

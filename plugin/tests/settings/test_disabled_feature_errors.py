@@ -1,11 +1,11 @@
 """What a caller is told while a feature is disabled, in ML Commons' words."""
 
+from opensearch_ml_stream.plugin.settings.all_settings import BY_NAME
 from opensearch_ml_stream.plugin.settings.disabled_feature_errors import (
     batch_inference_disabled,
     remote_inference_disabled,
     streaming_disabled,
 )
-from opensearch_ml_stream.plugin.settings.setting_metadata import BY_NAME
 
 
 def test_each_error_names_the_setting_that_enables_the_feature() -> None:

@@ -10,12 +10,12 @@ import pytest
 
 from opensearch_ml_stream.connectors.errors import Conflict, Internal, InvalidRequest
 from opensearch_ml_stream.plugin.settings import LiveSettings, Settings
+from opensearch_ml_stream.plugin.settings.all_settings import SETTINGS
 from opensearch_ml_stream.plugin.settings.dynamic import (
     DOCUMENT_ID,
     DynamicSettings,
     refresh_settings,
 )
-from opensearch_ml_stream.plugin.settings.setting_metadata import SETTINGS
 from opensearch_ml_stream.plugin.store import Document, Index, Store, Written
 
 STREAM_ENABLED = "plugins.ml_commons.stream_enabled"

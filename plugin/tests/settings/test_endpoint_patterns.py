@@ -3,8 +3,8 @@
 import pytest
 
 from opensearch_ml_stream.connectors.errors import InvalidRequest
+from opensearch_ml_stream.plugin.settings.all_settings import setting_named
 from opensearch_ml_stream.plugin.settings.endpoint_patterns import compile_endpoint
-from opensearch_ml_stream.plugin.settings.setting_metadata import setting_named
 from opensearch_ml_stream.plugin.settings.values import read_value
 
 ENDPOINTS = "plugins.ml_commons.trusted_connector_endpoints_regex"

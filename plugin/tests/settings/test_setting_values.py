@@ -3,8 +3,8 @@
 import pytest
 
 from opensearch_ml_stream.connectors.errors import InvalidRequest
+from opensearch_ml_stream.plugin.settings.all_settings import BY_NAME, setting_named
 from opensearch_ml_stream.plugin.settings.endpoint_patterns import MAX_PATTERN_LENGTH
-from opensearch_ml_stream.plugin.settings.setting_metadata import BY_NAME, setting_named
 from opensearch_ml_stream.plugin.settings.values import read_value
 
 PORT = "opensearch_ml_stream.port"

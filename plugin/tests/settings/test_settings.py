@@ -8,7 +8,8 @@ import pytest
 from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.plugin.cli.settings_command import markdown_table
 from opensearch_ml_stream.plugin.settings import Settings
-from opensearch_ml_stream.plugin.settings.setting_metadata import BY_NAME, DEFAULTS, SETTINGS
+from opensearch_ml_stream.plugin.settings.all_settings import BY_NAME, SETTINGS
+from opensearch_ml_stream.plugin.settings.setting_metadata import DEFAULTS
 from opensearch_ml_stream.plugin.settings.sources import flatten, load_settings, read_file, unknown_variables
 from opensearch_ml_stream.plugin.settings.values import read_value
 

@@ -8,7 +8,8 @@ import typer
 
 from opensearch_ml_stream.plugin.cli.options import Config
 from opensearch_ml_stream.plugin.cli.printing import print_table
-from opensearch_ml_stream.plugin.settings.setting_metadata import SETTINGS, Setting
+from opensearch_ml_stream.plugin.settings.all_settings import SETTINGS
+from opensearch_ml_stream.plugin.settings.setting_metadata import Setting
 from opensearch_ml_stream.plugin.settings.sources import load_settings
 
 _SHOWN_LENGTH = 40

@@ -11,7 +11,7 @@ from typing import Any
 
 from opensearch_ml_stream.connectors.errors import Forbidden, InvalidRequest
 from opensearch_ml_stream.plugin.settings import LiveSettings
-from opensearch_ml_stream.plugin.settings.setting_metadata import BY_NAME
+from opensearch_ml_stream.plugin.settings.all_settings import BY_NAME
 from opensearch_ml_stream.plugin.settings.values import read_value
 from opensearch_ml_stream.plugin.store import Cluster
 

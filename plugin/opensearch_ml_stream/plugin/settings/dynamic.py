@@ -11,8 +11,8 @@ from typing import Any
 from opensearch_ml_stream.connectors.errors import Conflict, Internal, InvalidRequest, MLStreamError
 from opensearch_ml_stream.plugin.background_task import running_beside
 from opensearch_ml_stream.plugin.settings import LiveSettings, Settings
+from opensearch_ml_stream.plugin.settings.all_settings import BY_NAME, SETTINGS, setting_named
 from opensearch_ml_stream.plugin.settings.cluster_settings import ClusterSettings
-from opensearch_ml_stream.plugin.settings.setting_metadata import BY_NAME, SETTINGS, setting_named
 from opensearch_ml_stream.plugin.settings.sources import flatten
 from opensearch_ml_stream.plugin.settings.values import read_value
 from opensearch_ml_stream.plugin.store import Document, Index, Store

@@ -13,7 +13,7 @@ import yaml
 
 from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.plugin.settings import Settings
-from opensearch_ml_stream.plugin.settings.setting_metadata import BY_NAME, SETTINGS, setting_named
+from opensearch_ml_stream.plugin.settings.all_settings import BY_NAME, SETTINGS, setting_named
 from opensearch_ml_stream.plugin.settings.values import read_value
 
 CONFIG_VARIABLE = "MLSTREAM_CONFIG"
