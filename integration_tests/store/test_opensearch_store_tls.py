@@ -1,4 +1,7 @@
-"""A store behind TLS: a client certificate is presented, and a pinned certificate needs no authority."""
+"""A store behind TLS: a client certificate is presented, and a pinned certificate needs no authority.
+
+What is sent for a caller goes without that certificate, which may be an administrator's.
+"""
 
 from pathlib import Path
 
@@ -35,3 +38,27 @@ async def test_a_client_certificate_and_a_pinned_certificate_reach_a_guarded_clu
             with pytest.raises(Unavailable, match="does not have the fingerprint"):
                 await store.ping()
     assert len(cluster.requests) == 2
+
+
+async def test_a_caller_is_asked_about_without_the_certificate_and_the_login_of_the_store(tmp_path: Path) -> None:
+    authority = new_authority()
+    node, admin = authority.issue("localhost"), authority.issue("admin")
+    (tmp_path / "admin.pem").write_text(admin.certificate_pem + admin.key_pem)
+    (tmp_path / "ca.pem").write_text(authority.certificate_pem)
+    options = f"ca_certs={tmp_path / 'ca.pem'}&client_cert={tmp_path / 'admin.pem'}"
+    seen = json_response({"user_name": "ann"})
+    async with (
+        FakeProvider(seen, node.server_context(tmp_path, clients_of=authority)) as guarded,
+        open_store(f"{guarded.url}?{options}") as store,
+    ):
+        assert store.security is not None
+        with pytest.raises(Unavailable):  # this node serves nobody without a certificate
+            await store.security.auth_info({"authorization": "Bearer x"})
+    async with (
+        FakeProvider(seen, node.server_context(tmp_path)) as cluster,
+        open_store(f"{cluster.url.replace('://', '://admin:pw@')}?{options}") as store,
+    ):
+        assert store.security is not None
+        await store.security.auth_info({"authorization": "Bearer x"})
+        await store.security.auth_info({"x-proxy-user": "bob"})
+    assert [request.headers.get("authorization") for request in cluster.requests] == ["Bearer x", None]

@@ -42,6 +42,11 @@ def test_settings_are_listed_with_the_values_in_force_but_no_password(run: Run) 
     assert rows["plugins.ml_commons.trusted_connector_endpoints_regex"][0].endswith(" entries")
 
 
+def test_permissions_of_roles_are_listed_as_an_object(run: Run) -> None:
+    name = "MLSTREAM_SETTING__OPENSEARCH_ML_STREAM__ROLE_PERMISSIONS"
+    assert '{"r":["a"]}' in run("settings", **{name: '{"r": ["a"]}'}).stdout
+
+
 def test_settings_as_markdown_are_the_defaults_whatever_is_set(run: Run) -> None:
     lines = run("settings", "--markdown", MLSTREAM_PORT="1234").stdout.splitlines()
     assert lines[0] == "| Setting | Default | At run time | What for |"

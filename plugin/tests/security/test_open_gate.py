@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from opensearch_ml_stream.connectors.errors import Unauthorized, Unavailable
+from opensearch_ml_stream.connectors.errors import InvalidRequest, Unauthorized, Unavailable
 from opensearch_ml_stream.plugin.security import open_gate as module
 from opensearch_ml_stream.plugin.security.open_gate import open_gate
 from opensearch_ml_stream.plugin.security.own_accounts import create_key, key_id, remove_account
@@ -16,6 +16,7 @@ from opensearch_ml_stream.plugin.store import Index
 from opensearch_ml_stream.plugin.store.sqlite_store import SQLiteStore
 from opensearch_ml_stream.rest_handlers.actions import PREDICT
 from opensearch_ml_stream.rest_handlers.callers import ANYONE, Gate, Scope
+from tests.security.cluster.scripted_plugin import ScriptedPlugin, request_of
 
 STRANGER: Scope = {"headers": []}
 
@@ -25,9 +26,15 @@ def with_key(value: str) -> Scope:
 
 
 class StoreThatMayBeDown(SQLiteStore):
-    """A store in memory whose searches fail while it is `down`."""
+    """A store in memory whose searches fail while it is `down`. `plugin` is the security plugin of its cluster."""
 
     down = False
+    plugin: ScriptedPlugin | None = None
+
+    @property
+    def security(self) -> ScriptedPlugin | None:
+        """Return the plugin."""
+        return self.plugin
 
     async def search(self, index: Index, body: Any) -> dict[str, Any]:
         """Search, unless the store is down."""
@@ -108,3 +115,88 @@ async def test_what_was_in_force_stays_while_the_store_is_down(store: StoreThatM
         store.down = True
         await asyncio.sleep(0.05)
         assert await gate.admit(STRANGER, PREDICT) is ANYONE
+
+
+def of_cluster(security: str = "auto", host: str = "127.0.0.1", **others: Any) -> Settings:
+    return Settings(security=security, host=host, **others)
+
+
+@pytest.mark.parametrize("settings", [of_cluster(), of_cluster(host="0.0.0.0"), of_cluster("opensearch")])
+async def test_users_of_opensearch_are_let_in_and_those_of_the_sidecar_are_not(
+    store: StoreThatMayBeDown, tmp_path: Path, settings: Settings
+) -> None:
+    store.plugin = ScriptedPlugin()
+    key = await create_key(store, "app", "ml_full_access", 0)
+    async with open_gate(settings, store, tmp_path, lambda: 0) as gate:
+        assert gate.asks_for_login
+        assert (await gate.admit(request_of("ann"), PREDICT)).name == "ann"
+        for stranger in (STRANGER, with_key(key.value), request_of("ann", "wrong")):
+            with pytest.raises(Unauthorized):
+                await gate.admit(stranger, PREDICT)
+
+
+async def test_nobody_is_let_in_before_the_cluster_has_said_whether_it_has_the_plugin(
+    store: StoreThatMayBeDown, tmp_path: Path
+) -> None:
+    plugin = store.plugin = ScriptedPlugin()
+    plugin.down = True
+    async with open_gate(of_cluster(), store, tmp_path, lambda: 0) as gate:
+        assert not gate.asks_for_login
+        for caller in (STRANGER, request_of("ann")):
+            with pytest.raises(Unavailable):
+                await gate.admit(caller, PREDICT)
+        plugin.down = False
+        await until_closed(gate)
+        assert gate.asks_for_login
+
+
+async def test_without_the_plugin_the_sidecars_own_users_and_keys_decide(
+    store: StoreThatMayBeDown, tmp_path: Path
+) -> None:
+    plugin = store.plugin = ScriptedPlugin()
+    plugin.installed = False
+    async with open_gate(of_cluster(), store, tmp_path, lambda: 0) as gate:
+        assert await gate.admit(STRANGER, PREDICT) is ANYONE
+        plugin.installed = True  # what the cluster has said once stays
+        key = await create_key(store, "app", "ml_full_access", 0)
+        await until_closed(gate)
+        assert gate.asks_for_login
+        assert (await gate.admit(with_key(key.value), PREDICT)).name == "app"
+    plugin.installed = False
+    async with open_gate(of_cluster(host="0.0.0.0"), store, tmp_path, lambda: 0) as gate:
+        with pytest.raises(Unauthorized):
+            await gate.admit(STRANGER, PREDICT)
+
+
+@pytest.mark.parametrize("security", ["own", "none"])
+async def test_a_cluster_is_not_asked_about_users_where_the_settings_say_otherwise(
+    store: StoreThatMayBeDown, tmp_path: Path, security: str
+) -> None:
+    plugin = store.plugin = ScriptedPlugin()
+    key = await create_key(store, "app", "ml_full_access", 0)
+    async with open_gate(of_cluster(security), store, tmp_path, lambda: 0) as gate:
+        assert (await gate.admit(with_key(key.value), PREDICT)).name in ("app", "")
+    assert plugin.asked == []
+
+
+async def test_an_embedded_store_has_no_users_of_opensearch(store: StoreThatMayBeDown, tmp_path: Path) -> None:
+    with pytest.raises(InvalidRequest, match="name a cluster with --store"):
+        async with open_gate(of_cluster("opensearch"), store, tmp_path, lambda: 0):
+            pass
+
+
+async def test_a_proxy_and_roles_of_the_settings_reach_the_gate(store: StoreThatMayBeDown, tmp_path: Path) -> None:
+    plugin = store.plugin = ScriptedPlugin()
+    plugin.may_read_roles = False
+    settings = of_cluster(
+        role_permissions=(("own_index", (PREDICT,)),),
+        proxy_auth_trusted_addresses=("10.0.0.0/8",),
+        proxy_auth_roles_header="x-proxy-roles",
+    )
+    headers = [(b"x-proxy-user", b"bob"), (b"x-proxy-roles", b"team-b")]
+    async with open_gate(settings, store, tmp_path, lambda: 0) as gate:
+        bob = await gate.admit({"headers": headers, "client": ("10.1.2.3", 4)}, PREDICT)
+        assert (bob.name, bob.backend_roles) == ("bob", frozenset({"team-b"}))
+        assert not gate.asks_for_login
+        with pytest.raises(Unauthorized):
+            await gate.admit({"headers": headers, "client": ("127.0.0.1", 4)}, PREDICT)

@@ -4,9 +4,9 @@ import asyncio
 
 import pytest
 
-from opensearch_ml_stream.connectors.errors import Unavailable
+from opensearch_ml_stream.connectors.errors import Unauthorized, Unavailable
 from opensearch_ml_stream.plugin.security import remembered
-from opensearch_ml_stream.plugin.security.remembered import Remembered
+from opensearch_ml_stream.plugin.security.remembered import RecentKeys, Remembered
 
 
 class Source:
@@ -15,6 +15,7 @@ class Source:
     def __init__(self) -> None:
         self.loads = 0
         self.down = False
+        self.gone = False
         self.may_go = asyncio.Event()
         self.may_go.set()
 
@@ -23,6 +24,8 @@ class Source:
         await self.may_go.wait()
         if self.down:
             raise Unavailable("down")
+        if self.gone:
+            raise Unauthorized
         return self.loads
 
 
@@ -79,3 +82,25 @@ async def test_an_error_that_nobody_waits_for_is_not_reported() -> None:
     await asyncio.sleep(0)
     source.down = False
     assert await values.get("a", source) == 2
+
+
+async def test_a_value_that_does_not_hold_any_more_is_not_used_while_its_source_is_down(clock: list[float]) -> None:
+    values, source = Remembered[str, int](1.0, 30.0, 10), Source()
+    await values.get("a", source)
+    clock[0] += 1.0
+    source.gone = True
+    with pytest.raises(Unauthorized):
+        await values.get("a", source)
+    assert "a" not in values
+    source.gone, source.down = False, True
+    with pytest.raises(Unavailable):
+        await values.get("a", source)
+
+
+def test_a_key_counts_as_recent_for_its_time_and_the_oldest_makes_room(clock: list[float]) -> None:
+    recent = RecentKeys[str](5.0, 2)
+    for key in ("a", "b", "a", "c"):
+        recent.add(key)
+    assert [key in recent for key in ("a", "b", "c")] == [True, False, True]
+    clock[0] += 5.0
+    assert "c" not in recent

@@ -9,6 +9,7 @@ from opensearch_ml_stream.plugin.security.own_accounts import create_key
 from opensearch_ml_stream.plugin.security.start_rules import check_start, is_loopback, needs_login
 from opensearch_ml_stream.plugin.store import Index, Store
 from opensearch_ml_stream.plugin.store.sqlite_store import SQLiteStore
+from tests.security.cluster.scripted_plugin import ScriptedPlugin
 
 
 @pytest.fixture
@@ -50,3 +51,49 @@ async def test_a_store_that_does_not_respond_stops_no_start(store: Store, monkey
 
     monkeypatch.setattr(store, "search", down)
     await check_start("auto", "0.0.0.0", store)
+
+
+class StoreInCluster(SQLiteStore):
+    """A store in memory, as if it were in a cluster with a security plugin."""
+
+    def __init__(self) -> None:
+        super().__init__(":memory:")
+        self.plugin = ScriptedPlugin()
+
+    @property
+    def security(self) -> ScriptedPlugin:
+        """Return the plugin."""
+        return self.plugin
+
+
+@pytest.fixture
+async def store_in_cluster() -> AsyncIterator[StoreInCluster]:
+    store = StoreInCluster()
+    yield store
+    await store.close()
+
+
+@pytest.mark.parametrize("security", ["auto", "opensearch"])
+async def test_with_users_of_opensearch_any_address_may_be_bound(
+    store_in_cluster: StoreInCluster, security: str
+) -> None:
+    await check_start(security, "0.0.0.0", store_in_cluster)
+    store_in_cluster.plugin.down = True  # its callers are refused until it says who they are
+    await check_start(security, "0.0.0.0", store_in_cluster)
+
+
+async def test_without_the_plugin_the_network_needs_an_account_and_opensearchs_users_are_none(
+    store_in_cluster: StoreInCluster,
+) -> None:
+    store_in_cluster.plugin.installed = False
+    with pytest.raises(InvalidRequest, match="users add"):
+        await check_start("auto", "0.0.0.0", store_in_cluster)
+    await check_start("auto", "127.0.0.1", store_in_cluster)
+    for host in ("0.0.0.0", "127.0.0.1"):
+        with pytest.raises(InvalidRequest, match="has no security plugin"):
+            await check_start("opensearch", host, store_in_cluster)
+
+
+async def test_users_of_opensearch_need_a_cluster(store: Store) -> None:
+    with pytest.raises(InvalidRequest, match="name a cluster with --store, or set it to own"):
+        await check_start("opensearch", "127.0.0.1", store)

@@ -17,6 +17,10 @@ KEY_PASSWORD = "opensearch_ml_stream.tls.key_password"
 STREAM = "plugins.ml_commons.stream_enabled"
 FIELDS = "plugins.ml_commons.remote_job.status_field"
 ENDPOINTS = "plugins.ml_commons.trusted_connector_endpoints_regex"
+NETWORKS = "opensearch_ml_stream.proxy_auth.trusted_addresses"
+USER_HEADER = "opensearch_ml_stream.proxy_auth.user_header"
+ROLES_HEADER = "opensearch_ml_stream.proxy_auth.roles_header"
+PERMISSIONS = "opensearch_ml_stream.role_permissions"
 FAILED = "plugins.ml_commons.remote_job.status_regex.failed"
 
 
@@ -28,6 +32,9 @@ FAILED = "plugins.ml_commons.remote_job.status_regex.failed"
         (GRACE, 1, 1.0), (GRACE, "0.5", 0.5), (GRACE, 0, 0.0),
         (HOST, "::1", "::1"), (HOST, "", ""), (UPSTREAM, "aiohttp", "aiohttp"), (FAILED, "a|b", "a|b"),
         (FIELDS, ["a", "b"], ("a", "b")), (FIELDS, ("a",), ("a",)), (FIELDS, "a", ("a",)), (FIELDS, [], ()),
+        (NETWORKS, ["10.0.0.5", "10.0.1.0/24", "2001:db8::/64"], ("10.0.0.5/32", "10.0.1.0/24", "2001:db8::/64")),
+        (NETWORKS, "::1", ("::1/128",)), (USER_HEADER, "X-Remote-User", "x-remote-user"), (ROLES_HEADER, "", ""),
+        (PERMISSIONS, {"r": ["a", "b"], "s": "c"}, (("r", ("a", "b")), ("s", ("c",)))), (PERMISSIONS, {}, ()),
         (FIELDS, "(", ("(",)), (ENDPOINTS, "^a$", ("^a$",)), (ENDPOINTS, ["a" * 256], ("a" * 256,)),
     ],
 )  # fmt: skip
@@ -65,6 +72,16 @@ RE2 = "regular expressions of RE2 (no back-references, no look-around): "
         (FIELDS, {"a": 1}, "a list of strings"),
         (FIELDS, None, "a list of strings"),
         (KEY_PASSWORD, "hush", "env:NAME or file:PATH, where the secret is, not the secret itself"),
+        (NETWORKS, "10.0.0.0/33", "addresses or networks such as 10.0.0.5, 10.0.1.0/24, 2001:db8::/64"),
+        (NETWORKS, "10.0.1.7/24", "addresses or networks such as 10.0.0.5, 10.0.1.0/24, 2001:db8::/64"),
+        (NETWORKS, "proxy.example", "addresses or networks such as 10.0.0.5, 10.0.1.0/24, 2001:db8::/64"),
+        (USER_HEADER, "", "the name of a header that a proxy sets, such as x-proxy-user"),
+        (USER_HEADER, "x proxy", "the name of a header that a proxy sets, such as x-proxy-user"),
+        (USER_HEADER, "Authorization", "the name of a header that a proxy sets, such as x-proxy-user"),
+        (ROLES_HEADER, "X-Forwarded-For", "the name of a header that a proxy sets, such as x-proxy-user"),
+        (PERMISSIONS, ["a"], "an object with a list of actions or action groups for each role"),
+        (PERMISSIONS, {1: ["a"]}, "an object with a list of actions or action groups for each role"),
+        (PERMISSIONS, {"r": [1]}, "a list of strings"),
         (FAILED, "(", RE2 + "missing ): ("),
         (ENDPOINTS, ["a", "(?=b)"], RE2 + "invalid perl operator: (?="),
         (ENDPOINTS, "a" * (MAX_PATTERN_LENGTH + 1), "regular expressions of at most 256 characters"),

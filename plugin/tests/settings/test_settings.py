@@ -69,6 +69,24 @@ def test_any_setting_can_be_given_by_an_environment_variable() -> None:
     assert settings.restricted_ip_patterns == ("[0-9]{1,3}",)
 
 
+def test_permissions_of_roles_come_from_the_file_or_as_an_object_from_the_environment(tmp_path: Path) -> None:
+    expected = (("team.a", ("cluster:admin/opensearch/ml/predict*",)), ("b", ("x",)))
+    text = """
+opensearch_ml_stream:
+  role_permissions:
+    team.a: ["cluster:admin/opensearch/ml/predict*"]
+    b: x
+"""
+    environment = {
+        "HOME": "/h",
+        "MLSTREAM_SETTING__OPENSEARCH_ML_STREAM__ROLE_PERMISSIONS": """
+            {"team.a": ["cluster:admin/opensearch/ml/predict*"], "b": "x"}
+        """.strip(),
+    }
+    assert load_settings(config(tmp_path, text), {"HOME": "/h"}).role_permissions == expected
+    assert load_settings(None, environment).role_permissions == expected
+
+
 def test_an_unknown_key_is_an_error_that_names_its_source_and_the_most_similar_key(tmp_path: Path) -> None:
     path = config(tmp_path, "plugins.ml_commons.stream_enable: true")
     with pytest.raises(InvalidRequest) as error:

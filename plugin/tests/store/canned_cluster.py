@@ -20,6 +20,7 @@ class Sent:
     path: str
     params: Mapping[str, Any]
     body: Any
+    headers: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -76,7 +77,9 @@ def _connection_to(cluster: CannedCluster) -> type[Connection]:
             ignore: Collection[int] = (),
             headers: Mapping[str, str] | None = None,
         ) -> tuple[int, Mapping[str, str], str]:
-            canned = cluster.respond(Sent(method, url, params or {}, orjson.loads(body) if body else None))
+            canned = cluster.respond(
+                Sent(method, url, params or {}, orjson.loads(body) if body else None, headers or {})
+            )
             if canned.error is not None:
                 raise canned.error
             if not 200 <= canned.status < 300 and canned.status not in ignore:

@@ -1,95 +1,56 @@
-"""Users of OpenSearch: the responses are those of OpenSearch 3.4.0 with its security plugin."""
+"""Users of OpenSearch: who is let in, for how long, and how often the cluster is asked."""
 
-import base64
-import logging
-from collections.abc import Mapping
-from typing import Any
+import asyncio
 
 import pytest
 
-from opensearch_ml_stream.connectors.errors import Forbidden, Unauthorized, Unavailable
-from opensearch_ml_stream.plugin.security.cluster import cluster_roles
-from opensearch_ml_stream.plugin.security.cluster.cluster_gate import ClusterGate
+from opensearch_ml_stream.connectors.errors import Forbidden, Throttled, Unauthorized, Unavailable
+from opensearch_ml_stream.plugin.security import remembered
+from opensearch_ml_stream.plugin.security.cluster.caller_headers import TrustedProxy
+from opensearch_ml_stream.plugin.security.cluster.cluster_gate import (
+    FRESH_SECONDS,
+    MAX_QUESTIONS,
+    REFUSED_SECONDS,
+    STALE_SECONDS,
+    ClusterGate,
+)
 from opensearch_ml_stream.rest_handlers.actions import CONNECTOR_CREATE, MODEL_GET, PREDICT, PREDICT_STREAM
 from opensearch_ml_stream.rest_handlers.callers import Caller, Scope
-
-ROLES: dict[str, dict[str, Any]] = {
-    "all_access": {"cluster_permissions": ["*"]},
-    "ml_full_access": {"cluster_permissions": ["cluster:admin/opensearch/ml/*", "cluster_monitor"]},
-    "predictor": {"cluster_permissions": ["predicting"]},
-    "odd": {"cluster_permissions": None},
-}
-GROUPS: dict[str, dict[str, Any]] = {"predicting": {"allowed_actions": [PREDICT_STREAM], "type": "cluster"}}
-USERS = {
-    "admin": {"backend_roles": ["admin"], "roles": ["own_index", "all_access"]},
-    "ann": {"backend_roles": ["team-a"], "roles": ["own_index", "ml_full_access"]},
-    "pat": {"backend_roles": [], "roles": ["own_index", "predictor", "odd"]},
-    "nobody": {"backend_roles": [], "roles": ["own_index"]},
-}
-
-
-class Cluster:
-    """A cluster's security plugin, whose users have their names as passwords."""
-
-    def __init__(self) -> None:
-        self.asked: list[str] = []
-        self.may_read_roles = True
-        self.down = False
-
-    async def is_installed(self) -> bool:
-        """Return that it is there."""
-        return True
-
-    async def auth_info(self, headers: Mapping[str, str]) -> Mapping[str, Any] | None:
-        """Return what `authinfo` says."""
-        authorization = headers["authorization"]
-        self.asked.append(authorization)
-        if self.down:
-            raise Unavailable("down")
-        name, _, password = base64.b64decode(authorization.removeprefix("Basic ")).decode().partition(":")
-        return {"user_name": name, **USERS[name]} if password == name else None
-
-    async def roles(self) -> Mapping[str, Mapping[str, Any]]:
-        """Return the roles."""
-        if not self.may_read_roles:
-            raise Forbidden("No permission to access REST API")
-        return ROLES
-
-    async def action_groups(self) -> Mapping[str, Mapping[str, Any]]:
-        """Return the action groups."""
-        return GROUPS
+from tests.security.cluster.scripted_plugin import ScriptedPlugin, request_of
 
 
 @pytest.fixture
-def cluster() -> Cluster:
-    return Cluster()
+async def cluster() -> ScriptedPlugin:
+    return ScriptedPlugin()
 
 
 @pytest.fixture
-def gate(cluster: Cluster) -> ClusterGate:
-    return ClusterGate(cluster, {"predictor": (PREDICT,)})
+def gate(cluster: ScriptedPlugin) -> ClusterGate:
+    return ClusterGate(cluster)
 
 
-def scope(name: str, password: str | None = None) -> Scope:
-    credentials = base64.b64encode(f"{name}:{name if password is None else password}".encode())
-    return {"headers": [(b"authorization", b"Basic " + credentials)]}
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    now = [1000.0]
+    monkeypatch.setattr(remembered, "monotonic", lambda: now[0])
+    return now
 
 
 async def test_the_cluster_says_who_calls_and_its_roles_what_they_may_do(gate: ClusterGate) -> None:
-    ann = await gate.admit(scope("ann"), CONNECTOR_CREATE)
+    ann = await gate.admit(request_of("ann"), CONNECTOR_CREATE)
     assert ann == Caller("ann", frozenset({"team-a"}), frozenset({"own_index", "ml_full_access"}))
-    assert (await gate.admit(scope("admin"), CONNECTOR_CREATE)).is_admin
+    assert (await gate.admit(request_of("admin"), CONNECTOR_CREATE)).is_admin
 
 
 async def test_an_action_group_stands_for_its_actions(gate: ClusterGate) -> None:
-    assert (await gate.admit(scope("pat"), PREDICT, PREDICT_STREAM)).name == "pat"
+    assert (await gate.admit(request_of("pat"), PREDICT, PREDICT_STREAM)).name == "pat"
     with pytest.raises(Forbidden):
-        await gate.admit(scope("pat"), MODEL_GET)
+        await gate.admit(request_of("pat"), MODEL_GET)
 
 
 async def test_a_missing_permission_is_worded_as_opensearch_does(gate: ClusterGate) -> None:
     with pytest.raises(Forbidden) as refused:
-        await gate.admit(scope("nobody"), PREDICT)
+        await gate.admit(request_of("nobody"), PREDICT)
     assert refused.value.body() == {
         "error": {
             "root_cause": [
@@ -103,35 +64,102 @@ async def test_a_missing_permission_is_worded_as_opensearch_does(gate: ClusterGa
     }
 
 
-@pytest.mark.parametrize("headers", [scope("ann", "wrong"), {"headers": []}])
-async def test_what_the_cluster_refuses_is_unauthorized(gate: ClusterGate, headers: Scope) -> None:
-    with pytest.raises(Unauthorized):
+@pytest.mark.parametrize("headers", [request_of("ann", "wrong"), {"headers": []}])
+async def test_what_the_cluster_refuses_is_unauthorized_as_in_opensearch(gate: ClusterGate, headers: Scope) -> None:
+    with pytest.raises(Unauthorized) as refused:
         await gate.admit(headers, PREDICT)
+    assert refused.value.challenge == 'Basic realm="OpenSearch Security"'
 
 
-async def test_the_cluster_is_asked_once_in_thirty_seconds(gate: ClusterGate, cluster: Cluster) -> None:
+async def test_a_request_without_credentials_is_not_sent_on(gate: ClusterGate, cluster: ScriptedPlugin) -> None:
+    with pytest.raises(Unauthorized):
+        await gate.admit({"headers": [(b"x-api-key", b"mls_1_2"), (b"cookie", b"a=b")]}, PREDICT)
+    assert cluster.asked == []
+
+
+async def test_the_cluster_is_asked_once_for_all_who_call_at_the_same_time(
+    gate: ClusterGate, cluster: ScriptedPlugin
+) -> None:
+    callers = await asyncio.gather(*(gate.admit(request_of("ann"), PREDICT) for _ in range(50)))
+    assert {caller.name for caller in callers} == {"ann"}
+    assert (len(cluster.asked), cluster.role_reads) == (1, 1)
+
+
+async def test_a_user_who_was_removed_is_refused_within_seconds(
+    gate: ClusterGate, cluster: ScriptedPlugin, clock: list[float]
+) -> None:
+    await gate.admit(request_of("ann"), PREDICT)
+    del cluster.users["ann"]
+    assert (await gate.admit(request_of("ann"), PREDICT)).name == "ann"
+    clock[0] += FRESH_SECONDS
+    with pytest.raises(Unauthorized):
+        await gate.admit(request_of("ann"), PREDICT)
+    clock[0] += REFUSED_SECONDS
+    cluster.down = True
+    with pytest.raises(Unavailable):  # what was remembered of ann does not come back
+        await gate.admit(request_of("ann"), PREDICT)
+
+
+async def test_wrong_credentials_cost_the_cluster_one_question_in_five_seconds(
+    gate: ClusterGate, cluster: ScriptedPlugin, clock: list[float]
+) -> None:
     for _ in range(3):
-        await gate.admit(scope("ann"), PREDICT)
         with pytest.raises(Unauthorized):
-            await gate.admit(scope("ann", "wrong"), PREDICT)
+            await gate.admit(request_of("ann", "wrong"), PREDICT)
+    assert len(cluster.asked) == 1
+    clock[0] += REFUSED_SECONDS
+    cluster.users["ann"] = cluster.users["nobody"]
+    with pytest.raises(Unauthorized):
+        await gate.admit(request_of("ann", "wrong"), PREDICT)
     assert len(cluster.asked) == 2
 
 
-async def test_nobody_is_let_in_while_the_cluster_cannot_say_who_calls(gate: ClusterGate, cluster: Cluster) -> None:
-    cluster.down = True
-    with pytest.raises(Unavailable):
-        await gate.admit(scope("ann"), PREDICT)
-
-
-async def test_roles_of_the_settings_hold_where_the_clusters_cannot_be_read(
-    cluster: Cluster, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+async def test_those_let_in_go_on_for_thirty_seconds_while_the_cluster_is_down_and_nobody_else_comes_in(
+    gate: ClusterGate, cluster: ScriptedPlugin, clock: list[float]
 ) -> None:
-    monkeypatch.setattr(cluster_roles, "FRESH_SECONDS", 0.0)
-    gate = ClusterGate(cluster, {"predictor": (PREDICT,)})
-    cluster.may_read_roles = False
-    with caplog.at_level(logging.WARNING):
-        for name in ("pat", "ann", "admin"):
-            assert (await gate.admit(scope(name), PREDICT)).name == name
-    assert [record.message.count("opensearch_ml_stream.role_permissions") for record in caplog.records] == [1]
-    with pytest.raises(Forbidden):
-        await gate.admit(scope("pat"), PREDICT_STREAM)
+    await gate.admit(request_of("ann"), PREDICT)
+    cluster.down = True
+    clock[0] += STALE_SECONDS - 0.1
+    assert (await gate.admit(request_of("ann"), PREDICT)).name == "ann"
+    with pytest.raises(Unavailable):
+        await gate.admit(request_of("admin"), PREDICT)
+    clock[0] += 0.1
+    with pytest.raises(Unavailable):
+        await gate.admit(request_of("ann"), PREDICT)
+
+
+async def test_many_wrong_credentials_at_once_are_refused_and_those_let_in_are_not(
+    gate: ClusterGate, cluster: ScriptedPlugin, clock: list[float]
+) -> None:
+    await gate.admit(request_of("ann"), PREDICT)
+    clock[0] += FRESH_SECONDS
+    cluster.may_answer.clear()
+    guesses = [
+        asyncio.create_task(gate.admit(request_of("ann", f"guess {number}"), PREDICT))
+        for number in range(MAX_QUESTIONS)
+    ]
+    for _ in range(3):
+        await asyncio.sleep(0)  # until each has asked
+    assert len(cluster.asked) == 1 + MAX_QUESTIONS
+    with pytest.raises(Throttled) as refused:
+        await gate.admit(request_of("ann", "one guess more"), PREDICT)
+    assert (refused.value.status, refused.value.retry_after) == (429, "1")
+    known = asyncio.create_task(gate.admit(request_of("ann"), PREDICT))
+    await asyncio.sleep(0)
+    cluster.may_answer.set()
+    assert (await known).name == "ann"
+    assert all(isinstance(error, Unauthorized) for error in await asyncio.gather(*guesses, return_exceptions=True))
+    assert (await gate.admit(request_of("admin"), PREDICT)).name == "admin"
+
+
+async def test_the_same_user_name_from_a_proxy_and_by_a_password_are_two_callers(cluster: ScriptedPlugin) -> None:
+    gate = ClusterGate(cluster, proxy=TrustedProxy("x-proxy-user", "", ()))
+    assert (await gate.admit(request_of("ann"), PREDICT)).name == "ann"
+    with pytest.raises(Unauthorized):  # from no address that is trusted
+        await gate.admit({"headers": [(b"x-proxy-user", b"ann")], "client": ("127.0.0.1", 1)}, PREDICT)
+    assert len(cluster.asked) == 1
+
+
+def test_a_proxy_that_names_users_may_do_so_for_a_request_that_a_web_page_made(cluster: ScriptedPlugin) -> None:
+    assert ClusterGate(cluster).asks_for_login
+    assert not ClusterGate(cluster, proxy=TrustedProxy("x-proxy-user", "", ())).asks_for_login
