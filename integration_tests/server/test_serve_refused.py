@@ -51,3 +51,10 @@ def test_a_certificate_that_cannot_be_used_is_refused_with_its_file(tmp_path: Pa
     code, shown = serve("--store", "sqlite:///:memory:", "--workers", "2", **files)
     assert (code, len(shown.splitlines())) == (2, 1), shown
     assert f"{tmp_path / 'key.pem'}: the key does not match the certificate" in shown
+
+
+def test_users_of_opensearch_need_a_store_in_a_cluster() -> None:
+    security = {"MLSTREAM_SETTING__OPENSEARCH_ML_STREAM__SECURITY": "opensearch"}
+    code, shown = serve("--store", "sqlite:///:memory:", **security)
+    assert (code, len(shown.splitlines())) == (2, 1), shown
+    assert "name a cluster with --store, or set it to own" in shown
