@@ -97,7 +97,7 @@ def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
 def test_a_users_roles_say_which_routes_are_theirs(
     secured: Secured, method: str, path: str, statuses: dict[str, int]
 ) -> None:
-    body = None if method == "GET" else {"parameters": {}}
+    body: dict[str, Any] | None = None if method == "GET" else {"parameters": {}}
     found = {name: secured.ask(method, path, auth=(name, name), json=body).status_code for name in statuses}
     assert found == statuses
     for authorization in ("", basic("ann", "wrong"), "Bearer x", "ApiKey x"):

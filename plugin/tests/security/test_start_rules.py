@@ -9,7 +9,7 @@ from opensearch_ml_stream.plugin.security.own_accounts import create_key
 from opensearch_ml_stream.plugin.security.start_rules import check_start, is_loopback, needs_login
 from opensearch_ml_stream.plugin.store import Index, Store
 from opensearch_ml_stream.plugin.store.sqlite_store import SQLiteStore
-from tests.security.cluster.scripted_plugin import ScriptedPlugin
+from tests.security.cluster.scripted_plugin import StoreInCluster
 
 
 @pytest.fixture
@@ -51,19 +51,6 @@ async def test_a_store_that_does_not_respond_stops_no_start(store: Store, monkey
 
     monkeypatch.setattr(store, "search", down)
     await check_start("auto", "0.0.0.0", store)
-
-
-class StoreInCluster(SQLiteStore):
-    """A store in memory, as if it were in a cluster with a security plugin."""
-
-    def __init__(self) -> None:
-        super().__init__(":memory:")
-        self.plugin = ScriptedPlugin()
-
-    @property
-    def security(self) -> ScriptedPlugin:
-        """Return the plugin."""
-        return self.plugin
 
 
 @pytest.fixture

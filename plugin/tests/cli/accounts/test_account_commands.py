@@ -4,7 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from opensearch_ml_stream.plugin.cli.accounts.account_store import warn_if_not_in_force
 from tests.cli.conftest import Run
+from tests.security.cluster.scripted_plugin import StoreInCluster
 
 ADD = ("users", "add", "ann", "--role", "ml_full_access", "--password", "env:PW")
 ENDS = "In force within 2 s."
@@ -64,3 +66,23 @@ def test_a_key_is_printed_once_and_listed_without_its_secret(run: Run, store: tu
     assert key.split("_")[2] not in str(listed)
     assert run("keys", "revoke", id, *store).stderr == f"Revoked the key {id}. {ENDS}\n"
     assert id not in run("keys", "list", *store).stdout
+
+
+@pytest.mark.parametrize(
+    ("security", "installed", "down", "is_said"),
+    [
+        ("auto", True, False, True),
+        ("opensearch", True, False, True),
+        ("own", True, False, False),
+        ("auto", False, False, False),
+        ("auto", True, True, False),
+    ],
+)
+async def test_users_that_do_not_count_as_those_of_the_cluster_do_are_said_to(
+    security: str, installed: bool, down: bool, is_said: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    store = StoreInCluster()
+    store.plugin.installed, store.plugin.down = installed, down
+    await warn_if_not_in_force(security, store)
+    await store.close()
+    assert ("so its users call, and not those of the sidecar" in capsys.readouterr().err) is is_said

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from opensearch_ml_stream.connectors.errors import Forbidden, Unavailable
+from opensearch_ml_stream.plugin.store.sqlite_store import SQLiteStore
 from opensearch_ml_stream.rest_handlers.actions import PREDICT_STREAM
 from opensearch_ml_stream.rest_handlers.callers import Scope
 
@@ -68,6 +69,19 @@ class ScriptedPlugin:
     def _check(self) -> None:
         if self.down:
             raise Unavailable("down")
+
+
+class StoreInCluster(SQLiteStore):
+    """A store in memory, as if it were in a cluster with the plugin."""
+
+    def __init__(self) -> None:
+        super().__init__(":memory:")
+        self.plugin = ScriptedPlugin()
+
+    @property
+    def security(self) -> ScriptedPlugin:
+        """Return the plugin."""
+        return self.plugin
 
 
 def basic(name: str, password: str | None = None) -> bytes:

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from importlib import import_module
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import Annotated, TypeVar
 
 import typer
 
+from opensearch_ml_stream.connectors.errors import MLStreamError
 from opensearch_ml_stream.plugin.cli.running.store_password import with_store_password
 from opensearch_ml_stream.plugin.security.permissions import SHIPPED_ROLES
 from opensearch_ml_stream.plugin.settings.sources import load_settings
@@ -36,6 +38,19 @@ def with_store(options: StoreOptions, work: Callable[[Store], Awaitable[T]]) -> 
 
     async def run() -> T:
         async with opening.open_store(settings.store, settings.index_prefix) as store:
-            return await work(store)
+            result = await work(store)
+            await warn_if_not_in_force(settings.security, store)
+            return result
 
     return asyncio.run(run())
+
+
+async def warn_if_not_in_force(security: str, store: Store) -> None:
+    """Say on standard error that users and keys of the store do not count where those of its cluster do."""
+    with suppress(MLStreamError):
+        if security in ("auto", "opensearch") and store.security is not None and await store.security.is_installed():
+            typer.echo(
+                "Note: the store's cluster has the security plugin, so its users call, and not those of the sidecar; "
+                "see opensearch_ml_stream.security",
+                err=True,
+            )
