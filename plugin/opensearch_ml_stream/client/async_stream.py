@@ -10,10 +10,12 @@ from opensearchpy import AIOHttpConnection, AsyncHttpConnection, AsyncOpenSearch
 from opensearchpy.exceptions import ConnectionError, ConnectionTimeout, ImproperlyConfigured, SSLError
 
 from opensearch_ml_stream.client.prediction_request import (
+    AUTHORIZATION,
     IDLE_SECONDS,
     STREAM_HEADERS,
     connection_options,
     http_error,
+    login_headers,
     predict_body,
     predict_path,
 )
@@ -26,6 +28,7 @@ async def async_predict_stream(
     parameters: Mapping[str, Any],
     *,
     url: str | None = None,
+    api_key: str | None = None,
     idle_timeout: float = IDLE_SECONDS,
 ) -> AsyncGenerator[Chunk]:
     """Stream a model's response through an async opensearch-py client, chunk by chunk.
@@ -43,21 +46,23 @@ async def async_predict_stream(
         model_id: The id of the model at the sidecar.
         parameters: The model's parameters, such as `inputs` or `messages`.
         url: The sidecar's, if the client does not point at it: `http(s)://[user:password@]host[:port][/prefix]`.
+        api_key: A key of the sidecar, which is sent in place of the client's login.
         idle_timeout: Seconds without any byte, heartbeats included, after which the stream is given up.
 
     Yields:
         Chunks as they arrive. The last one has `is_last`, `finish_reason`, `usage` and `model`.
 
     Raises:
-        OpenSearchException: Before the first chunk, opensearch-py's own: NotFoundError, RequestError, ConnectionError,
-            ConnectionTimeout, SSLError, ...
+        OpenSearchException: Before the first chunk, opensearch-py's own: AuthenticationException (401),
+            AuthorizationException (403), NotFoundError, RequestError, ConnectionError, ConnectionTimeout, SSLError, ...
         StreamError: After it, if the provider fails or the stream ends before its last chunk.
     """
     reader = ChunkReader()
     body = predict_body(parameters)
+    headers = {**STREAM_HEADERS, **login_headers(api_key)}
     async with (
         _connection_to(client, url) as connection,
-        _open_response(connection, predict_path(model_id, stream=True), body, idle_timeout) as response,
+        _open_response(connection, predict_path(model_id, stream=True), body, headers, idle_timeout) as response,
     ):
         try:
             async for data in _body_pieces(response):
@@ -87,7 +92,7 @@ async def _connection_to(client: AsyncOpenSearch, url: str | None) -> AsyncItera
 
 @asynccontextmanager
 async def _open_response(
-    connection: Any, path: str, body: bytes, idle_seconds: float
+    connection: Any, path: str, body: bytes, headers: Mapping[str, str], idle_seconds: float
 ) -> AsyncIterator[aiohttp.ClientResponse]:
     """Send the request and lend its response, whose body is not read yet.
 
@@ -97,7 +102,7 @@ async def _open_response(
         raise ImproperlyConfigured(
             f"Streams need AsyncHttpConnection or AIOHttpConnection, not {type(connection).__name__}"
         )
-    response = await _send(connection, path, body, idle_seconds)
+    response = await _send(connection, path, body, headers, idle_seconds)
     try:
         if response.status >= 300:
             error_body = b"".join([data async for data in _body_pieces(response)])
@@ -108,13 +113,15 @@ async def _open_response(
         response.close()
 
 
-async def _send(connection: Any, path: str, body: bytes, idle_seconds: float) -> aiohttp.ClientResponse:
+async def _send(
+    connection: Any, path: str, body: bytes, own_headers: Mapping[str, str], idle_seconds: float
+) -> aiohttp.ClientResponse:
     if connection.session is None:
         await connection._create_aiohttp_session()
     session: Any = connection.session
     url = connection.host + connection.url_prefix + path
-    headers: dict[str, str] = {**connection.headers, **STREAM_HEADERS}
-    signer: Any = connection._http_auth
+    headers: dict[str, str] = {**connection.headers, **own_headers}
+    signer: Any = None if AUTHORIZATION in own_headers else connection._http_auth
     # A login stands in the headers already (AIOHttpConnection), or is an object of aiohttp's (AsyncHttpConnection).
     if isinstance(signer, aiohttp.BasicAuth):
         headers["authorization"] = signer.encode()

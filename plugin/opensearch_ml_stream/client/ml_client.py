@@ -10,7 +10,13 @@ from opensearchpy import OpenSearch
 from opensearchpy.exceptions import OpenSearchException
 
 from opensearch_ml_stream.client.blueprints import connector_body, find_blueprint, model_body
-from opensearch_ml_stream.client.prediction_request import HEADERS, IDLE_SECONDS, predict_body, predict_path
+from opensearch_ml_stream.client.prediction_request import (
+    HEADERS,
+    IDLE_SECONDS,
+    login_headers,
+    predict_body,
+    predict_path,
+)
 from opensearch_ml_stream.client.response_chunks import Chunk
 from opensearch_ml_stream.client.sync_stream import Call, connection_to, open_response, predict_stream
 from opensearch_ml_stream.rest_handlers.base_path import BASE_PATH
@@ -19,8 +25,8 @@ from opensearch_ml_stream.rest_handlers.base_path import BASE_PATH
 class StreamingMLClient:
     """Client of the sidecar over a blocking opensearch-py client: makes connectors and models, and asks them.
 
-    No request is ever sent twice. Errors of the server are opensearch-py's exceptions (NotFoundError, RequestError,
-    ConnectionError, ...).
+    No request is ever sent twice. Errors of the server are opensearch-py's exceptions (AuthenticationException for
+    401, AuthorizationException for 403, NotFoundError, RequestError, ConnectionError, ...).
 
     Example:
         ml = StreamingMLClient(OpenSearch("http://127.0.0.1:9510"))
@@ -30,12 +36,22 @@ class StreamingMLClient:
     Args:
         client: An opensearch-py client over Urllib3HttpConnection or RequestsHttpConnection.
         url: The sidecar's, if the client does not point at it: `http(s)://[user:password@]host[:port][/prefix]`.
+        api_key: A key of the sidecar, which is sent in place of the client's login.
         idle_timeout: Seconds without any byte, heartbeats included, after which a response is given up.
     """
 
-    def __init__(self, client: OpenSearch, *, url: str | None = None, idle_timeout: float = IDLE_SECONDS) -> None:
+    def __init__(
+        self,
+        client: OpenSearch,
+        *,
+        url: str | None = None,
+        api_key: str | None = None,
+        idle_timeout: float = IDLE_SECONDS,
+    ) -> None:
         self._client = client
         self._url = url
+        self._api_key = api_key
+        self._headers = {**HEADERS, **login_headers(api_key)}
         self._idle_timeout = idle_timeout
 
     def create_connector(
@@ -97,15 +113,16 @@ class StreamingMLClient:
             StreamError: If the response breaks off.
         """
         path = predict_path(model_id, stream=False)
-        return self._call(Call(path, predict_body(parameters), HEADERS, self._idle_timeout))
+        return self._call(Call(path, predict_body(parameters), self._headers, self._idle_timeout))
 
     def predict_stream(self, model_id: str, parameters: Mapping[str, Any]) -> Generator[Chunk]:
-        """Stream a model's response; as `opensearch_ml_stream.client.predict_stream`, with this client's url."""
-        return predict_stream(self._client, model_id, parameters, url=self._url, idle_timeout=self._idle_timeout)
+        """Stream a model's response; as `opensearch_ml_stream.client.predict_stream`, with this client's options."""
+        options: dict[str, Any] = {"url": self._url, "api_key": self._api_key, "idle_timeout": self._idle_timeout}
+        return predict_stream(self._client, model_id, parameters, **options)
 
     def _send(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> dict[str, Any]:
         data = b"" if body is None else orjson.dumps(body)
-        return self._call(Call(BASE_PATH + path, data, HEADERS, self._idle_timeout, method))
+        return self._call(Call(BASE_PATH + path, data, self._headers, self._idle_timeout, method))
 
     def _call(self, call: Call) -> dict[str, Any]:
         with connection_to(self._client, self._url) as connection, open_response(connection, call) as pieces:

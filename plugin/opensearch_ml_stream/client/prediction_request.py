@@ -7,6 +7,7 @@ from urllib.parse import quote, unquote, urlsplit
 import orjson
 from opensearchpy.exceptions import HTTP_EXCEPTIONS, ImproperlyConfigured, OpenSearchException, TransportError
 
+from opensearch_ml_stream.client.authorization import bearer
 from opensearch_ml_stream.rest_handlers.base_path import BASE_PATH
 
 IDLE_SECONDS = 60.0
@@ -18,11 +19,27 @@ STREAM_HEADERS = {
     "content-type": "application/json",
 }
 HEADERS = {"accept": "application/json", "accept-encoding": "identity", "content-type": "application/json"}
+AUTHORIZATION = "authorization"
+"""The name of the header; opensearch-py's connections have their own in lower case, too."""
 
 
 def predict_path(model_id: str, *, stream: bool) -> str:
     """Return the path of `_predict` or `_predict/stream` for a model."""
     return f"{BASE_PATH}/models/{quote(model_id, safe='')}/_predict{'/stream' if stream else ''}"
+
+
+def login_headers(api_key: str | None) -> dict[str, str]:
+    """Return the header for a key of the sidecar, which replaces the client's own login; none without a key.
+
+    Raises:
+        ImproperlyConfigured: If the key cannot be one; does not show it.
+    """
+    if api_key is None:
+        return {}
+    try:
+        return {AUTHORIZATION: bearer(api_key)}
+    except ValueError as error:
+        raise ImproperlyConfigured(f"api_key cannot be used: {error}") from None
 
 
 def predict_body(parameters: Mapping[str, Any]) -> bytes:

@@ -2,7 +2,7 @@
 
 from collections.abc import Generator, Iterator, Mapping
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import requests
@@ -12,10 +12,12 @@ from opensearchpy.connection import RequestsHttpConnection, Urllib3HttpConnectio
 from opensearchpy.exceptions import ConnectionError, ConnectionTimeout, ImproperlyConfigured, SSLError
 
 from opensearch_ml_stream.client.prediction_request import (
+    AUTHORIZATION,
     IDLE_SECONDS,
     STREAM_HEADERS,
     connection_options,
     http_error,
+    login_headers,
     predict_body,
     predict_path,
 )
@@ -26,11 +28,14 @@ _READ_BYTES = 64 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One HTTP request. `idle_seconds` is the longest silence of the server that is tolerated."""
+    """One HTTP request. `idle_seconds` is the longest silence of the server that is tolerated.
+
+    A login among the headers replaces that of the connection.
+    """
 
     path: str
     body: bytes
-    headers: Mapping[str, str]
+    headers: Mapping[str, str] = field(repr=False)
     idle_seconds: float
     method: str = "POST"
 
@@ -41,6 +46,7 @@ def predict_stream(
     parameters: Mapping[str, Any],
     *,
     url: str | None = None,
+    api_key: str | None = None,
     idle_timeout: float = IDLE_SECONDS,
 ) -> Generator[Chunk]:
     """Stream a model's response through a blocking opensearch-py client, chunk by chunk.
@@ -58,17 +64,19 @@ def predict_stream(
         model_id: The id of the model at the sidecar.
         parameters: The model's parameters, such as `inputs` or `messages`.
         url: The sidecar's, if the client does not point at it: `http(s)://[user:password@]host[:port][/prefix]`.
+        api_key: A key of the sidecar, which is sent in place of the client's login.
         idle_timeout: Seconds without any byte, heartbeats included, after which the stream is given up.
 
     Yields:
         Chunks as they arrive. The last one has `is_last`, `finish_reason`, `usage` and `model`.
 
     Raises:
-        OpenSearchException: Before the first chunk, opensearch-py's own: NotFoundError, RequestError, ConnectionError,
-            ConnectionTimeout, SSLError, ...
+        OpenSearchException: Before the first chunk, opensearch-py's own: AuthenticationException (401),
+            AuthorizationException (403), NotFoundError, RequestError, ConnectionError, ConnectionTimeout, SSLError, ...
         StreamError: After it, if the provider fails or the stream ends before its last chunk.
     """
-    call = Call(predict_path(model_id, stream=True), predict_body(parameters), STREAM_HEADERS, idle_timeout)
+    headers = {**STREAM_HEADERS, **login_headers(api_key)}
+    call = Call(predict_path(model_id, stream=True), predict_body(parameters), headers, idle_timeout)
     reader = ChunkReader()
     with connection_to(client, url) as connection, open_response(connection, call) as pieces:
         try:
@@ -120,7 +128,7 @@ def _send_by_urllib3(connection: Any, call: Call) -> urllib3.HTTPResponse:
     headers: dict[str, str] = {**connection.headers, **call.headers}
     path = connection.url_prefix + call.path
     signer: Any = connection.http_auth
-    if callable(signer):
+    if callable(signer) and AUTHORIZATION not in call.headers:
         sign: Any = signer  # callable() would have narrowed its result to object
         headers.update(sign(call.method, connection.host + path, call.body))
     if connection.pool is None:
@@ -153,6 +161,7 @@ def _send_by_requests(connection: Any, call: Call) -> urllib3.HTTPResponse:
             connection.base_url + call.path,
             data=call.body,
             headers={**connection.headers, **call.headers},
+            auth=_unchanged if AUTHORIZATION in call.headers else None,
             stream=True,
             timeout=(connection.timeout, call.idle_seconds),
             allow_redirects=False,
@@ -167,6 +176,11 @@ def _send_by_requests(connection: Any, call: Call) -> urllib3.HTTPResponse:
         raise ConnectionError("N/A", str(error), error) from error
     raw: urllib3.HTTPResponse = response.raw
     return raw
+
+
+def _unchanged(request: requests.PreparedRequest) -> requests.PreparedRequest:
+    """Keep the request's own login: requests would put the session's in its place, or one of ~/.netrc."""
+    return request
 
 
 def _body_pieces(response: urllib3.HTTPResponse) -> Iterator[bytes]:

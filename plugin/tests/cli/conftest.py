@@ -5,6 +5,7 @@ import os
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
 import httpx
 import pytest
@@ -34,8 +35,11 @@ def sidecar(monkeypatch: pytest.MonkeyPatch) -> InMemorySidecar:
 
 
 @pytest.fixture
-def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], sidecar: InMemorySidecar) -> Run:
+def run(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], sidecar: InMemorySidecar, tmp_path: Path
+) -> Run:
     """A function that runs a command with these arguments; keywords are environment variables."""
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
 
     def run_command(*arguments: str, stdin: str = "", **variables: str) -> Ended:
         for name in [name for name in os.environ if name.startswith("MLSTREAM_")]:

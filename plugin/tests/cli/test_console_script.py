@@ -29,7 +29,7 @@ def test_a_server_that_cannot_be_reached_is_exit_code_3_and_no_password_is_shown
     run: Run, sidecar: InMemorySidecar
 ) -> None:
     sidecar.responses["POST", "/models/_search"] = httpx.ConnectError("refused")
-    ended = run("models", "list", MLSTREAM_URL="http://me:hunter2@127.0.0.1:1")
+    ended = run("models", "list", MLSTREAM_URL="http://127.0.0.1:1", MLSTREAM_USER="me", MLSTREAM_PASSWORD="hunter2")
     assert (ended.code, ended.stdout) == (3, "")
     assert "Cannot reach http://127.0.0.1:1 (refused)" in ended.stderr
     assert "hunter2" not in ended.stderr
@@ -43,7 +43,14 @@ def test_a_server_that_cannot_be_reached_is_exit_code_3_and_no_password_is_shown
         (["predict", "m1"], "Say what to ask"),
         (["predict", "m1", "x", "--set", "novalue"], "--set must be of the form name=value"),
         (["models", "list", "--url", "localhost:9510"], "--url must be of the form http://host:port"),
-        (["models", "list", "--user", "me"], "--user must be of the form name:password"),
+        (["models", "list", "--url", "http://me:hunter2@h:1"], "--url holds no login"),
+        (["models", "list", "--user", "me:hunter2"], "--user is a name alone"),
+        (["models", "list", "--user", "me", "--password", "hunter2"], "--password must be env:NAME, file:PATH or -"),
+        (["models", "list", "--user", "me"], "Password of me: there is no terminal to ask on"),
+        (["models", "list", "--password", "env:PW"], "--password needs --user"),
+        (["models", "list", "--api-key", "hunter2"], "--api-key must be env:NAME, file:PATH or -"),
+        (["models", "list", "--api-key", "env:NOPE"], "NOPE is not set"),
+        (["models", "list", "--api-key", "-", "--user", "me"], "--api-key is a login of its own"),
         (
             ["models", "create", "--blueprint", "nope"],
             "No blueprint is named nope; `opensearch-ml-stream blueprints list`",
@@ -62,4 +69,5 @@ def test_wrong_usage_is_exit_code_2_and_tells_what_is_right(
     ended = run(*arguments)
     assert ended.code == 2
     assert words in " ".join(ended.stderr.split())
+    assert "hunter2" not in ended.stderr
     assert sidecar.requests == []

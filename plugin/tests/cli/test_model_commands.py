@@ -84,8 +84,8 @@ def test_models_are_listed_by_name_one_a_line_behind_a_pipe(run: Run, sidecar: I
         {"_id": "1", "_source": {"name": "a", "model_state": "REGISTERED"}},
     ]
     sidecar.responses["POST", "/models/_search"] = {"hits": {"hits": hits}}
-    assert run("models", "list", "--user", "me:pass:word").stdout == "1\ta\tREGISTERED\n2\tb [x]\tDEPLOYED\n"
-    assert sidecar.requests[0].headers["authorization"] == "Basic bWU6cGFzczp3b3Jk"
+    assert run("models", "list", MLSTREAM_API_KEY="k").stdout == "1\ta\tREGISTERED\n2\tb [x]\tDEPLOYED\n"
+    assert sidecar.requests[0].headers["authorization"] == "Bearer k"
 
 
 @pytest.mark.parametrize("connector", [{"connector_id": "c1"}, {}])

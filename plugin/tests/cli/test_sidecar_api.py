@@ -9,8 +9,11 @@ import pytest
 
 from opensearch_ml_stream.connectors.errors import UpstreamError
 from opensearch_ml_stream.connectors.wire_format import NDJSON
-from opensearch_ml_stream.plugin.cli.command_errors import CommandFailed, RequestFailed, Unreachable, WrongUsage
-from opensearch_ml_stream.plugin.cli.sidecar_api import SidecarAPI, open_api
+from opensearch_ml_stream.plugin.cli.command_errors import CommandFailed, RequestFailed, Unreachable
+from opensearch_ml_stream.plugin.cli.login.credentials import Login
+from opensearch_ml_stream.plugin.cli.sidecar_api import SidecarAPI, open_api_as
+from opensearch_ml_stream.plugin.cli.sidecar_options import SidecarOptions
+from opensearch_ml_stream.plugin.security.presented_credentials import ApiKey, NameAndPassword
 from tests.cli.in_memory_sidecar import ENDING, Body, InMemorySidecar, text
 
 Handler = Callable[[httpx.Request], httpx.Response]
@@ -167,32 +170,65 @@ def test_a_stream_that_breaks_off_fails_after_the_chunks_before_it(
 
 
 @pytest.mark.parametrize(
-    ("url", "user", "authorization"),
-    [
-        ("http://sidecar:9510/prefix", None, None),
-        ("http://sidecar:9510/prefix", "me:pass:word", "Basic bWU6cGFzczp3b3Jk"),
-        ("http://me:p%40ss@sidecar:9510/prefix", None, "Basic bWU6cEBzcw=="),
-        ("http://other:x@sidecar:9510/prefix", "me:pass:word", "Basic bWU6cGFzczp3b3Jk"),
-    ],
+    ("secret", "authorization"),
+    [(NameAndPassword("me", "pass:word"), "Basic bWU6cGFzczp3b3Jk"), (ApiKey("k"), "Bearer k")],
 )
-def test_the_login_is_that_of_the_option_else_of_the_url(
-    sidecar: InMemorySidecar, url: str, user: str | None, authorization: str | None
+def test_a_login_is_presented_with_every_request(
+    sidecar: InMemorySidecar, secret: NameAndPassword | ApiKey, authorization: str
 ) -> None:
-    with open_api(url, user) as api:
+    with open_api_as(Login(secret, "it"), SidecarOptions("http://Sidecar:9510/prefix/")) as api:
         assert api.is_ready() is False
     (request,) = sidecar.requests
     assert str(request.url) == "http://sidecar:9510/prefix/_health/ready"
-    assert request.headers.get("authorization") == authorization
+    assert request.headers["authorization"] == authorization
+
+
+def test_without_a_login_none_is_presented(sidecar: InMemorySidecar, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MLSTREAM_API_KEY", "k")
+    with open_api_as(None, SidecarOptions()) as api:
+        api.is_ready()
+    assert "authorization" not in sidecar.requests[0].headers
+
+
+@pytest.mark.parametrize("method", ["call", "stream"])
+def test_a_redirect_is_not_followed_since_the_login_is_for_this_sidecar_alone(
+    sidecar: InMemorySidecar, method: str
+) -> None:
+    elsewhere = httpx.Response(307, headers={"location": "http://evil/"})
+    sidecar.responses = {("GET", "/x"): elsewhere, ("POST", "/models/m1/_predict/stream"): elsewhere}
+    with (
+        open_api_as(Login(ApiKey("k"), "it"), SidecarOptions()) as api,
+        pytest.raises(RequestFailed, match=r"http://127.0.0.1:9510 redirects to http://evil/") as raised,
+    ):
+        api.call("GET", "/x") if method == "call" else list(api.predict_stream("m1", {}))
+    assert raised.value.status == 307
+    assert [request.url.host for request in sidecar.requests] == ["127.0.0.1"]
 
 
 @pytest.mark.parametrize(
-    ("url", "user", "words"),
+    ("login", "words"),
     [
-        ("localhost:9510", None, "--url must be of the form http://host:port"),
-        ("http://", None, "--url must be of the form http://host:port"),
-        ("http://sidecar:9510", "me", "--user must be of the form name:password"),
+        (None, r"^Unauthorized \(status 401\); log in with `\S+ login --url http://s:1`, or set"),
+        (Login(ApiKey("k"), "the key of X"), r"\(status 401\); the key of X is wrong, expired or revoked; log in with"),
     ],
 )
-def test_a_url_or_login_of_another_form_is_wrong_usage(url: str, user: str | None, words: str) -> None:
-    with pytest.raises(WrongUsage, match=words), open_api(url, user):
-        pass
+def test_a_refused_login_is_named_with_what_to_do(sidecar: InMemorySidecar, login: Login | None, words: str) -> None:
+    sidecar.responses["GET", "/x"] = httpx.Response(401, text="Unauthorized")
+    with open_api_as(login, SidecarOptions("http://s:1")) as api, pytest.raises(RequestFailed, match=words):
+        api.call("GET", "/x")
+
+
+@pytest.mark.parametrize(
+    ("response", "admitted"),
+    [(httpx.Response(200, json={"name": "opensearch-ml-stream"}), True), (httpx.Response(401), False)],
+)
+def test_a_sidecar_says_whom_it_admits(sidecar: InMemorySidecar, response: httpx.Response, admitted: bool) -> None:
+    sidecar.responses["GET", "/"] = response
+    with open_api_as(None, SidecarOptions()) as api:
+        assert api.admits() is admitted
+
+
+def test_another_server_is_not_the_sidecar(sidecar: InMemorySidecar) -> None:
+    sidecar.responses["GET", "/"] = {"cluster_name": "opensearch"}
+    with open_api_as(None, SidecarOptions()) as api, pytest.raises(CommandFailed, match="is not the sidecar"):
+        api.admits()

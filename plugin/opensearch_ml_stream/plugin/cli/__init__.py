@@ -15,6 +15,7 @@ from opensearch_ml_stream.plugin.cli.accounts.user_commands import users_app
 from opensearch_ml_stream.plugin.cli.blueprint_commands import blueprints_app
 from opensearch_ml_stream.plugin.cli.command_errors import USAGE, CommandFailed
 from opensearch_ml_stream.plugin.cli.endpoint_commands import endpoints_app
+from opensearch_ml_stream.plugin.cli.login.login_commands import login, logout
 from opensearch_ml_stream.plugin.cli.model_commands import models_app
 from opensearch_ml_stream.plugin.cli.options import ModelCommand
 from opensearch_ml_stream.plugin.cli.predict_command import predict
@@ -34,6 +35,8 @@ app.add_typer(blueprints_app, name="blueprints")
 app.add_typer(models_app, name="models")
 app.add_typer(endpoints_app, name="endpoints")
 app.command(cls=ModelCommand)(predict)
+app.command()(login)
+app.command()(logout)
 app.command()(settings)
 app.add_typer(users_app, name="users")
 app.add_typer(keys_app, name="keys")

@@ -13,10 +13,11 @@ class CommandFailed(Exception):
 
 
 class RequestFailed(CommandFailed):
-    """An error response, or a response that broke off. `status` is the HTTP status."""
+    """An error response, or a response that broke off. `status` is the HTTP status, `advice` what to do about it."""
 
-    def __init__(self, status: int, reason: str) -> None:
-        super().__init__(f"{reason} (status {status}){_advice(reason)}")
+    def __init__(self, status: int, reason: str, advice: str = "") -> None:
+        what_to_do = advice or _advice(reason)
+        super().__init__(f"{reason} (status {status})" + (f"; {what_to_do}" if what_to_do else ""))
         self.status = status
 
 
@@ -40,4 +41,4 @@ _ADVICE = (
 
 def _advice(reason: str) -> str:
     matching = [advice for words, advice in _ADVICE if words in reason and "endpoints allow" not in reason]
-    return f"; {matching[0]}" if matching else ""
+    return matching[0] if matching else ""

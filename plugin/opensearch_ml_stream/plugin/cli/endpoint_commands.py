@@ -6,9 +6,10 @@ from typing import Annotated
 import typer
 
 from opensearch_ml_stream.plugin.cli.command_errors import WrongUsage
-from opensearch_ml_stream.plugin.cli.options import DEFAULT_URL, CACerts, ClientCert, Url, User, command_line
+from opensearch_ml_stream.plugin.cli.options import command_line
 from opensearch_ml_stream.plugin.cli.printing import print_table
 from opensearch_ml_stream.plugin.cli.sidecar_api import SidecarAPI, open_api
+from opensearch_ml_stream.plugin.cli.sidecar_options import SidecarOptions, takes_sidecar
 from opensearch_ml_stream.plugin.settings.endpoint_permissions import (
     PATTERNS,
     PRIVATE_ALLOWED,
@@ -28,35 +29,29 @@ Endpoint = Annotated[str, typer.Argument(metavar="URL", help="Such as http://10.
 
 
 @endpoints_app.command("list")
-def list_all(
-    url: Url = DEFAULT_URL,
-    user: User = None,
-    ca_certs: CACerts = None,
-    client_cert: ClientCert = None,
-) -> None:
+@takes_sidecar
+def list_all(sidecar: SidecarOptions) -> None:
     """List the patterns of URLs that connectors may call."""
-    with open_api(url, user, ca_certs, client_cert) as api:
+    with open_api(sidecar) as api:
         permissions = _read(api)
     rows = [(pattern, "yes" if permissions.allows_private(pattern) else "no") for pattern in permissions.patterns]
     print_table(("Pattern", "Private addresses"), rows)
 
 
 @endpoints_app.command()
+@takes_sidecar
 def allow(
+    sidecar: SidecarOptions,
     endpoint: Endpoint,
     private: Annotated[
         bool | None,
         typer.Option("--private/--public", help="Whether it has a private address, if that cannot be seen from here."),
     ] = None,
-    url: Url = DEFAULT_URL,
-    user: User = None,
-    ca_certs: CACerts = None,
-    client_cert: ClientCert = None,
 ) -> None:
     """Let connectors call a server, at its private address too if it has one."""
     target = parse_target(endpoint)
     needs_private = _has_private_address(target.host) if private is None else private
-    with open_api(url, user, ca_certs, client_cert) as api:
+    with open_api(sidecar) as api:
         before = _read(api)
         after = before.with_pattern(_pattern(target), is_private=needs_private)
         if before == after or _is_allowed(endpoint, before, needs_private=needs_private):
@@ -66,26 +61,25 @@ def allow(
     kind = ", which has a private address" if needs_private else ""
     typer.echo(f"allowed: {target.origins[0]}{kind}")
     typer.echo(
-        f"{len(after.patterns)} patterns are trusted now; see {command_line(url, 'endpoints', 'list')}", err=True
+        f"{len(after.patterns)} patterns are trusted now; see {command_line(sidecar.url, 'endpoints', 'list')}",
+        err=True,
     )
     if needs_private and not before.private_allowed:
         typer.echo(f"{PRIVATE_ALLOWED} is true now, for this server alone", err=True)
 
 
 @endpoints_app.command()
+@takes_sidecar
 def remove(
+    sidecar: SidecarOptions,
     endpoint: Annotated[str, typer.Argument(metavar="URL|PATTERN", help="As `allow` took it, or `list` shows it.")],
-    url: Url = DEFAULT_URL,
-    user: User = None,
-    ca_certs: CACerts = None,
-    client_cert: ClientCert = None,
 ) -> None:
     """Let connectors call a server no more."""
-    with open_api(url, user, ca_certs, client_cert) as api:
+    with open_api(sidecar) as api:
         before = _read(api)
         pattern = endpoint if endpoint in before.patterns else _pattern(parse_target(endpoint))
         if pattern not in before.patterns:
-            raise WrongUsage(f"no pattern {pattern} is trusted; see {command_line(url, 'endpoints', 'list')}")
+            raise WrongUsage(f"no pattern {pattern} is trusted; see {command_line(sidecar.url, 'endpoints', 'list')}")
         after = before.without_pattern(pattern)
         _write(api, after)
     typer.echo(f"removed: {pattern}")

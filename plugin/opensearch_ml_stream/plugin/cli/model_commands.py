@@ -8,26 +8,18 @@ import typer
 from opensearch_ml_stream.client.blueprints import connector_body, find_blueprint, model_body
 from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.plugin.cli.command_errors import CommandFailed, RequestFailed, WrongUsage
-from opensearch_ml_stream.plugin.cli.options import (
-    DEFAULT_URL,
-    CACerts,
-    ClientCert,
-    ModelCommand,
-    ModelId,
-    Url,
-    User,
-    command_line,
-    read_pairs,
-    read_secret,
-)
+from opensearch_ml_stream.plugin.cli.options import ModelCommand, ModelId, command_line, read_pairs, read_secret
 from opensearch_ml_stream.plugin.cli.printing import print_json, print_table
 from opensearch_ml_stream.plugin.cli.sidecar_api import SidecarAPI, open_api
+from opensearch_ml_stream.plugin.cli.sidecar_options import SidecarOptions, takes_sidecar
 
 models_app = typer.Typer(no_args_is_help=True, help="Models on the sidecar.")
 
 
 @models_app.command()
+@takes_sidecar
 def create(
+    sidecar: SidecarOptions,
     blueprint: Annotated[
         str, typer.Option("--blueprint", help="Name of a blueprint (see `blueprints list`), or a file.")
     ],
@@ -43,10 +35,6 @@ def create(
         ),
     ] = None,
     name: Annotated[str | None, typer.Option("--name", help="Name of the model and its connector.")] = None,
-    url: Url = DEFAULT_URL,
-    user: User = None,
-    ca_certs: CACerts = None,
-    client_cert: ClientCert = None,
 ) -> None:
     """Make a connector and a model from a blueprint; prints the model's id."""
     source = find_blueprint(blueprint)
@@ -55,7 +43,7 @@ def create(
         body = connector_body(source, read_pairs("--set", set_), secrets, name)
     except InvalidRequest as error:
         raise WrongUsage(f"{error.reason}; see `opensearch-ml-stream blueprints show {blueprint}`") from error
-    with open_api(url, user, ca_certs, client_cert) as api:
+    with open_api(sidecar) as api:
         connector_id = api.call("POST", "/connectors/_create", body)["connector_id"]
         try:
             model_id = api.call("POST", "/models/_register", model_body(source, connector_id, name))["model_id"]
@@ -63,33 +51,24 @@ def create(
             api.call("DELETE", f"/connectors/{connector_id}")
             raise
     typer.echo(model_id)
-    typer.echo(f"Try it: {command_line(url, 'predict', model_id, '--stream', 'Hello')}", err=True)
+    typer.echo(f"Try it: {command_line(sidecar.url, 'predict', model_id, '--stream', 'Hello')}", err=True)
 
 
 @models_app.command("list")
-def list_all(
-    url: Url = DEFAULT_URL,
-    user: User = None,
-    ca_certs: CACerts = None,
-    client_cert: ClientCert = None,
-) -> None:
+@takes_sidecar
+def list_all(sidecar: SidecarOptions) -> None:
     """List all models: id, name, state."""
-    with open_api(url, user, ca_certs, client_cert) as api:
+    with open_api(sidecar) as api:
         hits = api.search("models", {"match_all": {}})
     rows = [(hit["_id"], hit["_source"].get("name", ""), hit["_source"].get("model_state", "")) for hit in hits]
     print_table(("Id", "Name", "State"), sorted(rows, key=lambda row: row[1]))
 
 
 @models_app.command(cls=ModelCommand)
-def show(
-    model_id: ModelId,
-    url: Url = DEFAULT_URL,
-    user: User = None,
-    ca_certs: CACerts = None,
-    client_cert: ClientCert = None,
-) -> None:
+@takes_sidecar
+def show(sidecar: SidecarOptions, model_id: ModelId) -> None:
     """Show a model and its connector, without the credential."""
-    with open_api(url, user, ca_certs, client_cert) as api:
+    with open_api(sidecar) as api:
         model = api.call("GET", _model_path(model_id))
         if "connector_id" in model:
             model["connector"] = api.call("GET", f"/connectors/{model['connector_id']}")
@@ -97,16 +76,14 @@ def show(
 
 
 @models_app.command(cls=ModelCommand)
+@takes_sidecar
 def delete(
+    sidecar: SidecarOptions,
     model_id: ModelId,
     with_connector: Annotated[bool, typer.Option("--with-connector", help="Delete its connector as well.")] = False,
-    url: Url = DEFAULT_URL,
-    user: User = None,
-    ca_certs: CACerts = None,
-    client_cert: ClientCert = None,
 ) -> None:
     """Undeploy and delete a model."""
-    with open_api(url, user, ca_certs, client_cert) as api:
+    with open_api(sidecar) as api:
         connector_id = api.call("GET", _model_path(model_id)).get("connector_id")
         api.call("POST", f"{_model_path(model_id)}/_undeploy")
         api.call("DELETE", _model_path(model_id))

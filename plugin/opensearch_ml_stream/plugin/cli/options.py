@@ -19,31 +19,6 @@ _DASH = "\0-"
 
 DEFAULT_URL = "http://127.0.0.1:9510"
 
-Url = Annotated[str, typer.Option("--url", envvar="MLSTREAM_URL", help="Where the sidecar is.")]
-User = Annotated[
-    str | None,
-    typer.Option(
-        "--user", envvar="MLSTREAM_USER", show_envvar=True, metavar="NAME:PASSWORD", help="Login, if it asks."
-    ),
-]
-CACerts = Annotated[
-    Path | None,
-    typer.Option(
-        "--ca-certs",
-        envvar="MLSTREAM_CA_CERTS",
-        show_envvar=True,
-        help="PEM file of the authority that issued the sidecar's certificate, for an https URL.",
-    ),
-]
-ClientCert = Annotated[
-    Path | None,
-    typer.Option(
-        "--client-cert",
-        envvar="MLSTREAM_CLIENT_CERT",
-        show_envvar=True,
-        help="PEM file of a certificate and its key, if the sidecar asks for one.",
-    ),
-]
 Config = Annotated[Path | None, typer.Option("--config", help="YAML file of settings.", envvar="MLSTREAM_CONFIG")]
 Host = Annotated[str | None, typer.Option("--host", help="Address to listen on (127.0.0.1).")]
 Port = Annotated[int | None, typer.Option("--port", help="Port to listen on (9510).")]
@@ -126,14 +101,28 @@ def check_secret_source(option: str, value: str) -> None:
         )
 
 
-def read_secret(name: str, value: str) -> str:
-    """Return a credential's secret: from `env:NAME`, `file:PATH`, a prompt for `-`, else the value itself.
+def ask(name: str, *, hidden: bool = True, twice: bool = False) -> str:
+    """Return what is typed, which is not shown if it is `hidden`; where standard input is no terminal, its next line.
 
     Raises:
-        WrongUsage: If the variable is not set or the file cannot be read.
+        WrongUsage: If standard input has no line.
+    """
+    if sys.stdin.isatty():
+        return str(typer.prompt(name, hide_input=hidden, confirmation_prompt=twice, err=True))
+    line = sys.stdin.readline()
+    if not line:
+        raise WrongUsage(f"{name}: there is no terminal to ask on, and nothing on standard input")
+    return line.rstrip("\r\n")
+
+
+def read_secret(name: str, value: str) -> str:
+    """Return a credential's secret: from `env:NAME`, `file:PATH`, asked for with `-`, else the value itself.
+
+    Raises:
+        WrongUsage: If the variable is not set, or the file or standard input cannot be read.
     """
     if value == "-":
-        return str(typer.prompt(name, hide_input=True, err=True))
+        return ask(name)
     source, _, location = value.partition(":")
     if source == "env":
         if location not in os.environ:

@@ -13,28 +13,27 @@ import typer
 
 from opensearch_ml_stream.client.response_chunks import Chunk
 from opensearch_ml_stream.plugin.cli.command_errors import WrongUsage
-from opensearch_ml_stream.plugin.cli.options import DEFAULT_URL, CACerts, ClientCert, ModelId, Url, User, read_pairs
+from opensearch_ml_stream.plugin.cli.options import ModelId, read_pairs
 from opensearch_ml_stream.plugin.cli.printing import print_json
 from opensearch_ml_stream.plugin.cli.sidecar_api import SidecarAPI, open_api
+from opensearch_ml_stream.plugin.cli.sidecar_options import SidecarOptions, takes_sidecar
 
 
+@takes_sidecar
 def predict(
+    sidecar: SidecarOptions,
     model_id: ModelId,
     text: Annotated[str, typer.Argument(help="What to ask, as the parameter `inputs`; - reads stdin.")] = "",
     stream: Annotated[bool, typer.Option("--stream", help="Show the response as it arrives.")] = False,
     json: Annotated[bool, typer.Option("--json", help="Print the objects that the sidecar sends.")] = False,
     set_: Annotated[list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="A further parameter.")] = None,
-    url: Url = DEFAULT_URL,
-    user: User = None,
-    ca_certs: CACerts = None,
-    client_cert: ClientCert = None,
 ) -> None:
     """Ask a model."""
     question = sys.stdin.read() if text == "-" else text
     parameters = {**({"inputs": question} if question else {}), **read_pairs("--set", set_)}
     if not parameters:
         raise WrongUsage("Say what to ask: the question, - for stdin, or --set name=value")
-    with open_api(url, user, ca_certs, client_cert) as api:
+    with open_api(sidecar) as api:
         if not stream:
             _show_whole(api, model_id, parameters, json=json)
         elif json:

@@ -6,34 +6,54 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote, unquote, urlsplit
+from urllib.parse import quote
 
 import httpx
 import orjson
 
 from opensearch_ml_stream.client.response_chunks import Chunk, ChunkReader, StreamError
 from opensearch_ml_stream.plugin.cli.command_errors import CommandFailed, RequestFailed, Unreachable, WrongUsage
+from opensearch_ml_stream.plugin.cli.login.credentials import Login, find_login
+from opensearch_ml_stream.plugin.cli.login.refusals import refusal_advice
+from opensearch_ml_stream.plugin.cli.login.sidecar_url import sidecar_url
 from opensearch_ml_stream.plugin.cli.options import command_line
+from opensearch_ml_stream.plugin.cli.sidecar_options import SidecarOptions
 from opensearch_ml_stream.rest_handlers.base_path import BASE_PATH
 
 CONNECT_SECONDS = 10
 _HINT = re.compile(r"opensearch-ml-stream (endpoints allow \S+)$")  # in a reason, as this program may be called
+SIDECAR_NAME = "opensearch-ml-stream"  # as `GET /` has it
 IDLE_SECONDS = 60  # of a stream; heartbeats come each 15 s
 RESPONSE_SECONDS = 300  # a whole response of a slow model
 
 
 class SidecarAPI:
-    """Requests to one sidecar, made by open_api. Every method raises RequestFailed or Unreachable."""
+    """Requests to one sidecar, made by open_api. Every method raises RequestFailed or Unreachable.
 
-    def __init__(self, client: httpx.Client) -> None:
+    `login` is what the client's requests present, None without any.
+    """
+
+    def __init__(self, client: httpx.Client, login: Login | None = None) -> None:
         self._client = client
+        self.login = login
 
     def call(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """Send a request to a path below the base path, and return the response's JSON object."""
         with self._errors():
             response = self._client.request(method, BASE_PATH + path, json=body)
-            _check(response)
+            self._check(response)
         return _object(response)
+
+    def admits(self) -> bool:
+        """Return whether the sidecar lets its caller in, with the login or without one; not what the caller may do."""
+        with self._errors():
+            response = self._client.get("/")
+            if response.status_code == 401:
+                return False
+            self._check(response)
+        if _object(response).get("name") != SIDECAR_NAME:
+            raise CommandFailed(f"{self._address()} is not the sidecar")
+        return True
 
     def is_ready(self) -> bool:
         """Return whether the sidecar runs and its store responds."""
@@ -63,9 +83,9 @@ class SidecarAPI:
         with self._errors():
             response = self._client.send(request, stream=True)
             try:
-                if response.is_error:
+                if not response.is_success:
                     response.read()
-                    _check(response)
+                    self._check(response)
                 for data in response.iter_bytes():
                     yield from reader.feed(data)
                 yield from reader.close()
@@ -91,34 +111,45 @@ class SidecarAPI:
                 "Start it with `opensearch-ml-stream serve`, or say where it is with --url or MLSTREAM_URL"
             ) from error
 
+    def _check(self, response: httpx.Response) -> None:
+        """Raise RequestFailed for an error status or a redirect, with the reason that the server gives."""
+        if response.is_success:
+            return
+        status, address = response.status_code, self._address()
+        if response.is_redirect:
+            to = response.headers.get("location", "nowhere")
+            raise RequestFailed(status, f"{address} redirects to {to}", "no login goes there; name it with --url")
+        reason = _HINT.sub(lambda hint: command_line(address, *hint[1].split()), _reason(response))
+        advice = refusal_advice(status, reason, address, None if self.login is None else self.login.source)
+        raise RequestFailed(status, reason, advice)
+
     def _address(self) -> str:
         return str(self._client.base_url.copy_with(userinfo=b"")).rstrip("/")
 
 
 @contextmanager
-def open_api(
-    url: str, user: str | None = None, ca_certs: Path | None = None, client_cert: Path | None = None
-) -> Iterator[SidecarAPI]:
-    """Open a client of the sidecar at `url`, which may hold a user and password; `user` is `name:password`.
-
-    `ca_certs` is a PEM file of authorities that are trusted instead of the public ones, `client_cert` one of a
-    certificate with its key.
+def open_api(options: SidecarOptions) -> Iterator[SidecarAPI]:
+    """Open a client of a sidecar, with the login of the options, of the environment or of an earlier `login`.
 
     Raises:
-        WrongUsage: If `url` is not an http(s) URL, `user` has no password, or a file cannot be used.
+        WrongUsage: If the URL, a login or a file cannot be used.
+        CommandFailed: If the remembered logins cannot be read.
     """
-    parts = urlsplit(url)
-    if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise WrongUsage("--url must be of the form http://host:port")
-    login = _login(user) or (unquote(parts.username or ""), unquote(parts.password or ""))
-    base = parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
+    with open_api_as(find_login(options), options) as api:
+        yield api
+
+
+@contextmanager
+def open_api_as(login: Login | None, options: SidecarOptions) -> Iterator[SidecarAPI]:
+    """Open a client of a sidecar with this login, whatever the options say of one; see `open_api`."""
     with httpx.Client(
-        base_url=base,
-        auth=login if login[0] else None,
-        verify=_tls(ca_certs, client_cert),
+        base_url=sidecar_url(options.url),
+        headers={} if login is None else {"authorization": login.authorization()},
+        verify=_tls(options.ca_certs, options.client_cert),
         timeout=httpx.Timeout(RESPONSE_SECONDS, connect=CONNECT_SECONDS),
+        follow_redirects=False,  # or the login would follow them
     ) as client:
-        yield SidecarAPI(client)
+        yield SidecarAPI(client, login)
 
 
 def _untrusted(address: str, error: httpx.TransportError) -> Unreachable | None:
@@ -151,23 +182,6 @@ def _tls(ca_certs: Path | None, client_cert: Path | None) -> ssl.SSLContext | bo
 def _no_password() -> str:
     """Return no password for a client's key: else OpenSSL would ask for it on the terminal."""
     return ""
-
-
-def _login(user: str | None) -> tuple[str, str] | None:
-    if user is None:
-        return None
-    name, separator, password = user.partition(":")
-    if not separator:
-        raise WrongUsage("--user must be of the form name:password")
-    return name, password
-
-
-def _check(response: httpx.Response) -> None:
-    """Raise RequestFailed for an error status, with the reason that the server gives."""
-    if response.is_error:
-        url = str(response.url.copy_with(raw_path=b"/")).rstrip("/")
-        reason = _HINT.sub(lambda hint: command_line(url, *hint[1].split()), _reason(response))
-        raise RequestFailed(response.status_code, reason)
 
 
 def _reason(response: httpx.Response) -> str:

@@ -43,6 +43,7 @@ def create(
 @keys_app.command("list")
 def list_keys(config: Config = None, store: Store = None, store_password: StorePassword = None) -> None:
     """List the keys' ids, names, roles and ends; the keys themselves are not known any more."""
+    now = now_millis()
     found = with_store(StoreOptions(config, store, store_password), lambda store: own_accounts.accounts(store, "key"))
     print_table(
         ("Id", "Name", "Roles", "Valid until"),
@@ -51,7 +52,7 @@ def list_keys(config: Config = None, store: Store = None, store_password: StoreP
                 key.id.partition(":")[2],
                 key.name,
                 ", ".join(key.roles),
-                "it is revoked" if key.expires is None else _time(key.expires),
+                _end(key, now),
             )
             for key in found
         ],
@@ -76,6 +77,12 @@ def _seconds(duration: str) -> int:
     if match is None:
         raise WrongUsage("--expires must be a number with m, h or d, such as 90m, 12h or 30d")
     return int(match[1]) * _UNITS[match[2]]
+
+
+def _end(key: own_accounts.Account, now: int) -> str:
+    if key.expires is None:
+        return "it is revoked"
+    return f"{_time(key.expires)}{' (expired)' if key.is_expired(now) else ''}"
 
 
 def _time(millis: int) -> str:

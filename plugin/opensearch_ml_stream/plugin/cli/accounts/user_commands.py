@@ -5,7 +5,14 @@ from typing import Annotated
 import typer
 
 from opensearch_ml_stream.plugin.cli.accounts.account_store import Role, StoreOptions, with_store
-from opensearch_ml_stream.plugin.cli.options import Config, Store, StorePassword, check_secret_source, read_secret
+from opensearch_ml_stream.plugin.cli.options import (
+    Config,
+    Store,
+    StorePassword,
+    ask,
+    check_secret_source,
+    read_secret,
+)
 from opensearch_ml_stream.plugin.cli.printing import print_table
 from opensearch_ml_stream.plugin.clock import now_millis
 from opensearch_ml_stream.plugin.security import own_accounts
@@ -68,5 +75,5 @@ def remove(name: Name, config: Config = None, store: Store = None, store_passwor
 def _read_password(name: str, source: str) -> str:
     check_secret_source("--password", source)
     if source == "-":
-        return str(typer.prompt(f"Password of {name}", hide_input=True, confirmation_prompt=True, err=True))
+        return ask(f"Password of {name}", twice=True)
     return read_secret("password", source)

@@ -7,8 +7,8 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,16 +16,17 @@ import orjson
 import typer
 
 from opensearch_ml_stream.plugin.cli.command_errors import CommandFailed
+from opensearch_ml_stream.plugin.cli.login.credentials import find_login
 from opensearch_ml_stream.plugin.cli.options import program
 from opensearch_ml_stream.plugin.cli.predict_command import show_stream
 from opensearch_ml_stream.plugin.cli.running.demo_models import find_models, set_up_models
-from opensearch_ml_stream.plugin.cli.sidecar_api import SidecarAPI, open_api
+from opensearch_ml_stream.plugin.cli.running.first_steps import QUESTION, first_steps
+from opensearch_ml_stream.plugin.cli.sidecar_api import SidecarAPI, open_api_as
+from opensearch_ml_stream.plugin.cli.sidecar_options import SidecarOptions
 from opensearch_ml_stream.plugin.demo.provider import demo_provider
 from opensearch_ml_stream.plugin.settings import Settings
 from opensearch_ml_stream.plugin.settings.endpoint_permissions import EndpointPermissions, origin_pattern
-from opensearch_ml_stream.rest_handlers.base_path import BASE_PATH
 
-QUESTION = "What is the meaning of life?"
 PROVIDER_PORT = 9519  # any free one if this is in use; the models are pointed at it at each start
 _GRACE_SECONDS = 0.5  # of running streams at Ctrl-C
 _STOP_SECONDS = 1.2
@@ -45,20 +46,26 @@ def run_demo(
     settings = replace(settings, port=_free_port(settings.host, settings.port))
     scheme = "https" if settings.tls_certificate else "http"
     url = f"{scheme}://{_url_host(settings.host)}:{settings.port}"
+    sidecar = SidecarOptions(url, ca_certs=ca_certs, client_cert=client_cert)
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.default_int_handler)
     try:
         with (
+            ExitStack() as stack,
             demo_provider(PROVIDER_PORT) as provider_url,
             _sidecar(trust_provider(settings, provider_url), config) as process,
-            open_api(url, ca_certs=ca_certs, client_cert=client_cert) as api,
+            open_api_as(None, sidecar) as anyone,
         ):
-            _wait_until_ready(process, api)
+            _wait_until_ready(process, anyone)
+            login = None if anyone.admits() else find_login(sidecar)
+            api = stack.enter_context(open_api_as(login, sidecar))
+            if not api.admits():
+                raise CommandFailed(_login_needed(settings.store))
             models = set_up_models(api, find_models(api), provider_url)
             typer.echo(f"\nThe sidecar is on {url}, its models are in {_shown_store(settings.store)}.")
             typer.echo(f"\n> {QUESTION}\n")
             show_stream(api.predict_stream(models["openai-chat"], {"inputs": QUESTION}))
-            typer.echo(_next_steps(url, models["openai-chat"], models["anthropic-messages"], ca_certs, client_cert))
+            typer.echo(first_steps(sidecar, login, models["openai-chat"], models["anthropic-messages"]))
             code = process.wait()
         raise CommandFailed(f"The sidecar ended with exit code {code}; see its output above")
     except KeyboardInterrupt:
@@ -137,47 +144,14 @@ def _free_port(host: str, port: int) -> int:
     return free_port
 
 
-def _next_steps(url: str, openai: str, anthropic: str, ca_certs: Path | None, client_cert: Path | None) -> str:
-    curl = "curl" + _options({"--cacert": ca_certs, "--cert": client_cert})
-    tls = _options({"--ca-certs": ca_certs, "--client-cert": client_cert})
-    path = f"{url}{BASE_PATH}/models"
-    body = f"""-H 'Content-Type: application/json' \\
-    -d '{{"parameters":{{"inputs":"{QUESTION}"}}}}'"""
-    return f"""
-Go on with the same question, as one JSON object a line:
-
-  {curl} -N \\
-    {path}/{openai}/_predict/stream \\
-    {body}
-
-only the text, with jq:
-
-  {curl} -sN \\
-    {path}/{openai}/_predict/stream \\
-    {body} \\
-    | jq --unbuffered -rj '.error.reason? //
-        .inference_results[0].output[0].dataAsMap.response'
-
-the other model, as server-sent events:
-
-  {curl} -N -H 'Accept: text/event-stream' \\
-    {path}/{anthropic}/_predict/stream \\
-    {body}
-
-your own words, and a model of your own:
-
-  {program()} predict {openai} \\
-    --stream "Tell me a joke" --url {url}{tls}
-  {program()} models create --blueprint openai-chat \\
-    --credential openAI_key=env:OPENAI_API_KEY --url {url}{tls}
-
-Ctrl-C ends the sidecar. Its models stay, in the demo's own store.
-"""
-
-
-def _options(files: Mapping[str, Path | None]) -> str:
-    """Return options of a command that name the files which are given, each after a space."""
-    return "".join(f" {option} {shlex.quote(str(path))}" for option, path in files.items() if path is not None)
+def _login_needed(store: str) -> str:
+    create = shlex.join(
+        (program(), "keys", "create", "demo", "--role", "ml_full_access", "--store", _without_login(store))
+    )
+    return (
+        "Callers of this store log in, the demo too: set MLSTREAM_API_KEY, or MLSTREAM_USER and MLSTREAM_PASSWORD, of "
+        f"one with the role ml_full_access. For the sidecar's own users `{create}` makes a key"
+    )
 
 
 def _url_host(host: str) -> str:
@@ -187,6 +161,9 @@ def _url_host(host: str) -> str:
 
 
 def _shown_store(url: str) -> str:
-    if url.startswith("sqlite:///"):
-        return url.removeprefix("sqlite:///")
-    return url.rpartition("@")[2] if "@" in url else url
+    return _without_login(url).removeprefix("sqlite:///")
+
+
+def _without_login(store: str) -> str:
+    scheme, separator, rest = store.partition("://")
+    return store if store.startswith("sqlite:") else f"{scheme}{separator}{rest.rpartition('@')[2]}"

@@ -14,8 +14,6 @@ import typer
 
 from opensearch_ml_stream.plugin.cli.command_errors import CommandFailed
 from opensearch_ml_stream.plugin.cli.options import (
-    CACerts,
-    ClientCert,
     Config,
     Host,
     InsecureNoAuth,
@@ -27,6 +25,7 @@ from opensearch_ml_stream.plugin.cli.options import (
 )
 from opensearch_ml_stream.plugin.cli.running.demo_command import run_demo
 from opensearch_ml_stream.plugin.cli.running.store_password import with_store_password
+from opensearch_ml_stream.plugin.cli.sidecar_options import CACerts, ClientCert
 from opensearch_ml_stream.plugin.settings import Settings
 from opensearch_ml_stream.plugin.settings.sources import default_store, load_settings, unknown_variables
 
