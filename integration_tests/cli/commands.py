@@ -8,9 +8,9 @@ COMMAND = [sys.executable, "-m", "opensearch_ml_stream.plugin"]
 
 
 def environment(**more: str) -> dict[str, str]:
-    """This process's variables without the sidecar's settings."""
+    """This process's variables without the sidecar's settings, and without the logins that are remembered here."""
     own = {name: value for name, value in os.environ.items() if not name.startswith("MLSTREAM_")}
-    return {**own, "PYTHONWARNINGS": "error", **more}
+    return {**own, "PYTHONWARNINGS": "error", "XDG_CONFIG_HOME": "/nonexistent", **more}
 
 
 def run_process(*arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:

@@ -41,7 +41,7 @@ def running_demo(
     command = [sys.executable, "-m", "opensearch_ml_stream.plugin", "demo", "--port", str(port)]
     with subprocess.Popen(
         command,
-        env={**environment, "XDG_DATA_HOME": str(folder), **(variables or {})},
+        env={**environment, "XDG_DATA_HOME": str(folder), "XDG_CONFIG_HOME": str(folder), **(variables or {})},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         start_new_session=True,

@@ -22,17 +22,18 @@ class Streaming:
 
     async def collect(self, host: str, each: Callable[[Chunk], object] = lambda _: None, **options: Any) -> list[Chunk]:
         """All chunks; `each` may return True to end the loop."""
-        call = {name: options.pop(name) for name in ("url", "idle_timeout") if name in options}
+        call = {name: options.pop(name) for name in ("url", "api_key", "idle_timeout") if name in options}
+        asked = (options.pop("model_id", "m1"), options.pop("parameters", PARAMETERS))
         if self.is_async:
             async with self._async_client(host, **options) as client:
                 received = []
-                async for chunk in async_predict_stream(client, "m1", PARAMETERS, **call):
+                async for chunk in async_predict_stream(client, *asked, **call):
                     received.append(chunk)
                     if each(chunk):
                         break
                 return received
         with self._client(host, **options) as client:
-            return _until(predict_stream(client, "m1", PARAMETERS, **call), each)
+            return _until(predict_stream(client, *asked, **call), each)
 
     @contextmanager
     def _client(self, host: str, **options: Any) -> Iterator[OpenSearch]:

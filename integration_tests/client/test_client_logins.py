@@ -1,0 +1,104 @@
+"""Python programs at a sidecar whose callers log in: keys, users, and what is raised for those who may not."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pytest
+from integration_tests.cli.commands import run_process
+from integration_tests.client.streaming_clients import CONNECTIONS, Streaming
+from integration_tests.support import connector_bodies
+from integration_tests.support.background_provider import background_provider
+from integration_tests.support.fake_provider import openai_stream
+from integration_tests.support.sidecars import running_sidecar
+from opensearchpy import OpenSearch
+from opensearchpy.exceptions import AuthenticationException, AuthorizationException
+
+from opensearch_ml_stream.client import StreamingMLClient, predict_stream
+
+# opensearch-py's AsyncHttpConnection still uses it.
+pytestmark = pytest.mark.filterwarnings("ignore:BasicAuth is deprecated:DeprecationWarning")
+
+PASSWORD = "correct horse"
+BASE = "/_plugins/_ml"
+QUESTION = {"messages": [{"role": "user", "content": "hi"}]}
+
+
+@dataclass(frozen=True)
+class Guarded:
+    """A sidecar whose callers log in, and one model of it; `keys` by role."""
+
+    url: str
+    model_id: str
+    keys: dict[str, str]
+
+
+def command(*arguments: str, **variables: str) -> str:
+    ended = run_process(*arguments, **variables)
+    assert ended.returncode == 0, ended.stderr
+    return ended.stdout.strip()
+
+
+@pytest.fixture(scope="module")
+def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
+    folder = tmp_path_factory.mktemp("logins")
+    store = f"sqlite:///{folder}/store.db"
+    roles = ("ml_full_access", "ml_read_access", "ml_predict_access")
+    keys = {role: command("keys", "create", role, "--role", role, "--store", store) for role in roles}
+    add = ("users", "add", "ann", "--role", "ml_predict_access", "--password", "env:PW")
+    command(*add, "--store", store, PW=PASSWORD)
+    with background_provider(openai_stream(["a", "b"])) as provider, running_sidecar(folder, store) as sidecar:
+        sidecar.client.headers["Authorization"] = f"Bearer {keys['ml_full_access']}"
+        yield Guarded(sidecar.url, sidecar.create_model(connector_bodies.openai(provider.url)), keys)
+
+
+@pytest.fixture(params=CONNECTIONS, ids=lambda connection_class: connection_class.__name__)
+def streaming(request: pytest.FixtureRequest) -> Streaming:
+    return Streaming(request.param)
+
+
+async def test_a_key_asks_beside_a_cluster_with_another_login(streaming: Streaming, guarded: Guarded) -> None:
+    cluster = "http://admin:of-the-cluster@localhost:1"
+    key = guarded.keys["ml_predict_access"]
+    chunks = await streaming.collect(
+        cluster, url=guarded.url, api_key=key, model_id=guarded.model_id, parameters=QUESTION
+    )
+    assert "".join(chunk.text for chunk in chunks) == "ab"
+
+
+async def test_a_users_name_and_password_are_those_of_opensearch_py(streaming: Streaming, guarded: Guarded) -> None:
+    asked = {"model_id": guarded.model_id, "parameters": QUESTION}
+    chunks = await streaming.collect(guarded.url, http_auth=("ann", PASSWORD), **asked)
+    assert "".join(chunk.text for chunk in chunks) == "ab"
+
+
+async def test_without_a_login_or_a_role_opensearch_pys_exception_says_which(
+    streaming: Streaming, guarded: Guarded
+) -> None:
+    asked = {"model_id": guarded.model_id, "parameters": QUESTION}
+    for login in ({}, {"api_key": "mls_1_wrong"}, {"http_auth": ("nobody", PASSWORD)}):
+        with pytest.raises(AuthenticationException) as refused:
+            await streaming.collect(guarded.url, **asked, **login)
+        assert refused.value.status_code == 401
+    with pytest.raises(AuthorizationException) as forbidden:
+        await streaming.collect(guarded.url, **asked, api_key=guarded.keys["ml_read_access"])
+    assert "no permissions for [cluster:admin/opensearch/ml/predict/stream]" in str(forbidden.value.info)
+    assert guarded.keys["ml_read_access"] not in str(forbidden.value)
+
+
+def test_the_client_for_models_needs_a_role_for_them(guarded: Guarded) -> None:
+    cluster = OpenSearch("http://localhost:1")
+    made = StreamingMLClient(cluster, url=guarded.url, api_key=guarded.keys["ml_full_access"]).create_model(
+        "openai-chat", credential={"openAI_key": "k"}, parameters={"endpoint": "http://127.0.0.1:1"}
+    )
+    assert made
+    predicting = StreamingMLClient(cluster, url=guarded.url, api_key=guarded.keys["ml_predict_access"])
+    assert [chunk.text for chunk in predicting.predict_stream(guarded.model_id, QUESTION)] == ["a", "b", ""]
+    with pytest.raises(AuthorizationException):
+        predicting.create_model("openai-chat", credential={"openAI_key": "k"})
+
+
+def test_opensearch_py_itself_takes_a_key_as_a_header(guarded: Guarded) -> None:
+    key = guarded.keys["ml_full_access"]
+    client = OpenSearch(guarded.url, headers={"Authorization": f"Bearer {key}"})
+    assert "".join(chunk.text for chunk in predict_stream(client, guarded.model_id, QUESTION)) == "ab"
+    assert client.transport.perform_request("GET", f"{BASE}/models/{guarded.model_id}")["name"] == "m"
