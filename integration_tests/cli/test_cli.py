@@ -79,8 +79,8 @@ def test_a_connection_that_breaks_is_an_error_after_the_text_so_far() -> None:
     assert "before the response was complete" in ended.stderr
 
 
-def test_a_server_that_cannot_be_reached_is_exit_code_3_and_no_password_is_shown() -> None:
-    ended = run_process("models", "list", MLSTREAM_URL="http://me:hunter2@127.0.0.1:1")
+def test_a_server_that_cannot_be_reached_is_exit_code_3_and_no_key_is_shown() -> None:
+    ended = run_process("models", "list", MLSTREAM_URL="http://127.0.0.1:1", MLSTREAM_API_KEY="hunter2")
     assert ended.returncode == 3
     assert "Cannot reach http://127.0.0.1:1" in ended.stderr
     assert "hunter2" not in ended.stderr

@@ -1,5 +1,6 @@
 """The first run, as `make run` starts it."""
 
+import os
 import re
 import signal
 import socket
@@ -8,6 +9,7 @@ from pathlib import Path
 
 import httpx
 import pytest
+from integration_tests.cli.commands import run_process
 from integration_tests.cli.demo_process import running_demo
 from integration_tests.support.certificates import new_authority
 from integration_tests.support.connector_bodies import openai
@@ -110,3 +112,22 @@ def test_a_port_in_use_is_an_error_with_what_to_do(tmp_path: Path) -> None:
             assert demo.process.wait(20) == 1
     assert f"127.0.0.1:{port} is in use" in shown
     assert "Traceback" not in shown
+
+
+def test_with_users_or_keys_in_its_store_it_logs_in_and_its_curl_lines_do_too(tmp_path: Path) -> None:
+    store = f"sqlite:///{tmp_path}/opensearch-ml-stream/demo.db"
+    (tmp_path / "opensearch-ml-stream").mkdir()
+    create = ("keys", "create", "demo", "--role", "ml_full_access", "--store", store)
+    key = run_process(*create).stdout.strip()
+    with running_demo(tmp_path, free_port()) as demo:
+        demo.read_until("makes a key")
+        assert demo.process.wait(20) == 1
+    assert f"{' '.join(create)}` makes a key" in demo.output
+    with running_demo(tmp_path, free_port(), {"MLSTREAM_API_KEY": key}) as demo:
+        shown = demo.read_until(LAST_LINE)
+        assert "MLSTREAM_API_KEY has to hold a key where you paste this" in shown and key not in shown
+        line = shown.partition("one JSON object a line:")[2].partition("only the text")[0]
+        pasted = ["bash", "-c", line]
+        ended = subprocess.run(pasted, env={**os.environ, "MLSTREAM_API_KEY": key}, capture_output=True, timeout=20)
+        assert ended.stdout.count(b'"is_last":true') == 1, ended.stderr
+        demo.stop(signal.SIGINT)

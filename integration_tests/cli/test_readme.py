@@ -127,7 +127,7 @@ def test_lines_to_be_pasted_fit_a_terminal(words: str) -> None:
 
 COMMANDS = (
     "", "serve", "demo", "predict", "models create", "endpoints", "endpoints allow", "blueprints list", "users add",
-    "keys create",
+    "keys create", "login", "logout",
 )  # fmt: skip
 
 

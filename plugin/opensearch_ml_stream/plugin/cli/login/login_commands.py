@@ -29,7 +29,10 @@ def login(
     going_before = environment_login(os.environ)
     with open_api_as(None, sidecar) as api:
         if api.admits():
-            raise CommandFailed(f"{url} lets everyone in, so no login can be checked; nothing is remembered")
+            raise CommandFailed(
+                f"{url} lets everyone in, so no login can be checked; nothing is remembered. A first user or key is in "
+                "force within 2 s"
+            )
     if is_in_clear(url):
         _tell(f"warning: {url} is not encrypted: whoever is on the way can read the login")
     if not no_store:
