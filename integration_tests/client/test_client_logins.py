@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import pytest
 from integration_tests.cli.commands import run_process
@@ -66,7 +67,7 @@ async def test_a_key_asks_beside_a_cluster_with_another_login(streaming: Streami
 
 
 async def test_a_users_name_and_password_are_those_of_opensearch_py(streaming: Streaming, guarded: Guarded) -> None:
-    asked = {"model_id": guarded.model_id, "parameters": QUESTION}
+    asked: dict[str, Any] = {"model_id": guarded.model_id, "parameters": QUESTION}
     chunks = await streaming.collect(guarded.url, http_auth=("ann", PASSWORD), **asked)
     assert "".join(chunk.text for chunk in chunks) == "ab"
 
@@ -74,8 +75,9 @@ async def test_a_users_name_and_password_are_those_of_opensearch_py(streaming: S
 async def test_without_a_login_or_a_role_opensearch_pys_exception_says_which(
     streaming: Streaming, guarded: Guarded
 ) -> None:
-    asked = {"model_id": guarded.model_id, "parameters": QUESTION}
-    for login in ({}, {"api_key": "mls_1_wrong"}, {"http_auth": ("nobody", PASSWORD)}):
+    asked: dict[str, Any] = {"model_id": guarded.model_id, "parameters": QUESTION}
+    logins: list[dict[str, Any]] = [{}, {"api_key": "mls_1_wrong"}, {"http_auth": ("nobody", PASSWORD)}]
+    for login in logins:
         with pytest.raises(AuthenticationException) as refused:
             await streaming.collect(guarded.url, **asked, **login)
         assert refused.value.status_code == 401

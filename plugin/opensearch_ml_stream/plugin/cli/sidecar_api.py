@@ -14,7 +14,7 @@ import orjson
 from opensearch_ml_stream.client.response_chunks import Chunk, ChunkReader, StreamError
 from opensearch_ml_stream.plugin.cli.command_errors import CommandFailed, RequestFailed, Unreachable, WrongUsage
 from opensearch_ml_stream.plugin.cli.login.credentials import Login, find_login
-from opensearch_ml_stream.plugin.cli.login.refusals import refusal_advice
+from opensearch_ml_stream.plugin.cli.login.refusal_advice import refusal_advice
 from opensearch_ml_stream.plugin.cli.login.sidecar_url import sidecar_url
 from opensearch_ml_stream.plugin.cli.options import command_line
 from opensearch_ml_stream.plugin.cli.sidecar_options import SidecarOptions

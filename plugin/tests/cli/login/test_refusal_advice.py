@@ -2,7 +2,7 @@
 
 import pytest
 
-from opensearch_ml_stream.plugin.cli.login.refusals import refusal_advice
+from opensearch_ml_stream.plugin.cli.login.refusal_advice import refusal_advice
 from opensearch_ml_stream.rest_handlers import actions
 
 
