@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from opensearch_ml_stream.plugin.cli.accounts.account_store import warn_if_not_in_force
+from opensearch_ml_stream.plugin.cli.accounts.account_store import why_unused
 from tests.cli.conftest import Run
 from tests.security.cluster.scripted_plugin import StoreInCluster
 
@@ -68,21 +68,38 @@ def test_a_key_is_printed_once_and_listed_without_its_secret(run: Run, store: tu
     assert id not in run("keys", "list", *store).stdout
 
 
+def test_an_account_that_the_settings_do_not_look_at_comes_with_a_warning(run: Run, store: tuple[str, str]) -> None:
+    variable = {"MLSTREAM_SETTING__OPENSEARCH_ML_STREAM__SECURITY": "none"}
+    warning = "warning: it lets nobody in: with opensearch_ml_stream.security: none nobody has to log in\n"
+    created = run("keys", "create", "app", "--role", "ml_read_access", *store, **variable)
+    assert created.stdout.startswith("mls_") and created.stdout.count("\n") == 1
+    assert warning in created.stderr
+    assert warning in run(*ADD, *store, PW="correct horse", **variable).stderr
+    assert "warning" not in run("users", "list", *store, **variable).stderr
+
+
 @pytest.mark.parametrize(
-    ("security", "installed", "down", "is_said"),
+    ("security", "installed", "down", "reason"),
     [
-        ("auto", True, False, True),
-        ("opensearch", True, False, True),
-        ("own", True, False, False),
-        ("auto", False, False, False),
-        ("auto", True, True, False),
+        ("auto", False, False, None),
+        ("auto", True, False, "the cluster has the security plugin, so its users call"),
+        ("auto", True, True, None),
+        ("own", True, False, None),
+        ("opensearch", True, False, "users of the cluster call"),
+        ("none", False, False, "nobody has to log in"),
     ],
 )
-async def test_users_that_do_not_count_as_those_of_the_cluster_do_are_said_to(
-    security: str, installed: bool, down: bool, is_said: bool, capsys: pytest.CaptureFixture[str]
+async def test_own_accounts_are_unused_where_others_decide(
+    security: str, installed: bool, down: bool, reason: str | None
 ) -> None:
     store = StoreInCluster()
     store.plugin.installed, store.plugin.down = installed, down
-    await warn_if_not_in_force(security, store)
+    found = await why_unused(security, store)
     await store.close()
-    assert ("so its users call, and not those of the sidecar" in capsys.readouterr().err) is is_said
+    assert found is None if reason is None else reason in str(found)
+
+
+def test_a_password_may_come_from_standard_input(run: Run, store: tuple[str, str]) -> None:
+    added = run("users", "add", "ann", "--role", "ml_full_access", *store, stdin="correct horse\n")
+    assert (added.code, "Added the user ann" in added.stderr) == (0, True)
+    assert "there is no terminal to ask on" in run("users", "password", "ann", *store).stderr

@@ -30,8 +30,11 @@ class StoreOptions:
     password: str | None
 
 
-def with_store(options: StoreOptions, work: Callable[[Store], Awaitable[T]]) -> T:
-    """Open the store of the settings, await `work` on it and return its result."""
+def with_store(options: StoreOptions, work: Callable[[Store], Awaitable[T]], *, adds: bool = False) -> T:
+    """Open the store of the settings, await `work` on it and return its result.
+
+    If that `adds` an account to which no sidecar with these settings would look, say so on stderr.
+    """
     settings = load_settings(options.config, options={"store": options.store})
     settings = replace(settings, store=with_store_password(settings.store, options.password))
     opening = import_module("opensearch_ml_stream.plugin.store.open_store")  # loaded late: it takes half a second
@@ -39,18 +42,21 @@ def with_store(options: StoreOptions, work: Callable[[Store], Awaitable[T]]) -> 
     async def run() -> T:
         async with opening.open_store(settings.store, settings.index_prefix) as store:
             result = await work(store)
-            await warn_if_not_in_force(settings.security, store)
+            if adds and (reason := await why_unused(settings.security, store)):
+                typer.echo(f"warning: it lets nobody in: {reason}", err=True)
             return result
 
     return asyncio.run(run())
 
 
-async def warn_if_not_in_force(security: str, store: Store) -> None:
-    """Say on standard error that users and keys of the store do not count where those of its cluster do."""
-    with suppress(MLStreamError):
-        if security in ("auto", "opensearch") and store.security is not None and await store.security.is_installed():
-            typer.echo(
-                "Note: the store's cluster has the security plugin, so its users call, and not those of the sidecar; "
-                "see opensearch_ml_stream.security",
-                err=True,
-            )
+async def why_unused(security: str, store: Store) -> str | None:
+    """Return why a sidecar with this setting and store does not look at accounts of its own; None if it does."""
+    name = "opensearch_ml_stream.security"
+    if security == "none":
+        return f"with {name}: none nobody has to log in"
+    if security == "opensearch":
+        return f"with {name}: opensearch users of the cluster call"
+    with suppress(MLStreamError):  # the account was stored all the same
+        if security == "auto" and store.security is not None and await store.security.is_installed():
+            return f"the cluster has the security plugin, so its users call; {name}: own would change that"
+    return None

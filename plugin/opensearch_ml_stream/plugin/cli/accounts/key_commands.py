@@ -34,7 +34,7 @@ def create(
     now = now_millis()
     end = None if expires is None else now + 1000 * _seconds(expires)
     options = StoreOptions(config, store, store_password)
-    key = with_store(options, lambda store: own_accounts.create_key(store, name, role, now, end))
+    key = with_store(options, lambda store: own_accounts.create_key(store, name, role, now, end), adds=True)
     until = "" if end is None else f", valid until {_time(end)}"
     typer.echo(f"Key {key.id} with the role {role}{until}. It is shown this once; in force within 2 s.", err=True)
     typer.echo(key.value)

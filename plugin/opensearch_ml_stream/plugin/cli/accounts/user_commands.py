@@ -38,7 +38,7 @@ def add(
     """Add a user. From the first one on, every caller has to log in."""
     secret = _read_password(name, password)
     options = StoreOptions(config, store, store_password)
-    with_store(options, lambda store: own_accounts.add_user(store, name, secret, role, now_millis()))
+    with_store(options, lambda store: own_accounts.add_user(store, name, secret, role, now_millis()), adds=True)
     typer.echo(f"Added the user {name} with the role {role}. In force within 2 s.", err=True)
 
 
