@@ -39,7 +39,9 @@ ALLOWED: dict[str, set[str]] = {
         "connectors", "rest_handlers", "plugin.clock", "plugin.credentials", "plugin.limits", "plugin.metrics",
         "plugin.registry", "plugin.settings", "plugin.statistics", "plugin.store", "plugin.upstream",
     },
-    "plugin.limits": {"connectors", "plugin.locked_file"},
+    "plugin.limits": {
+        "connectors", "plugin.background_task", "plugin.clock", "plugin.locked_file", "plugin.store",
+    },
     "plugin.monitoring": {
         "connectors", "rest_handlers", "plugin.clock", "plugin.registry", "plugin.statistics", "plugin.store",
     },

@@ -51,6 +51,7 @@ def test_every_metric_says_what_it_counts() -> None:
         "mlstream_predictions_total",
         "mlstream_provider_errors_total",
         "mlstream_circuit_breaker_changes_total",
+        "mlstream_refused_total",
     ]
 
 
@@ -109,6 +110,20 @@ def test_an_exception_that_leaves_the_block_is_the_outcome_and_a_cancellation_is
     assert counted['mlstream_streams_total{model_id="m",outcome="error"}'] == 2
     assert counted['mlstream_streams_total{model_id="m",outcome="client_left"}'] == 1
     assert figures.outcome is None
+
+
+def test_a_call_that_a_limit_of_a_model_refused_is_counted_by_that_limit() -> None:
+    metrics = Metrics()
+    for error in (Throttled("x", limit="model_rate"), Throttled("x", limit="user_rate"), Throttled("x")):
+        for figures in (metrics.stream(), metrics.prediction()):
+            with pytest.raises(Throttled), figures:
+                figures.model_id = "m"
+                raise error
+    refused = {name: value for name, value in samples(metrics).items() if name.startswith("mlstream_refused")}
+    assert refused == {
+        'mlstream_refused_total{limit="model_rate",model_id="m"}': 2.0,
+        'mlstream_refused_total{limit="user_rate",model_id="m"}': 2.0,
+    }
 
 
 def test_a_defect_in_a_prediction_is_a_500_and_a_cancelled_one_is_not_counted() -> None:

@@ -131,9 +131,15 @@ class MisdirectedRequest(MLStreamError):
 
 
 class Throttled(MLStreamError):
-    """A limit of this sidecar is reached."""
+    """A limit of this sidecar is reached; `limit` names it in the metrics, if it is one of a model."""
 
     status = 429
+
+    def __init__(
+        self, reason: str, *, type: str | None = None, retry_after: str | None = None, limit: str | None = None
+    ) -> None:
+        super().__init__(reason, type=type, retry_after=retry_after)
+        self.limit = limit
 
 
 class HeadTooLarge(MLStreamError):

@@ -11,7 +11,8 @@ from starlette.types import ASGIApp
 
 from opensearch_ml_stream.plugin.clock import now_millis
 from opensearch_ml_stream.plugin.credentials.cipher import Cipher
-from opensearch_ml_stream.plugin.limits.rate_limits import RateLimits
+from opensearch_ml_stream.plugin.limits.rate_limits import open_rate_limits
+from opensearch_ml_stream.plugin.limits.replicas import counting_replicas
 from opensearch_ml_stream.plugin.metrics import Metrics
 from opensearch_ml_stream.plugin.monitoring.answering_node import AnsweringNode
 from opensearch_ml_stream.plugin.monitoring.profiles import Profiles
@@ -71,7 +72,9 @@ async def open_sidecar(settings: Settings, runtime: Path) -> AsyncIterator[Sidec
         metrics = Metrics()
         breakers = stack.enter_context(closing(SharedBreakers(runtime)))
         breaking = BreakingUpstream(upstream, breakers, live, metrics.circuit_breaker_changed)
-        calls = ProviderCalls(live, breaking, RateLimits(runtime))
+        replicas = await stack.enter_async_context(counting_replicas(store, runtime, now_millis))
+        rate_limits = await stack.enter_async_context(open_rate_limits(runtime, lambda: replicas.count))
+        calls = ProviderCalls(live, breaking, rate_limits)
         scripts = PainlessRunner(store)
         batch = BatchJobs(models, calls, store, scripts, now_millis)
         registry = build_registry(store, cipher, live, now_millis, deployment, batch)

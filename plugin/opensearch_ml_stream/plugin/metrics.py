@@ -11,7 +11,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, gene
 from prometheus_client.multiprocess import MultiProcessCollector
 
 from opensearch_ml_stream.connectors.chunks import Ending
-from opensearch_ml_stream.connectors.errors import MLStreamError
+from opensearch_ml_stream.connectors.errors import MLStreamError, Throttled
 
 MULTIPROC_DIR = "PROMETHEUS_MULTIPROC_DIR"
 
@@ -104,6 +104,10 @@ class Metrics:
             "mlstream_circuit_breaker_changes", "Circuit breakers of connectors that opened or closed.",
             ["connector_id", "state"], registry=registry,
         )  # fmt: skip
+        self._refused = Counter(
+            "mlstream_refused", "Calls of models that a limit of this sidecar refused, by limit.",
+            [*model, "limit"], registry=registry,
+        )  # fmt: skip
         self._certificate: Gauge | None = None
 
     def stream(self) -> StreamFigures:
@@ -147,6 +151,11 @@ class Metrics:
         """Count that the circuit breaker of a connector is `opened` or `closed` now."""
         self._breakers.labels(connector_id, state).inc()
 
+    def count_refusal(self, model_id: str, error: Exception | None) -> None:
+        """Count a call that `error` ended, if it was a limit of models that refused it."""
+        if isinstance(error, Throttled) and error.limit is not None:
+            self._refused.labels(model_id, error.limit).inc()
+
     def certificate_expires(self, when: float) -> None:
         """Note when the port's certificate expires, in epoch seconds; without TLS there is no such metric."""
         if self._certificate is None:
@@ -166,5 +175,6 @@ class Metrics:
         return generate_latest(registry)
 
     def _count_error(self, model_id: str, error: Exception | None) -> None:
+        self.count_refusal(model_id, error)
         if isinstance(error, MLStreamError) and (error.provider_status is not None or error.status == 424):
             self._provider_errors.labels(model_id, str(error.provider_status or "none")).inc()

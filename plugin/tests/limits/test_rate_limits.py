@@ -9,43 +9,41 @@ from typing import Any
 import pytest
 
 from opensearch_ml_stream.connectors.errors import InvalidRequest, Throttled, Unavailable
-from opensearch_ml_stream.plugin.limits import rate_limits
-from opensearch_ml_stream.plugin.limits.rate_limits import UNITS, RateLimit, RateLimits, read_rate_limiter
+from opensearch_ml_stream.plugin.limits.rate_limits import (
+    UNITS,
+    RateLimit,
+    RateLimits,
+    read_rate_limiter,
+    user_limiters,
+)
+from tests.limits.virtual_clock import Clock
 
-
-class Clock:
-    def __init__(self) -> None:
-        self.now = 1_000.0
-
-    def __call__(self) -> float:
-        return self.now
+BY_MODEL = "Request is throttled at model level."
 
 
 @pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    clock = Clock()
-    monkeypatch.setattr(rate_limits, "monotonic", clock)
-    return clock
+def limits(tmp_path: Path, clock: Clock) -> RateLimits:
+    return RateLimits(tmp_path, clock=clock)
 
 
 def throttled(limits: RateLimits, rate_limit: RateLimit, model_id: str = "m") -> str | None:
     """The Retry-After of a refused prediction."""
     with pytest.raises(Throttled) as raised:
         limits.acquire(model_id, rate_limit)
-    assert raised.value.reason == "Request is throttled at model level."
+    assert (raised.value.reason, raised.value.limit) == (BY_MODEL, "model_rate")
     assert raised.value.status == 429
     return raised.value.retry_after
 
 
-def test_a_new_bucket_allows_a_burst_of_the_limit(clock: Clock, tmp_path: Path) -> None:
-    limits, three_a_minute = RateLimits(tmp_path), RateLimit(3, 60)
+def test_a_new_bucket_allows_a_burst_of_the_limit(clock: Clock, limits: RateLimits) -> None:
+    three_a_minute = RateLimit(3, 60)
     for _ in range(3):
         limits.acquire("m", three_a_minute)
     assert throttled(limits, three_a_minute) == "20"
 
 
-def test_a_token_comes_back_exactly_after_its_share_of_the_unit(clock: Clock, tmp_path: Path) -> None:
-    limits, two_in_eight_seconds = RateLimits(tmp_path), RateLimit(2, 8)
+def test_a_token_comes_back_exactly_after_its_share_of_the_unit(clock: Clock, limits: RateLimits) -> None:
+    two_in_eight_seconds = RateLimit(2, 8)
     limits.acquire("m", two_in_eight_seconds)
     limits.acquire("m", two_in_eight_seconds)
     clock.now += 3.75
@@ -55,8 +53,8 @@ def test_a_token_comes_back_exactly_after_its_share_of_the_unit(clock: Clock, tm
     assert throttled(limits, two_in_eight_seconds) == "4"
 
 
-def test_a_refused_prediction_costs_no_token(clock: Clock, tmp_path: Path) -> None:
-    limits, one_in_four_seconds = RateLimits(tmp_path), RateLimit(1, 4)
+def test_a_refused_prediction_costs_no_token(clock: Clock, limits: RateLimits) -> None:
+    one_in_four_seconds = RateLimit(1, 4)
     limits.acquire("m", one_in_four_seconds)
     for seconds in ("4", "3", "2", "1"):
         assert throttled(limits, one_in_four_seconds) == seconds
@@ -64,8 +62,8 @@ def test_a_refused_prediction_costs_no_token(clock: Clock, tmp_path: Path) -> No
     limits.acquire("m", one_in_four_seconds)
 
 
-def test_retry_after_is_rounded_up_to_a_second(clock: Clock, tmp_path: Path) -> None:
-    limits, one_in_four_seconds = RateLimits(tmp_path), RateLimit(1, 4)
+def test_retry_after_is_rounded_up_to_a_second(clock: Clock, limits: RateLimits) -> None:
+    one_in_four_seconds = RateLimit(1, 4)
     limits.acquire("m", one_in_four_seconds)
     clock.now += 0.75
     assert throttled(limits, one_in_four_seconds) == "4"
@@ -73,8 +71,8 @@ def test_retry_after_is_rounded_up_to_a_second(clock: Clock, tmp_path: Path) -> 
     assert throttled(limits, one_in_four_seconds) == "3"
 
 
-def test_a_long_pause_fills_the_bucket_up_to_the_burst_only(clock: Clock, tmp_path: Path) -> None:
-    limits, two_a_second = RateLimits(tmp_path), RateLimit(2, 1)
+def test_a_long_pause_fills_the_bucket_up_to_the_burst_only(clock: Clock, limits: RateLimits) -> None:
+    two_a_second = RateLimit(2, 1)
     limits.acquire("m", two_a_second)
     clock.now += 3600
     limits.acquire("m", two_a_second)
@@ -82,8 +80,8 @@ def test_a_long_pause_fills_the_bucket_up_to_the_burst_only(clock: Clock, tmp_pa
     assert throttled(limits, two_a_second) == "1"
 
 
-def test_a_limit_below_one_still_allows_one_prediction_at_a_time(clock: Clock, tmp_path: Path) -> None:
-    limits, one_in_two_minutes = RateLimits(tmp_path), RateLimit(0.5, 60)
+def test_a_limit_below_one_still_allows_one_prediction_at_a_time(clock: Clock, limits: RateLimits) -> None:
+    one_in_two_minutes = RateLimit(0.5, 60)
     limits.acquire("m", one_in_two_minutes)
     assert throttled(limits, one_in_two_minutes) == "120"
     clock.now += 120
@@ -91,30 +89,30 @@ def test_a_limit_below_one_still_allows_one_prediction_at_a_time(clock: Clock, t
     assert throttled(limits, one_in_two_minutes) == "120"
 
 
-def test_part_of_a_limit_above_one_is_kept_as_part_of_a_token(clock: Clock, tmp_path: Path) -> None:
-    limits, one_and_a_half = RateLimits(tmp_path), RateLimit(1.5, 1.5)
+def test_part_of_a_limit_above_one_is_kept_as_part_of_a_token(clock: Clock, limits: RateLimits) -> None:
+    one_and_a_half = RateLimit(1.5, 1.5)
     limits.acquire("m", one_and_a_half)
     assert throttled(limits, one_and_a_half) == "1"
     clock.now += 0.5
     limits.acquire("m", one_and_a_half)
 
 
-def test_a_limit_of_zero_allows_nothing_and_promises_nothing(clock: Clock, tmp_path: Path) -> None:
-    limits = RateLimits(tmp_path)
+def test_a_limit_of_zero_allows_nothing_and_promises_nothing(limits: RateLimits, tmp_path: Path) -> None:
     assert throttled(limits, RateLimit(0, 1)) is None
     assert list(tmp_path.iterdir()) == []
 
 
 def test_workers_share_the_buckets_of_their_folder(clock: Clock, tmp_path: Path) -> None:
-    one, other, three_an_hour = RateLimits(tmp_path), RateLimits(tmp_path), RateLimit(3, 3600)
+    one, other = RateLimits(tmp_path, clock=clock), RateLimits(tmp_path, clock=clock)
+    three_an_hour = RateLimit(3, 3600)
     one.acquire("m", three_an_hour)
     other.acquire("m", three_an_hour)
     one.acquire("m", three_an_hour)
     assert throttled(other, three_an_hour) == throttled(one, three_an_hour) == "1200"
 
 
-def test_each_model_has_a_bucket_of_its_own_whatever_its_id_holds(clock: Clock, tmp_path: Path) -> None:
-    limits, one_an_hour = RateLimits(tmp_path), RateLimit(1, 3600)
+def test_each_model_has_a_bucket_of_its_own_whatever_its_id_holds(limits: RateLimits, tmp_path: Path) -> None:
+    one_an_hour = RateLimit(1, 3600)
     for model_id in ("m", "M", "../m", "é" * 300):
         limits.acquire(model_id, one_an_hour)
         throttled(limits, one_an_hour, model_id)
@@ -124,18 +122,18 @@ def test_each_model_has_a_bucket_of_its_own_whatever_its_id_holds(clock: Clock, 
     assert {file.stat().st_mode & 0o777 for file in files} == {0o600}
 
 
-def test_a_bucket_that_was_cut_short_counts_as_new(clock: Clock, tmp_path: Path) -> None:
-    limits, one_an_hour = RateLimits(tmp_path), RateLimit(1, 3600)
+def test_a_bucket_that_was_cut_short_counts_as_new(limits: RateLimits, tmp_path: Path) -> None:
+    one_an_hour = RateLimit(1, 3600)
     limits.acquire("m", one_an_hour)
     [bucket] = tmp_path.iterdir()
-    assert bucket.stat().st_size == 16
-    bucket.write_bytes(bucket.read_bytes()[:15])
+    assert bucket.stat().st_size == 32
+    bucket.write_bytes(bucket.read_bytes()[:31])
     limits.acquire("m", one_an_hour)
     assert throttled(limits, one_an_hour) == "3600"
 
 
-def test_a_token_is_acquired_by_one_worker_at_a_time(clock: Clock, tmp_path: Path) -> None:
-    limits, two_an_hour = RateLimits(tmp_path), RateLimit(2, 3600)
+def test_a_token_is_acquired_by_one_worker_at_a_time(limits: RateLimits, tmp_path: Path) -> None:
+    two_an_hour = RateLimit(2, 3600)
     limits.acquire("m", two_an_hour)
     [path] = tmp_path.iterdir()
     with path.open("rb") as bucket, ThreadPoolExecutor(1) as other_worker:
@@ -148,8 +146,8 @@ def test_a_token_is_acquired_by_one_worker_at_a_time(clock: Clock, tmp_path: Pat
     assert throttled(limits, two_an_hour) == "1800"
 
 
-def test_no_file_stays_open(clock: Clock, tmp_path: Path) -> None:
-    limits, one_an_hour = RateLimits(tmp_path), RateLimit(1, 3600)
+def test_no_file_stays_open(limits: RateLimits, tmp_path: Path) -> None:
+    one_an_hour = RateLimit(1, 3600)
     before = len(os.listdir("/dev/fd"))
     limits.acquire("m", one_an_hour)
     for _ in range(3):
@@ -169,12 +167,32 @@ def test_a_limit_that_cannot_be_counted_lets_nothing_through(tmp_path: Path) -> 
         RateLimits(tmp_path / "gone").acquire("m", RateLimit(1, 1))
 
 
-def test_a_changed_limit_is_in_force_for_the_tokens_that_are_left(clock: Clock, tmp_path: Path) -> None:
-    limits = RateLimits(tmp_path)
+def test_a_changed_limit_is_in_force_for_the_tokens_that_are_left(limits: RateLimits) -> None:
     limits.acquire("m", RateLimit(10, 1))
     limits.acquire("m", RateLimit(2, 1))
     limits.acquire("m", RateLimit(2, 1))
     assert throttled(limits, RateLimit(2, 1)) == "1"
+
+
+def test_a_raised_limit_is_not_paid_out_for_the_time_before(clock: Clock, limits: RateLimits) -> None:
+    limits.acquire("m", RateLimit(1, 100))
+    clock.now += 50
+    assert throttled(limits, RateLimit(100, 100)) == "1"  # half a token, where the new rate would have given fifty
+    clock.now += 0.5
+    limits.acquire("m", RateLimit(100, 100))
+    assert throttled(limits, RateLimit(100, 100)) == "1"
+
+
+def test_every_server_has_its_part_of_the_limit_and_a_burst_of_one_at_least(clock: Clock, tmp_path: Path) -> None:
+    servers = 4
+    limits = RateLimits(tmp_path, lambda: servers, clock)
+    for _ in range(2):
+        limits.acquire("m", RateLimit(8, 40))
+    assert throttled(limits, RateLimit(8, 40)) == "20"
+    limits.acquire("n", RateLimit(2, 40))
+    assert throttled(limits, RateLimit(2, 40), "n") == "80"
+    servers = 2
+    assert throttled(limits, RateLimit(2, 40), "n") == "40"
 
 
 @pytest.mark.parametrize(
@@ -183,6 +201,18 @@ def test_a_changed_limit_is_in_force_for_the_tokens_that_are_left(clock: Clock, 
 )
 def test_a_document_without_limit_or_unit_does_not_limit(document: dict[str, Any] | None) -> None:
     assert read_rate_limiter(document) is None
+
+
+@pytest.mark.parametrize("document", ["1/s", [1], 3])
+def test_a_limiter_that_is_no_object_is_named(document: Any) -> None:
+    with pytest.raises(InvalidRequest, match=r"^user_rate_limiter\.ann must be an object with limit and unit$"):
+        read_rate_limiter(document, "user_rate_limiter.ann")
+    with pytest.raises(InvalidRequest, match=r"^user_rate_limiter of the model's controller must be an object$"):
+        user_limiters({"user_rate_limiter": document})
+
+
+def test_a_controller_without_users_limits_none() -> None:
+    assert user_limiters({}) == user_limiters({"user_rate_limiter": None}) == {}
 
 
 @pytest.mark.parametrize(

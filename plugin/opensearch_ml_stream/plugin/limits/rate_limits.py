@@ -1,21 +1,23 @@
-"""Rate limits of models (`rate_limiter`): one token bucket per model, shared by all workers of this sidecar.
+"""Rate limits: how often a model may be called (`rate_limiter`), and how often by each user (its controller).
 
-As in ML Commons (contract 6.5) the rate is limit / unit and the burst max(limit, 1). A bucket is a small file that
-the workers share: two doubles (tokens, time of CLOCK_MONOTONIC) under a lock that is held for microseconds.
+As in ML Commons (contract 6.5) the rate is limit / unit and the burst max(limit, 1), each server that shares the store
+has its part of the limit, and the model's limit is looked at first. A call that one of two limits refuses costs no
+token of the other. The workers of a server share the buckets (see `token_buckets`).
 """
 
-import os
-import struct
-from collections.abc import Mapping
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from hashlib import sha256
 from math import ceil, isfinite
 from pathlib import Path
 from time import monotonic
 from typing import Any
 
 from opensearch_ml_stream.connectors.errors import InvalidRequest, Throttled, Unavailable
-from opensearch_ml_stream.plugin.locked_file import locked
+from opensearch_ml_stream.plugin.background_task import running_beside
+from opensearch_ml_stream.plugin.limits.token_buckets import Bucket, TokenBuckets
 
 # Java's TimeUnit, in seconds.
 UNITS = {
@@ -28,65 +30,123 @@ UNITS = {
     "DAYS": 86400.0,
 }
 
+SWEEP_SECONDS = 600.0
+
 _MAX_RETRY_AFTER_SECONDS = 365 * 86400  # a rate may be so small that the wait is infinite
-_BUCKET = struct.Struct("dd")
-_THROTTLED = "Request is throttled at model level."  # as ML Commons words it
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class RateLimit:
-    """`limit` predictions in `seconds`."""
+    """`limit` calls in `seconds`."""
 
     limit: float
     seconds: float
 
 
+@dataclass(frozen=True, slots=True)
+class _Kind:
+    """A kind of limit: what ML Commons says when it refuses a call, and its name in the metrics."""
+
+    reason: str
+    name: str
+
+
+_OF_MODEL = _Kind("Request is throttled at model level.", "model_rate")
+_OF_USER = _Kind(
+    "Request is throttled at user level. If you think there's an issue, please contact your cluster admin.",
+    "user_rate",
+)
+
+
 class RateLimits:
-    """The token buckets. `directory` is shared by the workers and removed with the server."""
+    """The limits of all models, counted in `directory`; `servers` returns how many servers share each limit."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(
+        self, directory: Path, servers: Callable[[], int] = lambda: 1, clock: Callable[[], float] = monotonic
+    ) -> None:
         self._directory = directory
+        self._servers = servers
+        self._buckets = TokenBuckets(directory, clock)
 
-    def acquire(self, model_id: str, rate_limit: RateLimit) -> None:
-        """Acquire a token; raise Throttled (429, `retry_after` in seconds) if there is none.
+    def acquire(
+        self, model_id: str, of_model: RateLimit | None, user: str = "", of_user: RateLimit | None = None
+    ) -> None:
+        """Acquire a token of each limit for one call; Throttled (429, `retry_after` in seconds) if one has none.
 
-        Unavailable if the bucket's file cannot be written: nothing that is limited goes on uncounted.
+        Unavailable if a bucket's file cannot be written: nothing that is limited goes on uncounted.
         """
-        tokens_per_second = rate_limit.limit / rate_limit.seconds
-        if tokens_per_second <= 0:
-            raise Throttled(_THROTTLED)
+        kinds: list[_Kind] = []
+        buckets: list[Bucket] = []
+        if of_model is not None:
+            kinds.append(_OF_MODEL)
+            buckets.append(self._bucket(_OF_MODEL, of_model, model_id))
+        if of_user is not None:
+            kinds.append(_OF_USER)
+            buckets.append(self._bucket(_OF_USER, of_user, f"{len(user)} {user} {model_id}"))
         try:
-            wait = self._acquire_token(model_id, tokens_per_second, max(rate_limit.limit, 1.0))
+            empty = self._buckets.acquire(buckets)
         except OSError as error:
             raise Unavailable(
                 f"The model's rate limit cannot be counted in {self._directory} ({error.strerror}); check that its "
                 "disk is not full"
             ) from error
-        if wait > 0:
-            raise Throttled(_THROTTLED, retry_after=str(ceil(min(wait, _MAX_RETRY_AFTER_SECONDS))))
+        if empty is not None:
+            kind = kinds[empty.place]
+            wait = ceil(min(empty.wait, _MAX_RETRY_AFTER_SECONDS))
+            raise Throttled(kind.reason, retry_after=str(wait), limit=kind.name)
 
-    def _acquire_token(self, model_id: str, tokens_per_second: float, burst: float) -> float:
-        """Return 0 if a token was acquired, else the seconds until there is one."""
-        path = self._directory / sha256(model_id.encode()).hexdigest()[:32]
-        with locked(path) as bucket:
-            now = monotonic()
-            stored = os.pread(bucket, _BUCKET.size, 0)
-            tokens, then = _BUCKET.unpack(stored) if len(stored) == _BUCKET.size else (burst, now)
-            tokens = min(burst, tokens + (now - then) * tokens_per_second)
-            acquired = tokens >= 1
-            os.pwrite(bucket, _BUCKET.pack(tokens - 1 if acquired else tokens, now), 0)
-            return 0.0 if acquired else (1 - tokens) / tokens_per_second
+    def _bucket(self, kind: _Kind, limit: RateLimit, key: str) -> Bucket:
+        """Return the bucket of this server's part of the limit; Throttled if that is nothing."""
+        share = limit.limit / self._servers()
+        rate = share / limit.seconds
+        if rate <= 0:
+            raise Throttled(kind.reason, limit=kind.name)
+        return Bucket(f"{kind.name} {key}", rate, max(share, 1.0))
+
+    def sweep(self) -> None:
+        """Delete the files of limits that nobody has come near lately, so that old models and users leave none."""
+        try:
+            self._buckets.sweep()
+        except OSError as error:
+            log.warning("Rate limits are not swept in %s: %s", self._directory, error.strerror)
 
 
-def read_rate_limiter(rate_limiter: Mapping[str, Any] | None) -> RateLimit | None:
-    """Read a stored `rate_limiter`, None if it does not limit; InvalidRequest names what is wrong."""
+@asynccontextmanager
+async def open_rate_limits(runtime: Path, servers: Callable[[], int]) -> AsyncIterator[RateLimits]:
+    """Open the limits of a server, whose workers share the folder `runtime`; sweep them while the block runs."""
+    directory = runtime / "rate_limits"
+    directory.mkdir(mode=0o700, exist_ok=True)
+    limits = RateLimits(directory, servers)
+    async with running_beside(_sweep_again_and_again(limits)):
+        yield limits
+
+
+async def _sweep_again_and_again(limits: RateLimits) -> None:
+    while True:
+        await asyncio.sleep(SWEEP_SECONDS)
+        await asyncio.to_thread(limits.sweep)
+
+
+def user_limiters(controller: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the stored limiters of a model's controller by user, for `read_rate_limiter`."""
+    limiters = controller.get("user_rate_limiter") or {}
+    if not isinstance(limiters, Mapping):
+        raise InvalidRequest("user_rate_limiter of the model's controller must be an object")
+    return limiters
+
+
+def read_rate_limiter(rate_limiter: Mapping[str, Any] | None, name: str = "rate_limiter") -> RateLimit | None:
+    """Read a stored limiter, None if it does not limit; InvalidRequest says what is wrong in which, by its `name`."""
+    if rate_limiter is not None and not isinstance(rate_limiter, Mapping):
+        raise InvalidRequest(f"{name} must be an object with limit and unit")
     if not rate_limiter or rate_limiter.get("limit") is None or rate_limiter.get("unit") is None:
         return None
     try:
         limit = float(rate_limiter["limit"])
     except (TypeError, ValueError, OverflowError):
-        raise InvalidRequest("rate_limiter.limit must be a number") from None
+        raise InvalidRequest(f"{name}.limit must be a number") from None
     unit = str(rate_limiter["unit"]).upper()
     if unit not in UNITS or not isfinite(limit) or limit < 0:
-        raise InvalidRequest(f"rate_limiter needs a limit of 0 or more and a unit of {', '.join(UNITS)}")
+        raise InvalidRequest(f"{name} needs a limit of 0 or more and a unit of {', '.join(UNITS)}")
     return RateLimit(limit, UNITS[unit])

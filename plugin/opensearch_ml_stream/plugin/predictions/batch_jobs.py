@@ -27,6 +27,7 @@ from opensearch_ml_stream.plugin.registry.tasks import BATCH_PREDICTION, FINAL_S
 from opensearch_ml_stream.plugin.settings import Settings
 from opensearch_ml_stream.plugin.settings.disabled_feature_errors import batch_inference_disabled
 from opensearch_ml_stream.plugin.store import Document, Index, Store
+from opensearch_ml_stream.rest_handlers.callers import Caller
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +48,7 @@ class BatchJobs:
             raise InvalidRequest("_batch_predict takes parameters: the texts lie in a file that the provider reads")
         return predict_input
 
-    async def create(self, model_id: str, predict_input: RemoteInput, checks: GuardrailChecks) -> Json:
+    async def create(self, caller: Caller, model_id: str, predict_input: RemoteInput, checks: GuardrailChecks) -> Json:
         """Start the provider's job and store its task: `{"task_id", "status": "CREATED", "remote_job"}`.
 
         `predict_input` is what `check` has returned. NotFound without the model; Internal, which names the job, if the
@@ -61,7 +62,7 @@ class BatchJobs:
         request = compiled.render(step.parameters)
         parameters = {**model.connector.parameters, **predict_input.parameters}
         await checks.check(model.guardrails.input, request_text(request), INPUT_TRIGGERED)
-        self.calls.apply_rate_limit(model)
+        self.calls.apply_rate_limits(model, caller)
         remote_job = await self._fetch_job(model, compiled.action, request, parameters)
         if predict_input.dlq is not None:
             remote_job["dlq"] = predict_input.dlq
@@ -119,7 +120,8 @@ class BatchJobs:
             raise Throttled(
                 f"Exceeded maximum limit for BATCH_PREDICTION tasks: {limit} are not finished. A task is brought up to "
                 "date by GET /_plugins/_ml/tasks/{task_id}. To increase the limit, update the setting "
-                '"plugins.ml_commons.max_batch_inference_tasks".'
+                '"plugins.ml_commons.max_batch_inference_tasks".',
+                limit="batch_jobs",
             )
 
     async def _store_task(self, model_id: str, remote_job: Json) -> str:

@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from time import monotonic
+from types import MappingProxyType
 from typing import Any
 
 from opensearch_ml_stream.connectors.documents import PREDICT, Action, Connector, Model, read_connector, read_model
@@ -25,7 +26,7 @@ from opensearch_ml_stream.connectors.syntax import jsontext
 from opensearch_ml_stream.plugin.credentials.cipher import Cipher
 from opensearch_ml_stream.plugin.credentials.external import is_external, resolve_credential
 from opensearch_ml_stream.plugin.credentials.redaction import Redactor
-from opensearch_ml_stream.plugin.limits.rate_limits import RateLimit, read_rate_limiter
+from opensearch_ml_stream.plugin.limits.rate_limits import RateLimit, read_rate_limiter, user_limiters
 from opensearch_ml_stream.plugin.registry.stored_documents import existing_connector, existing_model
 from opensearch_ml_stream.plugin.settings import LiveSettings
 from opensearch_ml_stream.plugin.settings.disabled_feature_errors import remote_inference_disabled
@@ -60,11 +61,13 @@ class CompiledModel:
         *,
         external_credentials_enabled: bool = False,
         settings: SidecarSettings = NO_SETTINGS,
+        limiters_by_user: Mapping[str, Any] = MappingProxyType({}),
     ) -> None:
         self.model_id = model_id
         self.definition = definition
         self.connector = connector
         self.settings = settings
+        self._limiters_by_user = limiters_by_user
         self._stored_credential = credential
         self._has_external_credential = is_external(credential)
         self._external_credentials_enabled = external_credentials_enabled
@@ -112,6 +115,13 @@ class CompiledModel:
     def rate_limit(self) -> RateLimit | None:
         """The model's `rate_limiter`, None without one. Raises InvalidRequest that names what is wrong in it."""
         return read_rate_limiter(self.definition.document.get("rate_limiter"))
+
+    def user_limit(self, user: str) -> RateLimit | None:
+        """Return a user's limit in the model's controller, None without one or for "", who has not logged in.
+
+        Raises InvalidRequest that names what is wrong in it.
+        """
+        return read_rate_limiter(self._limiters_by_user.get(user), f"user_rate_limiter.{user}") if user else None
 
     @cached_property
     def guardrails(self) -> Guardrails:
@@ -262,6 +272,10 @@ class CompiledModels:
             connector_document = await existing_connector(self._store, definition.connector_id)
             documents.append((Index.CONNECTOR, connector_document))
             connector = read_connector(connector_document.source)
+        controller = absent(model_id)
+        if document.source.get("is_controller_enabled") is True:
+            controller = await self._store.get(Index.CONTROLLER, model_id) or controller
+            documents.append((Index.CONTROLLER, controller))
         credential = {name: await self._cipher.decrypt(text) for name, text in connector.credential.items()}
         external = self._live_settings.current.external_credentials_enabled
         settings = await self._store.get(Index.MODEL_SETTINGS, model_id) or absent(model_id)
@@ -273,6 +287,7 @@ class CompiledModels:
             credential,
             external_credentials_enabled=external,
             settings=read_sidecar_settings(settings.source.get("settings", {})),
+            limiters_by_user=user_limiters(controller.source),
         )
         await self._ensure_deployed(model_id, document)
         characters = sum(len(jsontext.dumps(document.source)) for _, document in documents)

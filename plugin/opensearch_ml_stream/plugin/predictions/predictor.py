@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any
 
 from opensearch_ml_stream.connectors.documents import BATCH_PREDICT, PREDICT
-from opensearch_ml_stream.connectors.errors import InvalidRequest
+from opensearch_ml_stream.connectors.errors import InvalidRequest, Throttled
 from opensearch_ml_stream.connectors.predict.guardrails.configuration import INPUT_TRIGGERED, ModelGuard
 from opensearch_ml_stream.connectors.predict.inputs import PredictInput, RemoteInput, read_predict_input
 from opensearch_ml_stream.connectors.rendering.action import ProviderRequest
@@ -90,7 +90,7 @@ class Predictor:
         if (guard := model.guardrails.input) is not None:
             checks = self._guardrail_checks(caller, (model.model_id,))
             await checks.check(guard, request_text(request), INPUT_TRIGGERED)
-        self._calls.apply_rate_limit(model)
+        self._calls.apply_rate_limits(model, caller)
         response = await held.enter_async_context(self._calls.open(model, request))
         await check_status(response, model)
         return self._guarded(caller, ProviderStream(response, spec.decoder(), model.redactor), model)
@@ -111,7 +111,12 @@ class Predictor:
         if (asked or default) == BATCH_PREDICT:
             remote_input = self._batch.check(predict_input)
             with self._statistics.action("batch_predict", model_id):
-                return await self._batch.create(model_id, remote_input, self._guardrail_checks(caller, (model_id,)))
+                checks = self._guardrail_checks(caller, (model_id,))
+                try:
+                    return await self._batch.create(caller, model_id, remote_input, checks)
+                except Throttled as error:
+                    self._metrics.count_refusal(model_id, error)
+                    raise
         return await self._predict(caller, model_id, predict_input, ())
 
     def _guarded(self, caller: Caller, stream: ProviderStream, model: CompiledModel) -> ProviderStream | GuardedStream:
@@ -131,7 +136,7 @@ class Predictor:
             prediction.start(model_id)
 
             async def fetch(request: ProviderRequest) -> bytes:
-                self._calls.apply_rate_limit(model)
+                self._calls.apply_rate_limits(model, caller)
                 return await self._calls.fetch(model, request)
 
             checks = self._guardrail_checks(caller, (*guarded, model_id))

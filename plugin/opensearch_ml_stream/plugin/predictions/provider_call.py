@@ -23,6 +23,7 @@ from opensearch_ml_stream.plugin.settings import LiveSettings
 from opensearch_ml_stream.plugin.upstream import ReadTimedOut, Upstream, UpstreamResponse
 from opensearch_ml_stream.plugin.upstream.retries import open_with_retries
 from opensearch_ml_stream.plugin.upstream.trusted_endpoints import check_endpoint
+from opensearch_ml_stream.rest_handlers.callers import Caller
 
 MAX_WHOLE_RESPONSE_BYTES = 4 * 1024 * 1024  # of one JSON object in place of a stream
 FINISH_SECONDS = 3.0  # waited for usage and terminator after a stream's finish reason, or a chunk that follows it
@@ -36,10 +37,12 @@ class ProviderCalls:
     upstream: Upstream
     limits: RateLimits
 
-    def apply_rate_limit(self, model: CompiledModel) -> None:
-        """Acquire a token for one call of the provider; Throttled if the model's `rate_limiter` has none left."""
-        if (rate_limit := model.rate_limit) is not None:
-            self.limits.acquire(model.model_id, rate_limit)
+    def apply_rate_limits(self, model: CompiledModel, caller: Caller) -> None:
+        """Acquire a token for one call of the provider; Throttled if the model or the caller has none left."""
+        of_model = model.rate_limit
+        of_user = model.user_limit(caller.name) if self.live_settings.current.controller_enabled else None
+        if of_model is not None or of_user is not None:
+            self.limits.acquire(model.model_id, of_model, caller.name, of_user)
 
     def open(self, model: CompiledModel, request: ProviderRequest) -> AbstractAsyncContextManager[UpstreamResponse]:
         """Open the provider's response, whatever its status (see `check_status`); retried as `client_config` says.

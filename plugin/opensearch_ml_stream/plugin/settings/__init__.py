@@ -64,6 +64,7 @@ class Settings:
     safe_delete_model: bool = False
     offline_batch_inference_enabled: bool = True
     max_batch_inference_tasks: int = 100
+    controller_enabled: bool = True
     max_json_size: int = 100_000_000
     master_key_cache_ttl_minutes: int = 5
     remote_job_status_field: tuple[str, ...] = _JOBS.status_field

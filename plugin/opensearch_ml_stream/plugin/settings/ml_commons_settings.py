@@ -66,6 +66,13 @@ ML_COMMONS_SETTINGS = (
         minimum=0,
     ),
     Setting(
+        _ML + "controller_enabled",
+        "controller_enabled",
+        "boolean",
+        "Limit the users that a model's controller names",
+        dynamic=True,
+    ),
+    Setting(
         _ML + "max_json_size",
         "max_json_size",
         "integer",

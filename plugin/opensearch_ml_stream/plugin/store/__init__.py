@@ -22,6 +22,7 @@ class Index(StrEnum):
     DEPLOYMENT = ".plugins-ml-stream-deployment"  # in a cluster: what the sidecar has deployed
     ACCOUNT = ".plugins-ml-stream-account"  # users and keys of the sidecar's own
     MODEL_SETTINGS = ".plugins-ml-stream-model-settings"  # the `_sidecar` objects of models, under their ids
+    LEASE = ".plugins-ml-stream-lease"  # the servers that share the store
 
 
 @dataclass(frozen=True, slots=True)

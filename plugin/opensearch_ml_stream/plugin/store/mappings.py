@@ -179,6 +179,11 @@ _MODEL_SETTINGS = {
     "last_updated_time": "date",
 }
 
+_LEASE = {
+    "host": "keyword",
+    "renewed_time": "date",
+}
+
 FIELDS: Mapping[Index, Mapping[str, str]] = {
     Index.MODEL: _MODEL,
     Index.CONNECTOR: _CONNECTOR,
@@ -189,6 +194,7 @@ FIELDS: Mapping[Index, Mapping[str, str]] = {
     Index.DEPLOYMENT: _DEPLOYMENT,
     Index.ACCOUNT: _ACCOUNT,
     Index.MODEL_SETTINGS: _MODEL_SETTINGS,
+    Index.LEASE: _LEASE,
 }
 """For each index, a field's dotted path and its type; `name` and `roles` are `text` with a `.keyword` sub-field, and
 `opaque` is an object that is stored and not searched."""
@@ -203,6 +209,7 @@ _SCHEMA_VERSIONS = {
     Index.DEPLOYMENT: 1,
     Index.ACCOUNT: 1,
     Index.MODEL_SETTINGS: 1,
+    Index.LEASE: 1,
 }
 
 

@@ -56,6 +56,7 @@ class ConnectionLimiter:
                 f"Connection pool timeout: all {limit} connections of the connector were busy for {wait:g} s. "
                 "Raise max_connection or connection_timeout in the connector's client_config, or send less",
                 retry_after="1",
+                limit="max_connection",
             ) from None
         except asyncio.CancelledError:
             self._stop_waiting(pool_key, share, turn)

@@ -16,6 +16,7 @@ from opensearch_ml_stream.plugin.predictions.compiled_models import CompiledMode
 from opensearch_ml_stream.plugin.predictions.error_responses import MAX_ERROR_BODY_BYTES
 from opensearch_ml_stream.plugin.predictions.provider_call import ProviderCalls, check_status, read_all
 from opensearch_ml_stream.plugin.settings import LiveSettings, Settings
+from opensearch_ml_stream.rest_handlers.callers import ANYONE
 from tests.predictions.prediction_setup import CHAT_URL, SECRET, connector_body
 from tests.predictions.scripted_provider import Response, ScriptedProvider, json_response
 
@@ -228,11 +229,11 @@ async def test_aws_without_region_or_service_is_refused(parameters: dict[str, st
 def test_only_models_with_a_rate_limiter_take_tokens(tmp_path: Path) -> None:
     calls = calls_to(ScriptedProvider(), tmp_path)
     for _ in range(3):
-        calls.apply_rate_limit(ready())
+        calls.apply_rate_limits(ready(), ANYONE)
     assert list(tmp_path.iterdir()) == []
     limited = ready({"rate_limiter": {"limit": "1", "unit": "HOURS"}})
-    calls.apply_rate_limit(limited)
+    calls.apply_rate_limits(limited, ANYONE)
     with pytest.raises(Throttled) as raised:
-        calls.apply_rate_limit(limited)
+        calls.apply_rate_limits(limited, ANYONE)
     assert 3590 <= int(raised.value.retry_after or "0") <= 3600
-    calls.apply_rate_limit(ready({"rate_limiter": {"limit": "1", "unit": "HOURS"}}, "other"))
+    calls.apply_rate_limits(ready({"rate_limiter": {"limit": "1", "unit": "HOURS"}}, "other"), ANYONE)

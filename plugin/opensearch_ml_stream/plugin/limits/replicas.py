@@ -1,0 +1,173 @@
+"""Replicas: how many servers share the store, counted by leases in it, so that each takes its part of a limit.
+
+Every server renews a document of its own every RENEW_SECONDS, and then looks at all of them. It counts those that
+were renewed while it looked EXPIRED_AFTER times: whether one was is seen by its sequence number, so that the clocks
+of hosts are never compared. While it cannot look, nobody expires and the last count stays. One worker does that for
+its server, whoever holds the lock of a file in the folder of the workers; the others read the count in that file.
+"""
+
+import asyncio
+import fcntl
+import logging
+import os
+import socket
+import struct
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, closing, suppress
+from functools import partial
+from pathlib import Path
+from secrets import token_hex
+
+from opensearch_ml_stream.connectors.errors import MLStreamError
+from opensearch_ml_stream.plugin.background_task import running_beside
+from opensearch_ml_stream.plugin.clock import Clock
+from opensearch_ml_stream.plugin.store import Index, Store
+
+RENEW_SECONDS = 3.0
+RETRY_SECONDS = 1.0  # while the store does not respond
+TIMEOUT_SECONDS = 3.0  # of one renewal
+READ_SECONDS = 1.0  # between two looks of the other workers at the count
+FIRST_READ_SECONDS = 0.05
+EXPIRED_AFTER = 4  # looks in a row that found a lease as it was
+DELETED_AFTER = 40
+LEAVE_SECONDS = 1.0  # for the store to delete the lease of a server that stops
+MAX_SERVERS = 1_000
+
+_SHARED = struct.Struct("I32s")  # the count, the server's id
+
+log = logging.getLogger(__name__)
+
+
+class Replicas:
+    """`count` is how many servers share the store, this one included: always 1 or more, replaced as they change."""
+
+    def __init__(self, count: int = 1) -> None:
+        self.count = count
+
+
+class Lease:
+    """The lease of one server, by its id, and what it has seen of the others."""
+
+    def __init__(self, store: Store, now: Clock, server_id: str) -> None:
+        self._store = store
+        self._now = now
+        self._server_id = server_id
+        self._seen: dict[str, tuple[object, int]] = {}  # the last renewal of each, and how many looks found no other
+        self.is_lost = False  # whether it could not be renewed last time
+
+    async def renew(self) -> int:
+        """Renew the lease, and return how many servers hold one now; an MLStreamError if the store does not respond."""
+        try:
+            source = {"host": socket.gethostname(), "renewed_time": self._now()}
+            await self._store.put(Index.LEASE, self._server_id, source)
+            await self._look()
+        except BaseException:
+            self._seen = {id: (renewal, 0) for id, (renewal, _) in self._seen.items()}
+            raise
+        for id in [id for id, (_, unchanged) in self._seen.items() if unchanged >= DELETED_AFTER]:
+            await self._store.delete(Index.LEASE, id)
+        return max(1, sum(unchanged < EXPIRED_AFTER for _, unchanged in self._seen.values()))
+
+    async def leave(self) -> None:
+        """Delete the lease, so that the others count without it at once."""
+        await self._store.delete(Index.LEASE, self._server_id)
+
+    async def _look(self) -> None:
+        found = await self._store.search(Index.LEASE, {"size": MAX_SERVERS, "_source": False})
+        seen: dict[str, tuple[object, int]] = {}
+        for hit in found["hits"]["hits"]:
+            renewal = (hit["_seq_no"], hit["_primary_term"])
+            before, unchanged = self._seen.get(hit["_id"], (None, 0))
+            seen[hit["_id"]] = (renewal, unchanged + 1 if renewal == before else 0)
+        self._seen = seen
+
+
+class SharedCount:
+    """The file in which the workers of a server share its id, and the count of the one that holds the file's lock."""
+
+    def __init__(self, runtime: Path) -> None:
+        self._file = os.open(runtime / "replicas", os.O_RDWR | os.O_CREAT, 0o600)
+
+    def acquire(self) -> bool:
+        """Lock the file for as long as it is open; whether this worker holds the lock now."""
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        return True
+
+    def read(self) -> tuple[int, str]:
+        """Return the last count and the server's id; 0 and "" before the first one."""
+        stored = os.pread(self._file, _SHARED.size, 0)
+        if len(stored) < _SHARED.size:
+            return 0, ""
+        count, server_id = _SHARED.unpack(stored)
+        return count, server_id.decode()
+
+    def write(self, count: int, server_id: str) -> None:
+        """Write what `read` returns; only the worker that holds the lock may."""
+        os.pwrite(self._file, _SHARED.pack(count, server_id.encode()), 0)
+
+    def close(self) -> None:
+        """Close the file, and let go of its lock."""
+        os.close(self._file)
+
+
+@asynccontextmanager
+async def counting_replicas(store: Store, runtime: Path, now: Clock) -> AsyncIterator[Replicas]:
+    """Count the servers on the store while the block runs; `runtime` is the folder that the server's workers share.
+
+    The block begins with the first count, or after TIMEOUT_SECONDS without one: the server then counts itself alone.
+    """
+    replicas = Replicas()
+    counted = asyncio.Event()
+    with closing(SharedCount(runtime)) as shared:
+        async with running_beside(_count(replicas, counted, shared, partial(Lease, store, now))):
+            with suppress(TimeoutError):
+                async with asyncio.timeout(TIMEOUT_SECONDS):
+                    await counted.wait()
+            yield replicas
+
+
+async def _count(
+    replicas: Replicas, counted: asyncio.Event, shared: SharedCount, new_lease: Callable[[str], Lease]
+) -> None:
+    """Read the count of the worker that holds the lock, and be that worker from when there is no other on."""
+    while not shared.acquire():
+        count, _ = shared.read()
+        if count:
+            replicas.count = count
+            counted.set()
+        await asyncio.sleep(READ_SECONDS if count else FIRST_READ_SECONDS)
+    count, server_id = shared.read()
+    replicas.count = count or 1
+    server_id = server_id or token_hex(16)
+    lease = new_lease(server_id)
+    try:
+        while True:
+            renewed = await _renew(lease, replicas)
+            shared.write(replicas.count, server_id)
+            counted.set()
+            await asyncio.sleep(RENEW_SECONDS if renewed else RETRY_SECONDS)
+    finally:
+        with suppress(MLStreamError, TimeoutError):
+            async with asyncio.timeout(LEAVE_SECONDS):
+                await lease.leave()
+
+
+async def _renew(lease: Lease, replicas: Replicas) -> bool:
+    """Renew the lease and set the count; False, and the count stays, if the store does not respond."""
+    try:
+        async with asyncio.timeout(TIMEOUT_SECONDS):
+            count = await lease.renew()
+    except (MLStreamError, TimeoutError) as error:
+        reason = error.reason if isinstance(error, MLStreamError) else f"no response within {TIMEOUT_SECONDS:g} s"
+        if not lease.is_lost:
+            log.warning("The servers on this store cannot be counted, %d stay: %s", replicas.count, reason)
+        lease.is_lost = True
+        return False
+    lease.is_lost = False
+    if count != replicas.count:
+        log.info("%d servers share the store, and each has its part of the rate limits", count)
+        replicas.count = count
+    return True
