@@ -168,6 +168,6 @@ async def _renew(lease: Lease, replicas: Replicas) -> bool:
         return False
     lease.is_lost = False
     if count != replicas.count:
-        log.info("%d servers share the store, and each has its part of the rate limits", count)
+        log.info("Servers on this store: %d; each has its part of the rate limits", count)
         replicas.count = count
     return True
