@@ -6,8 +6,7 @@ one that has filled up again may be deleted, whoever is about to open it.
 
 import os
 import struct
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -39,7 +38,7 @@ class TokenBuckets:
     """The buckets in `directory`, which the workers share. `clock` is one that all of them read alike."""
 
     def __init__(self, directory: Path, clock: Callable[[], float] = monotonic) -> None:
-        self._directory = directory
+        self._directory = str(directory)
         self._clock = clock
 
     def acquire(self, buckets: Sequence[Bucket], place: int = 0) -> Empty | None:
@@ -48,40 +47,42 @@ class TokenBuckets:
         Callers who share buckets name them in the same order, as the locks are held together. OSError if a file
         cannot be opened, locked or written; then no token is gone.
         """
+        path = self._path(buckets[place].key)
+        while True:
+            with locked(path) as file:
+                if _is_swept(file):
+                    continue
+                return self._acquire_from(file, buckets, place)
+
+    def _acquire_from(self, file: int, buckets: Sequence[Bucket], place: int) -> Empty | None:
         bucket = buckets[place]
-        with _locked_bucket(self._path(bucket.key)) as file:
-            now = self._clock()
-            tokens = _tokens(file, bucket, now)
-            empty = Empty(place, (1 - tokens) / bucket.tokens_per_second) if tokens < 1 else None
-            if empty is None and place + 1 < len(buckets):
-                empty = self.acquire(buckets, place + 1)
-            left = tokens - 1 if empty is None else tokens
-            os.pwrite(file, _BUCKET.pack(left, now, bucket.tokens_per_second, bucket.burst), 0)
-            return empty
+        now = self._clock()
+        tokens = _tokens(file, bucket, now)
+        empty = Empty(place, (1 - tokens) / bucket.tokens_per_second) if tokens < 1 else None
+        if empty is None and place + 1 < len(buckets):
+            empty = self.acquire(buckets, place + 1)
+        left = tokens - 1 if empty is None else tokens
+        os.pwrite(file, _BUCKET.pack(left, now, bucket.tokens_per_second, bucket.burst), 0)
+        return empty
 
     def sweep(self) -> int:
         """Delete the files of buckets that are full, and return how many; blocks for microseconds a file."""
         count = 0
         for name in os.listdir(self._directory):
-            path = self._directory / name
-            with _locked_bucket(path) as file:
-                if _is_full(file, self._clock()):
-                    path.unlink()
+            path = f"{self._directory}/{name}"
+            with locked(path) as file:
+                if not _is_swept(file) and _is_full(file, self._clock()):
+                    os.unlink(path)
                     count += 1
         return count
 
-    def _path(self, key: str) -> Path:
-        return self._directory / sha256(key.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+    def _path(self, key: str) -> str:
+        return f"{self._directory}/{sha256(key.encode('utf-8', 'surrogatepass')).hexdigest()[:32]}"
 
 
-@contextmanager
-def _locked_bucket(path: Path) -> Iterator[int]:
-    """Open and lock the file that is at the path now; it may have been swept between the two."""
-    while True:
-        with locked(path) as file:
-            if os.fstat(file).st_nlink:
-                yield file
-                return
+def _is_swept(file: int) -> bool:
+    """Whether the file was deleted between the moments when it was opened and when it was locked."""
+    return not os.fstat(file).st_nlink
 
 
 def _tokens(file: int, bucket: Bucket, now: float) -> float:
