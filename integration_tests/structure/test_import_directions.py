@@ -47,7 +47,7 @@ ALLOWED: dict[str, set[str]] = {
     },
     "plugin.registry": {
         "connectors", "rest_handlers", "plugin.background_task", "plugin.clock", "plugin.credentials",
-        "plugin.settings", "plugin.store", "plugin.upstream",
+        "plugin.security", "plugin.settings", "plugin.store", "plugin.upstream",
     },
     "plugin.upstream": {"connectors", "plugin.locked_file", "plugin.settings", "plugin.tls"},
     "plugin.credentials": {"connectors", "plugin.store"},

@@ -75,7 +75,7 @@ async def stored(setup: Setup, task_id: str) -> Any:
 
 
 async def refreshed(setup: Setup, task_id: str) -> Any:
-    source = await setup.batch.refresh(task_id, await stored(setup, task_id))
+    source = await setup.batch.refresh(ANYONE, task_id, await stored(setup, task_id))
     assert source == await stored(setup, task_id)
     return source
 
@@ -170,7 +170,7 @@ async def test_an_unchanged_job_is_not_written_again(setup: Setup) -> None:
     task_id = (await created(setup))["task_id"]
     before = await setup.store.get(Index.TASK, task_id)
     assert before is not None
-    assert await setup.batch.refresh(task_id, before.source) is before.source
+    assert await setup.batch.refresh(ANYONE, task_id, before.source) is before.source
     assert await setup.store.get(Index.TASK, task_id) == before
 
 
@@ -187,7 +187,7 @@ async def test_what_the_provider_no_longer_says_is_kept(setup: Setup) -> None:
 
 async def test_a_task_whose_model_is_gone_stays_as_it_is(setup: Setup) -> None:
     source = {"model_id": "gone", "remote_job": {"id": "x"}, "state": "CREATED"}
-    assert await setup.batch.refresh("t", source) is source
+    assert await setup.batch.refresh(ANYONE, "t", source) is source
     assert setup.provider.calls == []
 
 
@@ -197,12 +197,12 @@ async def test_a_task_that_was_deleted_meanwhile_is_not_found(setup: Setup, jobs
     await setup.store.delete(Index.TASK, task_id)
     jobs.status = "completed"
     with pytest.raises(NotFound, match=r"^Failed to find task$"):
-        await setup.batch.refresh(task_id, source)
+        await setup.batch.refresh(ANYONE, task_id, source)
 
 
 async def test_cancelling_tells_the_provider_whose_response_may_be_empty(setup: Setup) -> None:
     task_id = (await created(setup))["task_id"]
-    await setup.batch.cancel(task_id, await stored(setup, task_id))
+    await setup.batch.cancel(ANYONE, task_id, await stored(setup, task_id))
     request = setup.provider.calls[-1].request
     assert (request.method, request.url, request.body) == ("POST", f"{BATCHES}/batch_1/cancel", b"")
     assert (await stored(setup, task_id))["state"] == "CREATED"
@@ -211,7 +211,7 @@ async def test_cancelling_tells_the_provider_whose_response_may_be_empty(setup: 
 async def test_a_provider_that_refuses_to_cancel_is_heard(setup: Setup) -> None:
     setup.provider.script = lambda request: Response([b"too late"], 409)
     with pytest.raises(UpstreamError, match=r"^Error from remote service: too late$"):
-        await setup.batch.cancel("t", {"model_id": "m", "remote_job": {"id": "batch_1"}})
+        await setup.batch.cancel(ANYONE, "t", {"model_id": "m", "remote_job": {"id": "batch_1"}})
 
 
 async def test_only_so_many_jobs_may_be_unfinished(setup: Setup, jobs: Jobs) -> None:

@@ -22,6 +22,7 @@ from opensearch_ml_stream.plugin.predictions.compiled_models import (
     CompiledModels,
 )
 from opensearch_ml_stream.plugin.settings import Settings
+from opensearch_ml_stream.rest_handlers.callers import ANYONE
 from tests.predictions.prediction_setup import SECRET, connector_body, prediction_setup
 
 
@@ -152,20 +153,20 @@ async def test_the_models_used_longest_ago_make_room_for_others(
     async with prediction_setup(tmp_path) as setup:
         for name in ("a", "b", "c", "d"):
             await setup.add_model(connector_body(description="x" * 1_500), name)
-            await setup.models.get(name)
+            await setup.models.get(ANYONE, name)
             now += FRESH_SECONDS
-            await setup.models.get("a")  # is in use all the time
+            await setup.models.get(ANYONE, "a")  # is in use all the time
         assert "a" in setup.models._entries
         assert "b" not in setup.models._entries
         await setup.add_model(connector_body(description="x" * 9_000), "large")
-        await setup.models.get("large")
+        await setup.models.get(ANYONE, "large")
         assert list(setup.models._locks) == list(setup.models._entries) == ["large"]
 
 
 async def test_a_long_name_of_an_interface_is_not_kept(tmp_path: Path) -> None:
     async with prediction_setup(tmp_path) as setup:
         await setup.add_model(connector_body())
-        model = await setup.models.get("m")
+        model = await setup.models.get(ANYONE, "m")
         for length in (MAX_INTERFACE_CHARS, MAX_INTERFACE_CHARS + 1):
             model.spec({"_llm_interface": "x" * length})
         assert [len(name) for _, name in model._specs] == [MAX_INTERFACE_CHARS]
@@ -181,10 +182,10 @@ async def test_credentials_outside_the_store_are_read_at_use_if_the_settings_all
         credential = {"key": "env:PROVIDER_KEY", "token": f"file:{token}", "fixed": "x"}
         await setup.add_model(connector_body(credential=credential), "outside")
         with pytest.raises(Forbidden, match="kept outside"):
-            _ = (await setup.models.get("outside")).credential
+            _ = (await setup.models.get(ANYONE, "outside")).credential
         setup.live.current = Settings(external_credentials_enabled=True)
         allowed = CompiledModels(setup.store, setup.cipher, setup.live, setup.models._ensure_deployed)
-        model = await allowed.get("outside")
+        model = await allowed.get(ANYONE, "outside")
         assert model.credential == {"key": "from the environment", "token": "first", "fixed": "x"}
         token.write_text("second")
         assert model.credential["token"] == "second"

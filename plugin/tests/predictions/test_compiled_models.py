@@ -14,6 +14,7 @@ from opensearch_ml_stream.plugin.predictions.compiled_models import FRESH_SECOND
 from opensearch_ml_stream.plugin.settings import LiveSettings, Settings
 from opensearch_ml_stream.plugin.store import Document, Index
 from opensearch_ml_stream.plugin.store.sqlite_store import SQLiteStore
+from opensearch_ml_stream.rest_handlers.callers import ANYONE
 from tests.predictions.prediction_setup import SECRET, Setup, connector_body, prediction_setup
 
 
@@ -87,12 +88,12 @@ async def change_connector(store: WatchedStore, **fields: Any) -> None:
 
 
 async def test_a_model_is_read_once_and_then_ready(clock: Clock, store: WatchedStore, setup: Setup) -> None:
-    model = await setup.models.get("shared")
+    model = await setup.models.get(ANYONE, "shared")
     assert (model.model_id, model.definition.name, model.connector.name) == ("shared", "shared", "c")
     assert dict(model.credential) == {"key": SECRET}
     assert model.pool_key == "c"
     clock.now += FRESH_SECONDS - 0.001
-    assert await setup.models.get("shared") is model
+    assert await setup.models.get(ANYONE, "shared") is model
     assert (store.gets, store.checks) == ([Index.MODEL, Index.CONNECTOR, Index.MODEL_SETTINGS], [])
 
 
@@ -100,20 +101,20 @@ async def test_a_model_with_a_connector_of_its_own_is_one_document(
     clock: Clock, store: WatchedStore, setup: Setup
 ) -> None:
     await setup.add_model(connector_body(), "own")
-    assert (await setup.models.get("own")).pool_key == "own"
+    assert (await setup.models.get(ANYONE, "own")).pool_key == "own"
     clock.pass_freshness()
-    await setup.models.get("own")
+    await setup.models.get(ANYONE, "own")
     assert (store.gets, store.checks) == ([Index.MODEL, Index.MODEL_SETTINGS], [Index.MODEL, Index.MODEL_SETTINGS])
 
 
 async def test_an_unchanged_model_is_checked_once_a_second_and_kept(
     clock: Clock, store: WatchedStore, setup: Setup
 ) -> None:
-    model = await setup.models.get("shared")
+    model = await setup.models.get(ANYONE, "shared")
     for _ in range(3):
         clock.pass_freshness()
         for _ in range(5):
-            assert await setup.models.get("shared") is model
+            assert await setup.models.get(ANYONE, "shared") is model
     assert store.checks == [Index.MODEL, Index.CONNECTOR, Index.MODEL_SETTINGS] * 3
     assert store.gets == [Index.MODEL, Index.CONNECTOR, Index.MODEL_SETTINGS]
 
@@ -121,82 +122,82 @@ async def test_an_unchanged_model_is_checked_once_a_second_and_kept(
 async def test_a_change_of_the_connector_is_in_force_after_a_second(
     clock: Clock, store: WatchedStore, setup: Setup
 ) -> None:
-    await setup.models.get("shared")
+    await setup.models.get(ANYONE, "shared")
     await change_connector(store, parameters={"version": "2"})
-    assert (await setup.models.get("shared")).connector.parameters == {"version": "1"}
+    assert (await setup.models.get(ANYONE, "shared")).connector.parameters == {"version": "1"}
     clock.pass_freshness()
-    assert (await setup.models.get("shared")).connector.parameters == {"version": "2"}
+    assert (await setup.models.get(ANYONE, "shared")).connector.parameters == {"version": "2"}
 
 
 async def test_settings_are_in_force_a_second_after_they_were_made_changed_or_deleted(
     clock: Clock, store: WatchedStore, setup: Setup
 ) -> None:
-    assert (await setup.models.get("shared")).settings == NO_SETTINGS
+    assert (await setup.models.get(ANYONE, "shared")).settings == NO_SETTINGS
     for most in (3, 4):
         await store.put(Index.MODEL_SETTINGS, "shared", {"settings": {"limits": {"max_streams": most}}})
         clock.pass_freshness()
-        assert (await setup.models.get("shared")).settings.limits.max_streams == most
+        assert (await setup.models.get(ANYONE, "shared")).settings.limits.max_streams == most
     await store.delete(Index.MODEL_SETTINGS, "shared")
     clock.pass_freshness()
-    assert (await setup.models.get("shared")).settings == NO_SETTINGS
+    assert (await setup.models.get(ANYONE, "shared")).settings == NO_SETTINGS
 
 
 async def test_a_change_of_the_model_is_in_force_after_a_second(
     clock: Clock, store: WatchedStore, setup: Setup
 ) -> None:
-    await setup.models.get("shared")
+    await setup.models.get(ANYONE, "shared")
     await store.put(Index.MODEL, "shared", {"name": "renamed", "connector_id": "c"})
     clock.pass_freshness()
-    assert (await setup.models.get("shared")).definition.name == "renamed"
+    assert (await setup.models.get(ANYONE, "shared")).definition.name == "renamed"
     assert store.checks == [Index.MODEL]
 
 
 async def test_a_deleted_model_is_not_found_after_a_second_and_ready_again_when_it_is_back(
     clock: Clock, store: WatchedStore, setup: Setup
 ) -> None:
-    await setup.models.get("shared")
+    await setup.models.get(ANYONE, "shared")
     await store.delete(Index.MODEL, "shared")
     clock.pass_freshness()
     for _ in range(2):
         with pytest.raises(NotFound, match=r"^Failed to find model$"):
-            await setup.models.get("shared")
+            await setup.models.get(ANYONE, "shared")
     await store.create(Index.MODEL, {"name": "back", "connector_id": "c"}, "shared")
-    assert (await setup.models.get("shared")).definition.name == "back"
+    assert (await setup.models.get(ANYONE, "shared")).definition.name == "back"
 
 
 @pytest.mark.parametrize("failure", ["down", "hangs"])
 async def test_while_the_store_is_away_what_was_in_force_stays_in_force(
     clock: Clock, store: WatchedStore, setup: Setup, monkeypatch: pytest.MonkeyPatch, failure: str
 ) -> None:
-    model = await setup.models.get("shared")
+    model = await setup.models.get(ANYONE, "shared")
     await change_connector(store, parameters={"version": "2"})
     setattr(store, failure, True)
     monkeypatch.setattr(compiled_models, "CHECK_TIMEOUT_SECONDS", 0.01)
     for checks in (1, 2):
         clock.pass_freshness()
-        assert await setup.models.get("shared") is model
-        assert await setup.models.get("shared") is model
+        assert await setup.models.get(ANYONE, "shared") is model
+        assert await setup.models.get(ANYONE, "shared") is model
         assert len(store.checks) == checks
     setattr(store, failure, False)
     monkeypatch.setattr(compiled_models, "CHECK_TIMEOUT_SECONDS", 30)
     clock.pass_freshness()
-    assert (await setup.models.get("shared")).connector.parameters == {"version": "2"}
+    assert (await setup.models.get(ANYONE, "shared")).connector.parameters == {"version": "2"}
 
 
 async def test_a_store_that_goes_down_between_look_and_reload_leaves_in_force_what_was(
     clock: Clock, store: WatchedStore, setup: Setup
 ) -> None:
-    model = await setup.models.get("shared")
+    model = await setup.models.get(ANYONE, "shared")
     await change_connector(store, parameters={"version": "2"})
     store.down_for_reads = True
     for reads in (4, 5):
         clock.pass_freshness()
-        assert await setup.models.get("shared") is model
-        assert await setup.models.get("shared") is model
+        assert await setup.models.get(ANYONE, "shared") is model
+        assert await setup.models.get(ANYONE, "shared") is model
         assert len(store.gets) == reads
     store.down_for_reads = False
     clock.pass_freshness()
-    assert (await setup.models.get("shared")).connector.parameters == {"version": "2"}
+    assert (await setup.models.get(ANYONE, "shared")).connector.parameters == {"version": "2"}
 
 
 async def test_a_model_that_was_never_read_is_unavailable_while_the_store_is_down(
@@ -204,35 +205,35 @@ async def test_a_model_that_was_never_read_is_unavailable_while_the_store_is_dow
 ) -> None:
     store.down = True
     with pytest.raises(Unavailable):
-        await setup.models.get("shared")
+        await setup.models.get(ANYONE, "shared")
     store.down = False
-    await setup.models.get("shared")
+    await setup.models.get(ANYONE, "shared")
 
 
 async def test_of_many_who_need_a_model_at_once_one_reads_it(clock: Clock, store: WatchedStore, setup: Setup) -> None:
-    models = await asyncio.gather(*[setup.models.get("shared") for _ in range(20)])
+    models = await asyncio.gather(*[setup.models.get(ANYONE, "shared") for _ in range(20)])
     assert set(models) == {models[0]}
     assert store.gets == [Index.MODEL, Index.CONNECTOR, Index.MODEL_SETTINGS]
     clock.pass_freshness()
-    await asyncio.gather(*[setup.models.get("shared") for _ in range(20)])
+    await asyncio.gather(*[setup.models.get(ANYONE, "shared") for _ in range(20)])
     assert store.checks == [Index.MODEL, Index.CONNECTOR, Index.MODEL_SETTINGS]
 
 
 async def test_names_that_callers_make_up_are_not_remembered(clock: Clock, setup: Setup) -> None:
     for number in range(10):
         with pytest.raises(NotFound, match=r"^Failed to find model$"):
-            await setup.models.get(f"made up {number}")
-    await setup.models.get("shared")
+            await setup.models.get(ANYONE, f"made up {number}")
+    await setup.models.get(ANYONE, "shared")
     assert list(setup.models._locks) == list(setup.models._entries) == ["shared"]
 
 
 async def test_a_model_whose_connector_is_missing_is_not_ready(clock: Clock, store: WatchedStore, setup: Setup) -> None:
     await store.create(Index.MODEL, {"name": "x", "connector_id": "gone"}, "x")
     with pytest.raises(NotFound, match=r"^Failed to find connector:gone$"):
-        await setup.models.get("x")
+        await setup.models.get(ANYONE, "x")
     await store.create(Index.MODEL, {"name": "none at all"}, "y")
     with pytest.raises(NotFound, match=r"^Failed to find connector:None$"):
-        await setup.models.get("y")
+        await setup.models.get(ANYONE, "y")
 
 
 async def test_a_disabled_model_is_forbidden_and_allowed_again_after_a_second(
@@ -241,22 +242,22 @@ async def test_a_disabled_model_is_forbidden_and_allowed_again_after_a_second(
     await store.put(Index.MODEL, "shared", {"connector_id": "c", "is_enabled": False})
     for _ in range(2):
         with pytest.raises(Forbidden, match=r"^Model is disabled\.$"):
-            await setup.models.get("shared")
+            await setup.models.get(ANYONE, "shared")
     assert len(store.gets) == 3
     await store.put(Index.MODEL, "shared", {"connector_id": "c"})
     clock.pass_freshness()
-    assert (await setup.models.get("shared")).definition.is_enabled
+    assert (await setup.models.get(ANYONE, "shared")).definition.is_enabled
 
 
 async def test_with_remote_inference_off_even_a_ready_model_is_refused(
     clock: Clock, store: WatchedStore, setup: Setup
 ) -> None:
-    model = await setup.models.get("shared")
+    model = await setup.models.get(ANYONE, "shared")
     setup.live.current = Settings(remote_inference_enabled=False)
     with pytest.raises(InvalidRequest, match=r"^Remote Inference is currently disabled\."):
-        await setup.models.get("shared")
+        await setup.models.get(ANYONE, "shared")
     setup.live.current = Settings()
-    assert await setup.models.get("shared") is model
+    assert await setup.models.get(ANYONE, "shared") is model
 
 
 async def test_a_credential_of_another_master_key_is_an_internal_error(
@@ -265,7 +266,7 @@ async def test_a_credential_of_another_master_key_is_an_internal_error(
     await store.put(Index.CONFIG, "master_key", {"master_key": base64.b64encode(bytes(32)).decode()})
     setup.cipher._cached = None
     with pytest.raises(Internal, match="another master key"):
-        await setup.models.get("shared")
+        await setup.models.get(ANYONE, "shared")
 
 
 async def test_each_version_of_a_model_is_deployed_before_it_is_ready(
@@ -279,13 +280,13 @@ async def test_each_version_of_a_model_is_deployed_before_it_is_ready(
             raise InvalidRequest("Model not ready yet. Please deploy the model first.")
 
     models = CompiledModels(store, setup.cipher, LiveSettings(Settings()), ensure_deployed)
-    await models.get("shared")
-    await models.get("shared")
+    await models.get(ANYONE, "shared")
+    await models.get(ANYONE, "shared")
     await store.put(Index.MODEL, "shared", {"connector_id": "c"})
     clock.pass_freshness()
     for _ in range(2):
         with pytest.raises(InvalidRequest, match="not ready yet"):
-            await models.get("shared")
+            await models.get(ANYONE, "shared")
     await store.put(Index.MODEL, "shared", {"connector_id": "c"})
-    await models.get("shared")
+    await models.get(ANYONE, "shared")
     assert deployed == [("shared", 1), ("shared", 2), ("shared", 2), ("shared", 3)]

@@ -9,7 +9,7 @@ import pytest
 
 from opensearch_ml_stream.connectors.errors import Conflict, InvalidRequest, NotFound
 from opensearch_ml_stream.plugin.registry import Registry
-from opensearch_ml_stream.plugin.registry.model_groups import NO_ACCESS_CONTROL
+from opensearch_ml_stream.plugin.security.access_control import GROUP_WORDING
 from opensearch_ml_stream.plugin.store import Index, Store
 from opensearch_ml_stream.plugin.store.sqlite_store import SQLiteStore
 from opensearch_ml_stream.rest_handlers.callers import ANYONE
@@ -107,7 +107,7 @@ async def test_access_control_is_refused(registry: Registry) -> None:
     ):
         with pytest.raises(InvalidRequest) as raised:
             await call
-        assert raised.value.reason == NO_ACCESS_CONTROL
+        assert raised.value.reason == GROUP_WORDING.switched_off
 
 
 async def test_a_group_that_is_not_there_is_not_found(registry: Registry) -> None:

@@ -8,7 +8,7 @@ import pytest
 from opensearch_ml_stream.connectors.errors import Conflict, Forbidden, InvalidRequest, NotFound
 from opensearch_ml_stream.plugin.credentials.cipher import Cipher
 from opensearch_ml_stream.plugin.registry import Registry
-from opensearch_ml_stream.plugin.registry.model_groups import NO_ACCESS_CONTROL
+from opensearch_ml_stream.plugin.security.access_control import GROUP_WORDING
 from opensearch_ml_stream.plugin.store import Index, Store
 from opensearch_ml_stream.rest_handlers.callers import ANYONE
 from tests.registry.registry_setup import (
@@ -86,7 +86,7 @@ async def test_of_an_id_and_an_inline_connector_the_id_counts(store: Store, regi
         ({"name": None}, "model name is null"),
         ({"name": ""}, "Validation Failed: 1: Model name is required and cannot be null or blank;"),
         ({"function_name": None}, "model format is null"),
-        ({"access_mode": "public"}, NO_ACCESS_CONTROL),
+        ({"access_mode": "public"}, GROUP_WORDING.switched_off),
         ({"connector_id": ""},
          "You must provide connector content when creating a remote model without connector id!"),
         ({"connector_id": None},

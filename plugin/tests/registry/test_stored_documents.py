@@ -18,7 +18,6 @@ from opensearch_ml_stream.plugin.registry.stored_documents import (
     flag_of,
     in_order,
     object_of,
-    refuse_access_control,
     rewrite,
     string_of,
     strings_of,
@@ -158,13 +157,6 @@ def test_a_field_of_another_type_is_named(read: Any, value: Any, reason: str) ->
     with pytest.raises(InvalidRequest) as raised:
         read({"f": value}, "f")
     assert raised.value.reason == reason
-
-
-@pytest.mark.parametrize("name", ["backend_roles", "add_all_backend_roles", "access_mode"])
-def test_access_control_is_refused_unless_it_is_null(name: str) -> None:
-    with pytest.raises(InvalidRequest, match=r"^not here$"):
-        refuse_access_control({name: ["a"] if name == "backend_roles" else False}, "not here")
-    refuse_access_control({name: None, "name": "x", "backend_roles": []}, "not here")
 
 
 async def test_the_node_id_is_made_once_for_all_who_share_the_store(store: Store) -> None:

@@ -8,7 +8,7 @@ from opensearch_ml_stream.connectors.errors import InvalidRequest, NotFound
 from opensearch_ml_stream.plugin.registry.stored_documents import Json
 from opensearch_ml_stream.plugin.registry.tasks import record_task
 from opensearch_ml_stream.plugin.store import Index, Store
-from opensearch_ml_stream.rest_handlers.callers import ANYONE
+from opensearch_ml_stream.rest_handlers.callers import ANYONE, Caller
 from tests.registry.registry_setup import registry_on
 
 BATCH = {"task_type": "BATCH_PREDICTION", "state": "RUNNING"}
@@ -20,10 +20,10 @@ class FinishedJobs:
     def __init__(self) -> None:
         self.cancelled: list[str] = []
 
-    async def refresh(self, task_id: str, source: Json) -> Json:
+    async def refresh(self, caller: Caller, task_id: str, source: Json) -> Json:
         return {**source, "state": "COMPLETED", "remote_job": {"id": task_id}}
 
-    async def cancel(self, task_id: str, source: Json) -> None:
+    async def cancel(self, caller: Caller, task_id: str, source: Json) -> None:
         self.cancelled.append(task_id)
 
 

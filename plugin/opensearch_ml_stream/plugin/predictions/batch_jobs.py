@@ -54,7 +54,7 @@ class BatchJobs:
         `predict_input` is what `check` has returned. NotFound without the model; Internal, which names the job, if the
         provider has started it and the store does not take its task.
         """
-        model = await self.models.get(model_id)
+        model = await self.models.get(caller, model_id)
         compiled = model.action(BATCH_PREDICT)
         await self._check_open_jobs()
         steps = pre_process.plan_steps(compiled.action, model.connector.parameters, predict_input)
@@ -76,13 +76,13 @@ class BatchJobs:
             ) from error
         return {"task_id": task_id, "status": "CREATED"} | ({"remote_job": remote_job} if remote_job else {})
 
-    async def refresh(self, task_id: str, source: Json) -> Json:
+    async def refresh(self, caller: Caller, task_id: str, source: Json) -> Json:
         """Fetch the job's status, store what has changed, and return the task's source as it is now.
 
         A task whose model was deleted stays as it is: without its connector there is nobody to call.
         """
         try:
-            model = await self.models.get(source["model_id"])
+            model = await self.models.get(caller, source["model_id"])
         except NotFound:
             return source
         action = batch_job.batch_action(model.connector, batch_job.STATUS)
@@ -100,9 +100,9 @@ class BatchJobs:
         await rewrite(self.store, Index.TASK, task_id, change, NotFound("Failed to find task"))
         return {**source, **changes}
 
-    async def cancel(self, task_id: str, source: Json) -> None:
+    async def cancel(self, caller: Caller, task_id: str, source: Json) -> None:
         """Tell the provider to stop the job; the next `refresh` reads what became of it."""
-        model = await self.models.get(source["model_id"])
+        model = await self.models.get(caller, source["model_id"])
         request = _job_request(model, batch_job.batch_action(model.connector, batch_job.CANCEL), source)
         async with self.calls.open(model, request) as response:
             await check_status(response, model)  # the body is not read: some providers send none

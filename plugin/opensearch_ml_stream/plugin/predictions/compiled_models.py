@@ -1,7 +1,7 @@
 """Cache of models ready to be called: read, decrypted and compiled once per version, rechecked every second.
 
-A change of the model or its connector, by whatever worker, replica or hand, is in force within FRESH_SECONDS plus
-one check of the store. While the store is down, what was in force stays in force.
+A change of the model, its connector or who may access it, by whatever worker, replica or hand, is in force within
+FRESH_SECONDS plus one check of the store. While the store is down, what was in force stays in force.
 """
 
 import asyncio
@@ -27,10 +27,12 @@ from opensearch_ml_stream.plugin.credentials.cipher import Cipher
 from opensearch_ml_stream.plugin.credentials.external import is_external, resolve_credential
 from opensearch_ml_stream.plugin.credentials.redaction import Redactor
 from opensearch_ml_stream.plugin.limits.rate_limits import RateLimit, read_rate_limiter, user_limiters
-from opensearch_ml_stream.plugin.registry.stored_documents import existing_connector, existing_model
+from opensearch_ml_stream.plugin.registry.access.model_access import NOT_READ, ModelAccess
+from opensearch_ml_stream.plugin.registry.stored_documents import Json, existing_connector, existing_model
 from opensearch_ml_stream.plugin.settings import LiveSettings
 from opensearch_ml_stream.plugin.settings.disabled_feature_errors import remote_inference_disabled
 from opensearch_ml_stream.plugin.store import Document, Index, Store, absent
+from opensearch_ml_stream.rest_handlers.callers import Caller
 
 FRESH_SECONDS = 1.0
 CHECK_TIMEOUT_SECONDS = 0.8
@@ -178,6 +180,7 @@ class _Entry:
     """A cached model, the documents that it was made of, and when they were last found unchanged (monotonic)."""
 
     model: CompiledModel
+    access: Json | None  # the source of its group, as `ModelAccess.read` returns it; NOT_READ while it was switched off
     documents: tuple[tuple[Index, Document], ...]
     checked_at: float
     characters: int  # of the documents
@@ -193,37 +196,48 @@ class CompiledModels:
         self._cipher = cipher
         self._live_settings = live_settings
         self._ensure_deployed = ensure_deployed
+        self._access = ModelAccess.of(store, live_settings)
         self._entries: dict[str, _Entry] = {}
         self._locks: dict[str, asyncio.Lock] = {}
 
-    async def get(self, model_id: str) -> CompiledModel:
+    async def get(self, caller: Caller, model_id: str) -> CompiledModel:
         """Return the version in force.
 
-        Raises InvalidRequest while remote inference is off, NotFound, Forbidden for a disabled model, Unavailable if
-        the store is down and the model is not cached, or what is wrong with the model or its connector.
+        Raises InvalidRequest while remote inference is off, NotFound, Forbidden for a disabled model or one that the
+        caller may not access, Unavailable if the store is down and the model is not cached, or what is wrong with the
+        model or its connector.
         """
         if not self._live_settings.current.remote_inference_enabled:
             raise remote_inference_disabled()
-        model = (self._fresh(model_id) or await self._load_fresh(model_id)).model
-        if not model.definition.is_enabled:
+        entry = self._fresh(model_id) or await self._load_fresh(caller, model_id)
+        if not caller.is_admin:
+            self._access.check_group(caller, entry.access)
+        if not entry.model.definition.is_enabled:
             raise Forbidden("Model is disabled.")
-        return model
+        return entry.model
 
-    async def _load_fresh(self, model_id: str) -> "_Entry":
+    async def _load_fresh(self, caller: Caller, model_id: str) -> "_Entry":
         lock = self._locks.setdefault(model_id, asyncio.Lock())
         try:
             async with lock:
-                return self._fresh(model_id) or await self._refresh(model_id)
+                return self._fresh(model_id) or await self._refresh(caller, model_id)
         finally:
             if not lock.locked() and model_id not in self._entries:
                 self._locks.pop(model_id, None)
 
     def _fresh(self, model_id: str) -> _Entry | None:
-        entry = self._entries.get(model_id)
+        entry = self._known(model_id)
         return entry if entry is not None and monotonic() - entry.checked_at < FRESH_SECONDS else None
 
-    async def _refresh(self, model_id: str) -> _Entry:
+    def _known(self, model_id: str) -> _Entry | None:
+        """Return the entry, unless it is from before access control was switched on: it does not say who may access."""
         entry = self._entries.get(model_id)
+        if entry is not None and entry.access is NOT_READ and self._live_settings.current.model_access_control_enabled:
+            return None
+        return entry
+
+    async def _refresh(self, caller: Caller, model_id: str) -> _Entry:
+        entry = self._known(model_id)
         if entry is not None:
             checked_at = monotonic()
             try:
@@ -235,7 +249,7 @@ class CompiledModels:
                 entry.checked_at = checked_at
                 return entry
         try:
-            entry = self._entries[model_id] = await self._load(model_id)
+            entry = self._entries[model_id] = await self._load(caller, model_id)
             self._evict(model_id)
         except Unavailable:
             if entry is None:
@@ -262,10 +276,16 @@ class CompiledModels:
                 return True
         return False
 
-    async def _load(self, model_id: str) -> _Entry:
+    async def _load(self, caller: Caller, model_id: str) -> _Entry:
+        """Read and compile the model, and deploy it if it is not: not for a caller who may not access it."""
         checked_at = monotonic()
         document = await existing_model(self._store, model_id)
         documents = [(Index.MODEL, document)]
+        access: Json | None = NOT_READ
+        if self._live_settings.current.model_access_control_enabled:
+            group, access = await self._access.read(document.source)
+            documents += [] if group is None else [(Index.MODEL_GROUP, group)]
+        self._access.check_group(caller, access)
         definition = read_model(document.source)
         connector = definition.connector
         if connector is None:
@@ -291,4 +311,4 @@ class CompiledModels:
         )
         await self._ensure_deployed(model_id, document)
         characters = sum(len(jsontext.dumps(document.source)) for _, document in documents)
-        return _Entry(model, tuple(documents), checked_at, characters)
+        return _Entry(model, access, tuple(documents), checked_at, characters)

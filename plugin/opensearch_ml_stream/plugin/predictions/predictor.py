@@ -62,7 +62,7 @@ class Predictor:
         if action_type == BATCH_PREDICT:
             raise InvalidRequest("A batch job does not stream: POST it to _batch_predict")
         with self._metrics.stream() as figures, self._statistics.prediction() as prediction:
-            model = await self._models.get(model_id)
+            model = await self._models.get(caller, model_id)
             figures.model_id = model_id
             prediction.start(model_id)
             async with AsyncExitStack() as held:
@@ -131,7 +131,7 @@ class Predictor:
     ) -> dict[str, Any]:
         """Predict and count it; `guarded` are the models whose guardrails have led to this prediction."""
         with self._metrics.prediction() as figures, self._statistics.prediction() as prediction:
-            model = await self._models.get(model_id)
+            model = await self._models.get(caller, model_id)
             figures.model_id = model_id
             prediction.start(model_id)
 

@@ -4,6 +4,8 @@ from dataclasses import dataclass
 
 from opensearch_ml_stream.plugin.clock import Clock
 from opensearch_ml_stream.plugin.credentials.cipher import Cipher
+from opensearch_ml_stream.plugin.registry.access.model_access import ModelAccess
+from opensearch_ml_stream.plugin.registry.access.model_connectors import ModelConnectors
 from opensearch_ml_stream.plugin.registry.configuration.configs import Configs
 from opensearch_ml_stream.plugin.registry.configuration.controllers import Controllers
 from opensearch_ml_stream.plugin.registry.connectors import Connectors
@@ -11,6 +13,7 @@ from opensearch_ml_stream.plugin.registry.model_deployment import ModelDeploymen
 from opensearch_ml_stream.plugin.registry.model_groups import ModelGroups
 from opensearch_ml_stream.plugin.registry.models import Models
 from opensearch_ml_stream.plugin.registry.tasks import BatchJobs, Tasks
+from opensearch_ml_stream.plugin.security.access_control import CONNECTOR_WORDING, AccessControl
 from opensearch_ml_stream.plugin.settings import LiveSettings
 from opensearch_ml_stream.plugin.store import Store
 
@@ -36,12 +39,15 @@ def build_registry(
     batch: BatchJobs | None = None,
 ) -> Registry:
     """Wire up the use cases. Without `batch`, tasks of batch jobs are shown as stored."""
-    groups = ModelGroups(store, clock)
+    connector_access = AccessControl(lambda: live_settings.current.connector_access_control_enabled, CONNECTOR_WORDING)
+    connectors = ModelConnectors(store, cipher, live_settings, connector_access)
+    access = ModelAccess.of(store, live_settings)
+    groups = ModelGroups(store, clock, access.groups)
     return Registry(
-        connectors=Connectors(store, cipher, live_settings, clock, deployment.states),
-        models=Models(store, cipher, live_settings, clock, groups, deployment),
+        connectors=Connectors(store, cipher, live_settings, clock, deployment.states, connector_access),
+        models=Models(store, live_settings, clock, groups, deployment, access, connectors),
         model_groups=groups,
-        tasks=Tasks(store, batch),
-        controllers=Controllers(store, clock),
+        tasks=Tasks(store, access, batch),
+        controllers=Controllers(store, clock, access),
         configs=Configs(store),
     )

@@ -8,7 +8,8 @@ from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.connectors.selection.stream_parameter import read_stream_spec
 from opensearch_ml_stream.connectors.syntax.scalars import scalar_texts
 from opensearch_ml_stream.plugin.credentials.cipher import Cipher
-from opensearch_ml_stream.plugin.registry.stored_documents import Json, in_order, object_of, string_of, strings_of
+from opensearch_ml_stream.plugin.registry.access.asked import asked_access
+from opensearch_ml_stream.plugin.registry.stored_documents import Json, in_order, object_of
 from opensearch_ml_stream.plugin.settings import Settings
 from opensearch_ml_stream.plugin.upstream.addresses import AddressPolicy, PrivateAddress, literal_address
 from opensearch_ml_stream.plugin.upstream.target import parse_target
@@ -19,7 +20,6 @@ UI_METADATA = "ui_metadata"
 _STREAM = "_stream"
 
 _CHANGEABLE = ("name", "description", "version", "protocol", "actions", "client_config")
-_ACCESS_MODES = ("public", "restricted", "private")
 _FIELDS = (
     "name", "version", "description", "protocol", "parameters", "actions", "backend_roles", "owner", "access",
     "created_time", "last_updated_time", "client_config", "tenant_id", "provisioned_by",
@@ -126,15 +126,10 @@ def _check_written_address(url: str, settings: Settings) -> None:
 
 
 def _access_fields(body: Json) -> dict[str, Any]:
-    """Return the roles and the access mode of a body as they are stored. InvalidRequest for a mode that is unknown."""
-    fields: dict[str, Any] = {}
-    if (roles := strings_of(body, "backend_roles")) is not None:
-        fields["backend_roles"] = roles
-    if (mode := string_of(body, "access_mode")) is not None:
-        if mode.lower() not in _ACCESS_MODES:
-            raise InvalidRequest(f"access_mode must be one of {', '.join(_ACCESS_MODES)}")
-        fields["access"] = mode.lower()
-    return fields
+    """Return the roles and the access mode of a body as they are stored where access control does not apply."""
+    asked = asked_access(body)
+    fields: dict[str, Any] = {} if asked.roles is None else {"backend_roles": list(asked.roles)}
+    return fields if asked.mode is None else {**fields, "access": asked.mode}
 
 
 async def _encrypted(credential: Mapping[str, str], cipher: Cipher) -> dict[str, str]:

@@ -3,9 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from opensearch_ml_stream.connectors.errors import Conflict, InvalidRequest, NotFound
+from opensearch_ml_stream.connectors.errors import Conflict, Forbidden, InvalidRequest, NotFound
 from opensearch_ml_stream.plugin.clock import Clock
 from opensearch_ml_stream.plugin.credentials.cipher import Cipher
+from opensearch_ml_stream.plugin.registry.access.asked import asked_access
 from opensearch_ml_stream.plugin.registry.connector_documents import (
     changed_document,
     connector_view,
@@ -20,18 +21,14 @@ from opensearch_ml_stream.plugin.registry.stored_documents import (
     existing,
     find,
     flag_of,
-    refuse_access_control,
     rewrite,
 )
+from opensearch_ml_stream.plugin.security.access_control import AccessControl
 from opensearch_ml_stream.plugin.settings import LiveSettings
 from opensearch_ml_stream.plugin.settings.disabled_feature_errors import remote_inference_disabled
 from opensearch_ml_stream.plugin.store import Document, Index, Store
 from opensearch_ml_stream.rest_handlers.callers import Caller
 
-NO_ACCESS_CONTROL = (
-    "You cannot specify connector access control parameters because the Security plugin or connector access control "
-    "is disabled on your cluster."
-)
 DRY_RUN_ID = "dryRunConnector"
 
 
@@ -44,13 +41,14 @@ class Connectors:
     live_settings: LiveSettings
     clock: Clock
     states: DeploymentStateStore
+    access: AccessControl
 
     async def create(self, caller: Caller, body: Json) -> Json:
         """Store a new connector; with `dry_run`, everything is checked and nothing stored."""
         settings = self.live_settings.current
         if not settings.remote_inference_enabled:
             raise remote_inference_disabled()
-        refuse_access_control(body, NO_ACCESS_CONTROL)
+        access = self.access.new_fields(caller, asked_access(body))
         dry_run = flag_of(body, "dry_run")
         if dry_run and set(body) == {"dry_run"}:  # asks whether connectors can be created at all
             return {"connector_id": DRY_RUN_ID}
@@ -58,25 +56,31 @@ class Connectors:
         if dry_run:
             return {"connector_id": DRY_RUN_ID}
         now = self.clock()
-        document |= {"created_time": now, "last_updated_time": now}
+        document |= {**access, "created_time": now, "last_updated_time": now}
         return {"connector_id": (await self.store.create(Index.CONNECTOR, document)).id}
 
     async def get(self, caller: Caller, connector_id: str, *, dashboards: bool = False) -> Json:
         """Return the connector without its credentials; NotFound without it."""
         document = await existing(self.store, Index.CONNECTOR, connector_id, _missing(connector_id))
+        if not self.access.allows(caller, document.source):
+            raise Forbidden("You don't have permission to access this connector")
         return connector_view(document.source, dashboards=dashboards)
 
     async def update(self, caller: Caller, connector_id: str, body: Json) -> Json:
         """Change the connector; refused while a deployed model uses it, as in ML Commons."""
         settings = self.live_settings.current
-        await self.get(caller, connector_id)
+        stored = await existing(self.store, Index.CONNECTOR, connector_id, _missing(connector_id))
+        self._check_change(caller, connector_id, stored)
         models = await self.states.view_all(dict(await self._models_using(connector_id)))
         if deployed := [model_id for model_id, source in models.items() if is_deployed(source)]:
             raise InvalidRequest(_still_used(deployed, "undeploy the models first"), type="status_exception")
         changes = await encrypted_changes(body, self.cipher)
+        asked, is_on = asked_access(body), self.access.applies_to(caller)
 
         def change(document: Document) -> Json:
-            changed = changed_document(document.source, changes, settings)
+            self._check_change(caller, connector_id, document)
+            access = self.access.changed_fields(caller, document.source, asked) if is_on else {}
+            changed = changed_document(document.source, {**changes, **access}, settings)
             return {**changed, "last_updated_time": self.clock()}
 
         written = await rewrite(self.store, Index.CONNECTOR, connector_id, change, _missing(connector_id))
@@ -84,6 +88,9 @@ class Connectors:
 
     async def delete(self, caller: Caller, connector_id: str) -> Json:
         """Delete the connector; Conflict while a model uses it."""
+        document = await self.store.get(Index.CONNECTOR, connector_id)
+        if document is not None and not self.access.allows(caller, document.source):
+            raise Forbidden("You are not allowed to delete this connector")
         if models := await self._models_using(connector_id):
             ids = [model_id for model_id, _ in models]
             raise Conflict(_still_used(ids, "delete or update the models first"))
@@ -92,6 +99,10 @@ class Connectors:
     async def search(self, caller: Caller, body: Json, *, dashboards: bool = False) -> Json:
         """Search connectors; credentials are neither searched nor returned."""
         return await search(self.store, Index.CONNECTOR, body, hidden_fields(dashboards=dashboards))
+
+    def _check_change(self, caller: Caller, connector_id: str, document: Document) -> None:
+        if not self.access.allows(caller, document.source):
+            raise InvalidRequest(f"You don't have permission to update the connector, connector id: {connector_id}")
 
     async def _models_using(self, connector_id: str) -> list[tuple[str, Json]]:
         return await find(self.store, Index.MODEL, "connector_id", connector_id)

@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
 
-from opensearch_ml_stream.connectors.errors import Conflict, InvalidRequest, NotFound
+from opensearch_ml_stream.connectors.errors import Conflict, Forbidden, InvalidRequest, MLStreamError, NotFound
 from opensearch_ml_stream.plugin.clock import Clock
+from opensearch_ml_stream.plugin.registry.access.asked import asked_access
 from opensearch_ml_stream.plugin.registry.search import search
 from opensearch_ml_stream.plugin.registry.stored_documents import (
     Json,
@@ -14,17 +15,12 @@ from opensearch_ml_stream.plugin.registry.stored_documents import (
     find,
     in_order,
     name_of,
-    refuse_access_control,
     rewrite,
     string_of,
 )
+from opensearch_ml_stream.plugin.security.access_control import PUBLIC, AccessControl, AskedAccess
 from opensearch_ml_stream.plugin.store import Document, Index, Store
 from opensearch_ml_stream.rest_handlers.callers import Caller
-
-NO_ACCESS_CONTROL = (
-    "You cannot specify model access control parameters because the Security plugin or model access control is "
-    "disabled on your cluster."
-)
 
 _FIELDS = (
     "name", "latest_version", "description", "backend_roles", "owner", "access", "model_group_id", "created_time",
@@ -38,13 +34,14 @@ class ModelGroups:
 
     store: Store
     clock: Clock
+    access: AccessControl
 
     async def register(self, caller: Caller, body: Json) -> Json:
         """Store a new group; InvalidRequest if its name is taken."""
         name = name_of(body, "model group")
-        refuse_access_control(body, NO_ACCESS_CONTROL)
+        access = self.access.new_fields(caller, asked_access(body))
         await self._check_free(name)
-        group_id, created = await self._create(name, string_of(body, "description"))
+        group_id, created = await self._create(name, string_of(body, "description"), access)
         if not created:
             raise _name_taken(group_id)
         return {"model_group_id": group_id, "status": "CREATED"}
@@ -52,11 +49,14 @@ class ModelGroups:
     async def get(self, caller: Caller, group_id: str) -> Json:
         """Return the group; NotFound without it."""
         document = await existing(self.store, Index.MODEL_GROUP, group_id, _missing(group_id))
+        if not self.access.allows(caller, document.source):
+            raise Forbidden("User doesn't have privilege to perform this operation on this model group")
         return in_order(document.source, _FIELDS)
 
     async def update(self, caller: Caller, group_id: str, body: Json) -> Json:
-        """Change name and description; InvalidRequest if another group has the name."""
-        refuse_access_control(body, NO_ACCESS_CONTROL)
+        """Change name, description and who may access it; InvalidRequest if another group has the name."""
+        asked = asked_access(body)
+        self.access.check_applies(caller, asked)
         changes = {} if body.get("name") is None else {"name": name_of(body, "model group")}
         if (description := string_of(body, "description")) is not None:
             changes["description"] = description
@@ -64,13 +64,19 @@ class ModelGroups:
             await self._check_free(changes["name"], group_id)
 
         def change(document: Document) -> Json:
-            return {**document.source, **changes, "last_updated_time": self.clock()}
+            if not self.access.allows(caller, document.source):
+                raise InvalidRequest("You don't have permissions to perform this operation on this model group.")
+            access = self.access.changed_fields(caller, document.source, asked)
+            return {**document.source, **changes, **access, "last_updated_time": self.clock()}
 
         await rewrite(self.store, Index.MODEL_GROUP, group_id, change, _missing(group_id))
         return {"status": "Updated"}
 
     async def delete(self, caller: Caller, group_id: str) -> Json:
         """Delete the group; Conflict while it has models. Of an unknown group the result is "not_found"."""
+        document = await self.store.get(Index.MODEL_GROUP, group_id)
+        if document is not None and not self.access.allows(caller, document.source):
+            raise Forbidden("User doesn't have privilege to delete this model group")
         query = {"term": {"model_group_id": group_id}}
         models = await self.store.search(Index.MODEL, {"query": query, "size": 1})
         if models["hits"]["hits"]:
@@ -81,10 +87,38 @@ class ModelGroups:
         """Search groups; nothing in them is hidden from anybody."""
         return await search(self.store, Index.MODEL_GROUP, body, ())
 
-    async def for_model(self, name: str, description: str | None) -> str:
-        """Return the id of the group of that name, created if there is none."""
+    async def for_model(self, caller: Caller, name: str, description: str | None, asked: AskedAccess) -> str:
+        """Return the id of the group of that name, created with the access that is asked if there is none.
+
+        InvalidRequest if the caller may not access the group that there is.
+        """
+        access = self.access.new_fields(caller, asked)
         groups = await find(self.store, Index.MODEL_GROUP, "name", name)
-        return groups[0][0] if groups else (await self._create(name, description))[0]
+        group_id, created = (groups[0][0], False) if groups else await self._create(name, description, access)
+        if not created:
+            refusal = InvalidRequest(
+                f"The name {{{name}}} you provided is unavailable because it is used by another model group with id "
+                f"{{{group_id}}} to which you do not have access. Please provide a different name."
+            )
+            await self.check_joinable(caller, group_id, asked, refusal)
+        return group_id
+
+    async def check_joinable(
+        self, caller: Caller, group_id: str, asked: AskedAccess, refusal: MLStreamError | None = None
+    ) -> None:
+        """Raise `refusal` if the caller may not add models to the group, if that exists.
+
+        InvalidRequest if a request that adds one asks for access: the group has its own.
+        """
+        if self.access.restricts(caller):
+            group = await self.store.get(Index.MODEL_GROUP, group_id)
+            if group is not None and not self.access.allows(caller, group.source):
+                raise refusal or InvalidRequest("You don't have permissions to perform this operation on this model.")
+        if not asked.is_empty and self.access.applies_to(caller):
+            raise InvalidRequest(
+                f"The model joins the group {group_id}, which has its own access mode and roles. To change them: "
+                f"PUT /_plugins/_ml/model_groups/{group_id}"
+            )
 
     async def next_version(self, group_id: str, missing: NotFound) -> int:
         """Count the group's latest version up and return it; no two models get the same.
@@ -101,7 +135,7 @@ class ModelGroups:
         await rewrite(self.store, Index.MODEL_GROUP, group_id, change, missing)
         return version
 
-    async def _create(self, name: str, description: str | None) -> tuple[str, bool]:
+    async def _create(self, name: str, description: str | None, access: Json) -> tuple[str, bool]:
         """Return the id of the group of that name, and whether it was created here.
 
         The id follows from the name, so that of several writers one creates the group, however many replicas there
@@ -111,7 +145,7 @@ class ModelGroups:
         source: dict[str, Any] = {"name": name, "latest_version": 0}
         if description is not None:
             source["description"] = description
-        source |= {"access": "public", "created_time": now, "last_updated_time": now}
+        source |= {"access": PUBLIC, **access, "created_time": now, "last_updated_time": now}
         number = 0
         while True:
             group_id = _id_for(name, number)

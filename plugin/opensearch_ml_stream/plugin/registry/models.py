@@ -6,39 +6,36 @@ from typing import Any
 from opensearch_ml_stream.connectors.errors import Conflict, Forbidden, InvalidRequest, NotFound
 from opensearch_ml_stream.connectors.predict.guardrails.configuration import read_guardrails
 from opensearch_ml_stream.plugin.clock import Clock
-from opensearch_ml_stream.plugin.credentials.cipher import Cipher
+from opensearch_ml_stream.plugin.registry.access.asked import asked_access
+from opensearch_ml_stream.plugin.registry.access.model_access import NO_PRIVILEGE, ModelAccess
+from opensearch_ml_stream.plugin.registry.access.model_connectors import ModelConnectors
 from opensearch_ml_stream.plugin.registry.beside_ml_commons.reload import reload_in_ml_commons
 from opensearch_ml_stream.plugin.registry.beside_ml_commons.safe_delete import refuse_if_used
 from opensearch_ml_stream.plugin.registry.beside_ml_commons.state_search import ShownStates
 from opensearch_ml_stream.plugin.registry.configuration import model_settings
 from opensearch_ml_stream.plugin.registry.connector_documents import (
     changed_document,
-    encrypted_changes,
     hidden_fields,
-    new_document,
-    require_predict_action,
 )
 from opensearch_ml_stream.plugin.registry.default_model_interfaces import default_interface
 from opensearch_ml_stream.plugin.registry.deployment_state_store import is_deployed, is_deploying
 from opensearch_ml_stream.plugin.registry.model_deployment import ModelDeployment
 from opensearch_ml_stream.plugin.registry.model_documents import check_function, model_view, settable_fields
-from opensearch_ml_stream.plugin.registry.model_groups import NO_ACCESS_CONTROL, ModelGroups
+from opensearch_ml_stream.plugin.registry.model_groups import ModelGroups
 from opensearch_ml_stream.plugin.registry.node_id import node_id
 from opensearch_ml_stream.plugin.registry.search import search
 from opensearch_ml_stream.plugin.registry.stored_documents import (
     Json,
     existing,
-    existing_connector,
     existing_model,
     merged,
     name_of,
-    object_of,
-    refuse_access_control,
     rewrite,
     string_of,
     strings_of,
 )
 from opensearch_ml_stream.plugin.registry.tasks import record_task
+from opensearch_ml_stream.plugin.security.access_control import AskedAccess
 from opensearch_ml_stream.plugin.settings import LiveSettings
 from opensearch_ml_stream.plugin.settings.disabled_feature_errors import remote_inference_disabled
 from opensearch_ml_stream.plugin.store import Document, Index, Store
@@ -50,11 +47,12 @@ class Models:
     """The model use cases, over the store."""
 
     store: Store
-    cipher: Cipher
     live_settings: LiveSettings
     clock: Clock
     groups: ModelGroups
     deployment: ModelDeployment
+    access: ModelAccess
+    connectors: ModelConnectors
 
     async def register(self, caller: Caller, body: Json, *, deploy: bool = False) -> Json:
         """Store a new model and its (finished) task; with `deploy` it is deployed before this returns.
@@ -62,24 +60,29 @@ class Models:
         Without a `model_group_id` the model joins the group of its own name, created if there is none.
         """
         with self.deployment.count("register", None):
-            response = await self._register(body)
+            response = await self._register(caller, body)
         if deploy:
             await self.deployment.deploy(response["model_id"])
         return response
 
-    async def _register(self, body: Json) -> Json:
+    async def _register(self, caller: Caller, body: Json) -> Json:
         started = self.clock()
         if not self.live_settings.current.remote_inference_enabled:
             raise remote_inference_disabled()
         name = name_of(body, "model")
         check_function(body)
-        refuse_access_control(body, NO_ACCESS_CONTROL)
+        asked = asked_access(body)
+        self.access.groups.check_applies(caller, asked)
         fields = settable_fields(body)
         settings = await model_settings.changed_settings(self.store, None, body)
-        connection, connector = await self._connection(body)
+        connection, connector = await self.connectors.of_new(caller, body)
         if "interface" not in fields and (preset := default_interface(connector)) is not None:
             fields["interface"] = preset
-        group_id = string_of(body, "model_group_id") or await self.groups.for_model(name, fields.get("description"))
+        group_id = string_of(body, "model_group_id")
+        if group_id:
+            await self.groups.check_joinable(caller, group_id, asked)
+        else:
+            group_id = await self.groups.for_model(caller, name, fields.get("description"), asked)
         model_id = await self._create(name, group_id, {**fields, **connection})
         await model_settings.put_settings(self.store, self.clock, model_id, settings)
         node = await node_id(self.store, self.clock)
@@ -90,6 +93,7 @@ class Models:
         """Return the model without an inline connector's credentials; NotFound without it."""
         missing = NotFound(f"Failed to find model with the provided model id: {model_id}")
         document = await existing(self.store, Index.MODEL, model_id, missing)
+        await self.access.check(caller, document.source)
         view = model_view(await self.deployment.states.view(model_id, document.source), dashboards=dashboards)
         settings = await model_settings.stored_settings(self.store, model_id)
         return {**view, model_settings.MEMBER: settings} if settings else view
@@ -101,6 +105,7 @@ class Models:
         """
         missing = NotFound(f"Failed to find model to update with the provided model id: {model_id}")
         stored = (await existing(self.store, Index.MODEL, model_id, missing)).source
+        await self.access.check(caller, stored, Forbidden(f"{NO_PRIVILEGE}, model ID {model_id}"))
         algorithm = stored.get("algorithm", "REMOTE")
         if algorithm != "REMOTE":
             raise Forbidden(f"The function category {algorithm} is not supported at this time.")
@@ -109,9 +114,9 @@ class Models:
         changes = settable_fields(body)
         if body.get("name") is not None:
             changes["name"] = name_of(body, "model")
-        changes |= await self._connector_id_change(stored, body)
-        connector_changes = await self._inline_changes(stored, body)
-        changes |= await self._group_change(stored, body)
+        changes |= await self.connectors.changed_id(caller, stored, body)
+        connector_changes = await self.connectors.inline_changes(stored, body)
+        changes |= await self._group_change(caller, stored, body)
         sidecar = await model_settings.changed_settings(self.store, model_id, body)
         settings = self.live_settings.current
         before = stored
@@ -140,6 +145,7 @@ class Models:
         InvalidRequest while it is deployed, Conflict if a safe deletion finds it in use.
         """
         document = await existing_model(self.store, model_id)
+        await self.access.check(caller, document.source)
         source = await self.deployment.states.view(model_id, document.source)
         if is_deployed(source) or is_deploying(source):
             raise InvalidRequest(
@@ -166,12 +172,15 @@ class Models:
             raise remote_inference_disabled()
         if strings_of(body, "node_ids"):
             raise InvalidRequest("Don't allow custom deployment plan")
+        if self.access.groups.restricts(caller):
+            await self.access.check(caller, (await existing_model(self.store, model_id)).source)
         task_id = await self.deployment.deploy(model_id)
         return {"task_id": task_id, "task_type": "DEPLOY_MODEL", "status": "COMPLETED"}
 
     async def undeploy(self, caller: Caller, model_id: str) -> Json:
         """Undeploy the model; NotFound without it."""
-        await existing_model(self.store, model_id)
+        model = await existing_model(self.store, model_id)
+        await self.access.check(caller, model.source, _cannot_undeploy(model_id))
         return await self.deployment.undeploy([model_id])
 
     async def undeploy_many(self, caller: Caller, body: Json) -> Json:
@@ -184,6 +193,9 @@ class Models:
         query = {"query": {"ids": {"values": model_ids}}, "size": 1}
         if not (await self.store.search(Index.MODEL, query))["hits"]["hits"]:
             raise NotFound("Failed to find model")
+        for model_id in model_ids if self.access.groups.restricts(caller) else ():
+            if (model := await self.store.get(Index.MODEL, model_id)) is not None:
+                await self.access.check(caller, model.source, _cannot_undeploy(model_id))
         return await self.deployment.undeploy(model_ids)
 
     async def _create(self, name: str, group_id: str, fields: Json) -> str:
@@ -203,60 +215,7 @@ class Models:
         }
         return (await self.store.create(Index.MODEL, document)).id
 
-    async def _connection(self, body: Json) -> tuple[Json, Json]:
-        """Return the model's field for its connector (`connector_id` or `connector`), and the connector itself.
-
-        If the body has both, `connector_id` counts, since only one can be called.
-        """
-        if connector_id := string_of(body, "connector_id"):
-            return {"connector_id": connector_id}, await self._usable_connector(connector_id)
-        inline = object_of(body, "connector")
-        if inline is None:
-            raise InvalidRequest(
-                "You must provide connector content when creating a remote model without connector id!"
-            )
-        document = await new_document(inline, self.live_settings.current, self.cipher, inline=True)
-        require_predict_action(document)
-        return {"connector": document}, document
-
-    async def _usable_connector(self, connector_id: str) -> Json:
-        source = (await existing_connector(self.store, connector_id)).source
-        protocol = str(source.get("protocol"))
-        if protocol.startswith("mcp_"):
-            raise InvalidRequest(f"Cannot Create a Model from MCP Connector: {connector_id} has protocol {protocol}")
-        return source
-
-    async def _connector_id_change(self, stored: Json, body: Json) -> Json:
-        connector_id = string_of(body, "connector_id")
-        if connector_id is None:
-            return {}
-        if body.get("connector") is not None:
-            raise InvalidRequest(
-                "Model cannot have both stand-alone connector and internal connector. Please check your update input "
-                "body.",
-                type="status_exception",
-            )
-        if stored.get("connector_id") is None:
-            raise InvalidRequest(
-                "This remote does not have a connector_id field, maybe it uses an internal connector.",
-                type="status_exception",
-            )
-        await self._usable_connector(connector_id)
-        return {"connector_id": connector_id}
-
-    async def _inline_changes(self, stored: Json, body: Json) -> Json | None:
-        inline = object_of(body, "connector")
-        if inline is None:
-            return None
-        if stored.get("connector") is None:
-            raise InvalidRequest(
-                "Cannot update connector settings for this model. The model was created with a connector_id and does "
-                "not have an inline connector.",
-                type="status_exception",
-            )
-        return await encrypted_changes(inline, self.cipher)
-
-    async def _group_change(self, stored: Json, body: Json) -> Json:
+    async def _group_change(self, caller: Caller, stored: Json, body: Json) -> Json:
         group_id = string_of(body, "model_group_id")
         if group_id is None or group_id == stored.get("model_group_id"):
             return {}
@@ -264,5 +223,17 @@ class Models:
             "Failed to find the model group with the provided model group id in the update model input, "
             f"MODEL_GROUP_ID: {group_id}"
         )
+        await self.groups.check_joinable(caller, group_id, AskedAccess(), _cannot_move(group_id))
         version = await self.groups.next_version(group_id, missing)
         return {"model_group_id": group_id, "model_version": str(version)}
+
+
+def _cannot_undeploy(model_id: str) -> InvalidRequest:
+    return InvalidRequest(f"No permission to undeploy model {model_id}")
+
+
+def _cannot_move(group_id: str) -> Forbidden:
+    return Forbidden(
+        "User Doesn't have privilege to re-link this model to the target model group due to no access to the target "
+        f"model group with model group ID {group_id}"
+    )

@@ -121,11 +121,3 @@ def strings_of(body: Json, name: str) -> list[str] | None:
     if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
         raise InvalidRequest(f"{name} must be an array of strings")
     return value
-
-
-def refuse_access_control(body: Json, reason: str) -> None:
-    """Raise InvalidRequest for roles and access modes: there is no access control, and silence would promise it."""
-    if body.get("backend_roles") or any(
-        body.get(name) is not None for name in ("add_all_backend_roles", "access_mode")
-    ):
-        raise InvalidRequest(reason)

@@ -5,6 +5,7 @@ from typing import Any, Protocol
 
 from opensearch_ml_stream.connectors.errors import InvalidRequest, NotFound
 from opensearch_ml_stream.plugin.clock import Clock
+from opensearch_ml_stream.plugin.registry.access.model_access import ModelAccess
 from opensearch_ml_stream.plugin.registry.search import search
 from opensearch_ml_stream.plugin.registry.stored_documents import Json, existing, in_order
 from opensearch_ml_stream.plugin.store import Index, Store
@@ -22,11 +23,11 @@ _FIELDS = (
 class BatchJobs(Protocol):
     """The provider's side of batch predictions; see `predictions.batch_jobs`."""
 
-    async def refresh(self, task_id: str, source: Json) -> Json:
+    async def refresh(self, caller: Caller, task_id: str, source: Json) -> Json:
         """Fetch the job's status, store what has changed, and return the task's source as it is now."""
         ...
 
-    async def cancel(self, task_id: str, source: Json) -> None:
+    async def cancel(self, caller: Caller, task_id: str, source: Json) -> None:
         """Tell the provider to stop the job."""
         ...
 
@@ -36,18 +37,19 @@ class Tasks:
     """The task use cases. Without `batch`, tasks of batch jobs are shown as stored and cannot be cancelled."""
 
     store: Store
+    access: ModelAccess
     batch: BatchJobs | None = None
 
     async def get(self, caller: Caller, task_id: str) -> Json:
         """Return the task; that of an unfinished batch job is refreshed first."""
-        source = await self._source(task_id)
+        source = await self._source(caller, task_id)
         if self.batch is not None and _is_batch(source) and source.get("state") not in FINAL_STATES:
-            source = await self.batch.refresh(task_id, source)
+            source = await self.batch.refresh(caller, task_id, source)
         return in_order({"is_async": False, **source}, _FIELDS)
 
     async def delete(self, caller: Caller, task_id: str) -> Json:
         """Delete the task; InvalidRequest while it is running."""
-        source = await self._source(task_id)
+        source = await self._source(caller, task_id)
         if source.get("state") == "RUNNING":
             raise InvalidRequest(
                 "Task cannot be deleted in running state. Try after some time.", type="status_exception"
@@ -56,18 +58,21 @@ class Tasks:
 
     async def cancel(self, caller: Caller, task_id: str) -> Json:
         """Cancel the task's batch job; InvalidRequest if it has none."""
-        source = await self._source(task_id)
+        source = await self._source(caller, task_id)
         if self.batch is None or not _is_batch(source):
             raise InvalidRequest("The task ID you provided does not have any associated batch job")
-        await self.batch.cancel(task_id, source)
+        await self.batch.cancel(caller, task_id, source)
         return {"status": "OK"}
 
     async def search(self, caller: Caller, body: Json, *, dashboards: bool = False) -> Json:
         """Search tasks; nothing in them is hidden from anybody."""
         return await search(self.store, Index.TASK, body, ())
 
-    async def _source(self, task_id: str) -> Json:
-        return (await existing(self.store, Index.TASK, task_id, NotFound("Failed to find task"))).source
+    async def _source(self, caller: Caller, task_id: str) -> Json:
+        """Return a task's source; Forbidden if the caller may not access its model."""
+        source = (await existing(self.store, Index.TASK, task_id, NotFound("Failed to find task"))).source
+        await self.access.check_id(caller, source.get("model_id"))
+        return source
 
 
 async def record_task(

@@ -62,6 +62,8 @@ class Settings:
     stream_enabled: bool = True
     model_auto_deploy_enable: bool = True
     safe_delete_model: bool = False
+    connector_access_control_enabled: bool = False
+    model_access_control_enabled: bool = False
     offline_batch_inference_enabled: bool = True
     max_batch_inference_tasks: int = 100
     controller_enabled: bool = True

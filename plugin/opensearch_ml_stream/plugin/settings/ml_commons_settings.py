@@ -51,6 +51,20 @@ ML_COMMONS_SETTINGS = (
         dynamic=True,
     ),
     Setting(
+        _ML + "connector_access_control_enabled",
+        "connector_access_control_enabled",
+        "boolean",
+        "Connectors have an owner and an access mode, where callers log in",
+        dynamic=True,
+    ),
+    Setting(
+        _ML + "model_access_control_enabled",
+        "model_access_control_enabled",
+        "boolean",
+        "Model groups and their models have an owner and an access mode, where callers log in",
+        dynamic=True,
+    ),
+    Setting(
         _ML + "offline_batch_inference_enabled",
         "offline_batch_inference_enabled",
         "boolean",

@@ -10,6 +10,7 @@ from typing import Any
 
 from opensearch_ml_stream.connectors.errors import Conflict, Forbidden, InvalidRequest, NotFound
 from opensearch_ml_stream.plugin.clock import Clock
+from opensearch_ml_stream.plugin.registry.access.model_access import NO_PRIVILEGE, ModelAccess
 from opensearch_ml_stream.plugin.registry.deployment_state_store import is_deploying
 from opensearch_ml_stream.plugin.registry.model_documents import rate_limiter_document
 from opensearch_ml_stream.plugin.registry.stored_documents import Json, existing, merged, object_of, rewrite
@@ -28,11 +29,12 @@ class Controllers:
 
     store: Store
     clock: Clock
+    access: ModelAccess
 
     async def create(self, caller: Caller, model_id: str, body: Json) -> Json:
         """Store the model's controller in place of one that there is; NotFound without the model."""
         limits = _user_limits(body)
-        await self._check_model(model_id)
+        await self._check_model(caller, model_id)
         written = await self.store.put(Index.CONTROLLER, model_id, {"model_id": model_id, _USER_LIMITS: limits})
         await self._note_in_model(model_id, is_enabled=True)
         return {"model_id": model_id, "status": str(written.response["result"]).upper()}
@@ -41,12 +43,13 @@ class Controllers:
         """Return the model's controller; NotFound without one."""
         missing = NotFound("Failed to find model controller with the provided model ID")
         source = (await existing(self.store, Index.CONTROLLER, model_id, missing)).source
+        await self.access.check_id(caller, model_id, _no_privilege(model_id))
         return {"model_id": model_id, _USER_LIMITS: source.get(_USER_LIMITS) or {}}
 
     async def update(self, caller: Caller, model_id: str, body: Json) -> Json:
         """Change the limits of some users and keep the others; Conflict if the model has no controller."""
         limits = _user_limits(body)
-        await self._check_model(model_id)
+        await self._check_model(caller, model_id)
         missing = Conflict(
             "Model controller haven't been created for the model. Consider calling create model controller api "
             f"instead. Model ID: {model_id}",
@@ -64,12 +67,14 @@ class Controllers:
     async def delete(self, caller: Caller, model_id: str) -> Json:
         """Delete the model's controller, also that of a model that is no more; NotFound without one."""
         await existing(self.store, Index.CONTROLLER, model_id, NotFound("Failed to find model controller"))
+        await self.access.check_id(caller, model_id, _no_privilege(model_id))
         response = (await self.store.delete(Index.CONTROLLER, model_id)).response
         await self._note_in_model(model_id, is_enabled=False)
         return response
 
-    async def _check_model(self, model_id: str) -> None:
+    async def _check_model(self, caller: Caller, model_id: str) -> None:
         source = (await existing(self.store, Index.MODEL, model_id, NotFound(_NO_MODEL))).source
+        await self.access.check(caller, source, _no_privilege(model_id))
         function = source.get("algorithm", "REMOTE")
         if function != "REMOTE":
             raise Forbidden(
@@ -93,6 +98,10 @@ class Controllers:
             return {**document.source, "is_controller_enabled": is_enabled, "last_updated_time": self.clock()}
 
         await rewrite(self.store, Index.MODEL, model_id, change, NotFound(_NO_MODEL))
+
+
+def _no_privilege(model_id: str) -> Forbidden:
+    return Forbidden(f"{NO_PRIVILEGE} controller, model ID: {model_id}")
 
 
 def _user_limits(body: Json) -> Mapping[str, Any]:
