@@ -52,7 +52,7 @@ class ModelAccess:
             raise refusal or Forbidden(NO_PRIVILEGE)
 
     async def read(self, model: Json) -> tuple[Document | None, Json | None]:
-        """Return a model's group, None if it has none, and what to check: NO_GROUP then, None if the group is missing."""
+        """Return the group, None if the model has none, and what to check: NO_GROUP then, None if it is missing."""
         group_id = model.get("model_group_id")
         if not group_id:
             return None, NO_GROUP
