@@ -9,6 +9,7 @@ from integration_tests.support.stores import (
     ml_commons_url,
     opensearch_2_url,
     opensearch_url,
+    secured_cluster,
     store,
     store_url,
 )
@@ -19,6 +20,7 @@ __all__ = [
     "ml_commons_url",
     "opensearch_2_url",
     "opensearch_url",
+    "secured_cluster",
     "store",
     "store_url",
 ]

@@ -6,9 +6,12 @@
 #   scripts/opensearch.sh start [VERSION [PORT]]   run it until `stop`; prints its URL
 #   scripts/opensearch.sh stop [PORT]
 #   scripts/opensearch.sh ml-commons [PORT]        the same as `start ml-commons`; `stop 9237` ends it
+#   scripts/opensearch.sh secured [PORT]           the same as `start secured`; `stop 9238` ends it
 #
-# Without VERSION it is 3.6.0; without PORT 9219 for 2.19.6, 9237 for ml-commons, else 9236, where `make test` looks for
-# them first. VERSION ml-commons is OpenSearch 3.6.0 with ML Commons, which ML_COMMONS_PLUGIN names:
+# Without VERSION it is 3.6.0; without PORT 9219 for 2.19.6, 9237 for ml-commons, 9238 for secured, else 9236, where
+# `make test` looks for them first. VERSION secured is OpenSearch 3.4.0 with its security plugin, with HTTPS, and the
+# users and roles of scripts/secured; run-PORT/config/node.pem is the certificate to trust. VERSION ml-commons is
+# OpenSearch 3.6.0 with ML Commons, which ML_COMMONS_PLUGIN names:
 #   a zip             the plugin's, as a path or a URL: of opensearch-ml 3.6.0.0
 #   a folder          with a start.sh in it, that is called as `start.sh FOLDER PORT`, with JAVA21_HOME set. It makes
 #                     FOLDER if it is not there, and runs OpenSearch from FOLDER/opensearch, its pid in FOLDER/opensearch/pid
@@ -59,6 +62,7 @@ check() {
         [ -n "${ML_COMMONS_PLUGIN:-}" ] || die "ML_COMMONS_PLUGIN is not set: the plugin's zip (a path or a URL), or a folder with a start.sh"
         plugin_folder "$1" && { command -v unzip >/dev/null || die "unzip is needed to unpack ML Commons"; }
     fi
+    [ "$1" != secured ] || command -v openssl >/dev/null || die "openssl is needed to make a certificate"
     [ -d "$base/opensearch-$1" ] || command -v mvn >/dev/null || die "Maven (mvn) is needed to get OpenSearch $1"
     if as_root; then
         command -v setpriv >/dev/null || die "started by root it needs setpriv, as OpenSearch refuses to run as root"
@@ -68,58 +72,95 @@ check() {
 }
 
 fetch() {
-    local home=$base/opensearch-$1 fresh
+    local home=$base/opensearch-$1
     check "$1"
     if [ -d "$home" ] || plugin_folder "$1"; then return; fi
-    if [ "$1" = ml-commons ]; then install_plugin "$home"; return; fi
+    case $1 in ml-commons | secured) fetch 3.6.0 ;; esac
     mkdir -p "$base/zips"
-    if [ ! -f "$base/zips/opensearch-$1.zip" ]; then
-        echo "Getting OpenSearch $1 (once) ..." >&2
-        mvn -q -B dependency:copy -DoutputDirectory="$base/zips" \
-            -Dartifact="org.opensearch.distribution.integ-test-zip:opensearch:$1:zip" >&2 ||
-            die "Maven could not get OpenSearch $1; is its central repository within reach?"
-    fi
     fresh=$(mktemp -d "$base/unpack.XXXXXX")
-    python3 -m zipfile -e "$base/zips/opensearch-$1.zip" "$fresh"
-    chmod 755 "$fresh/opensearch-$1"/bin/*
-    mkdir -p "$fresh/opensearch-$1"/{logs,plugins}
-    give_to_server_user "$fresh/opensearch-$1"
-    [ -d "$home" ] || mv "$fresh/opensearch-$1" "$home"  # another start may have been quicker
+    trap 'rm -rf "$fresh"' EXIT
+    case $1 in
+        ml-commons) make_ml_commons "$fresh" ;;
+        secured) make_secured "$fresh" ;;
+        *) unpack "$1" "$fresh" ;;
+    esac
+    give_to_server_user "$fresh/home"
+    [ -d "$home" ] || mv "$fresh/home" "$home"  # another start may have been quicker
     rm -rf "$fresh"
 }
 
-install_plugin() {  # OpenSearch 3.6.0 with the plugin of ML_COMMONS_PLUGIN and the one that it needs, as folder $1
-    local fresh plugin=$ML_COMMONS_PLUGIN scheduler=opensearch-job-scheduler-3.6.0.0.zip
-    fetch 3.6.0
+download() {  # FILE ARTIFACT: from Maven Central, as a file in zips/
+    [ ! -f "$base/zips/$1" ] || return 0
+    echo "Getting $1 (once) ..." >&2
+    mvn -q -B dependency:copy -DoutputDirectory="$base/zips" -Dartifact="$2" >&2 ||
+        die "Maven could not get $2; is its central repository within reach?"
+}
+
+unpack() {  # VERSION FOLDER: OpenSearch as FOLDER/home
+    download "opensearch-$1.zip" "org.opensearch.distribution.integ-test-zip:opensearch:$1:zip"
+    python3 -m zipfile -e "$base/zips/opensearch-$1.zip" "$2"
+    mv "$2/opensearch-$1" "$2/home"
+    chmod 755 "$2"/home/bin/*
+    mkdir -p "$2"/home/{logs,plugins}
+}
+
+install_plugins() {  # HOME ZIP...: each a URL
+    OPENSEARCH_JAVA_HOME=$(find_java 3) "$1/bin/opensearch-plugin" install --batch --silent "${@:2}" >&2 ||
+        die "these plugins cannot be installed: ${*:2}"
+}
+
+make_ml_commons() {  # OpenSearch 3.6.0 with the plugin of ML_COMMONS_PLUGIN and the one that it needs, as $1/home
+    local plugin=$ML_COMMONS_PLUGIN scheduler=opensearch-job-scheduler-3.6.0.0.zip
     case $plugin in *://*) ;; *) plugin=file://$(readlink -f "$plugin") ;; esac
-    mvn -q -B dependency:copy -DoutputDirectory="$base/zips" \
-        -Dartifact="org.opensearch.plugin:opensearch-job-scheduler:3.6.0.0:zip" >&2 || die "Maven could not get the plugin opensearch-job-scheduler"
-    fresh=$(mktemp -d "$base/unpack.XXXXXX")
-    cp -r "$base/opensearch-3.6.0" "$fresh/home"
-    OPENSEARCH_JAVA_HOME=$(find_java ml-commons) "$fresh/home/bin/opensearch-plugin" install --batch --silent \
-        "file://$base/zips/$scheduler" "$plugin" >&2 || { rm -rf "$fresh"; die "the plugin $ML_COMMONS_PLUGIN cannot be installed"; }
-    cat >>"$fresh/home/config/opensearch.yml" <<'YML'
+    download $scheduler org.opensearch.plugin:opensearch-job-scheduler:3.6.0.0:zip
+    cp -r "$base/opensearch-3.6.0" "$1/home"
+    install_plugins "$1/home" "file://$base/zips/$scheduler" "$plugin"
+    cat >>"$1/home/config/opensearch.yml" <<'YML'
 plugins.ml_commons.only_run_on_ml_node: false
 plugins.ml_commons.native_memory_threshold: 100
 plugins.ml_commons.jvm_heap_memory_threshold: 100
 plugins.ml_commons.connector.private_ip_enabled: true
 plugins.ml_commons.trusted_connector_endpoints_regex: ["^http://127\\.0\\.0\\.1:.*$"]
 YML
-    give_to_server_user "$fresh/home"
-    [ -d "$1" ] || mv "$fresh/home" "$1"
-    rm -rf "$fresh"
 }
 
-answers() { curl -sf -o /dev/null --max-time 2 "http://127.0.0.1:$1/_cluster/health"; }
+make_secured() {  # OpenSearch 3.4.0, the newest whose security plugin is in Maven Central, with that plugin, as $1/home
+    local plugin=opensearch-security-3.4.0.0.zip module=$1/home/modules/rule-framework
+    download $plugin org.opensearch.plugin:opensearch-security:3.4.0.0:zip
+    unpack 3.4.0 "$1"
+    cp -r "$base/opensearch-3.6.0/modules/rule-framework" "$module"  # the plugin extends it, and 3.4.0 came without it
+    sed -i.bak -E 's/^(version|opensearch\.version)=.*/\1=3.4.0/' "$module/plugin-descriptor.properties"
+    rm "$module/plugin-descriptor.properties.bak"
+    install_plugins "$1/home" "file://$base/zips/$plugin"
+}
+
+secure() {  # CONFIG: the settings, users and roles of scripts/secured, and a certificate for this machine
+    local config=$1 ours=$checkout/scripts/secured
+    cat "$ours/opensearch.yml" >>"$config/opensearch.yml"
+    cp "$ours/internal_users.yml" "$ours/roles_mapping.yml" "$config/opensearch-security"
+    cat "$ours/roles.yml" >>"$config/opensearch-security/roles.yml"
+    openssl req -x509 -newkey rsa:2048 -nodes -days 30 -subj /CN=node -addext "subjectAltName=IP:127.0.0.1,DNS:localhost" \
+        -keyout "$config/node.key" -out "$config/node.pem" 2>/dev/null || die "openssl could not make a certificate"
+    chmod 600 "$config/node.key"
+}
+
+url_of() { if [ "$1" = secured ]; then echo "https://127.0.0.1:$2"; else echo "http://127.0.0.1:$2"; fi; }  # VERSION PORT
+
+answers() {  # VERSION PORT; a secured one once it knows its users
+    local login=()
+    [ "$1" != secured ] || login=(--cacert "$base/run-$2/config/node.pem" --user admin:Correct-Horse-1)
+    curl -sf -o /dev/null --max-time 2 ${login[@]+"${login[@]}"} "$(url_of "$1" "$2")/_cluster/health"
+}
 
 start() {
     local version=$1 port=$2 run=$base/run-$2 java pid
     fetch "$version"
     java=$(find_java "$version")
-    if answers "$port"; then echo "http://127.0.0.1:$port already answers"; return; fi
+    if answers "$version" "$port"; then echo "$(url_of "$version" "$port") already answers"; return; fi
     rm -rf "$run" && mkdir -p "$run/data" "$run/logs"
     if plugin_folder "$version"; then start_plugin_folder "$port" "$run" "$java"; return; fi
     cp -r "$base/opensearch-$version/config" "$run/config"
+    [ "$version" != secured ] || secure "$run/config"
     give_to_server_user "$run"
     cd "$base/opensearch-$version"
     export OPENSEARCH_JAVA_HOME=$java OPENSEARCH_PATH_CONF=$run/config
@@ -133,7 +174,7 @@ start() {
     echo "Starting OpenSearch $version (half a minute) ..." >&2
     echo "$pid" >"$run/pid"
     for _ in $(seq 240); do
-        if answers "$port"; then echo "http://127.0.0.1:$port"; return; fi
+        if answers "$version" "$port"; then url_of "$version" "$port"; return; fi
         kill -0 "$pid" 2>/dev/null || { tail -20 "$run/out" >&2; die "OpenSearch $version ended at once, see above"; }
         sleep 0.5
     done
@@ -155,7 +196,7 @@ start_plugin_folder() {  # PORT RUN JAVA: ML Commons as the start.sh of ML_COMMO
         { tail -20 "$run/out" >&2; die "ML Commons did not start, see above"; }
     cp "$made/opensearch/pid" "$run/pid"
     for _ in $(seq 120); do
-        if answers "$port"; then echo "http://127.0.0.1:$port"; return; fi
+        if answers ml-commons "$port"; then url_of ml-commons "$port"; return; fi
         sleep 0.5
     done
     stop "$port"
@@ -172,7 +213,7 @@ stop() {
     rm -rf "$run"
 }
 
-default_port() { case $1 in 2.*) echo 9219 ;; ml-commons) echo 9237 ;; *) echo 9236 ;; esac; }
+default_port() { case $1 in 2.*) echo 9219 ;; ml-commons) echo 9237 ;; secured) echo 9238 ;; *) echo 9236 ;; esac; }
 
 version=${2:-3.6.0}
 case "${1:-}" in
@@ -180,6 +221,6 @@ case "${1:-}" in
     fetch) fetch "$version" ;;
     start) start "$version" "${3:-$(default_port "$version")}" ;;
     stop) stop "${2:-$(default_port 3)}" ;;
-    ml-commons) start ml-commons "${2:-$(default_port ml-commons)}" ;;
-    *) sed -n '4,18s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" >&2; exit 2 ;;
+    ml-commons | secured) start "$1" "${2:-$(default_port "$1")}" ;;
+    *) sed -n '4,19s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" >&2; exit 2 ;;
 esac

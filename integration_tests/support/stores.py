@@ -1,9 +1,10 @@
 """The stores that tests run against: SQLite, and real OpenSearch servers that are started for the run.
 
-A test that needs a server has the marker `opensearch` (3.6.0), `opensearch("2.19.6")`, or `ml_commons` (3.6.0 with ML
-Commons). The server is the one at OPENSEARCH_URL (OPENSEARCH_2_URL, ML_COMMONS_URL), or one that `make opensearch`
-started, or is started for this run by scripts/opensearch.sh. Where it cannot be had its tests are left out, and the end
-of the run says so; with CI=true that is a failure, but for ML Commons where nothing names one: it is on no registry.
+A test that needs a server has the marker `opensearch` (3.6.0), `opensearch("2.19.6")`, `ml_commons` (3.6.0 with ML
+Commons) or `secured` (3.4.0 with its security plugin: secured_cluster.py). The server is the one at OPENSEARCH_URL
+(OPENSEARCH_2_URL, ML_COMMONS_URL), or one that `make opensearch` started, or is started for this run by
+scripts/opensearch.sh. Where it cannot be had its tests are left out, and the end of the run says so; with CI=true that
+is a failure, but for ML Commons where nothing names one: it is on no registry.
 Each test takes an index prefix of its own, so that servers can be shared; ML Commons knows no prefix, so that tests
 beside it share its indices, and look only at what they made.
 """
@@ -20,6 +21,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
+from integration_tests.support.secured_cluster import SecuredCluster
 from opensearchpy import AsyncOpenSearch
 
 from opensearch_ml_stream.plugin.store import Store
@@ -28,30 +30,41 @@ from opensearch_ml_stream.plugin.store.open_store import open_store
 OPENSEARCH_3 = "3.6.0"
 OPENSEARCH_2 = "2.19.6"
 ML_COMMONS = "ml-commons"
+SECURED = "secured"
 
-_SCRIPT = Path(__file__).parents[2] / "scripts" / "opensearch.sh"
+_CHECKOUT = Path(__file__).parents[2]
+_SCRIPT = _CHECKOUT / "scripts" / "opensearch.sh"
+_FOLDER = Path(os.environ.get("OPENSEARCH_DIR") or _CHECKOUT / ".opensearch")
 _URL_VARIABLES = {OPENSEARCH_3: "OPENSEARCH_URL", OPENSEARCH_2: "OPENSEARCH_2_URL", ML_COMMONS: "ML_COMMONS_URL"}
-_PORTS = {OPENSEARCH_3: 9236, OPENSEARCH_2: 9219, ML_COMMONS: 9237}  # where `make opensearch` runs them
+_PORTS = {OPENSEARCH_3: 9236, OPENSEARCH_2: 9219, ML_COMMONS: 9237, SECURED: 9238}  # where `make opensearch` runs them
 _TO_INCLUDE = {
     OPENSEARCH_3: "install Java and Maven, or set OPENSEARCH_URL",
     OPENSEARCH_2: "install Java and Maven, or set OPENSEARCH_2_URL",
     ML_COMMONS: "let ML_COMMONS_PLUGIN name ML Commons (see scripts/opensearch.sh), or set ML_COMMONS_URL",
+    SECURED: "install Java, Maven and openssl",
 }
 
 
 @dataclass(slots=True)
 class Server:
-    """One OpenSearch of this run; `starting` is the script that starts it, if this run does."""
+    """One OpenSearch of this run. `version` is what this run starts, if it does; `starting` is the script at it."""
 
     url: str
     port: int
+    version: str | None = None
     starting: subprocess.Popen[str] | None = None
 
-    def wait(self) -> str:
-        """The URL, once the server responds there."""
+    def start(self) -> None:
+        """Begins to start the server, in the background."""
+        if self.version is not None and self.starting is None:
+            command = [str(_SCRIPT), "start", self.version, str(self.port)]
+            self.starting = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+    def wait(self) -> None:
+        """Returns once the server responds."""
+        self.start()
         if self.starting is not None and self.starting.wait() != 0:
             pytest.fail(f"OpenSearch could not be started:\n{self.starting.communicate()[1]}")
-        return self.url
 
     def stop(self) -> None:
         if self.starting is not None:
@@ -100,6 +113,8 @@ def version_of(item: pytest.Item) -> str | None:
     """The OpenSearch that a test needs, or None."""
     if item.get_closest_marker("ml_commons") is not None:
         return ML_COMMONS
+    if item.get_closest_marker("secured") is not None:
+        return SECURED
     marker = item.get_closest_marker("opensearch")
     if marker is None:
         return None
@@ -130,22 +145,36 @@ def _may_not_be_left_out(version: str) -> bool:
 
 
 def _prepare(servers: Servers, version: str) -> str | None:
-    """Finds the server or begins to start it, in the background. The reason if it cannot be had."""
-    url = os.environ.get(_URL_VARIABLES[version]) or f"http://127.0.0.1:{_PORTS[version]}"
-    if _URL_VARIABLES[version] in os.environ or _runs(url, version):
-        servers.running[version] = Server(url.rstrip("/"), 0)
+    """Finds the server or begins to start it. The reason if it cannot be had.
+
+    A secured one is started by the first test that needs it: four at once would each take minutes.
+    """
+    variable = _URL_VARIABLES.get(version, "")
+    url = os.environ.get(variable) or _url(version, _PORTS[version])
+    if variable in os.environ or _runs(url, version):
+        servers.running[version] = Server(url.rstrip("/"), _PORTS[version])
         return None
     fetched = subprocess.run([_SCRIPT, "fetch", version], capture_output=True, text=True, check=False)
     if fetched.returncode != 0:
         return fetched.stderr.strip().rpartition("\n")[2].removeprefix("opensearch.sh: ")
     port = free_port()
-    command = [str(_SCRIPT), "start", version, str(port)]
-    starting = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    servers.running[version] = Server(f"http://127.0.0.1:{port}", port, starting)
+    server = servers.running[version] = Server(_url(version, port), port, version)
+    if version != SECURED:
+        server.start()
     return None
 
 
+def _url(version: str, port: int) -> str:
+    return f"{'https' if version == SECURED else 'http'}://127.0.0.1:{port}"
+
+
+def _secured_at(port: int) -> SecuredCluster:
+    return SecuredCluster(_url(SECURED, port), _FOLDER / f"run-{port}" / "config" / "node.pem")
+
+
 def _runs(url: str, version: str) -> bool:
+    if version == SECURED:
+        return _secured_at(_PORTS[SECURED]).responds()
     path, mark = ("/_cat/plugins", "opensearch-ml ") if version == ML_COMMONS else ("", f'"{version}"')
     try:
         with urllib.request.urlopen(url + path, timeout=2) as response:
@@ -161,11 +190,16 @@ def free_port() -> int:
         return port
 
 
-def _url_of(config: pytest.Config, version: str) -> str:
+def _server_of(config: pytest.Config, version: str) -> Server:
     servers = config.stash[SERVERS].running
     if version not in servers:
-        pytest.fail(f'a test that uses OpenSearch {version} needs @pytest.mark.opensearch("{version}")')
-    return servers[version].wait()
+        pytest.fail(f"a test that uses OpenSearch {version} needs the marker for it, see support/stores.py")
+    servers[version].wait()
+    return servers[version]
+
+
+def _url_of(config: pytest.Config, version: str) -> str:
+    return _server_of(config, version).url
 
 
 @pytest.fixture
@@ -184,6 +218,12 @@ def opensearch_2_url(pytestconfig: pytest.Config) -> str:
 def ml_commons_url(pytestconfig: pytest.Config) -> str:
     """The URL of OpenSearch 3.6.0 with ML Commons, one for the run; for tests with the marker `ml_commons`."""
     return _url_of(pytestconfig, ML_COMMONS)
+
+
+@pytest.fixture(scope="session")
+def secured_cluster(pytestconfig: pytest.Config) -> SecuredCluster:
+    """OpenSearch 3.4.0 with its security plugin, one for the run; for tests with the marker `secured`."""
+    return _secured_at(_server_of(pytestconfig, SECURED).port)
 
 
 @pytest.fixture(
