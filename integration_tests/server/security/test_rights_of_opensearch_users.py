@@ -1,0 +1,84 @@
+"""Users x routes, where OpenSearch's own users decide: a real cluster with the security plugin, and its shipped roles."""
+
+import httpx
+import pytest
+from integration_tests.server.security.rights import (
+    ALL_OF_ML,
+    BASE,
+    EVERYONE,
+    MONITOR,
+    NEEDS,
+    READ_OF_ML,
+    SETTINGS,
+    STREAM,
+    User,
+    broken_rights,
+    open_routes,
+    routes_of,
+)
+from integration_tests.support.secured_cluster import PASSWORD, SERVICE_ACCOUNT, SecuredCluster
+from integration_tests.support.sidecars import Sidecar
+
+pytestmark = pytest.mark.secured
+
+FULL = frozenset(ALL_OF_ML | MONITOR)  # the shipped ml_full_access; settings of a cluster are its admin's
+USERS = [
+    User("admin", FULL | SETTINGS),
+    User("ml_full", FULL),
+    User("ann", FULL, backend_roles="team-a"),
+    User("bob", FULL, backend_roles="team-b"),
+    User("ml_read", frozenset(READ_OF_ML)),
+    User("streamer", frozenset(STREAM)),
+    User("nobody", frozenset()),
+    User(SERVICE_ACCOUNT, frozenset()),
+]
+
+
+@pytest.fixture(scope="module")
+def routes(guarded: Sidecar) -> list[str]:
+    return routes_of(guarded.client.get(f"{BASE}/openapi.json", auth=("nobody", PASSWORD)).json())
+
+
+def test_every_route_has_a_row(routes: list[str]) -> None:
+    assert set(routes) == NEEDS.keys()
+
+
+@pytest.mark.parametrize("user", USERS, ids=lambda user: user.name)
+def test_a_user_may_do_what_the_table_says(guarded: Sidecar, routes: list[str], user: User) -> None:
+    assert broken_rights(guarded.client, user, routes) == []
+
+
+@pytest.mark.parametrize("auth", [None, ("admin", "wrong"), ("unknown", PASSWORD)], ids=["none", "wrong", "unknown"])
+def test_who_does_not_log_in_well_gets_in_nowhere_but_where_everyone_does(
+    guarded: Sidecar, routes: list[str], auth: tuple[str, str] | None
+) -> None:
+    assert open_routes(guarded.client, auth, routes) == {route for route in routes if NEEDS[route] is EVERYONE}
+
+
+@pytest.mark.parametrize(
+    "authorization",
+    [None, "Basic", "Basic xx", "Basic bm9ib2R5Ondyb25n", "Bearer of-nobody", "Digest x"],
+    ids=["none", "scheme", "no-base64", "wrong-password", "bearer", "digest"],
+)
+def test_a_login_is_refused_as_opensearch_refuses_it(
+    guarded: Sidecar, secured_cluster: SecuredCluster, authorization: str | None
+) -> None:
+    headers = {} if authorization is None else {"Authorization": authorization}
+    with secured_cluster.client(None) as opensearch:
+        theirs = opensearch.get("/_cat/indices", headers=headers)
+    ours = guarded.client.get(f"{BASE}/models/_search", headers=headers)
+    assert _refusal(ours) == _refusal(theirs)
+
+
+def test_a_right_is_refused_as_opensearch_refuses_it(guarded: Sidecar, secured_cluster: SecuredCluster) -> None:
+    """Settings need the same action there."""
+    with secured_cluster.client("bob") as opensearch:
+        theirs = opensearch.put("/_cluster/settings", json={"transient": {"cluster.max_shards_per_node": None}})
+    ours = guarded.client.put(f"{BASE}/_settings", auth=("bob", PASSWORD), json={})
+    assert (ours.status_code, ours.text) == (theirs.status_code, theirs.text)
+    assert (ours.status_code, ours.headers["content-type"]) == (403, theirs.headers["content-type"])
+
+
+def _refusal(response: httpx.Response) -> tuple[object, ...]:
+    headers = response.headers
+    return response.status_code, response.text, headers["content-type"], headers["www-authenticate"]
