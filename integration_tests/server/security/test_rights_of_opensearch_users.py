@@ -1,4 +1,4 @@
-"""Users x routes, where OpenSearch's own users decide: a real cluster with the security plugin, and its shipped roles."""
+"""Users x routes, where the users of a real cluster with the security plugin decide, and the roles that it ships."""
 
 import httpx
 import pytest

@@ -1,0 +1,131 @@
+"""Users of OpenSearch at a sidecar: streams, changes of their rights, and what the service account needs for it."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from integration_tests.server.security.cluster_users import cluster_users
+from integration_tests.server.security.conftest import WORKERS
+from integration_tests.server.security.rights import BASE
+from integration_tests.support.background_provider import background_provider
+from integration_tests.support.conditions import eventually, promptly
+from integration_tests.support.connector_bodies import openai
+from integration_tests.support.fake_provider import openai_stream
+from integration_tests.support.secured_cluster import PASSWORD, SERVICE_ACCOUNT, SecuredCluster
+from integration_tests.support.sidecars import Sidecar, running_sidecar
+
+pytestmark = pytest.mark.secured
+
+QUESTION = {"parameters": {"messages": [{"role": "user", "content": "hi"}]}}
+PROMISED_SECONDS = 30  # from a change of a user in the cluster to its force here
+OTHER_PASSWORD = "Battery-Staple-2"
+ROLE = "for_changes"  # may search models
+API = "/_plugins/_security/api"
+READ_ONLY = ("roles", "actiongroups")
+CLOSED = ("internalusers", "rolesmapping", "tenants", "audit", "allowlist", "securityconfig", "cache")
+
+
+@pytest.fixture(scope="module")
+def sidecar(secured_cluster: SecuredCluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sidecar]:
+    folder = tmp_path_factory.mktemp("users")
+    with running_sidecar(folder, secured_cluster.store_url, arguments=WORKERS) as running:
+        yield running
+
+
+def test_the_service_account_may_do_what_it_needs_from_a_connector_to_a_stream_and_back(sidecar: Sidecar) -> None:
+    """For a user who may stream only, and one who may do everything; the provider sees the credentials of neither."""
+    with background_provider(openai_stream(["For", "ty"])) as provider:
+        connector = _ask(sidecar, "POST", "/connectors/_create", openai(provider.url))["connector_id"]
+        model = {"name": "m", "function_name": "remote", "connector_id": connector}
+        model_id = _ask(sidecar, "POST", "/models/_register", model)["model_id"]
+        path = f"{BASE}/models/{model_id}/_predict/stream"
+        streamed = sidecar.client.post(path, json=QUESTION, auth=("streamer", PASSWORD))
+        assert (streamed.status_code, '"is_last":true' in streamed.text) == (200, True), streamed.text
+        sent = json.dumps([dict(request.headers) for request in provider.requests])
+        assert "Basic" not in sent
+    _ask(sidecar, "PUT", f"/models/{model_id}", {"description": "d"})
+    _ask(sidecar, "POST", f"/models/{model_id}/_undeploy")
+    _ask(sidecar, "DELETE", f"/models/{model_id}")
+    _ask(sidecar, "DELETE", f"/connectors/{connector}")
+
+
+def test_a_user_who_is_changed_or_deleted_is_refused_within_half_a_minute(
+    sidecar: Sidecar, secured_cluster: SecuredCluster
+) -> None:
+    """One wait for all: as long as a worker remembers a caller, 10 s."""
+    with cluster_users(secured_cluster) as users:
+        names = changed, unmapped, deleted = [users.name(what) for what in ("changed", "unmapped", "deleted")]
+        users.put("internalusers", {name: {"password": PASSWORD} for name in names})
+        users.put("rolesmapping", {ROLE: {"users": names}})
+        eventually(lambda: all(_found(sidecar, name) == {200} for name in names))
+
+        users.put("internalusers", {changed: {"password": OTHER_PASSWORD}})
+        users.put("rolesmapping", {ROLE: {"users": [changed, deleted]}})
+        users.delete("internalusers", deleted)
+
+        assert _search(sidecar, changed, OTHER_PASSWORD).status_code == 200
+        expected = {changed: {401}, unmapped: {403}, deleted: {401}}
+        promptly(lambda: {name: _found(sidecar, name) for name in names} == expected, PROMISED_SECONDS)
+
+
+def test_the_service_account_changes_nothing_in_the_security_plugin(secured_cluster: SecuredCluster) -> None:
+    with secured_cluster.client(SERVICE_ACCOUNT) as client:
+        assert {client.get(f"{API}/{kind}").status_code for kind in READ_ONLY} == {200}
+        refused = [client.patch(f"{API}/{kind}", json=[]) for kind in READ_ONLY]
+        refused += [client.request(method, f"{API}/{kind}") for kind in CLOSED for method in ("GET", "PATCH", "DELETE")]
+        assert {response.status_code for response in refused} <= {403, 405}, [response.text for response in refused]
+        assert client.put(f"{API}/internalusers/x", json={"password": PASSWORD}).status_code == 403
+        assert client.put(f"{API}/rolesmapping/all_access", json={"users": [SERVICE_ACCOUNT]}).status_code == 403
+        assert client.get("/_cat/indices").status_code == 403
+        assert client.put("/other", json={}).status_code == 403
+
+
+def test_the_settings_say_what_roles_allow_where_the_service_account_may_not_read_them(
+    secured_cluster: SecuredCluster, tmp_path: Path
+) -> None:
+    """The roles that OpenSearch ships need no setting."""
+    with cluster_users(secured_cluster) as users:
+        account, role = users.name("account"), users.name("role")
+        rights = users.read("roles", SERVICE_ACCOUNT)
+        users.put("roles", {role: {name: rights[name] for name in ("cluster_permissions", "index_permissions")}})
+        users.put("internalusers", {account: {"password": PASSWORD, "opendistro_security_roles": [role]}})
+        store_url = secured_cluster.store_url.replace(SERVICE_ACCOUNT, account)
+        settings = {"opensearch_ml_stream.role_permissions": '{"stream_only": ["cluster:admin/opensearch/ml/*/get"]}'}
+        with running_sidecar(tmp_path, store_url, settings) as sidecar:
+            got = {name: _statuses(sidecar, name) for name in ("admin", "ml_full", "ml_read", "streamer", "nobody")}
+    assert got == {
+        "admin": (200, 404, 400),
+        "ml_full": (200, 404, 403),
+        "ml_read": (200, 404, 403),
+        "streamer": (403, 404, 403),
+        "nobody": (403, 403, 403),
+    }
+
+
+def _statuses(sidecar: Sidecar, user: str) -> tuple[int, ...]:
+    auth = (user, PASSWORD)
+    return (
+        sidecar.client.get(f"{BASE}/models/_search", auth=auth).status_code,
+        sidecar.client.get(f"{BASE}/models/none-such", auth=auth).status_code,
+        sidecar.client.put(f"{BASE}/_settings", auth=auth, json={"transient": {}}).status_code,
+    )
+
+
+def _found(sidecar: Sidecar, user: str) -> set[int]:
+    """The statuses that a user gets from whichever worker: each of eight connections is either's."""
+    return {_search(sidecar, user, PASSWORD).status_code for _ in range(8)}
+
+
+def _search(sidecar: Sidecar, user: str, password: str) -> httpx.Response:
+    path = f"{BASE}/models/_search"
+    return sidecar.client.get(path, auth=(user, password), headers={"Connection": "close"})
+
+
+def _ask(sidecar: Sidecar, method: str, path: str, body: object = None) -> dict[str, Any]:
+    response = sidecar.client.request(method, BASE + path, auth=("ml_full", PASSWORD), json=body)
+    assert response.status_code == 200, response.text
+    answered: dict[str, Any] = response.json()
+    return answered
