@@ -137,7 +137,7 @@ make_secured() {  # OpenSearch 3.4.0, the newest whose security plugin is in Mav
 secure() {  # CONFIG: the settings, users and roles of scripts/secured, and a certificate for this machine
     local config=$1 ours=$checkout/scripts/secured
     cat "$ours/opensearch.yml" >>"$config/opensearch.yml"
-    cp "$ours/internal_users.yml" "$ours/roles_mapping.yml" "$config/opensearch-security"
+    cp "$ours"/{config,internal_users,roles_mapping}.yml "$config/opensearch-security"
     cat "$ours/roles.yml" >>"$config/opensearch-security/roles.yml"
     openssl req -x509 -newkey rsa:2048 -nodes -days 30 -subj /CN=node -addext "subjectAltName=IP:127.0.0.1,DNS:localhost" \
         -keyout "$config/node.key" -out "$config/node.pem" 2>/dev/null || die "openssl could not make a certificate"

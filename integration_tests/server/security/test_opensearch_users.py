@@ -1,8 +1,9 @@
 """Users of OpenSearch at a sidecar: streams, changes of their rights, and what the service account needs for it."""
 
+import base64
+import hmac
 import json
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import httpx
@@ -23,6 +24,7 @@ QUESTION = {"parameters": {"messages": [{"role": "user", "content": "hi"}]}}
 PROMISED_SECONDS = 30  # from a change of a user in the cluster to its force here
 OTHER_PASSWORD = "Battery-Staple-2"
 ROLE = "for_changes"  # may search models
+TOKEN_KEY = b"The key of the tests signs tokens for no other cluster"  # as in scripts/secured/config.yml
 API = "/_plugins/_security/api"
 READ_ONLY = ("roles", "actiongroups")
 CLOSED = ("internalusers", "rolesmapping", "tenants", "audit", "allowlist", "securityconfig", "cache")
@@ -83,19 +85,27 @@ def test_the_service_account_changes_nothing_in_the_security_plugin(secured_clus
         assert client.put("/other", json={}).status_code == 403
 
 
-def test_the_settings_say_what_roles_allow_where_the_service_account_may_not_read_them(
-    secured_cluster: SecuredCluster, tmp_path: Path
-) -> None:
-    """The roles that OpenSearch ships need no setting."""
+@pytest.fixture(scope="module")
+def behind_proxy(secured_cluster: SecuredCluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sidecar]:
+    """A sidecar behind a proxy that names the users, with an account that may not read the cluster's roles."""
+    settings = {
+        "opensearch_ml_stream.proxy_auth.trusted_addresses": '["127.0.0.1"]',
+        "opensearch_ml_stream.proxy_auth.roles_header": "x-proxy-roles",
+        "opensearch_ml_stream.role_permissions": '{"stream_only": ["cluster:admin/opensearch/ml/*/get"]}',
+    }
     with cluster_users(secured_cluster) as users:
         account, role = users.name("account"), users.name("role")
         rights = users.read("roles", SERVICE_ACCOUNT)
         users.put("roles", {role: {name: rights[name] for name in ("cluster_permissions", "index_permissions")}})
         users.put("internalusers", {account: {"password": PASSWORD, "opendistro_security_roles": [role]}})
         store_url = secured_cluster.store_url.replace(SERVICE_ACCOUNT, account)
-        settings = {"opensearch_ml_stream.role_permissions": '{"stream_only": ["cluster:admin/opensearch/ml/*/get"]}'}
-        with running_sidecar(tmp_path, store_url, settings) as sidecar:
-            got = {name: _statuses(sidecar, name) for name in ("admin", "ml_full", "ml_read", "streamer", "nobody")}
+        with running_sidecar(tmp_path_factory.mktemp("behind"), store_url, settings) as running:
+            yield running
+
+
+def test_the_settings_say_what_roles_allow_where_the_service_account_may_not_read_them(behind_proxy: Sidecar) -> None:
+    """The roles that OpenSearch ships need no setting."""
+    got = {name: _statuses(behind_proxy, name) for name in ("admin", "ml_full", "ml_read", "streamer", "nobody")}
     assert got == {
         "admin": (200, 404, 400),
         "ml_full": (200, 404, 403),
@@ -103,6 +113,41 @@ def test_the_settings_say_what_roles_allow_where_the_service_account_may_not_rea
         "streamer": (403, 404, 403),
         "nobody": (403, 403, 403),
     }
+
+
+def test_a_user_whom_a_trusted_proxy_names_has_the_roles_that_opensearch_says(
+    behind_proxy: Sidecar, sidecar: Sidecar
+) -> None:
+    """OpenSearch maps the backend role `ml-readers`; a sidecar without the setting takes no user from a header."""
+    named = {"x-proxy-user": "carla", "x-proxy-roles": "ml-readers"}
+    assert behind_proxy.client.get(f"{BASE}/models/_search", headers=named).status_code == 200
+    refused = behind_proxy.client.delete(f"{BASE}/models/none-such", headers=named)
+    assert (refused.status_code, "User [name=carla, backend_roles=[ml-readers]" in refused.text) == (403, True)
+    unmapped = {"x-proxy-user": "carla"}
+    assert behind_proxy.client.get(f"{BASE}/models/_search", headers=unmapped).status_code == 403
+    assert sidecar.client.get(f"{BASE}/models/_search", headers=named).status_code == 401
+
+
+def test_a_bearer_token_is_whom_opensearch_takes_it_for(sidecar: Sidecar) -> None:
+    def status(method: str, token: str) -> int:
+        path, headers = f"{BASE}/models/none-such", {"Authorization": f"Bearer {token}"}
+        return sidecar.client.request(method, path, headers=headers).status_code
+
+    reader = _token({"sub": "dora", "roles": "ml-readers"})
+    assert (status("GET", reader), status("DELETE", reader)) == (404, 403)
+    assert status("GET", _token({"sub": "dora", "roles": "ml-readers", "exp": 1})) == 401
+    assert status("GET", _token({"sub": "dora", "roles": "ml-readers"}, key=b"k" * 54)) == 401
+
+
+def _token(claims: dict[str, object], key: bytes = TOKEN_KEY) -> str:
+    """A JSON web token: https://www.rfc-editor.org/rfc/rfc7519."""
+    parts = [json.dumps(part).encode() for part in ({"alg": "HS256", "typ": "JWT"}, claims)]
+    signed = b".".join(_base64url(part) for part in parts)
+    return b".".join((signed, _base64url(hmac.digest(key, signed, "sha256")))).decode()
+
+
+def _base64url(data: bytes) -> bytes:
+    return base64.urlsafe_b64encode(data).rstrip(b"=")
 
 
 def _statuses(sidecar: Sidecar, user: str) -> tuple[int, ...]:
