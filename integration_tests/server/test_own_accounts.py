@@ -1,6 +1,5 @@
 """Users and keys of the sidecar's own, from outside: made by the command line, used with curl's headers, revoked."""
 
-import re
 import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -73,39 +72,6 @@ def test_a_user_logs_in_with_a_password(guarded: Guarded) -> None:
     refused = guarded.sidecar.client.get(search, auth=("ann", "wrong horse"))
     assert (refused.status_code, refused.text) == (401, "Unauthorized")
     assert refused.headers["www-authenticate"].startswith("Basic realm=")
-
-
-def test_every_route_but_the_health_asks_for_a_login(guarded: Guarded) -> None:
-    """A new route is in the document, so that one without a gate fails here."""
-    document = guarded.ask("GET", f"{BASE}/openapi.json", "ml_read_access").json()
-    open_paths = {"/_health/live", "/_health/ready", "/metrics"}  # metrics: on this machine
-    asked = 0
-    for path, operations in document["paths"].items():
-        for method in operations.keys() & {"get", "post", "put", "delete"}:
-            response = guarded.ask(method.upper(), re.sub(r"{\w+}", "x", path))
-            assert (response.status_code == 401) is (path not in open_paths), (method, path, response.text)
-            asked += 1
-    assert asked > 40
-
-
-@pytest.mark.parametrize(
-    ("method", "path", "allowed"),
-    [
-        ("GET", "/models/nobody", {"ml_full_access", "ml_read_access"}),
-        ("GET", "/connectors/_search", {"ml_full_access", "ml_read_access"}),
-        ("GET", "/stats", {"ml_full_access", "ml_read_access"}),
-        ("DELETE", "/models/nobody", {"ml_full_access"}),
-        ("POST", "/connectors/_create", {"ml_full_access"}),
-        ("GET", "/_settings", {"ml_full_access", "ml_read_access"}),
-        ("PUT", "/_settings", {"ml_full_access"}),
-        ("POST", "/models/nobody/_predict", {"ml_full_access", "ml_predict_access"}),
-        ("POST", "/models/nobody/_predict/stream", {"ml_full_access", "ml_predict_access"}),
-    ],
-)
-def test_a_role_allows_what_its_name_says(guarded: Guarded, method: str, path: str, allowed: set[str]) -> None:
-    statuses = {role: guarded.ask(method, BASE + path, role).status_code for role in ROLES}
-    assert {role for role, status in statuses.items() if status != 403} == allowed, statuses
-    assert 401 not in statuses.values()
 
 
 def test_a_predict_key_streams_and_may_do_nothing_else(guarded: Guarded) -> None:

@@ -1,7 +1,7 @@
 """The table of rights: what each route needs, and which users have it. A route without a row fails the tests."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import httpx
@@ -116,19 +116,31 @@ def routes_of(document: Mapping[str, Mapping[str, Mapping[str, object]]]) -> lis
     return [f"{method.upper()} {path}" for path, operations in paths for method in operations if method in methods]
 
 
-def ask(client: httpx.Client, route: str, auth: tuple[str, str] | None, end: str = "") -> httpx.Response:
+Login = tuple[str, str] | Callable[[httpx.Request], httpx.Request] | None
+"""A name and a password, or what puts a key into a request."""
+
+
+def bearer(key: str) -> Login:
+    def add(request: httpx.Request) -> httpx.Request:
+        request.headers["Authorization"] = f"Bearer {key}"
+        return request
+
+    return add
+
+
+def ask(client: httpx.Client, route: str, login: Login, end: str = "") -> httpx.Response:
     """Calls a route, on any worker, with ids that do not exist and a body that changes nothing."""
     method, path = re.sub(r"{\w+}", "none-such", route).split(" ")
     body: object = {} if method in ("POST", "PUT") else None
-    return client.request(method, path + end, auth=auth, json=body, headers={"Connection": "close"})
+    return client.request(method, path + end, auth=login, json=body, headers={"Connection": "close"})
 
 
-def broken_rights(client: httpx.Client, user: User, routes: Sequence[str]) -> list[str]:
-    """What the user gets otherwise than the table says, a line for each route."""
+def broken_rights(client: httpx.Client, user: User, routes: Sequence[str], login: Login = None) -> list[str]:
+    """What the user gets otherwise than the table says, a line for each route; by the password, if by nothing else."""
     broken = []
     for route in routes:
         needs = NEEDS[route]
-        response = ask(client, route, (user.name, PASSWORD))
+        response = ask(client, route, login or (user.name, PASSWORD))
         if not needs or not user.allowed.isdisjoint(needs):
             is_right = response.status_code not in (401, 403) and response.status_code < 500
         else:
@@ -138,7 +150,7 @@ def broken_rights(client: httpx.Client, user: User, routes: Sequence[str]) -> li
     return broken
 
 
-def open_routes(client: httpx.Client, auth: tuple[str, str] | None, routes: Sequence[str]) -> set[str]:
+def open_routes(client: httpx.Client, login: Login, routes: Sequence[str]) -> set[str]:
     """The routes that let a caller in who does not log in well; the others must say so as OpenSearch does.
 
     A user whose password is wrong too often is locked out: 429.
@@ -146,7 +158,7 @@ def open_routes(client: httpx.Client, auth: tuple[str, str] | None, routes: Sequ
     let_in = set()
     for route in routes:
         for end in ("", "/") if route.split(" ")[1].startswith(BASE) else ("",):
-            response = ask(client, route, auth, end)
+            response = ask(client, route, login, end)
             if response.status_code not in (401, 429):
                 let_in.add(route)
             elif response.status_code == 401:

@@ -11,6 +11,7 @@ from integration_tests.server.security.rights import (
     READ_OF_ML,
     SETTINGS,
     STREAM,
+    Login,
     User,
     broken_rights,
     open_routes,
@@ -48,11 +49,11 @@ def test_a_user_may_do_what_the_table_says(guarded: Sidecar, routes: list[str], 
     assert broken_rights(guarded.client, user, routes) == []
 
 
-@pytest.mark.parametrize("auth", [None, ("admin", "wrong"), ("unknown", PASSWORD)], ids=["none", "wrong", "unknown"])
+@pytest.mark.parametrize("login", [None, ("admin", "wrong"), ("unknown", PASSWORD)], ids=["none", "wrong", "unknown"])
 def test_who_does_not_log_in_well_gets_in_nowhere_but_where_everyone_does(
-    guarded: Sidecar, routes: list[str], auth: tuple[str, str] | None
+    guarded: Sidecar, routes: list[str], login: Login
 ) -> None:
-    assert open_routes(guarded.client, auth, routes) == {route for route in routes if NEEDS[route] is EVERYONE}
+    assert open_routes(guarded.client, login, routes) == {route for route in routes if NEEDS[route] is EVERYONE}
 
 
 @pytest.mark.parametrize(
