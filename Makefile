@@ -42,7 +42,7 @@ build: .venv/installed-test ## build a wheel and a source distribution, and try 
 	scripts/build.sh
 versions: .venv/installed-test ## run the room tests with other Pythons and with the oldest dependencies
 	PYTHON=$(PYTHON) scripts/versions.sh $(ARGS)
-opensearch: ## start a real OpenSearch for the tests (ARGS="stop" ends it; ARGS="ml-commons": with ML Commons)
+opensearch: ## start a real OpenSearch for the tests (ARGS=stop ends it; ARGS=ml-commons: with ML Commons; ARGS=secured: with users)
 	scripts/opensearch.sh $(or $(ARGS),start)
 peers: .venv/installed-test ## run the tests with a real MLServer and a real LiteLLM
 	PYTHON=$(PYTHON) scripts/peers.sh && .venv/bin/pytest -m peers $(ARGS)

@@ -173,13 +173,13 @@ start() {
     pid=$!
     echo "Starting OpenSearch $version (half a minute) ..." >&2
     echo "$pid" >"$run/pid"
-    for _ in $(seq 240); do
+    for _ in $(seq 360); do
         if answers "$version" "$port"; then url_of "$version" "$port"; return; fi
         kill -0 "$pid" 2>/dev/null || { tail -20 "$run/out" >&2; die "OpenSearch $version ended at once, see above"; }
         sleep 0.5
     done
     stop "$port"
-    die "OpenSearch $version did not answer within 120 s; see $run/out"
+    die "OpenSearch $version did not answer within 180 s; see $run/out"
 }
 
 start_plugin_folder() {  # PORT RUN JAVA: ML Commons as the start.sh of ML_COMMONS_PLUGIN makes it

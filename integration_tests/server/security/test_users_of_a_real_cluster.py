@@ -85,6 +85,17 @@ def test_the_service_account_changes_nothing_in_the_security_plugin(secured_clus
         assert client.put("/other", json={}).status_code == 403
 
 
+@pytest.mark.parametrize("user", ["admin", "ml_full", "nobody"])
+def test_what_the_sidecar_stores_is_for_its_own_account_alone(
+    sidecar: Sidecar, secured_cluster: SecuredCluster, user: str
+) -> None:
+    """As long as its indices are the system's, which is so wherever ML Commons is installed."""
+    _ask(sidecar, "POST", "/connectors/_create", openai("http://127.0.0.1:1"))
+    with secured_cluster.client(user) as client:
+        assert client.get("/.plugins-ml-connector/_search").status_code == 403
+        assert client.put("/.plugins-ml-connector/_doc/x", json={}).status_code == 403
+
+
 @pytest.fixture(scope="module")
 def behind_proxy(secured_cluster: SecuredCluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sidecar]:
     """A sidecar behind a proxy that names the users, with an account that may not read the cluster's roles."""
