@@ -114,6 +114,7 @@ def test_a_port_in_use_is_an_error_with_what_to_do(tmp_path: Path) -> None:
     assert "Traceback" not in shown
 
 
+@pytest.mark.timeout(120)
 def test_with_users_or_keys_in_its_store_it_logs_in_and_its_curl_lines_do_too(tmp_path: Path) -> None:
     store = f"sqlite:///{tmp_path}/opensearch-ml-stream/demo.db"
     (tmp_path / "opensearch-ml-stream").mkdir()

@@ -23,6 +23,8 @@ from opensearch_ml_stream.plugin.security import own_accounts
 from opensearch_ml_stream.plugin.store import Store
 from opensearch_ml_stream.plugin.store.open_store import open_store
 
+pytestmark = pytest.mark.timeout(120)  # of which a busy machine may need most to start the processes
+
 PASSWORD = "correct horse"
 T = TypeVar("T")
 
