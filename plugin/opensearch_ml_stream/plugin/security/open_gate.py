@@ -7,11 +7,11 @@ from contextlib import asynccontextmanager, closing, suppress
 from ipaddress import ip_network
 from pathlib import Path
 
-from opensearch_ml_stream.connectors.errors import MLStreamError
+from opensearch_ml_stream.connectors.errors import MLStreamError, Unavailable
 from opensearch_ml_stream.plugin.background_task import running_beside
 from opensearch_ml_stream.plugin.clock import Clock
 from opensearch_ml_stream.plugin.security.cluster.caller_headers import TrustedProxy
-from opensearch_ml_stream.plugin.security.cluster.cluster_gate import ClusterGate
+from opensearch_ml_stream.plugin.security.cluster.cluster_gate import ClusterGate, unknown_caller
 from opensearch_ml_stream.plugin.security.lockouts import Lockouts
 from opensearch_ml_stream.plugin.security.own_accounts import has_accounts
 from opensearch_ml_stream.plugin.security.own_gate import OwnAccounts
@@ -96,8 +96,13 @@ class AutoGate:
 
     async def admit(self, scope: Scope, *actions: str) -> Caller:
         """Return the caller; see `Gate.admit`."""
-        gate = self._chosen or await self._choose()  # or the store's error: nobody is let in unasked
-        return await gate.admit(scope, *actions)
+        if self._chosen is None:
+            try:
+                await self._choose()
+            except Unavailable as error:  # nobody is let in unasked
+                raise unknown_caller(error) from None
+        assert self._chosen is not None
+        return await self._chosen.admit(scope, *actions)
 
     async def look(self) -> None:
         """Ask the cluster, and where its users do not decide, look for accounts."""
@@ -108,13 +113,12 @@ class AutoGate:
         if self._chosen is self._own and not self._own.is_closed:
             await self._own.look()
 
-    async def _choose(self) -> Gate:
+    async def _choose(self) -> None:
         installed = await self._plugin.is_installed()
         if self._chosen is None:
             self._chosen = self._users_of_cluster if installed else self._own
             if installed:
                 log.info("Callers log in as users of OpenSearch: the cluster has the security plugin")
-        return self._chosen
 
 
 @asynccontextmanager

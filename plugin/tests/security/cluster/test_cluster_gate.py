@@ -10,6 +10,7 @@ from opensearch_ml_stream.plugin.security.cluster.caller_headers import TrustedP
 from opensearch_ml_stream.plugin.security.cluster.cluster_gate import (
     FRESH_SECONDS,
     MAX_QUESTIONS,
+    MAX_WAITING,
     REFUSED_SECONDS,
     STALE_SECONDS,
     ClusterGate,
@@ -128,6 +129,16 @@ async def test_those_let_in_go_on_for_thirty_seconds_while_the_cluster_is_down_a
         await gate.admit(request_of("ann"), PREDICT)
 
 
+async def test_no_caller_is_told_where_the_cluster_is(
+    gate: ClusterGate, cluster: ScriptedPlugin, caplog: pytest.LogCaptureFixture
+) -> None:
+    cluster.down = True
+    with pytest.raises(Unavailable) as refused:
+        await gate.admit(request_of("ann"), PREDICT)
+    assert "down" not in refused.value.reason
+    assert "down" in caplog.text
+
+
 async def test_many_wrong_credentials_at_once_are_refused_and_those_let_in_are_not(
     gate: ClusterGate, cluster: ScriptedPlugin, clock: list[float]
 ) -> None:
@@ -136,10 +147,10 @@ async def test_many_wrong_credentials_at_once_are_refused_and_those_let_in_are_n
     cluster.may_answer.clear()
     guesses = [
         asyncio.create_task(gate.admit(request_of("ann", f"guess {number}"), PREDICT))
-        for number in range(MAX_QUESTIONS)
+        for number in range(MAX_QUESTIONS + MAX_WAITING)
     ]
-    for _ in range(3):
-        await asyncio.sleep(0)  # until each has asked
+    for _ in range(5):
+        await asyncio.sleep(0)  # until each has asked, or waits
     assert len(cluster.asked) == 1 + MAX_QUESTIONS
     with pytest.raises(Throttled) as refused:
         await gate.admit(request_of("ann", "one guess more"), PREDICT)

@@ -5,13 +5,15 @@ locked out here: the cluster does that, as it sees every attempt that differs fr
 """
 
 import hashlib
+import logging
 import secrets
 from collections.abc import Mapping
 from typing import Any
 
-from opensearch_ml_stream.connectors.errors import Throttled, Unauthorized
+from opensearch_ml_stream.connectors.errors import Unauthorized, Unavailable
 from opensearch_ml_stream.plugin.security.cluster.caller_headers import TrustedProxy, caller_headers
 from opensearch_ml_stream.plugin.security.cluster.cluster_roles import ADMIN_ROLE, ClusterRoles, Patterns, strings
+from opensearch_ml_stream.plugin.security.cluster.turns import Turns
 from opensearch_ml_stream.plugin.security.permissions import check_permission
 from opensearch_ml_stream.plugin.security.remembered import RecentKeys, Remembered
 from opensearch_ml_stream.plugin.store import SecurityPlugin
@@ -20,11 +22,14 @@ from opensearch_ml_stream.rest_handlers.callers import Caller, Scope
 FRESH_SECONDS = 10.0
 STALE_SECONDS = 30.0  # how long a caller is let in altogether, while the cluster does not respond
 REFUSED_SECONDS = 5.0
-MAX_QUESTIONS = 16  # of a worker at once, about callers not let in before: a wrong password costs a node 0.5 s of CPU
+# Questions of a worker about callers whom it has not let in before: a password costs the cluster half a second of CPU.
+MAX_QUESTIONS, MAX_WAITING, WAIT_SECONDS = 8, 256, 5.0
 
 CHALLENGE = 'Basic realm="OpenSearch Security"'  # as the security plugin sends it
 
 _MAX_CALLERS = 10_000
+
+log = logging.getLogger(__name__)
 
 
 class ClusterGate:
@@ -42,7 +47,7 @@ class ClusterGate:
         self._callers = Remembered[bytes, Caller](FRESH_SECONDS, STALE_SECONDS, _MAX_CALLERS)
         self._refused = RecentKeys[bytes](REFUSED_SECONDS, _MAX_CALLERS)
         self._digest_key = secrets.token_bytes(32)
-        self._questions = 0
+        self._turns = Turns(MAX_QUESTIONS, MAX_WAITING, WAIT_SECONDS)
 
     @property
     def asks_for_login(self) -> bool:
@@ -52,29 +57,30 @@ class ClusterGate:
     async def admit(self, scope: Scope, *actions: str) -> Caller:
         """Return the caller; see `Gate.admit`."""
         try:
-            headers = caller_headers(scope, self._proxy)
-            if headers is None:
-                raise Unauthorized
-            digest = self._digest(headers)
-            if digest in self._refused:
-                raise Unauthorized
-            caller = await self._callers.get(digest, lambda: self._ask(headers, digest))
+            caller = await self._caller(caller_headers(scope, self._proxy))
+            permissions = await self._roles.permissions()
         except Unauthorized:
             raise Unauthorized(CHALLENGE) from None
-        permissions = await self._roles.permissions()
+        except Unavailable as error:
+            raise unknown_caller(error) from None
         check_permission(caller, permissions.granted_to(caller.roles), actions)
         return caller
 
+    async def _caller(self, headers: Mapping[str, str] | None) -> Caller:
+        if headers is None:
+            raise Unauthorized
+        digest = self._digest(headers)
+        if digest in self._refused:
+            raise Unauthorized
+        return await self._callers.get(digest, lambda: self._ask(headers, digest))
+
     async def _ask(self, headers: Mapping[str, str], digest: bytes) -> Caller:
         """Ask the cluster who that is; Unauthorized if it knows nobody, Throttled if too much is asked already."""
-        is_stranger = digest not in self._callers
-        if is_stranger and self._questions >= MAX_QUESTIONS:
-            raise Throttled("Too many logins at once; try again", retry_after="1")
-        self._questions += is_stranger
-        try:
+        if digest in self._callers:
             auth_info = await self._plugin.auth_info(headers)
-        finally:
-            self._questions -= is_stranger
+        else:
+            async with self._turns.turn():
+                auth_info = await self._plugin.auth_info(headers)
         if auth_info is None:
             self._refused.add(digest)
             raise Unauthorized
@@ -84,6 +90,12 @@ class ClusterGate:
         """Return what stands for the credentials in memory; no header holds a line end, which separates them."""
         lines = "\n".join(f"{name}:{value}" for name, value in headers.items())
         return hashlib.blake2b(lines.encode(), key=self._digest_key).digest()
+
+
+def unknown_caller(cause: Unavailable) -> Unavailable:
+    """Return the error for a caller while the cluster does not respond; why, and at which address, is for the log."""
+    log.warning("OpenSearch does not say who calls: %s", cause.reason)
+    return Unavailable("OpenSearch does not say who calls; the log of the sidecar says why")
 
 
 def _caller(auth_info: Mapping[str, Any]) -> Caller:
