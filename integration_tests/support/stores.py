@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-from integration_tests.support.secured_cluster import SecuredCluster
+from integration_tests.support.secured.secured_cluster import SecuredCluster
 from opensearchpy import AsyncOpenSearch
 
 from opensearch_ml_stream.plugin.store import Store

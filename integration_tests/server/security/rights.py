@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import httpx
-from integration_tests.support.secured_cluster import PASSWORD
+from integration_tests.support.secured.secured_cluster import PASSWORD
 
 BASE = "/_plugins/_ml"
 _ML = "cluster:admin/opensearch/ml/"

@@ -17,7 +17,7 @@ from integration_tests.server.security.rights import (
     open_routes,
     routes_of,
 )
-from integration_tests.support.secured_cluster import PASSWORD, SERVICE_ACCOUNT, SecuredCluster
+from integration_tests.support.secured.secured_cluster import PASSWORD, SERVICE_ACCOUNT, SecuredCluster
 from integration_tests.support.sidecars import Sidecar
 
 pytestmark = pytest.mark.secured

@@ -22,7 +22,7 @@ from integration_tests.server.security.rights import (
     open_routes,
     routes_of,
 )
-from integration_tests.support.secured_cluster import PASSWORD
+from integration_tests.support.secured.secured_cluster import PASSWORD
 from integration_tests.support.sidecars import Sidecar, running_sidecar
 
 from opensearch_ml_stream.plugin.security.own_accounts import add_user, create_key, user_id

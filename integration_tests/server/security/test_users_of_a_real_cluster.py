@@ -8,14 +8,14 @@ from typing import Any
 
 import httpx
 import pytest
-from integration_tests.server.security.cluster_users import cluster_users
 from integration_tests.server.security.conftest import WORKERS
 from integration_tests.server.security.rights import BASE
 from integration_tests.support.background_provider import background_provider
 from integration_tests.support.conditions import eventually, promptly
 from integration_tests.support.connector_bodies import openai
 from integration_tests.support.fake_provider import openai_stream
-from integration_tests.support.secured_cluster import PASSWORD, SERVICE_ACCOUNT, SecuredCluster
+from integration_tests.support.secured.cluster_users import cluster_users
+from integration_tests.support.secured.secured_cluster import PASSWORD, SERVICE_ACCOUNT, SecuredCluster
 from integration_tests.support.sidecars import Sidecar, running_sidecar
 
 pytestmark = pytest.mark.secured

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import httpx
-from integration_tests.support.secured_cluster import SecuredCluster
+from integration_tests.support.secured.secured_cluster import SecuredCluster
 
 _API = "/_plugins/_security/api"
 
