@@ -14,7 +14,10 @@ from opensearch_ml_stream.plugin.security.access_control import (
     access_fields,
     may_access,
     owner_of,
+    visible_to,
 )
+from opensearch_ml_stream.plugin.store import Index
+from opensearch_ml_stream.plugin.store.sqlite_store import SQLiteStore
 from opensearch_ml_stream.rest_handlers.callers import ANYONE, Caller
 
 ANN = Caller("ann", frozenset({"team-a", "all-teams"}))
@@ -35,6 +38,9 @@ DOCUMENTS: dict[str, tuple[dict[str, Any], set[str]]] = {
     ),
     "restricted to nobody": ({"access": "restricted", "owner": owner_of(BOB)}, {"admin"}),
     "unknown mode": ({"access": "secret", "owner": owner_of(BOB)}, {"admin"}),
+    "unknown mode with roles": ({"access": "secret", "backend_roles": ["team-a"], "owner": owner_of(BOB)}, {"admin"}),
+    "owner without a name": ({"access": "private", "owner": {}}, {"admin"}),
+    "no mode": ({"owner": owner_of(BOB)}, {"admin"}),
 }
 
 
@@ -42,6 +48,19 @@ DOCUMENTS: dict[str, tuple[dict[str, Any], set[str]]] = {
 def test_access_follows_mode_owner_and_backend_roles(kind: str) -> None:
     document, names = DOCUMENTS[kind]
     assert {caller.name for caller in CALLERS if may_access(caller, document)} == names
+
+
+async def test_a_search_finds_what_may_be_accessed() -> None:
+    store = SQLiteStore(":memory:")
+    try:
+        for kind, (document, _) in DOCUMENTS.items():
+            await store.create(Index.CONNECTOR, document, kind)
+        for caller in CALLERS:
+            response = await store.search(Index.CONNECTOR, {"query": visible_to(caller)})
+            found = {hit["_id"] for hit in response["hits"]["hits"]}
+            assert found == {kind for kind, (_, names) in DOCUMENTS.items() if caller.name in names}
+    finally:
+        await store.close()
 
 
 @pytest.mark.parametrize(

@@ -142,15 +142,22 @@ def visible_to(caller: Caller) -> Json:
     """Return the query that finds the connectors or model groups that the caller may see."""
     if caller.is_admin:
         return {"match_all": {}}
-    own = {"nested": {"path": "owner", "query": {"term": {"owner.name.keyword": caller.name}}}}
-    ownerless = {"bool": {"must_not": [{"nested": {"path": "owner", "query": {"exists": {"field": "owner"}}}}]}}
+    own = {
+        "nested": {
+            "path": "owner",
+            "query": {"term": {"owner.name.keyword": caller.name}},
+            "ignore_unmapped": True,
+        }
+    }
+    owned = {"nested": {"path": "owner", "query": {"match_all": {}}, "ignore_unmapped": True}}
+    shared = {"terms": {"backend_roles.keyword": sorted(caller.backend_roles)}}
     return {
         "bool": {
             "should": [
                 {"term": {"access": PUBLIC}},
-                {"terms": {"backend_roles.keyword": sorted(caller.backend_roles)}},
-                {"bool": {"must": [own, {"term": {"access": PRIVATE}}]}},
-                ownerless,
+                {"bool": {"filter": [{"term": {"access": PRIVATE}}, own]}},
+                {"bool": {"filter": [{"term": {"access": RESTRICTED}}, shared]}},
+                {"bool": {"must_not": [owned]}},
             ]
         }
     }

@@ -5,11 +5,12 @@ from typing import Any
 import pytest
 
 from opensearch_ml_stream.plugin.store import Document, Index
+from opensearch_ml_stream.plugin.store.mappings import FIELDS
 from opensearch_ml_stream.plugin.store.sqlite.sqlite_field_values import Kind, exact, find_field
 
 
 def values(name: str, source: dict[str, Any], index: Index = Index.MODEL) -> list[Any]:
-    return find_field(index, name).values(Document("id", source, 1, 0, 1))
+    return find_field(FIELDS[index], name).values(Document("id", source, 1, 0, 1))
 
 
 @pytest.mark.parametrize(
@@ -37,7 +38,7 @@ def values(name: str, source: dict[str, Any], index: Index = Index.MODEL) -> lis
     ],
 )
 def test_the_mapping_says_how_a_field_is_compared(name: str, kind: Kind) -> None:
-    field = find_field(Index.MODEL, name)
+    field = find_field(FIELDS[Index.MODEL], name)
     assert (field.name, field.kind) == (name, kind)
 
 

@@ -5,6 +5,7 @@ from typing import Any
 
 from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.plugin.store import Document, Index
+from opensearch_ml_stream.plugin.store.mappings import FIELDS
 from opensearch_ml_stream.plugin.store.sqlite.sqlite_body import count_of, object_of, options_of, single, unsupported
 from opensearch_ml_stream.plugin.store.sqlite.sqlite_field_values import Field, Kind, find_field
 
@@ -44,7 +45,7 @@ def _terms(
     size, minimum = count_of(options, "size", 10), count_of(options, "min_doc_count", 1)
     if not isinstance(options.get("field"), str):
         raise InvalidRequest("[terms] aggregation needs the name of a [field]")
-    groups = _groups(find_field(index, options["field"]), documents)
+    groups = _groups(find_field(FIELDS[index], options["field"]), documents)
     ordered = sorted(groups.items(), key=lambda group: _key_order(group[0]))
     by, descending = _order(options.get("order", {"_count": "desc"}))
     if by == "_count":

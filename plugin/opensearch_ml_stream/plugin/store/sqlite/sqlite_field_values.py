@@ -1,17 +1,16 @@
 """Field values for the SQLite store's queries: how OpenSearch's mappings have a document's field compared.
 
 A `text` field is compared by its words in lower case, its `.keyword` sub-field as a whole. A `flat_object` is compared
-by all values in it. A field inside a nested object never matches, as nested queries are not supported here.
+by all values in it. A field inside a nested object has values in a nested query alone, which looks at that object.
 """
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any
 
-from opensearch_ml_stream.plugin.store import Document, Index
-from opensearch_ml_stream.plugin.store.mappings import FIELDS
+from opensearch_ml_stream.plugin.store import Document
 
 # Words as OpenSearch's standard analyser splits them: dots join digits or letters, colons letters; ideographs stand
 # alone.
@@ -21,6 +20,9 @@ _WORD = re.compile(
     r"(?:(?:(?<=\d)[.,](?=\d)|(?<=[^\W\d_])[.:'\u2019](?=[^\W\d_]))[^\W\u3040-\u309f\u3400-\u9fff]+)*"
 )
 _KEYWORD = ".keyword"
+
+Types = Mapping[str, str]
+"""The types of an index' fields by dotted path, as in `mappings.FIELDS`; in a nested query, of the nested object's."""
 
 
 class Kind(Enum):
@@ -40,11 +42,10 @@ class Field:
     values: Callable[[Document], list[Any]]
 
 
-def find_field(index: Index, name: str) -> Field:
-    """Return the field of that name in that index; one without a mapping is treated as OpenSearch would map it."""
+def find_field(types: Types, name: str) -> Field:
+    """Return the field of that name among those types; one without a mapping is treated as OpenSearch would map it."""
     if name == "_id":
         return Field(name, Kind.EXACT, lambda document: [document.id])
-    types = FIELDS[index]
     path = name.removesuffix(_KEYWORD) if name not in types else name
     parents = [path.rsplit(".", count)[0] for count in range(1, path.count(".") + 1)]
     if any(types.get(parent) == "nested" for parent in [path, *parents]):
@@ -61,6 +62,18 @@ def find_field(index: Index, name: str) -> Field:
     if kind in (None, "text", "name", "roles"):
         return Field(name, Kind.TEXT, lambda document: _at(document.source, keys))
     return Field(name, Kind.EXACT, lambda document: _at(document.source, keys))
+
+
+def nested_objects(document: Document, path: str) -> Iterator[Document]:
+    """Yield each nested object at a path as a document with that object alone."""
+    for value in _at(document.source, [path]):
+        if isinstance(value, Mapping):
+            yield replace(document, source={path: value})
+
+
+def has_value(values: list[Any]) -> bool:
+    """Whether there is a value that is not an object, in however many objects."""
+    return next(_leaves(values), None) is not None
 
 
 def words(value: object) -> list[str]:

@@ -1,6 +1,7 @@
 """Search of the SQLite store: the part of OpenSearch's search body that it supports.
 
-    query    match_all, term, terms, prefix, wildcard, range, match, match_phrase, query_string, ids, exists, bool
+    query    match_all, term, terms, prefix, wildcard, range, match, match_phrase, query_string, ids, exists, nested,
+             bool
     aggs     terms, top_hits
     sort     "field", {"field": "desc"}, {"field": {"order": "desc"}}
     from, size, _source (false, patterns, includes and excludes); version, seq_no_primary_term, track_total_hits
@@ -14,6 +15,7 @@ from typing import Any
 
 from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.plugin.store import Document, Index
+from opensearch_ml_stream.plugin.store.mappings import FIELDS
 from opensearch_ml_stream.plugin.store.sqlite.sqlite_aggregations import aggregate
 from opensearch_ml_stream.plugin.store.sqlite.sqlite_body import count_of, list_of, options_of, unsupported
 from opensearch_ml_stream.plugin.store.sqlite.sqlite_queries import compile_query
@@ -31,7 +33,7 @@ def search(index: Index, index_name: str, documents: Iterable[Document], body: M
     for key in body:
         if key not in _KEYS:
             raise InvalidRequest(unsupported(f"search key [{key}]", _KEYS))
-    matches = compile_query(index, body.get("query", {"match_all": {}}))
+    matches = compile_query(FIELDS[index], body.get("query", {"match_all": {}}))
     every = list(documents)
     matching = [document for document in every if matches(document)]
     response = {

@@ -56,7 +56,7 @@ def _compile(index: Index, entry: object, documents: Sequence[Document]) -> Sort
         return SortKey(lambda document: 1.0, False, None)
     if name == "_doc":
         return SortKey(lambda document: document.seq_no, descending, None)
-    field = find_field(index, name)
+    field = find_field(FIELDS[index], name)
     largest = _LARGEST.get(FIELDS[index].get(name, ""))
     is_known = name == "_id" or _is_mapped(index, name) or any(field.values(document) for document in documents)
     if documents and not is_known and "unmapped_type" not in options:
