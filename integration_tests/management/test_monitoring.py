@@ -22,7 +22,9 @@ from opensearch_ml_stream.plugin.clock import now_millis
 from opensearch_ml_stream.plugin.monitoring.answering_node import AnsweringNode
 from opensearch_ml_stream.plugin.monitoring.profiles import Profiles
 from opensearch_ml_stream.plugin.monitoring.server_stats import ServerStats
+from opensearch_ml_stream.plugin.registry.access.visible_documents import VisibleDocuments
 from opensearch_ml_stream.plugin.registry.deployment_state_store import DeploymentStateStore
+from opensearch_ml_stream.plugin.settings import LiveSettings, Settings
 from opensearch_ml_stream.plugin.statistics.request_statistics import open_statistics
 from opensearch_ml_stream.plugin.store import Store
 from opensearch_ml_stream.plugin.store.sqlite_store import SQLiteStore
@@ -181,10 +183,13 @@ async def test_profile_and_stats_are_read_from_every_kind_of_store(store: Store,
     await registry.controllers.create(ANYONE, model_id, {"user_rate_limiter": {"u": LIMIT}})
     with open_statistics(tmp_path) as statistics:
         node = AnsweringNode(store, now_millis, "server")
+        visible = VisibleDocuments(store, LiveSettings(Settings()))
         with statistics.prediction() as prediction:
             prediction.start(model_id)
-        profile = await Profiles(states, statistics, node).get(ANYONE, {"return_all_models": True}, view="node")
-        stats = await ServerStats(store, states, statistics, node).named(ANYONE, [], [])
+        profile = await Profiles(states, statistics, node, visible).get(
+            ANYONE, {"return_all_models": True}, view="node"
+        )
+        stats = await ServerStats(store, states, statistics, node, visible).named(ANYONE, [], [])
     assert only_node(profile)["models"].keys() == only_node(stats)["models"].keys() == {model_id}
     assert only_node(stats)["ml_deployed_model_count"] == 1
     counts = {name: stats[name] for name in ("ml_model_count", "ml_connector_count")}

@@ -23,6 +23,7 @@ from opensearch_ml_stream.plugin.predictions.painless_runner import PainlessRunn
 from opensearch_ml_stream.plugin.predictions.predictor import Predictor
 from opensearch_ml_stream.plugin.predictions.provider_call import ProviderCalls
 from opensearch_ml_stream.plugin.registry import build_registry
+from opensearch_ml_stream.plugin.registry.access.visible_documents import VisibleDocuments
 from opensearch_ml_stream.plugin.registry.beside_ml_commons.orphans import sweeping_orphans
 from opensearch_ml_stream.plugin.registry.deployment_state_store import DeploymentStateStore
 from opensearch_ml_stream.plugin.registry.model_deployment import ModelDeployment
@@ -89,13 +90,14 @@ async def open_sidecar(settings: Settings, runtime: Path) -> AsyncIterator[Sidec
         in_flight = InFlightResponses(limits)
         gate = await stack.enter_async_context(open_gate(settings, store, runtime, now_millis))
         entry = Entry(gate, in_flight.bodies)
+        visible = VisibleDocuments(store, live)
         node = AnsweringNode(store, now_millis, f"{gethostname()}:{settings.port}")
         own_version = version("opensearch-ml-stream")
         routes = [
             *predict_routes(predictor, in_flight, gate),
             *management_routes(registry, entry),
-            *profile_routes(Profiles(states, statistics, node), entry),
-            *stats_routes(ServerStats(store, states, statistics, node), entry),
+            *profile_routes(Profiles(states, statistics, node, visible), entry),
+            *stats_routes(ServerStats(store, states, statistics, node, visible), entry),
             *settings_routes(DynamicSettings(store, live, now_millis), entry),
             *operation_routes(store.ping, metrics.text, own_version, gate),
         ]

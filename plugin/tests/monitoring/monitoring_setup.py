@@ -13,6 +13,7 @@ from opensearch_ml_stream.plugin.monitoring.answering_node import AnsweringNode
 from opensearch_ml_stream.plugin.monitoring.profiles import Profiles
 from opensearch_ml_stream.plugin.monitoring.server_stats import ServerStats
 from opensearch_ml_stream.plugin.registry import Registry, build_registry
+from opensearch_ml_stream.plugin.registry.access.visible_documents import VisibleDocuments
 from opensearch_ml_stream.plugin.registry.deployment_state_store import DeploymentStateStore
 from opensearch_ml_stream.plugin.registry.model_deployment import ModelDeployment
 from opensearch_ml_stream.plugin.registry.node_id import node_id
@@ -62,13 +63,15 @@ class Monitored:
 
 
 @asynccontextmanager
-async def monitored(folder: Path, store: SQLiteStore | None = None) -> AsyncIterator[Monitored]:
+async def monitored(folder: Path, store: SQLiteStore | None = None, **settings: Any) -> AsyncIterator[Monitored]:
     async with closing(store or SQLiteStore(":memory:")) as opened:
         with open_statistics(folder) as statistics:
             states = DeploymentStateStore(opened, lambda: NOW)
-            cipher, live = Cipher(opened), LiveSettings(Settings())
+            cipher, live = Cipher(opened), LiveSettings(Settings(**settings))
             deployment = ModelDeployment(opened, cipher, live, lambda: NOW, states, statistics.action)
             registry = build_registry(opened, cipher, live, lambda: NOW, deployment)
             node = AnsweringNode(opened, lambda: NOW, SERVER)
-            profiles = Profiles(states, statistics, node)
-            yield Monitored(opened, registry, statistics, profiles, ServerStats(opened, states, statistics, node))
+            visible = VisibleDocuments(opened, live)
+            profiles = Profiles(states, statistics, node, visible)
+            stats = ServerStats(opened, states, statistics, node, visible)
+            yield Monitored(opened, registry, statistics, profiles, stats)

@@ -25,7 +25,7 @@ async def store() -> AsyncIterator[Store]:
 
 async def shown(store: Store, body: Json, view: Any = None) -> Any:
     """The only hit of a search."""
-    response = await search(store, Index.MODEL, body, HIDDEN, view)
+    response = await search(store, Index.MODEL, body, HIDDEN, None, view)
     [hit] = response["hits"]["hits"]
     return hit
 
@@ -65,9 +65,26 @@ async def test_a_view_changes_what_is_shown_before_source_is_applied(store: Stor
     assert (await shown(store, {"_source": "model_state"}, deployed))["_source"] == {"model_state": "m DEPLOYED"}
 
 
+@pytest.mark.parametrize("kind", ["terms", "filter", "missing"])
+@pytest.mark.parametrize("name", ["hits", "buckets", "aggregations", "doc_count"])
+async def test_an_aggregation_may_have_any_name(kind: str, name: str) -> None:
+    hits = {"hits": [{"_id": "m", "_source": {"name": "m", "connector": {"credential": {"k": "cipher text"}}}}]}
+    bucket = {"doc_count": 1, name: {"buckets": [{"key": "m", "doc_count": 1, name: {"hits": hits}}]}}
+    results = {name: {"buckets": [bucket]} if kind == "terms" else bucket}
+    below = {name: {"terms": {"field": "name.keyword"}, "aggs": {name: {"top_hits": {}}}}}
+    options: Json = {"match_all": {}} if kind == "filter" else {"field": "name.keyword"}
+
+    class Answering:
+        async def search(self, index: Index, body: Json) -> dict[str, Any]:
+            return {"hits": {"hits": []}, "aggregations": results}
+
+    await search(Answering(), Index.MODEL, {"aggs": {name: {kind: options, "aggs": below}}}, HIDDEN, None)
+    assert hits["hits"][0]["_source"] == {"name": "m", "connector": {}}
+
+
 async def test_everything_else_of_the_response_is_the_stores(store: Store) -> None:
     body = {"query": {"term": {"name": "m"}}, "size": 1, "sort": "created_time"}
-    response = await search(store, Index.MODEL, body, ())
+    response = await search(store, Index.MODEL, body, (), None)
     own = await store.search(Index.MODEL, body)
     assert response == own
 
@@ -100,7 +117,7 @@ async def test_everything_else_of_the_response_is_the_stores(store: Store) -> No
 )  # fmt: skip
 async def test_a_body_that_could_show_more_is_refused_and_says_what(store: Store, body: Json, reason: str) -> None:
     with pytest.raises(InvalidRequest) as raised:
-        await search(store, Index.MODEL, body, HIDDEN)
+        await search(store, Index.MODEL, body, HIDDEN, None)
     assert raised.value.reason == reason
 
 
@@ -117,7 +134,7 @@ async def test_hits_of_aggregations_are_shown_as_all_others(store: Store, name: 
         name: {"few": top_hits("name", "connector.credential")},
     }
     body = {"size": 0, name: {"names": {**by_name, name: {**by_name[name], "deep": by_name}}, "all": top_hits()}}
-    response = await search(store, Index.MODEL, body, HIDDEN, deployed)
+    response = await search(store, Index.MODEL, body, HIDDEN, None, deployed)
     [all_hit] = response["aggregations"]["all"]["hits"]["hits"]
     assert all_hit["_source"] == {"name": "m", "connector": {"name": "c"}, "model_state": "DEPLOYED"}
     [bucket] = response["aggregations"]["names"]["buckets"]
@@ -161,7 +178,7 @@ DASHBOARDS_SEARCHES: list[Json] = [
 
 @pytest.mark.parametrize("body", DASHBOARDS_SEARCHES, ids=["list", "connectors", "versions"])
 async def test_the_searches_of_opensearch_dashboards_find_the_model(store: Store, body: Json) -> None:
-    response = await search(store, Index.MODEL, body, HIDDEN)
+    response = await search(store, Index.MODEL, body, HIDDEN, None)
     assert response["hits"]["total"]["value"] == 1
     if "aggs" in body:
         [result] = response["aggregations"].values()

@@ -9,6 +9,7 @@ from typing import Any
 from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.plugin.monitoring.answering_node import AnsweringNode
 from opensearch_ml_stream.plugin.monitoring.durations import summary
+from opensearch_ml_stream.plugin.registry.access.visible_documents import VisibleDocuments
 from opensearch_ml_stream.plugin.registry.deployment_state_store import DEPLOYED, DeploymentStateStore
 from opensearch_ml_stream.plugin.registry.stored_documents import Json, flag_of, strings_of
 from opensearch_ml_stream.plugin.statistics.model_file import ModelFigures
@@ -23,11 +24,12 @@ _STATE: Json = {"model_state": DEPLOYED}
 
 @dataclass(frozen=True, slots=True)
 class Profiles:
-    """The profile use case, over the store and this server's statistics."""
+    """The profile use case, over the store and this server's statistics: of models that the caller may see."""
 
     states: DeploymentStateStore
     statistics: Statistics
     node: AnsweringNode
+    visible: VisibleDocuments
 
     async def get(self, caller: Caller, body: Json, *, view: str) -> Json:
         """Return the profile that the body asks for, by node or (`view`) by model; empty if there is nothing to say.
@@ -42,9 +44,9 @@ class Profiles:
         model_ids = strings_of(body, "model_ids") or []
         if len(model_ids) > MAX_IDS:
             raise InvalidRequest(f"model_ids has more than {MAX_IDS} ids")
-        models = await self._models(model_ids, every=flag_of(body, "return_all_models") or False)
+        models = await self._models(caller, model_ids, every=flag_of(body, "return_all_models") or False)
         task_ids = strings_of(body, "task_ids") or []
-        tasks = await self._tasks(task_ids, every=flag_of(body, "return_all_tasks") or False)
+        tasks = await self._tasks(caller, task_ids, every=flag_of(body, "return_all_tasks") or False)
         if not models and not tasks:
             return {}
         now = self.node.clock(), monotonic()
@@ -52,20 +54,23 @@ class Profiles:
         by_node = view == "node"
         return (_node_view if by_node else _model_view)(node_id, self.node.server, models, task_views)
 
-    async def _models(self, model_ids: Sequence[str], *, every: bool) -> dict[str, Json]:
+    async def _models(self, caller: Caller, model_ids: Sequence[str], *, every: bool) -> dict[str, Json]:
         if not every and not model_ids:
             return {}
         deployed = await self.states.deployed(None if every else model_ids)
+        visible = await self.visible.models(caller, deployed)
         return await asyncio.to_thread(
-            lambda: {model_id: _model_profile(self.statistics.model(model_id)) for model_id in deployed}
+            lambda: {model_id: _model_profile(self.statistics.model(model_id)) for model_id in visible}
         )
 
-    async def _tasks(self, task_ids: Sequence[str], *, every: bool) -> list[RunningPrediction]:
+    async def _tasks(self, caller: Caller, task_ids: Sequence[str], *, every: bool) -> list[RunningPrediction]:
         if not every and not task_ids:
             return []
         running = await asyncio.to_thread(self.statistics.running)
         wanted = set(task_ids)
-        return [task for task in running.values() if every or task.task_id in wanted]
+        tasks = [task for task in running.values() if every or task.task_id in wanted]
+        visible = await self.visible.models(caller, {task.model_id for task in tasks})
+        return [task for task in tasks if task.model_id in visible]
 
 
 def _model_profile(figures: ModelFigures | None) -> Json:

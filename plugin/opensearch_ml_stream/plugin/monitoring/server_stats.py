@@ -1,7 +1,7 @@
 """The stats use case: what the store holds, and how often this server and each of its models were called."""
 
 import asyncio
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +17,7 @@ from opensearch_ml_stream.plugin.monitoring.stat_selection import (
     select_by_body,
     select_by_name,
 )
+from opensearch_ml_stream.plugin.registry.access.visible_documents import VisibleDocuments
 from opensearch_ml_stream.plugin.registry.deployment_state_store import DeploymentStateStore
 from opensearch_ml_stream.plugin.registry.stored_documents import MAX_FOUND, Json
 from opensearch_ml_stream.plugin.statistics.model_file import ModelFigures
@@ -31,29 +32,33 @@ _MISSING = "non-existent"  # ML Commons' status of an index that there is not ye
 
 @dataclass(frozen=True, slots=True)
 class ServerStats:
-    """The stats use case, over the store and this server's statistics."""
+    """The stats use case, over the store and this server's statistics.
+
+    All numbers, those of the server too, are of the models and connectors that the caller may see.
+    """
 
     store: Store
     states: DeploymentStateStore
     statistics: Statistics
     node: AnsweringNode
+    visible: VisibleDocuments
 
     async def named(self, caller: Caller, names: Sequence[str], node_ids: Sequence[str]) -> Json:
         """Return the stats of these names, all for none; InvalidRequest for a name that is no stat's."""
-        return await self._get(select_by_name(names, node_ids))
+        return await self._get(caller, select_by_name(names, node_ids))
 
     async def selected(self, caller: Caller, body: Json) -> Json:
         """Return the stats that the body selects: `target_stat_levels`, and names, ids and actions at each level."""
-        return await self._get(select_by_body(body))
+        return await self._get(caller, select_by_body(body))
 
-    async def _get(self, selection: StatSelection) -> Json:
-        stats = await self._cluster_stats(selection) if "cluster" in selection.levels else {}
+    async def _get(self, caller: Caller, selection: StatSelection) -> Json:
+        stats = await self._cluster_stats(caller, selection) if "cluster" in selection.levels else {}
         node_id = await self.node.id_if_asked(selection.node_ids) if selection.has_nodes else None
-        if node_id is not None and (node_stats := await self._node_stats(selection)):
+        if node_id is not None and (node_stats := await self._node_stats(caller, selection)):
             stats["nodes"] = {node_id: {"server": self.node.server, **node_stats}}
         return stats
 
-    async def _cluster_stats(self, selection: StatSelection) -> dict[str, Any]:
+    async def _cluster_stats(self, caller: Caller, selection: StatSelection) -> dict[str, Any]:
         wanted = selection.cluster_stats or CLUSTER_STATS
         stats: dict[str, Any] = {}
         if any(name in wanted for name in INDEX_STATUSES):
@@ -63,42 +68,54 @@ class ServerStats:
                     name: statuses.get(index, _MISSING) for name, index in INDEX_STATUSES.items() if name in wanted
                 }
         if MODEL_COUNT in wanted:
-            stats[MODEL_COUNT] = await self._document_count(Index.MODEL, _NOT_A_CHUNK)
+            stats[MODEL_COUNT] = await self._document_count(caller, Index.MODEL, _NOT_A_CHUNK)
         if CONNECTOR_COUNT in wanted:
-            stats[CONNECTOR_COUNT] = await self._document_count(Index.CONNECTOR, {"match_all": {}})
+            stats[CONNECTOR_COUNT] = await self._document_count(caller, Index.CONNECTOR, {"match_all": {}})
         return stats
 
-    async def _document_count(self, index: Index, query: Json) -> int:
-        response = await self.store.search(index, {"query": query, "size": 0, "track_total_hits": True})
+    async def _document_count(self, caller: Caller, index: Index, query: Json) -> int:
+        visible = await self.visible.query(caller, index)
+        counted = query if visible is None else {"bool": {"filter": [query, visible]}}
+        response = await self.store.search(index, {"query": counted, "size": 0, "track_total_hits": True})
         count: int = response["hits"]["total"]["value"]
         return count
 
-    async def _node_stats(self, selection: StatSelection) -> Json:
-        counts = await asyncio.to_thread(self.statistics.counts)
+    async def _node_stats(self, caller: Caller, selection: StatSelection) -> Json:
+        called = await self._models(caller)
+        counts = await self._counts(caller, called)
         stats: dict[str, Any] = {}
         if "node" in selection.levels:
-            numbers = await self._numbers(counts)
-            wanted = selection.node_stats or NODE_STATS
-            stats |= {name: number for name, number in numbers.items() if name in wanted}
+            numbers = await self._numbers(caller, counts)
+            names = selection.node_stats or NODE_STATS
+            stats |= {name: number for name, number in numbers.items() if name in names}
         done = _action_view(counts, selection) if selection.has_algorithms else {}
-        figures = await self._models(selection)
+        wanted = selection.models
+        figures = {id: of_model for id, of_model in called.items() if not wanted or id in wanted}
         views = {model_id: _action_view(of_model.actions, selection) for model_id, of_model in figures.items()}
         models = {model_id: view for model_id, view in views.items() if view}
         if not stats and not done and not models:
             return {}
         return {**stats, "algorithms": {"remote": done} if done else {}, "models": models}
 
-    async def _numbers(self, counts: Mapping[str, ActionCount]) -> Mapping[str, int]:
+    async def _counts(self, caller: Caller, called: Mapping[str, ModelFigures]) -> Mapping[str, ActionCount]:
+        """Return the server's counts; for a caller who may not see every model, those of the others together."""
+        if self.visible.shows_all(caller, Index.MODEL):
+            return await asyncio.to_thread(self.statistics.counts)
+        return _sums(figures.actions for figures in called.values())
+
+    async def _numbers(self, caller: Caller, counts: Mapping[str, ActionCount]) -> Mapping[str, int]:
+        running = [task.model_id for task in (await asyncio.to_thread(self.statistics.running)).values()]
+        running_visible = await self.visible.models(caller, set(running))
         return {
-            "ml_executing_task_count": len(await asyncio.to_thread(self.statistics.running)),
+            "ml_executing_task_count": sum(model_id in running_visible for model_id in running),
             "ml_request_count": sum(count.requests for count in counts.values()),
             "ml_failure_count": sum(count.failures for count in counts.values()),
-            "ml_deployed_model_count": len(await self.states.deployed()),
+            "ml_deployed_model_count": len(await self.visible.models(caller, await self.states.deployed())),
             "ml_circuit_breaker_trigger_count": 0,  # there is none; in ML Commons it spares remote models
         }
 
-    async def _models(self, selection: StatSelection) -> dict[str, ModelFigures]:
-        """Return the models that were called and are still stored; those that were deleted elsewhere are forgotten."""
+    async def _models(self, caller: Caller) -> dict[str, ModelFigures]:
+        """Return the visible models that were called and are still stored; those deleted elsewhere are forgotten."""
         models = await asyncio.to_thread(self.statistics.models)
         ids = list(models)
         for start in range(0, len(ids), MAX_FOUND):
@@ -108,8 +125,18 @@ class ServerStats:
             for model_id in set(part) - {hit["_id"] for hit in hits}:
                 del models[model_id]
                 self.statistics.forget(model_id)
-        wanted = selection.models
-        return {model_id: figures for model_id, figures in models.items() if not wanted or model_id in wanted}
+        visible = await self.visible.models(caller, models)
+        return {model_id: figures for model_id, figures in models.items() if model_id in visible}
+
+
+def _sums(of_models: Iterable[Mapping[str, ActionCount]]) -> dict[str, ActionCount]:
+    """Return the counts of some models together, by action."""
+    sums: dict[str, ActionCount] = {}
+    for counts in of_models:
+        for action, count in counts.items():
+            before = sums.get(action, ActionCount(0, 0))
+            sums[action] = ActionCount(before.requests + count.requests, before.failures + count.failures)
+    return sums
 
 
 def _action_view(counts: Mapping[str, ActionCount], selection: StatSelection) -> Json:

@@ -6,6 +6,7 @@ from opensearch_ml_stream.plugin.clock import Clock
 from opensearch_ml_stream.plugin.credentials.cipher import Cipher
 from opensearch_ml_stream.plugin.registry.access.model_access import ModelAccess
 from opensearch_ml_stream.plugin.registry.access.model_connectors import ModelConnectors
+from opensearch_ml_stream.plugin.registry.access.visible_documents import VisibleDocuments
 from opensearch_ml_stream.plugin.registry.configuration.configs import Configs
 from opensearch_ml_stream.plugin.registry.configuration.controllers import Controllers
 from opensearch_ml_stream.plugin.registry.connectors import Connectors
@@ -42,12 +43,13 @@ def build_registry(
     connector_access = AccessControl(lambda: live_settings.current.connector_access_control_enabled, CONNECTOR_WORDING)
     connectors = ModelConnectors(store, cipher, live_settings, connector_access)
     access = ModelAccess.of(store, live_settings)
-    groups = ModelGroups(store, clock, access.groups)
+    visible = VisibleDocuments(store, live_settings)
+    groups = ModelGroups(store, clock, access.groups, visible)
     return Registry(
-        connectors=Connectors(store, cipher, live_settings, clock, deployment.states, connector_access),
-        models=Models(store, live_settings, clock, groups, deployment, access, connectors),
+        connectors=Connectors(store, cipher, live_settings, clock, deployment.states, connector_access, visible),
+        models=Models(store, live_settings, clock, groups, deployment, access, connectors, visible),
         model_groups=groups,
-        tasks=Tasks(store, access, batch),
+        tasks=Tasks(store, access, visible, batch),
         controllers=Controllers(store, clock, access),
         configs=Configs(store),
     )

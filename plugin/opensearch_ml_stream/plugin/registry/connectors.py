@@ -7,6 +7,7 @@ from opensearch_ml_stream.connectors.errors import Conflict, Forbidden, InvalidR
 from opensearch_ml_stream.plugin.clock import Clock
 from opensearch_ml_stream.plugin.credentials.cipher import Cipher
 from opensearch_ml_stream.plugin.registry.access.asked import asked_access
+from opensearch_ml_stream.plugin.registry.access.visible_documents import VisibleDocuments
 from opensearch_ml_stream.plugin.registry.connector_documents import (
     changed_document,
     connector_view,
@@ -42,6 +43,7 @@ class Connectors:
     clock: Clock
     states: DeploymentStateStore
     access: AccessControl
+    visible: VisibleDocuments
 
     async def create(self, caller: Caller, body: Json) -> Json:
         """Store a new connector; with `dry_run`, everything is checked and nothing stored."""
@@ -98,7 +100,8 @@ class Connectors:
 
     async def search(self, caller: Caller, body: Json, *, dashboards: bool = False) -> Json:
         """Search connectors; credentials are neither searched nor returned."""
-        return await search(self.store, Index.CONNECTOR, body, hidden_fields(dashboards=dashboards))
+        visible = await self.visible.query(caller, Index.CONNECTOR)
+        return await search(self.store, Index.CONNECTOR, body, hidden_fields(dashboards=dashboards), visible)
 
     def _check_change(self, caller: Caller, connector_id: str, document: Document) -> None:
         if not self.access.allows(caller, document.source):

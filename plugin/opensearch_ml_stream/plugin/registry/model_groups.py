@@ -8,6 +8,7 @@ from typing import Any
 from opensearch_ml_stream.connectors.errors import Conflict, Forbidden, InvalidRequest, MLStreamError, NotFound
 from opensearch_ml_stream.plugin.clock import Clock
 from opensearch_ml_stream.plugin.registry.access.asked import asked_access
+from opensearch_ml_stream.plugin.registry.access.visible_documents import VisibleDocuments
 from opensearch_ml_stream.plugin.registry.search import search
 from opensearch_ml_stream.plugin.registry.stored_documents import (
     Json,
@@ -35,6 +36,7 @@ class ModelGroups:
     store: Store
     clock: Clock
     access: AccessControl
+    visible: VisibleDocuments
 
     async def register(self, caller: Caller, body: Json) -> Json:
         """Store a new group; InvalidRequest if its name is taken."""
@@ -85,7 +87,9 @@ class ModelGroups:
 
     async def search(self, caller: Caller, body: Json, *, dashboards: bool = False) -> Json:
         """Search groups; nothing in them is hidden from anybody."""
-        return await search(self.store, Index.MODEL_GROUP, body, ())
+        return await search(
+            self.store, Index.MODEL_GROUP, body, (), await self.visible.query(caller, Index.MODEL_GROUP)
+        )
 
     async def for_model(self, caller: Caller, name: str, description: str | None, asked: AskedAccess) -> str:
         """Return the id of the group of that name, created with the access that is asked if there is none.

@@ -9,6 +9,7 @@ from opensearch_ml_stream.plugin.clock import Clock
 from opensearch_ml_stream.plugin.registry.access.asked import asked_access
 from opensearch_ml_stream.plugin.registry.access.model_access import NO_PRIVILEGE, ModelAccess
 from opensearch_ml_stream.plugin.registry.access.model_connectors import ModelConnectors
+from opensearch_ml_stream.plugin.registry.access.visible_documents import VisibleDocuments
 from opensearch_ml_stream.plugin.registry.beside_ml_commons.reload import reload_in_ml_commons
 from opensearch_ml_stream.plugin.registry.beside_ml_commons.safe_delete import refuse_if_used
 from opensearch_ml_stream.plugin.registry.beside_ml_commons.state_search import ShownStates
@@ -53,6 +54,7 @@ class Models:
     deployment: ModelDeployment
     access: ModelAccess
     connectors: ModelConnectors
+    visible: VisibleDocuments
 
     async def register(self, caller: Caller, body: Json, *, deploy: bool = False) -> Json:
         """Store a new model and its (finished) task; with `deploy` it is deployed before this returns.
@@ -164,7 +166,9 @@ class Models:
     async def search(self, caller: Caller, body: Json, *, dashboards: bool = False) -> Json:
         """Search models; credentials of inline connectors are neither searched nor returned."""
         hidden = hidden_fields(dashboards=dashboards)
-        return await search(ShownStates(self.store), Index.MODEL, body, hidden, self.deployment.states.view_all)
+        visible = await self.visible.query(caller, Index.MODEL)
+        view = self.deployment.states.view_all
+        return await search(ShownStates(self.store), Index.MODEL, body, hidden, visible, view)
 
     async def deploy(self, caller: Caller, model_id: str, body: Json) -> Json:
         """Deploy the model; return its (finished) task. Nodes cannot be chosen."""

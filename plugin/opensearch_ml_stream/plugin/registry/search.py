@@ -38,6 +38,7 @@ _FIELD_AGGREGATIONS = frozenset({
     "terms", "value_count", "cardinality", "min", "max", "avg", "sum", "stats", "missing", "histogram",
     "date_histogram", "range", "date_range",
 })  # fmt: skip
+_OF_ONE_BUCKET = frozenset({"filter", "missing"})  # the result itself is their bucket
 _TOP_HITS = frozenset({"from", "size", "sort", "_source"})
 _QUERY_STRING = frozenset({"query", "fields", "default_field", "default_operator"})
 _OPTIONS = frozenset({"boost", "_name"})
@@ -50,17 +51,25 @@ _NEVER = frozenset({"script", "_script", "inner_hits", "nested"})
 MAX_AGGREGATION_DEPTH = 5
 
 
-async def search(store: Searched, index: Index, body: Json, hidden: Iterable[str], view: View | None = None) -> Json:
+async def search(
+    store: Searched,
+    index: Index,
+    body: Json,
+    hidden: Iterable[str],
+    visible: Json | None,
+    view: View | None = None,
+) -> Json:
     """Return the store's response without the fields `hidden`; InvalidRequest for a body that is not allowed.
 
-    `view` changes the sources before `_source` is applied to them.
+    `visible` is the query that finds what the caller may see, None if that is everything: no hit, total or aggregation
+    is of other documents. `view` changes the sources before `_source` is applied to them.
     """
     check_search(body)
-    response = await store.search(index, _without_source(body))
+    response = await store.search(index, _only(visible, _without_source(body)))
     shown = list(_hit_lists(body, response))
-    visible = FieldFilter(f"-{field}" for field in hidden)
+    shown_fields = FieldFilter(f"-{field}" for field in hidden)
     hits = [hit for hits, _ in shown for hit in hits]
-    sources: Mapping[str, Json] = {hit["_id"]: visible.apply(hit.pop("_source", {})) for hit in hits}
+    sources: Mapping[str, Json] = {hit["_id"]: shown_fields.apply(hit.pop("_source", {})) for hit in hits}
     if view is not None:
         sources = await view(sources)
     filters = {
@@ -73,27 +82,40 @@ async def search(store: Searched, index: Index, body: Json, hidden: Iterable[str
     return response
 
 
+def _only(visible: Json | None, body: Json) -> Json:
+    """Return the body that searches the visible documents alone; scores stay those of its own query."""
+    if visible is None:
+        return body
+    return {**body, "query": {"bool": {"must": [body.get("query", {"match_all": {}})], "filter": [visible]}}}
+
+
 def _without_source(body: Json) -> dict[str, Any]:
-    """Return the body, or the aggregations in it, without `_source`: it is applied when hidden fields are removed."""
+    """Return a body or an aggregation without `_source`: it is applied when hidden fields are removed."""
     reduced = {name: value for name, value in body.items() if name != "_source"}
     for name in _AGGREGATIONS & reduced.keys():
-        reduced[name] = {
-            each: {kind: _without_source(value) for kind, value in aggregation.items()}
-            for each, aggregation in reduced[name].items()
-        }
+        reduced[name] = {each: _without_source(aggregation) for each, aggregation in reduced[name].items()}
+    if "top_hits" in reduced:
+        reduced["top_hits"] = _without_source(reduced["top_hits"])
     return reduced
 
 
-def _hit_lists(body: Json, response: Json) -> Iterator[tuple[list[dict[str, Any]], tuple[str, ...] | None]]:
-    """Yield the lists of hits in a response, those of `top_hits` too, each with the patterns of its `_source`."""
-    if "hits" in response:
-        yield response["hits"]["hits"], _source_patterns(body.get("_source"))
-    for name, aggregation in _aggregations(body).items():
-        result = response.get("aggregations", response).get(name, {})
+Hits = tuple[list[dict[str, Any]], tuple[str, ...] | None]
+"""A list of hits, with the patterns of its `_source`."""
+
+
+def _hit_lists(body: Json, response: Json) -> Iterator[Hits]:
+    """Yield the lists of hits in a response, those of `top_hits` too."""
+    yield response["hits"]["hits"], _source_patterns(body.get("_source"))
+    yield from _aggregated_hits(_aggregations(body), response.get("aggregations", {}))
+
+
+def _aggregated_hits(aggregations: Json, results: Json) -> Iterator[Hits]:
+    for name, aggregation in aggregations.items():
+        result = results.get(name, {})
         if "top_hits" in aggregation:
             yield result["hits"]["hits"], _source_patterns(aggregation["top_hits"].get("_source"))
-        for bucket in _buckets(result):
-            yield from _hit_lists({"aggs": _aggregations(aggregation)}, bucket)
+        for bucket in [result] if _OF_ONE_BUCKET & aggregation.keys() else _buckets(result):
+            yield from _aggregated_hits(_aggregations(aggregation), bucket)
 
 
 def _aggregations(body: Json) -> dict[str, Any]:
@@ -101,8 +123,8 @@ def _aggregations(body: Json) -> dict[str, Any]:
 
 
 def _buckets(result: Json) -> Iterable[Json]:
-    """Return the buckets of a result: an array, an object by key, or the result itself for one of a single bucket."""
-    buckets = result.get("buckets", [result] if "doc_count" in result else [])
+    """Return the buckets of a result, which has them in an array or in an object by key, if any."""
+    buckets = result.get("buckets", [])
     return buckets.values() if isinstance(buckets, dict) else buckets
 
 

@@ -6,6 +6,7 @@ from typing import Any, Protocol
 from opensearch_ml_stream.connectors.errors import InvalidRequest, NotFound
 from opensearch_ml_stream.plugin.clock import Clock
 from opensearch_ml_stream.plugin.registry.access.model_access import ModelAccess
+from opensearch_ml_stream.plugin.registry.access.visible_documents import VisibleDocuments
 from opensearch_ml_stream.plugin.registry.search import search
 from opensearch_ml_stream.plugin.registry.stored_documents import Json, existing, in_order
 from opensearch_ml_stream.plugin.store import Index, Store
@@ -38,6 +39,7 @@ class Tasks:
 
     store: Store
     access: ModelAccess
+    visible: VisibleDocuments
     batch: BatchJobs | None = None
 
     async def get(self, caller: Caller, task_id: str) -> Json:
@@ -66,7 +68,7 @@ class Tasks:
 
     async def search(self, caller: Caller, body: Json, *, dashboards: bool = False) -> Json:
         """Search tasks; nothing in them is hidden from anybody."""
-        return await search(self.store, Index.TASK, body, ())
+        return await search(self.store, Index.TASK, body, (), await self.visible.query(caller, Index.TASK))
 
     async def _source(self, caller: Caller, task_id: str) -> Json:
         """Return a task's source; Forbidden if the caller may not access its model."""

@@ -1,0 +1,63 @@
+"""What a caller may see of the stored documents, as queries, so that the store itself leaves out all else.
+
+A model is as visible as its group, and everyone's without one. A task is its user's, and of those who see its model.
+"""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from opensearch_ml_stream.plugin.registry.stored_documents import Json
+from opensearch_ml_stream.plugin.security.access_control import visible_to
+from opensearch_ml_stream.plugin.settings import LiveSettings
+from opensearch_ml_stream.plugin.store import Index, Store
+from opensearch_ml_stream.rest_handlers.callers import Caller
+
+MAX_GROUPS = 10_000  # of one caller, as in ML Commons: models of further groups are not found
+MAX_MODELS = 10_000  # of one caller: tasks of further models are not found
+
+_WITHOUT_GROUP: Json = {"bool": {"must_not": [{"exists": {"field": "model_group_id"}}]}}
+
+
+@dataclass(frozen=True, slots=True)
+class VisibleDocuments:
+    """Asks the store and the settings; costs nothing where the caller may see everything."""
+
+    store: Store
+    live_settings: LiveSettings
+
+    def shows_all(self, caller: Caller, index: Index) -> bool:
+        """Whether the caller may see every document of the index."""
+        return caller.is_admin or not self._is_controlled(index)
+
+    async def query(self, caller: Caller, index: Index) -> Json | None:
+        """Return the query that finds what the caller may see in the index, None if that is everything."""
+        return None if self.shows_all(caller, index) else await self._accessible(caller, index)
+
+    async def models(self, caller: Caller, model_ids: Collection[str]) -> Collection[str]:
+        """Return those of the models that the caller may see, at most MAX_MODELS."""
+        visible = await self.query(caller, Index.MODEL) if model_ids else None
+        if visible is None:
+            return model_ids
+        wanted: Json = {"ids": {"values": list(model_ids)}}
+        return set(await self._ids(Index.MODEL, {"bool": {"filter": [wanted, visible]}}, MAX_MODELS))
+
+    def _is_controlled(self, index: Index) -> bool:
+        settings = self.live_settings.current
+        if index is Index.CONNECTOR:
+            return settings.connector_access_control_enabled
+        return settings.model_access_control_enabled
+
+    async def _accessible(self, caller: Caller, index: Index) -> Json:
+        if index is Index.MODEL:
+            groups = await self._ids(Index.MODEL_GROUP, visible_to(caller), MAX_GROUPS)
+            return {"bool": {"should": [{"terms": {"model_group_id": groups}}, _WITHOUT_GROUP]}}
+        if index is Index.TASK:
+            models = await self._ids(Index.MODEL, await self._accessible(caller, Index.MODEL), MAX_MODELS)
+            name: Json = {"term": {"user.name.keyword": caller.name}}
+            own: Json = {"nested": {"path": "user", "query": name, "ignore_unmapped": True}}
+            return {"bool": {"should": [own, {"terms": {"model_id": models}}]}}
+        return visible_to(caller)
+
+    async def _ids(self, index: Index, query: Json, size: int) -> list[str]:
+        body = {"query": {"bool": {"filter": [query]}}, "size": size, "_source": False}
+        return [hit["_id"] for hit in (await self.store.search(index, body))["hits"]["hits"]]
