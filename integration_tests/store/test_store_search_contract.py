@@ -30,7 +30,6 @@ MODELS: Mapping[str, Mapping[str, Any]] = {
         "current_worker_node_count": 2,
         "connector": {"name": "inline connector", "parameters": {"model": "claude-x", "max_tokens": "7"}},
         "planning_worker_nodes": ["n1", "n2"],
-        "user": [{"name": "Bob", "roles": ["reader"]}, None, {"name": "ann", "roles": ["admin"]}],
     },
     "titan": {
         "name": "titan",
@@ -39,51 +38,8 @@ MODELS: Mapping[str, Mapping[str, Any]] = {
         "is_hidden": True,
         "created_time": 1700000000200,
         "description": None,
-        "user": {},
     },
 }
-
-
-def of_user(query: object, **options: object) -> dict[str, Any]:
-    return {"nested": {"path": "user", "query": query, **options}}
-
-
-def without(query: object) -> dict[str, Any]:
-    return {"bool": {"must_not": [query]}}
-
-
-ANN, ADMIN = {"term": {"user.name.keyword": "ann"}}, {"term": {"user.roles.keyword": "admin"}}
-BOB = {"term": {"user.name": "bob"}}
-
-NESTED: list[tuple[object, set[str]]] = [
-    (of_user({"match_all": {}}), {"gpt", "claude", "titan"}),
-    (of_user({"exists": {"field": "user"}}), {"gpt", "claude"}),
-    (of_user({"exists": {"field": "user.roles"}}), {"gpt", "claude"}),
-    (without(of_user({"exists": {"field": "user"}})), {"titan"}),
-    ({"exists": {"field": "user"}}, set()),
-    (of_user(ANN), {"gpt", "claude"}),
-    (of_user(BOB), {"claude"}),
-    (of_user({"bool": {"must": [ANN, ADMIN]}}), {"claude"}),
-    (of_user({"bool": {"must": [BOB, ADMIN]}}), set()),
-    ({"bool": {"must": [of_user(BOB), of_user(ADMIN)]}}, {"claude"}),
-    (of_user(without(ANN)), {"claude", "titan"}),
-    (without(of_user(ANN)), {"titan"}),
-    (without(of_user(without(ANN))), {"gpt"}),
-    (of_user({"match": {"user.name": "ANN bob"}}), {"gpt", "claude"}),
-    (of_user({"terms": {"user.roles.keyword": ["admin", "none"]}}, score_mode="max"), {"claude"}),
-    (of_user({"prefix": {"user.name.keyword": "B"}}, boost=2), {"claude"}),
-    (of_user({"query_string": {"query": "writer OR reader", "fields": ["user.roles"]}}), {"gpt", "claude"}),
-    (of_user({"term": {"name.keyword": "ann"}}), set()),
-    (of_user({"term": {"model_state": "DEPLOYED"}}), set()),
-    (of_user(without({"term": {"model_state": "DEPLOYED"}})), {"gpt", "claude", "titan"}),
-    (of_user({"exists": {"field": "model_state"}}), set()),
-    (of_user({"ids": {"values": ["gpt"]}}), {"gpt"}),
-    (of_user({"term": {"_id": "gpt"}}), {"gpt"}),
-    ({"nested": {"path": "owner", "query": {"match_all": {}}, "ignore_unmapped": True}}, set()),
-    (without({"nested": {"path": "name", "query": {"match_all": {}}, "ignore_unmapped": "true"}}),
-     {"gpt", "claude", "titan"}),
-    ({"bool": {"should": [of_user(BOB), {"term": {"is_hidden": True}}]}}, {"claude", "titan"}),
-]  # fmt: skip
 
 QUERIES: list[tuple[object, set[str]]] = [
     ({"match_all": {}}, {"gpt", "claude", "titan"}),
@@ -162,7 +118,6 @@ QUERIES: list[tuple[object, set[str]]] = [
         {"titan"},
     ),
     ({"bool": {}}, {"gpt", "claude", "titan"}),
-    *NESTED,
 ]
 
 
@@ -270,12 +225,6 @@ async def test_source_can_be_omitted(store: Store) -> None:
         ({"sort": ["no_such_field"]}, "No mapping found for .no_such_field"),
         ({"aggs": {"a": {"terms": {"field": "name"}}}}, "Text fields are not optimised"),
         ({"query": {"terms": {"model_state": "DEPLOYED"}}}, "terms"),
-        ({"query": {"nested": {"path": "owner", "query": {"match_all": {}}}}}, "failed to find nested object"),
-        ({"query": {"nested": {"path": "name", "query": {"match_all": {}}}}}, "failed to find nested object"),
-        ({"query": {"nested": {"query": {"match_all": {}}}}}, "path"),
-        ({"query": {"nested": {"path": "user"}}}, "query"),
-        ({"query": of_user({"match_all": {}}, score_mode="most")}, "No score mode for child query .most."),
-        ({"query": of_user({"match_all": {}}, no_such_option=1)}, "no_such_option"),
     ],
 )
 async def test_a_search_that_is_not_understood_is_the_callers_mistake(

@@ -49,7 +49,7 @@ async def test_a_profile_has_the_models_and_predictions_that_its_caller_may_see(
         found = await profile(server, ANN, **ALL)
         assert found["models"].keys() == {"model of ann"}
         assert [task["model_id"] for task in found["tasks"].values()] == ["model of ann"]
-        [bobs_task] = [id for id, task in (await profile(server, BOB, **ALL))["tasks"].items()]
+        [bobs_task] = (await profile(server, BOB, **ALL))["tasks"]
         assert await profile(server, ANN, task_ids=[bobs_task]) == {}
         both = await profile(server, ADMIN, **ALL)
         assert len(both["models"]) == len(both["tasks"]) == 2
