@@ -36,6 +36,7 @@ from opensearch_ml_stream.plugin.upstream.circuit_breaker.breaking_upstream impo
 from opensearch_ml_stream.plugin.upstream.circuit_breaker.shared_breakers import SharedBreakers
 from opensearch_ml_stream.plugin.upstream.open_upstream import open_upstream
 from opensearch_ml_stream.rest_handlers.application import streaming_application
+from opensearch_ml_stream.rest_handlers.callers import TenantGate
 from opensearch_ml_stream.rest_handlers.http.browsers import BrowserPolicy
 from opensearch_ml_stream.rest_handlers.http.response_lifecycle import InFlightResponses, ResponseLimits
 from opensearch_ml_stream.rest_handlers.resource_endpoint import Entry
@@ -89,6 +90,8 @@ async def open_sidecar(settings: Settings, runtime: Path) -> AsyncIterator[Sidec
         )
         in_flight = InFlightResponses(limits)
         gate = await stack.enter_async_context(open_gate(settings, store, runtime, now_millis))
+        if settings.multi_tenancy_enabled:
+            gate = TenantGate(gate)
         entry = Entry(gate, in_flight.bodies)
         visible = VisibleDocuments(store, live)
         node = AnsweringNode(store, now_millis, f"{gethostname()}:{settings.port}")

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from opensearch_ml_stream.connectors.errors import Internal
+from opensearch_ml_stream.plugin.credentials import cipher as cipher_module
 from opensearch_ml_stream.plugin.credentials.cipher import Cipher
 from opensearch_ml_stream.plugin.store import Index, Store
 from opensearch_ml_stream.plugin.store.open_store import open_store
@@ -98,3 +99,35 @@ async def test_a_cipher_text_of_another_kind_is_an_error_of_the_stored_credentia
     await cipher.encrypt("sk-1")
     with pytest.raises(Internal, match="A stored credential cannot be decrypted"):
         await cipher.decrypt("sk-1")
+
+
+TENANTS_KEY = "master_key_YotJ2W3N6XpDDdT1l3BYmeCalo95NJHktwTK4zpA3AI="
+
+
+async def test_a_tenant_has_a_key_of_its_own_where_ml_commons_looks_for_it(store: Store) -> None:
+    cluster = Cipher(store)
+    one, other = cluster.of("t1"), cluster.of("t2")
+    cipher_text = await one.encrypt("sk-1")
+    document = await store.get(Index.CONFIG, TENANTS_KEY)
+    assert document is not None and document.source["tenant_id"] == "t1"
+    assert await store.get(Index.CONFIG, "master_key") is None
+    assert await Cipher(store).of("t1").decrypt(cipher_text) == "sk-1"
+    for foreign in (other, cluster):
+        with pytest.raises(Internal, match="another master key"):
+            await foreign.decrypt(cipher_text)
+
+
+async def test_the_cipher_of_no_tenant_is_the_clusters(store: Store) -> None:
+    cipher = Cipher(store)
+    assert await cipher.of("t1").of(None).decrypt(await cipher.encrypt("sk-1")) == "sk-1"
+
+
+async def test_few_keys_stay_in_memory(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cipher_module, "_MAX_KEYS", 2)
+    cipher = Cipher(store)
+    texts = {tenant: await cipher.of(tenant).encrypt(tenant) for tenant in ("t1", "t2", "t3")}
+    for tenant in texts:  # a key that is not in memory is read again
+        await store.put(Index.CONFIG, cipher.of(tenant)._id, {"master_key": base64.b64encode(bytes(32)).decode()})
+    assert [await cipher.of(tenant).decrypt(texts[tenant]) for tenant in ("t3", "t2")] == ["t3", "t2"]
+    with pytest.raises(Internal, match="another master key"):
+        await cipher.of("t1").decrypt(texts["t1"])

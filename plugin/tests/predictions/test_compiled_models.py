@@ -264,7 +264,7 @@ async def test_a_credential_of_another_master_key_is_an_internal_error(
     clock: Clock, store: WatchedStore, setup: Setup
 ) -> None:
     await store.put(Index.CONFIG, "master_key", {"master_key": base64.b64encode(bytes(32)).decode()})
-    setup.cipher._cached = None
+    setup.cipher._cached.clear()
     with pytest.raises(Internal, match="another master key"):
         await setup.models.get(ANYONE, "shared")
 

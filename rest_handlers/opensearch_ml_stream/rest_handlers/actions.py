@@ -3,7 +3,10 @@
 The names are those of ML Commons' transport actions, so that a role that works there works here.
 """
 
-_ML = "cluster:admin/opensearch/ml/"
+ML_ACTIONS = "cluster:admin/opensearch/ml/"
+"""How the names of ML Commons' actions begin: those that models, connectors and tasks are managed and called by."""
+
+_ML = ML_ACTIONS
 
 CONFIG_GET = _ML + "config/get"
 CONNECTOR_CREATE = _ML + "create_connector"

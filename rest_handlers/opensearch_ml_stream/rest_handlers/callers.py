@@ -1,20 +1,46 @@
 """Callers: who sends a request, and the protocol of what lets them in."""
 
+import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
+
+from opensearch_ml_stream.connectors.errors import Forbidden, InvalidRequest
+from opensearch_ml_stream.rest_handlers.actions import ML_ACTIONS
+
+_TENANT_HEADER = b"x-tenant-id"
+_TENANT_ID = re.compile(rb"[!-~]{1,512}")
 
 Scope = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who sends a request. `is_admin` is whether access modes of models and connectors do not hold for them."""
+    """Who sends a request. `is_admin` is whether access modes of models and connectors do not hold for them.
+
+    `tenant_id` is None where there are no tenants. It holds for admins too: what is another tenant's is not theirs.
+    """
 
     name: str
     backend_roles: frozenset[str] = frozenset()
     roles: frozenset[str] = frozenset()
     is_admin: bool = False
+    tenant_id: str | None = None
+
+    @property
+    def is_anyone(self) -> bool:
+        """Whether nobody has logged in: only who has can own a document."""
+        return not self.name
+
+    def check_tenant(self, document: Mapping[str, Any]) -> None:
+        """Raise Forbidden for a stored document of another tenant, or of none."""
+        if self.tenant_id is not None and document.get("tenant_id") != self.tenant_id:
+            raise Forbidden("You don't have permission to access this resource")
+
+    @property
+    def tenant_fields(self) -> dict[str, str]:
+        """The fields of a document that the caller makes which say whose it is."""
+        return {} if self.tenant_id is None else {"tenant_id": self.tenant_id}
 
 
 ANYONE = Caller("", is_admin=True)
@@ -46,3 +72,34 @@ class OpenGate:
     async def admit(self, scope: Scope, *actions: str) -> Caller:
         """Return ANYONE."""
         return ANYONE
+
+
+class TenantGate:
+    """Asks for the header `X-Tenant-Id` behind another gate, for every action of ML Commons.
+
+    The header is what the caller says: whoever lets tenants call has to set it in front of this server.
+    """
+
+    def __init__(self, gate: Gate) -> None:
+        self._gate = gate
+
+    @property
+    def asks_for_login(self) -> bool:
+        """Whether nobody is let in without credentials."""
+        return self._gate.asks_for_login
+
+    async def admit(self, scope: Scope, *actions: str) -> Caller:
+        """Return the caller with their tenant; see `Gate.admit`. Forbidden also without the header."""
+        caller = await self._gate.admit(scope, *actions)
+        if not any(action.startswith(ML_ACTIONS) for action in actions):
+            return caller
+        return replace(caller, tenant_id=_tenant_id(scope))
+
+
+def _tenant_id(scope: Scope) -> str:
+    values = [value.strip() for name, value in scope["headers"] if name == _TENANT_HEADER]
+    if not values or not values[0]:
+        raise Forbidden("Tenant ID header is missing or has no value")
+    if len(values) > 1 or not _TENANT_ID.fullmatch(values[0]):
+        raise InvalidRequest("X-Tenant-Id must be given once, with at most 512 visible ASCII characters")
+    return str(values[0], "ascii")

@@ -4,8 +4,11 @@ import base64
 import binascii
 import os
 import time
+from collections import OrderedDict
 from collections.abc import Callable
 from contextlib import suppress
+from copy import copy
+from hashlib import sha256
 
 from opensearch_ml_stream.connectors.errors import Conflict, Internal
 from opensearch_ml_stream.plugin.credentials import aws_message_format
@@ -13,12 +16,13 @@ from opensearch_ml_stream.plugin.store import Document, Index, Store
 
 _ID = "master_key"
 _KEY_LENGTH = 32
+_MAX_KEYS = 1_000  # in memory: callers can make up any number of tenants
 
 
 class Cipher:
-    """Encrypts and decrypts credentials with the master key of the store's cluster.
+    """Encrypts and decrypts credentials with the master key of the store's cluster, or of one tenant in it.
 
-    The key is read again `cache_ttl_minutes` after it was last read. Errors: Unavailable if the store does not answer,
+    A key is read again `cache_ttl_minutes` after it was last read. Errors: Unavailable if the store does not answer,
     Internal if the key or a cipher text cannot be read.
     """
 
@@ -26,41 +30,63 @@ class Cipher:
         self._store = store
         self._ttl = cache_ttl_minutes * 60
         self._clock = clock
-        self._cached: tuple[float, bytes] | None = None
+        self._tenant_id: str | None = None
+        self._cached: OrderedDict[str, tuple[float, bytes]] = OrderedDict()
+
+    def of(self, tenant_id: str | None) -> "Cipher":
+        """Return the cipher of a tenant; None stands for the cluster, where there are no tenants."""
+        cipher = copy(self)  # with the same keys in memory
+        cipher._tenant_id = tenant_id
+        return cipher
 
     async def encrypt(self, text: str) -> str:
-        """Return the base64 cipher text of a string. Create the cluster's master key if there is none.
+        """Return the base64 cipher text of a string. Create the master key if there is none.
 
         The key is read again each time: with a key that is no longer the cluster's nobody could decrypt the text.
         """
-        self._cached = None
+        self._cached.pop(self._id, None)
         return aws_message_format.encrypt(await self._key(), text)
 
     async def decrypt(self, text: str) -> str:
         """Return the string that `encrypt`, or ML Commons, has encrypted."""
         return aws_message_format.decrypt(await self._key(), text)
 
+    @property
+    def _id(self) -> str:
+        return _ID if self._tenant_id is None else f"{_ID}_{_digest(self._tenant_id)}"
+
     async def _key(self) -> bytes:
         now = self._clock()
-        if self._cached is not None and now - self._cached[0] < self._ttl:
-            return self._cached[1]
+        cached = self._cached.get(self._id)
+        if cached is not None and now - cached[0] < self._ttl:
+            return cached[1]
         key = _read(await self._document())
-        self._cached = (now, key)
+        self._cached[self._id] = (now, key)
+        self._cached.move_to_end(self._id)
+        if len(self._cached) > _MAX_KEYS:
+            self._cached.popitem(last=False)
         return key
 
     async def _document(self) -> Document:
         """Return the key's document, created if it is missing; of several created at once the first one counts."""
-        document = await self._store.get(Index.CONFIG, _ID)
+        document = await self._store.get(Index.CONFIG, self._id)
         if document is None:
             key = base64.b64encode(os.urandom(_KEY_LENGTH)).decode("ascii")
             source = {"master_key": key, "create_time": int(time.time() * 1000)}
+            if self._tenant_id is not None:
+                source["tenant_id"] = self._tenant_id
             # Conflict: another worker, replica or ML Commons node was faster, and its key counts.
             with suppress(Conflict):
-                await self._store.create(Index.CONFIG, source, id=_ID)
-            document = await self._store.get(Index.CONFIG, _ID)
+                await self._store.create(Index.CONFIG, source, id=self._id)
+            document = await self._store.get(Index.CONFIG, self._id)
         if document is None:
-            raise Internal(f"Document {_ID} of index {Index.CONFIG} was deleted while it was read")
+            raise Internal(f"Document {self._id} of index {Index.CONFIG} was deleted while it was read")
         return document
+
+
+def _digest(tenant_id: str) -> str:
+    """Return what ML Commons names a tenant's key by (its EncryptorImpl.hashString)."""
+    return base64.urlsafe_b64encode(sha256(tenant_id.encode()).digest()).decode("ascii")
 
 
 def _read(document: Document) -> bytes:
@@ -70,7 +96,7 @@ def _read(document: Document) -> bytes:
         key = b""
     if len(key) != _KEY_LENGTH:
         raise Internal(
-            f"Document {_ID} of index {Index.CONFIG} holds no master key: its field master_key must be base64 of "
-            f"{_KEY_LENGTH} bytes"
+            f"Document {document.id} of index {Index.CONFIG} holds no master key: its field master_key must be base64 "
+            f"of {_KEY_LENGTH} bytes"
         )
     return key

@@ -115,8 +115,14 @@ class ServerStats:
         }
 
     async def _models(self, caller: Caller) -> dict[str, ModelFigures]:
-        """Return the visible models that were called and are still stored; those deleted elsewhere are forgotten."""
+        """Return the models that were called, are still stored, and that the caller may see.
+
+        Those that were deleted elsewhere are forgotten when somebody asks who may see all.
+        """
         models = await asyncio.to_thread(self.statistics.models)
+        if not self.visible.shows_all(caller, Index.MODEL):
+            visible = await self.visible.models(caller, models)
+            return {model_id: figures for model_id, figures in models.items() if model_id in visible}
         ids = list(models)
         for start in range(0, len(ids), MAX_FOUND):
             part = ids[start : start + MAX_FOUND]
@@ -125,8 +131,7 @@ class ServerStats:
             for model_id in set(part) - {hit["_id"] for hit in hits}:
                 del models[model_id]
                 self.statistics.forget(model_id)
-        visible = await self.visible.models(caller, models)
-        return {model_id: figures for model_id, figures in models.items() if model_id in visible}
+        return models
 
 
 def _sums(of_models: Iterable[Mapping[str, ActionCount]]) -> dict[str, ActionCount]:

@@ -64,6 +64,7 @@ class Settings:
     safe_delete_model: bool = False
     connector_access_control_enabled: bool = False
     model_access_control_enabled: bool = False
+    multi_tenancy_enabled: bool = False
     offline_batch_inference_enabled: bool = True
     max_batch_inference_tasks: int = 100
     controller_enabled: bool = True

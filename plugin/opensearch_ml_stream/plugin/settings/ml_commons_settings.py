@@ -65,6 +65,12 @@ ML_COMMONS_SETTINGS = (
         dynamic=True,
     ),
     Setting(
+        _ML + "multi_tenancy_enabled",
+        "multi_tenancy_enabled",
+        "boolean",
+        "Keep apart what belongs to the tenants that the header X-Tenant-Id names, which every request then needs",
+    ),
+    Setting(
         _ML + "offline_batch_inference_enabled",
         "offline_batch_inference_enabled",
         "boolean",

@@ -171,3 +171,24 @@ async def test_connectors_and_models_have_a_switch_each(store: CountingStore) ->
     registry = registry_on(store, model_access_control_enabled=True)
     assert set(ids(await registry.models.search(EVE, {}))) == {*EVERYONES, "free"}
     assert len(ids(await registry.connectors.search(EVE, {}))) == len(MODES)
+
+
+@pytest.mark.parametrize("is_controlled", [True, False])
+async def test_a_tenant_finds_its_own_documents(is_controlled: bool) -> None:
+    async with closing(SQLiteStore(":memory:")) as store:
+        for tenant in ("a", "b"):
+            fields = {"name": "of", "tenant_id": tenant, "model_group_id": f"group-{tenant}", "model_id": f"m-{tenant}"}
+            await store.create(Index.CONNECTOR, fields, f"c-{tenant}")
+            await store.create(Index.MODEL_GROUP, fields, f"group-{tenant}")
+            await store.create(Index.MODEL, fields, f"m-{tenant}")
+            await store.create(Index.TASK, fields, f"t-{tenant}")
+        await fill(store)
+        registry = registry_on(
+            store, None, connector_access_control_enabled=is_controlled, model_access_control_enabled=is_controlled
+        )
+        for caller in (Caller("eve", tenant_id="a"), Caller("admin", is_admin=True, tenant_id="a")):
+            query = {"query": {"bool": {"should": [{"term": {"tenant_id": "b"}}, {"match_all": {}}]}}}
+            assert ids(await registry.connectors.search(caller, query)) == ["c-a"]
+            assert ids(await registry.model_groups.search(caller, query)) == ["group-a"]
+            assert ids(await registry.models.search(caller, query)) == ["m-a"]
+            assert ids(await registry.tasks.search(caller, query)) == ["t-a"]

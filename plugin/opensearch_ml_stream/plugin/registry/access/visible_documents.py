@@ -6,7 +6,7 @@ A model is as visible as its group, and everyone's without one. A task is its us
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from opensearch_ml_stream.plugin.registry.stored_documents import Json
+from opensearch_ml_stream.plugin.registry.stored_documents import MAX_FOUND, Json
 from opensearch_ml_stream.plugin.security.access_control import visible_to
 from opensearch_ml_stream.plugin.settings import LiveSettings
 from opensearch_ml_stream.plugin.store import Index, Store
@@ -27,19 +27,28 @@ class VisibleDocuments:
 
     def shows_all(self, caller: Caller, index: Index) -> bool:
         """Whether the caller may see every document of the index."""
-        return caller.is_admin or not self._is_controlled(index)
+        return caller.tenant_id is None and not self._restricts(caller, index)
 
     async def query(self, caller: Caller, index: Index) -> Json | None:
         """Return the query that finds what the caller may see in the index, None if that is everything."""
-        return None if self.shows_all(caller, index) else await self._accessible(caller, index)
+        filters = _of_tenant(caller)
+        if self._restricts(caller, index):
+            filters.append(await self._accessible(caller, index))
+        return {"bool": {"filter": filters}} if filters else None
 
     async def models(self, caller: Caller, model_ids: Collection[str]) -> Collection[str]:
-        """Return those of the models that the caller may see, at most MAX_MODELS."""
+        """Return those of the models that the caller may see."""
         visible = await self.query(caller, Index.MODEL) if model_ids else None
         if visible is None:
             return model_ids
-        wanted: Json = {"ids": {"values": list(model_ids)}}
-        return set(await self._ids(Index.MODEL, {"bool": {"filter": [wanted, visible]}}, MAX_MODELS))
+        ids, found = list(model_ids), set[str]()
+        for start in range(0, len(ids), MAX_FOUND):
+            wanted: Json = {"ids": {"values": ids[start : start + MAX_FOUND]}}
+            found.update(await self._ids(Index.MODEL, [wanted, visible], MAX_FOUND))
+        return found
+
+    def _restricts(self, caller: Caller, index: Index) -> bool:
+        return not caller.is_admin and self._is_controlled(index)
 
     def _is_controlled(self, index: Index) -> bool:
         settings = self.live_settings.current
@@ -48,16 +57,22 @@ class VisibleDocuments:
         return settings.model_access_control_enabled
 
     async def _accessible(self, caller: Caller, index: Index) -> Json:
+        tenant = _of_tenant(caller)
         if index is Index.MODEL:
-            groups = await self._ids(Index.MODEL_GROUP, visible_to(caller), MAX_GROUPS)
+            groups = await self._ids(Index.MODEL_GROUP, [*tenant, visible_to(caller)], MAX_GROUPS)
             return {"bool": {"should": [{"terms": {"model_group_id": groups}}, _WITHOUT_GROUP]}}
         if index is Index.TASK:
-            models = await self._ids(Index.MODEL, await self._accessible(caller, Index.MODEL), MAX_MODELS)
+            accessible = await self._accessible(caller, Index.MODEL)
+            models = await self._ids(Index.MODEL, [*tenant, accessible], MAX_MODELS)
             name: Json = {"term": {"user.name.keyword": caller.name}}
             own: Json = {"nested": {"path": "user", "query": name, "ignore_unmapped": True}}
             return {"bool": {"should": [own, {"terms": {"model_id": models}}]}}
         return visible_to(caller)
 
-    async def _ids(self, index: Index, query: Json, size: int) -> list[str]:
-        body = {"query": {"bool": {"filter": [query]}}, "size": size, "_source": False}
+    async def _ids(self, index: Index, filters: list[Json], size: int) -> list[str]:
+        body = {"query": {"bool": {"filter": filters}}, "size": size, "_source": False}
         return [hit["_id"] for hit in (await self.store.search(index, body))["hits"]["hits"]]
+
+
+def _of_tenant(caller: Caller) -> list[Json]:
+    return [] if caller.tenant_id is None else [{"term": {"tenant_id": caller.tenant_id}}]
