@@ -1,6 +1,6 @@
 """What a caller may see of the stored documents, as queries, so that the store itself leaves out all else.
 
-A model is as visible as its group, and everyone's without one. A task is its user's, and of those who see its model.
+A model is as visible as its group, and everyone's without one; a task is as visible as its model.
 """
 
 from collections.abc import Collection
@@ -63,10 +63,7 @@ class VisibleDocuments:
             return {"bool": {"should": [{"terms": {"model_group_id": groups}}, _WITHOUT_GROUP]}}
         if index is Index.TASK:
             accessible = await self._accessible(caller, Index.MODEL)
-            models = await self._ids(Index.MODEL, [*tenant, accessible], MAX_MODELS)
-            name: Json = {"term": {"user.name.keyword": caller.name}}
-            own: Json = {"nested": {"path": "user", "query": name, "ignore_unmapped": True}}
-            return {"bool": {"should": [own, {"terms": {"model_id": models}}]}}
+            return {"terms": {"model_id": await self._ids(Index.MODEL, [*tenant, accessible], MAX_MODELS)}}
         return visible_to(caller)
 
     async def _ids(self, index: Index, filters: list[Json], size: int) -> list[str]:
