@@ -92,7 +92,8 @@ async def test_tasks_are_searched(store: Store) -> None:
 
 @pytest.mark.parametrize("is_async", [True, False])
 async def test_a_finished_operation_is_recorded_with_its_times(store: Store, is_async: bool) -> None:
-    task_id = await record_task(store, lambda: 20, "DEPLOY_MODEL", "m", "node", 10, is_async=is_async)
+    fields = {"task_type": "DEPLOY_MODEL", "model_id": "m", "worker_node": ["node"], "is_async": is_async}
+    task_id = await record_task(store, lambda: 20, 10, fields)
     document = await store.get(Index.TASK, task_id)
     assert document is not None
     assert document.source == {

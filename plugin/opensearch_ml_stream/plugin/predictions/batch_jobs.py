@@ -56,7 +56,7 @@ class BatchJobs:
         """
         model = await self.models.get(caller, model_id)
         compiled = model.action(BATCH_PREDICT)
-        await self._check_open_jobs()
+        await self._check_open_jobs(caller)
         steps = pre_process.plan_steps(compiled.action, model.connector.parameters, predict_input)
         [step] = await run_script_steps(steps, self.scripts)
         request = compiled.render(step.parameters)
@@ -67,7 +67,7 @@ class BatchJobs:
         if predict_input.dlq is not None:
             remote_job["dlq"] = predict_input.dlq
         try:
-            task_id = await self._store_task(model_id, remote_job)
+            task_id = await self._store_task(caller, model_id, remote_job)
         except MLStreamError as error:
             # Not the store's 503: OpenSearch's clients send those again, and each would start one more job.
             raise Internal(
@@ -107,11 +107,13 @@ class BatchJobs:
         async with self.calls.open(model, request) as response:
             await check_status(response, model)  # the body is not read: some providers send none
 
-    async def _check_open_jobs(self) -> None:
+    async def _check_open_jobs(self, caller: Caller) -> None:
+        """Raise Throttled if as many jobs as may be are open, of the caller's tenant if there are tenants."""
         limit = self.calls.live_settings.current.max_batch_inference_tasks
+        of_tenant = [{"term": {name: value}} for name, value in caller.tenant_fields.items()]
         open_jobs = {
             "bool": {
-                "must": [{"term": {"task_type": BATCH_PREDICTION}}],
+                "must": [{"term": {"task_type": BATCH_PREDICTION}}, *of_tenant],
                 "must_not": [{"terms": {"state": sorted(FINAL_STATES)}}],
             }
         }
@@ -124,7 +126,7 @@ class BatchJobs:
                 limit="batch_jobs",
             )
 
-    async def _store_task(self, model_id: str, remote_job: Json) -> str:
+    async def _store_task(self, caller: Caller, model_id: str, remote_job: Json) -> str:
         now = self.clock()
         source: dict[str, Any] = {
             "model_id": model_id,
@@ -137,6 +139,7 @@ class BatchJobs:
             "last_update_time": now,
             "is_async": False,
             "remote_job": remote_job,
+            **caller.tenant_fields,
         }
         return (await self.store.create(Index.TASK, source)).id
 

@@ -210,6 +210,8 @@ class CompiledModels:
         if not self._live_settings.current.remote_inference_enabled:
             raise remote_inference_disabled()
         entry = self._fresh(model_id) or await self._load_fresh(caller, model_id)
+        if caller.tenant_id is not None:
+            caller.check_tenant(entry.model.definition.document)
         if not caller.is_admin:
             self._access.check_group(caller, entry.access)
         if not entry.model.definition.is_enabled:
@@ -280,6 +282,7 @@ class CompiledModels:
         """Read and compile the model, and deploy it if it is not: not for a caller who may not access it."""
         checked_at = monotonic()
         document = await existing_model(self._store, model_id)
+        caller.check_tenant(document.source)
         documents = [(Index.MODEL, document)]
         access: Json | None = NOT_READ
         if self._live_settings.current.model_access_control_enabled:
@@ -290,13 +293,15 @@ class CompiledModels:
         connector = definition.connector
         if connector is None:
             connector_document = await existing_connector(self._store, definition.connector_id)
+            caller.check_tenant(connector_document.source)
             documents.append((Index.CONNECTOR, connector_document))
             connector = read_connector(connector_document.source)
         controller = absent(model_id)
         if document.source.get("is_controller_enabled") is True:
             controller = await self._store.get(Index.CONTROLLER, model_id) or controller
             documents.append((Index.CONTROLLER, controller))
-        credential = {name: await self._cipher.decrypt(text) for name, text in connector.credential.items()}
+        cipher = self._cipher.of(document.source.get("tenant_id"))
+        credential = {name: await cipher.decrypt(text) for name, text in connector.credential.items()}
         external = self._live_settings.current.external_credentials_enabled
         settings = await self._store.get(Index.MODEL_SETTINGS, model_id) or absent(model_id)
         documents.append((Index.MODEL_SETTINGS, settings))

@@ -54,7 +54,7 @@ class Connectors:
         dry_run = flag_of(body, "dry_run")
         if dry_run and set(body) == {"dry_run"}:  # asks whether connectors can be created at all
             return {"connector_id": DRY_RUN_ID}
-        document = await new_document(body, settings, self.cipher)
+        document = await new_document(body, settings, self.cipher.of(caller.tenant_id))
         if dry_run:
             return {"connector_id": DRY_RUN_ID}
         now = self.clock()
@@ -76,7 +76,7 @@ class Connectors:
         models = await self.states.view_all(dict(await self._models_using(connector_id)))
         if deployed := [model_id for model_id, source in models.items() if is_deployed(source)]:
             raise InvalidRequest(_still_used(deployed, "undeploy the models first"), type="status_exception")
-        changes = await encrypted_changes(body, self.cipher)
+        changes = await encrypted_changes(body, self.cipher.of(caller.tenant_id))
         asked, is_on = asked_access(body), self.access.applies_to(caller)
 
         def change(document: Document) -> Json:

@@ -52,7 +52,10 @@ class ModelDeployment:
             document = await existing_model(self.store, model_id)
             await self._check_callable(document.source)
             node = await self.states.deploy(model_id)
-        return await record_task(self.store, self.clock, "DEPLOY_MODEL", model_id, node, started, is_async=True)
+        fields = {"task_type": "DEPLOY_MODEL", "model_id": model_id, "worker_node": [node], "is_async": True}
+        if (tenant_id := document.source.get("tenant_id")) is not None:
+            fields["tenant_id"] = tenant_id
+        return await record_task(self.store, self.clock, started, fields)
 
     async def undeploy(self, model_ids: Iterable[str]) -> Json:
         """Undeploy the models; return for each `undeployed`, or `not_found` if it was not deployed, by node id."""
@@ -93,5 +96,6 @@ class ModelDeployment:
         connector = model.connector
         if connector is None:
             connector = read_connector((await existing_connector(self.store, model.connector_id)).source)
+        cipher = self.cipher.of(source.get("tenant_id"))
         for cipher_text in connector.credential.values():
-            await self.cipher.decrypt(cipher_text)
+            await cipher.decrypt(cipher_text)

@@ -42,7 +42,7 @@ class ModelGroups:
         """Store a new group; InvalidRequest if its name is taken."""
         name = name_of(body, "model group")
         access = self.access.new_fields(caller, asked_access(body))
-        await self._check_free(name)
+        await self._check_free(caller, name)
         group_id, created = await self._create(name, string_of(body, "description"), access)
         if not created:
             raise _name_taken(group_id)
@@ -63,7 +63,7 @@ class ModelGroups:
         if (description := string_of(body, "description")) is not None:
             changes["description"] = description
         if "name" in changes:
-            await self._check_free(changes["name"], group_id)
+            await self._check_free(caller, changes["name"], group_id)
 
         def change(document: Document) -> Json:
             if not self.access.allows(caller, document.source):
@@ -97,7 +97,7 @@ class ModelGroups:
         InvalidRequest if the caller may not access the group that there is.
         """
         access = self.access.new_fields(caller, asked)
-        groups = await find(self.store, Index.MODEL_GROUP, "name", name)
+        groups = await find(self.store, Index.MODEL_GROUP, "name", name, caller.tenant_id)
         group_id, created = (groups[0][0], False) if groups else await self._create(name, description, access)
         if not created:
             refusal = InvalidRequest(
@@ -114,7 +114,7 @@ class ModelGroups:
 
         InvalidRequest if a request that adds one asks for access: the group has its own.
         """
-        if self.access.restricts(caller):
+        if caller.tenant_id is not None or self.access.restricts(caller):
             group = await self.store.get(Index.MODEL_GROUP, group_id)
             if group is not None and not self.access.allows(caller, group.source):
                 raise refusal or InvalidRequest("You don't have permissions to perform this operation on this model.")
@@ -152,7 +152,7 @@ class ModelGroups:
         source |= {"access": PUBLIC, **access, "created_time": now, "last_updated_time": now}
         number = 0
         while True:
-            group_id = _id_for(name, number)
+            group_id = _id_for(name, number, access.get("tenant_id"))
             try:
                 await self.store.create(Index.MODEL_GROUP, source, group_id)
             except Conflict:
@@ -165,8 +165,8 @@ class ModelGroups:
             else:
                 return group_id, True
 
-    async def _check_free(self, name: str, own_id: str | None = None) -> None:
-        for group_id, _ in await find(self.store, Index.MODEL_GROUP, "name", name):
+    async def _check_free(self, caller: Caller, name: str, own_id: str | None = None) -> None:
+        for group_id, _ in await find(self.store, Index.MODEL_GROUP, "name", name, caller.tenant_id):
             if own_id is None:
                 raise _name_taken(group_id)
             if group_id != own_id:
@@ -176,9 +176,10 @@ class ModelGroups:
                 )
 
 
-def _id_for(name: str, number: int) -> str:
+def _id_for(name: str, number: int, tenant_id: str | None) -> str:
     """Return an id in the form of OpenSearch's own: 20 characters of URL-safe base64."""
-    digest = sha256(f"{number} {name}".encode("utf-8", "surrogatepass")).digest()
+    key = f"{number} {name}" if tenant_id is None else f"{number}\0{tenant_id}\0{name}"
+    digest = sha256(key.encode("utf-8", "surrogatepass")).digest()
     return base64.urlsafe_b64encode(digest[:15]).decode("ascii")
 
 

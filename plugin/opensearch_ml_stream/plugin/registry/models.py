@@ -85,10 +85,11 @@ class Models:
             await self.groups.check_joinable(caller, group_id, asked)
         else:
             group_id = await self.groups.for_model(caller, name, fields.get("description"), asked)
-        model_id = await self._create(name, group_id, {**fields, **connection})
+        model_id = await self._create(name, group_id, {**fields, **connection, **caller.tenant_fields})
         await model_settings.put_settings(self.store, self.clock, model_id, settings)
         node = await node_id(self.store, self.clock)
-        task_id = await record_task(self.store, self.clock, "REGISTER_MODEL", model_id, node, started)
+        fields = {"task_type": "REGISTER_MODEL", "model_id": model_id, "worker_node": [node], **caller.tenant_fields}
+        task_id = await record_task(self.store, self.clock, started, fields)
         return {"task_id": task_id, "status": "CREATED", "model_id": model_id}
 
     async def get(self, caller: Caller, model_id: str, *, dashboards: bool = False) -> Json:
@@ -176,7 +177,7 @@ class Models:
             raise remote_inference_disabled()
         if strings_of(body, "node_ids"):
             raise InvalidRequest("Don't allow custom deployment plan")
-        if self.access.groups.restricts(caller):
+        if self.access.concerns(caller):
             await self.access.check(caller, (await existing_model(self.store, model_id)).source)
         task_id = await self.deployment.deploy(model_id)
         return {"task_id": task_id, "task_type": "DEPLOY_MODEL", "status": "COMPLETED"}
@@ -197,7 +198,7 @@ class Models:
         query = {"query": {"ids": {"values": model_ids}}, "size": 1}
         if not (await self.store.search(Index.MODEL, query))["hits"]["hits"]:
             raise NotFound("Failed to find model")
-        for model_id in model_ids if self.access.groups.restricts(caller) else ():
+        for model_id in model_ids if self.access.concerns(caller) else ():
             if (model := await self.store.get(Index.MODEL, model_id)) is not None:
                 await self.access.check(caller, model.source, _cannot_undeploy(model_id))
         return await self.deployment.undeploy(model_ids)

@@ -53,9 +53,16 @@ async def rewrite(
     raise AssertionError("the last attempt returns or raises")
 
 
-async def find(store: Store, index: Index, field: str, value: str) -> list[tuple[str, Json]]:
-    """Return ids and sources (at most MAX_FOUND) of the documents whose string field is exactly the value."""
-    response = await store.search(index, {"query": {"term": {f"{field}.keyword": value}}, "size": MAX_FOUND})
+async def find(
+    store: Store, index: Index, field: str, value: str, tenant_id: str | None = None
+) -> list[tuple[str, Json]]:
+    """Return ids and sources (at most MAX_FOUND) of the documents whose string field is exactly the value.
+
+    Those of a tenant alone, if there is one.
+    """
+    filters: list[Json] = [{"term": {f"{field}.keyword": value}}]
+    filters += [] if tenant_id is None else [{"term": {"tenant_id": tenant_id}}]
+    response = await store.search(index, {"query": {"bool": {"filter": filters}}, "size": MAX_FOUND})
     hits = response["hits"]["hits"]
     return [(hit["_id"], hit["_source"]) for hit in hits if hit["_source"].get(field) == value]
 

@@ -73,23 +73,21 @@ class Tasks:
     async def _source(self, caller: Caller, task_id: str) -> Json:
         """Return a task's source; Forbidden if the caller may not access its model."""
         source = (await existing(self.store, Index.TASK, task_id, NotFound("Failed to find task"))).source
-        await self.access.check_id(caller, source.get("model_id"))
+        caller.check_tenant(source)
+        if self.access.groups.restricts(caller):
+            await self.access.check_id(caller, source.get("model_id"))
         return source
 
 
-async def record_task(
-    store: Store, clock: Clock, task_type: str, model_id: str, node: str, started: int, *, is_async: bool = False
-) -> str:
+async def record_task(store: Store, clock: Clock, started: int, fields: Json) -> str:
     """Store the task of a finished operation, begun at `started` (epoch ms); return its id."""
     source: dict[str, Any] = {
-        "model_id": model_id,
-        "task_type": task_type,
         "function_name": "REMOTE",
         "state": "COMPLETED",
-        "worker_node": [node],
         "create_time": started,
         "last_update_time": clock(),
-        "is_async": is_async,
+        "is_async": False,
+        **fields,
     }
     return (await store.create(Index.TASK, source)).id
 

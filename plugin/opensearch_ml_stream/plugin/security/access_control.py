@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from opensearch_ml_stream.connectors.errors import InvalidRequest
-from opensearch_ml_stream.rest_handlers.callers import ANYONE, Caller
+from opensearch_ml_stream.rest_handlers.callers import Caller
 
 PUBLIC, PRIVATE, RESTRICTED = "public", "private", "restricted"
 ACCESS_MODES = (PUBLIC, RESTRICTED, PRIVATE)
@@ -80,25 +80,33 @@ class AccessControl:
 
     def applies_to(self, caller: Caller) -> bool:
         """Whether it is on, and the caller has logged in: only then can a document have an owner."""
-        return caller != ANYONE and self.is_on()
+        return not caller.is_anyone and self.is_on()
 
     def restricts(self, caller: Caller) -> bool:
         """Whether there may be a document that the caller may not access."""
         return not caller.is_admin and self.is_on()
 
     def allows(self, caller: Caller, document: Json | None) -> bool:
-        """Whether the caller may see and use a document, of that stored source; None if it is missing."""
+        """Whether the caller may see and use a document, of that stored source; None if it is missing.
+
+        Forbidden for another tenant's.
+        """
+        if document is not None:
+            caller.check_tenant(document)
+        return self.modes_allow(caller, document)
+
+    def modes_allow(self, caller: Caller, document: Json | None) -> bool:
+        """Whether its access mode lets the caller see and use a document, whatever its tenant."""
         return not self.restricts(caller) or (document is not None and may_access(caller, document))
 
     def new_fields(self, caller: Caller, asked: AskedAccess) -> dict[str, Any]:
-        """Return the access fields of a document that the caller makes, none where access control does not apply.
+        """Return the tenant of a document that the caller makes, and where access control applies its access fields.
 
         InvalidRequest for what cannot be, and for all that is asked where it does not apply.
         """
         self.check_applies(caller, asked)
-        if not self.applies_to(caller):
-            return {}
-        return access_fields(caller, asked, self.wording)
+        fields = access_fields(caller, asked, self.wording) if self.applies_to(caller) else {}
+        return {**fields, **caller.tenant_fields}
 
     def changed_fields(self, caller: Caller, document: Json, asked: AskedAccess) -> dict[str, Any]:
         """Return the access fields that a request changes; errors as those of `new_fields`.

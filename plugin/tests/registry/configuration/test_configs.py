@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from opensearch_ml_stream.connectors.errors import InvalidRequest, NotFound
+from opensearch_ml_stream.connectors.errors import Forbidden, InvalidRequest, NotFound
 from opensearch_ml_stream.plugin.credentials.cipher import Cipher
 from opensearch_ml_stream.plugin.registry import Registry
 from opensearch_ml_stream.plugin.store import Index, Store
-from opensearch_ml_stream.rest_handlers.callers import ANYONE
+from opensearch_ml_stream.rest_handlers.callers import ANYONE, Caller
 
 
 @pytest.mark.parametrize(
@@ -48,3 +48,12 @@ async def test_the_master_key_is_never_shown(store: Store, registry: Registry, c
 async def test_an_unknown_config_is_not_found(registry: Registry) -> None:
     with pytest.raises(NotFound, match=r"^Failed to find config with the provided config id: nope$"):
         await registry.configs.get(ANYONE, "nope")
+
+
+async def test_a_config_is_its_tenants(store: Store, registry: Registry) -> None:
+    await store.create(Index.CONFIG, {"config_type": "x", "tenant_id": "a"}, "of-a")
+    await store.create(Index.CONFIG, {"config_type": "x"}, "of-nobody")
+    assert (await registry.configs.get(Caller("ann", tenant_id="a"), "of-a"))["config_type"] == "x"
+    for config_id in ("of-a", "of-nobody"):
+        with pytest.raises(Forbidden, match=r"^You don't have permission to access this resource$"):
+            await registry.configs.get(Caller("bob", is_admin=True, tenant_id="b"), config_id)

@@ -32,23 +32,28 @@ class ModelAccess:
         """Return the access to a store's models, controlled if the settings say so."""
         return cls(store, AccessControl(lambda: live_settings.current.model_access_control_enabled, GROUP_WORDING))
 
+    def concerns(self, caller: Caller) -> bool:
+        """Whether there may be a model that the caller may not access."""
+        return caller.tenant_id is not None or self.groups.restricts(caller)
+
     async def check_id(self, caller: Caller, model_id: str | None, refusal: MLStreamError | None = None) -> None:
         """Check a model by its id. Of one that is no more nobody knows who may access it: admins may."""
-        if self.groups.restricts(caller):
+        if self.concerns(caller):
             document = None if model_id is None else await self.store.get(Index.MODEL, model_id)
             if document is None:
                 raise refusal or Forbidden(NO_PRIVILEGE)
             await self.check(caller, document.source, refusal)
 
     async def check(self, caller: Caller, model: Json, refusal: MLStreamError | None = None) -> None:
-        """Check a model by its source."""
+        """Check a model by its source; Forbidden for another tenant's."""
+        caller.check_tenant(model)
         if self.groups.restricts(caller):
             _, group = await self.read(model)
             self.check_group(caller, group, refusal)
 
     def check_group(self, caller: Caller, group: Json | None, refusal: MLStreamError | None = None) -> None:
         """Check a model by its group's source, as `read` returns it."""
-        if not self.groups.allows(caller, group):
+        if not self.groups.modes_allow(caller, group):
             raise refusal or Forbidden(NO_PRIVILEGE)
 
     async def read(self, model: Json) -> tuple[Document | None, Json | None]:

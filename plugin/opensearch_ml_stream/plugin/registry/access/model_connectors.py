@@ -40,7 +40,7 @@ class ModelConnectors:
             raise InvalidRequest(
                 "You must provide connector content when creating a remote model without connector id!"
             )
-        document = await new_document(inline, self.live_settings.current, self.cipher, inline=True)
+        document = await new_document(inline, self.live_settings.current, self.cipher.of(caller.tenant_id), inline=True)
         require_predict_action(document)
         return {"connector": document}, document
 
@@ -84,4 +84,4 @@ class ModelConnectors:
                 "not have an inline connector.",
                 type="status_exception",
             )
-        return await encrypted_changes(inline, self.cipher)
+        return await encrypted_changes(inline, self.cipher.of(stored.get("tenant_id")))

@@ -30,6 +30,7 @@ class Configs:
             raise InvalidRequest("You are not allowed to access this config doc")
         missing = NotFound(f"Failed to find config with the provided config id: {config_id}")
         source = (await existing(self.store, Index.CONFIG, config_id, missing)).source
+        caller.check_tenant(source)
         view: dict[str, Any] = {name: source[name] for name in _FIELDS if isinstance(source.get(name), str | int)}
         for name in _CONFIGURATIONS:
             if isinstance(configuration := source.get(name), Mapping):
