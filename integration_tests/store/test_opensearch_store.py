@@ -126,6 +126,7 @@ async def test_the_fields_have_the_types_that_ml_commons_gives_them(
         ".plugins-ml-stream-account": 1,
         ".plugins-ml-stream-model-settings": 1,
         ".plugins-ml-stream-lease": 1,
+        ".plugins-ml-stream-spending": 1,
     }
     assert model["name"] == NAME and connector["name"] == NAME
     assert model["created_time"] == DATE

@@ -52,6 +52,7 @@ def test_every_metric_says_what_it_counts() -> None:
         "mlstream_provider_errors_total",
         "mlstream_circuit_breaker_changes_total",
         "mlstream_refused_total",
+        "mlstream_cost_total",
     ]
 
 
@@ -205,3 +206,10 @@ def test_any_worker_shows_the_metrics_of_all(worker: Any) -> None:
         }
         for metrics in (one, other):
             assert expected.items() <= samples(metrics).items()
+
+
+def test_money_is_counted_by_model() -> None:
+    metrics = Metrics()
+    metrics.count_cost("m", 0.25)
+    metrics.count_cost("m", 0.5)
+    assert samples(metrics)['mlstream_cost_total{model_id="m"}'] == 0.75

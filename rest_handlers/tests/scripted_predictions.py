@@ -63,6 +63,9 @@ class ScriptedStream:
         self.writes: list[bool] = []
         self._steps = iter(steps)
 
+    def terminal_fields(self, ending: Ending) -> dict[str, Any]:
+        return {"skipped_events": self.skipped_events} if self.skipped_events else {}
+
     async def read(self) -> Chunks:
         for step in self._steps:
             if isinstance(step, Last):

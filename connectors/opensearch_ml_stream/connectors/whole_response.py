@@ -22,8 +22,16 @@ def read_whole_response(body: bytes) -> tuple[Chunk, Ending] | None:
     """Return the one chunk and the ending of a whole response, None if it is not one of a known shape."""
     try:
         value: Any = orjson.loads(body)
-        value = value[0] if isinstance(value, list) and len(value) == 1 else value
-        return _decode(_events(value)) if isinstance(value, dict) else None
+    except ValueError:
+        return None
+    value = value[0] if isinstance(value, list) and len(value) == 1 else value
+    return decode_whole_response(value) if isinstance(value, dict) else None
+
+
+def decode_whole_response(value: _Object) -> tuple[Chunk, Ending] | None:
+    """Return what `read_whole_response` does, of a response that was parsed."""
+    try:
+        return _decode(_events(value))
     except (ValueError, KeyError, TypeError, IndexError, AttributeError):
         return None
 

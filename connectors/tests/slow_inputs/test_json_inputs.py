@@ -20,6 +20,8 @@ from opensearch_ml_stream.connectors.rendering.template import ConnectorParamete
 from opensearch_ml_stream.connectors.selection.presets import PRESETS
 from opensearch_ml_stream.connectors.selection.spec_for import spec_for
 from opensearch_ml_stream.connectors.selection.stream_parameter import read_stream_spec
+from opensearch_ml_stream.connectors.spending.response_usage import count_response_tokens
+from opensearch_ml_stream.connectors.spending.token_spending import estimate_request_tokens
 from opensearch_ml_stream.connectors.syntax import jsontext
 from tests.slow_inputs.derivations import Grammar
 from tests.slow_inputs.search import Subject, check
@@ -135,6 +137,11 @@ def _response(body: str) -> None:
     parse_result(body, "post_process_function")
 
 
+def _count_tokens(body: str) -> None:
+    data = body.encode("utf-8", "surrogatepass")
+    count_response_tokens(data, estimate_request_tokens(data))
+
+
 _SUBJECTS: tuple[tuple[str, Grammar, tuple[str, ...], Callable[..., object]], ...] = (
     ("predict bodies", _BODY, ("body",), lambda body: read_predict_input(body.encode("utf-8", "surrogatepass"))),
     ("documents", _BODY, ("json",), _document),
@@ -147,6 +154,7 @@ _SUBJECTS: tuple[tuple[str, Grammar, tuple[str, ...], Callable[..., object]], ..
     ("scripts", _SCRIPT, ("script", "chars"), _script),
     ("script results", _SCRIPT, ("results",), lambda text: split_results(text, 1)),
     ("responses", _JSON, ("json",), _response),
+    ("tokens", _JSON, ("json",), _count_tokens),
     ("charsets", _JSON, ("chars",), lambda name: "x".encode(find_codec(name))),
 )  # fmt: skip
 

@@ -11,6 +11,7 @@ from starlette.types import ASGIApp
 
 from opensearch_ml_stream.plugin.clock import now_millis
 from opensearch_ml_stream.plugin.credentials.cipher import Cipher
+from opensearch_ml_stream.plugin.limits.budgets.budgets import open_budgets
 from opensearch_ml_stream.plugin.limits.rate_limits import open_rate_limits
 from opensearch_ml_stream.plugin.limits.replicas import counting_replicas
 from opensearch_ml_stream.plugin.metrics import Metrics
@@ -76,7 +77,8 @@ async def open_sidecar(settings: Settings, runtime: Path) -> AsyncIterator[Sidec
         breaking = BreakingUpstream(upstream, breakers, live, metrics.circuit_breaker_changed)
         replicas = await stack.enter_async_context(counting_replicas(store, runtime, now_millis))
         rate_limits = await stack.enter_async_context(open_rate_limits(runtime, lambda: replicas.count))
-        calls = ProviderCalls(live, breaking, rate_limits)
+        budgets = await stack.enter_async_context(open_budgets(runtime, store, metrics.count_cost, now_millis))
+        calls = ProviderCalls(live, breaking, rate_limits, budgets)
         scripts = PainlessRunner(store)
         batch = BatchJobs(models, calls, store, scripts, now_millis)
         registry = build_registry(store, cipher, live, now_millis, deployment, batch)

@@ -108,6 +108,9 @@ class Metrics:
             "mlstream_refused", "Calls of models that a limit of this sidecar refused, by limit.",
             [*model, "limit"], registry=registry,
         )  # fmt: skip
+        self._cost = Counter(
+            "mlstream_cost", "Money spent, by the prices of the models that have some.", model, registry=registry
+        )
         self._certificate: Gauge | None = None
 
     def stream(self) -> StreamFigures:
@@ -155,6 +158,10 @@ class Metrics:
         """Count a call that `error` ended, if it was a limit of models that refused it."""
         if isinstance(error, Throttled) and error.limit is not None:
             self._refused.labels(model_id, error.limit).inc()
+
+    def count_cost(self, model_id: str, cost: float) -> None:
+        """Count what a call has cost."""
+        self._cost.labels(model_id).inc(cost)
 
     def certificate_expires(self, when: float) -> None:
         """Note when the port's certificate expires, in epoch seconds; without TLS there is no such metric."""

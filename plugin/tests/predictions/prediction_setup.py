@@ -7,7 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from opensearch_ml_stream.connectors.documents import connector_document
+from opensearch_ml_stream.plugin.clock import now_millis
 from opensearch_ml_stream.plugin.credentials.cipher import Cipher
+from opensearch_ml_stream.plugin.limits.budgets.budgets import open_budgets
 from opensearch_ml_stream.plugin.limits.rate_limits import RateLimits
 from opensearch_ml_stream.plugin.metrics import Metrics
 from opensearch_ml_stream.plugin.predictions.batch_jobs import BatchJobs
@@ -89,11 +91,12 @@ async def prediction_setup(
     provider = provider or ScriptedProvider()
     live, cipher, metrics, scripts = LiveSettings(Settings(**settings)), Cipher(store), Metrics(), PainlessRunner(store)
     models = CompiledModels(store, cipher, live, no_deployment)
-    calls = ProviderCalls(live, provider, RateLimits(folder))
-    batch = BatchJobs(models, calls, store, scripts, lambda: 1_000)
-    with open_statistics(folder) as statistics:
-        predictor = Predictor(models, calls, store, scripts, batch, metrics, statistics)
-        try:
-            yield Setup(store, cipher, live, provider, models, calls, batch, metrics, predictor, statistics)
-        finally:
-            await store.close()
+    try:
+        async with open_budgets(folder, store, metrics.count_cost, now_millis) as budgets:
+            calls = ProviderCalls(live, provider, RateLimits(folder), budgets)
+            batch = BatchJobs(models, calls, store, scripts, lambda: 1_000)
+            with open_statistics(folder) as statistics:
+                predictor = Predictor(models, calls, store, scripts, batch, metrics, statistics)
+                yield Setup(store, cipher, live, provider, models, calls, batch, metrics, predictor, statistics)
+    finally:
+        await store.close()

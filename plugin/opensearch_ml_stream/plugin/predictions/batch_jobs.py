@@ -63,6 +63,7 @@ class BatchJobs:
         parameters = {**model.connector.parameters, **predict_input.parameters}
         await checks.check(model.guardrails.input, request_text(request), INPUT_TRIGGERED)
         self.calls.apply_rate_limits(model, caller)
+        await self.calls.budgets.check(model_id, model.settings, caller.name)
         remote_job = await self._fetch_job(model, compiled.action, request, parameters)
         if predict_input.dlq is not None:
             remote_job["dlq"] = predict_input.dlq

@@ -7,6 +7,7 @@ calls are held to the end of the stream and checked as a payload is, since their
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 from opensearch_ml_stream.connectors.chunks import Chunk, Chunks, Ending, ToolCall, to_chunk_list
 from opensearch_ml_stream.connectors.errors import MLStreamError
@@ -55,6 +56,10 @@ class GuardedStream:
     def skipped_events(self) -> int:
         """How many events could not be read, or not in full."""
         return self._stream.skipped_events
+
+    def terminal_fields(self, ending: Ending) -> dict[str, Any]:
+        """Return what the terminal object says beside the stream's ending."""
+        return self._stream.terminal_fields(ending)
 
     async def read(self) -> Chunks:
         """Return the next chunks; none only if the outcome is set."""

@@ -10,6 +10,8 @@ from opensearch_ml_stream.connectors.errors import InvalidRequest, Throttled
 from opensearch_ml_stream.connectors.predict.guardrails.configuration import INPUT_TRIGGERED, ModelGuard
 from opensearch_ml_stream.connectors.predict.inputs import PredictInput, RemoteInput, read_predict_input
 from opensearch_ml_stream.connectors.rendering.action import ProviderRequest
+from opensearch_ml_stream.connectors.spending.response_usage import count_response_tokens
+from opensearch_ml_stream.plugin.limits.budgets.charge import Charge
 from opensearch_ml_stream.plugin.metrics import Metrics, StreamFigures
 from opensearch_ml_stream.plugin.predictions.batch_jobs import BatchJobs
 from opensearch_ml_stream.plugin.predictions.compiled_models import CompiledModel, CompiledModels
@@ -91,9 +93,12 @@ class Predictor:
             checks = self._guardrail_checks(caller, (model.model_id,))
             await checks.check(guard, request_text(request), INPUT_TRIGGERED)
         self._calls.apply_rate_limits(model, caller)
+        charge = await self._charge(caller, model, request)
+        if charge is not None:
+            held.enter_context(charge)
         response = await held.enter_async_context(self._calls.open(model, request))
         await check_status(response, model)
-        return self._guarded(caller, ProviderStream(response, spec.decoder(), model.redactor), model)
+        return self._guarded(caller, ProviderStream(response, spec.decoder(), model.redactor, charge), model)
 
     async def predict(
         self, caller: Caller, model_id: str, body: bytes, algorithm: str | None = None
@@ -137,12 +142,25 @@ class Predictor:
 
             async def fetch(request: ProviderRequest) -> bytes:
                 self._calls.apply_rate_limits(model, caller)
-                return await self._calls.fetch(model, request)
+                charge = await self._charge(caller, model, request)
+                if charge is None:
+                    return await self._calls.fetch(model, request)
+                with charge:
+                    body = await self._calls.fetch(model, request)
+                    charge.pay(count_response_tokens(body, charge.estimated_input))
+                return body
 
             checks = self._guardrail_checks(caller, (*guarded, model_id))
             response = await predict_whole(model, predict_input, fetch, self._scripts, checks)
             prediction.outcome = response
         return response
+
+    async def _charge(self, caller: Caller, model: CompiledModel, request: ProviderRequest) -> Charge | None:
+        """Charge a call to the model's budgets, None without any and without prices; Throttled if one is spent."""
+        settings = model.settings
+        if not settings.budgets and settings.prices is None:
+            return None
+        return await self._calls.budgets.charge(model.model_id, settings, caller.name, request.body)
 
     def _guardrail_checks(self, caller: Caller, guarded: tuple[str, ...]) -> GuardrailChecks:
         return GuardrailChecks(self._store, partial(self._call_guard_model, caller, guarded))

@@ -6,6 +6,7 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from time import monotonic
+from typing import Any
 
 from opensearch_ml_stream.connectors.chunks import Chunks, Ending
 from opensearch_ml_stream.connectors.decoding.decoder import Decoder
@@ -16,6 +17,8 @@ from opensearch_ml_stream.connectors.rendering.action import ProviderRequest
 from opensearch_ml_stream.connectors.rendering.sigv4 import sign
 from opensearch_ml_stream.connectors.whole_response import read_whole_response
 from opensearch_ml_stream.plugin.credentials.redaction import Redactor
+from opensearch_ml_stream.plugin.limits.budgets.budgets import Budgets
+from opensearch_ml_stream.plugin.limits.budgets.charge import Charge
 from opensearch_ml_stream.plugin.limits.rate_limits import RateLimits
 from opensearch_ml_stream.plugin.predictions.compiled_models import CompiledModel
 from opensearch_ml_stream.plugin.predictions.error_responses import read_error
@@ -31,11 +34,12 @@ FINISH_SECONDS = 3.0  # waited for usage and terminator after a stream's finish 
 
 @dataclass(frozen=True, slots=True)
 class ProviderCalls:
-    """Opens calls of providers, within the settings, the trusted endpoints and the models' rate limits."""
+    """Opens calls of providers, within the settings, the trusted endpoints and the models' rate limits and budgets."""
 
     live_settings: LiveSettings
     upstream: Upstream
     limits: RateLimits
+    budgets: Budgets
 
     def apply_rate_limits(self, model: CompiledModel, caller: Caller) -> None:
         """Acquire a token for one call of the provider; Throttled if the model or the caller has none left."""
@@ -92,14 +96,21 @@ async def read_all(response: UpstreamResponse, limit: int) -> bytes:
 class ProviderStream:
     """A provider's response as chunks, then one outcome: an Ending, or an UpstreamError without credentials in it.
 
-    `first_chunk` is when the first chunk came (CLOCK_MONOTONIC), None before.
+    `first_chunk` is when the first chunk came (CLOCK_MONOTONIC), None before. `charge` is paid by how the stream ends.
     """
 
     __slots__ = (
-        "_before_first_chunk", "_decoder", "_finish_by", "_is_json", "_redactor", "_response", "first_chunk", "outcome",
+        "_before_first_chunk", "_charge", "_decoder", "_finish_by", "_is_json", "_redactor", "_response", "first_chunk",
+        "outcome",
     )  # fmt: skip
 
-    def __init__(self, response: UpstreamResponse, decoder: Decoder | FastPathDecoder, redactor: Redactor) -> None:
+    def __init__(
+        self,
+        response: UpstreamResponse,
+        decoder: Decoder | FastPathDecoder,
+        redactor: Redactor,
+        charge: Charge | None = None,
+    ) -> None:
         self._response = response
         self._decoder = decoder
         self._redactor = redactor
@@ -108,6 +119,9 @@ class ProviderStream:
         self._finish_by: float | None = None  # when to wait no longer, by the loop's clock; None before a finish reason
         self.first_chunk: float | None = None
         self.outcome: Ending | UpstreamError | None = None
+        self._charge = charge
+        if charge is not None:
+            charge.stream = self
 
     @property
     def chunks(self) -> int:
@@ -118,6 +132,14 @@ class ProviderStream:
     def skipped_events(self) -> int:
         """How many events could not be read, or not in full."""
         return self._decoder.skipped_events
+
+    def terminal_fields(self, ending: Ending) -> dict[str, Any]:
+        """Return what the terminal object says beside the stream's ending, which is paid for here."""
+        fields: dict[str, Any] = {"skipped_events": self.skipped_events} if self.skipped_events else {}
+        if self._charge is not None:
+            self._charge.pay_stream(ending, self.chunks)
+            fields |= self._charge.terminal_fields()
+        return fields
 
     async def read(self) -> Chunks:
         """Return the next chunks; none only if the outcome is set."""

@@ -23,6 +23,7 @@ class Index(StrEnum):
     ACCOUNT = ".plugins-ml-stream-account"  # users and keys of the sidecar's own
     MODEL_SETTINGS = ".plugins-ml-stream-model-settings"  # the `_sidecar` objects of models, under their ids
     LEASE = ".plugins-ml-stream-lease"  # the servers that share the store
+    SPENDING = ".plugins-ml-stream-spending"  # what was spent of budgets, by model, user and window
 
 
 @dataclass(frozen=True, slots=True)

@@ -184,6 +184,18 @@ _LEASE = {
     "renewed_time": "date",
 }
 
+_SPENDING = {
+    "model_id": "keyword",
+    "user": "keyword",
+    "window_seconds": "long",
+    "window_start": "date",
+    "window_end": "date",
+    "delete_after": "date",
+    "tokens": "double",
+    "cost": "double",
+    "servers": "opaque",
+}
+
 FIELDS: Mapping[Index, Mapping[str, str]] = {
     Index.MODEL: _MODEL,
     Index.CONNECTOR: _CONNECTOR,
@@ -195,6 +207,7 @@ FIELDS: Mapping[Index, Mapping[str, str]] = {
     Index.ACCOUNT: _ACCOUNT,
     Index.MODEL_SETTINGS: _MODEL_SETTINGS,
     Index.LEASE: _LEASE,
+    Index.SPENDING: _SPENDING,
 }
 """For each index, a field's dotted path and its type; `name` and `roles` are `text` with a `.keyword` sub-field, and
 `opaque` is an object that is stored and not searched."""
@@ -210,6 +223,7 @@ _SCHEMA_VERSIONS = {
     Index.ACCOUNT: 1,
     Index.MODEL_SETTINGS: 1,
     Index.LEASE: 1,
+    Index.SPENDING: 1,
 }
 
 

@@ -11,11 +11,16 @@ import pytest
 from opensearch_ml_stream.connectors.documents import read_connector, read_model
 from opensearch_ml_stream.connectors.errors import InvalidRequest, Throttled, UpstreamError
 from opensearch_ml_stream.connectors.rendering.action import ProviderRequest
+from opensearch_ml_stream.plugin.clock import now_millis
+from opensearch_ml_stream.plugin.limits.budgets.budgets import Budgets
+from opensearch_ml_stream.plugin.limits.budgets.shared_spending import SharedSpending
+from opensearch_ml_stream.plugin.limits.budgets.spending_files import SpendingFiles
 from opensearch_ml_stream.plugin.limits.rate_limits import RateLimits
 from opensearch_ml_stream.plugin.predictions.compiled_models import CompiledModel
 from opensearch_ml_stream.plugin.predictions.error_responses import MAX_ERROR_BODY_BYTES
 from opensearch_ml_stream.plugin.predictions.provider_call import ProviderCalls, check_status, read_all
 from opensearch_ml_stream.plugin.settings import LiveSettings, Settings
+from opensearch_ml_stream.plugin.store.sqlite_store import SQLiteStore
 from opensearch_ml_stream.rest_handlers.callers import ANYONE
 from tests.predictions.prediction_setup import CHAT_URL, SECRET, connector_body
 from tests.predictions.scripted_provider import Response, ScriptedProvider, json_response
@@ -31,7 +36,9 @@ def ready(document: dict[str, Any] | None = None, model_id: str = "m", **connect
 
 
 def calls_to(provider: ScriptedProvider, folder: Path = Path("unused"), **settings: Any) -> ProviderCalls:
-    return ProviderCalls(LiveSettings(Settings(**settings)), provider, RateLimits(folder))
+    shared = SharedSpending(SpendingFiles(folder), SQLiteStore(":memory:"), now_millis, "here")
+    budgets = Budgets(shared, print, now_millis)
+    return ProviderCalls(LiveSettings(Settings(**settings)), provider, RateLimits(folder), budgets)
 
 
 async def error_of(response: Response, **connector: Any) -> UpstreamError:

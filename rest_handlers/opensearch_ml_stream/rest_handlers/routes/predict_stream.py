@@ -73,6 +73,10 @@ class ProviderStream(Protocol):
         """How many events could not be read so far."""
         ...
 
+    def terminal_fields(self, ending: Ending) -> dict[str, Any]:
+        """Return what the terminal object says beside the stream's ending, such as skipped events."""
+        ...
+
     async def read(self) -> Chunks:
         """Return the next chunks; none only when the outcome is known."""
         ...
@@ -196,7 +200,6 @@ async def relay(
             if isinstance(outcome, MLStreamError):
                 await response.fail(outcome, last)
             else:
-                extra = {"skipped_events": provider.skipped_events} if provider.skipped_events else {}
-                await response.end(last + wire.ending(outcome, extra))
+                await response.end(last + wire.ending(outcome, provider.terminal_fields(outcome)))
     except MLStreamError as error:
         await response.fail(error)

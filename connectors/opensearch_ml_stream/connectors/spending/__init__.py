@@ -1,0 +1,1 @@
+"""What calls of a provider spend, in tokens and money."""

@@ -1,0 +1,186 @@
+"""Spending of all servers on one store: each writes its own into a document every second or so, and reads the others'.
+
+There is one document for each counter and window; a server's entry in it holds all that it has spent in the window, so
+that a write may be repeated. Nothing is written while a call waits, and nothing is read but for a counter that this
+server has not used for some seconds. While the store does not respond, what is known of others stays as it is.
+"""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager, suppress
+from typing import Any
+
+from opensearch_ml_stream.connectors.errors import Conflict, MLStreamError
+from opensearch_ml_stream.connectors.spending.token_spending import Amount
+from opensearch_ml_stream.plugin.background_task import running_beside
+from opensearch_ml_stream.plugin.clock import Clock
+from opensearch_ml_stream.plugin.limits.budgets.spending_document import (
+    Entry,
+    document_id,
+    document_source,
+    read_entries,
+    sum_of,
+)
+from opensearch_ml_stream.plugin.limits.budgets.spending_files import Counter, Spending, SpendingFiles
+from opensearch_ml_stream.plugin.store import Document, Index, Store
+
+EXCHANGE_SECONDS = 1.0
+FRESH_MILLIS = 3_000  # what is known of others for longer is read again before a call
+READ_TIMEOUT_SECONDS = 0.8
+
+_OTHER_WORKER_MILLIS = 700  # since which another worker of this server has exchanged the counter
+_USED_MILLIS = 10_000  # since which a counter was used that is exchanged every second
+_SILENT_MILLIS = 5_000  # for which a store that did not respond is not asked again before a call
+_AT_ONCE = 8
+_ATTEMPTS = 3
+_LAST_EXCHANGE_SECONDS = 2.0
+_SWEEP_MILLIS = 600_000
+_SWEPT_AT_ONCE = 1_000
+
+log = logging.getLogger(__name__)
+
+
+class SharedSpending:
+    """Spending in files, exchanged through the store. `server` is the name of this server's entries."""
+
+    def __init__(self, files: SpendingFiles, store: Store, clock: Clock, server: str) -> None:
+        self._files = files
+        self._store = store
+        self._clock = clock
+        self._server = server
+        self._used: dict[Counter, int] = {}  # when this worker used it last
+        self._silent_until = 0
+        self._sweep_at = clock() + _SWEEP_MILLIS
+        self._has_complained = False
+
+    def add(self, counter: Counter, amount: Amount) -> Spending:
+        """Add to the spending before a call, and return it. OSError if it cannot be counted."""
+        now = self._clock()
+        self._used[counter] = now
+        return self._files.add(counter, now, amount)
+
+    def is_stale(self, spending: Spending) -> bool:
+        """Whether others' spending is known since longer than FRESH_MILLIS, and the store may be asked."""
+        now = self._clock()
+        return now - spending.read_at > FRESH_MILLIS and now >= self._silent_until
+
+    async def read(self, counter: Counter, spending: Spending) -> Spending:
+        """Return the spending as the store has it now; as it is if the store does not respond in time."""
+        try:
+            async with asyncio.timeout(READ_TIMEOUT_SECONDS):
+                return await self._exchange(counter, writes=False)
+        except (MLStreamError, TimeoutError) as error:
+            self._complain(error)
+            return spending
+
+    def settle(self, counter: Counter, before: Spending, amount: Amount) -> Spending:
+        """Add to the spending after a call, before which it was `before`; return it, as it was if it cannot be counted.
+
+        The amount may be negative, less what was reserved; that is taken back only in the window it was reserved in.
+        """
+        now = self._clock()
+        self._used[counter] = now
+        try:
+            return self._files.add(counter, now, amount, before.window_end)
+        except OSError as error:
+            self._complain(error)
+            return before
+
+    async def exchange(self, *, is_last: bool = False) -> None:
+        """Exchange the counters that this worker has used, each unless another worker has done so just now."""
+        now = self._clock()
+        counters = list(self._used)
+        for start in range(0, len(counters), _AT_ONCE):
+            together = counters[start : start + _AT_ONCE]
+            done = await asyncio.gather(*[self._exchange_used(counter, now, is_last=is_last) for counter in together])
+            if not all(done):
+                return
+
+    async def sweep(self) -> None:
+        """Delete files and documents of windows that are over."""
+        now = self._clock()
+        if now < self._sweep_at:
+            return
+        self._sweep_at = now + _SWEEP_MILLIS
+        await asyncio.to_thread(self._files.sweep, now)
+        query = {"query": {"range": {"delete_after": {"lt": now}}}, "size": _SWEPT_AT_ONCE, "_source": False}
+        while hits := (await self._store.search(Index.SPENDING, query))["hits"]["hits"]:
+            for hit in hits:
+                await self._store.delete(Index.SPENDING, hit["_id"])
+
+    async def run(self) -> None:
+        """Exchange and sweep again and again, until cancelled."""
+        while True:
+            await asyncio.sleep(EXCHANGE_SECONDS)
+            await self.exchange()
+            try:
+                await self.sweep()
+            except (MLStreamError, OSError) as error:
+                self._complain(error)
+
+    async def _exchange_used(self, counter: Counter, now: int, *, is_last: bool) -> bool:
+        """Exchange one counter; whether the store has responded."""
+        try:
+            spending = self._files.read(counter, now)
+            if spending.own == spending.stored and now - self._used[counter] > _USED_MILLIS:
+                del self._used[counter]
+            elif is_last or now - spending.read_at > _OTHER_WORKER_MILLIS:
+                await self._exchange(counter, writes=True)
+        except (MLStreamError, OSError) as error:
+            self._complain(error)
+            return False
+        return True
+
+    async def _exchange(self, counter: Counter, *, writes: bool) -> Spending:
+        """Read the counter's document and, if asked, write this server's entry if it has changed.
+
+        Conflict if others keep changing the document meanwhile.
+        """
+        for _ in range(_ATTEMPTS):
+            now = self._clock()
+            seen = self._files.read(counter, now)
+            id = document_id(counter, seen.window_end)
+            document = await self._store.get(Index.SPENDING, id)
+            entries = read_entries(document)
+            entry = entries.pop(self._server, None)
+            others = sum_of(entries.values())
+            spending = self._files.learn(counter, seen, now, others, None if entry is None else entry.amount)
+            self._has_complained = False
+            if not writes or spending.window_end != seen.window_end or spending.own == spending.stored:
+                return spending
+            entries[self._server] = Entry(spending.own, now)
+            try:
+                await self._write(id, document, document_source(counter, seen.window_end, entries, now))
+            except Conflict:
+                continue
+            return self._files.learn(counter, seen, now, others, spending.own)
+        raise Conflict("A document of spending is being changed by many others at once")
+
+    async def _write(self, id: str, before: Document | None, source: Mapping[str, Any]) -> None:
+        if before is None:
+            await self._store.create(Index.SPENDING, source, id)
+        else:
+            await self._store.put(
+                Index.SPENDING, id, source, if_seq_no=before.seq_no, if_primary_term=before.primary_term
+            )
+
+    def _complain(self, error: Exception) -> None:
+        """Log once that the store does not respond, until it does; calls do not wait for it meanwhile."""
+        self._silent_until = self._clock() + _SILENT_MILLIS
+        if not self._has_complained:
+            self._has_complained = True
+            reason = error.reason if isinstance(error, MLStreamError) else str(error)
+            log.warning("Budgets go by what is known, as spending cannot be exchanged or counted: %s", reason)
+
+
+@asynccontextmanager
+async def exchanging_spending(shared: SharedSpending) -> AsyncIterator[None]:
+    """Exchange spending while the block runs, and once more at its end."""
+    try:
+        async with running_beside(shared.run()):
+            yield
+    finally:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_LAST_EXCHANGE_SECONDS):
+                await shared.exchange(is_last=True)
