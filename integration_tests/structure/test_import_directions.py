@@ -40,7 +40,8 @@ ALLOWED: dict[str, set[str]] = {
         "plugin.registry", "plugin.settings", "plugin.statistics", "plugin.store", "plugin.upstream",
     },
     "plugin.limits": {
-        "connectors", "plugin.background_task", "plugin.clock", "plugin.locked_file", "plugin.store",
+        "connectors", "plugin.background_task", "plugin.clock", "plugin.locked_file", "plugin.metrics",
+        "plugin.settings", "plugin.store", "plugin.upstream",
     },
     "plugin.monitoring": {
         "connectors", "rest_handlers", "plugin.clock", "plugin.registry", "plugin.statistics", "plugin.store",

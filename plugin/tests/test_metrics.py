@@ -15,6 +15,8 @@ from opensearch_ml_stream.connectors.errors import InvalidRequest, MLStreamError
 from opensearch_ml_stream.plugin import metrics as metrics_module
 from opensearch_ml_stream.plugin.metrics import MULTIPROC_DIR, Metrics
 
+IDLE = {"mlstream_streams_open": 0.0, "mlstream_streams_waiting": 0.0}
+
 
 def samples(metrics: Metrics) -> dict[str, float]:
     """Each sample's value by its name and labels; buckets and creation times are left out."""
@@ -34,7 +36,14 @@ def add_stream(metrics: Metrics, outcome: Ending | UpstreamError | None, chunks:
 
 
 def test_a_new_process_has_no_open_streams() -> None:
-    assert samples(Metrics()) == {"mlstream_streams_open": 0.0}
+    assert samples(Metrics()) == IDLE
+
+
+def test_predictions_that_wait_are_counted() -> None:
+    metrics = Metrics()
+    with metrics.stream_waits():
+        assert samples(metrics)["mlstream_streams_waiting"] == 1
+    assert samples(metrics)["mlstream_streams_waiting"] == 0
 
 
 def test_every_metric_says_what_it_counts() -> None:
@@ -53,6 +62,7 @@ def test_every_metric_says_what_it_counts() -> None:
         "mlstream_circuit_breaker_changes_total",
         "mlstream_refused_total",
         "mlstream_cost_total",
+        "mlstream_streams_waiting",
     ]
 
 
@@ -132,7 +142,7 @@ def test_a_defect_in_a_prediction_is_a_500_and_a_cancelled_one_is_not_counted() 
     for error in (KeyError("x"), CancelledError()):
         with pytest.raises(type(error)), metrics.prediction():
             raise error
-    expected = {"mlstream_streams_open": 0.0, 'mlstream_predictions_total{model_id="unknown",status="500"}': 1.0}
+    expected = {**IDLE, 'mlstream_predictions_total{model_id="unknown",status="500"}': 1.0}
     assert samples(metrics) == expected
 
 
@@ -162,7 +172,7 @@ def test_a_prediction_is_counted_by_status_and_a_failure_of_the_provider_by_its_
         figures.model_id = "m"
         if error is not None:
             raise error
-    expected = {"mlstream_streams_open": 0.0, f'mlstream_predictions_total{{model_id="m",status="{status}"}}': 1.0}
+    expected = {**IDLE, f'mlstream_predictions_total{{model_id="m",status="{status}"}}': 1.0}
     if provider_status is not None:
         expected[f'mlstream_provider_errors_total{{model_id="m",provider_status="{provider_status}"}}'] = 1.0
     assert samples(metrics) == expected
@@ -199,6 +209,7 @@ def test_any_worker_shows_the_metrics_of_all(worker: Any) -> None:
     add_stream(other, Ending(), chunks=3)
     with other.stream():
         expected = {
+            **IDLE,
             "mlstream_streams_open": 1.0,
             'mlstream_streams_total{model_id="m",outcome="ok"}': 2.0,
             'mlstream_stream_chunks_total{model_id="m"}': 5.0,

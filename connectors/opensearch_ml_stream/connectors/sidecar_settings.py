@@ -28,8 +28,9 @@ _MAX_WINDOW_SECONDS = 366 * 86400
 class CallLimits:
     """Open streams and times, in seconds, of a model's calls; None does not limit.
 
-    `max_streams` and `max_streams_per_user` count the streams of one server, over all its workers. `total_timeout` runs
-    from the provider's call to the end of its response, `first_byte_timeout` to its first byte.
+    `max_streams` and `max_streams_per_user` count the predictions in flight on one server, over all its workers.
+    `total_timeout` runs from the provider's call to the end of its response, `first_byte_timeout` to the first byte of
+    its body, retries included; `between_chunks_timeout` is the longest silence after that.
     """
 
     max_streams: int | None = None
@@ -37,6 +38,12 @@ class CallLimits:
     total_timeout_seconds: float | None = None
     first_byte_timeout_seconds: float | None = None
     between_chunks_timeout_seconds: float | None = None
+
+    @property
+    def are_of_time(self) -> bool:
+        """Whether any of them is a time."""
+        times = (self.total_timeout_seconds, self.first_byte_timeout_seconds, self.between_chunks_timeout_seconds)
+        return times != (None, None, None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -141,4 +141,4 @@ def test_more_streams_than_the_limit_are_refused_with_when_to_try_again(tmp_path
                 for client in clients:
                     client.sendall(predict_request(model_id, "a", "_predict", close=True))
                 answers = sorted(read_to_end(client)[:12] for client in clients)
-        assert answers == [b"HTTP/1.1 200", b"HTTP/1.1 200", b"HTTP/1.1 503"]
+        assert answers == [b"HTTP/1.1 200", b"HTTP/1.1 200", b"HTTP/1.1 429"]

@@ -20,14 +20,14 @@ def locked(path: str | Path) -> Iterator[int]:
     """
     file = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
     try:
-        _lock(file)
+        lock(file)
         yield file
     finally:
         os.close(file)
 
 
-def _lock(file: int) -> None:
-    """Lock the file; TimeoutError after LOCK_SECONDS."""
+def lock(file: int) -> None:
+    """Lock an open file until it is closed or unlocked (`fcntl.LOCK_UN`); TimeoutError after LOCK_SECONDS."""
     give_up = monotonic() + LOCK_SECONDS
     while True:
         try:

@@ -5,6 +5,7 @@ start), and `/metrics` of any worker shows the metrics of all.
 """
 
 import os
+from contextlib import AbstractContextManager
 from time import monotonic
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
@@ -111,6 +112,10 @@ class Metrics:
         self._cost = Counter(
             "mlstream_cost", "Money spent, by the prices of the models that have some.", model, registry=registry
         )
+        self._waiting = Gauge(
+            "mlstream_streams_waiting", "Predictions that wait for a place among the open streams.",
+            registry=registry, multiprocess_mode="livesum",
+        )  # fmt: skip
         self._certificate: Gauge | None = None
 
     def stream(self) -> StreamFigures:
@@ -126,6 +131,10 @@ class Metrics:
         status = 200 if error is None else error.status if isinstance(error, MLStreamError) else 500
         self._predictions.labels(model_id, str(status)).inc()
         self._count_error(model_id, error)
+
+    def stream_waits(self) -> AbstractContextManager[object]:
+        """Return what is held with `with` while a prediction waits for a place among the open streams."""
+        return self._waiting.track_inprogress()
 
     def stream_opened(self) -> None:
         """Count one more open stream."""

@@ -1,7 +1,7 @@
 """All parts of a prediction over a store in memory and a scripted provider."""
 
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,7 +10,9 @@ from opensearch_ml_stream.connectors.documents import connector_document
 from opensearch_ml_stream.plugin.clock import now_millis
 from opensearch_ml_stream.plugin.credentials.cipher import Cipher
 from opensearch_ml_stream.plugin.limits.budgets.budgets import open_budgets
+from opensearch_ml_stream.plugin.limits.open_streams import OpenStreams
 from opensearch_ml_stream.plugin.limits.rate_limits import RateLimits
+from opensearch_ml_stream.plugin.limits.stream_counts import StreamCounts
 from opensearch_ml_stream.plugin.metrics import Metrics
 from opensearch_ml_stream.plugin.predictions.batch_jobs import BatchJobs
 from opensearch_ml_stream.plugin.predictions.compiled_models import CompiledModels
@@ -93,9 +95,11 @@ async def prediction_setup(
     models = CompiledModels(store, cipher, live, no_deployment)
     try:
         async with open_budgets(folder, store, metrics.count_cost, now_millis) as budgets:
-            calls = ProviderCalls(live, provider, RateLimits(folder), budgets)
+            counts = StreamCounts(folder, 100)
+            streams = OpenStreams(counts, live, metrics)
+            calls = ProviderCalls(live, provider, RateLimits(folder), budgets, streams)
             batch = BatchJobs(models, calls, store, scripts, lambda: 1_000)
-            with open_statistics(folder) as statistics:
+            with open_statistics(folder) as statistics, closing(counts):
                 predictor = Predictor(models, calls, store, scripts, batch, metrics, statistics)
                 yield Setup(store, cipher, live, provider, models, calls, batch, metrics, predictor, statistics)
     finally:

@@ -37,6 +37,12 @@ class Response:
     async def pump(self, sink: Sink) -> bool:
         return await pump_by_reading(self.read, sink)
 
+    def limit_silence(self, seconds: float) -> None:
+        pass
+
+    def fail(self, error: UpstreamError) -> None:
+        pass
+
 
 @dataclass
 class Call:

@@ -26,7 +26,7 @@ async def test_more_responses_than_the_limit_are_refused_before_their_body_is_re
         await sidecar.first_chunk(first)
         await second.run(sidecar.application)
         release.set()
-    assert (second.status, second.headers["retry-after"]) == (503, "1")
+    assert (second.status, second.headers["retry-after"]) == (429, "1")
     assert "opensearch_ml_stream.max_streams" in second.reason()
     sidecar.in_flight.check_room()
 
@@ -42,7 +42,7 @@ async def test_requests_whose_bodies_come_at_the_same_time_are_counted_too() -> 
             slow.receive_more({"type": "http.request", "body": BODY, "more_body": False})
             await slow.until_sent(1)
             release.set()
-    assert (slow.status, fast.status) == (503, 200)
+    assert (slow.status, fast.status) == (429, 200)
 
 
 async def test_a_prompt_counts_until_the_provider_responds() -> None:

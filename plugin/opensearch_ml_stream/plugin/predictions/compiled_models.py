@@ -126,6 +126,11 @@ class CompiledModel:
         return read_rate_limiter(self._limiters_by_user.get(user), f"user_rate_limiter.{user}") if user else None
 
     @cached_property
+    def is_timed(self) -> bool:
+        """Whether the model's own limits bound the times of its provider calls."""
+        return self.settings.limits.are_of_time
+
+    @cached_property
     def guardrails(self) -> Guardrails:
         """The model's `guardrails`. Raises InvalidRequest that names what is wrong in them: nothing passes then."""
         return read_guardrails(self.definition.document.get("guardrails"))

@@ -1,7 +1,7 @@
 """The predict use cases, streamed, whole and batch; every route and transport calls these."""
 
 from collections.abc import AsyncIterator, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, nullcontext
 from functools import partial
 from typing import Any
 
@@ -89,6 +89,8 @@ class Predictor:
         spec = model.spec(parameters, action_type)
         model.check_input(RemoteInput(parameters))
         request = action.render(parameters, spec)
+        place = self._calls.open_streams.place(model.model_id, model.settings.limits, caller.name)
+        await held.enter_async_context(place)
         if (guard := model.guardrails.input) is not None:
             checks = self._guardrail_checks(caller, (model.model_id,))
             await checks.check(guard, request_text(request), INPUT_TRIGGERED)
@@ -151,7 +153,9 @@ class Predictor:
                 return body
 
             checks = self._guardrail_checks(caller, (*guarded, model_id))
-            response = await predict_whole(model, predict_input, fetch, self._scripts, checks)
+            place = self._calls.open_streams.place(model_id, model.settings.limits, caller.name)
+            async with nullcontext() if guarded else place:  # that of the prediction it guards
+                response = await predict_whole(model, predict_input, fetch, self._scripts, checks)
             prediction.outcome = response
         return response
 

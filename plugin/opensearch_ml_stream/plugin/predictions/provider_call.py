@@ -19,6 +19,8 @@ from opensearch_ml_stream.connectors.whole_response import read_whole_response
 from opensearch_ml_stream.plugin.credentials.redaction import Redactor
 from opensearch_ml_stream.plugin.limits.budgets.budgets import Budgets
 from opensearch_ml_stream.plugin.limits.budgets.charge import Charge
+from opensearch_ml_stream.plugin.limits.call_timeouts import in_time
+from opensearch_ml_stream.plugin.limits.open_streams import OpenStreams
 from opensearch_ml_stream.plugin.limits.rate_limits import RateLimits
 from opensearch_ml_stream.plugin.predictions.compiled_models import CompiledModel
 from opensearch_ml_stream.plugin.predictions.error_responses import read_error
@@ -34,12 +36,13 @@ FINISH_SECONDS = 3.0  # waited for usage and terminator after a stream's finish 
 
 @dataclass(frozen=True, slots=True)
 class ProviderCalls:
-    """Opens calls of providers, within the settings, the trusted endpoints and the models' rate limits and budgets."""
+    """Opens calls of providers, within the settings, the trusted endpoints and the models' limits and budgets."""
 
     live_settings: LiveSettings
     upstream: Upstream
     limits: RateLimits
     budgets: Budgets
+    open_streams: OpenStreams
 
     def apply_rate_limits(self, model: CompiledModel, caller: Caller) -> None:
         """Acquire a token for one call of the provider; Throttled if the model or the caller has none left."""
@@ -51,7 +54,8 @@ class ProviderCalls:
     def open(self, model: CompiledModel, request: ProviderRequest) -> AbstractAsyncContextManager[UpstreamResponse]:
         """Open the provider's response, whatever its status (see `check_status`); retried as `client_config` says.
 
-        Raises InvalidRequest if the URL is not trusted, or a region or service to sign for is missing.
+        It ends with ReadTimedOut after the times in the model's limits. Raises InvalidRequest if the URL is not
+        trusted, or a region or service to sign for is missing.
         """
         connector = model.connector
         check_endpoint(request.url, self.live_settings.current)
@@ -59,9 +63,12 @@ class ProviderCalls:
             request = _signed(model, request)
         config = connector.client_config
         tls = model.credential if config.mutual_tls_enabled else {}
+        opening: AbstractAsyncContextManager[UpstreamResponse]
         if config.max_retry_times:
-            return open_with_retries(self.upstream, request, config, tls, model.pool_key)
-        return self.upstream.open(request, config, tls, model.pool_key)
+            opening = open_with_retries(self.upstream, request, config, tls, model.pool_key)
+        else:
+            opening = self.upstream.open(request, config, tls, model.pool_key)
+        return in_time(opening, model.settings.limits) if model.is_timed else opening
 
     async def fetch(self, model: CompiledModel, request: ProviderRequest) -> bytes:
         """Return the whole body of a 2xx response, redacted; UpstreamError for another status or an empty body."""

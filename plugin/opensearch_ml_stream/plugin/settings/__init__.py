@@ -83,6 +83,10 @@ class Settings:
     request_timeout_seconds: float = 300
     max_connections: int = 10_000
     max_streams: int = 5_000
+    max_streams_per_server: int = 0
+    max_streams_per_user: int = 0
+    stream_queue_seconds: float = 2
+    stream_queue_size: int = 100
     shutdown_grace_seconds: float = 30
     first_event_wait_seconds: float = 5
     heartbeat_seconds: float = 15

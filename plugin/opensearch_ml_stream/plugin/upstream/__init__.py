@@ -39,6 +39,17 @@ class UpstreamResponse(Protocol):
         """
         ...
 
+    def limit_silence(self, seconds: float) -> None:
+        """Let the provider be silent for so long from now on, if the connector's `read_timeout` is not less anyway."""
+        ...
+
+    def fail(self, error: UpstreamError) -> None:
+        """Close the connection, unless the whole body has come; `read` and `pump` raise `error` from then on.
+
+        What has come may still be read before that.
+        """
+        ...
+
 
 async def pump_by_reading(read: Callable[[], Awaitable[bytes]], sink: Sink) -> bool:
     """Implement `UpstreamResponse.pump` for a response that can only be read."""

@@ -34,12 +34,14 @@ MAX_SESSIONS = 16
 class AiohttpResponse:
     """A response whose head has been received; see UpstreamResponse."""
 
-    __slots__ = ("_authority", "_read_timeout", "_response", "headers", "status")
+    __slots__ = ("_authority", "_failure", "_read_timeout", "_response", "_silence", "headers", "status")
 
     def __init__(self, response: aiohttp.ClientResponse, authority: str, read_timeout: float) -> None:
         self._response = response
         self._authority = authority
         self._read_timeout = read_timeout
+        self._silence: float | None = None  # if it is less than `read_timeout`
+        self._failure: UpstreamError | None = None
         self.status = response.status
         self.headers: Mapping[str, str] = {
             name.lower(): ", ".join(response.headers.getall(name)) for name in response.headers
@@ -47,16 +49,35 @@ class AiohttpResponse:
 
     async def read(self) -> bytes:
         """See UpstreamResponse.read."""
+        if self._failure is not None:
+            raise self._failure
         try:
-            return await self._response.content.readany()
+            async with asyncio.timeout(self._silence):
+                return await self._response.content.readany()
         except TimeoutError:
+            if self._silence is not None:
+                raise network_errors.fell_silent(self._authority, self._silence) from None
             raise network_errors.read_timed_out(self._authority, self._read_timeout) from None
         except (aiohttp.ClientError, OSError):
-            raise network_errors.closed_in_the_middle(self._authority) from None
+            raise self._broken_off() from None
 
     async def pump(self, sink: Sink) -> bool:
         """See UpstreamResponse.pump."""
         return await pump_by_reading(self.read, sink)
+
+    def limit_silence(self, seconds: float) -> None:
+        """See UpstreamResponse.limit_silence."""
+        if seconds < self._read_timeout:
+            self._silence = seconds
+
+    def fail(self, error: UpstreamError) -> None:
+        """See UpstreamResponse.fail."""
+        if not self._response.content.is_eof():
+            self._failure = error
+            self._response.close()
+
+    def _broken_off(self) -> UpstreamError:
+        return self._failure or network_errors.closed_in_the_middle(self._authority)
 
 
 class AiohttpUpstream:

@@ -54,6 +54,15 @@ def read_timed_out(authority: str, seconds: float) -> ReadTimedOut:
     )
 
 
+def fell_silent(authority: str, seconds: float) -> ReadTimedOut:
+    """Return the error for a provider that was silent between two chunks for longer than the model's limits allow."""
+    return ReadTimedOut(
+        f"{_PREFIX}Read timeout: {authority} sent nothing for {seconds:g} s in the middle of its response. Raise "
+        "_sidecar.limits.between_chunks_timeout_seconds of the model if it needs longer",
+        type="timeout_exception",
+    )
+
+
 def closed_early(authority: str) -> UpstreamError:
     """Return the error for a connection that ended before the response head."""
     return UpstreamError(f"{_PREFIX}{authority} closed the connection before it responded")

@@ -15,7 +15,10 @@ from opensearch_ml_stream.plugin.clock import now_millis
 from opensearch_ml_stream.plugin.limits.budgets.budgets import Budgets
 from opensearch_ml_stream.plugin.limits.budgets.shared_spending import SharedSpending
 from opensearch_ml_stream.plugin.limits.budgets.spending_files import SpendingFiles
+from opensearch_ml_stream.plugin.limits.open_streams import OpenStreams
 from opensearch_ml_stream.plugin.limits.rate_limits import RateLimits
+from opensearch_ml_stream.plugin.limits.stream_counts import StreamCounts
+from opensearch_ml_stream.plugin.metrics import Metrics
 from opensearch_ml_stream.plugin.predictions.compiled_models import CompiledModel
 from opensearch_ml_stream.plugin.predictions.error_responses import MAX_ERROR_BODY_BYTES
 from opensearch_ml_stream.plugin.predictions.provider_call import ProviderCalls, check_status, read_all
@@ -38,7 +41,9 @@ def ready(document: dict[str, Any] | None = None, model_id: str = "m", **connect
 def calls_to(provider: ScriptedProvider, folder: Path = Path("unused"), **settings: Any) -> ProviderCalls:
     shared = SharedSpending(SpendingFiles(folder), SQLiteStore(":memory:"), now_millis, "here")
     budgets = Budgets(shared, print, now_millis)
-    return ProviderCalls(LiveSettings(Settings(**settings)), provider, RateLimits(folder), budgets)
+    live = LiveSettings(Settings(**settings))
+    streams = OpenStreams(StreamCounts(folder, 100), live, Metrics())
+    return ProviderCalls(live, provider, RateLimits(folder), budgets, streams)
 
 
 async def error_of(response: Response, **connector: Any) -> UpstreamError:

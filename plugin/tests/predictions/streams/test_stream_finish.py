@@ -49,6 +49,12 @@ class PacedResponse:
     async def pump(self, sink: Sink) -> bool:
         return await pump_by_reading(self.read, sink)
 
+    def limit_silence(self, seconds: float) -> None:
+        pass
+
+    def fail(self, error: UpstreamError) -> None:
+        pass
+
 
 def relayed(*steps: Step, room: int = 1_000) -> tuple[list[Chunk], Ending | UpstreamError | None, float]:
     """The chunks, the outcome and when it came, of a stream that is read once and then pumped, as the routes do.

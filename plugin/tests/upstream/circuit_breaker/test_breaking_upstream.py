@@ -31,6 +31,12 @@ class Response:
     async def pump(self, sink: Any) -> bool:
         return True
 
+    def limit_silence(self, seconds: float) -> None:
+        pass
+
+    def fail(self, error: UpstreamError) -> None:
+        pass
+
 
 class Provider:
     """Responds with a status, or fails with an error, as `outcome` says."""

@@ -4,13 +4,11 @@ import asyncio
 import errno
 import gzip
 import ssl
-from collections.abc import Mapping
 from types import SimpleNamespace
 from typing import Any, cast
 
 import aiohttp
 import pytest
-from aiohttp.abc import AbstractResolver
 from aiohttp.client_reqrep import ConnectionKey
 from multidict import CIMultiDict
 from yarl import URL
@@ -18,12 +16,13 @@ from yarl import URL
 from opensearch_ml_stream.connectors.client_config import ClientConfig
 from opensearch_ml_stream.connectors.errors import InvalidRequest, Throttled, UpstreamError
 from opensearch_ml_stream.connectors.rendering.action import ProviderRequest
-from opensearch_ml_stream.plugin.settings import LiveSettings, Settings
+from opensearch_ml_stream.plugin.settings import Settings
 from opensearch_ml_stream.plugin.upstream import ReadTimedOut
 from opensearch_ml_stream.plugin.upstream.addresses import AddressPolicy, Resolver
-from opensearch_ml_stream.plugin.upstream.aiohttp_client import MAX_SESSIONS, AiohttpUpstream, _CheckedResolver
+from opensearch_ml_stream.plugin.upstream.aiohttp_client import MAX_SESSIONS, _CheckedResolver
 from opensearch_ml_stream.plugin.upstream.http1.content_coding import MAX_READ_BYTES
-from opensearch_ml_stream.plugin.upstream.tls import PLAIN, TLSContexts
+from opensearch_ml_stream.plugin.upstream.tls import PLAIN
+from tests.upstream.fake_aiohttp import FakeResponse, FakeSession, get, upstream_over
 from tests.upstream.scripted_upstream import CONFIG, fetch
 from tests.upstream.virtual_time_loop import now
 
@@ -36,62 +35,6 @@ def self_signed() -> ssl.SSLCertVerificationError:
     error = ssl.SSLCertVerificationError(1, "certificate verify failed")
     error.verify_message = "self-signed"
     return error
-
-
-class FakeResponse:
-    """What aiohttp's session gives; each part is read at once, an error is raised."""
-
-    def __init__(self, *parts: bytes | BaseException, headers: Mapping[str, str] | None = None) -> None:
-        self.status = 200
-        self.headers = CIMultiDict(headers or {})
-        self.content = self
-        self.closed = False
-        self._parts = list(parts)
-
-    async def readany(self) -> bytes:
-        part = self._parts.pop(0) if self._parts else b""
-        if isinstance(part, BaseException):
-            raise part
-        return part
-
-    def close(self) -> None:
-        self.closed = True
-
-
-class FakeSession:
-    """A session, and the maker of sessions: every one that is made is this one; `resolvers` are what they got."""
-
-    def __init__(self, *outcomes: FakeResponse | BaseException) -> None:
-        self.requests: list[tuple[str, URL, dict[str, Any]]] = []
-        self.resolvers: list[_CheckedResolver] = []
-        self.closed = 0
-        self._outcomes = list(outcomes)
-
-    def __call__(self, resolver: AbstractResolver) -> aiohttp.ClientSession:
-        assert isinstance(resolver, _CheckedResolver)
-        self.resolvers.append(resolver)
-        return cast(aiohttp.ClientSession, self)
-
-    async def close(self) -> None:
-        self.closed += 1
-
-    async def request(self, method: str, url: URL, **options: Any) -> FakeResponse:
-        self.requests.append((method, url, options))
-        outcome = self._outcomes.pop(0)
-        if isinstance(outcome, BaseException):
-            raise outcome
-        return outcome
-
-
-def upstream_over(
-    session: FakeSession, settings: Settings | None = None, proxies: Mapping[str, str] | None = None
-) -> AiohttpUpstream:
-    live = LiveSettings(settings or Settings())
-    return AiohttpUpstream(session, live, Resolver(), TLSContexts(), proxies or {})
-
-
-def get(url: str = "http://8.8.8.8/v1?a=b%20c") -> ProviderRequest:
-    return ProviderRequest("GET", url, {"X-Key": "k"}, b"")
 
 
 async def test_a_request_is_the_connectors_and_nothing_of_aiohttps_own() -> None:

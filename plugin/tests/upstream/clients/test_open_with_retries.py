@@ -32,6 +32,12 @@ class FakeResponse:
     async def pump(self, sink: Sink) -> bool:
         return await pump_by_reading(self.read, sink)
 
+    def limit_silence(self, seconds: float) -> None:
+        pass
+
+    def fail(self, error: UpstreamError) -> None:
+        pass
+
 
 class FakeUpstream:
     """Gives one outcome a call, the last one again and again; notes when it was called and which responses are open."""

@@ -23,6 +23,7 @@ class FakeResponse:
     coding: str | None = "gzip"
     status: int = 207
     headers: Mapping[str, str] = field(init=False)
+    told: list[object] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.headers = {} if self.coding is None else {"content-encoding": self.coding}
@@ -32,6 +33,12 @@ class FakeResponse:
 
     async def pump(self, sink: Sink) -> bool:
         return await pump_by_reading(self.read, sink)
+
+    def limit_silence(self, seconds: float) -> None:
+        self.told.append(seconds)
+
+    def fail(self, error: UpstreamError) -> None:
+        self.told.append(error)
 
 
 async def read_to_end(response: UpstreamResponse) -> list[bytes]:
@@ -157,3 +164,11 @@ async def test_a_decoded_body_can_be_pumped() -> None:
     response = decoded(FakeResponse([packed]), "provider:80")
     assert [await response.pump(sink), await response.pump(sink)] == [False, True]
     assert sizes == [MAX_READ_BYTES, MAX_READ_BYTES]
+
+
+async def test_limits_are_those_of_the_response_that_is_decompressed() -> None:
+    inner, error = FakeResponse([]), UpstreamError("enough")
+    response = decoded(inner, "provider:80")
+    response.limit_silence(2)
+    response.fail(error)
+    assert inner.told == [2, error]

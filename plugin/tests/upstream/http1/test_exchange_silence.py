@@ -100,3 +100,53 @@ async def test_an_aborted_exchange_has_no_timer_and_fails_who_still_reads() -> N
         await task
     await asyncio.sleep(100)
     assert set(transport.calls) == {"abort"}
+
+
+async def test_a_shorter_limit_counts_from_the_last_byte_and_not_from_where_it_was_set() -> None:
+    exchange, transport = await start(HEAD, read_timeout=30)
+    transport.receive(b"3\r\none\r\n")
+    await asyncio.sleep(4)
+    exchange.limit_silence(10)
+    assert pending_timers() == 1
+    assert await exchange.read() == b"one"
+    with pytest.raises(ReadTimedOut, match=f"{AUTHORITY} sent nothing for 10 s in the middle of its response"):
+        await exchange.read()
+    assert now() == 10
+
+
+async def test_a_limit_that_has_passed_already_fails_at_once() -> None:
+    exchange, _ = await start(HEAD, read_timeout=30)
+    await asyncio.sleep(20)
+    exchange.limit_silence(10)
+    with pytest.raises(ReadTimedOut, match="for 10 s"):
+        await exchange.read()
+    assert now() == 20
+
+
+async def test_a_longer_limit_or_one_after_the_end_changes_nothing() -> None:
+    exchange, _ = await start(HEAD, read_timeout=30)
+    exchange.limit_silence(40)
+    assert await time_of_failure(exchange) == 30
+    whole, transport = await start(LENGTH_HEAD % 3 + b"one", read_timeout=30)
+    whole.limit_silence(1)
+    await asyncio.sleep(100)
+    assert (await whole.read(), transport.calls) == (b"one", [])
+
+
+async def test_a_response_that_is_failed_ends_with_that_error_after_what_has_come() -> None:
+    exchange, transport = await start(HEAD, read_timeout=30)
+    transport.receive(b"3\r\none\r\n")
+    error = UpstreamError("enough")
+    exchange.fail(error)
+    assert (transport.calls, pending_timers()) == (["abort"], 0)
+    assert await exchange.read() == b"one"
+    with pytest.raises(UpstreamError, match="enough"):
+        await exchange.read()
+
+
+async def test_a_whole_response_cannot_be_failed() -> None:
+    exchange, _ = await start(LENGTH_HEAD % 3 + b"one", read_timeout=30)
+    exchange.fail(UpstreamError("enough"))
+    assert [await exchange.read(), await exchange.read()] == [b"one", b""]
+    assert exchange.reusable
+    exchange.stop()

@@ -14,7 +14,7 @@ from typing import Any
 from starlette.requests import ClientDisconnect, Request
 from starlette.types import Receive, Scope, Send
 
-from opensearch_ml_stream.connectors.errors import Internal, MLStreamError, Unavailable
+from opensearch_ml_stream.connectors.errors import Internal, MLStreamError, Throttled, Unavailable
 from opensearch_ml_stream.connectors.wire_format import WireFormat
 from opensearch_ml_stream.rest_handlers.http.body_budget import BodyBudget, BodyReservation
 from opensearch_ml_stream.rest_handlers.http.browsers import security_headers
@@ -48,9 +48,9 @@ class InFlightResponses:
         return len(self._in_flight)
 
     def check_room(self) -> None:
-        """Raise Unavailable if there are as many responses as there may be; no provider has been called yet."""
+        """Raise Throttled if there are as many responses as there may be; no provider has been called yet."""
         if len(self._in_flight) >= self.limits.max_streams:
-            raise Unavailable(
+            raise Throttled(
                 f"{self.limits.max_streams} responses are in flight in this worker (setting "
                 "opensearch_ml_stream.max_streams); send the request again",
                 type="rejected_execution_exception",

@@ -48,6 +48,14 @@ class DecodedResponse:
         """See UpstreamResponse.pump."""
         return await pump_by_reading(self.read, sink)
 
+    def limit_silence(self, seconds: float) -> None:
+        """See UpstreamResponse.limit_silence."""
+        self._response.limit_silence(seconds)
+
+    def fail(self, error: UpstreamError) -> None:
+        """See UpstreamResponse.fail."""
+        self._response.fail(error)
+
     def _decompress(self, data: bytes) -> bytes:
         if self._decompressor.eof:  # gzip allows one member after the other (RFC 1952, section 2.2)
             self._decompressor = zlib.decompressobj(self._bits)

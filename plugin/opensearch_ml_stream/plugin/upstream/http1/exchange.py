@@ -47,6 +47,7 @@ class Exchange(asyncio.Protocol):
         "_pending",
         "_read_timeout",
         "_sink",
+        "_timed_out",
         "_timer",
         "_transport",
         "_unread",
@@ -61,6 +62,7 @@ class Exchange(asyncio.Protocol):
         self._transport = transport
         self._authority = authority
         self._read_timeout = read_timeout
+        self._timed_out = network_errors.read_timed_out
         self._loop = asyncio.get_running_loop()
         self._head_parser: ResponseHeadParser | None = ResponseHeadParser()
         self._body: Body | None = None
@@ -155,6 +157,19 @@ class Exchange(asyncio.Protocol):
                 self._sink = None
             if stopped:
                 return False
+
+    def limit_silence(self, seconds: float) -> None:
+        """See UpstreamResponse.limit_silence."""
+        if seconds < self._read_timeout and self._timer is not None:
+            self._read_timeout = seconds
+            self._timed_out = network_errors.fell_silent
+            self._timer.cancel()
+            self._check_silence()
+
+    def fail(self, error: UpstreamError) -> None:
+        """See UpstreamResponse.fail."""
+        if not self.done:
+            self._fail(error)
 
     def stop(self) -> None:
         """End the timer. The caller decides what becomes of the connection."""
@@ -269,4 +284,4 @@ class Exchange(asyncio.Protocol):
         if wait > 0:
             self._timer = self._loop.call_later(wait, self._check_silence)
         else:
-            self._fail(network_errors.read_timed_out(self._authority, self._read_timeout))
+            self._fail(self._timed_out(self._authority, self._read_timeout))

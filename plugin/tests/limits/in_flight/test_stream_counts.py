@@ -1,0 +1,151 @@
+"""Open streams over the workers of a server; each StreamCounts on one folder is a worker, closed is killed."""
+
+import fcntl
+import os
+import stat
+from contextlib import ExitStack, closing
+from pathlib import Path
+
+import pytest
+
+from opensearch_ml_stream.connectors.errors import Unavailable
+from opensearch_ml_stream.plugin.limits import stream_counts
+from opensearch_ml_stream.plugin.limits.stream_counts import Cap, StreamCounts
+
+THREE = [Cap("model_streams", 1, 3)]
+
+
+class Workers:
+    def __init__(self, folder: Path, stack: ExitStack) -> None:
+        self._folder = folder
+        self._stack = stack
+
+    def start(self, max_streams: int = 10) -> StreamCounts:
+        return self._stack.enter_context(closing(StreamCounts(self._folder, max_streams)))
+
+
+@pytest.fixture
+def workers(tmp_path: Path):  # type: ignore[no-untyped-def]
+    with ExitStack() as stack:
+        yield Workers(tmp_path, stack)
+
+
+def acquired(counts: StreamCounts, caps: list[Cap], times: int = 1) -> list[bool]:
+    return [counts.acquire(caps) is None for _ in range(times)]
+
+
+def test_no_more_than_the_cap_are_open_over_all_workers(workers: Workers) -> None:
+    one, other = workers.start(), workers.start()
+    assert acquired(one, THREE, 2) == [True, True]
+    assert acquired(other, THREE, 2) == [True, False]
+    assert one.acquire(THREE) == THREE[0]
+    one.release(THREE)
+    assert acquired(other, THREE, 2) == [True, False]
+
+
+def test_a_stream_counts_for_all_of_its_caps_or_for_none(workers: Workers) -> None:
+    counts = workers.start()
+    user, model = Cap("user_streams", 1, 1), Cap("model_streams", 2, 5)
+    other_user = Cap("user_streams", 3, 1)
+    assert counts.acquire([user, model]) is None
+    for _ in range(10):
+        assert counts.acquire([model, user]) == user
+    assert counts.acquire([other_user, model._replace(limit=2)]) is None
+    assert counts.acquire([model._replace(limit=2)]) == model._replace(limit=2)
+
+
+def test_a_killed_worker_gives_its_places_back(workers: Workers) -> None:
+    killed, lives = workers.start(), workers.start()
+    assert acquired(killed, THREE, 3) == [True] * 3
+    assert acquired(lives, THREE) == [False]
+    killed.close()
+    assert acquired(lives, THREE, 4) == [True, True, True, False]
+
+
+def test_its_successor_takes_over_its_file_and_counts_for_itself(workers: Workers, tmp_path: Path) -> None:
+    killed, lives = workers.start(), workers.start()
+    acquired(killed, THREE, 2)
+    acquired(lives, THREE)
+    killed.close()
+    successor = workers.start()
+    assert acquired(successor, THREE, 3) == [True, True, False]
+    assert acquired(lives, THREE) == [False]
+    successor.release(THREE)
+    assert acquired(lives, THREE, 2) == [True, False]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["open-streams", "open-streams-0", "open-streams-1"]
+
+
+def test_a_worker_that_starts_later_is_seen_by_those_before_it(workers: Workers) -> None:
+    first = workers.start()
+    assert acquired(first, THREE) == [True]
+    later = [workers.start() for _ in range(3)]
+    assert [acquired(counts, THREE)[0] for counts in later] == [True, True, False]
+    assert acquired(first, THREE) == [False]
+
+
+def test_users_come_and_go_and_their_entries_with_them(workers: Workers, tmp_path: Path) -> None:
+    counts = workers.start(max_streams=1)
+    for user in range(1, 1_000):
+        assert counts.acquire([Cap("user_streams", user, 1)]) is None
+        counts.release([Cap("user_streams", user, 1)])
+    assert (tmp_path / "open-streams-0").stat().st_size == 16 * 16
+
+
+def test_more_streams_than_a_worker_may_have_are_not_counted(workers: Workers) -> None:
+    counts = workers.start(max_streams=1)
+    for number in range(8):
+        assert counts.acquire([Cap("user_streams", number + 1, 1)]) is None
+    with pytest.raises(Unavailable, match=r"cannot be counted .*its table is full"):
+        counts.acquire([Cap("user_streams", 9, 1)])
+
+
+def test_nothing_is_written_before_a_stream_is_counted(workers: Workers, tmp_path: Path) -> None:
+    counts = workers.start()
+    assert list(tmp_path.iterdir()) == []
+    counts.acquire(THREE)
+    assert {stat.S_IMODE(path.stat().st_mode) for path in tmp_path.iterdir()} == {0o600}
+
+
+def test_a_file_that_was_only_begun_is_used_by_the_next_worker(workers: Workers, tmp_path: Path) -> None:
+    (tmp_path / "open-streams-0").write_bytes(b"x")
+    one, other = workers.start(), workers.start()
+    assert acquired(one, THREE, 2) == [True, True]
+    assert acquired(other, THREE, 2) == [True, False]
+
+
+def test_what_cannot_be_counted_does_not_go_on(tmp_path: Path) -> None:
+    with (
+        closing(StreamCounts(tmp_path / "gone", 10)) as counts,
+        pytest.raises(Unavailable, match=r"open streams cannot be counted in .*gone \(No such file or directory\)"),
+    ):
+        counts.acquire(THREE)
+
+
+def test_a_full_disk_leaves_no_table_open_and_is_tried_again(
+    workers: Workers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    workers.start().acquire(THREE)
+    counts = workers.start()
+
+    def full(file: int, entries: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    before = len(os.listdir("/dev/fd"))
+    with monkeypatch.context() as patch:
+        patch.setattr(stream_counts, "write_empty", full)
+        for _ in range(2):
+            with pytest.raises(Unavailable, match=r"\(No space left on device\); check that its disk is not full"):
+                counts.acquire(THREE)
+    assert len(os.listdir("/dev/fd")) == before + 1  # the lock file, once
+    assert acquired(counts, THREE, 3) == [True, True, False]
+
+
+def test_a_release_does_not_wait_for_a_worker_that_is_stopped(workers: Workers, tmp_path: Path) -> None:
+    counts, other = workers.start(), workers.start()
+    acquired(counts, THREE, 3)
+    with (tmp_path / "open-streams").open("rb") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        counts.release(THREE)
+        with pytest.raises(Unavailable, match="another worker holds a file of it"):
+            counts.acquire(THREE)
+    assert acquired(other, THREE, 2) == [True, False]
