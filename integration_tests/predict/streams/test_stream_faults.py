@@ -29,7 +29,7 @@ from integration_tests.support.fake_provider import (
 )
 from integration_tests.support.sidecars import Sidecar
 
-from opensearch_ml_stream.plugin.predictions.provider_call import FINISH_SECONDS
+from opensearch_ml_stream.plugin.predictions.provider_stream import FINISH_SECONDS
 
 
 @pytest.mark.parametrize(

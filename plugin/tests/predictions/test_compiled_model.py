@@ -14,13 +14,8 @@ from opensearch_ml_stream.connectors.providers.ollama import OLLAMA
 from opensearch_ml_stream.connectors.providers.openai.chat import OPENAI_CHAT
 from opensearch_ml_stream.plugin.limits.rate_limits import RateLimit
 from opensearch_ml_stream.plugin.predictions import compiled_models
-from opensearch_ml_stream.plugin.predictions.compiled_models import (
-    FRESH_SECONDS,
-    MAX_CACHED_SPECS,
-    MAX_INTERFACE_CHARS,
-    CompiledModel,
-    CompiledModels,
-)
+from opensearch_ml_stream.plugin.predictions.compiled_model import MAX_CACHED_SPECS, MAX_INTERFACE_CHARS, CompiledModel
+from opensearch_ml_stream.plugin.predictions.compiled_models import FRESH_SECONDS, CompiledModels
 from opensearch_ml_stream.plugin.settings import Settings
 from opensearch_ml_stream.rest_handlers.callers import ANYONE
 from tests.predictions.prediction_setup import SECRET, connector_body, prediction_setup

@@ -10,7 +10,8 @@ import pytest
 
 from opensearch_ml_stream.connectors.errors import Forbidden, Internal, InvalidRequest, NotFound, Unavailable
 from opensearch_ml_stream.plugin.predictions import compiled_models
-from opensearch_ml_stream.plugin.predictions.compiled_models import FRESH_SECONDS, NO_SETTINGS, CompiledModels
+from opensearch_ml_stream.plugin.predictions.compiled_model import NO_SETTINGS
+from opensearch_ml_stream.plugin.predictions.compiled_models import FRESH_SECONDS, CompiledModels
 from opensearch_ml_stream.plugin.settings import LiveSettings, Settings
 from opensearch_ml_stream.plugin.store import Document, Index
 from opensearch_ml_stream.plugin.store.sqlite_store import SQLiteStore

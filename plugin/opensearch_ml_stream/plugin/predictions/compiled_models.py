@@ -5,28 +5,17 @@ FRESH_SECONDS plus one check of the store. While the store is down, what was in 
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from functools import cached_property
 from time import monotonic
-from types import MappingProxyType
-from typing import Any
 
-from opensearch_ml_stream.connectors.documents import PREDICT, Action, Connector, Model, read_connector, read_model
+from opensearch_ml_stream.connectors.documents import read_connector, read_model
 from opensearch_ml_stream.connectors.errors import Forbidden, MLStreamError, Unavailable
-from opensearch_ml_stream.connectors.predict.guardrails.configuration import Guardrails, read_guardrails
-from opensearch_ml_stream.connectors.predict.inputs import PredictInput
-from opensearch_ml_stream.connectors.predict.model_interface import InterfaceSchema
-from opensearch_ml_stream.connectors.rendering.action import CompiledAction
-from opensearch_ml_stream.connectors.rendering.template import ConnectorParameters
-from opensearch_ml_stream.connectors.selection.spec_for import spec_for
-from opensearch_ml_stream.connectors.sidecar_settings import SidecarSettings, read_sidecar_settings
-from opensearch_ml_stream.connectors.stream_spec import StreamSpec
+from opensearch_ml_stream.connectors.sidecar_settings import read_sidecar_settings
 from opensearch_ml_stream.connectors.syntax import jsontext
 from opensearch_ml_stream.plugin.credentials.cipher import Cipher
-from opensearch_ml_stream.plugin.credentials.external import is_external, resolve_credential
-from opensearch_ml_stream.plugin.credentials.redaction import Redactor
-from opensearch_ml_stream.plugin.limits.rate_limits import RateLimit, read_rate_limiter, user_limiters
+from opensearch_ml_stream.plugin.limits.rate_limits import user_limiters
+from opensearch_ml_stream.plugin.predictions.compiled_model import CompiledModel
 from opensearch_ml_stream.plugin.registry.access.model_access import NOT_READ, ModelAccess
 from opensearch_ml_stream.plugin.registry.stored_documents import Json, existing_connector, existing_model
 from opensearch_ml_stream.plugin.settings import LiveSettings
@@ -37,147 +26,10 @@ from opensearch_ml_stream.rest_handlers.callers import Caller
 FRESH_SECONDS = 1.0
 CHECK_TIMEOUT_SECONDS = 0.8
 MAX_CACHED_CHARACTERS = 64 * 1024 * 1024  # of the documents of all cached models; one may have as many as a body
-MAX_CACHED_SPECS = 16  # per model: a caller may send any `_llm_interface`
-MAX_INTERFACE_CHARS = 100  # of an `_llm_interface` whose spec is cached
 
-NO_SETTINGS = SidecarSettings()
-
-_LLM_INTERFACE = "_llm_interface"
 
 EnsureDeployed = Callable[[str, Document], Awaitable[None]]
 """Deploys the model of that id and stored document, or raises why it may not be deployed."""
-
-
-class CompiledModel:
-    """One version of a model with its connector, ready to be called.
-
-    Holds the credentials in clear: never printed, never stored.
-    """
-
-    def __init__(
-        self,
-        model_id: str,
-        definition: Model,
-        connector: Connector,
-        credential: Mapping[str, str],
-        *,
-        external_credentials_enabled: bool = False,
-        settings: SidecarSettings = NO_SETTINGS,
-        limiters_by_user: Mapping[str, Any] = MappingProxyType({}),
-    ) -> None:
-        self.model_id = model_id
-        self.definition = definition
-        self.connector = connector
-        self.settings = settings
-        self._limiters_by_user = limiters_by_user
-        self._stored_credential = credential
-        self._has_external_credential = is_external(credential)
-        self._external_credentials_enabled = external_credentials_enabled
-        self._parameters = ConnectorParameters.compile(connector.parameters)
-        self._compiled: dict[str, tuple[Mapping[str, str], CompiledAction]] = {}
-        self._redactor: tuple[Mapping[str, str], Redactor] | None = None
-        self._specs: dict[tuple[str, str], StreamSpec | MLStreamError] = {}
-
-    @property
-    def pool_key(self) -> str:
-        """The id of what `max_connection` limits: the connector, or the model if its connector is inline."""
-        return self.definition.connector_id or self.model_id
-
-    @property
-    def credential(self) -> Mapping[str, str]:
-        """The credentials in clear, external ones (`env:`, `file:`) as they are now."""
-        if not self._has_external_credential:
-            return self._stored_credential
-        return resolve_credential(self._stored_credential, self._external_credentials_enabled)
-
-    @property
-    def redactor(self) -> Redactor:
-        """What takes the credentials out of the provider's responses; made again only if one has changed."""
-        credential = self.credential
-        if self._redactor is None or self._redactor[0] != credential:
-            self._redactor = (credential, Redactor(credential))
-        return self._redactor[1]
-
-    def action(self, action_type: str = PREDICT) -> CompiledAction:
-        """Return the compiled action; it is compiled again only if an external credential has changed."""
-        credential = self.credential
-        cached = self._compiled.get(action_type)
-        if cached is not None and cached[0] == credential:
-            return cached[1]
-        compiled = CompiledAction.compile(self.connector.action(action_type), self._parameters, credential)
-        self._compiled[action_type] = (credential, compiled)
-        return compiled
-
-    def compile_action(self, action: Action, parameters: Mapping[str, str]) -> CompiledAction:
-        """Compile another action for one call, with `parameters` laid over the connector's."""
-        merged = ConnectorParameters.compile({**self.connector.parameters, **parameters})
-        return CompiledAction.compile(action, merged, self.credential)
-
-    @cached_property
-    def rate_limit(self) -> RateLimit | None:
-        """The model's `rate_limiter`, None without one. Raises InvalidRequest that names what is wrong in it."""
-        return read_rate_limiter(self.definition.document.get("rate_limiter"))
-
-    def user_limit(self, user: str) -> RateLimit | None:
-        """Return a user's limit in the model's controller, None without one or for "", who has not logged in.
-
-        Raises InvalidRequest that names what is wrong in it.
-        """
-        return read_rate_limiter(self._limiters_by_user.get(user), f"user_rate_limiter.{user}") if user else None
-
-    @cached_property
-    def is_timed(self) -> bool:
-        """Whether the model's own limits bound the times of its provider calls."""
-        return self.settings.limits.are_of_time
-
-    @cached_property
-    def guardrails(self) -> Guardrails:
-        """The model's `guardrails`. Raises InvalidRequest that names what is wrong in them: nothing passes then."""
-        return read_guardrails(self.definition.document.get("guardrails"))
-
-    def check_input(self, predict_input: PredictInput, steps: Sequence[Mapping[str, str]] | None = None) -> None:
-        """Raise InvalidRequest if the model's interface does not allow the input.
-
-        With `steps` it must allow it with the parameters of each of them, in place of its own.
-        """
-        if (schema := self._input_schema) is not None:
-            schema.validate_input(predict_input, [predict_input.parameters] if steps is None else steps)
-
-    def check_output(self, response: Mapping[str, Any]) -> None:
-        """Raise InvalidRequest if a whole predict response is not as the model's interface promises."""
-        if (schema := self._output_schema) is not None:
-            schema.validate(response)
-
-    @cached_property
-    def _input_schema(self) -> InterfaceSchema | None:
-        return self._schema("input")
-
-    @cached_property
-    def _output_schema(self) -> InterfaceSchema | None:
-        return self._schema("output")
-
-    def _schema(self, side: str) -> InterfaceSchema | None:
-        """Return the schema of one side of the model's `interface`, None without one."""
-        schema = (self.definition.document.get("interface") or {}).get(side)
-        text = schema if schema is None or isinstance(schema, str) else jsontext.dumps(schema)
-        return None if text in (None, "", "null") else InterfaceSchema.compile(text, side)
-
-    def spec(self, parameters: Mapping[str, str], action_type: str = PREDICT) -> StreamSpec:
-        """Return how this connector's action streams; InvalidRequest if it cannot."""
-        name = parameters.get(_LLM_INTERFACE, "")
-        key = (action_type, name)
-        spec = self._specs.get(key)
-        if spec is None:
-            try:
-                action = self.connector.action(action_type)
-                spec = spec_for(self.connector, action, {_LLM_INTERFACE: name} if name else {})
-            except MLStreamError as error:
-                spec = error
-            if len(self._specs) < MAX_CACHED_SPECS and len(name) <= MAX_INTERFACE_CHARS:
-                self._specs[key] = spec
-        if isinstance(spec, MLStreamError):
-            raise spec.with_traceback(None)
-        return spec
 
 
 @dataclass(slots=True)

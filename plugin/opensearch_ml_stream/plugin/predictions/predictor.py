@@ -14,11 +14,13 @@ from opensearch_ml_stream.connectors.spending.response_usage import count_respon
 from opensearch_ml_stream.plugin.limits.budgets.charge import Charge
 from opensearch_ml_stream.plugin.metrics import Metrics, StreamFigures
 from opensearch_ml_stream.plugin.predictions.batch_jobs import BatchJobs
-from opensearch_ml_stream.plugin.predictions.compiled_models import CompiledModel, CompiledModels
-from opensearch_ml_stream.plugin.predictions.guarded_stream import GuardedStream
-from opensearch_ml_stream.plugin.predictions.guardrail_checks import GuardrailChecks
+from opensearch_ml_stream.plugin.predictions.compiled_model import CompiledModel
+from opensearch_ml_stream.plugin.predictions.compiled_models import CompiledModels
+from opensearch_ml_stream.plugin.predictions.guardrails.guarded_stream import GuardedStream
+from opensearch_ml_stream.plugin.predictions.guardrails.guardrail_checks import GuardrailChecks
 from opensearch_ml_stream.plugin.predictions.painless_runner import PainlessRunner
-from opensearch_ml_stream.plugin.predictions.provider_call import ProviderCalls, ProviderStream, check_status
+from opensearch_ml_stream.plugin.predictions.provider_call import ProviderCalls, check_status
+from opensearch_ml_stream.plugin.predictions.provider_stream import ProviderStream
 from opensearch_ml_stream.plugin.predictions.whole_prediction import predict_whole, request_text
 from opensearch_ml_stream.plugin.settings.disabled_feature_errors import streaming_disabled
 from opensearch_ml_stream.plugin.statistics.request_statistics import Statistics

@@ -1,37 +1,23 @@
-"""One call of a provider: check the URL, sign and send the request, read its response's status, errors and stream."""
+"""One call of a provider: check the URL, sign and send the request, read its response's status and errors."""
 
-import asyncio
-from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
-from time import monotonic
-from typing import Any
 
-from opensearch_ml_stream.connectors.chunks import Chunks, Ending
-from opensearch_ml_stream.connectors.decoding.decoder import Decoder
-from opensearch_ml_stream.connectors.decoding.fast_path import FastPathDecoder
-from opensearch_ml_stream.connectors.errors import InvalidRequest, StreamTruncated, UpstreamError
-from opensearch_ml_stream.connectors.non_stream_response import MAX_NON_STREAM_BYTES, is_json, non_stream_response
+from opensearch_ml_stream.connectors.errors import InvalidRequest, UpstreamError
 from opensearch_ml_stream.connectors.rendering.action import ProviderRequest
 from opensearch_ml_stream.connectors.rendering.sigv4 import sign
-from opensearch_ml_stream.connectors.whole_response import read_whole_response
-from opensearch_ml_stream.plugin.credentials.redaction import Redactor
 from opensearch_ml_stream.plugin.limits.budgets.budgets import Budgets
-from opensearch_ml_stream.plugin.limits.budgets.charge import Charge
 from opensearch_ml_stream.plugin.limits.call_timeouts import in_time
 from opensearch_ml_stream.plugin.limits.open_streams import OpenStreams
 from opensearch_ml_stream.plugin.limits.rate_limits import RateLimits
-from opensearch_ml_stream.plugin.predictions.compiled_models import CompiledModel
+from opensearch_ml_stream.plugin.predictions.compiled_model import CompiledModel
 from opensearch_ml_stream.plugin.predictions.error_responses import read_error
 from opensearch_ml_stream.plugin.settings import LiveSettings
-from opensearch_ml_stream.plugin.upstream import ReadTimedOut, Upstream, UpstreamResponse
+from opensearch_ml_stream.plugin.upstream import Upstream, UpstreamResponse
 from opensearch_ml_stream.plugin.upstream.retries import open_with_retries
 from opensearch_ml_stream.plugin.upstream.trusted_endpoints import check_endpoint
 from opensearch_ml_stream.rest_handlers.callers import Caller
-
-MAX_WHOLE_RESPONSE_BYTES = 4 * 1024 * 1024  # of one JSON object in place of a stream
-FINISH_SECONDS = 3.0  # waited for usage and terminator after a stream's finish reason, or a chunk that follows it
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,197 +84,6 @@ async def read_all(response: UpstreamResponse, limit: int) -> bytes:
             )
         parts.append(data)
     return b"".join(parts)
-
-
-class ProviderStream:
-    """A provider's response as chunks, then one outcome: an Ending, or an UpstreamError without credentials in it.
-
-    `first_chunk` is when the first chunk came (CLOCK_MONOTONIC), None before. `charge` is paid by how the stream ends.
-    """
-
-    __slots__ = (
-        "_before_first_chunk", "_charge", "_decoder", "_finish_by", "_is_json", "_redactor", "_response", "first_chunk",
-        "outcome",
-    )  # fmt: skip
-
-    def __init__(
-        self,
-        response: UpstreamResponse,
-        decoder: Decoder | FastPathDecoder,
-        redactor: Redactor,
-        charge: Charge | None = None,
-    ) -> None:
-        self._response = response
-        self._decoder = decoder
-        self._redactor = redactor
-        self._before_first_chunk = bytearray()
-        self._is_json = is_json(response.headers.get("content-type", ""))
-        self._finish_by: float | None = None  # when to wait no longer, by the loop's clock; None before a finish reason
-        self.first_chunk: float | None = None
-        self.outcome: Ending | UpstreamError | None = None
-        self._charge = charge
-        if charge is not None:
-            charge.stream = self
-
-    @property
-    def chunks(self) -> int:
-        """How many chunks have come so far."""
-        return self._decoder.chunk_count or int(self.first_chunk is not None)
-
-    @property
-    def skipped_events(self) -> int:
-        """How many events could not be read, or not in full."""
-        return self._decoder.skipped_events
-
-    def terminal_fields(self, ending: Ending) -> dict[str, Any]:
-        """Return what the terminal object says beside the stream's ending, which is paid for here."""
-        fields: dict[str, Any] = {"skipped_events": self.skipped_events} if self.skipped_events else {}
-        if self._charge is not None:
-            self._charge.pay_stream(ending, self.chunks)
-            fields |= self._charge.terminal_fields()
-        return fields
-
-    async def read(self) -> Chunks:
-        """Return the next chunks; none only if the outcome is set."""
-        while True:
-            try:
-                data = await (self._read_finish() if self._decoder.is_ending else self._response.read())
-            except UpstreamError as error:
-                return self._break_off(error)
-            chunks = self._feed(data) if data else self._close()
-            if self.outcome is not None and self.first_chunk is None and not chunks:
-                return await self._read_whole(ended=not data)
-            if chunks or self.outcome is not None:
-                self._finish_by = None
-                return chunks
-
-    async def _read_finish(self) -> bytes:
-        """Return the next bytes after a finish reason; b"" when the time for them is up, or the connection breaks."""
-        if self._finish_by is None:
-            self._finish_by = asyncio.get_running_loop().time() + FINISH_SECONDS
-        try:
-            async with asyncio.timeout_at(self._finish_by):
-                return await self._response.read()
-        except (TimeoutError, UpstreamError):
-            return b""
-
-    async def _read_whole(self, *, ended: bool) -> Chunks:
-        """Return the chunk of a response that is one whole JSON object; its ending becomes the outcome."""
-        if not self._is_json:
-            return []
-        body = self._before_first_chunk
-        while not ended and len(body) < MAX_WHOLE_RESPONSE_BYTES:
-            try:
-                data = await self._response.read()
-            except UpstreamError:
-                return []
-            ended = not data
-            body += data
-        whole = read_whole_response(bytes(body)) if ended else None
-        body.clear()
-        if whole is None:
-            return []
-        self.first_chunk = monotonic()
-        chunk, ending = whole
-        self.outcome = self._redacted(ending)
-        return [chunk]
-
-    async def pump(self, encode: Callable[[Chunks], bytes], write: Callable[[bytes], bool]) -> Chunks:
-        """Encode and write chunks as they come, until `write` returns False or the outcome is set.
-
-        Returns the chunks that came with the outcome; those are not written. The hot path: all of the work for a chunk
-        is done in the connection's own callback. Only the end of the stream, from its finish reason on, is read.
-        """
-        if self._decoder.is_ending:
-            return await self._pump_finish([], encode, write)
-        decoder = self._decoder
-        feed = decoder.feed
-        last: Chunks = []
-
-        def sink(data: bytes) -> bool:
-            nonlocal last
-            chunks = feed(data)
-            if decoder.is_ending:
-                last = chunks
-                return False
-            if not chunks:
-                return True
-            return write(encode(chunks))
-
-        try:
-            if await self._response.pump(sink):
-                return self._close()
-        except UpstreamError as error:
-            return self._break_off(error)
-        if decoder.outcome is not None:
-            self.outcome = self._explain(decoder.outcome)
-        return await self._pump_finish(last, encode, write) if decoder.is_ending else []
-
-    async def _pump_finish(
-        self, chunks: Chunks, encode: Callable[[Chunks], bytes], write: Callable[[bytes], bool]
-    ) -> Chunks:
-        """Go on with `pump` after a finish reason: write these chunks and those that follow, but not the last ones."""
-        while self.outcome is None:
-            if chunks and not write(encode(chunks)):
-                return []
-            chunks = await self.read()
-        return chunks
-
-    def _feed(self, data: bytes) -> Chunks:
-        decoder = self._decoder
-        chunks = decoder.feed(data)
-        if self.first_chunk is None:
-            if chunks:
-                self.first_chunk = monotonic()
-                self._before_first_chunk.clear()
-            elif len(self._before_first_chunk) < (MAX_WHOLE_RESPONSE_BYTES if self._is_json else MAX_NON_STREAM_BYTES):
-                self._before_first_chunk += data
-        if decoder.outcome is not None:
-            self.outcome = self._explain(decoder.outcome)
-        return chunks
-
-    def _close(self) -> Chunks:
-        decoder = self._decoder
-        chunks = decoder.close()
-        if chunks and self.first_chunk is None:
-            self.first_chunk = monotonic()
-        if decoder.outcome is not None:
-            self.outcome = self._explain(decoder.outcome)
-        return chunks
-
-    def _break_off(self, error: UpstreamError) -> Chunks:
-        """End the stream after the connection failed in the middle of the body."""
-        self.outcome = error if isinstance(error, ReadTimedOut) else StreamTruncated(error.reason)
-        return []
-
-    def _explain(self, outcome: Ending | UpstreamError) -> Ending | UpstreamError:
-        """Return the decoder's outcome redacted, or why the response was no stream if no chunk was found in it.
-
-        Where the end of the body is a good end, a body in which nothing was found may still have been no stream.
-        """
-        unread = isinstance(outcome, StreamTruncated) or self.skipped_events or outcome == Ending()
-        if unread and not self.chunks:
-            content_type = self._response.headers.get("content-type", "")
-            outcome = non_stream_response(bytes(self._before_first_chunk), content_type) or outcome
-        return self._redacted(outcome)
-
-    def _redacted(self, outcome: Ending | UpstreamError) -> Ending | UpstreamError:
-        redactor = self._redactor
-        if isinstance(outcome, Ending):
-            native, model = outcome.native_finish_reason, outcome.model
-            both = f"{native} {model}"
-            if redactor.value(both) is both:  # one search, as hardly any is ever found
-                return outcome
-            return replace(
-                outcome,
-                native_finish_reason=native and redactor.value(native),
-                model=model and redactor.value(model),
-            )
-        return type(outcome)(
-            redactor.error(outcome.reason),
-            type=outcome.type,
-            provider_status=outcome.provider_status,
-        )
 
 
 def _signed(model: CompiledModel, request: ProviderRequest) -> ProviderRequest:

@@ -16,8 +16,8 @@ from opensearch_ml_stream.connectors.predict.inputs import PredictInput, RemoteI
 from opensearch_ml_stream.connectors.predict.painless_source import PainlessCall
 from opensearch_ml_stream.connectors.predict.tensors import Tensor
 from opensearch_ml_stream.connectors.rendering.action import CompiledAction, ProviderRequest
-from opensearch_ml_stream.plugin.predictions.compiled_models import CompiledModel
-from opensearch_ml_stream.plugin.predictions.guardrail_checks import GuardrailChecks
+from opensearch_ml_stream.plugin.predictions.compiled_model import CompiledModel
+from opensearch_ml_stream.plugin.predictions.guardrails.guardrail_checks import GuardrailChecks
 from opensearch_ml_stream.plugin.predictions.painless_runner import PainlessRunner
 from opensearch_ml_stream.plugin.predictions.run_parallel import run_parallel
 

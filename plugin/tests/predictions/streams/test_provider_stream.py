@@ -14,8 +14,8 @@ from opensearch_ml_stream.connectors.providers.ollama import OLLAMA
 from opensearch_ml_stream.connectors.providers.openai.chat import OPENAI_CHAT, OPENAI_CHAT_PLAIN
 from opensearch_ml_stream.connectors.stream_spec import StreamSpec
 from opensearch_ml_stream.plugin.credentials.redaction import Redactor
-from opensearch_ml_stream.plugin.predictions import provider_call
-from opensearch_ml_stream.plugin.predictions.provider_call import ProviderStream
+from opensearch_ml_stream.plugin.predictions import provider_stream
+from opensearch_ml_stream.plugin.predictions.provider_stream import ProviderStream
 from opensearch_ml_stream.plugin.upstream import ReadTimedOut
 from tests.predictions.prediction_setup import SECRET
 from tests.predictions.scripted_provider import JSON, OPENAI_END, SSE, Response, openai_event, openai_stream
@@ -84,7 +84,7 @@ async def test_a_stream_that_is_pumped_has_the_same_chunks() -> None:
 
 async def test_the_time_of_the_first_chunk_is_noted_once(monkeypatch: pytest.MonkeyPatch) -> None:
     times = iter([12.5])
-    monkeypatch.setattr(provider_call, "monotonic", lambda: next(times))
+    monkeypatch.setattr(provider_stream, "monotonic", lambda: next(times))
     stream = stream_of(Response([b": a comment\n\n", openai_event("a"), openai_event("b"), OPENAI_END], headers=SSE))
     await stream.read()
     assert stream.first_chunk == 12.5
@@ -183,7 +183,7 @@ async def test_a_whole_response_that_breaks_off_is_an_error() -> None:
 
 
 async def test_a_whole_response_is_read_up_to_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(provider_call, "MAX_WHOLE_RESPONSE_BYTES", 10)
+    monkeypatch.setattr(provider_stream, "MAX_WHOLE_RESPONSE_BYTES", 10)
     outcome = await outcome_of(Response([WHOLE[:20], WHOLE[20:], b" "], headers=JSON))
     assert isinstance(outcome, UpstreamError)
     assert "application/json instead of the stream" in outcome.reason

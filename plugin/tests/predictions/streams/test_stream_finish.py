@@ -10,7 +10,7 @@ from opensearch_ml_stream.connectors.chunks import Chunk, Chunks, Ending, Usage,
 from opensearch_ml_stream.connectors.errors import StreamTruncated, UpstreamError
 from opensearch_ml_stream.connectors.providers.openai.chat import OPENAI_CHAT
 from opensearch_ml_stream.plugin.credentials.redaction import Redactor
-from opensearch_ml_stream.plugin.predictions.provider_call import FINISH_SECONDS, ProviderStream
+from opensearch_ml_stream.plugin.predictions.provider_stream import FINISH_SECONDS, ProviderStream
 from opensearch_ml_stream.plugin.upstream import ReadTimedOut, Sink, pump_by_reading
 from tests.predictions.scripted_provider import SSE, openai_event
 from tests.upstream.virtual_time_loop import VirtualTimeLoop

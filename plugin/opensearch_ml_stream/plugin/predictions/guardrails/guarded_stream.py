@@ -18,8 +18,8 @@ from opensearch_ml_stream.connectors.predict.guardrails.stream_filters import (
     SentenceCutter,
 )
 from opensearch_ml_stream.connectors.syntax import jsontext
-from opensearch_ml_stream.plugin.predictions.guardrail_checks import GuardrailChecks, pattern_name
-from opensearch_ml_stream.plugin.predictions.provider_call import ProviderStream
+from opensearch_ml_stream.plugin.predictions.guardrails.guardrail_checks import GuardrailChecks, pattern_name
+from opensearch_ml_stream.plugin.predictions.provider_stream import ProviderStream
 
 _NOTHING = Chunk()
 
