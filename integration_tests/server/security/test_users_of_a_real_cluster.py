@@ -60,7 +60,7 @@ def test_a_user_who_is_changed_or_deleted_is_refused_within_half_a_minute(
     """One wait for all: as long as a worker remembers a caller, 10 s."""
     with cluster_users(secured_cluster) as users:
         names = changed, unmapped, deleted = [users.name(what) for what in ("changed", "unmapped", "deleted")]
-        users.put("internalusers", {name: {"password": PASSWORD} for name in names})
+        users.add(names)
         users.put("rolesmapping", {ROLE: {"users": names}})
         eventually(lambda: all(_found(sidecar, name) == {200} for name in names))
 
@@ -108,7 +108,7 @@ def behind_proxy(secured_cluster: SecuredCluster, tmp_path_factory: pytest.TempP
         account, role = users.name("account"), users.name("role")
         rights = users.read("roles", SERVICE_ACCOUNT)
         users.put("roles", {role: {name: rights[name] for name in ("cluster_permissions", "index_permissions")}})
-        users.put("internalusers", {account: {"password": PASSWORD, "opendistro_security_roles": [role]}})
+        users.add([account], opendistro_security_roles=[role])
         store_url = secured_cluster.store_url.replace(SERVICE_ACCOUNT, account)
         with running_sidecar(tmp_path_factory.mktemp("behind"), store_url, settings) as running:
             yield running
