@@ -136,7 +136,7 @@ def user_limiters(controller: Mapping[str, Any]) -> Mapping[str, Any]:
     return limiters
 
 
-def read_rate_limiter(rate_limiter: Mapping[str, Any] | None, name: str = "rate_limiter") -> RateLimit | None:
+def read_rate_limiter(rate_limiter: Any, name: str = "rate_limiter") -> RateLimit | None:
     """Read a stored limiter, None if it does not limit; InvalidRequest says what is wrong in which, by its `name`."""
     if rate_limiter is not None and not isinstance(rate_limiter, Mapping):
         raise InvalidRequest(f"{name} must be an object with limit and unit")
