@@ -63,6 +63,7 @@ def test_every_metric_says_what_it_counts() -> None:
         "mlstream_refused_total",
         "mlstream_cost_total",
         "mlstream_streams_waiting",
+        "mlstream_fallbacks_total",
     ]
 
 

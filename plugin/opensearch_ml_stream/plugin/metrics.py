@@ -116,6 +116,10 @@ class Metrics:
             "mlstream_streams_waiting", "Predictions that wait for a place among the open streams.",
             registry=registry, multiprocess_mode="livesum",
         )  # fmt: skip
+        self._fallbacks = Counter(
+            "mlstream_fallbacks", "Calls of fallback models, in place of the model that was asked.",
+            [*model, "fallback_model_id"], registry=registry,
+        )  # fmt: skip
         self._certificate: Gauge | None = None
 
     def stream(self) -> StreamFigures:
@@ -158,6 +162,11 @@ class Metrics:
                 self._tokens.labels(model_id, kind.removesuffix("_tokens")).inc(count)
         if isinstance(outcome, Exception):
             self._count_error(model_id, outcome)
+
+    def count_fallback(self, asked: str, model_id: str, failed: str, error: MLStreamError) -> None:
+        """Count that a fallback model is tried for the model that was asked, as another of them failed with `error`."""
+        self._fallbacks.labels(asked, model_id).inc()
+        self._count_error(failed, error)
 
     def circuit_breaker_changed(self, connector_id: str, state: str) -> None:
         """Count that the circuit breaker of a connector is `opened` or `closed` now."""

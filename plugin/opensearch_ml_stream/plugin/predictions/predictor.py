@@ -1,21 +1,22 @@
 """The predict use cases, streamed, whole and batch; every route and transport calls these."""
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, nullcontext
 from functools import partial
 from typing import Any
 
 from opensearch_ml_stream.connectors.documents import BATCH_PREDICT, PREDICT
-from opensearch_ml_stream.connectors.errors import InvalidRequest, Throttled
+from opensearch_ml_stream.connectors.errors import InvalidRequest, MLStreamError, Throttled
 from opensearch_ml_stream.connectors.predict.guardrails.configuration import INPUT_TRIGGERED, ModelGuard
 from opensearch_ml_stream.connectors.predict.inputs import PredictInput, RemoteInput, read_predict_input
 from opensearch_ml_stream.connectors.rendering.action import ProviderRequest
 from opensearch_ml_stream.connectors.spending.response_usage import count_response_tokens
 from opensearch_ml_stream.plugin.limits.budgets.charge import Charge
-from opensearch_ml_stream.plugin.metrics import Metrics, StreamFigures
+from opensearch_ml_stream.plugin.metrics import Metrics, PredictionFigures, StreamFigures
 from opensearch_ml_stream.plugin.predictions.batch_jobs import BatchJobs
 from opensearch_ml_stream.plugin.predictions.compiled_model import CompiledModel
 from opensearch_ml_stream.plugin.predictions.compiled_models import CompiledModels
+from opensearch_ml_stream.plugin.predictions.fallback_models import first_to_respond
 from opensearch_ml_stream.plugin.predictions.guardrails.guarded_stream import GuardedStream
 from opensearch_ml_stream.plugin.predictions.guardrails.guardrail_checks import GuardrailChecks
 from opensearch_ml_stream.plugin.predictions.painless_runner import PainlessRunner
@@ -23,7 +24,7 @@ from opensearch_ml_stream.plugin.predictions.provider_call import ProviderCalls,
 from opensearch_ml_stream.plugin.predictions.provider_stream import ProviderStream
 from opensearch_ml_stream.plugin.predictions.whole_prediction import predict_whole, request_text
 from opensearch_ml_stream.plugin.settings.disabled_feature_errors import streaming_disabled
-from opensearch_ml_stream.plugin.statistics.request_statistics import Statistics
+from opensearch_ml_stream.plugin.statistics.request_statistics import Prediction, Statistics
 from opensearch_ml_stream.plugin.store import Store
 from opensearch_ml_stream.rest_handlers.callers import Caller
 
@@ -70,7 +71,11 @@ class Predictor:
             figures.model_id = model_id
             prediction.start(model_id)
             async with AsyncExitStack() as held:
-                stream = await self._open(held, caller, model, parameters, action_type or PREDICT)
+                if model.settings.fallback_model_ids:
+                    count = partial(self._fall_back, model_id, figures, prediction)
+                    stream = await self._open_any(held, caller, model, parameters, action_type or PREDICT, count)
+                else:
+                    stream = await self._open(held, caller, model, parameters, action_type or PREDICT)
                 del parameters  # a prompt may be large, and the stream of its response long
                 try:
                     yield stream
@@ -85,8 +90,13 @@ class Predictor:
         model: CompiledModel,
         parameters: Mapping[str, str],
         action_type: str,
+        *,
+        has_fallbacks: bool = False,
     ) -> ProviderStream | GuardedStream:
-        """Open the stream of one model; what it holds, the provider's call among it, is released with `held`."""
+        """Open the stream of one model; what it holds, the provider's call among it, is released with `held`.
+
+        If another may answer in its place, wait for its first chunk, and have the response say which model it was.
+        """
         action = model.action(action_type)
         spec = model.spec(parameters, action_type)
         model.check_input(RemoteInput(parameters))
@@ -102,7 +112,43 @@ class Predictor:
             held.enter_context(charge)
         response = await held.enter_async_context(self._calls.open(model, request))
         await check_status(response, model)
-        return self._guarded(caller, ProviderStream(response, spec.decoder(), model.redactor, charge), model)
+        stream = ProviderStream(response, spec.decoder(), model.redactor, charge)
+        if has_fallbacks:
+            stream.answered_by = model.model_id
+            await stream.read_ahead()
+        return self._guarded(caller, stream, model)
+
+    async def _open_any(
+        self,
+        held: AsyncExitStack,
+        caller: Caller,
+        model: CompiledModel,
+        parameters: Mapping[str, str],
+        action_type: str,
+        fell_back: Callable[[str, MLStreamError], None],
+    ) -> ProviderStream | GuardedStream:
+        """Open the stream of the model or, where it fails before its first chunk, of one of its fallback models."""
+
+        async def attempt(one: CompiledModel) -> ProviderStream | GuardedStream:
+            async with AsyncExitStack() as opened:
+                stream = await self._open(opened, caller, one, parameters, action_type, has_fallbacks=True)
+                held.push_async_exit(opened.pop_all())
+            return stream
+
+        return await first_to_respond(model, attempt, partial(self._models.get, caller), fell_back)
+
+    def _fall_back(
+        self,
+        asked: str,
+        figures: StreamFigures | PredictionFigures,
+        prediction: Prediction,
+        model_id: str,
+        error: MLStreamError,
+    ) -> None:
+        """Count that a fallback model is tried in place of the model that was asked, and why the one before failed."""
+        self._metrics.count_fallback(asked, model_id, figures.model_id, error)
+        figures.model_id = model_id
+        prediction.fall_back(model_id, error)
 
     async def predict(
         self, caller: Caller, model_id: str, body: bytes, algorithm: str | None = None
@@ -143,23 +189,44 @@ class Predictor:
             model = await self._models.get(caller, model_id)
             figures.model_id = model_id
             prediction.start(model_id)
-
-            async def fetch(request: ProviderRequest) -> bytes:
-                self._calls.apply_rate_limits(model, caller)
-                charge = await self._charge(caller, model, request)
-                if charge is None:
-                    return await self._calls.fetch(model, request)
-                with charge:
-                    body = await self._calls.fetch(model, request)
-                    charge.pay(count_response_tokens(body, charge.estimated_input))
-                return body
-
-            checks = self._guardrail_checks(caller, (*guarded, model_id))
-            place = self._calls.open_streams.place(model_id, model.settings.limits, caller.name)
-            async with nullcontext() if guarded else place:  # that of the prediction it guards
-                response = await predict_whole(model, predict_input, fetch, self._scripts, checks)
+            if model.settings.fallback_model_ids:
+                response = await first_to_respond(
+                    model,
+                    lambda one: self._predict_by(caller, one, predict_input, guarded, has_fallbacks=True),
+                    partial(self._models.get, caller),
+                    partial(self._fall_back, model_id, figures, prediction),
+                )
+            else:
+                response = await self._predict_by(caller, model, predict_input, guarded)
             prediction.outcome = response
         return response
+
+    async def _predict_by(
+        self,
+        caller: Caller,
+        model: CompiledModel,
+        predict_input: PredictInput,
+        guarded: tuple[str, ...],
+        *,
+        has_fallbacks: bool = False,
+    ) -> dict[str, Any]:
+        """Predict by one model; if another may answer in its place, the response says in `model_id` which it was."""
+
+        async def fetch(request: ProviderRequest) -> bytes:
+            self._calls.apply_rate_limits(model, caller)
+            charge = await self._charge(caller, model, request)
+            if charge is None:
+                return await self._calls.fetch(model, request)
+            with charge:
+                body = await self._calls.fetch(model, request)
+                charge.pay(count_response_tokens(body, charge.estimated_input))
+            return body
+
+        checks = self._guardrail_checks(caller, (*guarded, model.model_id))
+        place = self._calls.open_streams.place(model.model_id, model.settings.limits, caller.name)
+        async with nullcontext() if guarded else place:  # that of the prediction it guards
+            response = await predict_whole(model, predict_input, fetch, self._scripts, checks)
+        return {**response, "model_id": model.model_id} if has_fallbacks else response
 
     async def _charge(self, caller: Caller, model: CompiledModel, request: ProviderRequest) -> Charge | None:
         """Charge a call to the model's budgets, None without any and without prices; Throttled if one is spent."""

@@ -24,11 +24,12 @@ class ProviderStream:
     """A provider's response as chunks, then one outcome: an Ending, or an UpstreamError without credentials in it.
 
     `first_chunk` is when the first chunk came (CLOCK_MONOTONIC), None before. `charge` is paid by how the stream ends.
+    `answered_by` is the id of the model, if the terminal object is to name it.
     """
 
     __slots__ = (
-        "_before_first_chunk", "_charge", "_decoder", "_finish_by", "_is_json", "_redactor", "_response", "first_chunk",
-        "outcome",
+        "_ahead", "_before_first_chunk", "_charge", "_decoder", "_finish_by", "_is_json", "_redactor", "_response",
+        "answered_by", "first_chunk", "outcome",
     )  # fmt: skip
 
     def __init__(
@@ -46,6 +47,8 @@ class ProviderStream:
         self._finish_by: float | None = None  # when to wait no longer, by the loop's clock; None before a finish reason
         self.first_chunk: float | None = None
         self.outcome: Ending | UpstreamError | None = None
+        self.answered_by: str | None = None
+        self._ahead: Chunks = []
         self._charge = charge
         if charge is not None:
             charge.stream = self
@@ -63,13 +66,27 @@ class ProviderStream:
     def terminal_fields(self, ending: Ending) -> dict[str, Any]:
         """Return what the terminal object says beside the stream's ending, which is paid for here."""
         fields: dict[str, Any] = {"skipped_events": self.skipped_events} if self.skipped_events else {}
+        if self.answered_by is not None:
+            fields["model_id"] = self.answered_by
         if self._charge is not None:
             self._charge.pay_stream(ending, self.chunks)
             fields |= self._charge.terminal_fields()
         return fields
 
+    async def read_ahead(self) -> None:
+        """Wait for the first chunks, which the next `read` returns; raise the error that comes in their place."""
+        chunks = await self.read()
+        if not chunks and isinstance(self.outcome, UpstreamError):
+            raise self.outcome
+        self._ahead = chunks
+
     async def read(self) -> Chunks:
         """Return the next chunks; none only if the outcome is set."""
+        if self._ahead:
+            chunks, self._ahead = self._ahead, []
+            return chunks
+        if self.outcome is not None:
+            return []
         while True:
             try:
                 data = await (self._read_finish() if self._decoder.is_ending else self._response.read())

@@ -55,12 +55,21 @@ class Prediction:
         self._model_id = model_id
         self._slot = self._statistics.start(model_id, self._begun)
 
+    def fall_back(self, model_id: str, error: Exception) -> None:
+        """Count the model that was called as failed, and go on with another."""
+        self._count(error)
+        self._begun = monotonic()
+        self.start(model_id)
+
     def __enter__(self) -> "Prediction":
         return self
 
     def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
         outcome = error if isinstance(error, Exception) else self.outcome
         self.outcome = None  # an error holds the frame that holds this
+        self._count(outcome)
+
+    def _count(self, outcome: object) -> None:
         now = monotonic()
         failed = isinstance(outcome, Exception)
         finished = FinishedAction(

@@ -1,0 +1,57 @@
+"""Fallback models: those that answer when a model's provider fails before the first chunk of its response.
+
+Each is a model like any other, with rights, limits, guardrails and a template of its own. Fallbacks of a fallback are
+not tried.
+"""
+
+import logging
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+from opensearch_ml_stream.connectors.errors import MLStreamError, Throttled, UpstreamError
+from opensearch_ml_stream.plugin.predictions.compiled_model import CompiledModel
+
+T = TypeVar("T")
+
+log = logging.getLogger(__name__)
+
+
+async def first_to_respond(
+    model: CompiledModel,
+    attempt: Callable[[CompiledModel], Awaitable[T]],
+    find: Callable[[str], Awaitable[CompiledModel]],
+    fell_back: Callable[[str, MLStreamError], None],
+) -> T:
+    """Return what `attempt` returns for the model or, where it fails, for the first of its fallback models that does.
+
+    `find` returns the fallback of an id, or raises why its caller may not use it. `fell_back` is told of each that is
+    tried, and why the model before it failed. If all fail, the model's own error is raised.
+    """
+    try:
+        return await attempt(model)
+    except MLStreamError as error:
+        if not may_fall_back(error):
+            raise
+        first = last = error
+    for id in model.settings.fallback_model_ids:
+        try:
+            fallback = await find(id)
+        except MLStreamError as error:
+            log.info("Fallback model %s of %s cannot be used: %s", id, model.model_id, error.reason)
+            continue
+        fell_back(id, last)
+        try:
+            return await attempt(fallback)
+        except MLStreamError as error:
+            log.info("Fallback model %s of %s failed: %s", id, model.model_id, error.reason)
+            last = error
+    first.reason += "; no fallback model answered either"
+    raise first
+
+
+def may_fall_back(error: MLStreamError) -> bool:
+    """Whether another model may do better: the provider failed, or a limit of this sidecar was reached.
+
+    What the provider refuses as a bad request (400) is the caller's to mend.
+    """
+    return isinstance(error, Throttled) or (isinstance(error, UpstreamError) and error.status != 400)
