@@ -4,7 +4,7 @@ import asyncio
 import json
 import os
 import signal
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
@@ -17,8 +17,10 @@ from integration_tests.support.fake_provider import (
     Act,
     FakeProvider,
     Gate,
+    Request,
     Script,
     chunk,
+    json_response,
     openai_delta,
     openai_stream,
 )
@@ -51,7 +53,9 @@ class Model:
 
 
 @asynccontextmanager
-async def model_over(sidecar: Sidecar, script: Script, **limits: float) -> AsyncIterator[Model]:
+async def model_over(
+    sidecar: Sidecar, script: Script | Callable[[Request], Script], **limits: float
+) -> AsyncIterator[Model]:
     async with FakeProvider(script) as provider:
         connector = connector_bodies.openai(provider.url)
         fields = {"_sidecar": {"limits": limits}}
@@ -64,7 +68,12 @@ def statuses(responses: list[httpx.Response]) -> list[int]:
 
 async def test_of_ten_callers_three_are_let_in_and_the_others_wait_and_are_refused(sidecar: Sidecar) -> None:
     gate = Gate()
-    async with model_over(sidecar, [gate, *openai_stream(["a"])], max_streams=3) as model:
+
+    def respond(request: Request) -> Script:
+        whole = json_response({"choices": [{"message": {"content": "a"}}]})
+        return [gate, *(openai_stream(["a"]) if request.json().get("stream") else whole)]
+
+    async with model_over(sidecar, respond, max_streams=3) as model:
         calls = [*model.start(5), *model.start(5, "")]
         refused = []
         for call in asyncio.as_completed(calls):
