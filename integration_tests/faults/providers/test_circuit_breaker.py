@@ -1,4 +1,4 @@
-"""A provider that is down is left alone by all workers of a server, and called again when it is back."""
+"""A provider that is down is left alone by all workers of a server, and called again when it is back; others answer."""
 
 import json
 from collections.abc import Iterator
@@ -61,3 +61,17 @@ def test_it_is_left_alone_after_three_failures_and_called_again_when_it_is_back(
     metrics = two_workers.client.get("/metrics").text
     changes = [line for line in metrics.splitlines() if line.startswith("mlstream_circuit_breaker_changes_total")]
     assert len(changes) == 2 and all(line.endswith(" 1.0") for line in changes)
+
+
+def test_a_fallback_model_answers_for_one_whose_provider_is_down_and_is_named(two_workers: Sidecar) -> None:
+    with background_provider(Provider()) as down, background_provider(openai_stream(["a", "b"])) as up:
+        fallback = two_workers.create_model(connector_bodies.openai(up.url))
+        settings = {"fallback_model_ids": [fallback]}
+        model_id = two_workers.create_model(connector_bodies.openai(down.url), _sidecar=settings)
+        for wire, start in (("json", ""), ("sse", "data: ")):
+            url = f"{two_workers.url}/_plugins/_ml/models/{model_id}/_predict/stream?format={wire}"
+            response = httpx.post(url, json={"parameters": {"inputs": "x"}}, timeout=20)
+            objects = [json.loads(line.removeprefix(start)) for line in response.text.splitlines() if line]
+            last = objects[-1]["inference_results"][0]["output"][0]["dataAsMap"]
+            assert (response.status_code, len(objects), last["model_id"]) == (200, 3, fallback)
+        assert len(down.requests) == 2
