@@ -26,8 +26,8 @@ _DURATION_BUCKETS = (0.1, 0.5, 1, 2, 5, 10, 30, 60, 120, 300, 600)
 class StreamFigures:
     """The figures of one stream: filled in while it runs, counted in the metrics at the end of the `with` block.
 
-    An exception that leaves the block is the stream's outcome, but not the task's cancellation. A stream without an
-    outcome was ended by the client.
+    An exception that leaves the block is the stream's outcome, unless it has failed already, but not the task's
+    cancellation. A stream without an outcome was ended by the client.
     """
 
     __slots__ = ("_metrics", "begun", "chunks", "first_chunk", "model_id", "outcome")
@@ -45,27 +45,32 @@ class StreamFigures:
         return self
 
     def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
-        if isinstance(error, Exception):
+        if isinstance(error, Exception) and not isinstance(self.outcome, Exception):
             self.outcome = error
         self._metrics.stream_closed(self)
         self.outcome = None  # an error holds the frame that holds this
 
 
 class PredictionFigures:
-    """A prediction that is not streamed, counted at the end of the `with` block; not if its task is cancelled."""
+    """A prediction that is not streamed, counted at the end of the `with` block; not if its task is cancelled.
 
-    __slots__ = ("_metrics", "model_id")
+    An exception that leaves the block is how it failed, unless an `outcome` says that already.
+    """
+
+    __slots__ = ("_metrics", "model_id", "outcome")
 
     def __init__(self, metrics: "Metrics") -> None:
         self._metrics = metrics
         self.model_id = UNKNOWN_MODEL
+        self.outcome: Exception | None = None
 
     def __enter__(self) -> "PredictionFigures":
         return self
 
     def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
         if error is None or isinstance(error, Exception):
-            self._metrics.prediction_ended(self.model_id, error)
+            self._metrics.prediction_ended(self.model_id, self.outcome or error)
+        self.outcome = None  # an error holds the frame that holds this
 
 
 class Metrics:

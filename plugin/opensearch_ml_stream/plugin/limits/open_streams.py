@@ -24,6 +24,8 @@ USER_STREAMS = "user_streams"
 MODEL_STREAMS = "model_streams"
 MODEL_USER_STREAMS = "model_user_streams"
 
+CAPS_OVER_MODELS = (SERVER_STREAMS, USER_STREAMS)  # of all models together
+
 _UNCAPPED = nullcontext()
 _SETTING = "raise the setting opensearch_ml_stream."
 _LIMIT = "raise _sidecar.limits."

@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 from opensearch_ml_stream.connectors.errors import MLStreamError, Throttled, UpstreamError
+from opensearch_ml_stream.plugin.limits.open_streams import CAPS_OVER_MODELS
 from opensearch_ml_stream.plugin.predictions.compiled_model import CompiledModel
 
 T = TypeVar("T")
@@ -20,12 +21,12 @@ async def first_to_respond(
     model: CompiledModel,
     attempt: Callable[[CompiledModel], Awaitable[T]],
     find: Callable[[str], Awaitable[CompiledModel]],
-    fell_back: Callable[[str, MLStreamError], None],
+    fell_back: Callable[[str | None, MLStreamError], None],
 ) -> T:
     """Return what `attempt` returns for the model or, where it fails, for the first of its fallback models that does.
 
     `find` returns the fallback of an id, or raises why its caller may not use it. `fell_back` is told of each that is
-    tried, and why the model before it failed. If all fail, the model's own error is raised.
+    tried, and why the model before it failed; at last of None, if all fail: then the model's own error is raised.
     """
     try:
         return await attempt(model)
@@ -33,25 +34,38 @@ async def first_to_respond(
         if not may_fall_back(error):
             raise
         first = last = error
-    for id in model.settings.fallback_model_ids:
-        try:
-            fallback = await find(id)
-        except MLStreamError as error:
-            log.info("Fallback model %s of %s cannot be used: %s", id, model.model_id, error.reason)
-            continue
-        fell_back(id, last)
-        try:
-            return await attempt(fallback)
-        except MLStreamError as error:
-            log.info("Fallback model %s of %s failed: %s", id, model.model_id, error.reason)
-            last = error
-    first.reason += "; no fallback model answered either"
-    raise first
+    try:
+        for id in model.settings.fallback_model_ids:
+            try:
+                fallback = await find(id)
+            except MLStreamError as error:
+                log.info("Fallback model %s of %s cannot be used: %s", id, model.model_id, error.reason)
+                continue
+            fell_back(id, last)
+            try:
+                return await attempt(fallback)
+            except MLStreamError as error:
+                log.info("Fallback model %s of %s failed: %s", id, model.model_id, error.reason)
+                last = error
+            if _is_over_models(last):
+                break
+        fell_back(None, last)
+        first.reason += "; no fallback model answered either"
+        raise first
+    finally:
+        del first, last  # an error holds the frames that hold it, and they the prompt
 
 
 def may_fall_back(error: MLStreamError) -> bool:
     """Whether another model may do better: the provider failed, or a limit of this sidecar was reached.
 
-    What the provider refuses as a bad request (400) is the caller's to mend.
+    What the provider refuses as a bad request (400) is the caller's to mend. A cap on open streams that all models
+    share would refuse the next one too.
     """
-    return isinstance(error, Throttled) or (isinstance(error, UpstreamError) and error.status != 400)
+    if isinstance(error, Throttled):
+        return not _is_over_models(error)
+    return isinstance(error, UpstreamError) and error.status != 400
+
+
+def _is_over_models(error: MLStreamError) -> bool:
+    return isinstance(error, Throttled) and error.limit in CAPS_OVER_MODELS

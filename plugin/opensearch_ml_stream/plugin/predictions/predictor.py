@@ -29,6 +29,7 @@ from opensearch_ml_stream.plugin.store import Store
 from opensearch_ml_stream.rest_handlers.callers import Caller
 
 WHOLE_RESPONSE = "$"  # the JSON path of a guard model's response as its provider sent it
+GUARDED_BY_ITSELF = "it is guarded, directly or through others, by this very guardrail"
 
 
 class Predictor:
@@ -125,7 +126,7 @@ class Predictor:
         model: CompiledModel,
         parameters: Mapping[str, str],
         action_type: str,
-        fell_back: Callable[[str, MLStreamError], None],
+        fell_back: Callable[[str | None, MLStreamError], None],
     ) -> ProviderStream | GuardedStream:
         """Open the stream of the model or, where it fails before its first chunk, of one of its fallback models."""
 
@@ -135,17 +136,29 @@ class Predictor:
                 held.push_async_exit(opened.pop_all())
             return stream
 
-        return await first_to_respond(model, attempt, partial(self._models.get, caller), fell_back)
+        return await first_to_respond(model, attempt, partial(self._find_fallback, caller, ()), fell_back)
+
+    async def _find_fallback(self, caller: Caller, guarded: tuple[str, ...], model_id: str) -> CompiledModel:
+        """Return a fallback model that the caller may use, and that is none of those that wait for this prediction."""
+        if model_id in guarded:
+            raise InvalidRequest(GUARDED_BY_ITSELF)
+        return await self._models.get(caller, model_id)
 
     def _fall_back(
         self,
         asked: str,
         figures: StreamFigures | PredictionFigures,
         prediction: Prediction,
-        model_id: str,
+        model_id: str | None,
         error: MLStreamError,
     ) -> None:
-        """Count that a fallback model is tried in place of the model that was asked, and why the one before failed."""
+        """Count that a fallback model is tried in place of the model that was asked, and why the one before failed.
+
+        None is tried after the last one, whose own error is counted; the caller is told that of the model asked.
+        """
+        if model_id is None:
+            figures.outcome = prediction.outcome = error
+            return
         self._metrics.count_fallback(asked, model_id, figures.model_id, error)
         figures.model_id = model_id
         prediction.fall_back(model_id, error)
@@ -193,7 +206,7 @@ class Predictor:
                 response = await first_to_respond(
                     model,
                     lambda one: self._predict_by(caller, one, predict_input, guarded, has_fallbacks=True),
-                    partial(self._models.get, caller),
+                    partial(self._find_fallback, caller, guarded),
                     partial(self._fall_back, model_id, figures, prediction),
                 )
             else:
@@ -245,7 +258,7 @@ class Predictor:
         filters; one without gets the field `response` if there is one.
         """
         if guard.model_id in guarded:
-            raise InvalidRequest("it is guarded, directly or through others, by this very guardrail")
+            raise InvalidRequest(GUARDED_BY_ITSELF)
         parameters = {"question": text} | ({"response_filter": WHOLE_RESPONSE} if guard.response_filter else {})
         prediction = await self._predict(caller, guard.model_id, RemoteInput(parameters), guarded)
         output = prediction["inference_results"][0]["output"]

@@ -36,8 +36,8 @@ UNDEPLOY = "undeploy"
 class Prediction:
     """One prediction, counted at the end of the `with` block.
 
-    `outcome` is what it ended in: an exception is a failure (also one that leaves the block, but for the cancellation
-    of its task), None says that the client disconnected, and anything else is a success.
+    `outcome` is what it ended in: an exception is a failure (also one that leaves the block, if there was none before,
+    but for the cancellation of its task), None says that the client disconnected, and anything else is a success.
     """
 
     __slots__ = ("_begun", "_model_id", "_ready", "_slot", "_statistics", "outcome")
@@ -65,7 +65,9 @@ class Prediction:
         return self
 
     def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
-        outcome = error if isinstance(error, Exception) else self.outcome
+        outcome = self.outcome
+        if isinstance(error, Exception) and not isinstance(outcome, Exception):
+            outcome = error
         self.outcome = None  # an error holds the frame that holds this
         self._count(outcome)
 

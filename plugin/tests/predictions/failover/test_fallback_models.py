@@ -1,5 +1,7 @@
 """Fallback models: which failures they answer for, in which order, for whom, and what is said and counted of them."""
 
+import gc
+import weakref
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
@@ -160,6 +162,34 @@ async def test_a_fallback_that_the_caller_may_not_use_or_that_is_no_more_is_left
     assert (await streamed(setup, Caller("ann")))[0] == "second"
 
 
+@pytest.mark.parametrize(
+    "caps", [Settings(max_streams_per_server=1), Settings(max_streams_per_user=1)], ids=["server", "user"]
+)
+async def test_a_cap_over_all_models_is_not_answered_for(setup: Setup, providers: Providers, caps: Settings) -> None:
+    setup.live.current = replace(caps, stream_queue_seconds=0)
+    async with setup.predictor.stream(Caller("ann"), "third", QUESTION):
+        with pytest.raises(Throttled) as refused:
+            await streamed(setup, Caller("ann"))
+    assert "no fallback model" not in refused.value.reason
+    assert setup.counted("mlstream_fallbacks_total", fallback_model_id="second", model_id="first") is None
+    assert providers.called == ["third"]
+
+
+async def test_a_fallback_that_such_a_cap_refuses_is_the_last(setup: Setup, providers: Providers) -> None:
+    setup.live.current = Settings(max_streams_per_server=2, stream_queue_seconds=0)
+
+    def overload(request: ProviderRequest) -> Response:
+        setup.live.current = replace(setup.live.current, max_streams_per_server=1)  # or another took the place
+        return OVERLOADED
+
+    async with setup.predictor.stream(ANYONE, "third", QUESTION):
+        setup.provider.script = overload
+        with pytest.raises(UpstreamError, match="overloaded"):
+            await streamed(setup)
+    assert setup.counted("mlstream_refused_total", limit="server_streams", model_id="second") == 1
+    assert setup.counted("mlstream_fallbacks_total", fallback_model_id="third", model_id="first") is None
+
+
 async def test_fallbacks_of_a_fallback_are_not_tried(setup: Setup, providers: Providers) -> None:
     await put_settings(setup, fallback_model_ids=["second"])
     await put_settings(setup, "second", fallback_model_ids=["third"])
@@ -193,3 +223,60 @@ async def test_each_model_is_counted_by_how_it_did(setup: Setup, providers: Prov
     assert failed is not None and did is not None
     assert (failed.actions["predict"].failures, did.actions["predict"].failures) == (1, 0)
     assert not setup.statistics.running()
+
+
+async def test_where_none_answers_each_model_is_counted_by_its_own_failure(setup: Setup, providers: Providers) -> None:
+    document = await setup.store.get(Index.MODEL, "first")
+    assert document is not None
+    none = {"limit": "0", "unit": "DAYS"}
+    await setup.store.put(Index.MODEL, "first", {**document.source, "rate_limiter": none})
+    providers.responses = {"second": OVERLOADED, "third": json_response({}, 500)}
+    with pytest.raises(Throttled):
+        await streamed(setup)
+    with pytest.raises(Throttled):
+        await setup.predictor.predict(ANYONE, "first", b'{"parameters": {"inputs": "hi"}}')
+    assert setup.counted("mlstream_refused_total", limit="model_rate", model_id="first") == 2
+    assert setup.counted("mlstream_refused_total", limit="model_rate", model_id="third") is None
+    assert setup.counted("mlstream_provider_errors_total", model_id="second", provider_status="503") == 2
+    assert setup.counted("mlstream_provider_errors_total", model_id="third", provider_status="500") == 2
+    assert setup.counted("mlstream_streams_total", model_id="third", outcome="error") == 1
+    assert setup.counted("mlstream_predictions_total", model_id="third", status="424") == 1
+    counted = {name: setup.statistics.model(name) for name in URLS}
+    actions = {name: figures.actions["predict"] for name, figures in counted.items() if figures is not None}
+    assert {name: action.failures for name, action in actions.items()} == {"first": 2, "second": 2, "third": 2}
+
+
+async def test_a_guard_model_and_what_it_guards_are_no_loop_though_one_answers_for_the_other(
+    setup: Setup, providers: Providers
+) -> None:
+    guard = {"model_id": "first", "response_validation_regex": '"?accept"?'}
+    guarded = {"guardrails": {"type": "model", "input_guardrail": guard}}
+    for name, more in (("first", {}), ("second", guarded)):
+        await setup.store.delete(Index.MODEL, name)
+        await setup.add_model(connector_body(URLS[name], action={"request_body": "{}"}), name, **more)
+    await put_settings(setup, fallback_model_ids=["second"])
+    providers.responses["first"] = OVERLOADED
+    with pytest.raises(UpstreamError, match="overloaded"):
+        await streamed(setup)
+    with pytest.raises(UpstreamError, match="overloaded"):
+        await setup.predictor.predict(ANYONE, "first", b'{"parameters": {"inputs": "hi"}}')
+    assert providers.called == ["first"] * 4
+
+
+class Parameters(dict[str, str]):
+    """Parameters that can be watched."""
+
+
+async def test_a_prompt_is_not_kept_while_a_fallbacks_response_streams(setup: Setup, providers: Providers) -> None:
+    providers.responses["first"] = OVERLOADED
+    parameters = Parameters(QUESTION)
+    is_kept = weakref.ref(parameters)
+    gc.disable()  # what the collection alone would free, it frees much later
+    try:
+        opening = setup.predictor.stream(ANYONE, "first", parameters)
+        del parameters
+        async with opening:
+            assert providers.called == ["first", "second"]
+            assert is_kept() is None
+    finally:
+        gc.enable()
