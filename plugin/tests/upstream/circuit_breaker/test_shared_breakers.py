@@ -47,6 +47,11 @@ def test_it_opens_after_so_many_failures_in_a_row_and_for_that_connector_alone(b
     assert breakers.wait_seconds("other") == 0
 
 
+def test_a_call_that_fails_after_breakers_were_switched_off_opens_none(breakers: SharedBreakers) -> None:
+    assert breakers.fail("c", BreakerRules(failures=0, seconds=5)) is None
+    assert breakers.wait_seconds("c") == 0
+
+
 def test_calls_that_were_on_their_way_when_it_opened_change_nothing(breakers: SharedBreakers) -> None:
     open_one(breakers)
     assert breakers.fail("c", RULES) is None

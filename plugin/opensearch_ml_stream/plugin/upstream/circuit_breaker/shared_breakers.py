@@ -91,7 +91,7 @@ class SharedBreakers:
         with self._changing(key) as state:
             state.failures += 1
             now = self._now()
-            if state.failures < rules.failures or state.open_until > now:
+            if not rules.failures or state.failures < rules.failures or state.open_until > now:
                 return None
             state.pause = min(2 * state.pause, MAX_PAUSE_SECONDS) if state.open_until else rules.seconds
             state.open_until, state.probed_until = now + state.pause, 0.0
