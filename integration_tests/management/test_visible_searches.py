@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from integration_tests.management.management_server import open_test_registry
 
+from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.plugin.security.access_control import owner_of
 from opensearch_ml_stream.plugin.settings import Settings
 from opensearch_ml_stream.plugin.store import Index, Store
@@ -53,6 +54,19 @@ async def test_a_caller_finds_what_they_may_access(store: Store) -> None:
         models = await registry.models.search(caller, by_state)
         assert ids(models) == visible
         assert [bucket["doc_count"] for bucket in models["aggregations"]["states"]["buckets"]] == [len(visible)]
+
+
+async def test_no_aggregation_names_what_is_not_visible(store: Store) -> None:
+    for name, access in ACCESS.items():
+        await store.create(Index.MODEL_GROUP, {"name": name, **access}, name)
+    registry = open_test_registry(store, CONTROLLED)
+    for options in ({}, {"min_doc_count": 1}, {"min_doc_count": 0}, {"min_doc_count": "0"}):
+        body = {"size": 0, "aggs": {"names": {"terms": {"field": "name.keyword", **options}}}}
+        try:
+            found = await registry.model_groups.search(EVE, body)
+        except InvalidRequest:
+            continue
+        assert {bucket["key"] for bucket in found["aggregations"]["names"]["buckets"]} == VISIBLE["eve"]
 
 
 @pytest.mark.parametrize("name", ["a", "A", "a-b", "a.b:c/d"])

@@ -65,6 +65,8 @@ async def search(
     is of other documents. `view` changes the sources before `_source` is applied to them.
     """
     check_search(body)
+    if visible is not None:
+        _check_no_empty_buckets(_aggregations(body))
     response = await store.search(index, _only(visible, _without_source(body)))
     shown = list(_hit_lists(body, response))
     shown_fields = FieldFilter(f"-{field}" for field in hidden)
@@ -201,6 +203,18 @@ def _check_aggregations(aggregations: Any, depth: int = 1) -> None:
                 _check_query(value)
             elif kind != "meta":
                 raise InvalidRequest(f"search: the aggregation [{kind}] is not supported here")
+
+
+def _check_no_empty_buckets(aggregations: Json) -> None:
+    """Raise InvalidRequest for `terms` that would also show values of documents that the query leaves out.
+
+    OpenSearch lists every value in the index for a `min_doc_count` of 0, which it reads out of "0" and 0.4, too.
+    """
+    for aggregation in aggregations.values():
+        minimum = aggregation.get("terms", {}).get("min_doc_count", 1)
+        if not isinstance(minimum, int) or minimum < 1:
+            raise InvalidRequest("search: [terms] needs a [min_doc_count] of 1 or more where you do not see everything")
+        _check_no_empty_buckets(_aggregations(aggregation))
 
 
 def _check_sort(sort: Any) -> None:

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.plugin.registry import Registry
 from opensearch_ml_stream.plugin.security.access_control import owner_of
 from opensearch_ml_stream.plugin.store import Index
@@ -123,6 +124,20 @@ async def test_no_query_sees_around_what_is_visible(registry: Registry, query: d
     assert below == visible
     names = {bucket["key"] for bucket in found["aggregations"]["names"]["buckets"]}
     assert names == {"of public", "of nobodys", "of everyone"}
+
+
+@pytest.mark.parametrize("minimum", [0, -1, "0", 0.4, None, False])
+async def test_no_bucket_without_documents_names_what_is_not_visible(registry: Registry, minimum: object) -> None:
+    names: dict[str, Any] = {"terms": {"field": "name.keyword", "min_doc_count": minimum}}
+    for aggregations in ({"a": names}, {"b": {"terms": {"field": "model_state"}, "aggregations": {"a": names}}}):
+        with pytest.raises(InvalidRequest, match="min_doc_count"):
+            await registry.models.search(EVE, {"aggs": aggregations})
+
+
+async def test_who_sees_everything_may_ask_for_buckets_without_documents(registry: Registry) -> None:
+    names = {"terms": {"field": "name.keyword", "min_doc_count": 0}}
+    found = await registry.models.search(ADMIN, {"size": 0, "aggs": {"a": names}})
+    assert len(found["aggregations"]["a"]["buckets"]) == len(MODES) + 2
 
 
 async def test_pages_are_of_visible_documents(registry: Registry) -> None:
