@@ -21,11 +21,12 @@ _PAGES = [
 _PACKAGES = [*_CHECKOUT.glob("*/opensearch_ml_stream/*"), *_CHECKOUT.glob("plugin/opensearch_ml_stream/plugin/*")]
 _BLOCK = re.compile(r"^(?:```.*?^```|(?:    [^\n]*\n)+)", re.MULTILINE | re.DOTALL)
 _NAMED = re.compile(r"`([^`\n]+)`(?! \(new\))")  # what the reader is to make is marked (new)
-_LINK = re.compile(r"\]\(([^)#:]*)(?:#([a-z-]+))?\)")
+_LINK = re.compile(r"\]\(([^)#:]*)(?:#([a-z0-9-]+))?\)")
 _PATH = re.compile(r"[\w.-]+(?:/[\w.-]+)*/?")
 _ENDINGS = ("/", ".py", ".md", ".json", ".sse", ".svg", ".toml", ".sh", ".typed")
 _NAME = re.compile(r"\w+(?:\.\w+)*(?:\(\))?")
 
+_FOR_USERS = [_CHECKOUT / "README.md", *sorted((_CHECKOUT / "docs").glob("*.md"))]
 every_page = pytest.mark.parametrize("page", _PAGES, ids=lambda page: page.name)
 
 
@@ -74,12 +75,18 @@ def test_every_module_in_the_picture_is_there() -> None:
     assert [module for module in modules if not _exists(module)] == []
 
 
-@every_page
+@pytest.mark.parametrize("page", sorted({*_PAGES, *_FOR_USERS}), ids=lambda page: page.name)
 def test_every_link_leads_to_a_file_and_a_heading(page: Path) -> None:
     for target, heading in _LINK.findall(_BLOCK.sub("", page.read_text("utf-8"))):
         linked = page.parent / target if target else page
         assert linked.exists(), target
         assert not heading or heading in _headings(linked), f"{target}#{heading}"
+
+
+def test_the_readme_says_where_to_look_for_every_page() -> None:
+    table = (_CHECKOUT / "README.md").read_text("utf-8").partition("\n## Where to look\n")[2].partition("\n## ")[0]
+    linked = {_CHECKOUT / target for target, _ in _LINK.findall(table)}
+    assert {*_FOR_USERS[1:], _CHECKOUT / "SECURITY.md", _CHECKOUT / "CONTRIBUTING.md"} <= linked
 
 
 @every_page

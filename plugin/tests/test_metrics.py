@@ -1,5 +1,6 @@
 """Metrics as Prometheus reads them, of one process and of several workers that share a folder."""
 
+import re
 from asyncio import CancelledError
 from collections.abc import Iterator
 from contextlib import suppress
@@ -49,22 +50,15 @@ def test_predictions_that_wait_are_counted() -> None:
 def test_every_metric_says_what_it_counts() -> None:
     text = Metrics().text().decode()
     assert "# HELP mlstream_streams_total Streams that ended, by outcome: ok, error or client_left." in text
-    names = [line.split()[2] for line in text.splitlines() if line.startswith("# TYPE")]
-    assert names == [
-        "mlstream_streams_open",
-        "mlstream_streams_total",
-        "mlstream_stream_chunks_total",
-        "mlstream_tokens_total",
-        "mlstream_time_to_first_chunk_seconds",
-        "mlstream_stream_duration_seconds",
-        "mlstream_predictions_total",
-        "mlstream_provider_errors_total",
-        "mlstream_circuit_breaker_changes_total",
-        "mlstream_refused_total",
-        "mlstream_cost_total",
-        "mlstream_streams_waiting",
-        "mlstream_fallbacks_total",
-    ]
+
+
+def test_the_page_of_metrics_has_all_of_them_and_no_others() -> None:
+    metrics = Metrics()
+    metrics.certificate_expires(0)
+    page = (Path(__file__).parents[2] / "docs" / "metrics.md").read_text("utf-8")
+    documented = re.findall(r"^\| `(mlstream_[a-z_]+)` \|", page, re.MULTILINE)
+    there = [line.split()[2] for line in metrics.text().decode().splitlines() if line.startswith("# TYPE")]
+    assert sorted(documented) == sorted(there)
 
 
 @pytest.mark.parametrize(("outcome", "name"), [(Ending(), "ok"), (UpstreamError("x"), "error"), (None, "client_left")])

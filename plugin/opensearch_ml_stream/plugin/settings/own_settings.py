@@ -36,7 +36,7 @@ OWN_SETTINGS = (
         _OWN + "max_streams",
         "max_streams",
         "integer",
-        "Most responses in flight, for each worker",
+        "Most predictions in flight, for each worker",
         minimum=1,
     ),
     Setting(

@@ -81,7 +81,7 @@ def _seconds(duration: str) -> int:
 
 def _end(key: own_accounts.Account, now: int) -> str:
     if key.expires is None:
-        return "it is revoked"
+        return "no end"
     return f"{_time(key.expires)}{' (expired)' if key.is_expired(now) else ''}"
 
 
