@@ -12,7 +12,7 @@ from opensearch_ml_stream.connectors.sidecar_settings import SidecarSettings, re
 from opensearch_ml_stream.connectors.spending.token_spending import TokenCount
 from opensearch_ml_stream.plugin.limits.budgets.budgets import Budgets, open_budgets
 from opensearch_ml_stream.plugin.metrics import Metrics
-from opensearch_ml_stream.plugin.store import Index
+from opensearch_ml_stream.plugin.store import Document, Index
 from tests.limits.budgets.servers import END, Clock, FaultyStore, server
 
 BODY = b"x" * 40  # 10 tokens
@@ -215,6 +215,25 @@ async def test_a_call_that_ends_in_another_window_pays_the_rest_there(budgets: B
     assert charge.terminal_fields()["budgets"][0] == {
         "per": "model", "window": "1m", "tokens": 100, "left": 80, "renews_at": END + 60_000,
     }  # fmt: skip
+
+
+async def test_a_call_that_fails_takes_nothing_from_a_window_that_began_while_it_was_reserved(
+    tmp_path: Path, clock: Clock
+) -> None:
+    class SlowStore(FaultyStore):
+        async def get(self, index: Index, id: str) -> Document | None:
+            clock.now = END
+            return await super().get(index, id)
+
+    store = SlowStore()
+    try:
+        budgets = Budgets(server(tmp_path, store, clock, "one"), print, clock)
+        both = settings({"tokens": 100}, {"tokens": 100, "per": "user"})
+        with pytest.raises(UpstreamError), await budgets.charge("m", both, "ann", BODY):
+            raise UpstreamError("refused")
+        assert [told["left"] for told in (await pay(budgets, both, 30))["budgets"]] == [70, 70]
+    finally:
+        await store.close()
 
 
 async def test_a_new_server_refuses_what_was_spent_before_it_started(

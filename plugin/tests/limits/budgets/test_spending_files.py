@@ -53,6 +53,14 @@ def test_models_users_and_lengths_of_windows_are_counted_apart_whatever_their_na
     assert {path.stat().st_mode & 0o777 for path in tmp_path.iterdir()} == {0o600}
 
 
+def test_what_the_store_told_of_a_window_that_is_over_forgets_nothing_of_the_new_one(tmp_path: Path) -> None:
+    one, other = SpendingFiles(tmp_path), SpendingFiles(tmp_path)
+    seen = one.add(MINUTE, NOW, Amount(10))
+    other.add(MINUTE, END, Amount(3))
+    assert one.learn(MINUTE, seen, NOW, Amount(5), None).own == Amount(10)  # which the store gets still
+    assert one.read(MINUTE, END).own == Amount(3)
+
+
 def test_what_was_reserved_is_taken_back_only_in_its_own_window(tmp_path: Path) -> None:
     files = SpendingFiles(tmp_path)
     files.add(MINUTE, NOW, Amount(10))

@@ -70,7 +70,9 @@ class Budgets:
                 spendings[counter] = self._shared.add(counter, reserved)
             for counter in counters:
                 if self._shared.is_stale(spendings[counter]):
-                    spendings[counter] = await self._shared.read(counter, spendings[counter])
+                    read = await self._shared.read(counter, spendings[counter])
+                    if read.window_end == spendings[counter].window_end:  # else the call is reserved in the one before
+                        spendings[counter] = read
         except OSError as error:
             raise Unavailable(
                 f"The model's budgets cannot be counted ({error.strerror}); check that the disk of temporary files is "

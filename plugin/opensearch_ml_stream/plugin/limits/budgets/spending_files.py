@@ -91,6 +91,8 @@ class SpendingFiles:
         spending before is forgiven.
         """
         with self._opened(counter) as file:
+            if _window_end(file) > seen.window_end:  # another worker has begun a new window meanwhile
+                return seen
             spending = _read(file, counter.window_end(now))
             if spending.window_end != seen.window_end:
                 return spending
@@ -108,8 +110,7 @@ class SpendingFiles:
         """Delete the files of windows that are over."""
         for path in self._directory.iterdir():
             with suppress(OSError), locked(path) as file:
-                stored = os.pread(file, _RECORD.size, 0)
-                if len(stored) < _RECORD.size or _RECORD.unpack(stored)[0] <= now:
+                if _window_end(file) <= now:
                     path.unlink()
 
     @contextmanager
@@ -121,6 +122,12 @@ class SpendingFiles:
                 if os.fstat(file).st_nlink:  # else it was swept while this waited for the lock
                     yield file
                     return
+
+
+def _window_end(file: int) -> int:
+    """Return the end of the window whose spending is in the file, 0 without any."""
+    stored = os.pread(file, _RECORD.size, 0)
+    return int(_RECORD.unpack(stored)[0]) if len(stored) == _RECORD.size else 0
 
 
 def _read(file: int, window_end: int) -> Spending:
