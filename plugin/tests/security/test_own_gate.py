@@ -50,9 +50,11 @@ class StoreThatMayBeDown(SQLiteStore):
     """A store in memory that does not respond while it is `down`."""
 
     down = False
+    reads = 0
 
     async def get(self, index: Index, id: str) -> Document | None:
         """Return the document, unless the store is down."""
+        self.reads += 1
         if self.down:
             raise Unavailable("down")
         return await super().get(index, id)
@@ -121,6 +123,24 @@ async def test_wrong_credentials_are_unauthorized(
     await add_user(store, "ann", ANN.password, "ml_full_access", NOW)
     with pytest.raises(Unauthorized):
         await own.admit(credentials, MODEL_GET)
+
+
+@pytest.mark.parametrize(
+    "credentials",
+    [
+        NameAndPassword("é" * 1200, "correct horse"),
+        NameAndPassword("ann\0", "correct horse"),
+        NameAndPassword("../ann", "correct horse"),
+        ApiKey(f"mls_{'a' * 3000}_s"),
+        ApiKey("mls_éé_s"),
+    ],
+)
+async def test_a_store_is_not_asked_for_what_no_account_is_called(
+    store: StoreThatMayBeDown, own: OwnAccounts, credentials: NameAndPassword | ApiKey
+) -> None:
+    with pytest.raises(Unauthorized):
+        await own.admit(credentials, MODEL_GET)
+    assert store.reads == 0
 
 
 async def test_five_wrong_passwords_lock_a_user_out_but_not_who_is_in(store: Store, own: OwnAccounts) -> None:

@@ -37,6 +37,8 @@ def test_a_key_is_found_by_its_id_and_fits_by_its_secret() -> None:
     assert new_key().value != key.value
 
 
-@pytest.mark.parametrize("value", ["", "mls", "mls_", "mls_a", "mls_a_", "mls__s", "sk_a_b", "mls_a/b_c"])
+@pytest.mark.parametrize(
+    "value", ["", "mls", "mls_", "mls_a", "mls_a_", "mls__s", "sk_a_b", "mls_a/b_c", "mls_é_s", f"mls_{'a' * 17}_s"]
+)
 def test_other_strings_are_no_keys(value: str) -> None:
     assert split_key(value) is None

@@ -34,6 +34,11 @@ class Account:
         return self.expires is not None and self.expires <= now
 
 
+def is_name(name: str) -> bool:
+    """Whether a user or a key can have that name."""
+    return _NAME.fullmatch(name) is not None
+
+
 def user_id(name: str) -> str:
     """Return the id of a user's document."""
     return f"user:{name}"
@@ -112,7 +117,7 @@ async def has_accounts(store: Store) -> bool:
 
 
 def _check(name: str, role: str) -> None:
-    if _NAME.fullmatch(name) is None:
+    if not is_name(name):
         raise InvalidRequest(
             "A name begins with a letter or digit and has at most 128 characters of a-z A-Z 0-9 . _ @ + -"
         )

@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from opensearch_ml_stream.connectors.errors import Throttled, Unauthorized
 from opensearch_ml_stream.plugin.clock import Clock
 from opensearch_ml_stream.plugin.security.lockouts import Lockouts
-from opensearch_ml_stream.plugin.security.own_accounts import Account, key_id, read_account, user_id
+from opensearch_ml_stream.plugin.security.own_accounts import Account, is_name, key_id, read_account, user_id
 from opensearch_ml_stream.plugin.security.permissions import (
     SHIPPED_ROLES,
     STATIC_ACTION_GROUPS,
@@ -86,7 +86,8 @@ class OwnAccounts:
         return account if account is not None and is_key_secret(secret, account.secret) else None
 
     async def _account_of_user(self, credentials: NameAndPassword) -> Account | None:
-        account = await self._account(user_id(credentials.name))
+        name = credentials.name
+        account = await self._account(user_id(name)) if is_name(name) else None  # others the store may not take as ids
         stored = account.secret if account is not None else _ABSENT_USER_HASH
         presented = f"{credentials.name}\0{credentials.password}".encode("utf-8", "surrogateescape")
         digest = hashlib.blake2b(presented, key=self._digest_key).digest()

@@ -3,10 +3,12 @@
 import base64
 import hashlib
 import hmac
+import re
 import secrets
 from dataclasses import dataclass
 
 KEY_PREFIX = "mls"
+_KEY_ID = re.compile(r"[0-9a-f]{1,16}")
 MIN_PASSWORD_CHARACTERS = 8
 
 # 16 MiB and some 130 ms for each try (RFC 7914; of the parameters that OWASP gives as equal, those with least memory).
@@ -57,7 +59,7 @@ def split_key(value: str) -> tuple[str, str] | None:
     """Return id and secret of a key; None if it has not the form of one."""
     prefix, _, rest = value.partition("_")
     id, separator, secret = rest.partition("_")
-    return (id, secret) if prefix == KEY_PREFIX and separator and id.isalnum() and secret else None
+    return (id, secret) if prefix == KEY_PREFIX and separator and _KEY_ID.fullmatch(id) and secret else None
 
 
 def is_key_secret(secret: str, stored: str) -> bool:
