@@ -207,6 +207,27 @@ async def test_logins_that_wait_for_their_turn_are_bounded(own: OwnAccounts, mon
     assert Counter(type(outcome) for outcome in outcomes) == {Unauthorized: 2, Throttled: 3}
 
 
+async def test_of_many_guesses_at_the_same_time_five_are_tried(own: OwnAccounts) -> None:
+    attempts = [own.admit(NameAndPassword("ann", f"guess {number}"), PREDICT) for number in range(12)]
+    outcomes = await asyncio.gather(*attempts, return_exceptions=True)
+    assert Counter(type(outcome) for outcome in outcomes) == {Unauthorized: MAX_FAILURES, Throttled: 12 - MAX_FAILURES}
+
+
+async def test_a_password_that_many_present_at_the_same_time_is_checked_once(
+    store: Store, own: OwnAccounts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await add_user(store, "ann", ANN.password, "ml_full_access", NOW)
+    checked: list[str] = []
+
+    def is_password(password: str, stored: str) -> bool:
+        checked.append(password)
+        return True
+
+    monkeypatch.setattr(own_gate, "is_password", is_password)
+    callers = await asyncio.gather(*(own.admit(ANN, PREDICT) for _ in range(5)))
+    assert {caller.name for caller in callers} == {"ann"} and checked == [ANN.password]
+
+
 async def test_accounts_are_stored_without_their_secrets(store: Store) -> None:
     await add_user(store, "ann", ANN.password, "ml_full_access", NOW)
     key = await create_key(store, "app", "ml_read_access", NOW)

@@ -8,7 +8,9 @@ import asyncio
 import hashlib
 import secrets
 from collections import OrderedDict
+from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
 
 from opensearch_ml_stream.connectors.errors import Throttled, Unauthorized
 from opensearch_ml_stream.plugin.clock import Clock
@@ -48,6 +50,7 @@ class OwnAccounts:
         self._verified: OrderedDict[bytes, str] = OrderedDict()  # what was presented -> the hash that it fits
         self._digest_key = secrets.token_bytes(32)
         self._hashing = ThreadPoolExecutor(1, thread_name_prefix="password-hash")
+        self._one_hash = asyncio.Lock()
         self._waiting_hashes = 0
         self._permissions = {
             role: Permissions(actions_of(patterns, STATIC_ACTION_GROUPS)) for role, patterns in SHIPPED_ROLES.items()
@@ -89,28 +92,46 @@ class OwnAccounts:
         name = credentials.name
         account = await self._account(user_id(name)) if is_name(name) else None  # others the store may not take as ids
         stored = account.secret if account is not None else _ABSENT_USER_HASH
-        presented = f"{credentials.name}\0{credentials.password}".encode("utf-8", "surrogateescape")
+        presented = f"{name}\0{credentials.password}".encode("utf-8", "surrogateescape")
         digest = hashlib.blake2b(presented, key=self._digest_key).digest()
-        if self._verified.get(digest) == stored:
-            self._verified.move_to_end(digest)
-            return account
-        self._lockouts.check(credentials.name)
-        if not await self._is_password(credentials.password, stored) or account is None:
-            self._lockouts.count_failure(credentials.name)
-            return None
-        self._lockouts.forget(credentials.name)
+        if not self._is_verified(digest, stored):
+            self._lockouts.check(name)  # whoever is locked out takes nobody's turn
+            async with self._turn():
+                if not self._is_verified(digest, stored):
+                    await self._verify(name, credentials.password, digest, stored, exists=account is not None)
+        return account
+
+    def _is_verified(self, digest: bytes, stored: str) -> bool:
+        if self._verified.get(digest) != stored:
+            return False
+        self._verified.move_to_end(digest)
+        return True
+
+    async def _verify(self, name: str, password: str, digest: bytes, stored: str, *, exists: bool) -> None:
+        """Remember a password that is right; Unauthorized for another, Throttled after too many of them.
+
+        What is absent takes as long. A locked name is looked for here, in turn, so that guesses that came at the same
+        time are not all tried.
+        """
+        self._lockouts.check(name)
+        is_right = await asyncio.get_running_loop().run_in_executor(self._hashing, is_password, password, stored)
+        if not is_right or not exists:
+            self._lockouts.count_failure(name)
+            raise Unauthorized
+        self._lockouts.forget(name)
         self._verified[digest] = stored
         if len(self._verified) > _MAX_ACCOUNTS:
             self._verified.popitem(last=False)
-        return account
 
-    async def _is_password(self, password: str, stored: str) -> bool:
-        """Check in a thread; Throttled while too many others wait for it."""
+    @asynccontextmanager
+    async def _turn(self) -> AsyncIterator[None]:
+        """Hold the one turn to check a password; Throttled while too many others wait for it."""
         if self._waiting_hashes >= _MAX_WAITING_HASHES:
             raise Throttled("Too many logins at once; try again", retry_after="1")
         self._waiting_hashes += 1
         try:
-            return await asyncio.get_running_loop().run_in_executor(self._hashing, is_password, password, stored)
+            async with self._one_hash:
+                yield
         finally:
             self._waiting_hashes -= 1
 
