@@ -43,7 +43,7 @@ def test_the_sidecars_own_keys_are_not_for_opensearch(value: bytes) -> None:
         [LOGIN, LOGIN],
         [(b"authorization", b"Basic \xff")],
         [(b"authorization", b"Basic a\tb")],
-        [(b"authorization", b"Bearer " + b"x" * 16_384)],
+        [(b"authorization", b"Bearer " + b"x" * 16_200)],
     ],
 )
 def test_what_has_no_one_meaning_is_refused(headers: list[tuple[bytes, bytes]]) -> None:

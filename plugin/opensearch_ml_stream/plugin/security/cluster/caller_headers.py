@@ -9,7 +9,7 @@ from typing import Any
 from opensearch_ml_stream.connectors.errors import Unauthorized
 from opensearch_ml_stream.plugin.security.presented_credentials import single_header
 
-MAX_CHARACTERS = 16_384  # of `Authorization`: a token with many groups is long, and OpenSearch takes no longer head
+MAX_CHARACTERS = 16_100  # of `Authorization`: a token with many groups is long, and OpenSearch's head ends at 16,384
 
 _OWN_SCHEME = "apikey"  # the sidecar's own keys; OpenSearch's tokens are `Bearer`
 
