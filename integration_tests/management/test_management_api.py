@@ -121,7 +121,9 @@ async def test_deleting_a_connector_that_is_not_there_is_no_error(api: Api) -> N
     assert (await api.ok("DELETE", "/connectors/nope"))["result"] == "not_found"
 
 
-@pytest.mark.parametrize("field", [{"backend_roles": ["a"]}, {"add_all_backend_roles": True}, {"access_mode": "x"}])
+@pytest.mark.parametrize(
+    "field", [{"backend_roles": ["a"]}, {"add_all_backend_roles": True}, {"access_mode": "private"}]
+)
 async def test_access_control_that_would_protect_nothing_is_refused(api: Api, field: dict[str, Any]) -> None:
     status, reason = await api.refused("POST", "/connectors/_create", {**CONNECTOR, **field})
     assert status == 400 and reason.startswith("You cannot specify connector access control parameters because")

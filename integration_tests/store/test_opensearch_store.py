@@ -226,6 +226,6 @@ async def test_a_server_without_painless_is_named_as_the_cause(opensearch_2_url:
 async def _write_to_all(url: str, index_prefix: str) -> None:
     async with open_store(url, index_prefix) as store:
         for index in Index:
-            values: dict[str, Any] = {"keyword": "x", "flat_object": {"x": "y"}}
+            values: dict[str, Any] = {"keyword": "x", "flat_object": {"x": "y"}, "opaque": {"x": ["y"]}}
             name, kind = next((name, kind) for name, kind in FIELDS[index].items() if kind in values)
             await store.create(index, {name: values[kind]})

@@ -102,6 +102,10 @@ class FakeOpenSearch:
     def _respond(self, request: StoreRequest) -> Response:
         if not request.index:
             return 200, {"version": {"number": "3.6.0"}}
+        if request.index == "_plugins":  # it has none, the security plugin neither
+            return 400, {
+                "error": f"no handler found for uri [/_plugins/{request.action}] and method [{request.method}]"
+            }
         if request.index == "_cluster":
             return 200, {"persistent": {}, "transient": {}}
         documents = self._documents.get(request.index)
