@@ -16,6 +16,7 @@ ALLOWED: dict[str, set[str]] = {
     "plugin.background_task": set(),
     "plugin.clock": set(),
     "plugin.locked_file": set(),
+    "plugin.shared_table": {"plugin.locked_file"},
     "plugin.security": {
         "connectors", "rest_handlers", "plugin.background_task", "plugin.clock", "plugin.locked_file",
         "plugin.settings", "plugin.store",
@@ -41,7 +42,7 @@ ALLOWED: dict[str, set[str]] = {
     },
     "plugin.limits": {
         "connectors", "plugin.background_task", "plugin.clock", "plugin.locked_file", "plugin.metrics",
-        "plugin.settings", "plugin.store", "plugin.upstream",
+        "plugin.settings", "plugin.shared_table", "plugin.store", "plugin.upstream",
     },
     "plugin.monitoring": {
         "connectors", "rest_handlers", "plugin.clock", "plugin.registry", "plugin.statistics", "plugin.store",
@@ -50,7 +51,7 @@ ALLOWED: dict[str, set[str]] = {
         "connectors", "rest_handlers", "plugin.background_task", "plugin.clock", "plugin.credentials",
         "plugin.security", "plugin.settings", "plugin.store", "plugin.upstream",
     },
-    "plugin.upstream": {"connectors", "plugin.locked_file", "plugin.settings", "plugin.tls"},
+    "plugin.upstream": {"connectors", "plugin.settings", "plugin.shared_table", "plugin.tls"},
     "plugin.credentials": {"connectors", "plugin.store"},
     "plugin.settings": {"connectors", "plugin.background_task", "plugin.store"},
     "plugin.store": {"connectors", "plugin.tls"},

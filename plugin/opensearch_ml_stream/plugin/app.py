@@ -13,7 +13,7 @@ from opensearch_ml_stream.plugin.clock import now_millis
 from opensearch_ml_stream.plugin.credentials.cipher import Cipher
 from opensearch_ml_stream.plugin.limits.budgets.budgets import open_budgets
 from opensearch_ml_stream.plugin.limits.open_streams import OpenStreams
-from opensearch_ml_stream.plugin.limits.rate_limits import open_rate_limits
+from opensearch_ml_stream.plugin.limits.rate_limits import RateLimits
 from opensearch_ml_stream.plugin.limits.replicas import counting_replicas
 from opensearch_ml_stream.plugin.limits.stream_counts import StreamCounts
 from opensearch_ml_stream.plugin.metrics import Metrics
@@ -79,7 +79,7 @@ async def open_sidecar(settings: Settings, runtime: Path) -> AsyncIterator[Sidec
         breaking = BreakingUpstream(upstream, breakers, live, metrics.circuit_breaker_changed)
         counts = stack.enter_context(closing(StreamCounts(runtime, settings.max_streams)))
         replicas = await stack.enter_async_context(counting_replicas(store, runtime, now_millis))
-        rate_limits = await stack.enter_async_context(open_rate_limits(runtime, lambda: replicas.count))
+        rate_limits = stack.enter_context(closing(RateLimits(runtime, lambda: replicas.count)))
         budgets = await stack.enter_async_context(open_budgets(runtime, store, metrics.count_cost, now_millis))
         calls = ProviderCalls(live, breaking, rate_limits, budgets, OpenStreams(counts, live, metrics))
         scripts = PainlessRunner(store)

@@ -1,7 +1,6 @@
 """Token buckets in virtual time; two RateLimits on one folder are two workers of a server."""
 
 import fcntl
-import os
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -111,25 +110,11 @@ def test_workers_share_the_buckets_of_their_folder(clock: Clock, tmp_path: Path)
     assert throttled(other, three_an_hour) == throttled(one, three_an_hour) == "1200"
 
 
-def test_each_model_has_a_bucket_of_its_own_whatever_its_id_holds(limits: RateLimits, tmp_path: Path) -> None:
+def test_each_model_has_a_bucket_of_its_own_whatever_its_id_holds(limits: RateLimits) -> None:
     one_an_hour = RateLimit(1, 3600)
-    for model_id in ("m", "M", "../m", "é" * 300):
+    for model_id in ("m", "M", "../m", "é" * 300, "\udc80"):
         limits.acquire(model_id, one_an_hour)
         throttled(limits, one_an_hour, model_id)
-    files = list(tmp_path.iterdir())
-    assert len(files) == 4
-    assert {len(file.name) for file in files} == {32}
-    assert {file.stat().st_mode & 0o777 for file in files} == {0o600}
-
-
-def test_a_bucket_that_was_cut_short_counts_as_new(limits: RateLimits, tmp_path: Path) -> None:
-    one_an_hour = RateLimit(1, 3600)
-    limits.acquire("m", one_an_hour)
-    [bucket] = tmp_path.iterdir()
-    assert bucket.stat().st_size == 32
-    bucket.write_bytes(bucket.read_bytes()[:31])
-    limits.acquire("m", one_an_hour)
-    assert throttled(limits, one_an_hour) == "3600"
 
 
 def test_a_token_is_acquired_by_one_worker_at_a_time(limits: RateLimits, tmp_path: Path) -> None:
@@ -144,15 +129,6 @@ def test_a_token_is_acquired_by_one_worker_at_a_time(limits: RateLimits, tmp_pat
         fcntl.flock(bucket, fcntl.LOCK_UN)
         acquiring.result(10)
     assert throttled(limits, two_an_hour) == "1800"
-
-
-def test_no_file_stays_open(limits: RateLimits, tmp_path: Path) -> None:
-    one_an_hour = RateLimit(1, 3600)
-    before = len(os.listdir("/dev/fd"))
-    limits.acquire("m", one_an_hour)
-    for _ in range(3):
-        throttled(limits, one_an_hour)
-    assert len(os.listdir("/dev/fd")) == before
 
 
 def test_the_smallest_limits_there_are_throttle_and_name_a_time_that_a_client_can_read(tmp_path: Path) -> None:

@@ -5,10 +5,7 @@ has its part of the limit, and the model's limit is looked at first. A call that
 token of the other. The workers of a server share the buckets (see `token_buckets`).
 """
 
-import asyncio
-import logging
-from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from math import ceil, isfinite
 from pathlib import Path
@@ -16,7 +13,6 @@ from time import monotonic
 from typing import Any
 
 from opensearch_ml_stream.connectors.errors import InvalidRequest, Throttled, Unavailable
-from opensearch_ml_stream.plugin.background_task import running_beside
 from opensearch_ml_stream.plugin.limits.token_buckets import Bucket, TokenBuckets
 
 # Java's TimeUnit, in seconds.
@@ -30,10 +26,7 @@ UNITS = {
     "DAYS": 86400.0,
 }
 
-SWEEP_SECONDS = 600.0
-
 _MAX_RETRY_AFTER_SECONDS = 365 * 86400  # a rate may be so small that the wait is infinite
-log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,21 +53,25 @@ _OF_USER = _Kind(
 
 
 class RateLimits:
-    """The limits of all models, counted in `directory`; `servers` returns how many servers share each limit."""
+    """The limits of all models, counted in `directory`, which workers share; `servers` is how many servers do so."""
 
     def __init__(
         self, directory: Path, servers: Callable[[], int] = lambda: 1, clock: Callable[[], float] = monotonic
     ) -> None:
         self._directory = directory
         self._servers = servers
-        self._buckets = TokenBuckets(directory, clock)
+        self._buckets = TokenBuckets(directory / "rate-limits", clock)
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self._buckets.close()
 
     def acquire(
         self, model_id: str, of_model: RateLimit | None, user: str = "", of_user: RateLimit | None = None
     ) -> None:
         """Acquire a token of each limit for one call; Throttled (429, `retry_after` in seconds) if one has none.
 
-        Unavailable if a bucket's file cannot be written: nothing that is limited goes on uncounted.
+        Unavailable if the buckets cannot be written: nothing that is limited goes on uncounted.
         """
         kinds: list[_Kind] = []
         buckets: list[Bucket] = []
@@ -103,29 +100,6 @@ class RateLimits:
         if rate <= 0:
             raise Throttled(kind.reason, limit=kind.name)
         return Bucket(f"{kind.name} {key}", rate, max(share, 1.0))
-
-    def sweep(self) -> None:
-        """Delete the files of limits that nobody has come near lately, so that old models and users leave none."""
-        try:
-            self._buckets.sweep()
-        except OSError as error:
-            log.warning("Rate limits are not swept in %s: %s", self._directory, error.strerror)
-
-
-@asynccontextmanager
-async def open_rate_limits(runtime: Path, servers: Callable[[], int]) -> AsyncIterator[RateLimits]:
-    """Open the limits of a server, whose workers share the folder `runtime`; sweep them while the block runs."""
-    directory = runtime / "rate_limits"
-    directory.mkdir(mode=0o700, exist_ok=True)
-    limits = RateLimits(directory, servers)
-    async with running_beside(_sweep_again_and_again(limits)):
-        yield limits
-
-
-async def _sweep_again_and_again(limits: RateLimits) -> None:
-    while True:
-        await asyncio.sleep(SWEEP_SECONDS)
-        await asyncio.to_thread(limits.sweep)
 
 
 def user_limiters(controller: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -1,24 +1,22 @@
-"""Token buckets in files that the workers of a server share, so that a token is handed out once among all of them.
+"""Token buckets in a table that the workers of a server share, so that a token is handed out once among all of them.
 
-A bucket is four doubles under a lock that is held for microseconds. A file that is missing is a full bucket, so that
-one that has filled up again may be deleted, whoever is about to open it.
+A bucket that has no record is full, so that one that has filled up again may make way for others.
 """
 
-import os
-import struct
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from hashlib import sha256
+from functools import lru_cache
+from hashlib import blake2b
 from pathlib import Path
+from struct import Struct
 from time import monotonic
+from typing import NamedTuple
 
-from opensearch_ml_stream.plugin.locked_file import locked
+from opensearch_ml_stream.plugin.shared_table import SharedTable
 
-_BUCKET = struct.Struct("dddd")  # tokens, when there were so many (CLOCK_MONOTONIC), tokens_per_second, burst
+_BUCKET = Struct("dddd")  # tokens, when there were so many (CLOCK_MONOTONIC), tokens_per_second, burst: 0 of a new one
 
 
-@dataclass(frozen=True, slots=True)
-class Bucket:
+class Bucket(NamedTuple):
     """A bucket that holds at most `burst` tokens, at least 1, and is filled by `tokens_per_second`, more than 0."""
 
     key: str
@@ -26,8 +24,7 @@ class Bucket:
     burst: float
 
 
-@dataclass(frozen=True, slots=True)
-class Empty:
+class Empty(NamedTuple):
     """Which of the buckets, by its place, had no token, and in how many seconds there is one."""
 
     place: int
@@ -35,73 +32,50 @@ class Empty:
 
 
 class TokenBuckets:
-    """The buckets in `directory`, which the workers share. `clock` is one that all of them read alike."""
+    """The buckets in a file that the workers share. `clock` is one that all of them read alike."""
 
-    def __init__(self, directory: Path, clock: Callable[[], float] = monotonic) -> None:
-        self._directory = str(directory)
+    def __init__(self, path: Path, clock: Callable[[], float] = monotonic) -> None:
+        self._table = SharedTable(path, _BUCKET)
         self._clock = clock
 
-    def acquire(self, buckets: Sequence[Bucket], place: int = 0) -> Empty | None:
-        """Acquire a token of each bucket from `place` on, or of none; return the first that is empty.
+    def close(self) -> None:
+        """Let go of the file."""
+        self._table.close()
 
-        Callers who share buckets name them in the same order, as the locks are held together. OSError if a file
-        cannot be opened, locked or written; then no token is gone.
+    def acquire(self, buckets: Sequence[Bucket]) -> Empty | None:
+        """Acquire a token of each bucket, or of none; return the first that is empty.
+
+        OSError if the table cannot be opened, locked or has no room; then no token is gone.
         """
-        path = self._path(buckets[place].key)
-        while True:
-            with locked(path) as file:
-                if _is_swept(file):
-                    continue
-                return self._acquire_from(file, buckets, place)
+        table = self._table
+        with table:
+            now = self._clock()
+            places = table.places([_digest(bucket.key) for bucket in buckets], self._is_full)
+            tokens = [_tokens(table.read(place), bucket, now) for place, bucket in zip(places, buckets, strict=True)]
+            empty = next((number for number, left in enumerate(tokens) if left < 1), None)
+            taken = 1 if empty is None else 0
+            for place, bucket, left in zip(places, buckets, tokens, strict=True):
+                table.write(place, left - taken, now, bucket.tokens_per_second, bucket.burst)
+        return None if empty is None else Empty(empty, (1 - tokens[empty]) / buckets[empty].tokens_per_second)
 
-    def _acquire_from(self, file: int, buckets: Sequence[Bucket], place: int) -> Empty | None:
-        bucket = buckets[place]
-        now = self._clock()
-        tokens = _tokens(file, bucket, now)
-        empty = Empty(place, (1 - tokens) / bucket.tokens_per_second) if tokens < 1 else None
-        if empty is None and place + 1 < len(buckets):
-            empty = self.acquire(buckets, place + 1)
-        left = tokens - 1 if empty is None else tokens
-        os.pwrite(file, _BUCKET.pack(left, now, bucket.tokens_per_second, bucket.burst), 0)
-        return empty
-
-    def sweep(self) -> int:
-        """Delete the files of buckets that are full, and return how many; blocks for microseconds a file."""
-        count = 0
-        for name in os.listdir(self._directory):
-            path = f"{self._directory}/{name}"
-            with locked(path) as file:
-                if not _is_swept(file) and _is_full(file, self._clock()):
-                    os.unlink(path)
-                    count += 1
-        return count
-
-    def _path(self, key: str) -> str:
-        return f"{self._directory}/{sha256(key.encode('utf-8', 'surrogatepass')).hexdigest()[:32]}"
+    def _is_full(self, record: tuple[float, ...]) -> bool:
+        tokens, then, rate, burst = record
+        return tokens + (self._clock() - then) * rate >= burst
 
 
-def _is_swept(file: int) -> bool:
-    """Whether the file was deleted between the moments when it was opened and when it was locked."""
-    return not os.fstat(file).st_nlink
-
-
-def _tokens(file: int, bucket: Bucket, now: float) -> float:
+def _tokens(record: tuple[float, ...], bucket: Bucket, now: float) -> float:
     """Return the tokens that there are now.
 
     For the time since they were counted last they come at the lower of the rates then and now: when it was changed in
     between is not known.
     """
-    stored = os.pread(file, _BUCKET.size, 0)
-    if len(stored) < _BUCKET.size:
+    tokens, then, rate, burst = record
+    if not burst:
         return bucket.burst
-    tokens, then, rate, burst = _BUCKET.unpack(stored)
     came = (now - then) * min(rate, bucket.tokens_per_second)
-    return float(min(tokens + came, burst, bucket.burst))
+    return min(tokens + came, burst, bucket.burst)
 
 
-def _is_full(file: int, now: float) -> bool:
-    stored = os.pread(file, _BUCKET.size, 0)
-    if len(stored) < _BUCKET.size:
-        return True
-    tokens, then, rate, burst = _BUCKET.unpack(stored)
-    return bool(tokens + (now - then) * rate >= burst)
+@lru_cache(maxsize=1024)
+def _digest(key: str) -> bytes:
+    return blake2b(key.encode("utf-8", "surrogatepass"), digest_size=16).digest()

@@ -6,7 +6,7 @@ from typing import Any
 
 from opensearch_ml_stream.connectors.errors import Conflict, Unavailable
 from opensearch_ml_stream.plugin.limits.budgets.shared_spending import SharedSpending
-from opensearch_ml_stream.plugin.limits.budgets.spending_files import SpendingFiles
+from opensearch_ml_stream.plugin.limits.budgets.spending_table import SpendingTable
 from opensearch_ml_stream.plugin.store import Document, Index, Store, Written
 from opensearch_ml_stream.plugin.store.sqlite_store import SQLiteStore
 
@@ -73,4 +73,4 @@ def server(folder: Path, store: Store, clock: Clock, name: str) -> SharedSpendin
     """One worker of the server of that name."""
     directory = folder / name
     directory.mkdir(exist_ok=True)
-    return SharedSpending(SpendingFiles(directory), store, clock, name)
+    return SharedSpending(SpendingTable(directory / "spending"), store, clock, name)

@@ -14,7 +14,7 @@ from opensearch_ml_stream.connectors.rendering.action import ProviderRequest
 from opensearch_ml_stream.plugin.clock import now_millis
 from opensearch_ml_stream.plugin.limits.budgets.budgets import Budgets
 from opensearch_ml_stream.plugin.limits.budgets.shared_spending import SharedSpending
-from opensearch_ml_stream.plugin.limits.budgets.spending_files import SpendingFiles
+from opensearch_ml_stream.plugin.limits.budgets.spending_table import SpendingTable
 from opensearch_ml_stream.plugin.limits.open_streams import OpenStreams
 from opensearch_ml_stream.plugin.limits.rate_limits import RateLimits
 from opensearch_ml_stream.plugin.limits.stream_counts import StreamCounts
@@ -39,7 +39,7 @@ def ready(document: dict[str, Any] | None = None, model_id: str = "m", **connect
 
 
 def calls_to(provider: ScriptedProvider, folder: Path = Path("unused"), **settings: Any) -> ProviderCalls:
-    shared = SharedSpending(SpendingFiles(folder), SQLiteStore(":memory:"), now_millis, "here")
+    shared = SharedSpending(SpendingTable(folder / "spending"), SQLiteStore(":memory:"), now_millis, "here")
     budgets = Budgets(shared, print, now_millis)
     live = LiveSettings(Settings(**settings))
     streams = OpenStreams(StreamCounts(folder, 100), live, Metrics())

@@ -1,7 +1,7 @@
 """The state of circuit breakers: closed, open, half-open, in a file that all workers share."""
 
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
@@ -107,7 +107,11 @@ def test_of_more_connectors_than_there_is_room_for_some_have_no_breaker(tmp_path
     with closing(SharedBreakers(tmp_path, clock)) as breakers:
         size = (tmp_path / "circuit-breakers").stat().st_size
         for number in range(6000):
-            breakers.fail(str(number), BreakerRules(1, 5))
+            with suppress(OSError):
+                breakers.fail(str(number), BreakerRules(1, 5))
+        with pytest.raises(OSError, match="its table is full"):
+            for number in range(6000, 12000):
+                breakers.fail(str(number), BreakerRules(1, 5))
         is_open = [breakers.wait_seconds(str(number)) > 0 for number in range(6000)]
         assert 3000 < sum(is_open) < 6000
         assert (tmp_path / "circuit-breakers").stat().st_size == size

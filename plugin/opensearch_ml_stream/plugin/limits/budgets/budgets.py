@@ -6,19 +6,19 @@ above it. In the spending is the input of calls in flight, estimated from their 
 
 import secrets
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from datetime import UTC, datetime
-from functools import partial
+from functools import lru_cache, partial
 from math import ceil
 from pathlib import Path
 
 from opensearch_ml_stream.connectors.errors import MLStreamError, Throttled, Unavailable
-from opensearch_ml_stream.connectors.sidecar_settings import SidecarSettings
+from opensearch_ml_stream.connectors.sidecar_settings import Budget, SidecarSettings
 from opensearch_ml_stream.connectors.spending.token_spending import TokenCount, estimate_request_tokens
 from opensearch_ml_stream.plugin.clock import Clock
-from opensearch_ml_stream.plugin.limits.budgets.charge import BudgetCounter, Charge
+from opensearch_ml_stream.plugin.limits.budgets.charge import BudgetPlan, Charge, CountedBudget
 from opensearch_ml_stream.plugin.limits.budgets.shared_spending import SharedSpending, exchanging_spending
-from opensearch_ml_stream.plugin.limits.budgets.spending_files import Counter, Spending, SpendingFiles
+from opensearch_ml_stream.plugin.limits.budgets.spending_table import Counter, Spending, SpendingTable
 from opensearch_ml_stream.plugin.locked_file import locked
 from opensearch_ml_stream.plugin.store import Store
 
@@ -39,23 +39,20 @@ class Budgets:
         Throttled (429, `retry_after` in seconds) if a hard budget is spent. Unavailable if the spending cannot be
         counted: nothing that has a budget goes on uncounted.
         """
-        counted = [
-            BudgetCounter(budget, Counter(model_id, user if budget.per == "user" else None, budget.window_seconds))
-            for budget in settings.budgets
-        ]
         charge = Charge(
-            counted,
+            _plan(model_id, user, settings.budgets),
             settings.prices,
             estimate_request_tokens(request_body),
             self._shared.settle,
             partial(self._count_cost, model_id),
         )
-        try:
-            await self._reserve(charge, {each.counter for each in counted})
-            self._check(charge)
-        except BaseException:
-            charge.pay(TokenCount(0))
-            raise
+        if charge.plan.counters:
+            try:
+                await self._reserve(charge)
+                self._check(charge)
+            except BaseException:
+                charge.pay(TokenCount(0))
+                raise
         return charge
 
     async def check(self, model_id: str, settings: SidecarSettings, user: str) -> None:
@@ -63,16 +60,15 @@ class Budgets:
         charge = await self.charge(model_id, settings, user, b"")
         charge.pay(TokenCount(0))
 
-    async def _reserve(self, charge: Charge, counters: set[Counter]) -> None:
-        reserved, spendings = charge.reserved, charge.spendings
+    async def _reserve(self, charge: Charge) -> None:
+        shared, counters = self._shared, charge.plan.counters
         try:
-            for counter in counters:
-                spendings[counter] = self._shared.add(counter, reserved)
-            for counter in counters:
-                if self._shared.is_stale(spendings[counter]):
-                    read = await self._shared.read(counter, spendings[counter])
-                    if read.window_end == spendings[counter].window_end:  # else the call is reserved in the one before
-                        spendings[counter] = read
+            charge.spendings = spendings = shared.add(counters, charge.reserved)
+            for place, spending in enumerate(spendings):
+                if shared.is_stale(spending):
+                    read = await shared.read(counters[place], spending)
+                    if read.window_end == spending.window_end:  # else the call is reserved in the one before
+                        spendings[place] = read
         except OSError as error:
             raise Unavailable(
                 f"The model's budgets cannot be counted ({error.strerror}); check that the disk of temporary files is "
@@ -83,11 +79,10 @@ class Budgets:
         spent = [counted for counted in charge.spent_before() if counted.budget.enforcement == "hard"]
         if not spent:
             return
-        last = max(spent, key=lambda counted: charge.spendings[counted.counter].window_end)
-        raise self._refusal(last, charge.spendings[last.counter])
+        last = max(spent, key=lambda counted: charge.spendings[counted.place].window_end)
+        raise self._refusal(last.budget, charge.plan.counters[last.place], charge.spendings[last.place])
 
-    def _refusal(self, counted: BudgetCounter, spending: Spending) -> MLStreamError:
-        budget, counter = counted.budget, counted.counter
+    def _refusal(self, budget: Budget, counter: Counter, spending: Spending) -> MLStreamError:
         whose = f"model [{counter.model_id}]"
         if counter.user is not None:
             who = f"user [{counter.user}]" if counter.user else "callers who do not log in"
@@ -111,11 +106,19 @@ async def open_budgets(
 
     `count_cost` gets the model's id and the money of each call.
     """
-    directory = runtime / "spending"
-    directory.mkdir(mode=0o700, exist_ok=True)
-    shared = SharedSpending(SpendingFiles(directory), store, clock, _server_name(runtime / "spending-server"))
-    async with exchanging_spending(shared):
-        yield Budgets(shared, count_cost, clock)
+    with closing(SpendingTable(runtime / "spending")) as table:
+        shared = SharedSpending(table, store, clock, _server_name(runtime / "spending-server"))
+        async with exchanging_spending(shared):
+            yield Budgets(shared, count_cost, clock)
+
+
+@lru_cache(maxsize=1024)  # the names are hashed, and most calls are of the same few models and users
+def _plan(model_id: str, user: str, budgets: tuple[Budget, ...]) -> BudgetPlan:
+    """Return the budgets of a user's calls of a model; those of one window are counted together."""
+    counters = [Counter(model_id, user if each.per == "user" else None, each.window_seconds) for each in budgets]
+    apart = tuple(dict.fromkeys(counters))
+    counted = [CountedBudget(*pair) for pair in zip(budgets, map(apart.index, counters), strict=True)]
+    return BudgetPlan(tuple(counted), apart)
 
 
 def _server_name(path: Path) -> str:

@@ -1,6 +1,6 @@
 """One call of a provider as the budgets of its model see it: reserved before, paid when it has ended."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -8,12 +8,12 @@ from opensearch_ml_stream.connectors.chunks import Ending
 from opensearch_ml_stream.connectors.errors import MLStreamError
 from opensearch_ml_stream.connectors.sidecar_settings import Budget, Prices
 from opensearch_ml_stream.connectors.spending.token_spending import Amount, TokenCount, count_tokens
-from opensearch_ml_stream.plugin.limits.budgets.spending_files import Counter, Spending
+from opensearch_ml_stream.plugin.limits.budgets.spending_table import Counter, Spending
 
 _COST_DIGITS = 9  # of money: a token of the cheapest models costs some 10^-8
 
-Settle = Callable[[Counter, Spending, Amount], Spending]
-"""Adds to a counter's spending, which was as given before the call, and returns it."""
+Settle = Callable[[Sequence[Counter], Sequence[Spending], Amount], Sequence[Spending]]
+"""Adds to the counters' spendings, which were as given before the call, and returns them."""
 
 
 class OpenStream(Protocol):
@@ -31,17 +31,25 @@ class OpenStream(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class BudgetCounter:
-    """A budget and what counts its spending."""
+class CountedBudget:
+    """A budget, and the place of its counter in the plan."""
 
     budget: Budget
-    counter: Counter
+    place: int
 
-    def left(self, spending: Amount) -> float:
-        """Return what is left of it; 0 or less if it is spent."""
+    def left(self, tokens: float, cost: float) -> float:
+        """Return what is left of it after this spending; 0 or less if it is spent."""
         if self.budget.tokens is not None:
-            return self.budget.tokens - spending.tokens
-        return round((self.budget.cost or 0.0) - spending.cost, _COST_DIGITS)
+            return self.budget.tokens - tokens
+        return round((self.budget.cost or 0.0) - cost, _COST_DIGITS)
+
+
+@dataclass(frozen=True, slots=True)
+class BudgetPlan:
+    """The budgets of a model as they are for one user, and what counts them, each once."""
+
+    budgets: tuple[CountedBudget, ...]
+    counters: tuple[Counter, ...]
 
 
 class Charge:
@@ -50,31 +58,32 @@ class Charge:
     What the provider counts is paid. An error before the response has begun costs nothing. A call that is broken off,
     by the client or the connection, costs what was estimated: the input, and a token for each chunk.
 
-    `stream` is the provider's, once there is one. `spendings` are those of its counters as last seen, with what is
-    `reserved` of each.
+    `stream` is the provider's, once there is one. `spendings` are those of the plan's counters as last seen, with what
+    is `reserved` of each; none before that.
     """
 
     __slots__ = (
-        "_budgets", "_count_cost", "_prices", "_settle", "_tokens", "estimated_input", "reserved", "spendings",
-        "stream",
+        "_amount", "_count_cost", "_is_estimated", "_prices", "_settle", "estimated_input", "plan", "reserved",
+        "spendings", "stream",
     )  # fmt: skip
 
     def __init__(
         self,
-        budgets: Sequence[BudgetCounter],
+        plan: BudgetPlan,
         prices: Prices | None,
         estimated_input: int,
         settle: Settle,
         count_cost: Callable[[float], None],
     ) -> None:
-        self._budgets = budgets
+        self.plan = plan
         self._prices = prices
         self.estimated_input = estimated_input
         self._settle = settle
         self._count_cost = count_cost
         self.reserved = TokenCount(estimated_input).amount(prices)
-        self.spendings: dict[Counter, Spending] = {}
-        self._tokens: TokenCount | None = None  # None before they are paid
+        self.spendings: Sequence[Spending] = ()
+        self._amount: Amount | None = None  # None before it is paid
+        self._is_estimated = False
         self.stream: OpenStream | None = None
 
     def __enter__(self) -> "Charge":
@@ -89,10 +98,14 @@ class Charge:
         else:
             self.pay(TokenCount(self.estimated_input, is_estimated=True))
 
-    def spent_before(self) -> list[BudgetCounter]:
+    def spent_before(self) -> list[CountedBudget]:
         """Return the budgets that were spent without this call."""
-        before = {counter: spending.total - self.reserved for counter, spending in self.spendings.items()}
-        return [counted for counted in self._budgets if counted.left(before[counted.counter]) <= 0]
+        spendings, tokens, cost = self.spendings, self.reserved.tokens, self.reserved.cost
+        return [
+            counted
+            for counted in self.plan.budgets
+            if counted.left((spending := spendings[counted.place]).tokens - tokens, spending.cost - cost) <= 0
+        ]
 
     def pay_stream(self, outcome: Ending | MLStreamError | None, chunks: int) -> None:
         """Pay a stream that has ended, None for one that the client has left."""
@@ -104,38 +117,37 @@ class Charge:
 
     def pay(self, tokens: TokenCount) -> None:
         """Pay these tokens, the reserved ones among them; only once."""
-        if self._tokens is not None:
+        if self._amount is not None:
             return
-        self._tokens = tokens
-        amount = tokens.amount(self._prices)
+        self._amount = amount = tokens.amount(self._prices)
+        self._is_estimated = tokens.is_estimated
         if amount.cost:
             self._count_cost(amount.cost)
-        more = amount - self.reserved
-        for counter, spending in self.spendings.items():
-            self.spendings[counter] = self._settle(counter, spending, more)
+        if self.spendings:
+            self.spendings = self._settle(self.plan.counters, self.spendings, amount - self.reserved)
 
     def terminal_fields(self) -> dict[str, Any]:
         """Return what the caller is told of a call that was paid: what it cost, and what is left of the budgets."""
-        if not self._budgets or self._tokens is None:
+        amount = self._amount
+        if not self.spendings or amount is None:
             return {}
-        amount = self._tokens.amount(self._prices)
         spent: dict[str, Any] = {"tokens": int(amount.tokens)}
         if self._prices is not None:
             spent["cost"] = round(amount.cost, _COST_DIGITS)
-        if self._tokens.is_estimated:
+        if self._is_estimated:
             spent["estimated"] = True
-        return {"spent": spent, "budgets": [_told(counted, self.spendings) for counted in self._budgets]}
+        return {"spent": spent, "budgets": [_told(each, self.spendings[each.place]) for each in self.plan.budgets]}
 
 
-def _told(counted: BudgetCounter, spendings: Mapping[Counter, Spending]) -> dict[str, Any]:
-    budget, spending = counted.budget, spendings[counted.counter]
-    left = max(counted.left(spending.total), 0)
-    limit = {"cost": budget.cost} if budget.tokens is None else {"tokens": int(budget.tokens)}
-    return {
-        "per": budget.per,
-        "window": budget.window,
-        **limit,
-        "left": left if budget.tokens is None else int(left),
-        "renews_at": spending.window_end,
-        **({"exceeded": True} if left == 0 else {}),
-    }
+def _told(counted: CountedBudget, spending: Spending) -> dict[str, Any]:
+    budget = counted.budget
+    left = max(counted.left(spending.tokens, spending.cost), 0)
+    told: dict[str, Any] = {"per": budget.per, "window": budget.window}
+    if budget.tokens is None:
+        told |= {"cost": budget.cost, "left": left}
+    else:
+        told |= {"tokens": int(budget.tokens), "left": int(left)}
+    told["renews_at"] = spending.window_end
+    if left == 0:
+        told["exceeded"] = True
+    return told

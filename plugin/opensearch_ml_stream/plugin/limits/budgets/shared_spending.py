@@ -7,7 +7,7 @@ server has not used for some seconds. While the store does not respond, what is 
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import Any
 
@@ -22,7 +22,7 @@ from opensearch_ml_stream.plugin.limits.budgets.spending_document import (
     read_entries,
     sum_of,
 )
-from opensearch_ml_stream.plugin.limits.budgets.spending_files import Counter, Spending, SpendingFiles
+from opensearch_ml_stream.plugin.limits.budgets.spending_table import Counter, Spending, SpendingTable
 from opensearch_ml_stream.plugin.store import Document, Index, Store
 
 EXCHANGE_SECONDS = 1.0
@@ -42,23 +42,24 @@ log = logging.getLogger(__name__)
 
 
 class SharedSpending:
-    """Spending in files, exchanged through the store. `server` is the name of this server's entries."""
+    """Spending in a table, exchanged through the store. `server` is the name of this server's entries."""
 
-    def __init__(self, files: SpendingFiles, store: Store, clock: Clock, server: str) -> None:
-        self._files = files
+    def __init__(self, table: SpendingTable, store: Store, clock: Clock, server: str) -> None:
+        self._table = table
         self._store = store
         self._clock = clock
         self._server = server
-        self._used: dict[Counter, int] = {}  # when this worker used it last
+        self._used: dict[bytes, tuple[Counter, int]] = {}  # by digest; when this worker used it last
         self._silent_until = 0
         self._sweep_at = clock() + _SWEEP_MILLIS
         self._has_complained = False
 
-    def add(self, counter: Counter, amount: Amount) -> Spending:
-        """Add to the spending before a call, and return it. OSError if it cannot be counted."""
+    def add(self, counters: Sequence[Counter], amount: Amount) -> list[Spending]:
+        """Add to the spending before a call, and return it. OSError if it cannot be counted, then none of it is."""
         now = self._clock()
-        self._used[counter] = now
-        return self._files.add(counter, now, amount)
+        for counter in counters:
+            self._used[counter.digest] = counter, now
+        return self._table.add(counters, now, amount)
 
     def is_stale(self, spending: Spending) -> bool:
         """Whether others' spending is known since longer than FRESH_MILLIS, and the store may be asked."""
@@ -74,15 +75,16 @@ class SharedSpending:
             self._complain(error)
             return spending
 
-    def settle(self, counter: Counter, before: Spending, amount: Amount) -> Spending:
+    def settle(self, counters: Sequence[Counter], before: Sequence[Spending], amount: Amount) -> Sequence[Spending]:
         """Add to the spending after a call, before which it was `before`; return it, as it was if it cannot be counted.
 
         The amount may be negative, less what was reserved; that is taken back only in the window it was reserved in.
         """
         now = self._clock()
-        self._used[counter] = now
+        for counter in counters:
+            self._used[counter.digest] = counter, now
         try:
-            return self._files.add(counter, now, amount, before.window_end)
+            return self._table.settle(counters, now, amount, before)
         except OSError as error:
             self._complain(error)
             return before
@@ -90,7 +92,7 @@ class SharedSpending:
     async def exchange(self, *, is_last: bool = False) -> None:
         """Exchange the counters that this worker has used, each unless another worker has done so just now."""
         now = self._clock()
-        counters = list(self._used)
+        counters = [counter for counter, _ in self._used.values()]
         for start in range(0, len(counters), _AT_ONCE):
             together = counters[start : start + _AT_ONCE]
             done = await asyncio.gather(*[self._exchange_used(counter, now, is_last=is_last) for counter in together])
@@ -98,12 +100,11 @@ class SharedSpending:
                 return
 
     async def sweep(self) -> None:
-        """Delete files and documents of windows that are over."""
+        """Delete documents of windows that are over."""
         now = self._clock()
         if now < self._sweep_at:
             return
         self._sweep_at = now + _SWEEP_MILLIS
-        await asyncio.to_thread(self._files.sweep, now)
         query = {"query": {"range": {"delete_after": {"lt": now}}}, "size": _SWEPT_AT_ONCE, "_source": False}
         while hits := (await self._store.search(Index.SPENDING, query))["hits"]["hits"]:
             for hit in hits:
@@ -122,9 +123,9 @@ class SharedSpending:
     async def _exchange_used(self, counter: Counter, now: int, *, is_last: bool) -> bool:
         """Exchange one counter; whether the store has responded."""
         try:
-            spending = self._files.read(counter, now)
-            if spending.own == spending.stored and now - self._used[counter] > _USED_MILLIS:
-                del self._used[counter]
+            spending = self._table.read(counter, now)
+            if spending.own == spending.stored and now - self._used[counter.digest][1] > _USED_MILLIS:
+                del self._used[counter.digest]
             elif is_last or now - spending.read_at > _OTHER_WORKER_MILLIS:
                 await self._exchange(counter, writes=True)
         except (MLStreamError, OSError) as error:
@@ -139,13 +140,13 @@ class SharedSpending:
         """
         for _ in range(_ATTEMPTS):
             now = self._clock()
-            seen = self._files.read(counter, now)
+            seen = self._table.read(counter, now)
             id = document_id(counter, seen.window_end)
             document = await self._store.get(Index.SPENDING, id)
             entries = read_entries(document)
             entry = entries.pop(self._server, None)
             others = sum_of(entries.values())
-            spending = self._files.learn(counter, seen, now, others, None if entry is None else entry.amount)
+            spending = self._table.learn(counter, seen, now, others, None if entry is None else entry.amount)
             self._has_complained = False
             if not writes or spending.window_end != seen.window_end or spending.own == spending.stored:
                 return spending
@@ -154,7 +155,7 @@ class SharedSpending:
                 await self._write(id, document, document_source(counter, seen.window_end, entries, now))
             except Conflict:
                 continue
-            return self._files.learn(counter, seen, now, others, spending.own)
+            return self._table.learn(counter, seen, now, others, spending.own)
         raise Conflict("A document of spending is being changed by many others at once")
 
     async def _write(self, id: str, before: Document | None, source: Mapping[str, Any]) -> None:

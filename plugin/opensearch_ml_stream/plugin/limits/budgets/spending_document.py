@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from opensearch_ml_stream.connectors.spending.token_spending import Amount
-from opensearch_ml_stream.plugin.limits.budgets.spending_files import Counter
+from opensearch_ml_stream.plugin.limits.budgets.spending_table import Counter
 from opensearch_ml_stream.plugin.store import Document
 
 MAX_SERVERS = 100  # with entries of their own; more have started in one window only if they keep ending

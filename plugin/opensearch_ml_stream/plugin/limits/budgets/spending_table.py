@@ -1,0 +1,169 @@
+"""What was spent, in a table that the workers of a server share: a record for each model, or its user, and window.
+
+A record holds this window's spending of this server, exact at any time, and that of other servers as the store told it
+last. When a new window begins, it begins anew. One whose window is over makes way for others, so that there are not
+many more of them than callers who spent something lately.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from hashlib import sha256
+from pathlib import Path
+from struct import Struct
+
+from opensearch_ml_stream.connectors.spending.token_spending import Amount
+from opensearch_ml_stream.plugin.shared_table import SharedTable
+
+_RECORD = Struct("qq6d")  # as Spending has it; the end of the window is 0 in a new one
+
+
+@dataclass(frozen=True, slots=True)
+class Counter:
+    """What is counted together: the spending on a model, by all its callers or (`user`) by one, in windows of time."""
+
+    model_id: str
+    user: str | None
+    window_seconds: int
+    digest: bytes = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        user = "" if self.user is None else f"={self.user}"
+        name = f"{self.model_id}\n{self.window_seconds}\n{user}"
+        object.__setattr__(self, "digest", sha256(name.encode("utf-8", "surrogatepass")).digest()[:16])
+
+    @property
+    def key(self) -> str:
+        """The name of its documents in the store."""
+        return self.digest.hex()
+
+    def window_end(self, now: int) -> int:
+        """Return when the window of that time ends; both in milliseconds since 1970."""
+        length = 1000 * self.window_seconds
+        return now - now % length + length
+
+
+@dataclass(slots=True)
+class Spending:
+    """What was spent in a window, of tokens and money. Times in milliseconds since 1970.
+
+    `own` is this server's, `stored` the part of it that the store is known to have, `others` that of other servers as
+    of `read_at`, which is 0 before the store was read. The numbers are apart because every call makes some of these.
+    """
+
+    window_end: int
+    read_at: int = 0
+    own_tokens: float = 0.0
+    own_cost: float = 0.0
+    stored_tokens: float = 0.0
+    stored_cost: float = 0.0
+    others_tokens: float = 0.0
+    others_cost: float = 0.0
+
+    @property
+    def own(self) -> Amount:
+        """The spending of this server."""
+        return Amount(self.own_tokens, self.own_cost)
+
+    @property
+    def stored(self) -> Amount:
+        """The part of `own` that the store is known to have."""
+        return Amount(self.stored_tokens, self.stored_cost)
+
+    @property
+    def tokens(self) -> float:
+        """The tokens of all servers."""
+        return self.own_tokens + self.others_tokens
+
+    @property
+    def cost(self) -> float:
+        """The money of all servers."""
+        return self.own_cost + self.others_cost
+
+
+class SpendingTable:
+    """The table in a file that the workers share and that is removed with the server. OSError on a full disk."""
+
+    def __init__(self, path: Path) -> None:
+        self._table = SharedTable(path, _RECORD)
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self._table.close()
+
+    def read(self, counter: Counter, now: int) -> Spending:
+        """Return the spending in the window of that time."""
+        with self._table:
+            return self._read(self._place(counter, now), counter.window_end(now))
+
+    def add(self, counters: Sequence[Counter], now: int, amount: Amount) -> list[Spending]:
+        """Add to the spending of all these, or of none; return what it is then."""
+        with self._table:
+            return [
+                self._add(place, self._read(place, counter.window_end(now)), amount)
+                for place, counter in zip(self._places(counters, now), counters, strict=True)
+            ]
+
+    def settle(
+        self, counters: Sequence[Counter], now: int, amount: Amount, before: Sequence[Spending]
+    ) -> list[Spending]:
+        """Add to the spending of all these, of which a part was counted when it was `before`; return what it is then.
+
+        The amount may be negative, less than that part; that is taken back only while its window lasts.
+        """
+        spendings = []
+        with self._table:
+            for place, counter, then in zip(self._places(counters, now), counters, before, strict=True):
+                spending = self._read(place, counter.window_end(now))
+                if spending.window_end == then.window_end or amount.tokens > 0:
+                    self._add(place, spending, amount)
+                spendings.append(spending)
+        return spendings
+
+    def learn(self, counter: Counter, seen: Spending, now: int, others: Amount, stored: Amount | None) -> Spending:
+        """Note what the store told at that time, when the spending was `seen`; return the spending.
+
+        `stored` is what it has of this server's, None if it has forgotten that: its document was deleted, and the
+        spending before is forgiven.
+        """
+        with self._table:
+            place = self._place(counter, now)
+            if self._table.read(place)[0] > seen.window_end:  # another worker has begun a new window meanwhile
+                return seen
+            spending = self._read(place, counter.window_end(now))
+            if spending.window_end != seen.window_end:
+                return spending
+            if stored is not None:
+                spending.stored_tokens, spending.stored_cost = stored.tokens, stored.cost
+            elif spending.stored == seen.stored:  # else another worker has written it again
+                spending.own_tokens -= seen.stored_tokens
+                spending.own_cost -= seen.stored_cost
+                spending.stored_tokens = spending.stored_cost = 0.0
+            spending.others_tokens, spending.others_cost = others.tokens, others.cost
+            spending.read_at = now
+            self._write(place, spending)
+            return spending
+
+    def _place(self, counter: Counter, now: int) -> int:
+        [place] = self._places([counter], now)
+        return place
+
+    def _places(self, counters: Sequence[Counter], now: int) -> list[int]:
+        return self._table.places([counter.digest for counter in counters], lambda record: record[0] <= now)
+
+    def _read(self, place: int, window_end: int) -> Spending:
+        """Return the spending at that place, none if it is that of another window."""
+        record = self._table.read(place)
+        return Spending(*record) if record[0] == window_end else Spending(window_end)
+
+    def _add(self, place: int, spending: Spending, amount: Amount) -> Spending:
+        spending.own_tokens += amount.tokens
+        spending.own_cost += amount.cost
+        self._write(place, spending)
+        return spending
+
+    def _write(self, place: int, spending: Spending) -> None:
+        self._table.write(
+            place,
+            spending.window_end, spending.read_at, spending.own_tokens, spending.own_cost,
+            spending.stored_tokens, spending.stored_cost, spending.others_tokens, spending.others_cost,
+        )  # fmt: skip

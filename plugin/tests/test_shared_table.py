@@ -1,0 +1,184 @@
+"""Tables of records; two SharedTables of one file are two workers of a server."""
+
+import errno
+import os
+import resource
+import stat
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, closing
+from hashlib import blake2b
+from pathlib import Path
+from struct import Struct
+
+import pytest
+
+from opensearch_ml_stream.plugin.locked_file import LOCK_SECONDS
+from opensearch_ml_stream.plugin.shared_table import SharedTable
+
+NUMBER = Struct("qq")
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "table"
+
+
+@pytest.fixture
+def table(path: Path) -> Iterator[SharedTable]:
+    with closing(SharedTable(path, NUMBER)) as table:
+        yield table
+
+
+def key(number: int) -> bytes:
+    return blake2b(str(number).encode(), digest_size=16).digest()
+
+
+def is_zero(record: tuple[int, ...]) -> bool:
+    return not record[0]
+
+
+def write(table: SharedTable, *numbers: int) -> None:
+    with table:
+        for number, place in zip(numbers, table.places([key(each) for each in numbers], is_zero), strict=True):
+            table.write(place, number, -number)
+
+
+def read(table: SharedTable, number: int) -> tuple[int, ...]:
+    with table:
+        return table.read(table.places([key(number)], is_zero)[0])
+
+
+def test_nothing_is_written_before_it_is_used_and_then_for_its_owner_alone(table: SharedTable, path: Path) -> None:
+    assert table.find(key(1)) == 0
+    assert not path.exists()
+    write(table, 1)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert read(table, 1) == (1, -1)
+    assert read(table, 2) == (0, 0)
+
+
+def test_workers_read_what_others_write(table: SharedTable, path: Path) -> None:
+    with closing(SharedTable(path, NUMBER)) as other:
+        write(table, 1, 2)
+        assert read(other, 2) == (2, -2)
+        write(other, *range(3, 5000))  # which makes it grow
+        assert [read(table, number)[0] for number in range(1, 5000)] == list(range(1, 5000))
+
+
+def test_nothing_is_lost_between_workers(path: Path) -> None:
+    def add(_: int) -> None:
+        with closing(SharedTable(path, NUMBER)) as table, table:
+            [place] = table.places([key(1)], is_zero)
+            count, _ = table.read(place)
+            table.write(place, count + 1, 0)
+
+    with ThreadPoolExecutor(8) as workers:
+        list(workers.map(add, range(400)))
+    with closing(SharedTable(path, NUMBER)) as table:
+        assert read(table, 1) == (400, 0)
+
+
+def test_it_grows_as_it_must_and_only_so_far(path: Path) -> None:
+    with closing(SharedTable(path, NUMBER, max_levels=3)) as table:
+        write(table, 1)
+        first = path.stat().st_size
+        kept = 0
+        with pytest.raises(OSError, match="its table is full") as raised:
+            for number in range(1, 40_000):
+                write(table, number)
+                kept = number
+        assert raised.value.errno == errno.ENOSPC
+        assert path.stat().st_size == 7 * first
+        assert kept > 10_000
+        assert all(read(table, number) == (number, -number) for number in range(1, kept + 1))
+
+
+def test_a_record_that_says_nothing_makes_way_before_the_table_grows(table: SharedTable, path: Path) -> None:
+    write(table, *range(1, 1000))
+    size = path.stat().st_size
+    for number in range(1, 30_000):
+        with table:
+            table.write(table.places([key(number)], is_zero)[0], 0, 5)
+    assert path.stat().st_size == size
+    assert sum(read(table, number) == (0, 0) for number in range(1, 30_000)) > 20_000  # none has what another had
+
+
+def test_records_of_one_call_do_not_make_way_for_each_other(table: SharedTable) -> None:
+    numbers = range(1, 20_000)
+    with table:
+        places = table.places([key(number) for number in numbers], is_zero)
+    assert len(set(places)) == len(numbers)
+
+
+def test_a_slot_that_was_freed_is_used_again(path: Path) -> None:
+    with closing(SharedTable(path, NUMBER, max_levels=1)) as table:
+        for number in range(1, 30_000):
+            write(table, number)
+            with table:
+                table.remove(table.find(key(number)))
+        assert table.find(key(1)) == 0
+
+
+def test_workers_that_have_prepared_it_see_each_others_records_without_the_lock(path: Path) -> None:
+    with ExitStack() as stack:
+        one, other = (stack.enter_context(closing(SharedTable(path, NUMBER, 1))) for _ in range(2))
+        for table in (one, other):
+            with table:
+                table.prepare()
+        write(one, 1)
+        assert other.read(other.find(key(1))) == (1, -1)
+
+
+def test_a_disk_without_room_is_an_error_and_leaves_nothing_half_made(table: SharedTable, path: Path) -> None:
+    write(table, 1)
+    size = path.stat().st_size
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size + 4096, before[1]))
+    try:
+        with pytest.raises(OSError, match="No space left on device"):
+            write(table, *range(2, 5000))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert path.stat().st_size == size
+    write(table, *range(2, 5000))
+    assert read(table, 1) == (1, -1)
+
+
+def test_what_a_worker_that_was_killed_left_of_a_level_is_written_anew(table: SharedTable, path: Path) -> None:
+    write(table, 1)
+    size = path.stat().st_size
+    with path.open("ab") as file:
+        file.write(b"\xff" * 1000)
+    write(table, *range(2, 5000))
+    assert path.stat().st_size == 3 * size
+    assert [read(table, number)[0] for number in range(1, 5000)] == list(range(1, 5000))
+
+
+def test_a_worker_that_is_stopped_with_the_lock_holds_others_for_a_moment_and_one_that_is_killed_not_at_all(
+    table: SharedTable, path: Path
+) -> None:
+    write(table, 1)
+    holds = "import fcntl, os, signal, sys; fcntl.flock(file := open(sys.argv[1]), 2); print(flush=True); "
+    stops = "os.kill(os.getpid(), signal.SIGSTOP)"
+    with subprocess.Popen([sys.executable, "-c", holds + stops, path], stdout=subprocess.PIPE) as worker:
+        assert worker.stdout is not None
+        worker.stdout.readline()
+        began = time.monotonic()
+        with pytest.raises(TimeoutError, match="another worker holds a file of it"):
+            write(table, 1)
+        assert LOCK_SECONDS <= time.monotonic() - began < 10
+        worker.kill()
+    write(table, 2)
+    assert read(table, 1) == (1, -1)
+
+
+def test_no_file_stays_open(path: Path) -> None:
+    before = len(os.listdir("/dev/fd"))
+    with closing(SharedTable(path, NUMBER)) as table:
+        write(table, *range(1, 5000))
+        assert len(os.listdir("/dev/fd")) == before + 2  # the file, and its memory
+    assert len(os.listdir("/dev/fd")) == before
