@@ -18,6 +18,7 @@ from opensearch_ml_stream.plugin.locked_file import lock
 
 MAX_CAPS = 4  # that one stream counts for
 MAX_COUNTED_STREAMS = 65_536  # of one worker, which has no more connections
+_KEPT = 64  # keys that count nothing and keep their entries: most will soon count again
 _LOCK_FILE = "open-streams"  # as many bytes long as there are tables
 _TABLE = "open-streams-{}"
 
@@ -79,8 +80,7 @@ class StreamCounts:
 
     def _acquire(self, lock_file: int, caps: Sequence[Cap]) -> Cap | None:
         own = self._own or self._join(lock_file)
-        while self._ended:
-            own.remove_if_zero(self._ended.pop())
+        self._free_entries(own, _KEPT)
         self._open_tables(os.fstat(lock_file).st_size)
         for cap in caps:
             if self._count(cap.key) >= cap.limit:
@@ -88,10 +88,17 @@ class StreamCounts:
                 if self._count(cap.key) >= cap.limit:
                     return cap
         if not own.has_room(len(caps)):
+            self._free_entries(own, 0)
+        if not own.has_room(len(caps)):
             raise OSError(errno.ENOSPC, "its table is full")
         for cap in caps:
             own.increase(cap.key)
         return None
+
+    def _free_entries(self, own: CountTable, kept: int) -> None:
+        """Free the entries of keys that count nothing any more, but for so many."""
+        while len(self._ended) > kept:
+            own.remove_if_zero(self._ended.pop())
 
     def _count(self, key: int) -> int:
         return sum([table.count(key) for table in self._tables])
