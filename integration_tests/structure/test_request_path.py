@@ -77,7 +77,7 @@ async def served(folder: Path) -> AsyncIterator[str]:
 
 async def test_a_warm_stream_passes_few_modules_and_few_frames(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(worker, "SWEEP_SECONDS", 3600)  # which is no part of a stream
-    walk = Walk()
+    walks = [Walk() for _ in range(3)]  # what runs at times beside a request is not in all of them
     async with (
         FakeProvider(openai_stream(["Hello", " world"], 0.02)) as provider,
         served(tmp_path) as url,
@@ -89,12 +89,15 @@ async def test_a_warm_stream_passes_few_modules_and_few_frames(tmp_path: Path, m
         path, body = f"{url}/models/{model_id}/_predict/stream", {"parameters": {"inputs": "say hello"}}
         for _ in range(2):
             (await client.post(path, json=body)).raise_for_status()
-        sys.setprofile(walk)
-        try:
-            response = await client.post(path, json=body)
-        finally:
-            sys.setprofile(None)
+        for walk in walks:
+            sys.setprofile(walk)
+            try:
+                response = await client.post(path, json=body)
+            finally:
+                sys.setprofile(None)
     assert json.loads(response.text.splitlines()[-1])["inference_results"][0]["output"][0]["dataAsMap"]["is_last"]
-    assert walk.done
-    assert len(walk.modules) <= MAX_MODULES, sorted(walk.modules)
-    assert len(walk.deepest) <= MAX_DEPTH, walk.deepest
+    assert all(walk.done for walk in walks)
+    modules = set.intersection(*[walk.modules for walk in walks])
+    deepest = min([walk.deepest for walk in walks], key=len)
+    assert len(modules) <= MAX_MODULES, sorted(modules)
+    assert len(deepest) <= MAX_DEPTH, deepest
