@@ -95,7 +95,8 @@ async def test_a_warm_stream_passes_few_modules_and_few_frames(tmp_path: Path, m
                 response = await client.post(path, json=body)
             finally:
                 sys.setprofile(None)
-    assert json.loads(response.text.splitlines()[-1])["inference_results"][0]["output"][0]["dataAsMap"]["is_last"]
+            last = json.loads(response.text.splitlines()[-1])
+            assert last["inference_results"][0]["output"][0]["dataAsMap"]["is_last"]
     assert all(walk.done for walk in walks)
     modules = set.intersection(*[walk.modules for walk in walks])
     deepest = min([walk.deepest for walk in walks], key=len)
