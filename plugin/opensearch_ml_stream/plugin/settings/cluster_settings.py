@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from opensearch_ml_stream.connectors.errors import Forbidden, InvalidRequest
-from opensearch_ml_stream.plugin.settings import LiveSettings
+from opensearch_ml_stream.plugin.settings import LiveSettings, Settings
 from opensearch_ml_stream.plugin.settings.all_settings import BY_NAME
 from opensearch_ml_stream.plugin.settings.values import read_value
 from opensearch_ml_stream.plugin.store import Cluster
@@ -22,19 +22,27 @@ log = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class ClusterSettings:
-    """Keeps `live.of_cluster` at what the cluster's settings say."""
+    """Reads what `live.of_cluster` is to be by the cluster's settings."""
 
     cluster: Cluster
     live: LiveSettings
-    _last: Mapping[str, object] = field(default_factory=dict)
+    _changed: Mapping[str, object] = field(default_factory=dict)
+    _settings: Settings | None = None  # with what was changed
     _looks_to_leave_out: int = 0
     _was_refused: bool = False
 
-    async def refresh(self) -> None:
-        """Look at the cluster's settings; Unavailable if it is down. What it refuses is said once, and asked rarely."""
+    async def read(self) -> Settings:
+        """Return the settings with the cluster's; Unavailable if it is down.
+
+        What it refuses is said once, and asked rarely; until it is let, the last settings stay.
+        """
         if self._looks_to_leave_out > 0:
             self._looks_to_leave_out -= 1
-            return
+        else:
+            await self._look()
+        return self._settings or self.live.at_start
+
+    async def _look(self) -> None:
         try:
             changed = await self.cluster.settings()
         except Forbidden as error:
@@ -43,9 +51,8 @@ class ClusterSettings:
             self._was_refused, self._looks_to_leave_out = True, REFUSED_LOOKS
             return
         self._was_refused = False
-        if changed != self._last:
-            self._last = changed
-            self.live.of_cluster = replace(self.live.at_start, **_readable(changed))
+        if changed != self._changed:
+            self._changed, self._settings = changed, replace(self.live.at_start, **_readable(changed))
 
 
 def _readable(changed: Mapping[str, object]) -> dict[str, Any]:

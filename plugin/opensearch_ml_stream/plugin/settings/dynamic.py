@@ -89,9 +89,12 @@ class DynamicSettings:
         )
 
 
-async def refresh_settings(store: Store, live: LiveSettings) -> None:
-    """Apply the settings that the store holds."""
-    _apply(live, _kept(await store.get(Index.CONFIG, DOCUMENT_ID)))
+async def refresh_settings(store: Store, live: LiveSettings, cluster: ClusterSettings | None = None) -> None:
+    """Apply the settings that the store holds over those of its cluster, both at once: what is shown is in force."""
+    of_cluster = live.of_cluster if cluster is None else await cluster.read()
+    kept = _kept(await store.get(Index.CONFIG, DOCUMENT_ID))
+    live.of_cluster = of_cluster
+    _apply(live, kept)
 
 
 @asynccontextmanager
@@ -110,9 +113,7 @@ async def watch_settings(store: Store, live: LiveSettings, interval: float = POL
     unavailable = False
     while True:
         try:
-            if cluster is not None:
-                await cluster.refresh()
-            await refresh_settings(store, live)
+            await refresh_settings(store, live, cluster)
             unavailable = False
         except MLStreamError as error:
             if not unavailable:
