@@ -1,0 +1,63 @@
+"""Protocol of the use cases behind the V2 protocol, over HTTP and over gRPC alike.
+
+`name` is a model's name or its id, `version` its number, None for the newest one. Errors are MLStreamErrors: NotFound
+as MLServer words it, `Model my-model with version v1 not found`, for a model that is not there or not deployed.
+"""
+
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from opensearch_ml_stream.connectors.v2.messages import InferenceRequest, InferenceResponse, ResponseShape
+from opensearch_ml_stream.rest_handlers.callers import Caller
+from opensearch_ml_stream.rest_handlers.routes.predict_stream import ProviderStream
+
+
+@dataclass(frozen=True, slots=True)
+class Inference:
+    """An inference that can be made: whose it is, the parameters of its prediction, the shape of its responses."""
+
+    caller: Caller
+    model_id: str
+    parameters: Mapping[str, str]
+    shape: ResponseShape
+
+
+class InferenceModels(Protocol):
+    """Inferences by the models that there are, and the models themselves."""
+
+    async def prepare(self, caller: Caller, name: str, version: str | None, request: InferenceRequest) -> Inference:
+        """Return the inference that a request asks for; no provider is called yet.
+
+        InvalidRequest for tensors that the model cannot take.
+        """
+        ...
+
+    def stream(self, inference: Inference) -> AbstractAsyncContextManager[ProviderStream]:
+        """Open the provider's stream, as `Predictions.stream` does."""
+        ...
+
+    async def infer(self, inference: Inference) -> InferenceResponse:
+        """Make a whole inference."""
+        ...
+
+    async def metadata(self, caller: Caller, name: str, version: str | None) -> Mapping[str, Any]:
+        """Return a model's metadata: `{"name", "versions", "platform", "inputs", "outputs", "parameters"}`."""
+        ...
+
+    async def check_ready(self, caller: Caller, name: str, version: str | None) -> None:
+        """Return if the model can be called; raise what a call would."""
+        ...
+
+    async def index(self, caller: Caller, *, ready: bool) -> Sequence[Mapping[str, Any]]:
+        """Return the models that the caller may see, `{"name", "version", "state", "reason"}`; `ready` ones only."""
+        ...
+
+    async def load(self, caller: Caller, name: str) -> None:
+        """Deploy the model."""
+        ...
+
+    async def unload(self, caller: Caller, name: str) -> None:
+        """Undeploy the model."""
+        ...
