@@ -28,6 +28,7 @@ from opensearch_ml_stream.plugin.security.own_accounts import (
 )
 from opensearch_ml_stream.plugin.security.own_gate import OwnAccounts
 from opensearch_ml_stream.plugin.security.presented_credentials import ApiKey, NameAndPassword
+from opensearch_ml_stream.plugin.security.turns import Turns
 from opensearch_ml_stream.plugin.store import Document, Index, Store
 from opensearch_ml_stream.plugin.store.sqlite_store import SQLiteStore
 from opensearch_ml_stream.rest_handlers.actions import MODEL_DELETE, MODEL_GET, PREDICT, PREDICT_STREAM
@@ -200,8 +201,8 @@ async def test_known_accounts_stay_in_force_while_the_store_is_down(
         await own.admit(ANN, PREDICT)
 
 
-async def test_logins_that_wait_for_their_turn_are_bounded(own: OwnAccounts, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(own_gate, "_MAX_WAITING_HASHES", 2)
+async def test_logins_that_wait_for_their_turn_are_bounded(own: OwnAccounts) -> None:
+    own._turns = Turns(1, 1, None)
     attempts = [own.admit(NameAndPassword(f"user{number}", "guess"), PREDICT) for number in range(5)]
     outcomes = await asyncio.gather(*attempts, return_exceptions=True)
     assert Counter(type(outcome) for outcome in outcomes) == {Unauthorized: 2, Throttled: 3}

@@ -8,11 +8,9 @@ import asyncio
 import hashlib
 import secrets
 from collections import OrderedDict
-from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager
 
-from opensearch_ml_stream.connectors.errors import Throttled, Unauthorized
+from opensearch_ml_stream.connectors.errors import Unauthorized
 from opensearch_ml_stream.plugin.clock import Clock
 from opensearch_ml_stream.plugin.security.lockouts import Lockouts
 from opensearch_ml_stream.plugin.security.own_accounts import Account, is_name, key_id, read_account, user_id
@@ -26,6 +24,7 @@ from opensearch_ml_stream.plugin.security.permissions import (
 from opensearch_ml_stream.plugin.security.presented_credentials import ApiKey, NameAndPassword
 from opensearch_ml_stream.plugin.security.remembered import Remembered
 from opensearch_ml_stream.plugin.security.secret_hashes import is_key_secret, is_password, split_key
+from opensearch_ml_stream.plugin.security.turns import Turns
 from opensearch_ml_stream.plugin.store import Index, Store
 from opensearch_ml_stream.rest_handlers.callers import Caller
 
@@ -35,7 +34,7 @@ STALE_SECONDS = 30.0  # how long an account stays in force while the store does 
 ADMIN_ROLE = "ml_full_access"
 
 _MAX_ACCOUNTS = 10_000  # in memory: any id of the right form may be asked for
-_MAX_WAITING_HASHES = 32
+_MAX_WAITING = 31  # for the one password that is checked
 _ABSENT_USER_HASH = "scrypt$16384$8$5$AAAAAAAAAAAAAAAAAAAAAA==$AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="
 
 
@@ -50,8 +49,7 @@ class OwnAccounts:
         self._verified: OrderedDict[bytes, str] = OrderedDict()  # what was presented -> the hash that it fits
         self._digest_key = secrets.token_bytes(32)
         self._hashing = ThreadPoolExecutor(1, thread_name_prefix="password-hash")
-        self._one_hash = asyncio.Lock()
-        self._waiting_hashes = 0
+        self._turns = Turns(1, _MAX_WAITING, None)
         self._permissions = {
             role: Permissions(actions_of(patterns, STATIC_ACTION_GROUPS)) for role, patterns in SHIPPED_ROLES.items()
         }
@@ -96,7 +94,7 @@ class OwnAccounts:
         digest = hashlib.blake2b(presented, key=self._digest_key).digest()
         if not self._is_verified(digest, stored):
             self._lockouts.check(name)  # whoever is locked out takes nobody's turn
-            async with self._turn():
+            async with self._turns.turn():
                 if not self._is_verified(digest, stored):
                     await self._verify(name, credentials.password, digest, stored, exists=account is not None)
         return account
@@ -122,18 +120,6 @@ class OwnAccounts:
         self._verified[digest] = stored
         if len(self._verified) > _MAX_ACCOUNTS:
             self._verified.popitem(last=False)
-
-    @asynccontextmanager
-    async def _turn(self) -> AsyncIterator[None]:
-        """Hold the one turn to check a password; Throttled while too many others wait for it."""
-        if self._waiting_hashes >= _MAX_WAITING_HASHES:
-            raise Throttled("Too many logins at once; try again", retry_after="1")
-        self._waiting_hashes += 1
-        try:
-            async with self._one_hash:
-                yield
-        finally:
-            self._waiting_hashes -= 1
 
     async def _account(self, id: str) -> Account | None:
         """Return the stored account, as it was at most FRESH_SECONDS ago."""

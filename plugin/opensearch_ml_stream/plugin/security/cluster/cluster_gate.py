@@ -13,9 +13,9 @@ from typing import Any
 from opensearch_ml_stream.connectors.errors import Unauthorized, Unavailable
 from opensearch_ml_stream.plugin.security.cluster.caller_headers import TrustedProxy, caller_headers
 from opensearch_ml_stream.plugin.security.cluster.cluster_roles import ADMIN_ROLE, ClusterRoles, Patterns, strings
-from opensearch_ml_stream.plugin.security.cluster.turns import Turns
 from opensearch_ml_stream.plugin.security.permissions import check_permission
 from opensearch_ml_stream.plugin.security.remembered import RecentKeys, Remembered
+from opensearch_ml_stream.plugin.security.turns import Turns
 from opensearch_ml_stream.plugin.store import SecurityPlugin
 from opensearch_ml_stream.rest_handlers.callers import Caller, Scope
 

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from opensearch_ml_stream.connectors.errors import Throttled
-from opensearch_ml_stream.plugin.security.cluster.turns import Turns
+from opensearch_ml_stream.plugin.security.turns import Turns
 
 
 async def hold(turns: Turns, until: asyncio.Event, held: list[int], number: int) -> None:

@@ -8,9 +8,9 @@ from opensearch_ml_stream.connectors.errors import Throttled
 
 
 class Turns:
-    """At most `at_once` have a turn at the same time, and at most `waiting` wait for one, for `seconds`."""
+    """At most `at_once` have a turn at the same time, and at most `waiting` wait for one, for `seconds` or any time."""
 
-    def __init__(self, at_once: int, waiting: int, seconds: float) -> None:
+    def __init__(self, at_once: int, waiting: int, seconds: float | None) -> None:
         self._free = asyncio.Semaphore(at_once)
         self._most_waiting = waiting
         self._seconds = seconds
