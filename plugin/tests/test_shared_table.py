@@ -10,14 +10,13 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing
-from hashlib import blake2b
 from pathlib import Path
 from struct import Struct
 
 import pytest
 
 from opensearch_ml_stream.plugin.locked_file import LOCK_SECONDS
-from opensearch_ml_stream.plugin.shared_table import SharedTable
+from opensearch_ml_stream.plugin.shared_table import SharedTable, table_key
 
 NUMBER = Struct("qq")
 
@@ -34,7 +33,7 @@ def table(path: Path) -> Iterator[SharedTable]:
 
 
 def key(number: int) -> bytes:
-    return blake2b(str(number).encode(), digest_size=16).digest()
+    return table_key(str(number))
 
 
 def is_zero(record: tuple[int, ...]) -> bool:
@@ -59,6 +58,11 @@ def test_nothing_is_written_before_it_is_used_and_then_for_its_owner_alone(table
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert read(table, 1) == (1, -1)
     assert read(table, 2) == (0, 0)
+
+
+def test_the_key_of_a_name_is_the_same_in_every_process_and_any_name_has_one() -> None:
+    assert table_key("ann").hex() == "d8963d899008cf8c05369be7b9042715"
+    assert len({table_key(name) for name in ("", "ann", "ann\0", "a" * 10_000, "\ud800", "\udcff")}) == 6
 
 
 def test_workers_read_what_others_write(table: SharedTable, path: Path) -> None:

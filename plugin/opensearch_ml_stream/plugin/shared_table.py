@@ -10,6 +10,8 @@ import fcntl
 import mmap
 import os
 from collections.abc import Callable, Sequence
+from functools import lru_cache
+from hashlib import blake2b
 from pathlib import Path
 from struct import Struct
 from typing import Any
@@ -154,3 +156,9 @@ class SharedTable:
 
     def _size_of(self, level: int) -> int:
         return (_FIRST_LEVEL << level) * self._slot_size
+
+
+@lru_cache(maxsize=2048)  # the calls of a server are of the same few users and connectors
+def table_key(name: str) -> bytes:
+    """Return the key of a record that is known by a name, whatever is in it."""
+    return blake2b(name.encode("utf-8", "surrogatepass"), digest_size=_KEY_SIZE).digest()

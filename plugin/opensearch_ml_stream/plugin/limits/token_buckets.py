@@ -4,14 +4,12 @@ A bucket that has no record is full, so that one that has filled up again may ma
 """
 
 from collections.abc import Callable, Sequence
-from functools import lru_cache
-from hashlib import blake2b
 from pathlib import Path
 from struct import Struct
 from time import monotonic
 from typing import NamedTuple
 
-from opensearch_ml_stream.plugin.shared_table import SharedTable
+from opensearch_ml_stream.plugin.shared_table import SharedTable, table_key
 
 _BUCKET = Struct("dddd")  # tokens, when there were so many (CLOCK_MONOTONIC), tokens_per_second, burst: 0 of a new one
 
@@ -50,7 +48,7 @@ class TokenBuckets:
         table = self._table
         with table:
             now = self._clock()
-            places = table.places([_digest(bucket.key) for bucket in buckets], self._is_full)
+            places = table.places([table_key(bucket.key) for bucket in buckets], self._is_full)
             tokens = [_tokens(table.read(place), bucket, now) for place, bucket in zip(places, buckets, strict=True)]
             empty = next((number for number, left in enumerate(tokens) if left < 1), None)
             taken = 1 if empty is None else 0
@@ -74,8 +72,3 @@ def _tokens(record: tuple[float, ...], bucket: Bucket, now: float) -> float:
         return bucket.burst
     came = (now - then) * min(rate, bucket.tokens_per_second)
     return min(tokens + came, burst, bucket.burst)
-
-
-@lru_cache(maxsize=1024)
-def _digest(key: str) -> bytes:
-    return blake2b(key.encode("utf-8", "surrogatepass"), digest_size=16).digest()

@@ -10,13 +10,11 @@ A breaker is *closed* until so many calls in a row have failed, then *open*: for
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import lru_cache
-from hashlib import blake2b
 from pathlib import Path
 from struct import Struct
 from time import monotonic
 
-from opensearch_ml_stream.plugin.shared_table import SharedTable
+from opensearch_ml_stream.plugin.shared_table import SharedTable, table_key
 
 MAX_PAUSE_SECONDS = 60.0
 PROBE_SECONDS = 60.0  # after which another call may try: the worker of the first may have been killed
@@ -58,7 +56,7 @@ class SharedBreakers:
 
         Whoever gets 0 while the breaker is half-open has to report how its call ended.
         """
-        place = self._table.find(_digest(key))
+        place = self._table.find(table_key(key))
         if not place or self._read(place).open_until == 0.0:
             return 0.0
         with self._changing(key) as state:
@@ -70,7 +68,7 @@ class SharedBreakers:
 
     def succeed(self, key: str) -> bool:
         """Note that the provider responded; return whether this closed the breaker."""
-        if not self._table.find(_digest(key)):
+        if not self._table.find(table_key(key)):
             return False
         with self._changing(key) as state:
             was_open = state.open_until > 0
@@ -93,14 +91,14 @@ class SharedBreakers:
 
     def give_up(self, key: str) -> None:
         """Note that a call ended without saying anything about the provider: another may try."""
-        if self._table.find(_digest(key)):
+        if self._table.find(table_key(key)):
             with self._changing(key) as state:
                 state.probed_until = 0.0
 
     @contextmanager
     def _changing(self, key: str) -> Iterator[_State]:
         """Lock the table for the block; the state it leaves is written. One without failures has no record."""
-        table, digest = self._table, _digest(key)
+        table, digest = self._table, table_key(key)
         with table:
             place = table.find(digest)
             state = self._read(place) if place else _State()
@@ -117,8 +115,3 @@ class SharedBreakers:
 
 def _is_free(record: tuple[int, ...]) -> bool:
     return not record[0]
-
-
-@lru_cache(1024)
-def _digest(key: str) -> bytes:
-    return blake2b(key.encode("utf-8", "surrogateescape"), digest_size=16).digest()
