@@ -183,7 +183,7 @@ async def test_profile_and_stats_are_read_from_every_kind_of_store(store: Store,
     await registry.controllers.create(ANYONE, model_id, {"user_rate_limiter": {"u": LIMIT}})
     with open_statistics(tmp_path) as statistics:
         node = AnsweringNode(store, now_millis, "server")
-        visible = VisibleDocuments(store, LiveSettings(Settings()))
+        visible = VisibleDocuments.of(store, LiveSettings(Settings()))
         with statistics.prediction() as prediction:
             prediction.start(model_id)
         profile = await Profiles(states, statistics, node, visible).get(

@@ -8,7 +8,6 @@ from opensearch_ml_stream.plugin.clock import now_millis
 from opensearch_ml_stream.plugin.registry.access.visible_documents import VisibleDocuments
 from opensearch_ml_stream.plugin.registry.model_groups import ModelGroups
 from opensearch_ml_stream.plugin.security.access_control import GROUP_WORDING, AccessControl, AskedAccess
-from opensearch_ml_stream.plugin.settings import LiveSettings, Settings
 from opensearch_ml_stream.plugin.store import Index
 from opensearch_ml_stream.plugin.store.open_store import open_store
 from opensearch_ml_stream.rest_handlers.callers import ANYONE
@@ -20,8 +19,7 @@ async def test_replicas_that_make_one_name_make_one_group(store_url: str, index_
     async with AsyncExitStack() as stack:
         stores = [await stack.enter_async_context(open_store(store_url, index_prefix)) for _ in range(REPLICAS)]
         access = AccessControl(lambda: False, GROUP_WORDING)
-        live = LiveSettings(Settings())
-        groups = [ModelGroups(store, now_millis, access, VisibleDocuments(store, live)) for store in stores]
+        groups = [ModelGroups(store, now_millis, access, VisibleDocuments(store, access, access)) for store in stores]
         ids = await asyncio.gather(*[group.for_model(ANYONE, "shared", None, AskedAccess()) for group in groups])
         outcomes = await asyncio.gather(
             *[group.register(ANYONE, {"name": "own"}) for group in groups], return_exceptions=True

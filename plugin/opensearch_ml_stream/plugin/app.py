@@ -98,7 +98,7 @@ async def open_sidecar(settings: Settings, runtime: Path) -> AsyncIterator[Sidec
         if settings.multi_tenancy_enabled:
             gate = TenantGate(gate)
         entry = Entry(gate, in_flight.bodies)
-        visible = VisibleDocuments(store, live)
+        visible = VisibleDocuments.of(store, live)
         node = AnsweringNode(store, now_millis, f"{gethostname()}:{settings.port}")
         own_version = version("opensearch-ml-stream")
         routes = [

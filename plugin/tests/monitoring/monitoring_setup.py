@@ -71,7 +71,7 @@ async def monitored(folder: Path, store: SQLiteStore | None = None, **settings: 
             deployment = ModelDeployment(opened, cipher, live, lambda: NOW, states, statistics.action)
             registry = build_registry(opened, cipher, live, lambda: NOW, deployment)
             node = AnsweringNode(opened, lambda: NOW, SERVER)
-            visible = VisibleDocuments(opened, live)
+            visible = VisibleDocuments.of(opened, live)
             profiles = Profiles(states, statistics, node, visible)
             stats = ServerStats(opened, states, statistics, node, visible)
             yield Monitored(opened, registry, statistics, profiles, stats)

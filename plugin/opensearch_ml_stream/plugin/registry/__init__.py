@@ -6,6 +6,7 @@ from opensearch_ml_stream.plugin.clock import Clock
 from opensearch_ml_stream.plugin.credentials.cipher import Cipher
 from opensearch_ml_stream.plugin.registry.access.model_access import ModelAccess
 from opensearch_ml_stream.plugin.registry.access.model_connectors import ModelConnectors
+from opensearch_ml_stream.plugin.registry.access.switched_access import connector_access
 from opensearch_ml_stream.plugin.registry.access.visible_documents import VisibleDocuments
 from opensearch_ml_stream.plugin.registry.configuration.configs import Configs
 from opensearch_ml_stream.plugin.registry.configuration.controllers import Controllers
@@ -14,7 +15,6 @@ from opensearch_ml_stream.plugin.registry.model_deployment import ModelDeploymen
 from opensearch_ml_stream.plugin.registry.model_groups import ModelGroups
 from opensearch_ml_stream.plugin.registry.models import Models
 from opensearch_ml_stream.plugin.registry.tasks import BatchJobs, Tasks
-from opensearch_ml_stream.plugin.security.access_control import CONNECTOR_WORDING, AccessControl
 from opensearch_ml_stream.plugin.settings import LiveSettings
 from opensearch_ml_stream.plugin.store import Store
 
@@ -40,13 +40,13 @@ def build_registry(
     batch: BatchJobs | None = None,
 ) -> Registry:
     """Wire up the use cases. Without `batch`, tasks of batch jobs are shown as stored."""
-    connector_access = AccessControl(lambda: live_settings.current.connector_access_control_enabled, CONNECTOR_WORDING)
-    connectors = ModelConnectors(store, cipher, live_settings, connector_access)
+    of_connectors = connector_access(live_settings)
+    connectors = ModelConnectors(store, cipher, live_settings, of_connectors)
     access = ModelAccess.of(store, live_settings)
-    visible = VisibleDocuments(store, live_settings)
+    visible = VisibleDocuments.of(store, live_settings)
     groups = ModelGroups(store, clock, access.groups, visible)
     return Registry(
-        connectors=Connectors(store, cipher, live_settings, clock, deployment.states, connector_access, visible),
+        connectors=Connectors(store, cipher, live_settings, clock, deployment.states, of_connectors, visible),
         models=Models(store, live_settings, clock, groups, deployment, access, connectors, visible),
         model_groups=groups,
         tasks=Tasks(store, access, visible, batch),

@@ -4,8 +4,9 @@ from dataclasses import dataclass
 from typing import Self
 
 from opensearch_ml_stream.connectors.errors import Forbidden, MLStreamError
+from opensearch_ml_stream.plugin.registry.access.switched_access import group_access
 from opensearch_ml_stream.plugin.registry.stored_documents import Json
-from opensearch_ml_stream.plugin.security.access_control import GROUP_WORDING, AccessControl
+from opensearch_ml_stream.plugin.security.access_control import AccessControl
 from opensearch_ml_stream.plugin.settings import LiveSettings
 from opensearch_ml_stream.plugin.store import Document, Index, Store, absent
 from opensearch_ml_stream.rest_handlers.callers import Caller
@@ -30,7 +31,7 @@ class ModelAccess:
     @classmethod
     def of(cls, store: Store, live_settings: LiveSettings) -> Self:
         """Return the access to a store's models, controlled if the settings say so."""
-        return cls(store, AccessControl(lambda: live_settings.current.model_access_control_enabled, GROUP_WORDING))
+        return cls(store, group_access(live_settings))
 
     def concerns(self, caller: Caller) -> bool:
         """Whether there may be a model that the caller may not access."""

@@ -5,9 +5,11 @@ A model is as visible as its group, and everyone's without one; a task is as vis
 
 from collections.abc import Collection
 from dataclasses import dataclass
+from typing import Self
 
+from opensearch_ml_stream.plugin.registry.access.switched_access import connector_access, group_access
 from opensearch_ml_stream.plugin.registry.stored_documents import MAX_FOUND, Json
-from opensearch_ml_stream.plugin.security.access_control import visible_to
+from opensearch_ml_stream.plugin.security.access_control import AccessControl, visible_to
 from opensearch_ml_stream.plugin.settings import LiveSettings
 from opensearch_ml_stream.plugin.store import Index, Store
 from opensearch_ml_stream.rest_handlers.callers import Caller
@@ -20,10 +22,16 @@ _WITHOUT_GROUP: Json = {"bool": {"must_not": [{"exists": {"field": "model_group_
 
 @dataclass(frozen=True, slots=True)
 class VisibleDocuments:
-    """Asks the store and the settings; costs nothing where the caller may see everything."""
+    """Asks the store; costs nothing where the caller may see everything."""
 
     store: Store
-    live_settings: LiveSettings
+    connectors: AccessControl
+    groups: AccessControl
+
+    @classmethod
+    def of(cls, store: Store, live_settings: LiveSettings) -> Self:
+        """Return what is visible in a store, controlled if the settings say so."""
+        return cls(store, connector_access(live_settings), group_access(live_settings))
 
     def shows_all(self, caller: Caller, index: Index) -> bool:
         """Whether the caller may see every document of the index."""
@@ -48,13 +56,8 @@ class VisibleDocuments:
         return found
 
     def _restricts(self, caller: Caller, index: Index) -> bool:
-        return not caller.is_admin and self._is_controlled(index)
-
-    def _is_controlled(self, index: Index) -> bool:
-        settings = self.live_settings.current
-        if index is Index.CONNECTOR:
-            return settings.connector_access_control_enabled
-        return settings.model_access_control_enabled
+        control = self.connectors if index is Index.CONNECTOR else self.groups
+        return control.restricts(caller)
 
     async def _accessible(self, caller: Caller, index: Index) -> Json:
         tenant = _of_tenant(caller)
