@@ -3,7 +3,6 @@
 REQUEST_FAILED = 1
 USAGE = 2
 UNREACHABLE = 3
-INTERRUPTED = 130
 
 
 class CommandFailed(Exception):

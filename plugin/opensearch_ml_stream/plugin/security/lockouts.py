@@ -17,7 +17,6 @@ from opensearch_ml_stream.plugin.locked_file import locked
 MAX_FAILURES = 5
 LOCKED_SECONDS = 60.0
 
-_SLOTS = 65_536
 _SLOT = struct.Struct("dd")  # failures in a row, and when the last one was (CLOCK_MONOTONIC)
 
 
