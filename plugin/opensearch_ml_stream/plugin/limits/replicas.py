@@ -11,16 +11,14 @@ import fcntl
 import logging
 import os
 import socket
-import struct
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, closing, suppress
-from functools import partial
 from pathlib import Path
-from secrets import token_hex
 
 from opensearch_ml_stream.connectors.errors import MLStreamError
 from opensearch_ml_stream.plugin.background_task import running_beside
 from opensearch_ml_stream.plugin.clock import Clock
+from opensearch_ml_stream.plugin.limits.server_id import server_id
 from opensearch_ml_stream.plugin.store import Index, Store
 
 RENEW_SECONDS = 3.0
@@ -33,7 +31,7 @@ DELETED_AFTER = 40
 LEAVE_SECONDS = 1.0  # for the store to delete the lease of a server that stops
 MAX_SERVERS = 1_000
 
-_SHARED = struct.Struct("I32s")  # the count, the server's id
+_COUNT_SIZE = 4
 
 log = logging.getLogger(__name__)
 
@@ -83,7 +81,7 @@ class Lease:
 
 
 class SharedCount:
-    """The file in which the workers of a server share its id, and the count of the one that holds the file's lock."""
+    """The file in which the workers of a server share the count of the one that holds the file's lock."""
 
     def __init__(self, runtime: Path) -> None:
         self._file = os.open(runtime / "replicas", os.O_RDWR | os.O_CREAT, 0o600)
@@ -96,17 +94,13 @@ class SharedCount:
             return False
         return True
 
-    def read(self) -> tuple[int, str]:
-        """Return the last count and the server's id; 0 and "" before the first one."""
-        stored = os.pread(self._file, _SHARED.size, 0)
-        if len(stored) < _SHARED.size:
-            return 0, ""
-        count, server_id = _SHARED.unpack(stored)
-        return count, server_id.decode()
+    def read(self) -> int:
+        """Return the last count, 0 before the first one."""
+        return int.from_bytes(os.pread(self._file, _COUNT_SIZE, 0))
 
-    def write(self, count: int, server_id: str) -> None:
+    def write(self, count: int) -> None:
         """Write what `read` returns; only the worker that holds the lock may."""
-        os.pwrite(self._file, _SHARED.pack(count, server_id.encode()), 0)
+        os.pwrite(self._file, count.to_bytes(_COUNT_SIZE), 0)
 
     def close(self) -> None:
         """Close the file, and let go of its lock."""
@@ -121,32 +115,28 @@ async def counting_replicas(store: Store, runtime: Path, now: Clock) -> AsyncIte
     """
     replicas = Replicas()
     counted = asyncio.Event()
+    lease = Lease(store, now, server_id(runtime))
     with closing(SharedCount(runtime)) as shared:
-        async with running_beside(_count(replicas, counted, shared, partial(Lease, store, now))):
+        async with running_beside(_count(replicas, counted, shared, lease)):
             with suppress(TimeoutError):
                 async with asyncio.timeout(TIMEOUT_SECONDS):
                     await counted.wait()
             yield replicas
 
 
-async def _count(
-    replicas: Replicas, counted: asyncio.Event, shared: SharedCount, new_lease: Callable[[str], Lease]
-) -> None:
+async def _count(replicas: Replicas, counted: asyncio.Event, shared: SharedCount, lease: Lease) -> None:
     """Read the count of the worker that holds the lock, and be that worker from when there is no other on."""
     while not shared.acquire():
-        count, _ = shared.read()
+        count = shared.read()
         if count:
             replicas.count = count
             counted.set()
         await asyncio.sleep(READ_SECONDS if count else FIRST_READ_SECONDS)
-    count, server_id = shared.read()
-    replicas.count = count or 1
-    server_id = server_id or token_hex(16)
-    lease = new_lease(server_id)
+    replicas.count = shared.read() or 1
     try:
         while True:
             renewed = await _renew(lease, replicas)
-            shared.write(replicas.count, server_id)
+            shared.write(replicas.count)
             counted.set()
             await asyncio.sleep(RENEW_SECONDS if renewed else RETRY_SECONDS)
     finally:

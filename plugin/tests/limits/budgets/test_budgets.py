@@ -11,6 +11,7 @@ from opensearch_ml_stream.connectors.errors import MLStreamError, Throttled, Una
 from opensearch_ml_stream.connectors.sidecar_settings import SidecarSettings, read_sidecar_settings
 from opensearch_ml_stream.connectors.spending.token_spending import TokenCount
 from opensearch_ml_stream.plugin.limits.budgets.budgets import Budgets, open_budgets
+from opensearch_ml_stream.plugin.limits.server_id import server_id
 from opensearch_ml_stream.plugin.metrics import Metrics
 from opensearch_ml_stream.plugin.store import Document, Index
 from tests.limits.budgets.servers import END, Clock, FaultyStore, server
@@ -247,7 +248,7 @@ async def test_a_new_server_refuses_what_was_spent_before_it_started(
         await refused(after, hundred)
 
 
-async def test_workers_of_a_server_have_one_name(tmp_path: Path, store: FaultyStore, clock: Clock) -> None:
+async def test_workers_of_a_server_spend_under_its_id(tmp_path: Path, store: FaultyStore, clock: Clock) -> None:
     async with (
         open_budgets(tmp_path, store, print, clock) as one,
         open_budgets(tmp_path, store, print, clock) as other,
@@ -255,7 +256,7 @@ async def test_workers_of_a_server_have_one_name(tmp_path: Path, store: FaultySt
         await pay(one, settings({"tokens": 100}), 10)
         assert await spent(other, settings({"tokens": 100})) == 10
     [hit] = (await store.search(Index.SPENDING, {}))["hits"]["hits"]
-    assert [len(name) for name in hit["_source"]["servers"]] == [16]
+    assert list(hit["_source"]["servers"]) == [server_id(tmp_path)]
 
 
 async def test_while_the_store_is_down_calls_go_on(budgets: Budgets, store: FaultyStore) -> None:

@@ -4,7 +4,6 @@ A call is refused when the spending so far is at the limit or beyond it, so a ca
 above it. In the spending is the input of calls in flight, estimated from their requests.
 """
 
-import secrets
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, closing
 from datetime import UTC, datetime
@@ -19,7 +18,7 @@ from opensearch_ml_stream.plugin.clock import Clock
 from opensearch_ml_stream.plugin.limits.budgets.charge import BudgetPlan, Charge, CountedBudget
 from opensearch_ml_stream.plugin.limits.budgets.shared_spending import SharedSpending, exchanging_spending
 from opensearch_ml_stream.plugin.limits.budgets.spending_table import Counter, Spending, SpendingTable
-from opensearch_ml_stream.plugin.locked_file import locked
+from opensearch_ml_stream.plugin.limits.server_id import server_id
 from opensearch_ml_stream.plugin.store import Store
 
 _MAX_RETRY_AFTER_SECONDS = 86_400  # a window may be a year
@@ -107,7 +106,7 @@ async def open_budgets(
     `count_cost` gets the model's id and the money of each call.
     """
     with closing(SpendingTable(runtime / "spending")) as table:
-        shared = SharedSpending(table, store, clock, _server_name(runtime / "spending-server"))
+        shared = SharedSpending(table, store, clock, server_id(runtime))
         async with exchanging_spending(shared):
             yield Budgets(shared, count_cost, clock)
 
@@ -119,13 +118,3 @@ def _plan(model_id: str, user: str, budgets: tuple[Budget, ...]) -> BudgetPlan:
     apart = tuple(dict.fromkeys(counters))
     counted = [CountedBudget(*pair) for pair in zip(budgets, map(apart.index, counters), strict=True)]
     return BudgetPlan(tuple(counted), apart)
-
-
-def _server_name(path: Path) -> str:
-    """Return the name of this server, the same in all workers: that in the file, which the first one writes."""
-    with locked(path):
-        name = path.read_text("ascii")
-        if not name:
-            name = secrets.token_hex(8)
-            path.write_text(name, "ascii")
-    return name

@@ -1,4 +1,4 @@
-"""The document of a counter in one window: what each server has spent, by a name that it gives itself when it starts.
+"""The document of a counter in one window: what each server has spent, by its id.
 
 Only the sums are searched: for operators. An operator who deletes it forgives what it holds.
 """
