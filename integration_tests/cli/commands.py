@@ -17,3 +17,10 @@ def run_process(*arguments: str, **variables: str) -> subprocess.CompletedProces
     """The exit code and both outputs of a command, run to its end."""
     command = [*COMMAND, *arguments]
     return subprocess.run(command, env=environment(**variables), capture_output=True, text=True, timeout=60)
+
+
+def output_of(*arguments: str, **variables: str) -> str:
+    """Standard output of a command that must succeed, without the white space around it."""
+    ended = run_process(*arguments, **variables)
+    assert ended.returncode == 0, ended.stderr
+    return ended.stdout.strip()

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
-from integration_tests.cli.commands import run_process
+from integration_tests.cli.commands import output_of
 from integration_tests.client.streaming_clients import CONNECTIONS, Streaming
 from integration_tests.support import connector_bodies
 from integration_tests.support.background_provider import background_provider
@@ -33,20 +33,14 @@ class Guarded:
     keys: dict[str, str]
 
 
-def command(*arguments: str, **variables: str) -> str:
-    ended = run_process(*arguments, **variables)
-    assert ended.returncode == 0, ended.stderr
-    return ended.stdout.strip()
-
-
 @pytest.fixture(scope="module")
 def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
     folder = tmp_path_factory.mktemp("logins")
     store = f"sqlite:///{folder}/store.db"
     roles = ("ml_full_access", "ml_read_access", "ml_predict_access")
-    keys = {role: command("keys", "create", role, "--role", role, "--store", store) for role in roles}
+    keys = {role: output_of("keys", "create", role, "--role", role, "--store", store) for role in roles}
     add = ("users", "add", "ann", "--role", "ml_predict_access", "--password", "env:PW")
-    command(*add, "--store", store, PW=PASSWORD)
+    output_of(*add, "--store", store, PW=PASSWORD)
     with background_provider(openai_stream(["a", "b"])) as provider, running_sidecar(folder, store) as sidecar:
         sidecar.client.headers["Authorization"] = f"Bearer {keys['ml_full_access']}"
         yield Guarded(sidecar.url, sidecar.create_model(connector_bodies.openai(provider.url)), keys)

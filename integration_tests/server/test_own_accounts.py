@@ -7,7 +7,7 @@ from pathlib import Path
 
 import httpx
 import pytest
-from integration_tests.cli.commands import COMMAND, environment, run_process
+from integration_tests.cli.commands import COMMAND, environment, output_of
 from integration_tests.support import connector_bodies
 from integration_tests.support.background_provider import background_provider
 from integration_tests.support.conditions import eventually, promptly
@@ -35,19 +35,12 @@ class Guarded:
         return self.sidecar.client.request(method, path, headers=headers, **options)  # type: ignore[arg-type]
 
 
-def command(*arguments: str, **variables: str) -> str:
-    """Standard output of a command that must succeed."""
-    ended = run_process(*arguments, **variables)
-    assert ended.returncode == 0, ended.stderr
-    return ended.stdout.strip()
-
-
 @pytest.fixture(scope="module")
 def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
     folder = tmp_path_factory.mktemp("accounts")
     store = f"sqlite:///{folder}/store.db"
-    keys = {role: command("keys", "create", f"of-{role}", "--role", role, "--store", store) for role in ROLES}
-    command("users", "add", "ann", "--role", "ml_full_access", "--password", "env:PW", "--store", store, PW=PASSWORD)
+    keys = {role: output_of("keys", "create", f"of-{role}", "--role", role, "--store", store) for role in ROLES}
+    output_of("users", "add", "ann", "--role", "ml_full_access", "--password", "env:PW", "--store", store, PW=PASSWORD)
     with running_sidecar(folder, store, arguments=("--workers", "2")) as sidecar:
         yield Guarded(sidecar, store, keys)
 
@@ -90,17 +83,17 @@ def test_a_predict_key_streams_and_may_do_nothing_else(guarded: Guarded) -> None
 
 
 def test_a_revoked_key_is_refused_on_every_worker_within_two_seconds(guarded: Guarded) -> None:
-    key = command("keys", "create", "short", "--role", "ml_read_access", "--expires", "1h", "--store", guarded.store)
+    key = output_of("keys", "create", "short", "--role", "ml_read_access", "--expires", "1h", "--store", guarded.store)
     with httpx.Client(base_url=guarded.sidecar.url, headers={"x-api-key": key}) as client:
         assert all(client.get("/", headers={"Connection": "close"}).status_code == 200 for _ in range(8))
-        command("keys", "revoke", key.split("_")[1], "--store", guarded.store)
+        output_of("keys", "revoke", key.split("_")[1], "--store", guarded.store)
         promptly(lambda: client.get("/", headers={"Connection": "close"}).status_code == 401, 2)
         eventually(lambda: {client.get("/", headers={"Connection": "close"}).status_code for _ in range(8)} == {401})
 
 
 def test_five_wrong_passwords_lock_a_name_on_all_workers(guarded: Guarded) -> None:
     add = ("users", "add", "bob", "--role", "ml_read_access", "--password", "env:PW", "--store", guarded.store)
-    command(*add, PW=PASSWORD)
+    output_of(*add, PW=PASSWORD)
 
     def attempt(password: str) -> httpx.Response:
         return httpx.get(f"{guarded.sidecar.url}/", auth=("bob", password), headers={"Connection": "close"})
@@ -116,7 +109,7 @@ def test_the_first_account_closes_a_running_sidecar(tmp_path: Path) -> None:
     store = f"sqlite:///{tmp_path}/store.db"
     with running_sidecar(tmp_path, store) as sidecar:
         assert sidecar.client.get("/").status_code == 200
-        key = command("keys", "create", "first", "--role", "ml_read_access", "--store", store)
+        key = output_of("keys", "create", "first", "--role", "ml_read_access", "--store", store)
         promptly(lambda: sidecar.client.get("/").status_code == 401, 2)
         assert sidecar.client.get("/", headers={"x-api-key": key}).status_code == 200
         assert "mls_" not in sidecar.log.read_text()
@@ -131,6 +124,6 @@ def test_a_server_for_the_network_needs_an_account_or_the_operators_word(tmp_pat
     assert len(ended.stderr.splitlines()) == 1
     with running_sidecar(tmp_path, store, arguments=("--host", "0.0.0.0", "--insecure-no-auth")) as sidecar:
         assert sidecar.client.get("/").status_code == 200
-    command("keys", "create", "first", "--role", "ml_read_access", "--store", store)
+    output_of("keys", "create", "first", "--role", "ml_read_access", "--store", store)
     with running_sidecar(tmp_path, store, arguments=("--host", "0.0.0.0")) as sidecar:
         assert sidecar.client.get("/").status_code == 401

@@ -15,7 +15,7 @@ from opensearch_ml_stream.plugin.limits.rate_limits import RateLimits
 from opensearch_ml_stream.plugin.limits.stream_counts import StreamCounts
 from opensearch_ml_stream.plugin.metrics import Metrics
 from opensearch_ml_stream.plugin.predictions.batch_jobs import BatchJobs
-from opensearch_ml_stream.plugin.predictions.compiled_models import CompiledModels
+from opensearch_ml_stream.plugin.predictions.compiled_models import FRESH_SECONDS, CompiledModels
 from opensearch_ml_stream.plugin.predictions.painless_runner import PainlessRunner
 from opensearch_ml_stream.plugin.predictions.predictor import Predictor
 from opensearch_ml_stream.plugin.predictions.provider_call import ProviderCalls
@@ -42,6 +42,19 @@ def connector_body(url: str = CHAT_URL, **fields: Any) -> dict[str, Any]:
     }
     body = {"name": "c", "version": 1, "protocol": "http", "credential": {"key": SECRET}, "actions": [action]}
     return {**body, **fields}
+
+
+class Clock:
+    """The time as the cache of models reads it: it stands still until a test moves it."""
+
+    def __init__(self) -> None:
+        self.now = 1_000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+    def pass_freshness(self) -> None:
+        self.now += FRESH_SECONDS
 
 
 async def no_deployment(model_id: str, document: Document) -> None:

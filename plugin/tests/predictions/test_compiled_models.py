@@ -16,18 +16,7 @@ from opensearch_ml_stream.plugin.settings import LiveSettings, Settings
 from opensearch_ml_stream.plugin.store import Document, Index
 from opensearch_ml_stream.plugin.store.sqlite_store import SQLiteStore
 from opensearch_ml_stream.rest_handlers.callers import ANYONE
-from tests.predictions.prediction_setup import SECRET, Setup, connector_body, prediction_setup
-
-
-class Clock:
-    def __init__(self) -> None:
-        self.now = 1_000.0
-
-    def __call__(self) -> float:
-        return self.now
-
-    def pass_freshness(self) -> None:
-        self.now += FRESH_SECONDS
+from tests.predictions.prediction_setup import SECRET, Clock, Setup, connector_body, prediction_setup
 
 
 class WatchedStore(SQLiteStore):

@@ -11,29 +11,17 @@ import pytest
 from opensearch_ml_stream.connectors.errors import InvalidRequest, Throttled
 from opensearch_ml_stream.connectors.rendering.action import ProviderRequest
 from opensearch_ml_stream.plugin.predictions import compiled_models
-from opensearch_ml_stream.plugin.predictions.compiled_models import FRESH_SECONDS
 from opensearch_ml_stream.plugin.settings import Settings
 from opensearch_ml_stream.plugin.store import Document, Index
 from opensearch_ml_stream.plugin.store.sqlite_store import SQLiteStore
 from opensearch_ml_stream.rest_handlers.callers import ANYONE, Caller
-from tests.predictions.prediction_setup import EMBEDDING_URL, Setup, connector_body, prediction_setup
+from tests.predictions.prediction_setup import EMBEDDING_URL, Clock, Setup, connector_body, prediction_setup
 from tests.predictions.scripted_provider import Response, ScriptedProvider, json_response, openai_stream
 
 ANN, BOB = Caller("ann"), Caller("bob", is_admin=True)
 ONE = {"limit": "1", "unit": "HOURS"}
 TWO = {"limit": "2", "unit": "HOURS"}
 BY_USER = "^Request is throttled at user level. If you think there's an issue, please contact your cluster admin.$"
-
-
-class Clock:
-    def __init__(self) -> None:
-        self.now = 1_000.0
-
-    def __call__(self) -> float:
-        return self.now
-
-    def pass_freshness(self) -> None:
-        self.now += FRESH_SECONDS
 
 
 class ReadController(SQLiteStore):

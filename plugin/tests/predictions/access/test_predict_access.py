@@ -11,12 +11,12 @@ from opensearch_ml_stream.connectors.errors import Forbidden, InvalidRequest, Un
 from opensearch_ml_stream.connectors.predict.guardrails.configuration import INPUT_TRIGGERED
 from opensearch_ml_stream.connectors.rendering.action import ProviderRequest
 from opensearch_ml_stream.plugin.predictions import compiled_models
-from opensearch_ml_stream.plugin.predictions.compiled_models import FRESH_SECONDS, CompiledModels
+from opensearch_ml_stream.plugin.predictions.compiled_models import CompiledModels
 from opensearch_ml_stream.plugin.settings import Settings
 from opensearch_ml_stream.plugin.store import Document, Index
 from opensearch_ml_stream.plugin.store.sqlite_store import SQLiteStore
 from opensearch_ml_stream.rest_handlers.callers import ANYONE, Caller
-from tests.predictions.prediction_setup import Setup, connector_body, prediction_setup
+from tests.predictions.prediction_setup import Clock, Setup, connector_body, prediction_setup
 from tests.predictions.scripted_provider import Response, ScriptedProvider, json_response, openai_stream
 
 ANN, BOB, CAT = Caller("ann"), Caller("bob", frozenset({"team-b"})), Caller("cat", frozenset({"team-a"}))
@@ -48,14 +48,6 @@ class WatchedStore(SQLiteStore):
         self.reads.append(index)
         if self.down:
             raise Unavailable("down")
-
-
-class Clock:
-    def __init__(self) -> None:
-        self.now = 1_000.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 @pytest.fixture
@@ -152,10 +144,10 @@ async def test_a_change_of_access_is_in_force_within_a_second_and_costs_a_reques
 ) -> None:
     await setup.models.get(ANN, "m")
     await change_group(setup, **PUBLIC)
-    clock.now += FRESH_SECONDS
+    clock.pass_freshness()
     await setup.models.get(BOB, "m")
     await change_group(setup, access="restricted", backend_roles=["team-a"], **OF_ANN)
-    clock.now += FRESH_SECONDS
+    clock.pass_freshness()
     with pytest.raises(Forbidden):
         await setup.models.get(BOB, "m")
     await setup.models.get(CAT, "m")
@@ -163,7 +155,7 @@ async def test_a_change_of_access_is_in_force_within_a_second_and_costs_a_reques
     for caller in (CAT, ADMIN, ANYONE) * 5:
         await setup.models.get(caller, "m")
     assert store.reads == []
-    clock.now += FRESH_SECONDS
+    clock.pass_freshness()
     for caller in (CAT, ADMIN, ANYONE) * 5:
         await setup.models.get(caller, "m")
     assert store.reads == [Index.MODEL, Index.MODEL_GROUP, Index.MODEL_SETTINGS]
@@ -176,14 +168,14 @@ async def test_a_model_moved_to_another_group_is_as_accessible_as_that(clock: Cl
     document = await setup.store.get(Index.MODEL, "m")
     assert document is not None
     await setup.store.put(Index.MODEL, "m", {**document.source, "model_group_id": "open"})
-    clock.now += FRESH_SECONDS
+    clock.pass_freshness()
     await setup.models.get(BOB, "m")
 
 
 async def test_a_deleted_group_lets_in_admins_alone(clock: Clock, setup: Setup) -> None:
     await setup.models.get(ANN, "m")
     await setup.store.delete(Index.MODEL_GROUP, "g")
-    clock.now += FRESH_SECONDS
+    clock.pass_freshness()
     with pytest.raises(Forbidden, match=NO_PRIVILEGE):
         await setup.models.get(ANN, "m")
     await setup.models.get(ADMIN, "m")
@@ -213,7 +205,7 @@ async def test_switched_on_the_groups_of_cached_models_are_read_at_once(
 async def test_while_the_store_is_down_access_stays_as_it_was(clock: Clock, store: WatchedStore, setup: Setup) -> None:
     await setup.models.get(ANN, "m")
     store.down = True
-    clock.now += FRESH_SECONDS
+    clock.pass_freshness()
     await setup.models.get(ANN, "m")
     with pytest.raises(Forbidden):
         await setup.models.get(BOB, "m")
