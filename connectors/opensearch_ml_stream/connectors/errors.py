@@ -10,6 +10,7 @@
     ├── Conflict            409  in use, or existing already
     ├── BodyTooLarge        413  a request body over the limit
     ├── MisdirectedRequest  421  a `Host` that is none of this sidecar's names
+    ├── InvalidBody         422  a body that is no request of the V2 protocol; holds `detail`
     ├── Throttled           429  a limit of this sidecar; holds `retry_after`
     ├── HeadTooLarge        431  a request head over the limits
     ├── Internal            500  stored data that cannot be read, a wrong encryption key
@@ -21,6 +22,7 @@ No reason ever holds a credential or a prompt. A failing provider is never a 502
 those, and the caller would pay for the same prompt again.
 """
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 MAX_REASON_CHARS = 16_384  # a reason may name what the caller wrote, which may be a whole body
@@ -128,6 +130,20 @@ class MisdirectedRequest(MLStreamError):
     """The request's `Host` is none of this sidecar's names."""
 
     status = 421
+
+
+class InvalidBody(MLStreamError):
+    """The body is no request of the V2 protocol.
+
+    `detail` says what is wrong and where, as servers made with FastAPI do: `[{"type", "loc", "msg"}]`.
+    """
+
+    status = 422
+    type = "parse_exception"
+
+    def __init__(self, reason: str, detail: Sequence[Mapping[str, Any]]) -> None:
+        super().__init__(reason)
+        self.detail = detail
 
 
 class Throttled(MLStreamError):

@@ -1,4 +1,4 @@
-"""Wire formats of `_predict/stream`: encode chunks, endings and errors as NDJSON or server-sent events.
+"""Wire formats of streams: encode chunks, endings and errors. Those of `_predict/stream` are NDJSON and SSE.
 
 NDJSON (RFC opensearch-project/ml-commons#3630): one JSON object per line, text under `response`, with `status_code`.
 SSE (ML Commons 3.3+): `data: {...}` and a blank line, text under `content`, with `is_last`.
@@ -15,19 +15,19 @@ from opensearch_ml_stream.connectors.errors import MLStreamError
 
 
 class WireFormat(ABC):
-    """One wire format. Every method returns the bytes of whole objects."""
+    """One wire format, or that of one stream. Every method returns the bytes of whole objects.
+
+    `text_prefix` and `text_suffix` are the bytes around the JSON string of a chunk of text alone, as nearly all are.
+    """
 
     content_type: ClassVar[str]
     heartbeat: ClassVar[bytes]
 
-    _text_key: ClassVar[str]
-    _chunk_fields: ClassVar[dict[str, Any]]  # the fields beside the text of every chunk
-    _text_prefix: ClassVar[bytes]  # the bytes around the JSON string of a chunk of text alone, as nearly all are
-    _text_suffix: ClassVar[bytes]
-
-    def __init__(self) -> None:
-        self._opening = self._text_prefix + b'"'
-        self._closing = b'"' + self._text_suffix
+    def __init__(self, text_prefix: bytes, text_suffix: bytes) -> None:
+        self._text_prefix = text_prefix
+        self._text_suffix = text_suffix
+        self._opening = text_prefix + b'"'
+        self._closing = b'"' + text_suffix
         self._between = self._closing + self._opening
 
     def chunks(self, chunks: Chunks) -> bytes:
@@ -36,32 +36,57 @@ class WireFormat(ABC):
             return b"".join([self._chunk(chunk) for chunk in chunks])
         return chunks.wrap_each(self._opening, self._between, self._closing)
 
+    def last(self, chunks: Chunks, ending: Ending, extra: dict[str, Any]) -> bytes:
+        """Encode the chunks, if any, that came with the ending of a complete stream, and the ending; see `ending`."""
+        return (self.chunks(chunks) if chunks else b"") + self.ending(ending, extra)
+
+    @abstractmethod
     def ending(self, ending: Ending, extra: dict[str, Any]) -> bytes:
         """Encode the terminal object of a complete stream, with the fields of `extra` in it."""
-        return self._encode({self._text_key: "", "is_last": True, **_ending_fields(ending, extra)})
 
     @abstractmethod
     def error(self, error: MLStreamError) -> bytes:
         """Encode the terminal object of a failed stream."""
 
     @abstractmethod
-    def _encode(self, data_as_map: dict[str, Any]) -> bytes: ...
+    def _mixed_chunk(self, chunk: Chunk) -> bytes:
+        """Encode a chunk that is not of text alone."""
 
     def _chunk(self, chunk: Chunk) -> bytes:
         if chunk.reasoning or chunk.tool_calls:
-            return self._encode({self._text_key: chunk.text, **self._chunk_fields, **_non_text_fields(chunk)})
+            return self._mixed_chunk(chunk)
         return self._text_prefix + orjson.dumps(chunk.text) + self._text_suffix
 
 
-class _NDJSON(WireFormat):
+class _PredictFormat(WireFormat):
+    """A format of `_predict/stream`, where an object of its own ends every stream."""
+
+    _text_key: ClassVar[str]
+    _chunk_fields: ClassVar[dict[str, Any]]  # the fields beside the text of every chunk
+
+    def ending(self, ending: Ending, extra: dict[str, Any]) -> bytes:
+        return self._encode({self._text_key: "", "is_last": True, **ending_fields(ending, extra)})
+
+    @abstractmethod
+    def _encode(self, data_as_map: dict[str, Any]) -> bytes: ...
+
+    def _mixed_chunk(self, chunk: Chunk) -> bytes:
+        return self._encode({self._text_key: chunk.text, **self._chunk_fields, **_non_text_fields(chunk)})
+
+
+class _NDJSON(_PredictFormat):
     """One JSON object per line, as RFC opensearch-project/ml-commons#3630 proposes."""
 
     content_type = "application/x-ndjson"
     heartbeat = b"\n"
     _text_key = "response"
     _chunk_fields: ClassVar[dict[str, Any]] = {}
-    _text_prefix = b'{"inference_results":[{"output":[{"name":"response","dataAsMap":{"response":'
-    _text_suffix = b'}}],"status_code":200}]}\n'
+
+    def __init__(self) -> None:
+        super().__init__(
+            b'{"inference_results":[{"output":[{"name":"response","dataAsMap":{"response":',
+            b'}}],"status_code":200}]}\n',
+        )
 
     def error(self, error: MLStreamError) -> bytes:
         return orjson.dumps(error.body()) + b"\n"
@@ -71,28 +96,37 @@ class _NDJSON(WireFormat):
         return orjson.dumps({"inference_results": [result]}) + b"\n"
 
 
-class _SSE(WireFormat):
+class _SSE(_PredictFormat):
     """One `data:` line and a blank line per object, without event names and ids, as ML Commons 3.3+ sends them."""
 
     content_type = "text/event-stream"
     heartbeat = b": ping\n"
     _text_key = "content"
     _chunk_fields: ClassVar[dict[str, Any]] = {"is_last": False}
-    _text_prefix = b'data: {"inference_results":[{"output":[{"name":"response","dataAsMap":{"content":'
-    _text_suffix = b',"is_last":false}}]}]}\n\n'
+
+    def __init__(self) -> None:
+        super().__init__(
+            b'data: {"inference_results":[{"output":[{"name":"response","dataAsMap":{"content":',
+            b',"is_last":false}}]}]}\n\n',
+        )
 
     def error(self, error: MLStreamError) -> bytes:
-        """Encode the error with its reason as a string under `error`, where clients of ML Commons read it."""
-        body: dict[str, Any] = {"error": error.reason, "type": error.type, "status": error.status}
-        if error.provider_status is not None:
-            body["provider_status"] = error.provider_status
-        return b"data: " + orjson.dumps(body) + b"\n\n"
+        return sse_error(error)
 
     def _encode(self, data_as_map: dict[str, Any]) -> bytes:
         return b"data: " + orjson.dumps({"inference_results": [_output(data_as_map)]}) + b"\n\n"
 
 
-def _ending_fields(ending: Ending, extra: dict[str, Any]) -> dict[str, Any]:
+def sse_error(error: MLStreamError) -> bytes:
+    """Encode an error as an event, its reason a string under `error`, where clients of ML Commons and of V2 read it."""
+    body: dict[str, Any] = {"error": error.reason, "type": error.type, "status": error.status}
+    if error.provider_status is not None:
+        body["provider_status"] = error.provider_status
+    return b"data: " + orjson.dumps(body) + b"\n\n"
+
+
+def ending_fields(ending: Ending, extra: dict[str, Any]) -> dict[str, Any]:
+    """Return what a terminal object says of the end: `finish_reason` always, the rest where it is known."""
     fields: dict[str, Any] = {"finish_reason": ending.finish_reason}
     if ending.native_finish_reason is not None:
         fields["native_finish_reason"] = ending.native_finish_reason

@@ -196,10 +196,9 @@ async def relay(
                 chunks = await provider.pump(encode, writer.write_chunk)
                 outcome = provider.outcome
             # Before the provider call is wound up, which the client need not wait for.
-            last = encode(chunks) if chunks else b""
             if isinstance(outcome, MLStreamError):
-                await response.fail(outcome, last)
+                await response.fail(outcome, encode(chunks) if chunks else b"")
             else:
-                await response.end(last + wire.ending(outcome, provider.terminal_fields(outcome)))
+                await response.end(wire.last(chunks, outcome, provider.terminal_fields(outcome)))
     except MLStreamError as error:
         await response.fail(error)

@@ -1,0 +1,56 @@
+"""Data of tensors: make it flat, and check it against the tensor's shape and datatype."""
+
+from collections.abc import Sequence
+from math import prod
+from typing import Any
+
+from opensearch_ml_stream.connectors.errors import InvalidRequest
+
+MAX_DIMENSIONS = 32  # of a tensor, as in NumPy before 2.0
+MAX_LENGTH = 2**63 - 1  # of a dimension
+
+_NUMBERS = frozenset({bool, int, float, type(None)})  # null is how pandas and orjson write a missing number
+_STRINGS = frozenset({str, bytes, type(None)})
+
+
+def flat_data(data: Any, name: str) -> list[Any]:
+    """Return a tensor's data, flat or nested by its dimensions, as a flat list; a bare value as a list of one.
+
+    InvalidRequest for lists beside values, and for lists that are nested more deeply than a tensor's dimensions may be.
+    """
+    if not isinstance(data, list):
+        return [data]
+    flat: list[Any] = data
+    for _ in range(MAX_DIMENSIONS):
+        if list not in (kinds := set(map(type, flat))):
+            return flat
+        if len(kinds) > 1:
+            raise InvalidRequest(
+                f"Tensor {name}: data has arrays and values side by side; nest it by the tensor's shape"
+            )
+        flat = [value for inner in flat for value in inner]
+    raise InvalidRequest(f"Tensor {name}: data is nested more than {MAX_DIMENSIONS} levels deep")
+
+
+def checked_shape(name: str, datatype: str, shape: Sequence[int], data: Sequence[Any]) -> Sequence[int]:
+    """Return the shape of flat data, where -1 stands for a length that follows from the others.
+
+    InvalidRequest if the data does not have as many elements as its shape says, or they are not of its datatype.
+    """
+    kinds = set(map(type, data))
+    if not kinds <= (_STRINGS if datatype == "BYTES" else _NUMBERS):
+        wanted = "strings" if datatype == "BYTES" else "booleans" if datatype == "BOOL" else "numbers"
+        raise InvalidRequest(f"Tensor {name}: the data of datatype {datatype} must be {wanted}")
+    count = prod(shape)
+    if count == len(data) and count >= 0 and min(shape, default=1) >= 0:
+        return shape
+    if len(data) == 1 and datatype == "BYTES" and list(shape) == [_length_in_bytes(data[0])]:
+        return [1]  # a string may be told as the tensor of its bytes
+    known = -count
+    if list(shape).count(-1) == 1 and known > 0 and len(data) % known == 0:
+        return [len(data) // known if length == -1 else length for length in shape]
+    raise InvalidRequest(f"Tensor {name}: shape {list(shape)} does not fit its data, which has {len(data)} elements")
+
+
+def _length_in_bytes(element: Any) -> int:
+    return -1 if element is None else len(element if isinstance(element, bytes) else element.encode())
