@@ -11,7 +11,7 @@ PIP := set -o pipefail && .venv/bin/pip install --disable-pip-version-check --pr
 SHOWN := | awk '/^Collecting |^Installing collected|^Building |^Successfully/ {print "  " substr($$0, 1, 76); fflush()}'
 SHELL := /bin/bash
 
-.PHONY: help install run test unit integration check format fuzz mutants bench build clean opensearch peers versions
+.PHONY: help install run test unit integration check format protos fuzz mutants bench build clean opensearch peers versions
 .DEFAULT_GOAL := help
 
 help: ## list the targets
@@ -32,6 +32,8 @@ check: .venv/installed-test ## check style and types
 	.venv/bin/ruff check . && .venv/bin/ruff format --check . && .venv/bin/mypy $(CODE)
 format: .venv/installed-test ## format the code and mend what ruff can
 	.venv/bin/ruff format . && .venv/bin/ruff check --fix .
+protos: .venv/installed-test ## compile the .proto files of the gRPC port, after a change of one
+	.venv/bin/python scripts/protos.py
 fuzz: .venv/installed-test ## try random inputs for a quarter of an hour, others each time (`make test` tries a minute of them)
 	FUZZ_FACTOR=$(or $(FUZZ_FACTOR),15) .venv/bin/pytest integration_tests/fuzz $(ARGS)
 mutants: .venv/installed-test ## change the code in small ways and see whether the room tests notice (half an hour)
