@@ -10,6 +10,7 @@ from opensearch_ml_stream.connectors.sidecar_settings import (
     CallLimits,
     Prices,
     SidecarSettings,
+    V2Settings,
     read_sidecar_settings,
 )
 
@@ -23,6 +24,7 @@ def test_every_member_is_read() -> None:
             "budgets": [DAILY, {"cost": 2, "window": "90m", "per": "user", "enforcement": "soft"}],
             "prices": {"input": 2.5, "output": 10, "cached_input": 0},
             "fallback_model_ids": ["a", "b"],
+            "v2": {"prompt": "my_param"},
         }
     )
     assert read == SidecarSettings(
@@ -30,11 +32,14 @@ def test_every_member_is_read() -> None:
         (Budget("1d", tokens=1000), Budget("90m", cost=2, per="user", enforcement="soft")),
         Prices(2.5, 10, 0),
         ("a", "b"),
+        V2Settings("my_param"),
     )
     assert [budget.window_seconds for budget in read.budgets] == [86400, 5400]
 
 
-@pytest.mark.parametrize("value", [{}, {"limits": None, "budgets": None, "prices": None, "fallback_model_ids": None}])
+@pytest.mark.parametrize(
+    "value", [{}, {"limits": None, "budgets": None, "prices": None, "fallback_model_ids": None, "v2": {"prompt": None}}]
+)
 def test_what_is_absent_or_null_limits_nothing(value: dict[str, Any]) -> None:
     assert read_sidecar_settings(value) == SidecarSettings()
 

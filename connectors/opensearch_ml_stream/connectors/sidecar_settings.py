@@ -1,4 +1,4 @@
-"""The `_sidecar` object of a model: what its calls may cost, and which models answer in its place.
+"""The `_sidecar` object of a model: what its calls may cost, which models answer in its place, where a V2 text goes.
 
 It is read when a caller gives it and when it was stored, by the same rules: nobody but the sidecar writes it.
 """
@@ -19,6 +19,7 @@ _MAX_ID_LENGTH = 512
 _MAX_SECONDS = 7 * 86400
 _MAX_STREAMS = 1_000_000
 _MAX_AMOUNT = 1e15  # of tokens, money, or a price; beyond it a float no longer counts every token
+_PARAMETER_NAME = re.compile(r"[^\s{}:]{1,512}")  # as placeholders have them
 _WINDOW = re.compile(r"([1-9][0-9]{0,5})([smhd])")
 _UNIT_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 _MAX_WINDOW_SECONDS = 366 * 86400
@@ -80,6 +81,13 @@ class Prices:
 
 
 @dataclass(frozen=True, slots=True)
+class V2Settings:
+    """How the model takes requests of the V2 protocol: `prompt` is the connector's parameter for a text."""
+
+    prompt: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class SidecarSettings:
     """The sidecar's settings of one model."""
 
@@ -87,6 +95,7 @@ class SidecarSettings:
     budgets: tuple[Budget, ...] = ()
     prices: Prices | None = None
     fallback_model_ids: tuple[str, ...] = ()
+    v2: V2Settings = V2Settings()
 
 
 def read_sidecar_settings(value: object) -> SidecarSettings:
@@ -100,6 +109,7 @@ def read_sidecar_settings(value: object) -> SidecarSettings:
         tuple(_budget(budget, f"_sidecar.budgets[{place}]") for place, budget in enumerate(_budgets(given))),
         _prices(given["prices"]) if "prices" in given else None,
         _fallback_model_ids(given.get("fallback_model_ids", [])),
+        _v2(given.get("v2", {})),
     )
     if settings.prices is None and any(budget.cost is not None for budget in settings.budgets):
         raise InvalidRequest("A budget of cost needs the prices of tokens: give _sidecar.prices too")
@@ -159,6 +169,14 @@ def _fallback_model_ids(value: object) -> tuple[str, ...]:
     if len(value) > MAX_FALLBACK_MODELS or len(set(value)) < len(value):
         raise InvalidRequest(f"_sidecar.fallback_model_ids must be at most {MAX_FALLBACK_MODELS} different ids")
     return tuple(value)
+
+
+def _v2(value: object) -> V2Settings:
+    given = _members(value, "_sidecar.v2", tuple(entry.name for entry in fields(V2Settings)))
+    prompt = given.get("prompt")
+    if prompt is not None and not (isinstance(prompt, str) and _PARAMETER_NAME.fullmatch(prompt)):
+        raise InvalidRequest("_sidecar.v2.prompt must be the name of a parameter in the connector's template")
+    return V2Settings(prompt)
 
 
 def _members(value: object, where: str, names: tuple[str, ...]) -> dict[str, Any]:

@@ -5,7 +5,7 @@ The name of a built-in function begins with `connector.pre_process.`; any other 
 texts (`_Embedding.max_texts`) gets that many, Painless gets one, and all others get every text.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -85,6 +85,15 @@ def plan_steps(
     if isinstance(predict_input, TextSimilarityInput) and function in _RERANK:
         return [Step({**_RERANK[function](predict_input.query_text, predict_input.text_docs), **own})]
     raise _wrong_input(function)
+
+
+def takes_texts(action: Action, free: Collection[str]) -> bool:
+    """Whether an action is for texts, which its function makes parameters of; `free` are those of its templates.
+
+    Without a function, texts go to the parameter `input`.
+    """
+    function = action.pre_process_function
+    return "input" in free if not function else function.strip() not in _RERANK
 
 
 def finish_step(step: ScriptStep, result: str | None) -> Step:

@@ -22,6 +22,7 @@ from opensearch_ml_stream.connectors.sidecar_settings import (
     CallLimits,
     Prices,
     SidecarSettings,
+    V2Settings,
 )
 from opensearch_ml_stream.rest_handlers.openapi.description import FLAG, Schema
 
@@ -85,6 +86,7 @@ _SIDECAR = value_schema(
         ),
     },
     prices=value_schema(Prices, ("input", "output")),
+    v2=value_schema(V2Settings),
 )
 _MODEL_FIELDS: dict[str, Schema] = {
     "name": STRING,

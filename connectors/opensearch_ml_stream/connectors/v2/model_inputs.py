@@ -1,0 +1,131 @@
+"""What a connector's action takes of a V2 request, found in its templates once per version of the connector."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from opensearch_ml_stream.connectors.errors import InvalidRequest
+from opensearch_ml_stream.connectors.predict.pre_process import takes_texts
+from opensearch_ml_stream.connectors.rendering.action import CompiledAction
+from opensearch_ml_stream.connectors.rendering.template import ConnectorParameters, Template
+from opensearch_ml_stream.connectors.syntax import jsontext
+
+PROMPTS = ("inputs", "prompt", "question")  # the parameters that blueprints give a text in
+MESSAGES = "messages"
+TENSORS = "tensors"
+
+_MAX_FORM_CHARS = 4096  # each message of a chat is made in the form
+_ROLES: Mapping[str, Mapping[str, str]] = {"contents": {"assistant": "model"}}  # Gemini's name for who responds
+
+
+@dataclass(frozen=True, slots=True)
+class ChatForm:
+    """The parameter that takes a chat's messages, and how the connector writes a message.
+
+    `message` is the connector's own message of a user with `prompt` in place of the text, None for
+    `{"role": ..., "content": ...}`.
+    """
+
+    parameter: str = MESSAGES
+    message: Any = None
+    prompt: str = ""
+
+    def write(self, role: str, content: Any) -> dict[str, Any]:
+        """Return a message for JSON."""
+        role = _ROLES.get(self.parameter, {}).get(role, role)
+        if self.message is None or not isinstance(content, str):
+            return {"role": role, "content": content}
+        message: dict[str, Any] = _filled(self.message, self.prompt, content)
+        return {**message, "role": role}
+
+
+@dataclass(frozen=True, slots=True)
+class ModelInputs:
+    """What an action takes.
+
+    `names` are the parameters that its templates use, and `free` those of them that the connector leaves to the caller.
+    `prompt` is the one for a text, None if it takes none; `chat` how it takes messages. `takes_texts` is whether any
+    number of texts go to its `pre_process_function`, as `text_docs` do.
+    """
+
+    names: frozenset[str]
+    free: frozenset[str]
+    prompt: str | None
+    chat: ChatForm | None
+    takes_texts: bool
+
+    @property
+    def takes_tensors(self) -> bool:
+        """Whether the template has a place for the tensors themselves."""
+        return TENSORS in self.names
+
+    def describe(self) -> str:
+        """Return what the model takes, for who sent something else."""
+        takes = ["any tensors"] if self.takes_tensors else []
+        if self.takes_texts:
+            takes.append("a BYTES tensor of texts")
+        elif self.prompt is not None or self.chat is not None:
+            takes.append("a text in a BYTES tensor")
+        if self.chat is not None:
+            takes.append("a chat in BYTES tensors named role and content")
+        named = sorted(self.free - {self.prompt, TENSORS})[:20]
+        if named:
+            takes.append(f"tensors named {', '.join(named)}")
+        return "; ".join(takes) or "no tensors"
+
+
+def find_model_inputs(action: CompiledAction, prompt: str | None = None) -> ModelInputs:
+    """Return what an action takes; `prompt` is the parameter for a text, if the model's settings name one."""
+    templates = [action.url] if action.body is None else [action.body, action.url]
+    names = _used(templates, action.parameters)
+    free = frozenset(name for name in names if name not in action.parameters.values)
+    texts = takes_texts(action.action, free)
+    found = prompt or (None if texts else next((name for name in PROMPTS if name in free), None))
+    return ModelInputs(names, free, found, _chat_form(action.parameters, names, found), texts and prompt is None)
+
+
+def _used(templates: Iterable[Template], connector: ConnectorParameters) -> frozenset[str]:
+    """Return the parameters in templates, and in the values of the connector's parameters that are in them."""
+    names = set[str]()
+    left = [placeholder.name for template in templates for placeholder in template.placeholders]
+    while left:
+        name = left.pop()
+        if name not in names:
+            names.add(name)
+            if (value := connector.templates.get(name)) is not None:
+                left += [placeholder.name for placeholder in value.text.placeholders]
+    return frozenset(names)
+
+
+def _chat_form(connector: ConnectorParameters, names: frozenset[str], prompt: str | None) -> ChatForm | None:
+    if prompt is not None:
+        for name in sorted(names & connector.templates.keys()):
+            message = _message(connector.values[name], _placeholder(prompt))
+            if message is not None:
+                return ChatForm(name, message, _placeholder(prompt))
+    return ChatForm() if MESSAGES in names else None
+
+
+def _message(value: str, prompt: str) -> Any:
+    """Return the only message of a connector's parameter, None if it is not one that a text alone fills."""
+    if len(value) > _MAX_FORM_CHARS or f'"{prompt}"' not in value:
+        return None
+    try:
+        messages = jsontext.parse(value, "")
+    except InvalidRequest:
+        return None
+    is_one = isinstance(messages, list) and len(messages) == 1 and isinstance(messages[0], dict)
+    return messages[0] if is_one and "role" in messages[0] else None
+
+
+def _placeholder(name: str) -> str:
+    return f"${{parameters.{name}}}"
+
+
+def _filled(form: Any, prompt: str, text: str) -> Any:
+    """Return a JSON value with a text in place of the string `prompt`."""
+    if isinstance(form, dict):
+        return {name: _filled(value, prompt, text) for name, value in form.items()}
+    if isinstance(form, list):
+        return [_filled(value, prompt, text) for value in form]
+    return text if form == prompt else form
