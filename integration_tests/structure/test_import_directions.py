@@ -34,7 +34,10 @@ ALLOWED: dict[str, set[str]] = {
     "plugin.app": {
         "rest_handlers", "plugin.clock", "plugin.credentials", "plugin.limits", "plugin.metrics", "plugin.monitoring",
         "plugin.predictions", "plugin.registry", "plugin.security", "plugin.settings", "plugin.statistics",
-        "plugin.store", "plugin.upstream",
+        "plugin.store", "plugin.upstream", "plugin.v2",
+    },
+    "plugin.v2": {
+        "connectors", "rest_handlers", "plugin.predictions", "plugin.registry", "plugin.settings", "plugin.store",
     },
     "plugin.predictions": {
         "connectors", "rest_handlers", "plugin.clock", "plugin.credentials", "plugin.limits", "plugin.metrics",

@@ -44,7 +44,9 @@ def text(*elements: str | bytes | None, name: str = "x", **parameters: Any) -> T
 
 
 def read(target: CompiledAction, *tensors: Tensor, prompt: str | None = None, **parameters: Any) -> PredictInputs:
-    return predict_inputs(InferenceRequest(tensors, parameters=parameters), find_model_inputs(target, prompt))
+    return predict_inputs(
+        InferenceRequest(tensors, parameters=parameters), find_model_inputs(target.action, target.parameters, prompt)
+    )
 
 
 def rendered(target: CompiledAction, *tensors: Tensor, prompt: str | None = None, **parameters: Any) -> Any:
@@ -279,7 +281,7 @@ def test_a_connectors_message_that_a_text_alone_does_not_fill_is_no_form_of_a_me
 
 def test_parameters_that_hold_each_other_are_looked_at_once() -> None:
     target = action('"${parameters.a}"', a="${parameters.b}", b="${parameters.a} ${parameters.inputs}")
-    assert find_model_inputs(target).prompt == "inputs"
+    assert find_model_inputs(target.action, target.parameters).prompt == "inputs"
 
 
 def test_no_parameter_of_a_caller_reaches_a_credential_or_another_host() -> None:

@@ -38,6 +38,8 @@ from opensearch_ml_stream.plugin.store.open_store import open_store
 from opensearch_ml_stream.plugin.upstream.circuit_breaker.breaking_upstream import BreakingUpstream
 from opensearch_ml_stream.plugin.upstream.circuit_breaker.shared_breakers import SharedBreakers
 from opensearch_ml_stream.plugin.upstream.open_upstream import open_upstream
+from opensearch_ml_stream.plugin.v2.model_names import ModelNames
+from opensearch_ml_stream.plugin.v2.stored_inference_models import StoredInferenceModels
 from opensearch_ml_stream.rest_handlers.application import streaming_application
 from opensearch_ml_stream.rest_handlers.callers import TenantGate
 from opensearch_ml_stream.rest_handlers.http.browsers import BrowserPolicy
@@ -50,16 +52,18 @@ from opensearch_ml_stream.rest_handlers.routes.openapi import openapi_routes
 from opensearch_ml_stream.rest_handlers.routes.predict import predict_routes
 from opensearch_ml_stream.rest_handlers.routes.resources import management_routes
 from opensearch_ml_stream.rest_handlers.routes.settings import settings_routes
+from opensearch_ml_stream.rest_handlers.v2.use_cases import InferenceModels
 
 
 @dataclass(frozen=True, slots=True)
 class Sidecar:
-    """The ASGI application, its responses in flight, its settings as they are now, and its metrics."""
+    """The ASGI application, its responses in flight, its settings as they are now, its metrics, and V2's use cases."""
 
     app: ASGIApp
     in_flight: InFlightResponses
     live: LiveSettings
     metrics: Metrics
+    inference_models: InferenceModels
 
 
 @asynccontextmanager
@@ -99,6 +103,7 @@ async def open_sidecar(settings: Settings, runtime: Path) -> AsyncIterator[Sidec
             gate = TenantGate(gate)
         entry = Entry(gate, in_flight.bodies)
         visible = VisibleDocuments.of(store, live)
+        inference_models = StoredInferenceModels(ModelNames(store, visible), models, predictor, registry.models)
         node = AnsweringNode(store, now_millis, f"{gethostname()}:{settings.port}")
         own_version = version("opensearch-ml-stream")
         routes = [
@@ -113,7 +118,7 @@ async def open_sidecar(settings: Settings, runtime: Path) -> AsyncIterator[Sidec
         await stack.enter_async_context(watching_settings(store, live))
         await stack.enter_async_context(sweeping_orphans(store))
         app = streaming_application(routes, predictor, in_flight, gate, _browser_policy(settings))
-        yield Sidecar(app, in_flight, live, metrics)
+        yield Sidecar(app, in_flight, live, metrics, inference_models)
 
 
 def _browser_policy(settings: Settings) -> BrowserPolicy:

@@ -31,6 +31,7 @@ from opensearch_ml_stream.rest_handlers.http.response_lifecycle import (
     InFlightResponses,
     ResponseLimits,
 )
+from opensearch_ml_stream.rest_handlers.v2.use_cases import InferenceModels
 from tests.upstream.fake_transport import FakeTransport
 
 PARENT = 987_654
@@ -191,9 +192,9 @@ async def application(scope: Scope, receive: Receive, send: Send) -> None:
 
 def new_server(grace: float = 30) -> tuple[Server, InFlightResponses]:
     in_flight = InFlightResponses(ResponseLimits(max_body_size=1, first_event_wait=1, heartbeat=1))
-    return Server(
-        Sidecar(application, in_flight, LiveSettings(SETTINGS), Metrics()), grace, ConnectionLimits()
-    ), in_flight
+    no_models = cast(InferenceModels, None)  # never called either
+    sidecar = Sidecar(application, in_flight, LiveSettings(SETTINGS), Metrics(), no_models)
+    return Server(sidecar, grace, ConnectionLimits()), in_flight
 
 
 async def test_the_first_signal_stops_the_server_and_the_second_its_responses() -> None:

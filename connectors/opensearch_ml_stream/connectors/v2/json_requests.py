@@ -71,7 +71,7 @@ def _not_json(error: orjson.JSONDecodeError) -> InvalidBody:
 def _tensors_request(members: Mapping[str, Any]) -> InferenceRequest:
     inputs = as_list(required(members, "inputs", ()), ("inputs",))
     return InferenceRequest(
-        [_tensor(value, ("inputs", place)) for place, value in enumerate(inputs)],
+        [read_tensor(value, ("inputs", place)) for place, value in enumerate(inputs)],
         optional_name(members, "id", ()),
         optional_object(members, "parameters", ()),
         _outputs(members),
@@ -104,7 +104,8 @@ def _output(value: Any, where: Location) -> RequestedOutput:
     return RequestedOutput(name, optional_object(members, "parameters", where))
 
 
-def _tensor(value: Any, where: Location) -> Tensor:
+def read_tensor(value: Any, where: Location) -> Tensor:
+    """Return the tensor of a JSON object. InvalidBody or InvalidRequest if it is none."""
     members = as_object(value, where)
     name = as_name(required(members, "name", where), (*where, "name"))
     shape = _shape(required(members, "shape", where), (*where, "shape"))

@@ -56,9 +56,10 @@ def tensor_object(tensor: Tensor) -> dict[str, Any]:
 def _text_object(response: InferenceResponse, parameters: Mapping[str, Any]) -> dict[str, Any]:
     """Return a GenerateResponse: `text_output`, which is an array for several texts, or `outputs` without any text."""
     shape = response.shape
-    texts = next((tensor for tensor in response.outputs if tensor.name == shape.output), None)
+    found = [tensor for tensor in response.outputs if tensor.datatype == "BYTES"]
+    texts = next((tensor for tensor in found if tensor.name == shape.output), found[0] if found else None)
     content: dict[str, Any]
-    if texts is None or texts.datatype != "BYTES":
+    if texts is None:
         content = {"outputs": [tensor_object(tensor) for tensor in response.outputs]}
     else:
         content = {"text_output": texts.data[0] if len(texts.data) == 1 else texts.data}

@@ -4,9 +4,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from opensearch_ml_stream.connectors.documents import Action
 from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.connectors.predict.pre_process import takes_texts
-from opensearch_ml_stream.connectors.rendering.action import CompiledAction
 from opensearch_ml_stream.connectors.rendering.template import ConnectorParameters, Template
 from opensearch_ml_stream.connectors.syntax import jsontext
 
@@ -74,14 +74,14 @@ class ModelInputs:
         return "; ".join(takes) or "no tensors"
 
 
-def find_model_inputs(action: CompiledAction, prompt: str | None = None) -> ModelInputs:
+def find_model_inputs(action: Action, connector: ConnectorParameters, prompt: str | None = None) -> ModelInputs:
     """Return what an action takes; `prompt` is the parameter for a text, if the model's settings name one."""
-    templates = [action.url] if action.body is None else [action.body, action.url]
-    names = _used(templates, action.parameters)
-    free = frozenset(name for name in names if name not in action.parameters.values)
-    texts = takes_texts(action.action, free)
+    body = Template.compile(action.request_body or "")
+    names = _used([body, Template.compile(action.url, json=False)], connector)
+    free = frozenset(name for name in names if name not in connector.values)
+    texts = takes_texts(action, free)
     found = prompt or (None if texts else next((name for name in PROMPTS if name in free), None))
-    return ModelInputs(names, free, found, _chat_form(action.parameters, names, found), texts and prompt is None)
+    return ModelInputs(names, free, found, _chat_form(connector, names, found), texts and prompt is None)
 
 
 def _used(templates: Iterable[Template], connector: ConnectorParameters) -> frozenset[str]:

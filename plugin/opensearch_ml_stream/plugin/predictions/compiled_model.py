@@ -16,6 +16,7 @@ from opensearch_ml_stream.connectors.selection.spec_for import spec_for
 from opensearch_ml_stream.connectors.sidecar_settings import SidecarSettings
 from opensearch_ml_stream.connectors.stream_spec import StreamSpec
 from opensearch_ml_stream.connectors.syntax import jsontext
+from opensearch_ml_stream.connectors.v2.model_inputs import ModelInputs, find_model_inputs
 from opensearch_ml_stream.plugin.credentials.external import is_external, resolve_credential
 from opensearch_ml_stream.plugin.credentials.redaction import Redactor
 from opensearch_ml_stream.plugin.limits.rate_limits import RateLimit, read_rate_limiter
@@ -107,6 +108,11 @@ class CompiledModel:
     def is_timed(self) -> bool:
         """Whether the model's own limits bound the times of its provider calls."""
         return self.settings.limits.are_of_time
+
+    @cached_property
+    def v2_inputs(self) -> ModelInputs:
+        """What the model takes of a V2 request. Raises InvalidRequest if its connector has no predict action."""
+        return find_model_inputs(self.connector.action(), self._parameters, self.settings.v2.prompt)
 
     @cached_property
     def guardrails(self) -> Guardrails:

@@ -169,6 +169,10 @@ class Predictor:
         """Return a whole prediction, `{"inference_results": [...]}`, or what the body's `action_type` asks for."""
         return await self._run(caller, model_id, read_predict_input(body, algorithm), PREDICT)
 
+    async def predict_input(self, caller: Caller, model_id: str, predict_input: PredictInput) -> Mapping[str, Any]:
+        """Return a whole prediction of an input that was read already."""
+        return await self._predict(caller, model_id, predict_input, ())
+
     async def batch_predict(self, caller: Caller, model_id: str, body: bytes) -> Mapping[str, Any]:
         """Start a batch job and return its task, `{"task_id", "status", "remote_job"}`; see `predict`."""
         return await self._run(caller, model_id, read_predict_input(body), BATCH_PREDICT)

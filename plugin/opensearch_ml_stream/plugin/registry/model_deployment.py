@@ -74,19 +74,25 @@ class ModelDeployment:
 
         A store that takes no writes (its disk is full, say) does not stop predictions: the state is then not stored.
         """
+        if await self.is_ready(model_id, document):
+            return
+        try:
+            await self.deploy(model_id)
+        except (Unavailable, Conflict) as error:
+            log.warning("Model %s is used without being stored as deployed: %s", model_id, error.reason)
+
+    async def is_ready(self, model_id: str, document: Document) -> bool:
+        """Whether a model is deployed; InvalidRequest if it is not, and a prediction would not deploy it."""
         source = await self.states.view(model_id, document.source)
         if is_deployed(source):
-            return
+            return True
         if not self.live_settings.current.model_auto_deploy_enable:
             raise InvalidRequest("Model not ready yet. Please deploy the model first.")
         if (source.get("deploy_setting") or {}).get("is_auto_deploy_enabled") is False:
             raise InvalidRequest(
                 f"Auto deployment disabled for this model, please deploy model first Model ID: {model_id}"
             )
-        try:
-            await self.deploy(model_id)
-        except (Unavailable, Conflict) as error:
-            log.warning("Model %s is used without being stored as deployed: %s", model_id, error.reason)
+        return False
 
     async def _check_callable(self, source: Json) -> None:
         algorithm = source.get("algorithm", "REMOTE")

@@ -9,6 +9,7 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from opensearch_ml_stream.connectors.predict.inputs import PredictInput
 from opensearch_ml_stream.connectors.v2.messages import InferenceRequest, InferenceResponse, ResponseShape
 from opensearch_ml_stream.rest_handlers.callers import Caller
 from opensearch_ml_stream.rest_handlers.routes.predict_stream import ProviderStream
@@ -16,12 +17,17 @@ from opensearch_ml_stream.rest_handlers.routes.predict_stream import ProviderStr
 
 @dataclass(frozen=True, slots=True)
 class Inference:
-    """An inference that can be made: whose it is, the parameters of its prediction, the shape of its responses."""
+    """An inference that can be made: whose it is, the parameters of its prediction, the shape of its responses.
+
+    `inputs` are the predictions of a whole inference, in order, where they are not one by `parameters` alone; a stream
+    takes only one.
+    """
 
     caller: Caller
     model_id: str
     parameters: Mapping[str, str]
     shape: ResponseShape
+    inputs: Sequence[PredictInput] = ()
 
 
 class InferenceModels(Protocol):

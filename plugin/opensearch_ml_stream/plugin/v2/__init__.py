@@ -1,0 +1,1 @@
+"""The V2 protocol (Open Inference Protocol): its use cases over the predictions and the registry."""

@@ -1,0 +1,122 @@
+"""Models by name or id and version, as clients of the V2 protocol address them.
+
+A name is that of a registered model, its version the `model_version` that ML Commons counts: 1 or v1. Several models of
+one name are its versions; where two have the same version, or no version is said, the newest counts. An id always means
+the model of that id, whatever others are called.
+"""
+
+import asyncio
+from dataclasses import dataclass
+from time import monotonic
+from typing import Any
+
+from opensearch_ml_stream.connectors.errors import NotFound, Unavailable
+from opensearch_ml_stream.plugin.registry.access.visible_documents import VisibleDocuments
+from opensearch_ml_stream.plugin.registry.stored_documents import Json
+from opensearch_ml_stream.plugin.store import Index, Store
+from opensearch_ml_stream.rest_handlers.callers import Caller
+
+FRESH_SECONDS = 1.0
+CHECK_TIMEOUT_SECONDS = 0.8
+MAX_NAMES = 10_000  # that are remembered, with the versions asked for, of each caller who may not see all models
+MAX_VERSIONS = 100  # of one name that are listed
+IS_REMOTE: Json = {"term": {"algorithm": "REMOTE"}}
+
+_MAX_ID_BYTES = 512  # OpenSearch's limit
+_Key = tuple[str, str | None, Caller | None]
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    model_id: str
+    checked_at: float  # monotonic
+
+
+class ModelNames:
+    """Finds models by name among those that the caller may see, and remembers what it found for FRESH_SECONDS.
+
+    What is not found is not remembered. While the store is down, what was found before still counts.
+    """
+
+    def __init__(self, store: Store, visible: VisibleDocuments) -> None:
+        self._store = store
+        self._visible = visible
+        self._found: dict[_Key, _Found] = {}  # in the order in which they were looked up
+        self._locks: dict[_Key, asyncio.Lock] = {}
+
+    async def model_id(self, caller: Caller, name: str, version: str | None) -> str:
+        """Return the id of a model. NotFound, as MLServer words it, if there is none or the caller may not see it."""
+        key = (name, version, None if self._visible.shows_all(caller, Index.MODEL) else caller)
+        found = self._found.get(key)
+        if found is not None and monotonic() - found.checked_at < FRESH_SECONDS:
+            return found.model_id
+        lock = self._locks.setdefault(key, asyncio.Lock())
+        try:
+            async with lock:  # only one request at a time asks the store
+                found = self._found.get(key)
+                if found is None or monotonic() - found.checked_at >= FRESH_SECONDS:
+                    found = await self._refresh(caller, key, found)
+                return found.model_id
+        finally:
+            if not lock.locked():
+                self._locks.pop(key, None)
+
+    def forget(self, model_id: str) -> None:
+        """Forget what was found under any name: the model is no more."""
+        for key in [key for key, found in self._found.items() if found.model_id == model_id]:
+            del self._found[key]
+
+    async def versions(self, caller: Caller, name: str) -> list[str]:
+        """Return the versions of a name, the newest first, at most MAX_VERSIONS."""
+        hits = await self._search(caller, [{"term": {"name.keyword": name}}], MAX_VERSIONS)
+        versions = [version_of(hit["_source"]) for hit in hits]
+        return list(dict.fromkeys(version for version in versions if version is not None))
+
+    async def _refresh(self, caller: Caller, key: _Key, stale: _Found | None) -> _Found:
+        checked_at = monotonic()
+        self._found.pop(key, None)
+        try:
+            async with asyncio.timeout(None if stale is None else CHECK_TIMEOUT_SECONDS):
+                model_id = await self._look_up(caller, *key[:2])
+        except (Unavailable, TimeoutError):
+            if stale is None:
+                raise
+            model_id = stale.model_id
+        found = self._found[key] = _Found(model_id, checked_at)
+        if len(self._found) > MAX_NAMES:
+            del self._found[next(iter(self._found))]
+        return found
+
+    async def _look_up(self, caller: Caller, name: str, version: str | None) -> str:
+        versions = [] if version is None else [version, version.removeprefix("v")]
+        by_id = await self._store.get(Index.MODEL, name) if 0 < len(name.encode()) <= _MAX_ID_BYTES else None
+        if by_id is not None:
+            if version is None or version_of(by_id.source) in versions:
+                return name
+            raise model_not_found(name, version)
+        filters: list[Json] = [{"term": {"name.keyword": name}}]
+        filters += [{"terms": {"model_version": versions}}] if versions else []
+        hits = await self._search(caller, filters, 10)
+        if not hits:
+            raise model_not_found(name, version)
+        newest = max(hits, key=lambda hit: (hit["_source"].get("created_time") or 0, hit["_seq_no"]))
+        return str(newest["_id"])
+
+    async def _search(self, caller: Caller, filters: list[Json], size: int) -> list[dict[str, Any]]:
+        visible = await self._visible.query(caller, Index.MODEL)
+        query: Json = {"bool": {"filter": [IS_REMOTE, *filters, *([] if visible is None else [visible])]}}
+        fields = ["created_time", "model_version"]
+        body = {"query": query, "size": size, "sort": [{"created_time": "desc"}], "_source": fields}
+        hits: list[dict[str, Any]] = (await self._store.search(Index.MODEL, body))["hits"]["hits"]
+        return hits
+
+
+def model_not_found(name: str, version: str | None) -> NotFound:
+    """Return the error in MLServer's words."""
+    return NotFound(f"Model {name} not found" if version is None else f"Model {name} with version {version} not found")
+
+
+def version_of(model: Json) -> str | None:
+    """Return the version of a stored model."""
+    version = model.get("model_version")
+    return None if version is None else str(version)

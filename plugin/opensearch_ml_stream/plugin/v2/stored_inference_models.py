@@ -1,0 +1,157 @@
+"""The use cases of the V2 protocol: inferences by the models in the store, and these models themselves."""
+
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+from uuid import uuid4
+
+from opensearch_ml_stream.connectors.documents import read_connector, read_model
+from opensearch_ml_stream.connectors.errors import Forbidden, InvalidRequest, NotFound
+from opensearch_ml_stream.connectors.rendering.template import ConnectorParameters
+from opensearch_ml_stream.connectors.sidecar_settings import read_sidecar_settings
+from opensearch_ml_stream.connectors.v2.messages import InferenceRequest, InferenceResponse, ResponseShape
+from opensearch_ml_stream.connectors.v2.model_inputs import find_model_inputs
+from opensearch_ml_stream.connectors.v2.model_metadata import PLATFORM, metadata_tensors
+from opensearch_ml_stream.connectors.v2.predict_inputs import predict_inputs
+from opensearch_ml_stream.connectors.v2.predict_outputs import inference_response
+from opensearch_ml_stream.plugin.predictions.compiled_models import CompiledModels
+from opensearch_ml_stream.plugin.predictions.predictor import Predictor
+from opensearch_ml_stream.plugin.predictions.run_parallel import run_parallel
+from opensearch_ml_stream.plugin.predictions.whole_prediction import MAX_PARALLEL_CALLS
+from opensearch_ml_stream.plugin.registry.deployment_state_store import is_deployed
+from opensearch_ml_stream.plugin.registry.models import Models
+from opensearch_ml_stream.plugin.registry.stored_documents import Json, existing_connector, existing_model
+from opensearch_ml_stream.plugin.settings.disabled_feature_errors import remote_inference_disabled
+from opensearch_ml_stream.plugin.v2.model_names import IS_REMOTE, ModelNames, model_not_found, version_of
+from opensearch_ml_stream.rest_handlers.callers import Caller
+from opensearch_ml_stream.rest_handlers.routes.predict_stream import ProviderStream
+from opensearch_ml_stream.rest_handlers.v2.use_cases import Inference
+
+MAX_INDEXED = 10_000  # models of the repository's index: as far as a search goes
+_NO_MODEL = "Failed to find model"  # how ML Commons begins to say so
+
+
+@dataclass(frozen=True, slots=True)
+class StoredInferenceModels:
+    """Fits `rest_handlers.v2.use_cases.InferenceModels`."""
+
+    names: ModelNames
+    compiled: CompiledModels
+    predictor: Predictor
+    models: Models
+
+    async def prepare(self, caller: Caller, name: str, version: str | None, request: InferenceRequest) -> Inference:
+        """Return the inference that a request asks for; the model is deployed if a prediction would do so."""
+        model_id = await self.names.model_id(caller, name, version)
+        with self._worded(model_id, name, version):
+            model = await self.compiled.get(caller, model_id)
+        found = predict_inputs(request, model.v2_inputs)
+        output = request.outputs[0].name if request.outputs else "output"
+        shape = ResponseShape(
+            name,
+            version or version_of(model.definition.document),
+            request.id or str(uuid4()),
+            "content" if found.is_chat else output,
+            found.is_chat,
+        )
+        return Inference(caller, model_id, found.inputs[0].parameters, shape, found.inputs)
+
+    def stream(self, inference: Inference) -> AbstractAsyncContextManager[ProviderStream]:
+        """Open the provider's stream. InvalidRequest, once it is entered, for several texts."""
+        if len(inference.inputs) > 1:
+            return _refuse_several_texts(len(inference.inputs))
+        return self.predictor.stream(inference.caller, inference.model_id, inference.parameters)
+
+    async def infer(self, inference: Inference) -> InferenceResponse:
+        """Make a whole inference: the predictions of several texts in parallel, the response in their order."""
+        caller, model_id = inference.caller, inference.model_id
+        limit = 1
+        if len(inference.inputs) > 1:
+            connector = (await self.compiled.get(caller, model_id)).connector
+            limit = min(MAX_PARALLEL_CALLS, connector.client_config.max_connection)
+        calls = [partial(self.predictor.predict_input, caller, model_id, one) for one in inference.inputs]
+        return inference_response(inference.shape, await run_parallel(calls, limit))
+
+    async def metadata(self, caller: Caller, name: str, version: str | None) -> Mapping[str, Any]:
+        """Return the metadata of a model, with its id and description in `parameters`."""
+        model_id = await self.names.model_id(caller, name, version)
+        with self._worded(model_id, name, version):
+            view = await self.models.get(caller, model_id)
+        model = read_model(view)
+        connector = model.connector
+        if connector is None:
+            connector = read_connector((await existing_connector(self.models.store, model.connector_id)).source)
+        prompt = read_sidecar_settings(view.get("_sidecar", {})).v2.prompt
+        inputs = find_model_inputs(connector.action(), ConnectorParameters.compile(connector.parameters), prompt)
+        parameters = {"model_id": model_id, "description": view.get("description")}
+        return {
+            "name": name,
+            "versions": await self.names.versions(caller, model.name),
+            "platform": PLATFORM,
+            **metadata_tensors(inputs),
+            "parameters": {name: value for name, value in parameters.items() if value is not None},
+        }
+
+    async def check_ready(self, caller: Caller, name: str, version: str | None) -> None:
+        """Return if the model is deployed, or a prediction would deploy it; nothing is deployed here."""
+        if not self.models.live_settings.current.remote_inference_enabled:
+            raise remote_inference_disabled()
+        model_id = await self.names.model_id(caller, name, version)
+        with self._worded(model_id, name, version):
+            document = await existing_model(self.models.store, model_id)
+        await self.models.access.check(caller, document.source)
+        if document.source.get("is_enabled") is False:
+            raise Forbidden("Model is disabled.")
+        await self.models.deployment.is_ready(model_id, document)
+
+    async def index(self, caller: Caller, *, ready: bool) -> Sequence[Mapping[str, Any]]:
+        """Return the newest models that the caller may see, at most MAX_INDEXED; READY is who is deployed."""
+        fields = ["name", "model_version", "model_state", "is_enabled", "deploy_setting"]
+        body = {"query": IS_REMOTE, "size": MAX_INDEXED, "sort": [{"created_time": "desc"}], "_source": fields}
+        hits = (await self.models.search(caller, body))["hits"]["hits"]
+        entries = [self._index_entry(hit["_source"]) for hit in hits]
+        return [entry for entry in entries if entry["state"] == "READY"] if ready else entries
+
+    async def load(self, caller: Caller, name: str) -> None:
+        """Deploy the model."""
+        model_id = await self.names.model_id(caller, name, None)
+        with self._worded(model_id, name, None):
+            await self.models.deploy(caller, model_id, {})
+
+    async def unload(self, caller: Caller, name: str) -> None:
+        """Undeploy the model. A prediction deploys it again, unless that is switched off."""
+        model_id = await self.names.model_id(caller, name, None)
+        with self._worded(model_id, name, None):
+            await self.models.undeploy(caller, model_id)
+
+    @contextmanager
+    def _worded(self, model_id: str, name: str, version: str | None) -> Iterator[None]:
+        """Say in MLServer's words that a model was deleted since its name was looked up."""
+        try:
+            yield
+        except NotFound as error:
+            if not error.reason.startswith(_NO_MODEL):
+                raise
+            self.names.forget(model_id)
+            raise model_not_found(name, version) from None
+
+    def _index_entry(self, model: Json) -> Json:
+        reason = ""
+        if model.get("is_enabled") is False:
+            reason = "disabled"
+        elif not is_deployed(model):
+            may_deploy = (model.get("deploy_setting") or {}).get("is_auto_deploy_enabled") is not False
+            deploys = self.models.live_settings.current.model_auto_deploy_enable and may_deploy
+            reason = "not deployed; the next prediction deploys it" if deploys else "not deployed"
+        state = "UNAVAILABLE" if reason else "READY"
+        version = version_of(model)
+        versions = {} if version is None else {"version": version}
+        return {"name": model.get("name", ""), **versions, "state": state, "reason": reason}
+
+
+@asynccontextmanager
+async def _refuse_several_texts(count: int) -> AsyncIterator[ProviderStream]:
+    raise InvalidRequest(f"A stream takes one text; the request has {count}. Send them to infer, or one by one")
+    yield
