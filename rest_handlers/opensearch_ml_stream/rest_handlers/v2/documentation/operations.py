@@ -1,0 +1,67 @@
+"""What can be called below `/v2`, for its documents."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from opensearch_ml_stream.rest_handlers.openapi.description import Schema
+from opensearch_ml_stream.rest_handlers.v2.documentation.inference_schemas import ref
+
+_STREAMED = (
+    "Server-sent events, each `data: ` with a response as JSON, then a blank line. The last response alone has a "
+    '`finish_reason` in its parameters. A stream that fails ends with an event `{"error": ...}`.'
+)
+
+
+@dataclass(frozen=True, slots=True)
+class V2Operation:
+    """An operation. `path` is below `/v2`; one of a model also has a path with its version.
+
+    `response` is None where there is no body that matters, and the schema of each event if `is_stream`. `example` is
+    which of the two kinds of requests an example is of: a request is read alike whatever the path.
+    """
+
+    group: str
+    method: Literal["get", "post"]
+    path: str
+    summary: str
+    description: str = ""
+    body: Schema | None = None
+    response: Schema | None = None
+    is_stream: bool = False
+    example: Literal["tensors", "text"] | None = None
+
+
+_REQUEST: Schema = {"anyOf": [ref("InferenceRequest"), ref("GenerateRequest")]}
+_RESPONSE: Schema = {"anyOf": [ref("InferenceResponse"), ref("GenerateResponse")]}
+_MODEL = "/models/{model_name}"
+_REPOSITORY = "Model repository"
+
+
+def _inference(name: str, summary: str, description: str, example: Literal["tensors", "text"]) -> V2Operation:
+    is_stream = name.endswith("_stream")
+    return V2Operation(
+        "Inference", "post", f"{_MODEL}/{name}", summary, description, _REQUEST, _RESPONSE, is_stream, example
+    )
+
+
+OPERATIONS = (
+    _inference("infer", "Infer", "The whole response at once.", "tensors"),
+    _inference("infer_stream", "Infer, and stream the response", _STREAMED, "tensors"),
+    _inference("generate", "Generate", "The same as infer.", "text"),
+    _inference("generate_stream", "Generate, and stream the response", "The same as infer_stream.", "text"),
+    V2Operation("Models", "get", _MODEL, "Model metadata", response=ref("MetadataModelResponse")),
+    V2Operation("Models", "get", f"{_MODEL}/ready", "Whether the model can be called"),
+    V2Operation("Server", "get", "", "Server metadata", response=ref("MetadataServerResponse")),
+    V2Operation("Server", "get", "/health/live", "Whether the server is alive"),
+    V2Operation("Server", "get", "/health/ready", "Whether the server can be called"),
+    V2Operation(
+        _REPOSITORY,
+        "post",
+        "/repository/index",
+        "List the models that there are",
+        body=ref("RepositoryIndexRequest"),
+        response=ref("RepositoryIndexResponse"),
+    ),
+    V2Operation(_REPOSITORY, "post", "/repository/models/{model_name}/load", "Deploy a model"),
+    V2Operation(_REPOSITORY, "post", "/repository/models/{model_name}/unload", "Undeploy a model"),
+)
