@@ -132,14 +132,14 @@ async def test_a_pages_commands_send_the_documents_examples(base: str) -> None:
 
 async def test_commands_hold_for_any_name_of_a_model() -> None:
     """Also for one that a shell, or a URL, would read in another way."""
-    name = "it's $HOME `x`; {a} ü?#%"
+    name = "org/it's $HOME `x`; {a} ü?#%"
     described = await document("/v2/models/m")
     paths = [path.replace("/m/", "/NAME/") for path, _ in requests_of(described) if "{" not in path]
     exchange = Exchange("GET", "/", headers={"host": "h"})
     exchange.scope["path"] = f"/v2/models/{name}/docs"
     await exchange.run(application())
     urls = [word for words in commands(exchange.body.decode()) for word in words if word.startswith("http://h/")]
-    quoted = "it%27s%20%24HOME%20%60x%60%3B%20%7Ba%7D%20%C3%BC%3F%23%25"
+    quoted = "org%2Fit%27s%20%24HOME%20%60x%60%3B%20%7Ba%7D%20%C3%BC%3F%23%25"
     assert {path.replace("NAME", quoted) for path in paths} <= {url.removeprefix("http://h") for url in urls}
 
 

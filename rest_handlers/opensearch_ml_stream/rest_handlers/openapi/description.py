@@ -13,13 +13,17 @@ FLAG: Schema = {"type": "boolean"}
 
 @dataclass(frozen=True, slots=True)
 class OperationDescription:
-    """One method of one path. `parameters` are those of the query; `body` is None where none is read."""
+    """One method of one path. `parameters` are those of the query; `body` is None where none is read.
+
+    `has_common_parameters` is whether the query parameters of ML Commons' routes are read, too.
+    """
 
     summary: str
     parameters: Mapping[str, Schema] = field(default_factory=dict)
     body: Schema | None = None
     is_body_required: bool = False
     content_types: tuple[str, ...] = ("application/json",)
+    has_common_parameters: bool = True
 
 
 class Described(Protocol):

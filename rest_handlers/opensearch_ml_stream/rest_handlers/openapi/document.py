@@ -20,8 +20,8 @@ def openapi_document(
     """Return the document. `others` are the operations, by path and method, of what is not among the routes."""
     described = dict(others)
     for route in routes:
-        if isinstance(route, Route) and (route.path == "/" or route.path.removesuffix("/") not in described):
-            described[route.path] = _descriptions(route)
+        if isinstance(route, Route) and (route.path == "/" or route.path_format.removesuffix("/") not in described):
+            described[route.path_format] = _descriptions(route)
     return {
         "openapi": "3.1.0",
         "info": {
@@ -66,7 +66,7 @@ def _operation(method: str, path: str, description: OperationDescription) -> dic
     common = [
         {"$ref": f"#/components/parameters/{name}"}
         for name in _common_parameters()
-        if name not in description.parameters
+        if description.has_common_parameters and name not in description.parameters
     ]
     own = [_query_parameter(name, schema) for name, schema in sorted(description.parameters.items())]
     content = {name: {"schema": STRING} for name in description.content_types if name != _JSON}

@@ -15,12 +15,11 @@ from opensearch_ml_stream.rest_handlers.v2.documentation.example_requests import
     takes_text,
 )
 from opensearch_ml_stream.rest_handlers.v2.documentation.inference_schemas import SCHEMAS, ref
-from opensearch_ml_stream.rest_handlers.v2.documentation.operations import OPERATIONS, V2Operation
+from opensearch_ml_stream.rest_handlers.v2.documentation.operations import OPERATIONS, VERSION, V2Operation
 
 Document = dict[str, Any]
 
 _JSON = "application/json"
-_VERSION = "/versions/{model_version}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,9 +88,9 @@ def _referenced(part: object, schemas: Mapping[str, Schema]) -> set[str]:
 def _paths(operations: Iterable[V2Operation], model: DescribedModel | None) -> Document:
     paths: Document = {}
     for operation in operations:
-        for path in _variants(operation.path):
+        for path in operation.paths:
             if model is not None:
-                if model.version and _VERSION not in path:
+                if model.version and VERSION not in path:
                     continue  # it is the newest version's
                 path = _filled(path, model)
             names = re.findall(r"{(\w+)}", path)
@@ -99,14 +98,8 @@ def _paths(operations: Iterable[V2Operation], model: DescribedModel | None) -> D
                 {"name": name, "in": "path", "required": True, "schema": {**STRING, "minLength": 1}} for name in names
             ]
             shared = {"parameters": parameters} if parameters else {}
-            paths["/v2" + path] = {**shared, operation.method: _operation(operation, path, model)}
+            paths[path] = {**shared, operation.method: _operation(operation, path, model)}
     return paths
-
-
-def _variants(path: str) -> tuple[str, ...]:
-    """Return an operation's paths: one of a model has a second one, with the version."""
-    model = "/models/{model_name}"
-    return (path, path.replace(model, model + _VERSION)) if path.startswith(model) else (path,)
 
 
 def _filled(path: str, model: DescribedModel) -> str:

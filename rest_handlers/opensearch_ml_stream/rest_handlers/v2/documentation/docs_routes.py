@@ -16,9 +16,10 @@ from opensearch_ml_stream.rest_handlers.v2.documentation.dataplane import (
 )
 from opensearch_ml_stream.rest_handlers.v2.documentation.docs_page import Surroundings, page_renderer
 from opensearch_ml_stream.rest_handlers.v2.documentation.example_requests import Metadata
+from opensearch_ml_stream.rest_handlers.v2.documentation.operations import V2_PATH
 from opensearch_ml_stream.rest_handlers.v2.use_cases import InferenceModels
 
-_MODEL = "/v2/models/{model_name}"
+_MODEL = V2_PATH + "/models/{model_name:path}"  # with slashes, as names of public models have
 
 
 def docs_routes(models: InferenceModels, gate: Gate, version: str) -> list[Route]:
@@ -63,9 +64,9 @@ def docs_routes(models: InferenceModels, gate: Gate, version: str) -> list[Route
 
     routes = []
     for base, show, describe in (
-        ("/v2", show_server, describe_server),
-        (_MODEL, show_model, describe_model),
+        (V2_PATH, show_server, describe_server),
         (_MODEL + "/versions/{model_version}", show_model, describe_model),
+        (_MODEL, show_model, describe_model),
     ):
         routes += [
             Route(base + "/docs", show),

@@ -4,6 +4,7 @@ Source: kserve/open-inference-protocol, `open_inference_rest.yaml` and `generate
 """
 
 from collections.abc import Mapping
+from typing import Any
 
 from opensearch_ml_stream.connectors.v2.messages import DATATYPES, InferenceRequest, RequestedOutput, Tensor
 from opensearch_ml_stream.rest_handlers.openapi.description import FLAG, Schema
@@ -18,6 +19,15 @@ def ref(name: str) -> Schema:
 def list_of(schema: Schema) -> Schema:
     """Return the schema of a list."""
     return {"type": "array", "items": schema}
+
+
+def inlined(schema: Any) -> Any:
+    """Return a schema with what it refers to in place of the references."""
+    if isinstance(schema, Mapping):
+        if "$ref" in schema:
+            return inlined(SCHEMAS[schema["$ref"].rpartition("/")[2]])
+        return {name: inlined(value) for name, value in schema.items()}
+    return [inlined(value) for value in schema] if isinstance(schema, list) else schema
 
 
 _DATATYPE: Schema = {"enum": list(DATATYPES)}

@@ -1,15 +1,21 @@
 """What can be called below `/v2`, for its documents."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from opensearch_ml_stream.rest_handlers.openapi.description import Schema
-from opensearch_ml_stream.rest_handlers.v2.documentation.inference_schemas import ref
+from opensearch_ml_stream.rest_handlers.openapi.description import OperationDescription, Schema
+from opensearch_ml_stream.rest_handlers.v2.documentation.inference_schemas import inlined, ref
 
 _STREAMED = (
     "Server-sent events, each `data: ` with a response as JSON, then a blank line. The last response alone has a "
     '`finish_reason` in its parameters. A stream that fails ends with an event `{"error": ...}`.'
 )
+
+
+V2_PATH = "/v2"
+VERSION = "/versions/{model_version}"
+_MODEL = "/models/{model_name}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,10 +36,25 @@ class V2Operation:
     is_stream: bool = False
     example: Literal["tensors", "text"] | None = None
 
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """Its path, and the one with a version if there is such."""
+        path = V2_PATH + self.path
+        return (path, path.replace(_MODEL, _MODEL + VERSION)) if self.path.startswith(_MODEL) else (path,)
+
+    def describe(self) -> OperationDescription:
+        """Return what the document of all of the server's routes says of it."""
+        return OperationDescription(
+            self.summary + ".",
+            body=None if self.body is None else inlined(self.body),
+            is_body_required=self.example is not None,
+            content_types=("text/event-stream",) if self.is_stream else ("application/json",) if self.response else (),
+            has_common_parameters=False,
+        )
+
 
 _REQUEST: Schema = {"anyOf": [ref("InferenceRequest"), ref("GenerateRequest")]}
 _RESPONSE: Schema = {"anyOf": [ref("InferenceResponse"), ref("GenerateResponse")]}
-_MODEL = "/models/{model_name}"
 _REPOSITORY = "Model repository"
 
 
@@ -65,3 +86,9 @@ OPERATIONS = (
     V2Operation(_REPOSITORY, "post", "/repository/models/{model_name}/load", "Deploy a model"),
     V2Operation(_REPOSITORY, "post", "/repository/models/{model_name}/unload", "Undeploy a model"),
 )
+
+
+V2_OPERATIONS: Mapping[str, Mapping[str, OperationDescription]] = {
+    path: {operation.method.upper(): operation.describe()} for operation in OPERATIONS for path in operation.paths
+}
+"""What the document of all of the server's routes says of `/v2`, but for its documentation."""
