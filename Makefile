@@ -11,7 +11,7 @@ PIP := set -o pipefail && .venv/bin/pip install --disable-pip-version-check --pr
 SHOWN := | awk '/^Collecting |^Installing collected|^Building |^Successfully/ {print "  " substr($$0, 1, 76); fflush()}'
 SHELL := /bin/bash
 
-.PHONY: help install run test unit integration check format protos fuzz mutants bench build clean opensearch peers versions
+.PHONY: help install run test unit integration check format protos fuzz mutants bench build clean opensearch peers clients versions
 .DEFAULT_GOAL := help
 
 help: ## list the targets
@@ -48,6 +48,8 @@ opensearch: ## start a real OpenSearch for the tests (ARGS=stop ends it; ARGS=ml
 	scripts/opensearch.sh $(or $(ARGS),start)
 peers: .venv/installed-test ## run the tests with a real MLServer and a real LiteLLM
 	PYTHON=$(PYTHON) scripts/peers.sh && .venv/bin/pytest -m peers $(ARGS)
+clients: .venv/installed-test ## run MLServer's own client programs against this server
+	PYTHON=$(PYTHON) scripts/peers.sh install mlserver && .venv/bin/pytest -m peers integration_tests/interop/v2_clients $(ARGS)
 clean: ## delete what the other targets made
 	rm -rf .venv .venvs .opensearch .peers .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage* .mutants dist
 
