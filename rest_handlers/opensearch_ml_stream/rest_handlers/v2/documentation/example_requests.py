@@ -23,8 +23,9 @@ def generate_request() -> dict[str, Any]:
 
 
 def takes_text(metadata: Metadata) -> bool:
-    """Whether a model takes text, so that a `text_input` can be sent to it."""
-    return any(entry["datatype"] == "BYTES" for entry in metadata.get("inputs") or ())
+    """Whether a model makes a text of a text, so that a `text_input` can be sent to it."""
+    sides = metadata.get("inputs") or (), metadata.get("outputs") or ()
+    return all([entry["datatype"] for entry in side] == ["BYTES"] for side in sides)
 
 
 def _tensor(entry: Metadata) -> dict[str, Any]:
