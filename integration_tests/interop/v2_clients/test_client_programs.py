@@ -75,7 +75,9 @@ def text_of(response: Any) -> str:
 def test_a_chat_client_of_seldons_llm_module_gets_its_tensors(served: Served, tmp_path: Path, program: str) -> None:
     lines = printed(Path(sys.executable), program, served, tmp_path).splitlines()
     assert lines == [str(["assistant", word, "text"]) for word in WORDS]
-    assert served.provider.requests[-1].json()["messages"] == [{"role": "user", "content": QUESTION}]
+    sent = served.provider.requests[-1].json()
+    assert sent["messages"] == [{"role": "user", "content": QUESTION}]
+    assert sent["temperature"] == (0.25 if "rest" in program else 1)
 
 
 @ON_EACH
