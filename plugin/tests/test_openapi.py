@@ -13,6 +13,7 @@ from starlette.routing import Route
 from opensearch_ml_stream.plugin.app import open_sidecar
 from opensearch_ml_stream.plugin.settings import Settings
 from opensearch_ml_stream.rest_handlers.routes.predict_stream import PredictStream
+from opensearch_ml_stream.rest_handlers.v2.open_inference import OpenInference
 
 BASE = "/_plugins/_ml"
 METHODS = ("get", "post", "put", "delete", "patch")
@@ -56,7 +57,8 @@ class Api:
 async def api(tmp_path: Path) -> AsyncIterator[Api]:
     async with open_sidecar(Settings(store="sqlite:///:memory:"), tmp_path) as sidecar:
         assert isinstance(sidecar.app, PredictStream)
-        router = sidecar.app._router
+        assert isinstance(sidecar.app._router, OpenInference)
+        router = sidecar.app._router._router
         assert isinstance(router, Starlette)
         transport = httpx.ASGITransport(sidecar.app)
         async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:

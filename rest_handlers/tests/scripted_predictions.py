@@ -9,7 +9,7 @@ from typing import Any
 
 from opensearch_ml_stream.connectors.chunks import Chunk, Chunks, Ending
 from opensearch_ml_stream.connectors.errors import MLStreamError
-from opensearch_ml_stream.rest_handlers.application import streaming_application
+from opensearch_ml_stream.rest_handlers.application import rest_application
 from opensearch_ml_stream.rest_handlers.callers import Caller
 from opensearch_ml_stream.rest_handlers.http.browsers import BrowserPolicy
 from opensearch_ml_stream.rest_handlers.http.response_lifecycle import InFlightResponses, ResponseLimits
@@ -146,7 +146,8 @@ class Sidecar:
         self.in_flight = InFlightResponses(limits)
         self.gate = RecordingGate()
         routes = predict_routes(predictions, self.in_flight, self.gate)
-        self.application: PredictStream = streaming_application(routes, predictions, self.in_flight, self.gate, policy)
+        router = rest_application(routes)
+        self.application = PredictStream(predictions, self.in_flight, self.gate, router, policy)
 
     async def first_chunk(self, exchange: Exchange) -> None:
         """Wait until the first chunk of this one response in flight was sent."""

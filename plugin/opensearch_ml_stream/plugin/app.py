@@ -40,7 +40,7 @@ from opensearch_ml_stream.plugin.upstream.circuit_breaker.shared_breakers import
 from opensearch_ml_stream.plugin.upstream.open_upstream import open_upstream
 from opensearch_ml_stream.plugin.v2.model_names import ModelNames
 from opensearch_ml_stream.plugin.v2.stored_inference_models import StoredInferenceModels
-from opensearch_ml_stream.rest_handlers.application import streaming_application
+from opensearch_ml_stream.rest_handlers.application import open_inference, rest_application
 from opensearch_ml_stream.rest_handlers.callers import TenantGate
 from opensearch_ml_stream.rest_handlers.http.browsers import BrowserPolicy
 from opensearch_ml_stream.rest_handlers.http.response_lifecycle import InFlightResponses, ResponseLimits
@@ -50,8 +50,10 @@ from opensearch_ml_stream.rest_handlers.routes.monitoring.profile import profile
 from opensearch_ml_stream.rest_handlers.routes.monitoring.stats import stats_routes
 from opensearch_ml_stream.rest_handlers.routes.openapi import openapi_routes
 from opensearch_ml_stream.rest_handlers.routes.predict import predict_routes
+from opensearch_ml_stream.rest_handlers.routes.predict_stream import PredictStream
 from opensearch_ml_stream.rest_handlers.routes.resources import management_routes
 from opensearch_ml_stream.rest_handlers.routes.settings import settings_routes
+from opensearch_ml_stream.rest_handlers.v2.model_endpoints import Server
 from opensearch_ml_stream.rest_handlers.v2.use_cases import InferenceModels
 
 
@@ -117,7 +119,9 @@ async def open_sidecar(settings: Settings, runtime: Path) -> AsyncIterator[Sidec
         routes += openapi_routes(routes, own_version, gate)
         await stack.enter_async_context(watching_settings(store, live))
         await stack.enter_async_context(sweeping_orphans(store))
-        app = streaming_application(routes, predictor, in_flight, gate, _browser_policy(settings))
+        server, rest = Server(own_version, store.ping), rest_application(routes)
+        v2 = open_inference(inference_models, server, in_flight, gate, rest, gzip=settings.v2_gzip)
+        app = PredictStream(predictor, in_flight, gate, v2, _browser_policy(settings))
         yield Sidecar(app, in_flight, live, metrics, inference_models)
 
 

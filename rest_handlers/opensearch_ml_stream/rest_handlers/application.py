@@ -1,30 +1,33 @@
-"""The ASGI application: the stream route in front, a Starlette router behind it for everything else."""
+"""The ASGI applications behind the stream route: `/v2`, and a Starlette router for everything else."""
 
 from collections.abc import Sequence
 
 from starlette.applications import Starlette
 from starlette.routing import BaseRoute
+from starlette.types import ASGIApp
 
 from opensearch_ml_stream.rest_handlers.callers import Gate
-from opensearch_ml_stream.rest_handlers.http.browsers import BrowserPolicy
 from opensearch_ml_stream.rest_handlers.http.exception_handlers import exception_handlers
 from opensearch_ml_stream.rest_handlers.http.response_lifecycle import InFlightResponses
-from opensearch_ml_stream.rest_handlers.routes.predict_stream import Predictions, PredictStream
+from opensearch_ml_stream.rest_handlers.v2.inference_endpoints import InferenceEndpoints
+from opensearch_ml_stream.rest_handlers.v2.model_endpoints import ModelEndpoints, Server
+from opensearch_ml_stream.rest_handlers.v2.open_inference import OpenInference
+from opensearch_ml_stream.rest_handlers.v2.use_cases import InferenceModels
 
 
 def rest_application(routes: Sequence[BaseRoute]) -> Starlette:
-    """Return the application of all routes but the stream's; errors have OpenSearch's shape."""
+    """Return the application of all routes but those of streams and of `/v2`; errors have OpenSearch's shape."""
     application = Starlette(routes=routes, exception_handlers=exception_handlers())
     application.router.redirect_slashes = False  # clients of OpenSearch follow no redirects
     return application
 
 
-def streaming_application(
-    routes: Sequence[BaseRoute],
-    predictions: Predictions,
-    in_flight: InFlightResponses,
-    gate: Gate,
-    policy: BrowserPolicy,
-) -> PredictStream:
-    """Return the whole application: no middleware and no router stands between a stream and its client."""
-    return PredictStream(predictions, in_flight, gate, rest_application(routes), policy)
+def open_inference(
+    models: InferenceModels, server: Server, in_flight: InFlightResponses, gate: Gate, router: ASGIApp, *, gzip: bool
+) -> OpenInference:
+    """Return `/v2` in front of `router`; `gzip` is whether it compresses responses for clients that take it."""
+    return OpenInference(
+        InferenceEndpoints(models, in_flight, gate, gzip),
+        ModelEndpoints(models, server, gate, in_flight.bodies, gzip),
+        router,
+    )

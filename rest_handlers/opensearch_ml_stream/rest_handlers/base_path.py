@@ -1,3 +1,9 @@
-"""The base path of the API, for routes and clients alike."""
+"""The base paths of the APIs, for routes and clients alike."""
 
 BASE_PATH = "/_plugins/_ml"
+V2_PATH = "/v2"
+
+
+def is_v2(path: str) -> bool:
+    """Whether a path belongs to the V2 protocol, whose errors have a shape of their own."""
+    return path.startswith(V2_PATH) and path[len(V2_PATH) : len(V2_PATH) + 1] in ("", "/")

@@ -140,18 +140,19 @@ class ServerWriter:
 
 
 @in_virtual_time
-async def test_a_writer_of_the_server_gets_the_chunks_and_its_writes_put_heartbeats_off() -> None:
-    writer = ServerWriter([True, True, False, True])
+async def test_a_writer_of_the_server_gets_chunks_and_heartbeats_and_its_writes_put_heartbeats_off() -> None:
+    writer = ServerWriter([True, True, False, True, True])
     steps = (text("a"), 10.0, text("b"), 10.0, text("c"), 10.0, text("d"), 17.0, Ending())
     predictions = ScriptedPredictions(*steps)
     exchange = Exchange("POST", SSE_PATH, BODY, JSON_HEADERS, {CHUNK_WRITER: writer})
     await exchange.run(Sidecar(predictions).application)
-    assert timeline(exchange) == [(0.0, b"head"), (45.0, PING), (47.0, END)]
+    assert timeline(exchange) == [(0.0, b"head"), (47.0, END)]
     assert writer.calls == [
         (0.0, sse("a")), (0.0, "drain"),
         (10.0, sse("b")),
         (20.0, sse("c")), (20.0, "drain"),
         (30.0, sse("d")),
+        (45.0, PING), (45.0, "drain"),
         (47.0, "drain"),
     ]  # fmt: skip
     assert predictions.provider.writes == [True, False, True]

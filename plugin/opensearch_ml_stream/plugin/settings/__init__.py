@@ -102,6 +102,7 @@ class Settings:
     cors_origins: tuple[str, ...] = ()
     allowed_hosts: tuple[str, ...] = ()
     guardrail_held_characters: int = 256
+    v2_gzip: bool = True
     access_log: bool = False
     log_level: str = "info"
     log_format: str = "text"

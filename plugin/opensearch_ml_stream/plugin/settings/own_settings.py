@@ -171,6 +171,12 @@ OWN_SETTINGS = (
         minimum=0,
         maximum=100_000,
     ),
+    Setting(
+        _OWN + "v2.gzip",
+        "v2_gzip",
+        "boolean",
+        "Compress what /v2 sends to clients that accept gzip, streams event by event",
+    ),
     Setting(_OWN + "access_log", "access_log", "boolean", "Log a line for each request", dynamic=True),
     Setting(
         _OWN + "log_level",

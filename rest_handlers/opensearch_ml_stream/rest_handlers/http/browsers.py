@@ -30,7 +30,7 @@ _FOR_LISTED_PAGES: Headers = (
 )
 _HEADERS_KEY = "opensearch_ml_stream.security_headers"  # of the scope, where they are not those for own pages
 
-_HEALTH = "/_health/"
+_HEALTH = ("/_health/", "/v2/health/")
 _LOOPBACK = ("localhost", "127.0.0.1")
 _AUTHORITY = re.compile(r"(\[[^\]]*\]|[^:\[\]]*?)\.?(?::([0-9]*))?")
 _DEFAULT_PORTS = {"http": "80", "https": "443"}

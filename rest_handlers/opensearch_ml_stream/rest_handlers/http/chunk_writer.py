@@ -8,7 +8,7 @@ sent as messages.
 from time import monotonic
 from typing import Protocol
 
-from starlette.types import Message, Scope, Send
+from starlette.types import Scope, Send
 
 CHUNK_WRITER = "opensearch_ml_stream.chunk_writer"
 
@@ -38,23 +38,23 @@ def chunk_writer(scope: Scope, send: Send) -> ChunkWriter:
 
 
 class MessageWriter:
-    """ChunkWriter of any ASGI server: each chunk is held until `drain` sends it as `http.response.body`."""
+    """ChunkWriter of any ASGI server: what is written is held until `drain` sends it as `http.response.body`."""
 
-    __slots__ = ("_message", "_send", "last_write")
+    __slots__ = ("_held", "_send", "last_write")
 
     def __init__(self, send: Send) -> None:
         self._send = send
-        self._message: Message | None = None
+        self._held = b""
         self.last_write = monotonic()
 
     def write_chunk(self, data: bytes) -> bool:
         """Hold the chunk and return False."""
         self.last_write = monotonic()
-        self._message = {"type": "http.response.body", "body": data, "more_body": True}
+        self._held += data
         return False
 
     async def drain(self) -> None:
-        """Send the chunk that is held, if any."""
-        message, self._message = self._message, None
-        if message is not None:
-            await self._send(message)
+        """Send what is held, if anything."""
+        held, self._held = self._held, b""
+        if held:
+            await self._send({"type": "http.response.body", "body": held, "more_body": True})

@@ -7,7 +7,8 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
-from opensearch_ml_stream.connectors.errors import Internal, MLStreamError
+from opensearch_ml_stream.connectors.errors import Internal, MLStreamError, NotFound
+from opensearch_ml_stream.rest_handlers.base_path import is_v2
 from opensearch_ml_stream.rest_handlers.http.browsers import with_security_headers
 from opensearch_ml_stream.rest_handlers.http.responses import echoed_headers, error_response, json_response
 
@@ -39,10 +40,12 @@ async def unexpected_error(request: Request, exc: Exception) -> Response:
 
 
 def no_handler(request: Request) -> Response:
-    """Return OpenSearch's response to a path that it does not know (400, but 200 for OPTIONS)."""
+    """Return OpenSearch's response to a path that it does not know (400, but 200 for OPTIONS); 404 under `/v2`."""
     if request.method == "OPTIONS":
         return _options(request, {})
     text = f"no handler found for uri [{_uri(request)}] and method [{request.method}]"
+    if is_v2(request.url.path):
+        return error_response(request, NotFound(text))
     return json_response(request, {"error": text}, 400)
 
 

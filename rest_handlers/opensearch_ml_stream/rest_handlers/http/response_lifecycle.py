@@ -9,15 +9,16 @@ import asyncio
 from collections.abc import Awaitable
 from dataclasses import dataclass
 from time import monotonic
-from typing import Any
+from typing import Any, Protocol
 
 from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
+from opensearch_ml_stream.connectors.chunks import Chunks, Ending
 from opensearch_ml_stream.connectors.errors import Internal, MLStreamError, Throttled, Unavailable
-from opensearch_ml_stream.connectors.wire_format import WireFormat
 from opensearch_ml_stream.rest_handlers.http.body_budget import BodyBudget, BodyReservation
-from opensearch_ml_stream.rest_handlers.http.browsers import security_headers
+from opensearch_ml_stream.rest_handlers.http.browsers import Headers, security_headers
 from opensearch_ml_stream.rest_handlers.http.chunk_writer import HALF_CLOSED, chunk_writer
 from opensearch_ml_stream.rest_handlers.http.request_notes import REQUEST_NOTES, RequestNotes
 from opensearch_ml_stream.rest_handlers.http.responses import error_response, json_response
@@ -32,6 +33,32 @@ class ResponseLimits:
     heartbeat: float
     max_total_body_size: int = 256 * 1024 * 1024
     max_streams: int = 5_000
+
+
+class StreamFormat(Protocol):
+    """The format of a stream: a WireFormat, or one around it. Everything is the bytes of whole objects."""
+
+    @property
+    def content_type(self) -> str:
+        """The value of the header `Content-Type`."""
+        ...
+
+    @property
+    def heartbeat(self) -> bytes:
+        """What is sent while there is nothing to send."""
+        ...
+
+    def chunks(self, chunks: Chunks) -> bytes:
+        """Encode all chunks of one upstream read."""
+        ...
+
+    def last(self, chunks: Chunks, ending: Ending, extra: dict[str, Any]) -> bytes:
+        """Encode the end of a complete stream, and the chunks, if any, that came with it."""
+        ...
+
+    def error(self, error: MLStreamError) -> bytes:
+        """Encode the end of a failed stream."""
+        ...
 
 
 class InFlightResponses:
@@ -85,12 +112,13 @@ class InFlightResponses:
 class InFlightResponse:
     """One response to one client. `wire` is its stream format, None for a response that is one JSON object.
 
-    `body` is what the request has reserved; it is released when the provider has responded, or nobody waits for that.
+    One that becomes a stream later is told so by `become_stream`. `body` is what the request has reserved; it is
+    released when the provider has responded, or nobody waits for that.
     """
 
     __slots__ = (
-        "_body", "_ended", "_in_flight", "_interrupted_by", "_receive", "_scope", "_send", "_task", "_wire", "notes",
-        "started", "writer",
+        "_body", "_ended", "_headers", "_in_flight", "_interrupted_by", "_receive", "_scope", "_send", "_task", "_wire",
+        "notes", "started", "writer",
     )  # fmt: skip
 
     def __init__(
@@ -100,7 +128,7 @@ class InFlightResponse:
         send: Send,
         in_flight: InFlightResponses,
         body: BodyReservation,
-        wire: WireFormat | None = None,
+        wire: StreamFormat | None = None,
     ) -> None:
         self._scope = scope
         self._receive = receive
@@ -108,6 +136,7 @@ class InFlightResponse:
         self._in_flight = in_flight
         self._body = body
         self._wire = wire
+        self._headers: Headers = ()
         self._ended = False
         self._interrupted_by: ClientDisconnect | MLStreamError | None = None
         self._task: asyncio.Task[Any] | None = None
@@ -141,19 +170,25 @@ class InFlightResponse:
             self._interrupted_by = reason
             self._task.cancel()
 
-    async def start(self, wire: WireFormat) -> None:
+    def become_stream(self, wire: StreamFormat, headers: Headers) -> None:
+        """Note the format of a response that has not begun, and further headers of its head."""
+        self._wire = wire
+        self._headers = headers
+
+    async def start(self, wire: StreamFormat) -> None:
         """Begin the stream that the provider has begun."""
         self._body.release()  # sent, and let go of
         if not self.started:
             await self._send_head(wire)
 
-    async def _send_head(self, wire: WireFormat) -> None:
+    async def _send_head(self, wire: StreamFormat) -> None:
         """Commit to 200."""
         self.started = True
         headers = [
             (b"content-type", wire.content_type.encode()),
             (b"cache-control", b"no-cache, no-transform"),
             (b"x-accel-buffering", b"no"),
+            *self._headers,
             *security_headers(self._scope),
         ]
         headers += [pair for pair in self._scope["headers"] if pair[0] == b"x-opaque-id"][:1]
@@ -169,8 +204,12 @@ class InFlightResponse:
 
     async def send_whole(self, body: Any) -> None:
         """Send the response that is one JSON object."""
+        await self.send(json_response(Request(self._scope), body))
+
+    async def send(self, response: Response) -> None:
+        """Send a whole response."""
         self._ended = True
-        await json_response(Request(self._scope), body)(self._scope, self._receive, self._send)
+        await response(self._scope, self._receive, self._send)
 
     async def fail(self, error: MLStreamError, last: bytes = b"") -> None:
         """Send the error as a status, or as the terminal object of a stream that has started; nothing after the end.
@@ -184,8 +223,7 @@ class InFlightResponse:
                 self.notes.error = error
             await self.end(last + self._wire.error(error))
         else:
-            self._ended = True
-            await error_response(Request(self._scope), error)(self._scope, self._receive, self._send)
+            await self.send(error_response(Request(self._scope), error))
 
     async def _watch_client(self) -> None:
         wait = self._in_flight.limits.first_event_wait
@@ -217,6 +255,7 @@ class InFlightResponse:
             return pause
         return pause - silent
 
-    async def _send_heartbeat(self, wire: WireFormat) -> None:
-        self.writer.last_write = monotonic()
-        await self._send({"type": "http.response.body", "body": wire.heartbeat, "more_body": True})
+    async def _send_heartbeat(self, wire: StreamFormat) -> None:
+        if not self._ended:
+            self.writer.write_chunk(wire.heartbeat)
+            await self.writer.drain()

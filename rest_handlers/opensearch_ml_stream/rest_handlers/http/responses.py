@@ -1,4 +1,7 @@
-"""JSON responses, good or bad, of all routes: `pretty`, `filter_path` and `X-Opaque-Id` are applied here."""
+"""JSON responses, good or bad, of all routes: `pretty`, `filter_path` and `X-Opaque-Id` are applied here.
+
+Those of the V2 protocol are JSON as it is encoded there, whatever the query says; so are its errors.
+"""
 
 import json
 from collections.abc import Mapping
@@ -10,6 +13,8 @@ from starlette.responses import Response
 
 from opensearch_ml_stream.connectors.errors import MLStreamError, Unauthorized
 from opensearch_ml_stream.connectors.syntax.filter_path import filter_path
+from opensearch_ml_stream.connectors.v2.json_responses import error_body
+from opensearch_ml_stream.rest_handlers.base_path import is_v2
 from opensearch_ml_stream.rest_handlers.http import yaml_text
 from opensearch_ml_stream.rest_handlers.http.browsers import with_security_headers
 from opensearch_ml_stream.rest_handlers.http.request_notes import REQUEST_NOTES
@@ -39,13 +44,32 @@ def json_response(request: Request, body: Any, status: int = 200, headers: Mappi
 
 
 def error_response(request: Request, error: MLStreamError) -> Response:
-    """Return OpenSearch's error object with the error's status, and `Retry-After` where the error has one."""
+    """Return OpenSearch's error object with the error's status, and `Retry-After` where the error has one.
+
+    Under `/v2` it is that protocol's error object.
+    """
     if (notes := request.scope.get(REQUEST_NOTES)) is not None:
         notes.error = error
+    headers = {} if error.retry_after is None else {"Retry-After": error.retry_after}
+    if is_v2(request.scope["path"]):
+        headers |= {"WWW-Authenticate": error.challenge} if isinstance(error, Unauthorized) else {}
+        return encoded_response(request, error_body(error), error.status, headers)
     if isinstance(error, Unauthorized):
         return _unauthorized(request, error)
-    headers = {} if error.retry_after is None else {"Retry-After": error.retry_after}
     return json_response(request, error.body(), error.status, headers)
+
+
+def encoded_response(
+    request: Request, body: bytes, status: int = 200, headers: Mapping[str, str] | None = None
+) -> Response:
+    """Return a body that is JSON already, or empty."""
+    response = Response(
+        body,
+        status,
+        {"Cache-Control": "no-store", **echoed_headers(request), **(headers or {})},
+        "application/json" if body else None,
+    )
+    return with_security_headers(request.scope, response)
 
 
 def _unauthorized(request: Request, error: Unauthorized) -> Response:

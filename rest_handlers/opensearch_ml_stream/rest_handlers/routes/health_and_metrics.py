@@ -34,7 +34,7 @@ def operation_routes(
 
     async def ready(request: Request) -> Response:
         """Whether the store responds."""
-        error = await _ping_error(ping)
+        error = await ping_error(ping)
         if error is None:
             return json_response(request, {"status": "ready"})
         may_know = _is_from_this_machine(request) or await _is_admitted(request, gate)
@@ -59,7 +59,8 @@ def operation_routes(
     ]
 
 
-async def _ping_error(ping: Callable[[], Awaitable[None]]) -> MLStreamError | None:
+async def ping_error(ping: Callable[[], Awaitable[None]]) -> MLStreamError | None:
+    """Return why the store does not respond, None if it does."""
     try:
         async with asyncio.timeout(READY_SECONDS):
             await ping()

@@ -16,7 +16,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from opensearch_ml_stream.connectors.chunks import Chunks, Ending
 from opensearch_ml_stream.connectors.errors import MLStreamError
 from opensearch_ml_stream.connectors.predict.inputs import RemoteInput, read_predict_input
-from opensearch_ml_stream.connectors.wire_format import NDJSON, SSE, WireFormat
+from opensearch_ml_stream.connectors.wire_format import NDJSON, SSE
 from opensearch_ml_stream.rest_handlers import actions
 from opensearch_ml_stream.rest_handlers.base_path import BASE_PATH
 from opensearch_ml_stream.rest_handlers.callers import Caller, Gate
@@ -31,7 +31,7 @@ from opensearch_ml_stream.rest_handlers.http.requests import (
     read_body,
     wire_format,
 )
-from opensearch_ml_stream.rest_handlers.http.response_lifecycle import InFlightResponse, InFlightResponses
+from opensearch_ml_stream.rest_handlers.http.response_lifecycle import InFlightResponse, InFlightResponses, StreamFormat
 from opensearch_ml_stream.rest_handlers.http.responses import error_response
 from opensearch_ml_stream.rest_handlers.openapi.description import FLAG, OperationDescription, Schema
 from opensearch_ml_stream.rest_handlers.openapi.schemas import PREDICT
@@ -106,7 +106,10 @@ class Predictions(Protocol):
 
 
 class PredictStream:
-    """The ASGI application: streams here, every other path to `router`; `policy` holds for both."""
+    """The ASGI application: streams here, every other path to `router`; `policy` holds for both.
+
+    No middleware and no router stands between a stream and its client.
+    """
 
     def __init__(
         self, predictions: Predictions, in_flight: InFlightResponses, gate: Gate, router: ASGIApp, policy: BrowserPolicy
@@ -176,7 +179,7 @@ class PredictStream:
 
 
 async def relay(
-    response: InFlightResponse, opening: AbstractAsyncContextManager[ProviderStream], wire: WireFormat
+    response: InFlightResponse, opening: AbstractAsyncContextManager[ProviderStream], wire: StreamFormat
 ) -> None:
     """Relay the stream from its first chunk to the terminal object."""
     encode, writer = wire.chunks, response.writer

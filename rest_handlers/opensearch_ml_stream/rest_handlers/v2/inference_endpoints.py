@@ -1,0 +1,139 @@
+"""Inferences over HTTP: `infer` and `generate`, `infer_stream` and `generate_stream`.
+
+They live as predictions do (`routes/predict_stream.py`, `routes/predict.py`): the provider call ends when the client
+disconnects, a slow provider is bridged by heartbeats, and a stream ends with exactly one response that says how.
+"""
+
+from collections.abc import Awaitable
+from dataclasses import dataclass, replace
+
+from starlette.requests import ClientDisconnect, Request
+from starlette.types import Receive, Scope, Send
+
+from opensearch_ml_stream.connectors.errors import MLStreamError, NotAcceptable
+from opensearch_ml_stream.connectors.v2.json_requests import Dialect, read_request
+from opensearch_ml_stream.connectors.v2.json_responses import response_body
+from opensearch_ml_stream.connectors.v2.messages import InferenceRequest
+from opensearch_ml_stream.connectors.v2.stream_formats import stream_format
+from opensearch_ml_stream.rest_handlers import actions
+from opensearch_ml_stream.rest_handlers.callers import Caller, Gate
+from opensearch_ml_stream.rest_handlers.http.body_budget import BodyReservation
+from opensearch_ml_stream.rest_handlers.http.gzip_coding import GZIP_HEADERS, VARY, GzipFormat, may_stream_gzip
+from opensearch_ml_stream.rest_handlers.http.requests import header, read_body
+from opensearch_ml_stream.rest_handlers.http.response_lifecycle import InFlightResponse, InFlightResponses, StreamFormat
+from opensearch_ml_stream.rest_handlers.http.responses import error_response
+from opensearch_ml_stream.rest_handlers.routes.predict_stream import relay
+from opensearch_ml_stream.rest_handlers.v2.headers import readable_headers, response_headers
+from opensearch_ml_stream.rest_handlers.v2.use_cases import InferenceModels
+from opensearch_ml_stream.rest_handlers.v2.whole_responses import whole_response
+
+# What a form of a web page sends, and no client of V2.
+_FORM_TYPES = ("application/x-www-form-urlencoded", "multipart/form-data", "text/plain")
+
+
+@dataclass(frozen=True, slots=True)
+class ModelPath:
+    """What a path says of a model. `version` is None for the newest one."""
+
+    name: str
+    version: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """An inference as a client asked for it."""
+
+    scope: Scope
+    caller: Caller
+    path: ModelPath
+    dialect: Dialect
+
+
+class InferenceEndpoints:
+    """ASGI endpoints of one model each; `gzip` is whether responses are compressed for clients that take it."""
+
+    def __init__(self, models: InferenceModels, in_flight: InFlightResponses, gate: Gate, gzip: bool) -> None:
+        self._models = models
+        self._in_flight = in_flight
+        self._gate = gate
+        self._gzip = gzip
+
+    async def infer(self, scope: Scope, receive: Receive, send: Send, path: ModelPath) -> None:
+        """Respond with a whole inference."""
+        if (begun := await self._begin(scope, receive, send, path, is_stream=False)) is not None:
+            response, work = begun
+            await response.run(work)
+
+    async def infer_stream(self, scope: Scope, receive: Receive, send: Send, path: ModelPath) -> None:
+        """Respond with a stream of inferences."""
+        if (begun := await self._begin(scope, receive, send, path, is_stream=True)) is not None:
+            response, work = begun
+            await response.run(work)
+
+    async def _begin(
+        self, scope: Scope, receive: Receive, send: Send, path: ModelPath, *, is_stream: bool
+    ) -> tuple[InFlightResponse, Awaitable[None]] | None:
+        """Read the request; return its response and the work that makes it, None if the request was refused.
+
+        Nothing of the prompt stays here while the response streams.
+        """
+        in_flight = self._in_flight
+        reservation = BodyReservation(in_flight.bodies)
+        try:
+            allowing = (actions.PREDICT_STREAM, actions.PREDICT) if is_stream else (actions.PREDICT,)
+            caller = await self._gate.admit(scope, *allowing)
+            _check_media_type(scope)
+            in_flight.check_room()
+            body = await read_body(scope, receive, reservation)
+            in_flight.check_room()
+            request, dialect = read_request(body)
+        except ClientDisconnect:
+            reservation.release()
+            return None
+        except MLStreamError as error:
+            reservation.release()
+            await error_response(Request(scope), error)(scope, receive, send)
+            return None
+        request = replace(request, parameters={**request.parameters, "headers": readable_headers(scope)})
+        response = InFlightResponse(scope, receive, send, in_flight, reservation)
+        asked = _Asked(scope, caller, path, dialect)
+        return response, (self._stream if is_stream else self._whole)(response, asked, request)
+
+    async def _stream(self, response: InFlightResponse, asked: _Asked, request: InferenceRequest) -> None:
+        try:
+            inference = await self._models.prepare(asked.caller, asked.path.name, asked.path.version, request)
+        except MLStreamError as error:
+            await response.fail(error)
+            return
+        wire: StreamFormat = stream_format(inference.shape, asked.dialect)
+        headers = response_headers(asked.scope, inference.shape)
+        if self._gzip and may_stream_gzip(asked.scope):
+            wire, headers = GzipFormat(wire), (*headers, *GZIP_HEADERS)
+        elif self._gzip:
+            headers = (*headers, *VARY)
+        response.become_stream(wire, headers)
+        opening = self._models.stream(inference)
+        del request, inference
+        await relay(response, opening, wire)
+
+    async def _whole(self, response: InFlightResponse, asked: _Asked, request: InferenceRequest) -> None:
+        try:
+            inference = await self._models.prepare(asked.caller, asked.path.name, asked.path.version, request)
+            del request
+            inferred = await self._models.infer(inference)
+        except MLStreamError as error:
+            await response.fail(error)
+            return
+        headers = response_headers(asked.scope, inferred.shape)
+        body = response_body(inferred, asked.dialect)
+        await response.send(await whole_response(asked.scope, body, gzip=self._gzip, headers=headers))
+
+
+def _check_media_type(scope: Scope) -> None:
+    """Raise NotAcceptable for what a foreign web page may send without being asked whether it may.
+
+    Any other type, or none, is taken for JSON: clients of V2 send what they like.
+    """
+    content_type = header(scope, b"content-type")
+    if content_type.partition(";")[0].strip().lower() in _FORM_TYPES:
+        raise NotAcceptable(f"Content-Type header [{content_type}] is not supported; send application/json")
