@@ -15,13 +15,37 @@ from opensearch_ml_stream.connectors.errors import MLStreamError
 
 
 class WireFormat(ABC):
-    """One wire format, or that of one stream. Every method returns the bytes of whole objects.
+    """One wire format, or that of one stream. Every method returns the bytes of whole objects, at least one byte."""
+
+    content_type: ClassVar[str]
+
+    @property
+    @abstractmethod
+    def heartbeat(self) -> bytes:
+        """What is sent while the provider is silent."""
+
+    @abstractmethod
+    def chunks(self, chunks: Chunks) -> bytes:
+        """Encode all chunks of one upstream read."""
+
+    def last(self, chunks: Chunks, ending: Ending, extra: dict[str, Any]) -> bytes:
+        """Encode the chunks, if any, that came with the ending of a complete stream, and the ending; see `ending`."""
+        return (self.chunks(chunks) if chunks else b"") + self.ending(ending, extra)
+
+    @abstractmethod
+    def ending(self, ending: Ending, extra: dict[str, Any]) -> bytes:
+        """Encode the terminal object of a complete stream, with the fields of `extra` in it."""
+
+    @abstractmethod
+    def error(self, error: MLStreamError) -> bytes:
+        """Encode the terminal object of a failed stream."""
+
+
+class ChunkFormat(WireFormat):
+    """A wire format with an object for each chunk.
 
     `text_prefix` and `text_suffix` are the bytes around the JSON string of a chunk of text alone, as nearly all are.
     """
-
-    content_type: ClassVar[str]
-    heartbeat: ClassVar[bytes]
 
     def __init__(self, text_prefix: bytes, text_suffix: bytes) -> None:
         self._text_prefix = text_prefix
@@ -36,18 +60,6 @@ class WireFormat(ABC):
             return b"".join([self._chunk(chunk) for chunk in chunks])
         return chunks.wrap_each(self._opening, self._between, self._closing)
 
-    def last(self, chunks: Chunks, ending: Ending, extra: dict[str, Any]) -> bytes:
-        """Encode the chunks, if any, that came with the ending of a complete stream, and the ending; see `ending`."""
-        return (self.chunks(chunks) if chunks else b"") + self.ending(ending, extra)
-
-    @abstractmethod
-    def ending(self, ending: Ending, extra: dict[str, Any]) -> bytes:
-        """Encode the terminal object of a complete stream, with the fields of `extra` in it."""
-
-    @abstractmethod
-    def error(self, error: MLStreamError) -> bytes:
-        """Encode the terminal object of a failed stream."""
-
     @abstractmethod
     def _mixed_chunk(self, chunk: Chunk) -> bytes:
         """Encode a chunk that is not of text alone."""
@@ -58,7 +70,7 @@ class WireFormat(ABC):
         return self._text_prefix + orjson.dumps(chunk.text) + self._text_suffix
 
 
-class _PredictFormat(WireFormat):
+class _PredictFormat(ChunkFormat):
     """A format of `_predict/stream`, where an object of its own ends every stream."""
 
     _text_key: ClassVar[str]

@@ -18,7 +18,7 @@ from opensearch_ml_stream.connectors.errors import MLStreamError
 from opensearch_ml_stream.connectors.v2.json_requests import Dialect
 from opensearch_ml_stream.connectors.v2.json_responses import STRING, identity, tensor_object
 from opensearch_ml_stream.connectors.v2.messages import ResponseShape, Tensor
-from opensearch_ml_stream.connectors.wire_format import WireFormat, ending_fields, sse_error
+from opensearch_ml_stream.connectors.wire_format import ChunkFormat, WireFormat, ending_fields, sse_error
 
 _NO_TEXT = Chunk()
 _NO_TEXT_END = b'""]}'  # how a tensor of an empty text ends
@@ -44,7 +44,7 @@ def further_tensors(chunk: Chunk) -> list[Tensor]:
     return tensors
 
 
-class _V2Events(WireFormat):
+class _V2Events(ChunkFormat):
     """Server-sent events without names and ids, as MLServer sends them."""
 
     content_type = "text/event-stream"
