@@ -103,6 +103,7 @@ class Settings:
     allowed_hosts: tuple[str, ...] = ()
     guardrail_held_characters: int = 256
     v2_gzip: bool = True
+    generate_stream_model: str = ""
     access_log: bool = False
     log_level: str = "info"
     log_format: str = "text"

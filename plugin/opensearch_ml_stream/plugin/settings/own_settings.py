@@ -177,6 +177,13 @@ OWN_SETTINGS = (
         "boolean",
         "Compress what /v2 sends to clients that accept gzip, streams event by event",
     ),
+    Setting(
+        _OWN + "generate_stream_model",
+        "generate_stream_model",
+        "string",
+        "Name or id of the model behind /generate-stream; without one there is no such route",
+        dynamic=True,
+    ),
     Setting(_OWN + "access_log", "access_log", "boolean", "Log a line for each request", dynamic=True),
     Setting(
         _OWN + "log_level",

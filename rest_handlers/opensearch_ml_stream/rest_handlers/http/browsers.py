@@ -28,6 +28,11 @@ _FOR_LISTED_PAGES: Headers = (
     (b"access-control-expose-headers", b"X-Opaque-Id, X-Request-Id, Retry-After"),
     (b"vary", b"Origin"),
 )
+# For a page of the sidecar's own: its scripts, styles and requests are the sidecar's, and nothing stands in its markup.
+_PAGE_POLICY = (
+    b"default-src 'none'; script-src 'self'; style-src 'self'; img-src data:; connect-src 'self'; "
+    b"base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
 _HEADERS_KEY = "opensearch_ml_stream.security_headers"  # of the scope, where they are not those for own pages
 
 _HEALTH = ("/_health/", "/v2/health/")
@@ -70,6 +75,19 @@ def check_browser(scope: Scope, policy: BrowserPolicy, *, any_host: bool = False
         raise _foreign_page(origin)
 
 
+def check_embedding(scope: Scope) -> None:
+    """Raise Forbidden for a GET that a page of a sibling host, or of another port, makes without saying its origin.
+
+    `check_browser` is enough where a GET changes nothing. Where it costs money, no `<img>` of `localhost:3000` may make
+    it, which to browsers is of the same site, and no browser that only fetches ahead what its user may want.
+    """
+    names = {name: value.lower() for name, value in scope["headers"]}
+    if names.get(b"sec-fetch-site") == b"same-site" and b"origin" not in names:
+        raise _foreign_page("")
+    if names.get(b"sec-purpose", b"").startswith(b"prefetch"):
+        raise Forbidden("This is not fetched ahead: each request is a prediction")
+
+
 def preflight_response(scope: Scope) -> Response | None:
     """Return the response to a CORS preflight (Fetch standard, section 3.2) of a listed page, None for all else."""
     names = {name for name, _ in scope["headers"]}
@@ -98,6 +116,13 @@ def security_headers(scope: Scope) -> Headers:
 def with_security_headers(scope: Scope, response: Response) -> Response:
     """Return the response with the security headers."""
     response.raw_headers.extend(security_headers(scope))
+    return response
+
+
+def with_page_headers(scope: Scope, response: Response) -> Response:
+    """Return the response, a file of a page of the sidecar's own, with the security headers of such a page."""
+    others = [pair for pair in security_headers(scope) if pair[0] != b"content-security-policy"]
+    response.raw_headers += [(b"cache-control", b"no-cache"), (b"content-security-policy", _PAGE_POLICY), *others]
     return response
 
 

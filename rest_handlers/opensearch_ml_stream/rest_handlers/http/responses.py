@@ -14,7 +14,7 @@ from starlette.responses import Response
 from opensearch_ml_stream.connectors.errors import MLStreamError, Unauthorized
 from opensearch_ml_stream.connectors.syntax.filter_path import filter_path
 from opensearch_ml_stream.connectors.v2.json_responses import error_body
-from opensearch_ml_stream.rest_handlers.base_path import is_v2
+from opensearch_ml_stream.rest_handlers.base_path import has_plain_errors
 from opensearch_ml_stream.rest_handlers.http import yaml_text
 from opensearch_ml_stream.rest_handlers.http.browsers import with_security_headers
 from opensearch_ml_stream.rest_handlers.http.request_notes import REQUEST_NOTES
@@ -46,12 +46,12 @@ def json_response(request: Request, body: Any, status: int = 200, headers: Mappi
 def error_response(request: Request, error: MLStreamError) -> Response:
     """Return OpenSearch's error object with the error's status, and `Retry-After` where the error has one.
 
-    Under `/v2` it is that protocol's error object.
+    Under `/v2` and `/generate-stream` it is the V2 protocol's error object.
     """
     if (notes := request.scope.get(REQUEST_NOTES)) is not None:
         notes.error = error
     headers = {} if error.retry_after is None else {"Retry-After": error.retry_after}
-    if is_v2(request.scope["path"]):
+    if has_plain_errors(request.scope["path"]):
         headers |= {"WWW-Authenticate": error.challenge} if isinstance(error, Unauthorized) else {}
         return encoded_response(request, error_body(error), error.status, headers)
     if isinstance(error, Unauthorized):
