@@ -42,6 +42,7 @@ from opensearch_ml_stream.plugin.v2.model_names import ModelNames
 from opensearch_ml_stream.plugin.v2.stored_inference_models import StoredInferenceModels
 from opensearch_ml_stream.rest_handlers.application import open_inference, rest_application
 from opensearch_ml_stream.rest_handlers.callers import TenantGate
+from opensearch_ml_stream.rest_handlers.generate_stream.tutorial_routes import generate_stream_routes
 from opensearch_ml_stream.rest_handlers.http.browsers import BrowserPolicy
 from opensearch_ml_stream.rest_handlers.http.response_lifecycle import InFlightResponses, ResponseLimits
 from opensearch_ml_stream.rest_handlers.resource_endpoint import Entry
@@ -116,6 +117,7 @@ async def open_sidecar(settings: Settings, runtime: Path) -> AsyncIterator[Sidec
             *settings_routes(DynamicSettings(store, live, now_millis), entry),
             *operation_routes(store.ping, metrics.text, own_version, gate),
         ]
+        routes += generate_stream_routes(inference_models, lambda: live.current.generate_stream_model, in_flight, gate)
         routes += openapi_routes(routes, own_version, gate)
         await stack.enter_async_context(watching_settings(store, live))
         await stack.enter_async_context(sweeping_orphans(store))
