@@ -1,5 +1,7 @@
 """Whole responses and errors of V2, in both dialects."""
 
+import json
+
 import orjson
 import pytest
 
@@ -65,3 +67,9 @@ def test_a_model_without_a_version_has_none_in_its_responses(dialect: Dialect) -
 
 def test_an_error_is_one_string() -> None:
     assert error_body(NotFound("Model m not found")) == b'{"error":"Model m not found"}'
+
+
+def test_what_a_script_returns_is_always_valid_json() -> None:
+    response = InferenceResponse(SHAPE, [Tensor("output", "BYTES", [1], ["\ud83d"])], {"n": 10**30})
+    body = json.loads(response_body(response, Dialect.TENSORS))
+    assert (body["outputs"][0]["data"], body["parameters"]) == (["\ud83d"], {"n": 10**30})

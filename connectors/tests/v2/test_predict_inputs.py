@@ -14,9 +14,15 @@ from opensearch_ml_stream.connectors.predict.inputs import RemoteInput, TextDocs
 from opensearch_ml_stream.connectors.rendering.action import CompiledAction
 from opensearch_ml_stream.connectors.rendering.template import ConnectorParameters
 from opensearch_ml_stream.connectors.syntax.jsontext import JsonText
+from opensearch_ml_stream.connectors.v2.chat_messages import MAX_MESSAGES
 from opensearch_ml_stream.connectors.v2.messages import InferenceRequest, Tensor
 from opensearch_ml_stream.connectors.v2.model_inputs import find_model_inputs
-from opensearch_ml_stream.connectors.v2.predict_inputs import MAX_PREDICTIONS, PredictInputs, predict_inputs
+from opensearch_ml_stream.connectors.v2.predict_inputs import (
+    MAX_PARAMETERS,
+    MAX_PREDICTIONS,
+    PredictInputs,
+    predict_inputs,
+)
 
 _FILES = sorted((Path(__file__).parents[3] / "blueprints").glob("*.json"))
 _OF_TEXTS = [path for path in _FILES if path.stem != "cohere-rerank"]  # which ranks documents by a query
@@ -196,8 +202,8 @@ def test_several_texts_are_a_prediction_each() -> None:
         RemoteInput({"n": JsonText("2"), "inputs": "b"}),
     ]
     assert len(read(MESSAGES, text("a", "b")).inputs) == 2
-    assert "1 to 1000" in refused(PROMPT, text(*["a"] * (MAX_PREDICTIONS + 1)))
-    assert "1 to 1000" in refused(PROMPT, text())
+    assert "1000 are possible" in refused(PROMPT, text(*["a"] * (MAX_PREDICTIONS + 1)))
+    assert "no text" in refused(PROMPT, text())
 
 
 def test_llm_parameters_count_before_parameters_and_what_is_of_the_request_is_left_out() -> None:
@@ -214,6 +220,29 @@ def test_llm_parameters_count_before_parameters_and_what_is_of_the_request_is_le
         assert one.parameters == {"n": JsonText("2"), "stop": JsonText('["x"]'), "inputs": "Hi"}
     assert "llm_parameters" in refused(PROMPT, text("Hi"), llm_parameters=[1])
     assert "llm_parameters" in refused(PROMPT, text("Hi"), llm_parameters="{")
+
+
+def test_the_headers_of_the_request_go_where_the_template_has_a_place_for_them() -> None:
+    target = action('{"a": "${parameters.inputs}", "headers": ${parameters.headers:-null}}')
+    given: dict[str, Any] = {"headers": {"x-foo": "1"}, "llm_parameters": {"headers": {"x-foo": "2"}}}
+    assert rendered(target, text("Hi"), **given) == {"a": "Hi", "headers": {"x-foo": "1"}}
+    fixed = action('{"a": "${parameters.inputs}", "headers": ${parameters.headers}}', headers={})
+    assert rendered(fixed, text("Hi"), **given) == {"a": "Hi", "headers": {}}
+
+
+def test_parameters_are_bounded_and_more_so_where_each_of_several_texts_has_them() -> None:
+    many: dict[str, Any] = {f"p{number}": number for number in range(MAX_PARAMETERS + 1)}
+    assert "10000 parameters" in refused(PROMPT, text("a"), **many)
+    few = dict(list(many.items())[:200])
+    assert len(read(PROMPT, text(*["a"] * 500), **few).inputs) == 500
+    assert "each of 501 texts" in refused(PROMPT, text(*["a"] * 501), **few)
+    assert "each of 1000 texts" in refused(PROMPT, text(*["a"] * 1000), long="x" * 40_000)
+    assert len(read(PROMPT, text("a"), long="x" * 40_000_000).inputs) == 1
+
+
+def test_the_messages_of_a_chat_are_bounded() -> None:
+    chat = [text(*["user"] * (MAX_MESSAGES + 1), name="role"), text(*["a"] * (MAX_MESSAGES + 1), name="content")]
+    assert "5000 messages" in refused(MESSAGES, *chat)
 
 
 def test_tensors_named_as_parameters_of_the_template_fill_these() -> None:

@@ -12,6 +12,7 @@ from opensearch_ml_stream.connectors.v2.messages import Tensor
 from opensearch_ml_stream.connectors.v2.model_inputs import ChatForm
 from opensearch_ml_stream.connectors.v2.tensor_values import container, texts
 
+MAX_MESSAGES = 5_000
 CHAT_TENSORS = ("role", "content", "type", "tool_calls", "tool_call_id", "name")
 _TEXT = "text"
 _ABSENT: tuple[object, ...] = ("", "null", [], None)
@@ -29,6 +30,8 @@ def chat_messages(tensors: Mapping[str, Tensor], form: ChatForm) -> list[dict[st
     types = texts(tensors["type"]) if "type" in tensors else [_TEXT] * count
     if not len(contents) == len(types) == count > 0:
         raise InvalidRequest("The tensors role, content and type must have one element for each message")
+    if count > MAX_MESSAGES:
+        raise InvalidRequest(f"A chat may have {MAX_MESSAGES} messages; this one has {count}")
     messages = [
         form.write(role, _content(content, type)) for role, content, type in zip(roles, contents, types, strict=True)
     ]

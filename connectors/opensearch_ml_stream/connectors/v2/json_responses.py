@@ -1,5 +1,6 @@
 """Write whole responses and errors of the V2 protocol as JSON, in the dialect of the request."""
 
+import json
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -18,7 +19,7 @@ def response_body(response: InferenceResponse, dialect: Dialect, headers: Mappin
     """Encode a whole response. `headers` are shown in its `parameters`, as MLServer does."""
     parameters = response.parameters if headers is None else {"headers": headers, **response.parameters}
     write = tensors_object if dialect is Dialect.TENSORS else _text_object
-    return orjson.dumps(write(response, parameters))
+    return to_json(write(response, parameters))
 
 
 def error_body(error: MLStreamError) -> bytes:
@@ -27,6 +28,14 @@ def error_body(error: MLStreamError) -> bytes:
     if isinstance(error, InvalidBody):
         body["detail"] = error.detail
     return orjson.dumps(body)
+
+
+def to_json(value: Any) -> bytes:
+    """Encode a value that came from anywhere, such as a script of the connector."""
+    try:
+        return orjson.dumps(value)
+    except orjson.JSONEncodeError:  # a number of more than 64 bits, half of a surrogate pair
+        return json.dumps(value).encode()
 
 
 def identity(shape: ResponseShape) -> dict[str, Any]:

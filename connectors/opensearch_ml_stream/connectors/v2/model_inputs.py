@@ -14,7 +14,7 @@ PROMPTS = ("inputs", "prompt", "question")  # the parameters that blueprints giv
 MESSAGES = "messages"
 TENSORS = "tensors"
 
-_MAX_FORM_CHARS = 4096  # each message of a chat is made in the form
+_MAX_FORM_CHARS = 512  # each message of a chat is made in the form
 _ROLES: Mapping[str, Mapping[str, str]] = {"contents": {"assistant": "model"}}  # Gemini's name for who responds
 
 

@@ -7,17 +7,27 @@ from typing import Any
 from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.connectors.predict.inputs import RemoteInput, TextDocsInput
 from opensearch_ml_stream.connectors.syntax import jsontext
-from opensearch_ml_stream.connectors.syntax.jsontext import JsonText
 from opensearch_ml_stream.connectors.v2.chat_messages import CHAT_TENSORS, chat_messages, is_chat
 from opensearch_ml_stream.connectors.v2.messages import InferenceRequest, Tensor
 from opensearch_ml_stream.connectors.v2.model_inputs import TENSORS, ChatForm, ModelInputs
-from opensearch_ml_stream.connectors.v2.tensor_values import json_tensors, parameter, texts
+from opensearch_ml_stream.connectors.v2.tensor_values import (
+    MAX_TEXTS,
+    json_tensors,
+    json_text,
+    parameter,
+    texts,
+    to_parameter,
+)
 
 MAX_PREDICTIONS = 1_000  # of one request
+MAX_PARAMETERS = 10_000  # of one request
+MAX_REPEATED_PARAMETERS = 100_000  # of all predictions of one request, each of which has all of them
+MAX_REPEATED_CHARS = 32 * 1024 * 1024
 LLM_PARAMETERS = "llm_parameters"
+HEADERS = "headers"
 
 # Members of `parameters` that are about the request: not what the model is to do.
-_NOT_OF_THE_MODEL = frozenset({"headers", "content_type", "stream", LLM_PARAMETERS})
+_NOT_OF_THE_MODEL = frozenset({HEADERS, "content_type", "stream", LLM_PARAMETERS})
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +40,7 @@ class PredictInputs:
 
 def predict_inputs(request: InferenceRequest, model: ModelInputs) -> PredictInputs:
     """Return the predict inputs of a request. InvalidRequest for tensors that the model cannot take."""
-    parameters = _caller_parameters(request.parameters)
+    parameters = _caller_parameters(request.parameters, model)
     if not request.inputs:
         raise InvalidRequest(f"The request has no inputs. The model takes {model.describe()}")
     if model.takes_tensors:
@@ -48,18 +58,26 @@ def predict_inputs(request: InferenceRequest, model: ModelInputs) -> PredictInpu
     return PredictInputs([RemoteInput(parameters)] if text is None else _of_text(text, parameters, model))
 
 
-def _caller_parameters(given: Mapping[str, Any]) -> dict[str, str]:
-    """Return the parameters of a request as those of a predict request: `llm_parameters` count before the others."""
+def _caller_parameters(given: Mapping[str, Any], model: ModelInputs) -> dict[str, str]:
+    """Return the parameters of a request as those of a predict request: `llm_parameters` count before the others.
+
+    The request's headers are among them if the template has a place for them.
+    """
     own = given.get(LLM_PARAMETERS, {})
     if isinstance(own, str):  # gRPC has no objects
         own = jsontext.parse(own, LLM_PARAMETERS)
     if not isinstance(own, Mapping):
         raise InvalidRequest("parameters.llm_parameters must be an object")
-    return {
-        name: jsontext.to_parameter(value)
+    if len(given) + len(own) > MAX_PARAMETERS:
+        raise InvalidRequest(f"A request may have {MAX_PARAMETERS} parameters")
+    parameters = {
+        name: to_parameter(value)
         for name, value in {**given, **own}.items()
         if value is not None and name not in _NOT_OF_THE_MODEL
     }
+    if HEADERS in model.free and HEADERS in given:
+        parameters[HEADERS] = to_parameter(given[HEADERS])
+    return parameters
 
 
 def _fill_named(
@@ -90,11 +108,12 @@ def _check_all_used(left: Sequence[Tensor], model: ModelInputs) -> None:
 
 
 def _of_text(tensor: Tensor, parameters: dict[str, str], model: ModelInputs) -> Sequence[RemoteInput | TextDocsInput]:
-    found = texts(tensor)
-    if not 0 < len(found) <= MAX_PREDICTIONS:
-        raise InvalidRequest(f"Tensor {tensor.name} has {len(found)} texts; 1 to {MAX_PREDICTIONS} are possible")
+    found = texts(tensor, MAX_TEXTS if model.takes_texts else MAX_PREDICTIONS)
+    if not found:
+        raise InvalidRequest(f"Tensor {tensor.name} has no text")
     if model.takes_texts:
         return [TextDocsInput(tuple(found), parameters)]
+    _check_repeated(parameters, len(found))
     if model.prompt is not None:
         return [RemoteInput({**parameters, model.prompt: text}) for text in found]
     if model.chat is not None:
@@ -103,6 +122,13 @@ def _of_text(tensor: Tensor, parameters: dict[str, str], model: ModelInputs) -> 
         f"The model's connector has no parameter for a text. It takes {model.describe()}. If a parameter of another "
         "name is for a text, name it in the model's _sidecar.v2.prompt"
     )
+
+
+def _check_repeated(parameters: Mapping[str, str], times: int) -> None:
+    """Raise InvalidRequest for more parameters, or longer ones, than can be sent with each of so many texts."""
+    size = sum(map(len, parameters.values()))
+    if times > 1 and (times * len(parameters) > MAX_REPEATED_PARAMETERS or times * size > MAX_REPEATED_CHARS):
+        raise InvalidRequest(f"The request's parameters are too many, or too long, for each of {times} texts")
 
 
 def _chat(tensors: Mapping[str, Tensor], model: ModelInputs) -> dict[str, str]:
@@ -116,4 +142,4 @@ def _chat(tensors: Mapping[str, Tensor], model: ModelInputs) -> dict[str, str]:
 
 
 def _messages(form: ChatForm, messages: Sequence[Mapping[str, Any]]) -> dict[str, str]:
-    return {form.parameter: JsonText(jsontext.dumps(messages))}
+    return {form.parameter: json_text(messages)}
