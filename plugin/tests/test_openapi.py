@@ -13,6 +13,7 @@ from starlette.routing import Route
 from opensearch_ml_stream.plugin.app import open_sidecar
 from opensearch_ml_stream.plugin.settings import Settings
 from opensearch_ml_stream.rest_handlers.routes.predict_stream import PredictStream
+from opensearch_ml_stream.rest_handlers.v2.documentation.operations import V2_OPERATIONS
 from opensearch_ml_stream.rest_handlers.v2.open_inference import OpenInference
 
 BASE = "/_plugins/_ml"
@@ -70,7 +71,8 @@ async def test_every_route_is_described_once_with_or_without_its_slash(api: Api)
     paths = [route.path_format for route in api.routes if isinstance(route, Route)]
     assert len(paths) == len(api.routes) > 50
     without_slash = {path.removesuffix("/") or "/" for path in paths}
-    assert api.document["paths"].keys() == {*without_slash, f"{BASE}/models/{{model_id}}/_predict/stream"}
+    stream = f"{BASE}/models/{{model_id}}/_predict/stream"
+    assert api.document["paths"].keys() == {*without_slash, stream, *V2_OPERATIONS}
     assert api.document["openapi"] == "3.1.0"
 
 

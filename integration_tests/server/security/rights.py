@@ -8,6 +8,7 @@ import httpx
 from integration_tests.support.secured.secured_cluster import PASSWORD
 
 BASE = "/_plugins/_ml"
+V2 = "/v2"
 _ML = "cluster:admin/opensearch/ml/"
 _MONITOR = "cluster:monitor/"
 
@@ -77,11 +78,37 @@ _NEEDS_BELOW_BASE: dict[str, Needs] = {
     "GET /openapi.json": LOGIN,
 }
 
+_NEEDS_OF_A_V2_MODEL: dict[str, Needs] = {
+    "GET ": (_ML + "models/get",),
+    "GET /ready": (_ML + "models/get", _ML + "predict", _ML + "predict/stream"),
+    "POST /infer": (_ML + "predict",),
+    "POST /generate": (_ML + "predict",),
+    "POST /infer_stream": (_ML + "predict/stream", _ML + "predict"),
+    "POST /generate_stream": (_ML + "predict/stream", _ML + "predict"),
+    "GET /docs": (_ML + "models/get",),
+    "GET /docs/dataplane.json": (_ML + "models/get",),
+}
+
+_V2_MODEL = f"{V2}/models/{{model_name}}"
+
 NEEDS: dict[str, Needs | None] = {
     **{row.replace(" ", f" {BASE}", 1): needs for row, needs in _NEEDS_BELOW_BASE.items()},
     "POST /generate-stream": (_ML + "predict/stream", _ML + "predict"),
     "GET /generate-stream": (_ML + "predict/stream", _ML + "predict"),
     "GET /generate-stream/{file}": (_ML + "predict/stream", _ML + "predict"),
+    **{
+        row.replace(" ", f" {path}", 1): needs
+        for row, needs in _NEEDS_OF_A_V2_MODEL.items()
+        for path in (_V2_MODEL, f"{_V2_MODEL}/versions/{{model_version}}")
+    },
+    f"GET {V2}": LOGIN,
+    f"GET {V2}/docs": LOGIN,
+    f"GET {V2}/docs/dataplane.json": LOGIN,
+    f"GET {V2}/health/live": EVERYONE,
+    f"GET {V2}/health/ready": EVERYONE,
+    f"POST {V2}/repository/index": (_ML + "models/search",),
+    f"POST {V2}/repository/models/{{model_name}}/load": (_ML + "deploy_model",),
+    f"POST {V2}/repository/models/{{model_name}}/unload": (_ML + "undeploy_models",),
     "GET /": LOGIN,
     "GET /_health/live": EVERYONE,
     "GET /_health/ready": EVERYONE,
@@ -165,11 +192,12 @@ def open_routes(client: httpx.Client, login: Login, routes: Sequence[str]) -> se
     """
     let_in = set()
     for route in routes:
-        for end in ("", "/") if route.split(" ")[1].startswith(BASE) else ("",):
+        has_slash = route.split(" ")[1].startswith((BASE, V2)) and not (V2 in route and route.endswith(".json"))
+        for end in ("", "/") if has_slash else ("",):
             response = ask(client, route, login, end)
             if response.status_code not in (401, 429):
                 let_in.add(route)
             elif response.status_code == 401:
-                assert response.text == "Unauthorized", route
+                assert response.text == ('{"error":"Unauthorized"}' if f" {V2}" in route else "Unauthorized"), route
                 assert response.headers["www-authenticate"].startswith("Basic realm="), route
     return let_in

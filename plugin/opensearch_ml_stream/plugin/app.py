@@ -54,6 +54,8 @@ from opensearch_ml_stream.rest_handlers.routes.predict import predict_routes
 from opensearch_ml_stream.rest_handlers.routes.predict_stream import PredictStream
 from opensearch_ml_stream.rest_handlers.routes.resources import management_routes
 from opensearch_ml_stream.rest_handlers.routes.settings import settings_routes
+from opensearch_ml_stream.rest_handlers.v2.documentation.docs_routes import docs_routes
+from opensearch_ml_stream.rest_handlers.v2.documentation.operations import V2_OPERATIONS
 from opensearch_ml_stream.rest_handlers.v2.model_endpoints import Server
 from opensearch_ml_stream.rest_handlers.v2.use_cases import InferenceModels
 
@@ -116,9 +118,10 @@ async def open_sidecar(settings: Settings, runtime: Path) -> AsyncIterator[Sidec
             *stats_routes(ServerStats(store, states, statistics, node, visible), entry),
             *settings_routes(DynamicSettings(store, live, now_millis), entry),
             *operation_routes(store.ping, metrics.text, own_version, gate),
+            *docs_routes(inference_models, gate, own_version),
         ]
         routes += generate_stream_routes(inference_models, lambda: live.current.generate_stream_model, in_flight, gate)
-        routes += openapi_routes(routes, own_version, gate)
+        routes += openapi_routes(routes, V2_OPERATIONS, own_version, gate)
         await stack.enter_async_context(watching_settings(store, live))
         await stack.enter_async_context(sweeping_orphans(store))
         server, rest = Server(own_version, store.ping), rest_application(routes)

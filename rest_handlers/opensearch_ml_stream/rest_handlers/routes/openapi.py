@@ -1,6 +1,6 @@
 """`/openapi.json`: the description of all routes, for programs that make clients, tests or pages from it."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from starlette.requests import Request
@@ -11,12 +11,15 @@ from opensearch_ml_stream.rest_handlers.base_path import BASE_PATH
 from opensearch_ml_stream.rest_handlers.callers import Gate
 from opensearch_ml_stream.rest_handlers.http.requests import check_query, query
 from opensearch_ml_stream.rest_handlers.http.responses import json_response
+from opensearch_ml_stream.rest_handlers.openapi.description import OperationDescription
 from opensearch_ml_stream.rest_handlers.openapi.document import openapi_document
 from opensearch_ml_stream.rest_handlers.routes.predict_stream import STREAM_OPERATIONS
 
 
-def openapi_routes(routes: Sequence[BaseRoute], version: str, gate: Gate) -> list[Route]:
-    """Return the routes of `/openapi.json`, which describes `routes`, the stream's and itself."""
+def openapi_routes(
+    routes: Sequence[BaseRoute], others: Mapping[str, Mapping[str, OperationDescription]], version: str, gate: Gate
+) -> list[Route]:
+    """Return the routes of `/openapi.json`, which describes `routes`, the stream's, itself, and what `others` say."""
     document: dict[str, Any] = {}
 
     async def show(request: Request) -> Response:
@@ -27,5 +30,5 @@ def openapi_routes(routes: Sequence[BaseRoute], version: str, gate: Gate) -> lis
 
     path = BASE_PATH + "/openapi.json"
     own = [Route(path, show), Route(path + "/", show)]
-    document |= openapi_document([*routes, *own], STREAM_OPERATIONS, version)
+    document |= openapi_document([*routes, *own], {**STREAM_OPERATIONS, **others}, version)
     return own

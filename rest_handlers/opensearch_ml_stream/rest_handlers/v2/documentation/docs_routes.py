@@ -5,6 +5,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from opensearch_ml_stream.rest_handlers import actions
+from opensearch_ml_stream.rest_handlers.base_path import V2_PATH
 from opensearch_ml_stream.rest_handlers.callers import Gate
 from opensearch_ml_stream.rest_handlers.http.pages import html_page
 from opensearch_ml_stream.rest_handlers.http.responses import json_response
@@ -16,7 +17,6 @@ from opensearch_ml_stream.rest_handlers.v2.documentation.dataplane import (
 )
 from opensearch_ml_stream.rest_handlers.v2.documentation.docs_page import Surroundings, page_renderer
 from opensearch_ml_stream.rest_handlers.v2.documentation.example_requests import Metadata
-from opensearch_ml_stream.rest_handlers.v2.documentation.operations import V2_PATH
 from opensearch_ml_stream.rest_handlers.v2.use_cases import InferenceModels
 
 _MODEL = V2_PATH + "/models/{model_name:path}"  # with slashes, as names of public models have

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+from opensearch_ml_stream.rest_handlers.base_path import V2_PATH
 from opensearch_ml_stream.rest_handlers.openapi.description import OperationDescription, Schema
 from opensearch_ml_stream.rest_handlers.v2.documentation.inference_schemas import inlined, ref
 
@@ -13,7 +14,6 @@ _STREAMED = (
 )
 
 
-V2_PATH = "/v2"
 VERSION = "/versions/{model_version}"
 _MODEL = "/models/{model_name}"
 
