@@ -116,7 +116,7 @@ NEEDS: dict[str, Needs | None] = {
 }
 """What each route needs, with the names of ML Commons' transport actions (3.6.0), not read from our code."""
 
-_OF_OTHER_SERVERS = ("/generate-stream",)
+_OF_OTHER_SERVERS = ("/generate-stream", V2)
 """How routes begin whose errors are `{"error": "<reason>"}`."""
 
 ALL_OF_ML = {action for needs in NEEDS.values() for action in needs or () if action.startswith(_ML)}

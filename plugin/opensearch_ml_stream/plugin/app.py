@@ -1,6 +1,6 @@
 """Wire up one worker's sidecar: open its resources, then build the ASGI application over them."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager, closing
 from dataclasses import dataclass
 from importlib.metadata import version
@@ -41,7 +41,7 @@ from opensearch_ml_stream.plugin.upstream.open_upstream import open_upstream
 from opensearch_ml_stream.plugin.v2.model_names import ModelNames
 from opensearch_ml_stream.plugin.v2.stored_inference_models import StoredInferenceModels
 from opensearch_ml_stream.rest_handlers.application import open_inference, rest_application
-from opensearch_ml_stream.rest_handlers.callers import TenantGate
+from opensearch_ml_stream.rest_handlers.callers import Gate, TenantGate
 from opensearch_ml_stream.rest_handlers.generate_stream.tutorial_routes import generate_stream_routes
 from opensearch_ml_stream.rest_handlers.http.browsers import BrowserPolicy
 from opensearch_ml_stream.rest_handlers.http.response_lifecycle import InFlightResponses, ResponseLimits
@@ -62,13 +62,18 @@ from opensearch_ml_stream.rest_handlers.v2.use_cases import InferenceModels
 
 @dataclass(frozen=True, slots=True)
 class Sidecar:
-    """The ASGI application, its responses in flight, its settings as they are now, its metrics, and V2's use cases."""
+    """The ASGI application, its responses in flight, its settings as they are now, and its metrics.
+
+    And what another port shares with it: V2's use cases, the gate, whether the store responds.
+    """
 
     app: ASGIApp
     in_flight: InFlightResponses
     live: LiveSettings
     metrics: Metrics
     inference_models: InferenceModels
+    gate: Gate
+    ping: Callable[[], Awaitable[None]]
 
 
 @asynccontextmanager
@@ -127,7 +132,7 @@ async def open_sidecar(settings: Settings, runtime: Path) -> AsyncIterator[Sidec
         server, rest = Server(own_version, store.ping), rest_application(routes)
         v2 = open_inference(inference_models, server, in_flight, gate, rest, gzip=settings.v2_gzip)
         app = PredictStream(predictor, in_flight, gate, v2, _browser_policy(settings))
-        yield Sidecar(app, in_flight, live, metrics, inference_models)
+        yield Sidecar(app, in_flight, live, metrics, inference_models, gate, store.ping)
 
 
 def _browser_policy(settings: Settings) -> BrowserPolicy:

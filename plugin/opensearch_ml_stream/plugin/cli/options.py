@@ -22,6 +22,7 @@ DEFAULT_URL = "http://127.0.0.1:9510"
 Config = Annotated[Path | None, typer.Option("--config", help="YAML file of settings.", envvar="MLSTREAM_CONFIG")]
 Host = Annotated[str | None, typer.Option("--host", help="Address to listen on (127.0.0.1).")]
 Port = Annotated[int | None, typer.Option("--port", help="Port to listen on (9510).")]
+GrpcPort = Annotated[int | None, typer.Option("--grpc-port", help="Port to listen on for gRPC (none).")]
 Workers = Annotated[int | None, typer.Option("--workers", help="Worker processes (1).")]
 LogLevel = Annotated[
     str | None, typer.Option("--log-level", metavar="LEVEL", help="debug, info, warning or error (info).")

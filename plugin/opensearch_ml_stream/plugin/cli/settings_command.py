@@ -50,7 +50,7 @@ def _shown(setting: Setting, value: Any) -> object:
 
 
 def _cell(setting: Setting) -> str:
-    if setting.default == "":
+    if setting.default in ("", None):
         return ""
     return f"`{_short(_shown(setting, setting.default))}`".replace("|", "\\|")
 

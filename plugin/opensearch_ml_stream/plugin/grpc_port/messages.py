@@ -3,14 +3,19 @@
 mlserver's and tritonclient's messages have the same full names, and a process may hold those in the common pool.
 """
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from google.protobuf.descriptor_pb2 import FileDescriptorProto, FileDescriptorSet
 from google.protobuf.descriptor_pool import DescriptorPool
 from google.protobuf.message_factory import GetMessageClass
+from grpc_health.v1 import health_pb2
+from grpc_reflection.v1alpha import reflection_pb2
 
 _FOLDER = Path(__file__).parent / "protos"
+
+_NAMES = ("inference",)
 
 INFERENCE_SERVICE = "inference.GRPCInferenceService"
 
@@ -20,15 +25,26 @@ def read_files(name: str) -> list[FileDescriptorProto]:
     return list(FileDescriptorSet.FromString((_FOLDER / f"{name}.binpb").read_bytes()).file)
 
 
-def _pool(*names: str) -> DescriptorPool:
+def _pool(files: Iterable[FileDescriptorProto]) -> DescriptorPool:
     pool = DescriptorPool()
-    for name in names:
-        for file in read_files(name):
-            pool.Add(file)
+    for file in files:
+        pool.Add(file)
     return pool
 
 
-POOL = _pool("inference")
+POOL = _pool(file for name in _NAMES for file in read_files(name))
+
+
+def reflection_pool(*, is_triton: bool) -> DescriptorPool:
+    """Return the descriptors that clients are shown: the stream's response in the form that they get."""
+    common = [
+        FileDescriptorProto.FromString(module.DESCRIPTOR.serialized_pb) for module in (health_pb2, reflection_pb2)
+    ]
+    files = [file for name in _NAMES for file in read_files(name)]
+    if is_triton:
+        methods = {method.name: method for file in files for service in file.service for method in service.method}
+        methods["ModelStreamInfer"].output_type = ".inference.ModelStreamInferResponse"
+    return _pool([*common, *files])
 
 
 def message_class(name: str) -> Any:

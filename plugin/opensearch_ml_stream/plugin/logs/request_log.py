@@ -101,7 +101,7 @@ def _about(request: HandledRequest) -> dict[str, Any]:
         "opaque_id": opaque_ids[0] if opaque_ids else None,
         "method": scope["method"],
         "path": scope["path"],  # without its query, which may hold a body
-        "model": match[1] if match else None,
+        "model": match[1] if match else request.notes.model,
     }
 
 

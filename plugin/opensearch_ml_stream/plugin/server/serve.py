@@ -14,6 +14,7 @@ from time import monotonic
 from opensearch_ml_stream.plugin.logs.configuration import configure_logging
 from opensearch_ml_stream.plugin.security.start_rules import check_start
 from opensearch_ml_stream.plugin.server import descriptors
+from opensearch_ml_stream.plugin.server.grpc_listener import announce_grpc, reserving_grpc_port
 from opensearch_ml_stream.plugin.server.heartbeats import Heartbeats
 from opensearch_ml_stream.plugin.server.listener import BACKLOG, announce, bind
 from opensearch_ml_stream.plugin.server.processes import Processes
@@ -31,7 +32,8 @@ from opensearch_ml_stream.plugin.store.open_store import check_store_url, open_s
 def serve(settings: Settings) -> int:
     """Serve until a signal; return the exit code: 0, or 1 if no worker could serve or one had to be killed.
 
-    OSError if the port cannot be bound, InvalidRequest if no store can have that URL, or for the port's certificate.
+    OSError if the port cannot be bound, InvalidRequest if no store can have that URL, for the port's certificate, or
+    for the port of gRPC.
     """
     configure_logging(settings)
     check_store_url(settings.store)
@@ -44,11 +46,14 @@ def serve(settings: Settings) -> int:
         machine.handling_signals(),
         tempfile.TemporaryDirectory(prefix="mlstream-") as runtime,
         listening(settings) as listeners,
+        reserving_grpc_port(settings) as grpc_address,
     ):
         bound = replace(settings, port=listeners[0].getsockname()[1])
         if bound.workers > 1:
             os.environ["PROMETHEUS_MULTIPROC_DIR"] = runtime
         announce(bound)
+        if grpc_address is not None:
+            announce_grpc(settings, grpc_address)
         # After that line, as prometheus_client looks when it is loaded; and here, so that each worker is born with it.
         worker = import_module("opensearch_ml_stream.plugin.server.worker")
         gc.freeze()  # else collections would copy what the workers share with this process, and hold its end up
@@ -58,7 +63,10 @@ def serve(settings: Settings) -> int:
             for other in (*listeners[:place], *listeners[place + 1 :]):
                 other.close()
             listener = listeners[place]
-            worker.run_worker(bound, WorkerPlace(listener, Path(runtime), parent, heartbeats, place, certificate_files))
+            worker.run_worker(
+                bound,
+                WorkerPlace(listener, Path(runtime), parent, heartbeats, place, certificate_files, grpc_address),
+            )
 
         def close_listeners() -> None:
             for listener in listeners:

@@ -9,9 +9,10 @@ import gc
 import os
 import signal
 import socket
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from functools import partial
+from importlib import import_module
 from typing import Any, cast
 
 import uvicorn
@@ -32,6 +33,8 @@ from opensearch_ml_stream.plugin.server.tls.handshake import TLSHandshake
 from opensearch_ml_stream.plugin.server.tls.reloading import ReloadingCertificate
 from opensearch_ml_stream.plugin.server.worker_place import WorkerPlace
 from opensearch_ml_stream.plugin.settings import Settings
+
+StopPort = Callable[[float], Coroutine[Any, Any, None]]
 
 LAST_WRITES_SECONDS = 3  # after the grace time: for a slow reader to receive its terminal object
 SWEEP_SECONDS = 1.0
@@ -63,8 +66,9 @@ async def _serve(settings: Settings, place: WorkerPlace) -> None:
             limits = connection_limits(settings)
             ready = partial(place.heartbeats.set_ready, place.number)
             server = Server(sidecar, settings.shutdown_grace_seconds, limits, ready, certificate)
-            with server.stopping_with(place.parent):
-                await server.serve([place.listener])
+            async with _grpc_port(settings, place, sidecar, server.log, certificate) as server.stop_grpc:
+                with server.stopping_with(place.parent):
+                    await server.serve([place.listener])
 
 
 @asynccontextmanager
@@ -78,6 +82,25 @@ async def _port_certificate(
     certificate = ReloadingCertificate(settings, place.certificate_files, logs=place.number == 0)
     async with certificate.watching(lambda current: metrics.certificate_expires(current.pair.expires.timestamp())):
         yield certificate
+
+
+@asynccontextmanager
+async def _grpc_port(
+    settings: Settings, place: WorkerPlace, sidecar: Sidecar, log: RequestLog, certificate: ReloadingCertificate | None
+) -> AsyncIterator[StopPort]:
+    """Serve gRPC while the block runs, where it has a port; its code is loaded by name, as it may not be installed."""
+    if place.grpc_address is None:
+        yield _stop_nothing
+        return
+    grpc_server = import_module("opensearch_ml_stream.plugin.grpc_port.server")
+    services = grpc_server.Services(sidecar.inference_models, sidecar.gate, sidecar.in_flight, sidecar.ping, log)
+    current = None if certificate is None else (lambda: certificate.current)
+    async with grpc_server.serving_grpc(settings, place.grpc_address, services, current) as stop:
+        yield stop
+
+
+async def _stop_nothing(seconds: float) -> None:
+    """Stop a port that there is not."""
 
 
 def connection_limits(settings: Settings) -> ConnectionLimits:
@@ -128,13 +151,10 @@ class Server(uvicorn.Server):
         self._on_ready = on_ready
         self._certificate = certificate
         self._complaints = OccasionalLog()
+        self.log = RequestLog(lambda: sidecar.live.current.access_log)
+        self.stop_grpc: StopPort = _stop_nothing
         self._service = Service(
-            sidecar.app,
-            self.server_state,
-            limits,
-            sidecar.in_flight.bodies,
-            self._complaints.warn,
-            RequestLog(lambda: sidecar.live.current.access_log),
+            sidecar.app, self.server_state, limits, sidecar.in_flight.bodies, self._complaints.warn, self.log
         )
         self._sweeper: asyncio.TimerHandle | None = None
         self._drain: asyncio.Task[None] | None = None
@@ -176,9 +196,11 @@ class Server(uvicorn.Server):
             server.close()
         for connection in list(self.server_state.connections):
             connection.shutdown()  # idle ones close; the others will after their response
+        stopping_grpc = asyncio.create_task(self.stop_grpc(self._grace + LAST_WRITES_SECONDS))
         self._drain = asyncio.create_task(self._in_flight.drain(self._grace))
         await self._drain
         await super().shutdown(sockets)
+        await stopping_grpc
         if self._sweeper is not None:
             self._sweeper.cancel()
 

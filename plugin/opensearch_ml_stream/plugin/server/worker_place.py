@@ -18,3 +18,4 @@ class WorkerPlace:
     heartbeats: Heartbeats
     number: int
     certificate_files: Contents | None = None  # what those of the port's TLS held when the server started
+    grpc_address: str | None = None

@@ -49,6 +49,7 @@ class Settings:
 
     host: str = "127.0.0.1"
     port: int = 9510
+    grpc_port: int | None = None
     workers: int = 1
     store: str = ""
     index_prefix: str = ""
@@ -101,6 +102,8 @@ class Settings:
     upstream: str = "native"
     cors_origins: tuple[str, ...] = ()
     allowed_hosts: tuple[str, ...] = ()
+    grpc_stream_response: str = "mlserver"
+    grpc_compression: str = "none"
     guardrail_held_characters: int = 256
     v2_gzip: bool = True
     generate_stream_model: str = ""

@@ -7,6 +7,28 @@ _OWN = "opensearch_ml_stream."
 OWN_SETTINGS = (
     Setting(_OWN + "host", "host", "string", "Address to listen on"),
     Setting(_OWN + "port", "port", "integer", "Port to listen on", minimum=0, maximum=65535),
+    Setting(
+        _OWN + "grpc_port",
+        "grpc_port",
+        "integer",
+        "Port to listen on for gRPC; none unless it is set",
+        minimum=0,
+        maximum=65535,
+    ),
+    Setting(
+        _OWN + "grpc_stream_response",
+        "grpc_stream_response",
+        "string",
+        "Message of a stream over gRPC: ModelInferResponse (mlserver) or ModelStreamInferResponse (triton)",
+        choices=("mlserver", "triton"),
+    ),
+    Setting(
+        _OWN + "grpc_compression",
+        "grpc_compression",
+        "string",
+        "Compression of responses over gRPC, for clients that take it",
+        choices=("none", "gzip", "deflate"),
+    ),
     Setting(_OWN + "workers", "workers", "integer", "Worker processes", minimum=1, maximum=256),
     Setting(_OWN + "store", "store", "string", "Where models live: sqlite:///PATH or http(s)://user:pass@host:port"),
     Setting(_OWN + "index_prefix", "index_prefix", "string", "Put before the names of all indices"),

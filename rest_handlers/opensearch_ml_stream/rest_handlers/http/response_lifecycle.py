@@ -61,13 +61,21 @@ class StreamFormat(Protocol):
         ...
 
 
+class Interruptible(Protocol):
+    """A response in flight, of whatever port."""
+
+    def interrupt(self, reason: MLStreamError) -> None:
+        """End the response with an error."""
+        ...
+
+
 class InFlightResponses:
     """The responses in flight in this worker; a stop lets them finish for a while, then ends each with an error."""
 
     def __init__(self, limits: ResponseLimits) -> None:
         self.limits = limits
         self.bodies = BodyBudget(limits.max_body_size, limits.max_total_body_size)
-        self._in_flight: set[InFlightResponse] = set()
+        self._in_flight: set[Interruptible] = set()
         self._all_done = asyncio.Event()
         self._all_done.set()
 
@@ -84,12 +92,12 @@ class InFlightResponses:
                 retry_after="1",
             )
 
-    def add(self, response: "InFlightResponse") -> None:
+    def add(self, response: Interruptible) -> None:
         """Count a response that has begun."""
         self._in_flight.add(response)
         self._all_done.clear()
 
-    def remove(self, response: "InFlightResponse") -> None:
+    def remove(self, response: Interruptible) -> None:
         """Forget a response that has ended."""
         self._in_flight.discard(response)
         if not self._in_flight:

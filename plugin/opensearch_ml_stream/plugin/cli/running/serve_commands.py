@@ -15,6 +15,7 @@ import typer
 from opensearch_ml_stream.plugin.cli.command_errors import CommandFailed
 from opensearch_ml_stream.plugin.cli.options import (
     Config,
+    GrpcPort,
     Host,
     InsecureNoAuth,
     LogLevel,
@@ -36,6 +37,7 @@ def serve(
     config: Config = None,
     host: Host = None,
     port: Port = None,
+    grpc_port: GrpcPort = None,
     workers: Workers = None,
     store: Store = None,
     store_password: StorePassword = None,
@@ -44,7 +46,8 @@ def serve(
 ) -> None:
     """Run the sidecar until SIGTERM or Ctrl-C."""
     options = {"host": host, "port": port, "workers": workers, "store": store, "log_level": log_level}
-    settings = load_settings(config, options=options | ({"security": "none"} if insecure_no_auth else {}))
+    options |= {"grpc_port": grpc_port} | ({"security": "none"} if insecure_no_auth else {})
+    settings = load_settings(config, options=options)
     for warning in unknown_variables():
         typer.echo(f"opensearch-ml-stream: warning: {warning}", err=True)
     settings = replace(settings, store=with_store_password(settings.store, store_password))

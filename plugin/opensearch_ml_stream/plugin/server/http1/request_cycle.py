@@ -15,10 +15,9 @@ from opensearch_ml_stream.plugin.server.http1.limits import HIGH_WATER_BYTES
 from opensearch_ml_stream.plugin.server.http1.refusals import Headers, status_line
 from opensearch_ml_stream.rest_handlers.http.body_budget import BodyBudget, BodyReservation
 from opensearch_ml_stream.rest_handlers.http.chunk_writer import HALF_CLOSED
-from opensearch_ml_stream.rest_handlers.http.request_notes import REQUEST_NOTES, RequestNotes
+from opensearch_ml_stream.rest_handlers.http.request_notes import REQUEST_NOTES, RequestNotes, foreign_id
 
 _BAD_NAME = re.compile(rb'[\x00-\x20\x7f()<>@,;:\\"\[\]={}/?]')
-_ID = re.compile(rb"[A-Za-z0-9._-]{1,64}")
 _BAD_VALUE = re.compile(rb"[\x00-\x08\x0a-\x1f\x7f]")  # a line end would begin another header
 _STATUS_LINES = {status: status_line(status) for status in range(200, 600)}
 _INTERNAL = Internal("Internal error; the server's log says more", type="exception")
@@ -110,7 +109,7 @@ class RequestCycle:
 
     async def run(self, app: ASGIApp, log: RequestLog) -> None:
         """Run the application; a defect of it is a 500, or breaks a response off that has begun."""
-        self.notes.id = _foreign_id(self.scope) or next(log.ids)
+        self.notes.id = foreign_id(self.scope) or next(log.ids)
         try:
             await app(self.scope, self.receive, self.send)
         except asyncio.CancelledError:  # the server's stop waits no longer
@@ -234,13 +233,6 @@ class RequestCycle:
             finally:
                 self._waiter = None
         self._has_news = False
-
-
-def _foreign_id(scope: Scope) -> str:
-    """Return the `X-Request-Id` that a client or proxy sent, if it is short and plain."""
-    return next(
-        (value.decode() for name, value in scope["headers"] if name == b"x-request-id" and _ID.fullmatch(value)), ""
-    )
 
 
 class ChunkedWriter:

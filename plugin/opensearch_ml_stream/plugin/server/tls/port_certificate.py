@@ -19,10 +19,14 @@ log = logging.getLogger("opensearch_ml_stream")
 
 @dataclass(frozen=True, slots=True)
 class PortCertificate:
-    """A certificate with its key, and the TLS of connections that present it."""
+    """A certificate with its key, and the TLS of connections that present it.
+
+    `authorities` is PEM of those that may have issued the clients' certificates.
+    """
 
     context: ssl.SSLContext
     pair: KeyPair
+    authorities: bytes | None = None
 
 
 def read_certificate_files(settings: Settings) -> Contents | None:
@@ -51,7 +55,7 @@ def create_certificate(settings: Settings, contents: Contents) -> PortCertificat
                 context.load_verify_locations(cadata=authority.public_bytes(serialization.Encoding.DER))
     with naming(settings.tls_certificate):
         load_key_pair(context, pair)
-    return PortCertificate(context, pair)
+    return PortCertificate(context, pair, contents.get(settings.tls_client_authorities))
 
 
 def warn_of_dates(certificate: PortCertificate, now: datetime | None = None) -> None:

@@ -1,0 +1,173 @@
+"""`inference.GRPCInferenceService`: the V2 protocol over gRPC."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import grpc
+
+from opensearch_ml_stream.connectors.errors import MLStreamError, NotFound
+from opensearch_ml_stream.connectors.v2.messages import ResponseShape
+from opensearch_ml_stream.plugin.grpc_port import messages, response_messages
+from opensearch_ml_stream.plugin.grpc_port.call import Call
+from opensearch_ml_stream.plugin.grpc_port.calls import Calls
+from opensearch_ml_stream.plugin.grpc_port.readiness import Ready
+from opensearch_ml_stream.plugin.grpc_port.request_tensors import inference_request, parse, read_request
+from opensearch_ml_stream.plugin.grpc_port.stream_messages import StreamMessages, error_message
+from opensearch_ml_stream.rest_handlers import actions
+from opensearch_ml_stream.rest_handlers.callers import Caller
+from opensearch_ml_stream.rest_handlers.v2.headers import SERVER_NAME, readable_headers, response_headers
+from opensearch_ml_stream.rest_handlers.v2.use_cases import Inference, InferenceModels
+
+_EXTENSIONS = ("model_repository",)
+
+
+def inference_handlers(service: "InferenceService", calls: Calls) -> Mapping[str, grpc.RpcMethodHandler]:
+    """Return the handlers of all methods, by the method's name; each asks for the actions of its route under `/v2`."""
+
+    def path(method: str) -> str:
+        return f"/{messages.INFERENCE_SERVICE}/{method}"
+
+    stream_actions = (actions.PREDICT_STREAM, actions.PREDICT)
+    unary = {
+        "ServerMetadata": (service.server_metadata, ()),
+        "ModelReady": (service.model_ready, (actions.MODEL_GET, *stream_actions)),
+        "ModelMetadata": (service.model_metadata, (actions.MODEL_GET,)),
+        "ModelInfer": (service.infer, (actions.PREDICT,)),
+        "RepositoryIndex": (service.index, (actions.MODEL_SEARCH,)),
+        "RepositoryModelLoad": (service.load, (actions.MODEL_DEPLOY,)),
+        "RepositoryModelUnload": (service.unload, (actions.MODEL_UNDEPLOY,)),
+    }
+    return {
+        "ServerLive": calls.unary(path("ServerLive"), service.live, is_open=True),
+        "ServerReady": calls.unary(path("ServerReady"), service.ready, is_open=True),
+        **{name: calls.unary(path(name), work, *needed) for name, (work, needed) in unary.items()},
+        "ModelStreamInfer": calls.stream(path("ModelStreamInfer"), service.stream_infer, *stream_actions),
+    }
+
+
+class InferenceService:
+    """The methods; MLStreamErrors become statuses. `is_triton` is the form of the messages of a stream."""
+
+    def __init__(self, models: InferenceModels, ready: Ready, version: str, *, is_triton: bool) -> None:
+        self._models = models
+        self._ready = ready
+        self._version = version
+        self._is_triton = is_triton
+
+    async def live(self, call: Call, caller: Caller, request: bytes) -> bytes:
+        """Whether the process is alive; for everyone."""
+        return _message(messages.ServerLiveResponse(live=True))
+
+    async def ready(self, call: Call, caller: Caller, request: bytes) -> bytes:
+        """Whether the store responds; for everyone."""
+        return _message(messages.ServerReadyResponse(ready=await self._ready()))
+
+    async def server_metadata(self, call: Call, caller: Caller, request: bytes) -> bytes:
+        """Return the server's name and version."""
+        return _message(
+            messages.ServerMetadataResponse(name=SERVER_NAME, version=self._version, extensions=_EXTENSIONS)
+        )
+
+    async def model_ready(self, call: Call, caller: Caller, request: bytes) -> bytes:
+        """Whether a model can be called; one that is not there cannot."""
+        asked = parse(messages.ModelReadyRequest, request)
+        call.notes.model = asked.name
+        try:
+            await self._models.check_ready(caller, asked.name, asked.version or None)
+        except NotFound:
+            return _message(messages.ModelReadyResponse(ready=False))
+        return _message(messages.ModelReadyResponse(ready=True))
+
+    async def model_metadata(self, call: Call, caller: Caller, request: bytes) -> bytes:
+        """Return a model's metadata."""
+        asked = parse(messages.ModelMetadataRequest, request)
+        call.notes.model = asked.name
+        metadata = await self._models.metadata(caller, asked.name, asked.version or None)
+        return _message(response_messages.model_metadata(metadata))
+
+    async def index(self, call: Call, caller: Caller, request: bytes) -> bytes:
+        """Return the models that the caller may see."""
+        asked = parse(messages.RepositoryIndexRequest, request)
+        return _message(response_messages.repository_index(await self._models.index(caller, ready=asked.ready)))
+
+    async def load(self, call: Call, caller: Caller, request: bytes) -> bytes:
+        """Deploy a model."""
+        asked = parse(messages.RepositoryModelLoadRequest, request)
+        call.notes.model = asked.model_name
+        await self._models.load(caller, asked.model_name)
+        return _message(messages.RepositoryModelLoadResponse())
+
+    async def unload(self, call: Call, caller: Caller, request: bytes) -> bytes:
+        """Undeploy a model."""
+        asked = parse(messages.RepositoryModelUnloadRequest, request)
+        call.notes.model = asked.model_name
+        await self._models.unload(caller, asked.model_name)
+        return _message(messages.RepositoryModelUnloadResponse())
+
+    async def infer(self, call: Call, caller: Caller, request: bytes) -> bytes:
+        """Make a whole inference."""
+        message = read_request(request)
+        inference = await self._prepare(call, caller, message, message.model_name, message.model_version)
+        response = await self._models.infer(inference)
+        call.set_trailing_metadata(response_headers(call.scope, response.shape))
+        is_raw = bool(message.raw_input_contents)
+        return _message(response_messages.infer_response(response, is_raw=is_raw))
+
+    async def stream_infer(self, call: Call, caller: Caller) -> None:
+        """Stream the inferences of each message of the client, in their order.
+
+        A message without a model is for that of the message before: MLServer reads the first one's only, Triton each.
+        In Triton's form what fails is told in a message, and the next request is read, unless the client asks for a
+        status by the metadata `triton_grpc_error: true` (triton-inference-server/server, docs/customization_guide).
+        """
+        tells_errors = self._is_triton and (b"triton_grpc_error", b"true") not in call.scope["headers"]
+        name = version = ""
+        message = await call.first_message()
+        while message is not None:
+            request = read_request(message)
+            if request.model_name:
+                name, version = request.model_name, request.model_version
+            elif request.model_version:
+                version = request.model_version
+            del message
+            shape: ResponseShape | None = None
+            try:
+                inference = await self._prepare(call, caller, request, name, version)
+                shape = inference.shape
+                is_raw = bool(request.raw_input_contents)
+                del request
+                await self._relay(call, inference, StreamMessages(shape, is_raw=is_raw, is_triton=self._is_triton))
+            except MLStreamError as error:
+                if not tells_errors:
+                    raise
+                call.notes.error = error
+                await call.write(error_message(shape, error.reason))
+            message = await call.next_message()
+
+    async def _prepare(self, call: Call, caller: Caller, message: Any, name: str, version: str) -> Inference:
+        call.notes.model = name
+        request = inference_request(message, readable_headers(call.scope))
+        return await self._models.prepare(caller, name, version or None, request)
+
+    async def _relay(self, call: Call, inference: Inference, encoder: StreamMessages) -> None:
+        """Relay a stream. While a slow client has no room, nothing more is read of the provider."""
+        async with self._models.stream(inference) as provider:
+            call.notes.stream = provider
+            call.set_trailing_metadata(response_headers(call.scope, inference.shape))
+            chunks = await provider.read()
+            call.let_go()
+            while (outcome := provider.outcome) is None:
+                for message in encoder.chunks(chunks):
+                    await call.write(message)
+                chunks = await provider.read()
+            if isinstance(outcome, MLStreamError):
+                for message in encoder.chunks(chunks) if chunks else ():
+                    await call.write(message)
+                raise outcome
+            for message in encoder.last(chunks, outcome, provider.terminal_fields(outcome)):
+                await call.write(message)
+
+
+def _message(message: Any) -> bytes:
+    data: bytes = message.SerializeToString()
+    return data

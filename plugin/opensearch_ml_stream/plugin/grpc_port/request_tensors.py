@@ -1,0 +1,132 @@
+"""Reads the messages of requests: tensors with typed or raw contents, parameters.
+
+Raw contents: kserve/open-inference-protocol, `inference_grpc.md`, "Raw Tensor Contents".
+"""
+
+import struct
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from google.protobuf.message import DecodeError
+
+from opensearch_ml_stream.connectors.errors import InvalidRequest
+from opensearch_ml_stream.connectors.v2.messages import DATATYPES, InferenceRequest, RequestedOutput, Tensor
+from opensearch_ml_stream.connectors.v2.tensor_data import MAX_DIMENSIONS, MAX_LENGTH, checked_shape
+from opensearch_ml_stream.plugin.grpc_port.messages import ModelInferRequest
+
+MAX_ELEMENTS = 1_000_000  # of BYTES: each is an object, however short
+
+STRUCT_FORMATS = {
+    "BOOL": "?", "UINT8": "B", "UINT16": "H", "UINT32": "I", "UINT64": "Q", "INT8": "b", "INT16": "h", "INT32": "i",
+    "INT64": "q", "FP16": "e", "FP32": "f", "FP64": "d",
+}  # fmt: skip
+
+
+def parse(message_class: Any, data: bytes) -> Any:
+    """Return a message; InvalidRequest if the bytes are none of its class."""
+    try:
+        return message_class.FromString(data)
+    except DecodeError:
+        raise InvalidRequest(f"The message is no {message_class.DESCRIPTOR.full_name}") from None
+
+
+def read_request(data: bytes) -> Any:
+    """Return a ModelInferRequest."""
+    return parse(ModelInferRequest, data)
+
+
+def inference_request(message: Any, headers: Mapping[str, str]) -> InferenceRequest:
+    """Return the request of a ModelInferRequest; `headers` go into its parameters, as in MLServer.
+
+    InvalidRequest for tensors whose contents do not fit their shape and datatype.
+    """
+    raw = list(message.raw_input_contents)
+    inputs: list[Tensor] = []
+    for tensor in message.inputs:
+        contents = tensor.contents.ListFields()
+        if not contents and raw:
+            inputs.append(_tensor(tensor, _unpack(tensor, raw.pop(0))))
+        else:
+            inputs.append(_tensor(tensor, _typed_data(tensor, contents)))
+    if raw:
+        raise InvalidRequest(f"raw_input_contents has {len(raw)} entries more than there are inputs without contents")
+    outputs = tuple(RequestedOutput(output.name, parameters(output.parameters)) for output in message.outputs)
+    given = parameters(message.parameters)
+    return InferenceRequest(inputs, message.id, {**given, "headers": headers}, outputs)
+
+
+def parameters(entries: Mapping[str, Any]) -> dict[str, Any]:
+    """Return parameters as values; one that holds nothing is left out."""
+    return {
+        name: getattr(entry, choice)
+        for name, entry in entries.items()
+        if (choice := entry.WhichOneof("parameter_choice")) is not None
+    }
+
+
+def _tensor(tensor: Any, data: Sequence[Any]) -> Tensor:
+    name, datatype, shape = tensor.name, tensor.datatype, list(tensor.shape)
+    if len(shape) > MAX_DIMENSIONS or not all(-1 <= length <= MAX_LENGTH for length in shape):
+        raise InvalidRequest(f"Tensor {name}: a shape has {MAX_DIMENSIONS} dimensions at most, each -1, 0 or more")
+    return Tensor(name, datatype, checked_shape(name, datatype, shape, data), data, parameters(tensor.parameters))
+
+
+def _typed_data(tensor: Any, contents: Sequence[tuple[Any, Any]]) -> Sequence[Any]:
+    datatype = _datatype(tensor)
+    if len(contents) > 1:
+        names = ", ".join(field.name for field, _ in contents)
+        raise InvalidRequest(f"Tensor {tensor.name}: its contents are in several fields ({names}); one is needed")
+    elements = contents[0][1] if contents else ()
+    if datatype == "BYTES":
+        return _texts(tensor.name, elements)
+    if datatype == "FP16" and contents and contents[0][0].name == "bytes_contents":
+        return _unpack(tensor, b"".join(elements))
+    return list(elements)
+
+
+def _unpack(tensor: Any, raw: bytes) -> Sequence[Any]:
+    datatype = _datatype(tensor)
+    if datatype == "BYTES":
+        return _texts(tensor.name, _split(tensor.name, raw))
+    code = STRUCT_FORMATS[datatype]
+    count, rest = divmod(len(raw), struct.calcsize(code))
+    if rest:
+        raise InvalidRequest(f"Tensor {tensor.name}: its raw contents end within an element of {datatype}")
+    return struct.unpack(f"<{count}{code}", raw)
+
+
+def _datatype(tensor: Any) -> str:
+    datatype: str = tensor.datatype
+    if datatype not in DATATYPES:
+        raise InvalidRequest(f"Tensor {tensor.name}: its datatype must be one of {', '.join(DATATYPES)}")
+    return datatype
+
+
+def _split(name: str, raw: bytes) -> list[bytes]:
+    """Return the elements of raw BYTES, each behind its length."""
+    elements: list[bytes] = []
+    place, end = 0, len(raw)
+    while place < end:
+        if end - place < 4 or end - place - 4 < (length := int.from_bytes(raw[place : place + 4], "little")):
+            raise InvalidRequest(f"Tensor {name}: its raw contents end within an element")
+        _check_count(name, len(elements))
+        elements.append(raw[place + 4 : place + 4 + length])
+        place += 4 + length
+    return elements
+
+
+def _texts(name: str, elements: Sequence[bytes]) -> list[str | bytes]:
+    _check_count(name, len(elements))
+    return [_text(element) for element in elements]
+
+
+def _check_count(name: str, count: int) -> None:
+    if count > MAX_ELEMENTS:
+        raise InvalidRequest(f"Tensor {name}: a tensor of BYTES has {MAX_ELEMENTS} elements at most")
+
+
+def _text(element: bytes) -> str | bytes:
+    try:
+        return element.decode()
+    except UnicodeDecodeError:
+        return element

@@ -1,0 +1,118 @@
+"""The gRPC server of one worker. All workers bind the port, so that the kernel spreads the connections."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from importlib.metadata import version
+from typing import Any
+
+import grpc
+import grpc.aio
+from grpc_health.v1 import health, health_pb2_grpc
+from grpc_reflection.v1alpha import reflection
+
+from opensearch_ml_stream.connectors.errors import InvalidRequest
+from opensearch_ml_stream.plugin.grpc_port import messages
+from opensearch_ml_stream.plugin.grpc_port.calls import Calls
+from opensearch_ml_stream.plugin.grpc_port.credentials import Certificate, server_credentials
+from opensearch_ml_stream.plugin.grpc_port.inference_service import InferenceService, inference_handlers
+from opensearch_ml_stream.plugin.grpc_port.readiness import readiness, reporting_health
+from opensearch_ml_stream.plugin.grpc_port.replaced_servers import ReplacedServers
+from opensearch_ml_stream.plugin.logs.request_log import RequestLog
+from opensearch_ml_stream.plugin.settings import Settings
+from opensearch_ml_stream.rest_handlers.callers import Gate
+from opensearch_ml_stream.rest_handlers.http.response_lifecycle import InFlightResponses
+from opensearch_ml_stream.rest_handlers.v2.use_cases import InferenceModels
+
+MAX_METADATA_BYTES = 64 * 1024  # as the head of a request on the HTTP port
+MAX_STREAMS_PER_CONNECTION = 1_000
+HANDSHAKE_SECONDS = 10
+# A client that is gone is noticed within their sum, and its calls are ended.
+KEEP_ALIVE_SECONDS, KEEP_ALIVE_TIMEOUT_SECONDS = 30, 20
+MIN_PING_SECONDS = 10  # between the pings of a client; one that sends them faster is turned away
+IDLE_SECONDS = 600
+
+COMPRESSION = {"none": None, "deflate": grpc.Compression.Deflate, "gzip": grpc.Compression.Gzip}
+
+Stop = Callable[[float], Coroutine[Any, Any, None]]
+"""Refuses new calls, and ends those that wait for their client; returns when all have ended, or after the seconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Services:
+    """What the port shares with the HTTP port; `ping` raises Unavailable while the store does not respond."""
+
+    models: InferenceModels
+    gate: Gate
+    in_flight: InFlightResponses
+    ping: Callable[[], Awaitable[None]]
+    log: RequestLog
+
+
+@asynccontextmanager
+async def serving_grpc(
+    settings: Settings, address: str, shared: Services, certificate: Callable[[], Certificate] | None
+) -> AsyncIterator[Stop]:
+    """Serve at `address`, host and port, while the block runs.
+
+    `certificate` returns that of the port, and is None without TLS. InvalidRequest if the port cannot be served.
+    """
+    calls = Calls(shared.gate, shared.in_flight, shared.log, settings.request_timeout_seconds)
+    ready = readiness(shared.ping)
+    is_triton = settings.grpc_stream_response == "triton"
+    service = InferenceService(shared.models, ready, version("opensearch-ml-stream"), is_triton=is_triton)
+    handlers = grpc.method_handlers_generic_handler(messages.INFERENCE_SERVICE, inference_handlers(service, calls))
+    servicer = health.aio.HealthServicer()
+    services = (messages.INFERENCE_SERVICE,)
+
+    async def start() -> Any:
+        server = grpc.aio.server(
+            handlers=(handlers,),
+            options=_options(settings),
+            maximum_concurrent_rpcs=settings.max_connections,
+            compression=COMPRESSION[settings.grpc_compression],
+        )
+        health_pb2_grpc.add_HealthServicer_to_server(servicer, server)
+        names = (*services, health.SERVICE_NAME, reflection.SERVICE_NAME)
+        reflection.enable_server_reflection(names, server, messages.reflection_pool(is_triton=is_triton))
+        _bind(server, address, settings, certificate)
+        await server.start()
+        return server
+
+    async def stop(seconds: float) -> None:
+        calls.stop()
+        await servicer.enter_graceful_shutdown()
+        await servers.stop(seconds)
+
+    async with ReplacedServers(start) as servers, reporting_health(servicer, ("", *services), ready):
+        yield stop
+
+
+def _bind(server: Any, address: str, settings: Settings, certificate: Callable[[], Certificate] | None) -> None:
+    try:
+        if certificate is None:
+            server.add_insecure_port(address)
+        else:
+            requires_clients = settings.tls_client_certificates == "required"
+            server.add_secure_port(address, server_credentials(certificate, requires_clients=requires_clients))
+    except RuntimeError as error:
+        raise InvalidRequest(f"gRPC cannot be served on {address}: {error}") from None
+
+
+def _options(settings: Settings) -> list[tuple[str, int]]:
+    return [
+        ("grpc.so_reuseport", 1),
+        ("grpc.max_receive_message_length", settings.max_body_size),
+        ("grpc.max_send_message_length", -1),
+        ("grpc.max_metadata_size", MAX_METADATA_BYTES),
+        ("grpc.absolute_max_metadata_size", MAX_METADATA_BYTES),
+        ("grpc.max_concurrent_streams", MAX_STREAMS_PER_CONNECTION),
+        ("grpc.max_allowed_incoming_connections", settings.max_connections),
+        ("grpc.server_handshake_timeout_ms", HANDSHAKE_SECONDS * 1000),
+        ("grpc.max_connection_idle_ms", IDLE_SECONDS * 1000),
+        ("grpc.keepalive_time_ms", KEEP_ALIVE_SECONDS * 1000),
+        ("grpc.keepalive_timeout_ms", KEEP_ALIVE_TIMEOUT_SECONDS * 1000),
+        ("grpc.keepalive_permit_without_calls", 1),
+        ("grpc.http2.min_ping_interval_without_data_ms", MIN_PING_SECONDS * 1000),
+        ("grpc.http2.min_recv_ping_interval_without_data_ms", MIN_PING_SECONDS * 1000),
+    ]

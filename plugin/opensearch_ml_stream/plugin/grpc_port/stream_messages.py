@@ -1,0 +1,125 @@
+"""Writes the messages of a stream: what all have in common is encoded once per stream, a message costs a concatenation.
+
+A message of text alone is a ModelInferResponse whose fields before the text never change. Protobuf's wire format:
+https://protobuf.dev/programming-guides/encoding/: each field is its tag, and for strings and messages a length before
+the bytes; so only the lengths of what holds the text are made anew.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import orjson
+
+from opensearch_ml_stream.connectors.chunks import Chunk, Chunks, Ending, TextRun
+from opensearch_ml_stream.connectors.v2.messages import ResponseShape, Tensor
+from opensearch_ml_stream.connectors.v2.stream_formats import further_tensors, text_tensors
+from opensearch_ml_stream.connectors.wire_format import ending_fields
+from opensearch_ml_stream.plugin.grpc_port.messages import ModelStreamInferResponse
+from opensearch_ml_stream.plugin.grpc_port.response_messages import tensors_response
+
+# Tags: field number << 3 | 2, as all hold bytes behind their length.
+_OUTPUTS = b"\x2a"  # ModelInferResponse.outputs
+_CONTENTS = b"\x2a"  # InferOutputTensor.contents
+_BYTES_CONTENTS = b"\x42"  # InferTensorContents.bytes_contents
+_RAW_OUTPUT_CONTENTS = b"\x32"  # ModelInferResponse.raw_output_contents
+_INFER_RESPONSE = b"\x12"  # ModelStreamInferResponse.infer_response
+
+_FINAL = "triton_final_response"
+
+
+class StreamMessages:
+    """The messages of one response; `is_triton` is the form in which Triton's clients read them."""
+
+    def __init__(self, shape: ResponseShape, *, is_raw: bool, is_triton: bool) -> None:
+        self._shape = shape
+        self._is_raw = is_raw
+        self._is_triton = is_triton
+        self._head, self._tensor, self._tail = self._parts()
+
+    def chunks(self, chunks: Chunks) -> list[bytes]:
+        """Return a message for each chunk."""
+        if isinstance(chunks, TextRun):
+            return [self._text(_decoded(text)) for text in chunks.split(TextRun.SEPARATOR)]
+        return [self._chunk(chunk) for chunk in chunks]
+
+    def last(self, chunks: Chunks, ending: Ending, extra: dict[str, Any]) -> list[bytes]:
+        """Return the messages of the chunks that came with the ending, if any; the last tells the ending too."""
+        fields = ending_fields(ending, extra)
+        if not chunks:
+            return [self._message(Chunk(), fields)]
+        found = chunks.to_chunks() if isinstance(chunks, TextRun) else chunks
+        return [*self.chunks(found[:-1]), self._message(found[-1], fields)]
+
+    def _chunk(self, chunk: Chunk) -> bytes:
+        if chunk.reasoning or chunk.tool_calls:
+            return self._message(chunk, {})
+        return self._text(chunk.text.encode())
+
+    def _text(self, text: bytes) -> bytes:
+        if self._is_raw:
+            changed = _field(_RAW_OUTPUT_CONTENTS, len(text).to_bytes(4, "little") + text)
+        else:
+            changed = _field(_OUTPUTS, self._tensor + _field(_CONTENTS, _field(_BYTES_CONTENTS, text)))
+        message = self._head + changed + self._tail
+        return _field(_INFER_RESPONSE, message) if self._is_triton else message
+
+    def _message(self, chunk: Chunk, fields: Mapping[str, Any]) -> bytes:
+        outputs = [*text_tensors(self._shape, chunk.text), *further_tensors(chunk)]
+        parameters = {_FINAL: bool(fields), **fields} if self._is_triton else fields
+        message = tensors_response(self._shape, outputs, parameters, is_raw=self._is_raw)
+        return _serialized(ModelStreamInferResponse(infer_response=message) if self._is_triton else message)
+
+    def _parts(self) -> tuple[bytes, bytes, bytes]:
+        """Return what stands before the text's tensor, its own fields before its contents, and what stands behind.
+
+        Raw contents are fields of the message, behind all tensors: these are a part of what stands before.
+        """
+        tensors = text_tensors(self._shape, "")
+        place = 1 if self._shape.is_chat else 0
+        before, text, after = tensors[:place], tensors[place], tensors[place + 1 :]
+        bare = self._serialized_tensor(Tensor(text.name, text.datatype, text.shape, (), text.parameters))
+        parameters = {_FINAL: False} if self._is_triton else {}
+        if not self._is_raw:
+            head = tensors_response(self._shape, before, parameters, is_raw=False)
+            return _serialized(head), bare, b"".join([_field(_OUTPUTS, self._serialized_tensor(one)) for one in after])
+        head = tensors_response(self._shape, tensors, parameters, is_raw=True)
+        contents = [_field(_RAW_OUTPUT_CONTENTS, one) for one in head.raw_output_contents]
+        del head.raw_output_contents[:]
+        return _serialized(head) + b"".join(contents[:place]), b"", b"".join(contents[place + 1 :])
+
+    def _serialized_tensor(self, tensor: Tensor) -> bytes:
+        message = tensors_response(self._shape, [tensor], {}, is_raw=False).outputs[0]
+        if not tensor.data:
+            message.ClearField("contents")
+        return _serialized(message)
+
+
+def error_message(shape: ResponseShape | None, reason: str) -> bytes:
+    """Return Triton's message of an error, which says to which request it belongs."""
+    message = ModelStreamInferResponse(error_message=reason)
+    if shape is not None:
+        message.infer_response.model_name = shape.model_name
+        message.infer_response.id = shape.id
+    return _serialized(message)
+
+
+def _field(tag: bytes, value: bytes) -> bytes:
+    length = len(value)
+    if length < 0x80:
+        return b"%b%c%b" % (tag, length, value)
+    encoded = bytearray(tag)
+    while length >= 0x80:
+        encoded.append(length & 0x7F | 0x80)
+        length >>= 7
+    encoded.append(length)
+    return bytes(encoded) + value
+
+
+def _decoded(text: bytes) -> bytes:
+    """Return the text of what stands in a JSON string."""
+    return text if b"\\" not in text else orjson.loads(b'"%b"' % text).encode()
+
+
+def _serialized(message: Any) -> bytes:
+    data: bytes = message.SerializeToString(deterministic=True)
+    return data
