@@ -31,6 +31,9 @@ ALLOWED: dict[str, set[str]] = {
         "connectors", "rest_handlers", "plugin.app", "plugin.background_task", "plugin.logs", "plugin.metrics",
         "plugin.security", "plugin.settings", "plugin.store", "plugin.tls",
     },
+    "plugin.grpc_port": {
+        "connectors", "rest_handlers", "plugin.background_task", "plugin.logs", "plugin.settings", "plugin.tls",
+    },
     "plugin.app": {
         "rest_handlers", "plugin.clock", "plugin.credentials", "plugin.limits", "plugin.metrics", "plugin.monitoring",
         "plugin.predictions", "plugin.registry", "plugin.security", "plugin.settings", "plugin.statistics",

@@ -9,9 +9,7 @@ import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha.reflection_pb2 import ServerReflectionRequest
 from grpc_reflection.v1alpha.reflection_pb2_grpc import ServerReflectionStub
-from integration_tests.support import connector_bodies
-from integration_tests.support.fake_provider import FakeProvider, json_response, openai_stream
-from integration_tests.support.grpc_clients import (
+from integration_tests.server.grpc_port.grpc_clients import (
     InferenceClient,
     grpc_address,
     infer_request,
@@ -19,6 +17,8 @@ from integration_tests.support.grpc_clients import (
     raw_request,
     texts,
 )
+from integration_tests.support import connector_bodies
+from integration_tests.support.fake_provider import FakeProvider, json_response, openai_stream
 from integration_tests.support.sidecars import Sidecar
 
 from opensearch_ml_stream.plugin.grpc_port import messages
@@ -142,7 +142,7 @@ async def test_a_stream_that_breaks_off_ends_with_a_status_behind_its_messages(
         responses = []
         with pytest.raises(grpc.aio.AioRpcError) as failed:
             async for one in client.stream(infer_request("Hi", "truncated"), timeout=20):
-                responses.append(one)  # noqa: PERF401 - the list is kept although the stream fails
+                responses.append(one)
                 await provider.__aexit__(None, None, None)
     assert texts(responses)[0] == "a"
     assert failed.value.code() == grpc.StatusCode.UNKNOWN

@@ -26,6 +26,7 @@ from opensearch_ml_stream.plugin.server.http1.protocol import StreamingProtocol
 from opensearch_ml_stream.plugin.server.worker import GC_THRESHOLDS, Server
 from opensearch_ml_stream.plugin.server.worker_place import WorkerPlace
 from opensearch_ml_stream.plugin.settings import LiveSettings, Settings
+from opensearch_ml_stream.rest_handlers.callers import OpenGate
 from opensearch_ml_stream.rest_handlers.http.response_lifecycle import (
     InFlightResponse,
     InFlightResponses,
@@ -190,10 +191,14 @@ async def application(scope: Scope, receive: Receive, send: Send) -> None:
     """Never called."""
 
 
+async def ping() -> None:
+    """Never called."""
+
+
 def new_server(grace: float = 30) -> tuple[Server, InFlightResponses]:
     in_flight = InFlightResponses(ResponseLimits(max_body_size=1, first_event_wait=1, heartbeat=1))
     no_models = cast(InferenceModels, None)  # never called either
-    sidecar = Sidecar(application, in_flight, LiveSettings(SETTINGS), Metrics(), no_models)
+    sidecar = Sidecar(application, in_flight, LiveSettings(SETTINGS), Metrics(), no_models, OpenGate(), ping)
     return Server(sidecar, grace, ConnectionLimits()), in_flight
 
 

@@ -11,7 +11,7 @@ from opensearch_ml_stream.connectors.errors import Internal, InvalidRequest, MLS
 from opensearch_ml_stream.plugin.grpc_port.call import Call, stopping
 from opensearch_ml_stream.plugin.logs.request_log import RequestLog
 from opensearch_ml_stream.rest_handlers.callers import ANYONE, Caller, Gate
-from opensearch_ml_stream.rest_handlers.http.request_notes import foreign_id
+from opensearch_ml_stream.rest_handlers.http.requests import foreign_id
 from opensearch_ml_stream.rest_handlers.http.response_lifecycle import InFlightResponses
 
 UnaryWork = Callable[[Call, Caller, bytes], Awaitable[bytes]]

@@ -7,10 +7,9 @@ from contextlib import asynccontextmanager
 from grpc_health.v1.health import aio
 from grpc_health.v1.health_pb2 import HealthCheckResponse
 
-from opensearch_ml_stream.connectors.errors import MLStreamError
 from opensearch_ml_stream.plugin.background_task import running_beside
+from opensearch_ml_stream.rest_handlers.routes.health_and_metrics import ping_error
 
-READY_SECONDS = 1.5
 LOOK_SECONDS = 5.0
 
 Ready = Callable[[], Awaitable[bool]]
@@ -20,12 +19,7 @@ def readiness(ping: Callable[[], Awaitable[None]]) -> Ready:
     """Return what tells whether the store responds, as `/_health/ready` does."""
 
     async def is_ready() -> bool:
-        try:
-            async with asyncio.timeout(READY_SECONDS):
-                await ping()
-        except (MLStreamError, TimeoutError):
-            return False
-        return True
+        return await ping_error(ping) is None
 
     return is_ready
 

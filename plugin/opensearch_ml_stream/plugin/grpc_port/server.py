@@ -14,10 +14,10 @@ from grpc_reflection.v1alpha import reflection
 from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.plugin.grpc_port import messages
 from opensearch_ml_stream.plugin.grpc_port.calls import Calls
-from opensearch_ml_stream.plugin.grpc_port.credentials import Certificate, server_credentials
 from opensearch_ml_stream.plugin.grpc_port.inference_service import InferenceService, inference_handlers
 from opensearch_ml_stream.plugin.grpc_port.readiness import readiness, reporting_health
 from opensearch_ml_stream.plugin.grpc_port.replaced_servers import ReplacedServers
+from opensearch_ml_stream.plugin.grpc_port.server_credentials import Certificate, server_credentials
 from opensearch_ml_stream.plugin.logs.request_log import RequestLog
 from opensearch_ml_stream.plugin.settings import Settings
 from opensearch_ml_stream.rest_handlers.callers import Gate

@@ -40,6 +40,8 @@ def load_grpc() -> None:
     try:
         import_module("opensearch_ml_stream.plugin.grpc_port.server")
     except ModuleNotFoundError as error:
+        if (error.name or "").startswith("opensearch_ml_stream"):
+            raise
         raise InvalidRequest(
             f"The port for gRPC needs packages that are not installed ({error.name}): "
             "pip install 'opensearch-ml-stream[grpc]'"

@@ -50,7 +50,9 @@ def _boolean(setting: Setting, value: object) -> bool:
     raise _parse_error(setting, "true or false")
 
 
-def _number(setting: Setting, value: object) -> float:
+def _number(setting: Setting, value: object) -> float | None:
+    if value is None and setting.default is None:
+        return None
     read = int if setting.kind == "integer" else float
     if (
         isinstance(value, bool)

@@ -1,15 +1,10 @@
 """What a request leaves for the log: the server puts the notes into the scope, the routes write, the server reads."""
 
-import re
 from typing import Protocol
-
-from starlette.types import Scope
 
 from opensearch_ml_stream.connectors.errors import MLStreamError
 
 REQUEST_NOTES = "opensearch_ml_stream.request_notes"  # of the scope, where the server keeps a log
-
-_ID = re.compile(rb"[A-Za-z0-9._-]{1,64}")
 
 
 class RelayedStream(Protocol):
@@ -32,10 +27,3 @@ class RequestNotes:
     model: str | None = None
     error: MLStreamError | None = None
     stream: RelayedStream | None = None
-
-
-def foreign_id(scope: Scope) -> str:
-    """Return the `X-Request-Id` that a client or proxy sent, if it is short and plain; else ""."""
-    return next(
-        (value.decode() for name, value in scope["headers"] if name == b"x-request-id" and _ID.fullmatch(value)), ""
-    )

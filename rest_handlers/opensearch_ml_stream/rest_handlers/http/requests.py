@@ -1,5 +1,6 @@
 """Reading of requests: body, headers, query parameters, and the format in which a stream is wanted."""
 
+import re
 import zlib
 from collections.abc import Mapping, Set
 from difflib import get_close_matches
@@ -17,6 +18,7 @@ from opensearch_ml_stream.rest_handlers.http.body_budget import BodyReservation
 _JSON_TYPES = ("application/json", "application/x-ndjson")
 LLM_INTERFACE = "_llm_interface"
 FORMATS: Mapping[str, WireFormat] = {"sse": SSE, "json": NDJSON, "ndjson": NDJSON}
+_ID = re.compile(rb"[A-Za-z0-9._-]{1,64}")
 _GZIP = 16 + zlib.MAX_WBITS  # zlib's way to say gzip
 _DECOMPRESSED_STEP = 256 * 1024  # bytes, so that a small body cannot take much memory before it is counted
 
@@ -144,6 +146,13 @@ def header(scope: Scope, name: bytes) -> str:
         if key == name:
             return str(value, "latin-1")
     return ""
+
+
+def foreign_id(scope: Scope) -> str:
+    """Return the `X-Request-Id` that a client or proxy sent, if it is short and plain; else ""."""
+    return next(
+        (value.decode() for name, value in scope["headers"] if name == b"x-request-id" and _ID.fullmatch(value)), ""
+    )
 
 
 def query(scope: Scope) -> dict[str, str]:

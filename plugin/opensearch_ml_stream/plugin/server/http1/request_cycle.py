@@ -15,7 +15,8 @@ from opensearch_ml_stream.plugin.server.http1.limits import HIGH_WATER_BYTES
 from opensearch_ml_stream.plugin.server.http1.refusals import Headers, status_line
 from opensearch_ml_stream.rest_handlers.http.body_budget import BodyBudget, BodyReservation
 from opensearch_ml_stream.rest_handlers.http.chunk_writer import HALF_CLOSED
-from opensearch_ml_stream.rest_handlers.http.request_notes import REQUEST_NOTES, RequestNotes, foreign_id
+from opensearch_ml_stream.rest_handlers.http.request_notes import REQUEST_NOTES, RequestNotes
+from opensearch_ml_stream.rest_handlers.http.requests import foreign_id
 
 _BAD_NAME = re.compile(rb'[\x00-\x20\x7f()<>@,;:\\"\[\]={}/?]')
 _BAD_VALUE = re.compile(rb"[\x00-\x08\x0a-\x1f\x7f]")  # a line end would begin another header
