@@ -1,6 +1,7 @@
 """Messages and services of the gRPC port, in a pool of descriptors of their own.
 
-mlserver's and tritonclient's messages have the same full names, and a process may hold those in the common pool.
+The messages of mlserver, tritonclient and opensearch-protobufs have the same full names, and a process may hold those
+in the common pool.
 """
 
 from collections.abc import Iterable
@@ -15,9 +16,10 @@ from grpc_reflection.v1alpha import reflection_pb2
 
 _FOLDER = Path(__file__).parent / "protos"
 
-_NAMES = ("inference",)
+_NAMES = ("inference", "ml_messages", "ml_service")
 
 INFERENCE_SERVICE = "inference.GRPCInferenceService"
+ML_SERVICE = "org.opensearch.protobufs.services.MLService"
 
 
 def read_files(name: str) -> list[FileDescriptorProto]:
