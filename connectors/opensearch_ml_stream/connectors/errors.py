@@ -2,6 +2,7 @@
 
     MLStreamError
     ├── InvalidRequest      400  the caller's request, or the connector's template filled with it
+    │   └── FeatureDisabled 400  a request for what a setting has switched off, where ML Commons has no 403 for it
     ├── Unauthorized        401  no valid credentials of a caller (never used for a provider)
     ├── Forbidden           403  a disabled model or feature, a missing permission
     ├── NotFound            404  no such model, connector, task, group
@@ -69,6 +70,12 @@ class InvalidRequest(MLStreamError):
 
     status = 400
     type = "illegal_argument_exception"
+
+
+class FeatureDisabled(InvalidRequest):
+    """A setting has switched off what the request asks for, and ML Commons has no 403 for it."""
+
+    type = "status_exception"
 
 
 class Unauthorized(MLStreamError):

@@ -1,14 +1,13 @@
 """Errors for features that a setting has disabled, in ML Commons' words."""
 
-from opensearch_ml_stream.connectors.errors import Forbidden, InvalidRequest
+from opensearch_ml_stream.connectors.errors import FeatureDisabled, Forbidden
 
 
-def remote_inference_disabled() -> InvalidRequest:
+def remote_inference_disabled() -> FeatureDisabled:
     """Return the error for a call of a remote model."""
-    return InvalidRequest(
+    return FeatureDisabled(
         "Remote Inference is currently disabled. To enable it, update the setting "
-        '"plugins.ml_commons.remote_inference.enabled" to true.',
-        type="status_exception",
+        '"plugins.ml_commons.remote_inference.enabled" to true.'
     )
 
 
