@@ -64,7 +64,7 @@ from opensearch_ml_stream.rest_handlers.v2.use_cases import InferenceModels
 class Sidecar:
     """The ASGI application, its responses in flight, its settings as they are now, and its metrics.
 
-    And what another port shares with it: V2's use cases, the gate, whether the store responds.
+    And what another port shares with it: the use cases of predictions and of V2, the gate, whether the store responds.
     """
 
     app: ASGIApp
@@ -72,6 +72,7 @@ class Sidecar:
     live: LiveSettings
     metrics: Metrics
     inference_models: InferenceModels
+    predictions: Predictor
     gate: Gate
     ping: Callable[[], Awaitable[None]]
 
@@ -132,7 +133,7 @@ async def open_sidecar(settings: Settings, runtime: Path) -> AsyncIterator[Sidec
         server, rest = Server(own_version, store.ping), rest_application(routes)
         v2 = open_inference(inference_models, server, in_flight, gate, rest, gzip=settings.v2_gzip)
         app = PredictStream(predictor, in_flight, gate, v2, _browser_policy(settings))
-        yield Sidecar(app, in_flight, live, metrics, inference_models, gate, store.ping)
+        yield Sidecar(app, in_flight, live, metrics, inference_models, predictor, gate, store.ping)
 
 
 def _browser_policy(settings: Settings) -> BrowserPolicy:

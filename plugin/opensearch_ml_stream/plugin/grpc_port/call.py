@@ -9,7 +9,7 @@ from urllib.parse import unquote
 import grpc.aio
 
 from opensearch_ml_stream.connectors.errors import MLStreamError, RequestTimeout, Unavailable
-from opensearch_ml_stream.plugin.grpc_port.statuses import details, error_metadata, status_code
+from opensearch_ml_stream.plugin.grpc_port.statuses import StatusCodes, details, error_metadata
 from opensearch_ml_stream.rest_handlers.http.body_budget import BodyReservation
 from opensearch_ml_stream.rest_handlers.http.browsers import Headers
 from opensearch_ml_stream.rest_handlers.http.request_notes import RequestNotes
@@ -25,12 +25,18 @@ class Call:
     """
 
     __slots__ = (
-        "_context", "_first_seconds", "_in_flight", "_interrupted_by", "_reservation", "_task", "_waiting", "begun",
-        "disconnected", "ended", "first_byte", "notes", "scope", "status",
+        "_code", "_context", "_first_seconds", "_in_flight", "_interrupted_by", "_reservation", "_task", "_waiting",
+        "begun", "disconnected", "ended", "first_byte", "notes", "scope", "status",
     )  # fmt: skip
 
     def __init__(
-        self, path: str, context: Any, in_flight: InFlightResponses, waiting: set["Call"], first_seconds: float
+        self,
+        path: str,
+        context: Any,
+        in_flight: InFlightResponses,
+        waiting: set["Call"],
+        first_seconds: float,
+        code: StatusCodes,
     ) -> None:
         self.scope = _scope(path, context)
         self.notes = RequestNotes()
@@ -39,6 +45,7 @@ class Call:
         self.status = 0
         self.ended = False
         self.disconnected = False
+        self._code = code
         self._context = context
         self._first_seconds = first_seconds
         self._in_flight = in_flight
@@ -115,7 +122,7 @@ class Call:
         self.ended = True
         try:
             await self._context.abort(
-                status_code(error), details(error), (*self._own_metadata(), *error_metadata(error))
+                self._code(error), details(error), (*self._own_metadata(), *error_metadata(error))
             )
         except grpc.aio.AbortError:
             raise

@@ -9,6 +9,7 @@ import grpc.aio
 
 from opensearch_ml_stream.connectors.errors import Internal, InvalidRequest, MLStreamError
 from opensearch_ml_stream.plugin.grpc_port.call import Call, stopping
+from opensearch_ml_stream.plugin.grpc_port.statuses import StatusCodes, status_code
 from opensearch_ml_stream.plugin.logs.request_log import RequestLog
 from opensearch_ml_stream.rest_handlers.callers import ANYONE, Caller, Gate
 from opensearch_ml_stream.rest_handlers.http.requests import foreign_id
@@ -54,11 +55,13 @@ class Calls:
 
         return grpc.stream_unary_rpc_method_handler(handle)
 
-    def stream(self, path: str, work: StreamWork, *actions: str) -> grpc.RpcMethodHandler:
+    def stream(
+        self, path: str, work: StreamWork, *actions: str, code: StatusCodes = status_code
+    ) -> grpc.RpcMethodHandler:
         """Return the handler of a method with a stream of responses."""
 
         async def handle(requests: object, context: Any) -> None:
-            await self._run(path, context, work, actions)
+            await self._run(path, context, work, actions, code=code)
 
         return grpc.stream_stream_rpc_method_handler(handle)
 
@@ -69,9 +72,16 @@ class Calls:
             call.interrupt(stopping())
 
     async def _run(
-        self, path: str, context: Any, work: StreamWork, actions: tuple[str, ...], *, is_open: bool = False
+        self,
+        path: str,
+        context: Any,
+        work: StreamWork,
+        actions: tuple[str, ...],
+        *,
+        is_open: bool = False,
+        code: StatusCodes = status_code,
     ) -> None:
-        call = Call(path, context, self._in_flight, self._waiting, self._request_seconds)
+        call = Call(path, context, self._in_flight, self._waiting, self._request_seconds, code)
         call.notes.id = foreign_id(call.scope) or next(self._log.ids)
         try:
             try:

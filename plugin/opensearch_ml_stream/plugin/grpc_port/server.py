@@ -18,10 +18,12 @@ from opensearch_ml_stream.plugin.grpc_port.inference_service import InferenceSer
 from opensearch_ml_stream.plugin.grpc_port.readiness import readiness, reporting_health
 from opensearch_ml_stream.plugin.grpc_port.replaced_servers import ReplacedServers
 from opensearch_ml_stream.plugin.grpc_port.server_credentials import Certificate, server_credentials
+from opensearch_ml_stream.plugin.grpc_port.services.ml_service import ml_handlers
 from opensearch_ml_stream.plugin.logs.request_log import RequestLog
 from opensearch_ml_stream.plugin.settings import Settings
 from opensearch_ml_stream.rest_handlers.callers import Gate
 from opensearch_ml_stream.rest_handlers.http.response_lifecycle import InFlightResponses
+from opensearch_ml_stream.rest_handlers.routes.predict_stream import Predictions
 from opensearch_ml_stream.rest_handlers.v2.use_cases import InferenceModels
 
 MAX_METADATA_BYTES = 64 * 1024  # as the head of a request on the HTTP port
@@ -43,6 +45,7 @@ class Services:
     """What the port shares with the HTTP port; `ping` raises Unavailable while the store does not respond."""
 
     models: InferenceModels
+    predictions: Predictions
     gate: Gate
     in_flight: InFlightResponses
     ping: Callable[[], Awaitable[None]]
@@ -61,13 +64,16 @@ async def serving_grpc(
     ready = readiness(shared.ping)
     is_triton = settings.grpc_stream_response == "triton"
     service = InferenceService(shared.models, ready, version("opensearch-ml-stream"), is_triton=is_triton)
-    handlers = grpc.method_handlers_generic_handler(messages.INFERENCE_SERVICE, inference_handlers(service, calls))
+    handlers = (
+        grpc.method_handlers_generic_handler(messages.INFERENCE_SERVICE, inference_handlers(service, calls)),
+        grpc.method_handlers_generic_handler(messages.ML_SERVICE, ml_handlers(shared.predictions, calls)),
+    )
     servicer = health.aio.HealthServicer()
-    services = (messages.INFERENCE_SERVICE,)
+    services = (messages.INFERENCE_SERVICE, messages.ML_SERVICE)
 
     async def start() -> Any:
         server = grpc.aio.server(
-            handlers=(handlers,),
+            handlers=handlers,
             options=_options(settings),
             maximum_concurrent_rpcs=settings.max_connections,
             compression=COMPRESSION[settings.grpc_compression],

@@ -1,10 +1,15 @@
 """Status codes of gRPC for the errors of this sidecar."""
 
+from collections.abc import Callable
+
 from grpc import StatusCode
 
 from opensearch_ml_stream.connectors.errors import MLStreamError, Unauthorized
 
 Metadata = tuple[tuple[str, str], ...]
+
+StatusCodes = Callable[[MLStreamError], StatusCode]
+"""The status codes of a service."""
 
 # MLServer's codes for 400, 404, 422 and 500. A provider's fault (424) is UNKNOWN, as the status of another system that
 # has none of gRPC's is to be told: clients re-send what is UNAVAILABLE, and the caller would pay for the prompt again.

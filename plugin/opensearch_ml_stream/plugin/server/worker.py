@@ -93,7 +93,9 @@ async def _grpc_port(
         yield _stop_nothing
         return
     grpc_server = import_module("opensearch_ml_stream.plugin.grpc_port.server")
-    services = grpc_server.Services(sidecar.inference_models, sidecar.gate, sidecar.in_flight, sidecar.ping, log)
+    services = grpc_server.Services(
+        sidecar.inference_models, sidecar.predictions, sidecar.gate, sidecar.in_flight, sidecar.ping, log
+    )
     current = None if certificate is None else (lambda: certificate.current)
     async with grpc_server.serving_grpc(settings, place.grpc_address, services, current) as stop:
         yield stop

@@ -1,0 +1,202 @@
+"""OpenSearch's MLService over gRPC, against a sidecar of two workers."""
+
+import json
+from typing import Any
+
+import grpc
+import pytest
+from integration_tests.support.background_provider import background_provider
+from integration_tests.support.conditions import promptly
+from integration_tests.support.connector_bodies import openai
+from integration_tests.support.fake_provider import (
+    SSE_HEAD,
+    Act,
+    Script,
+    chunk,
+    chunked_stream,
+    json_response,
+    openai_delta,
+    openai_stream,
+    sse_event,
+)
+from integration_tests.support.grpc_ports import Port
+from integration_tests.support.ml_service_client import QUESTION, request
+
+StatusCode = grpc.StatusCode
+INTERFACE = "openai/v1/chat/completions"
+
+
+def guarded(**sides: Any) -> dict[str, Any]:
+    return {"guardrails": {"type": "local_regex", **{f"{side}_guardrail": guard for side, guard in sides.items()}}}
+
+
+def test_each_chunk_is_a_message_and_the_last_one_says_how_it_ended(port: Port) -> None:
+    with background_provider(openai_stream(["Hel", "lo ", "wörld"])) as provider:
+        streamed = port.client.predict(port.sidecar.create_model(openai(provider.url)))
+    assert streamed.texts == ["Hel", "lo ", "wörld", ""]
+    assert streamed.ending == {
+        "finish_reason": "stop",
+        "native_finish_reason": "stop",
+        "usage": {"input_tokens": 5, "output_tokens": 3, "total_tokens": 8},
+        "model": "gpt-fake",
+    }
+    assert streamed.status is StatusCode.OK
+    assert provider.requests[0].json()["messages"] == QUESTION["messages"]
+    assert provider.requests[0].json()["stream"] is True
+
+
+@pytest.mark.parametrize("name", ["inputs", "question"])
+def test_a_text_is_the_parameter_of_its_name(port: Port, name: str) -> None:
+    body = '{"model": "m", "messages": [{"role": "user", "content": "${parameters.NAME}"}]}'.replace("NAME", name)
+    with background_provider(openai_stream(["ok"])) as provider:
+        created = openai(provider.url)
+        created["actions"][0]["request_body"] = body
+        streamed = port.client.predict(port.sidecar.create_model(created), {name: 'Say "é"'})
+    assert streamed.text == "ok"
+    assert provider.requests[0].json()["messages"][0]["content"] == 'Say "é"'
+
+
+def test_the_interface_says_how_a_provider_streams_whose_url_does_not(port: Port) -> None:
+    with background_provider(openai_stream(["ok"])) as provider:
+        created = openai(provider.url)
+        created["actions"][0]["url"] = f"{provider.url}/of/our/own"
+        model_id = port.sidecar.create_model(created)
+        unknown = port.client.predict(model_id)
+        streamed = port.client.predict(model_id, {**QUESTION, "x_llm_interface": INTERFACE})
+    assert unknown.status is StatusCode.INVALID_ARGUMENT
+    assert streamed.text == "ok"
+
+
+def test_reasoning_and_tool_calls_stay_out_of_the_text(port: Port) -> None:
+    call = {"index": 0, "id": "c1", "function": {"name": "look", "arguments": "{}"}}
+    deltas: list[dict[str, Any]] = [{"reasoning_content": "hm"}, {"content": "Wait."}, {"tool_calls": [call]}]
+    events = [sse_event({"choices": [{"index": 0, "delta": delta}]}) for delta in deltas]
+    with background_provider(chunked_stream([*events, b"data: [DONE]\n\n"])) as provider:
+        streamed = port.client.predict(port.sidecar.create_model(openai(provider.url)))
+    assert streamed.texts == ["", "Wait.", "", ""]
+    (reasoning, text), (tool_calls, fragments), _ = streamed.results
+    assert (reasoning, text, tool_calls) == ("reasoning", "hm", "tool_calls")
+    assert json.loads(fragments) == [{"index": 0, "id": "c1", "name": "look", "arguments": "{}"}]
+    assert streamed.ending["finish_reason"] == "tool_calls"
+
+
+def test_a_provider_that_does_not_stream_is_one_chunk(port: Port) -> None:
+    whole = {"choices": [{"message": {"role": "assistant", "content": "Hello"}, "finish_reason": "stop"}]}
+    with background_provider(json_response(whole)) as provider:
+        streamed = port.client.predict(port.sidecar.create_model(openai(provider.url)))
+    assert streamed.texts == ["Hello", ""]
+    assert streamed.ending["finish_reason"] == "stop"
+
+
+def test_a_long_response_comes_whole(port: Port) -> None:
+    texts = [f"{number} " + "x" * (number % 300) for number in range(5_000)]
+    with background_provider(openai_stream(texts)) as provider:
+        streamed = port.client.predict(port.sidecar.create_model(openai(provider.url)))
+    assert streamed.texts == [*texts, ""]
+
+
+@pytest.mark.parametrize(
+    ("data", "reason"),
+    [
+        (b"", "model_id is required"),
+        (b"\x0a\x01m", "MlPredictModelStreamRequest must have request body"),
+        (b"\x0a\x01m\x1a\x00", "Request body must have parameters"),
+        (b"no protobuf", "The request is not a protobuf message"),
+    ],
+)
+def test_a_request_that_is_wrong_is_told_why(port: Port, data: bytes, reason: str) -> None:
+    refused = port.client.send(data)
+    assert (refused.status, refused.details) == (StatusCode.INVALID_ARGUMENT, reason)
+    assert refused.trailers["error-type"]
+
+
+def test_a_model_that_does_not_exist_is_not_found(port: Port) -> None:
+    refused = port.client.predict("nosuchmodel")
+    assert (refused.status, refused.details) == (StatusCode.NOT_FOUND, "Failed to find model")
+
+
+@pytest.mark.parametrize(
+    ("status", "code"),
+    [(400, StatusCode.INVALID_ARGUMENT), (429, StatusCode.RESOURCE_EXHAUSTED), (401, StatusCode.INTERNAL),
+     (503, StatusCode.INTERNAL)],
+)  # fmt: skip
+def test_a_provider_that_refuses_gives_a_status_and_its_own_words(
+    port: Port, status: int, code: grpc.StatusCode
+) -> None:
+    error = {"error": {"message": "not today"}}
+    with background_provider(json_response(error, status, retry_after="7")) as provider:
+        refused = port.client.predict(port.sidecar.create_model(openai(provider.url)))
+    assert refused.status is code
+    assert "not today" in refused.details
+    assert refused.trailers["provider-status"] == str(status)
+    assert refused.trailers["retry-after"] == "7"
+    assert refused.texts == []
+
+
+def test_a_stream_that_breaks_off_ends_with_a_status_and_without_a_last_message(port: Port) -> None:
+    script: Script = [SSE_HEAD, chunk(openai_delta("half")), 0.05, Act.RESET]
+    with background_provider(script) as provider:
+        streamed = port.client.predict(port.sidecar.create_model(openai(provider.url)))
+    assert (streamed.texts, streamed.last) == (["half"], [False])
+    assert streamed.status is StatusCode.INTERNAL
+    assert streamed.trailers["error-type"] == "stream_truncated_exception"
+
+
+def test_guardrails_hold(port: Port) -> None:
+    with background_provider(openai_stream(["a ", "bomb", " goes off"])) as provider:
+        by_output = port.sidecar.create_model(openai(provider.url), **guarded(output={"regex": [".*bomb.*"]}))
+        by_input = port.sidecar.create_model(openai(provider.url), **guarded(input={"regex": [".*hi.*"]}))
+        stopped = port.client.predict(by_output)
+        refused = port.client.predict(by_input)
+    assert "bomb" not in stopped.text
+    assert stopped.ending["finish_reason"] == "content_filter"
+    assert refused.status is StatusCode.INVALID_ARGUMENT
+    assert len(provider.requests) == 1
+
+
+def test_a_rate_limit_holds_over_both_ports(port: Port) -> None:
+    with background_provider(openai_stream(["ok"])) as provider:
+        limiter = {"limit": "2", "unit": "DAYS"}
+        model_id = port.sidecar.create_model(openai(provider.url), rate_limiter=limiter)
+        path = f"/_plugins/_ml/models/{model_id}/_predict/stream"
+        assert port.sidecar.client.post(path, json={"parameters": QUESTION}).status_code == 200
+        statuses = [port.client.predict(model_id).status for _ in range(2)]
+    assert statuses == [StatusCode.OK, StatusCode.RESOURCE_EXHAUSTED]
+
+
+def test_a_client_that_cancels_ends_the_call_of_the_provider(port: Port) -> None:
+    script: Script = [SSE_HEAD, chunk(openai_delta("first")), Act.WAIT]
+    with background_provider(script) as provider:
+        call = port.client.start(request(port.sidecar.create_model(openai(provider.url))))
+        next(call)
+        call.cancel()
+        promptly(provider.disconnected.is_set, 1)
+
+
+@pytest.mark.parametrize("begun", [False, True])
+def test_a_deadline_ends_the_call_of_the_provider(port: Port, begun: bool) -> None:
+    script: Script = [SSE_HEAD, chunk(openai_delta("first")), Act.WAIT] if begun else [Act.WAIT]
+    with background_provider(script) as provider:
+        streamed = port.client.predict(port.sidecar.create_model(openai(provider.url)), timeout=0.5)
+        promptly(provider.disconnected.is_set, 1)
+    assert streamed.status is StatusCode.DEADLINE_EXCEEDED
+    assert streamed.texts == ["first"] * begun
+
+
+@pytest.mark.parametrize(
+    ("name", "code"),
+    [
+        ("plugins.ml_commons.remote_inference.enabled", StatusCode.FAILED_PRECONDITION),
+        ("plugins.ml_commons.stream_enabled", StatusCode.PERMISSION_DENIED),
+    ],
+)
+def test_a_feature_that_is_switched_off_is_refused(port: Port, name: str, code: grpc.StatusCode) -> None:
+    with background_provider(openai_stream(["ok"])) as provider:
+        model_id = port.sidecar.create_model(openai(provider.url))
+        port.change_setting(name, False)
+        try:
+            promptly(lambda: port.client.predict(model_id).status is code, 3)
+            assert name in port.client.predict(model_id).details
+        finally:
+            port.change_setting(name, None)
+        promptly(lambda: port.client.predict(model_id).status is StatusCode.OK, 3)

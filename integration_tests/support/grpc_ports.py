@@ -1,0 +1,41 @@
+"""A sidecar with a gRPC port, and a client of OpenSearch's MLService on it."""
+
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from integration_tests.support.conditions import eventually
+from integration_tests.support.ml_service_client import MLServiceClient, ml_service_client
+from integration_tests.support.sidecars import Sidecar, running_sidecar
+
+_LISTENING = re.compile(r"listening for gRPC on (\S+)")
+
+
+@dataclass(frozen=True)
+class Port:
+    """A sidecar and its gRPC port; `client` calls it without a login."""
+
+    sidecar: Sidecar
+    target: str
+    client: MLServiceClient
+
+    def change_setting(self, name: str, value: Any) -> None:
+        """Change a setting at run time; None restores its default."""
+        response = self.sidecar.client.put("/_plugins/_ml/_settings", json={"persistent": {name: value}})
+        assert response.status_code == 200, response.text
+
+
+@contextmanager
+def running_port(
+    folder: Path, store: str = "", settings: Mapping[str, str] | None = None, arguments: tuple[str, ...] = ()
+) -> Iterator[Port]:
+    """A sidecar whose gRPC port is a free one."""
+    with running_sidecar(folder, store, settings, (*arguments, "--grpc-port", "0")) as sidecar:
+        eventually(lambda: _LISTENING.search(sidecar.log.read_text()))
+        match = _LISTENING.search(sidecar.log.read_text())
+        assert match is not None
+        with ml_service_client(match[1].rstrip('"')) as client:
+            yield Port(sidecar, match[1].rstrip('"'), client)

@@ -1,0 +1,1 @@
+"""The services of the gRPC port, each as handlers of its methods."""
