@@ -28,13 +28,18 @@ def locked(path: str | Path) -> Iterator[int]:
 
 def lock(file: int) -> None:
     """Lock an open file until it is closed or unlocked (`fcntl.LOCK_UN`); TimeoutError after LOCK_SECONDS."""
+    if _try_to_lock(file):  # as nearly always
+        return
     give_up = monotonic() + LOCK_SECONDS
-    while True:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            if monotonic() > give_up:
-                raise TimeoutError(errno.ETIMEDOUT, "another worker holds a file of it") from None
-            sleep(_LOOK_SECONDS)
-        else:
-            return
+    while not _try_to_lock(file):
+        if monotonic() > give_up:
+            raise TimeoutError(errno.ETIMEDOUT, "another worker holds a file of it")
+        sleep(_LOOK_SECONDS)
+
+
+def _try_to_lock(file: int) -> bool:
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True

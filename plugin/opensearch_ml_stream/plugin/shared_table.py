@@ -24,6 +24,7 @@ _KEY_SIZE = 16
 _FREE = bytes(_KEY_SIZE)
 _FIRST_LEVEL = 4096  # slots
 _REACH = 8  # slots of each level in which a key may be
+_MAX_REMEMBERED = 4096  # places of keys
 
 IsOver = Callable[[tuple[Any, ...]], bool]
 """Whether a record says nothing any more, so that another may take its slot; true for one of zeros."""
@@ -35,7 +36,7 @@ class SharedTable:
     OSError if it cannot be opened, TimeoutError, which is one, if another worker does not let go of it.
     """
 
-    __slots__ = ("_end", "_file", "_levels", "_max_levels", "_memory", "_path", "_slot_size", "record")
+    __slots__ = ("_end", "_file", "_levels", "_max_levels", "_memory", "_path", "_seen", "_slot_size", "record")
 
     def __init__(self, path: Path, record: Struct, max_levels: int | None = None) -> None:
         self.record = record
@@ -46,6 +47,7 @@ class SharedTable:
         self._levels: list[tuple[int, int]] = []  # that are mapped: where each begins, and how many slots keys start at
         self._end = 0
         self._memory = mmap.mmap(-1, 1)
+        self._seen: dict[bytes, int] = {}  # where keys had their records when they were found last
 
     def __enter__(self) -> None:
         if self._file is None:
@@ -65,12 +67,18 @@ class SharedTable:
 
     def find(self, key: bytes) -> int:
         """Return the place of the key's record, 0 if this worker has seen none. It needs no lock."""
+        place = self._seen.get(key, 0)
+        if place and self._memory[place - _KEY_SIZE : place] == key:
+            return place
         number = int.from_bytes(key[:4], "little")
         size = self._slot_size
         for start, slots in self._levels:
             first = start + number % slots * size
             slot = self._memory.find(key, first, first + _REACH * size)
             if slot >= 0:
+                if len(self._seen) == _MAX_REMEMBERED:
+                    self._seen.clear()
+                self._seen[key] = slot + _KEY_SIZE
                 return slot + _KEY_SIZE
         return 0
 

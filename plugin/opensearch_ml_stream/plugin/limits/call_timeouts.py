@@ -21,23 +21,41 @@ def in_time(
 
 
 class _TimedCall(AbstractAsyncContextManager[UpstreamResponse]):
-    __slots__ = ("_limits", "_opening", "_timer")
+    """One call and its one timer, which ends the wait for the first byte, and later the response.
+
+    Until there is a response it works as `asyncio.timeout` does: it cancels the task, and takes that back.
+    """
+
+    __slots__ = ("_begun_at", "_cancelling", "_is_late", "_limits", "_opening", "_response", "_task", "_timer")
 
     def __init__(self, opening: AbstractAsyncContextManager[UpstreamResponse], limits: CallLimits) -> None:
         self._opening = opening
         self._limits = limits
         self._timer: asyncio.TimerHandle | None = None
+        self._response: UpstreamResponse | None = None  # None until it has begun in time
+        self._is_late = False
 
     async def __aenter__(self) -> UpstreamResponse:
-        limits = self._limits
-        loop = asyncio.get_running_loop()
-        now = loop.time()
-        total, silence = limits.total_timeout_seconds, limits.between_chunks_timeout_seconds
-        response = await self._begin()
+        limits, opening = self._limits, self._opening
+        silence = limits.between_chunks_timeout_seconds
+        self._start_timer()
+        is_open = False
+        try:
+            response = await opening.__aenter__()
+            is_open = True
+            waits = limits.first_byte_timeout_seconds is not None or silence is not None
+            if waits and 200 <= response.status < 300:
+                response = await _begun(response)
+        except BaseException as error:
+            is_late = self._stop_timer() and isinstance(error, asyncio.CancelledError)
+            if is_open:
+                await opening.__aexit__(type(error), error, error.__traceback__)
+            if is_late:
+                raise _first_byte_timed_out(limits) from None
+            raise
         if silence is not None:
             response.limit_silence(silence)
-        if total is not None:
-            self._timer = loop.call_at(now + total, _fail, response, total)
+        self._response = response
         return response
 
     async def __aexit__(
@@ -47,24 +65,36 @@ class _TimedCall(AbstractAsyncContextManager[UpstreamResponse]):
             self._timer.cancel()
         return await self._opening.__aexit__(kind, error, traceback)
 
-    async def _begin(self) -> UpstreamResponse:
-        """Open the response, and wait for its first byte if there is a limit to that or to what follows it."""
-        limits, opening = self._limits, self._opening
-        first_byte, silence = limits.first_byte_timeout_seconds, limits.between_chunks_timeout_seconds
-        is_open = False
-        try:
-            async with asyncio.timeout(_least(limits.total_timeout_seconds, first_byte)):
-                response = await opening.__aenter__()
-                is_open = True
-                if 200 <= response.status < 300 and (first_byte is not None or silence is not None):
-                    return await _begun(response)
-                return response
-        except BaseException as error:
-            if is_open:
-                await opening.__aexit__(type(error), error, error.__traceback__)
-            if isinstance(error, TimeoutError):
-                raise _first_byte_timed_out(limits) from None
-            raise
+    def _start_timer(self) -> None:
+        total, first_byte = self._limits.total_timeout_seconds, self._limits.first_byte_timeout_seconds
+        least = total if first_byte is None or (total is not None and total < first_byte) else first_byte
+        if least is not None:
+            task = asyncio.current_task()
+            assert task is not None
+            self._task = task
+            self._cancelling = task.cancelling()
+            loop = asyncio.get_running_loop()
+            self._begun_at = loop.time()
+            self._timer = loop.call_at(self._begun_at + least, self._look)
+
+    def _stop_timer(self) -> bool:
+        """Stop the timer; whether it has cancelled the task, and nobody else has."""
+        if self._timer is not None:
+            self._timer.cancel()
+        return self._is_late and self._task.uncancel() <= self._cancelling
+
+    def _look(self) -> None:
+        """End the wait for the response, or the response if its whole time is over; else wait until it will be."""
+        response, total = self._response, self._limits.total_timeout_seconds
+        if response is None:
+            self._is_late = True
+            self._task.cancel()
+        elif total is not None:
+            loop = asyncio.get_running_loop()
+            if loop.time() < self._begun_at + total:
+                self._timer = loop.call_at(self._begun_at + total, self._look)
+            else:
+                response.fail(_timed_out(total))
 
 
 class _BegunResponse:
@@ -108,14 +138,6 @@ async def _begun(response: UpstreamResponse) -> UpstreamResponse:
         return _BegunResponse(response, await response.read())
     except UpstreamError as error:
         return _BegunResponse(response, error)
-
-
-def _fail(response: UpstreamResponse, total: float) -> None:
-    response.fail(_timed_out(total))
-
-
-def _least(*times: float | None) -> float | None:
-    return min((time for time in times if time is not None), default=None)
 
 
 def _first_byte_timed_out(limits: CallLimits) -> ReadTimedOut:

@@ -71,18 +71,13 @@ class OpenStreams:
         caps = self._caps(model_id, limits, user)
         return _Place(self, caps) if caps else _UNCAPPED
 
-    def _caps(self, model_id: str, limits: CallLimits, user: str) -> list[Cap]:
+    def _caps(self, model_id: str, limits: CallLimits, user: str) -> Sequence[Cap]:
         settings = self._live.current
-        caps = []
-        if settings.max_streams_per_server:
-            caps.append(Cap(SERVER_STREAMS, _key(), settings.max_streams_per_server))
-        if settings.max_streams_per_user and user:
-            caps.append(Cap(USER_STREAMS, _key(user), settings.max_streams_per_user))
-        if limits.max_streams is not None:
-            caps.append(Cap(MODEL_STREAMS, _key(model_id, ""), limits.max_streams))
-        if limits.max_streams_per_user is not None and user:
-            caps.append(Cap(MODEL_USER_STREAMS, _key(model_id, user), limits.max_streams_per_user))
-        return caps
+        of_server, of_user = settings.max_streams_per_server, settings.max_streams_per_user
+        of_model, of_model_user = limits.max_streams, limits.max_streams_per_user
+        if not of_server and not of_user and of_model is None and of_model_user is None:
+            return ()
+        return _caps(model_id, user, of_server, of_user, of_model, of_model_user)
 
     async def acquire(self, caps: Sequence[Cap]) -> None:
         """Count a stream, as soon as there is a place; see `place`."""
@@ -194,7 +189,22 @@ def _refusal(full: Cap) -> Throttled:
     )
 
 
-@lru_cache(maxsize=1024)  # hashed at every call, and most calls have the same few names
+@lru_cache(maxsize=1024)  # keys are hashes, and most calls are of the same few models and users
+def _caps(
+    model_id: str, user: str, of_server: int, of_user: int, of_model: int | None, of_model_user: int | None
+) -> Sequence[Cap]:
+    caps = []
+    if of_server:
+        caps.append(Cap(SERVER_STREAMS, _key(), of_server))
+    if of_user and user:
+        caps.append(Cap(USER_STREAMS, _key(user), of_user))
+    if of_model is not None:
+        caps.append(Cap(MODEL_STREAMS, _key(model_id, ""), of_model))
+    if of_model_user is not None and user:
+        caps.append(Cap(MODEL_USER_STREAMS, _key(model_id, user), of_model_user))
+    return tuple(caps)
+
+
 def _key(*names: str) -> int:
     """Return a key of these names alone: 64 bits of a hash, and never 0."""
     return int.from_bytes(blake2b(repr(names).encode(), digest_size=8).digest(), "little") or 1

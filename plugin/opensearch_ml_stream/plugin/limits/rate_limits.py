@@ -5,12 +5,13 @@ has its part of the limit, and the model's limit is looked at first. A call that
 token of the other. The workers of a server share the buckets (see `token_buckets`).
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from math import ceil, isfinite
 from pathlib import Path
 from time import monotonic
-from typing import Any
+from typing import Any, NamedTuple
 
 from opensearch_ml_stream.connectors.errors import InvalidRequest, Throttled, Unavailable
 from opensearch_ml_stream.plugin.limits.token_buckets import Bucket, TokenBuckets
@@ -29,8 +30,7 @@ UNITS = {
 _MAX_RETRY_AFTER_SECONDS = 365 * 86400  # a rate may be so small that the wait is infinite
 
 
-@dataclass(frozen=True, slots=True)
-class RateLimit:
+class RateLimit(NamedTuple):
     """`limit` calls in `seconds`."""
 
     limit: float
@@ -73,14 +73,7 @@ class RateLimits:
 
         Unavailable if the buckets cannot be written: nothing that is limited goes on uncounted.
         """
-        kinds: list[_Kind] = []
-        buckets: list[Bucket] = []
-        if of_model is not None:
-            kinds.append(_OF_MODEL)
-            buckets.append(self._bucket(_OF_MODEL, of_model, model_id))
-        if of_user is not None:
-            kinds.append(_OF_USER)
-            buckets.append(self._bucket(_OF_USER, of_user, f"{len(user)} {user} {model_id}"))
+        kinds, buckets = _buckets(model_id, of_model, user, of_user, self._servers())
         try:
             empty = self._buckets.acquire(buckets)
         except OSError as error:
@@ -93,13 +86,29 @@ class RateLimits:
             wait = ceil(min(empty.wait, _MAX_RETRY_AFTER_SECONDS))
             raise Throttled(kind.reason, retry_after=str(wait), limit=kind.name)
 
-    def _bucket(self, kind: _Kind, limit: RateLimit, key: str) -> Bucket:
-        """Return the bucket of this server's part of the limit; Throttled if that is nothing."""
-        share = limit.limit / self._servers()
-        rate = share / limit.seconds
-        if rate <= 0:
-            raise Throttled(kind.reason, limit=kind.name)
-        return Bucket(f"{kind.name} {key}", rate, max(share, 1.0))
+
+@lru_cache(maxsize=1024)  # most calls are of the same few models and users
+def _buckets(
+    model_id: str, of_model: RateLimit | None, user: str, of_user: RateLimit | None, servers: int
+) -> tuple[Sequence[_Kind], Sequence[Bucket]]:
+    """Return the buckets of one of so many servers, and of which kind they are; Throttled if its part is nothing."""
+    kinds: list[_Kind] = []
+    buckets: list[Bucket] = []
+    if of_model is not None:
+        kinds.append(_OF_MODEL)
+        buckets.append(_bucket(_OF_MODEL, of_model, model_id, servers))
+    if of_user is not None:
+        kinds.append(_OF_USER)
+        buckets.append(_bucket(_OF_USER, of_user, f"{len(user)} {user} {model_id}", servers))
+    return kinds, buckets
+
+
+def _bucket(kind: _Kind, limit: RateLimit, key: str, servers: int) -> Bucket:
+    share = limit.limit / servers
+    rate = share / limit.seconds
+    if rate <= 0:
+        raise Throttled(kind.reason, limit=kind.name)
+    return Bucket(f"{kind.name} {key}", rate, max(share, 1.0))
 
 
 def user_limiters(controller: Mapping[str, Any]) -> Mapping[str, Any]:

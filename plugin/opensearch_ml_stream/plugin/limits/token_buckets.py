@@ -50,10 +50,10 @@ class TokenBuckets:
             now = self._clock()
             places = table.places([table_key(bucket.key) for bucket in buckets], self._is_full)
             tokens = [_tokens(table.read(place), bucket, now) for place, bucket in zip(places, buckets, strict=True)]
-            empty = next((number for number, left in enumerate(tokens) if left < 1), None)
+            empty = None if min(tokens) >= 1 else next(number for number, left in enumerate(tokens) if left < 1)
             taken = 1 if empty is None else 0
-            for place, bucket, left in zip(places, buckets, tokens, strict=True):
-                table.write(place, left - taken, now, bucket.tokens_per_second, bucket.burst)
+            for place, (_, rate, burst), left in zip(places, buckets, tokens, strict=True):
+                table.write(place, left - taken, now, rate, burst)
         return None if empty is None else Empty(empty, (1 - tokens[empty]) / buckets[empty].tokens_per_second)
 
     def _is_full(self, record: tuple[float, ...]) -> bool:

@@ -49,6 +49,7 @@ class CompiledModel:
         self.connector = connector
         self.settings = settings
         self._limiters_by_user = limiters_by_user
+        self._limits_by_user: dict[str, RateLimit | None] = {}  # read when they are needed first
         self._stored_credential = credential
         self._has_external_credential = is_external(credential)
         self._external_credentials_enabled = external_credentials_enabled
@@ -102,7 +103,12 @@ class CompiledModel:
 
         Raises InvalidRequest that names what is wrong in it.
         """
-        return read_rate_limiter(self._limiters_by_user.get(user), f"user_rate_limiter.{user}") if user else None
+        limits = self._limits_by_user
+        if not user or user not in self._limiters_by_user:
+            return None
+        if user not in limits:
+            limits[user] = read_rate_limiter(self._limiters_by_user[user], f"user_rate_limiter.{user}")
+        return limits[user]
 
     @cached_property
     def is_timed(self) -> bool:

@@ -9,6 +9,7 @@ import hashlib
 import secrets
 from collections import OrderedDict
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 
 from opensearch_ml_stream.connectors.errors import Unauthorized
 from opensearch_ml_stream.plugin.clock import Clock
@@ -38,6 +39,15 @@ _MAX_WAITING = 31  # for the one password that is checked
 _ABSENT_USER_HASH = "scrypt$16384$8$5$AAAAAAAAAAAAAAAAAAAAAA==$AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="
 
 
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """A stored account, who it makes of a caller, and what its roles allow."""
+
+    account: Account
+    caller: Caller
+    granted: tuple[Permissions, ...]
+
+
 class OwnAccounts:
     """Finds the caller of presented credentials."""
 
@@ -45,7 +55,7 @@ class OwnAccounts:
         self._store = store
         self._lockouts = lockouts
         self._now = now
-        self._accounts = Remembered[str, Account | None](FRESH_SECONDS, STALE_SECONDS, _MAX_ACCOUNTS)
+        self._accounts = Remembered[str, _Known | None](FRESH_SECONDS, STALE_SECONDS, _MAX_ACCOUNTS)
         self._verified: OrderedDict[bytes, str] = OrderedDict()  # what was presented -> the hash that it fits
         self._digest_key = secrets.token_bytes(32)
         self._hashing = ThreadPoolExecutor(1, thread_name_prefix="password-hash")
@@ -62,42 +72,36 @@ class OwnAccounts:
         """Return the caller who may do one of the actions; see `Gate.admit` for the errors."""
         if credentials is None:
             raise Unauthorized
-        account = await self._authenticate(credentials)
-        roles = frozenset(account.roles)
-        caller = Caller(account.name, roles=roles, is_admin=ADMIN_ROLE in roles)
-        granted = [self._permissions[role] for role in roles & self._permissions.keys()]
-        check_permission(caller, granted, actions)
-        return caller
-
-    async def _authenticate(self, credentials: NameAndPassword | ApiKey) -> Account:
         if isinstance(credentials, ApiKey):
-            account = await self._account_of_key(credentials.value)
+            known = await self._account_of_key(credentials.value)
         else:
-            account = await self._account_of_user(credentials)
-        if account is None or account.is_expired(self._now()):
+            known = await self._account_of_user(credentials)
+        if known is None or known.account.is_expired(self._now()):
             raise Unauthorized
-        return account
+        check_permission(known.caller, known.granted, actions)
+        return known.caller
 
-    async def _account_of_key(self, value: str) -> Account | None:
+    async def _account_of_key(self, value: str) -> _Known | None:
         parts = split_key(value)
         if parts is None:
             return None
         id, secret = parts
-        account = await self._account(key_id(id))
-        return account if account is not None and is_key_secret(secret, account.secret) else None
+        id = key_id(id)
+        known = self._accounts.fresh(id) or await self._account(id)
+        return known if known is not None and is_key_secret(secret, known.account.secret) else None
 
-    async def _account_of_user(self, credentials: NameAndPassword) -> Account | None:
+    async def _account_of_user(self, credentials: NameAndPassword) -> _Known | None:
         name = credentials.name
-        account = await self._account(user_id(name)) if is_name(name) else None  # others the store may not take as ids
-        stored = account.secret if account is not None else _ABSENT_USER_HASH
+        known = await self._account(user_id(name)) if is_name(name) else None  # others the store may not take as ids
+        stored = known.account.secret if known is not None else _ABSENT_USER_HASH
         presented = f"{name}\0{credentials.password}".encode("utf-8", "surrogateescape")
         digest = hashlib.blake2b(presented, key=self._digest_key).digest()
         if not self._is_verified(digest, stored):
             self._lockouts.check(name)  # whoever is locked out takes nobody's turn
             async with self._turns.turn():
                 if not self._is_verified(digest, stored):
-                    await self._verify(name, credentials.password, digest, stored, exists=account is not None)
-        return account
+                    await self._verify(name, credentials.password, digest, stored, exists=known is not None)
+        return known
 
     def _is_verified(self, digest: bytes, stored: str) -> bool:
         if self._verified.get(digest) != stored:
@@ -121,11 +125,17 @@ class OwnAccounts:
         if len(self._verified) > _MAX_ACCOUNTS:
             self._verified.popitem(last=False)
 
-    async def _account(self, id: str) -> Account | None:
+    async def _account(self, id: str) -> _Known | None:
         """Return the stored account, as it was at most FRESH_SECONDS ago."""
 
-        async def read() -> Account | None:
+        async def read() -> _Known | None:
             document = await self._store.get(Index.ACCOUNT, id)
-            return None if document is None else read_account(document)
+            account = None if document is None else read_account(document)
+            return None if account is None else self._known(account)
 
         return await self._accounts.get(id, read)
+
+    def _known(self, account: Account) -> _Known:
+        roles = frozenset(account.roles)
+        caller = Caller(account.name, roles=roles, is_admin=ADMIN_ROLE in roles)
+        return _Known(account, caller, tuple(self._permissions[role] for role in roles & self._permissions.keys()))

@@ -39,9 +39,11 @@ def presented_credentials(headers: Iterable[tuple[bytes, bytes]]) -> NameAndPass
 def single_header(name: bytes, headers: Iterable[tuple[bytes, bytes]], most: int = MAX_CHARACTERS) -> str | None:
     """Return the header's value, None if it is absent. Unauthorized if there are two, or it has more characters."""
     values = [value for header, value in headers if header == name]
-    if len(values) > 1 or any(len(value) > most for value in values):
+    if not values:
+        return None
+    if len(values) > 1 or len(values[0]) > most:
         raise Unauthorized
-    return values[0].decode("latin-1") if values else None
+    return values[0].decode("latin-1")
 
 
 def _from_authorization(value: str) -> NameAndPassword | ApiKey:

@@ -29,6 +29,11 @@ class Remembered(Generic[K, V]):
         """Whether a value is held, in time or not."""
         return key in self._values
 
+    def fresh(self, key: K) -> V | None:
+        """Return the value that `get` would return without `load`, None if there is none."""
+        known = self._values.get(key)
+        return known[1] if known is not None and monotonic() - known[0] < self._fresh_seconds else None
+
     async def get(self, key: K, load: Callable[[], Awaitable[V]]) -> V:
         """Return the value, from `load` if it is not fresh; raise what `load` raises, after which none is held.
 

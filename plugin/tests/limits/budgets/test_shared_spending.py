@@ -32,7 +32,7 @@ def clock() -> Clock:
 async def known(shared: SharedSpending) -> Amount:
     """What a call would find."""
     [spending] = shared.add([ANN], Amount())
-    spending = await shared.read(ANN, spending) if shared.is_stale(spending) else spending
+    spending = await shared.read(ANN, spending) if list(shared.stale([spending])) else spending
     return Amount(spending.tokens, spending.cost)
 
 

@@ -4,10 +4,10 @@ A call is refused when the spending so far is at the limit or beyond it, so a ca
 above it. In the spending is the input of calls in flight, estimated from their requests.
 """
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, closing
 from datetime import UTC, datetime
-from functools import lru_cache, partial
+from functools import partial
 from math import ceil
 from pathlib import Path
 
@@ -22,6 +22,7 @@ from opensearch_ml_stream.plugin.limits.server_id import server_id
 from opensearch_ml_stream.plugin.store import Store
 
 _MAX_RETRY_AFTER_SECONDS = 86_400  # a window may be a year
+_MAX_PLANS = 1024
 
 
 class Budgets:
@@ -31,6 +32,7 @@ class Budgets:
         self._shared = shared
         self._count_cost = count_cost
         self._clock = clock
+        self._plans: dict[tuple[str, str], tuple[Sequence[Budget], BudgetPlan]] = {}  # by model and user
 
     async def charge(self, model_id: str, settings: SidecarSettings, user: str, request_body: bytes) -> Charge:
         """Reserve the input of a call that is about to be made; to be entered with `with`.
@@ -39,7 +41,7 @@ class Budgets:
         counted: nothing that has a budget goes on uncounted.
         """
         charge = Charge(
-            _plan(model_id, user, settings.budgets),
+            self._plan(model_id, user, settings.budgets),
             settings.prices,
             estimate_request_tokens(request_body),
             self._shared.settle,
@@ -59,15 +61,25 @@ class Budgets:
         charge = await self.charge(model_id, settings, user, b"")
         charge.pay(TokenCount(0))
 
+    def _plan(self, model_id: str, user: str, budgets: Sequence[Budget]) -> BudgetPlan:
+        """Return the plan for these budgets; the last ones are kept, as most calls are of the same models and users."""
+        known = self._plans.get((model_id, user))
+        if known is not None and known[0] is budgets:
+            return known[1]
+        if len(self._plans) == _MAX_PLANS:
+            self._plans.clear()
+        plan = _new_plan(model_id, user, budgets)
+        self._plans[model_id, user] = budgets, plan
+        return plan
+
     async def _reserve(self, charge: Charge) -> None:
         shared, counters = self._shared, charge.plan.counters
         try:
             charge.spendings = spendings = shared.add(counters, charge.reserved)
-            for place, spending in enumerate(spendings):
-                if shared.is_stale(spending):
-                    read = await shared.read(counters[place], spending)
-                    if read.window_end == spending.window_end:  # else the call is reserved in the one before
-                        spendings[place] = read
+            for place in shared.stale(spendings):
+                read = await shared.read(counters[place], spendings[place])
+                if read.window_end == spendings[place].window_end:  # else the call is reserved in the one before
+                    spendings[place] = read
         except OSError as error:
             raise Unavailable(
                 f"The model's budgets cannot be counted ({error.strerror}); check that the disk of temporary files is "
@@ -111,8 +123,7 @@ async def open_budgets(
             yield Budgets(shared, count_cost, clock)
 
 
-@lru_cache(maxsize=1024)  # the names are hashed, and most calls are of the same few models and users
-def _plan(model_id: str, user: str, budgets: tuple[Budget, ...]) -> BudgetPlan:
+def _new_plan(model_id: str, user: str, budgets: Sequence[Budget]) -> BudgetPlan:
     """Return the budgets of a user's calls of a model; those of one window are counted together."""
     counters = [Counter(model_id, user if each.per == "user" else None, each.window_seconds) for each in budgets]
     apart = tuple(dict.fromkeys(counters))

@@ -7,7 +7,7 @@ server has not used for some seconds. While the store does not respond, what is 
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import Any
 
@@ -61,10 +61,15 @@ class SharedSpending:
             self._used[counter.digest] = counter, now
         return self._table.add(counters, now, amount)
 
-    def is_stale(self, spending: Spending) -> bool:
-        """Whether others' spending is known since longer than FRESH_MILLIS, and the store may be asked."""
+    def stale(self, spendings: Sequence[Spending]) -> Iterator[int]:
+        """Yield the places of those where others' spending is known since longer than FRESH_MILLIS.
+
+        It ends when the store is found not to respond.
+        """
         now = self._clock()
-        return now - spending.read_at > FRESH_MILLIS and now >= self._silent_until
+        for place, spending in enumerate(spendings):
+            if now - spending.read_at > FRESH_MILLIS and now >= self._silent_until:
+                yield place
 
     async def read(self, counter: Counter, spending: Spending) -> Spending:
         """Return the spending as the store has it now; as it is if the store does not respond in time."""

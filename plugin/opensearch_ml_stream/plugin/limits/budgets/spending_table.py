@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
 from struct import Struct
+from typing import NamedTuple
 
 from opensearch_ml_stream.connectors.spending.token_spending import Amount
 from opensearch_ml_stream.plugin.shared_table import SharedTable
@@ -42,9 +43,8 @@ class Counter:
         return now - now % length + length
 
 
-@dataclass(slots=True)
-class Spending:
-    """What was spent in a window, of tokens and money. Times in milliseconds since 1970.
+class Spending(NamedTuple):
+    """What was spent in a window, of tokens and money: a record of the table. Times in milliseconds since 1970.
 
     `own` is this server's, `stored` the part of it that the store is known to have, `others` that of other servers as
     of `read_at`, which is 0 before the store was read. The numbers are apart because every call makes some of these.
@@ -79,6 +79,11 @@ class Spending:
         """The money of all servers."""
         return self.own_cost + self.others_cost
 
+    def plus(self, amount: Amount) -> "Spending":
+        """Return what it is when this server has spent so much more."""
+        window_end, read_at, tokens, cost, *rest = self
+        return Spending(window_end, read_at, tokens + amount.tokens, cost + amount.cost, *rest)
+
 
 class SpendingTable:
     """The table in a file that the workers share and that is removed with the server. OSError on a full disk."""
@@ -99,7 +104,7 @@ class SpendingTable:
         """Add to the spending of all these, or of none; return what it is then."""
         with self._table:
             return [
-                self._add(place, self._read(place, counter.window_end(now)), amount)
+                self._write(place, self._read(place, counter.window_end(now)).plus(amount))
                 for place, counter in zip(self._places(counters, now), counters, strict=True)
             ]
 
@@ -115,7 +120,7 @@ class SpendingTable:
             for place, counter, then in zip(self._places(counters, now), counters, before, strict=True):
                 spending = self._read(place, counter.window_end(now))
                 if spending.window_end == then.window_end or amount.tokens > 0:
-                    self._add(place, spending, amount)
+                    spending = self._write(place, spending.plus(amount))
                 spendings.append(spending)
         return spendings
 
@@ -133,37 +138,29 @@ class SpendingTable:
             if spending.window_end != seen.window_end:
                 return spending
             if stored is not None:
-                spending.stored_tokens, spending.stored_cost = stored.tokens, stored.cost
+                spending = spending._replace(stored_tokens=stored.tokens, stored_cost=stored.cost)
             elif spending.stored == seen.stored:  # else another worker has written it again
-                spending.own_tokens -= seen.stored_tokens
-                spending.own_cost -= seen.stored_cost
-                spending.stored_tokens = spending.stored_cost = 0.0
-            spending.others_tokens, spending.others_cost = others.tokens, others.cost
-            spending.read_at = now
-            self._write(place, spending)
-            return spending
+                spending = spending._replace(
+                    own_tokens=spending.own_tokens - seen.stored_tokens,
+                    own_cost=spending.own_cost - seen.stored_cost,
+                    stored_tokens=0.0,
+                    stored_cost=0.0,
+                )
+            others_known = spending._replace(others_tokens=others.tokens, others_cost=others.cost, read_at=now)
+            return self._write(place, others_known)
 
     def _place(self, counter: Counter, now: int) -> int:
         [place] = self._places([counter], now)
         return place
 
     def _places(self, counters: Sequence[Counter], now: int) -> list[int]:
-        return self._table.places([counter.digest for counter in counters], lambda record: record[0] <= now)
+        return self._table.places([counter.digest for counter in counters], lambda record: bool(record[0] <= now))
 
     def _read(self, place: int, window_end: int) -> Spending:
         """Return the spending at that place, none if it is that of another window."""
         record = self._table.read(place)
-        return Spending(*record) if record[0] == window_end else Spending(window_end)
+        return Spending._make(record) if record[0] == window_end else Spending(window_end)
 
-    def _add(self, place: int, spending: Spending, amount: Amount) -> Spending:
-        spending.own_tokens += amount.tokens
-        spending.own_cost += amount.cost
-        self._write(place, spending)
+    def _write(self, place: int, spending: Spending) -> Spending:
+        self._table.write(place, *spending)
         return spending
-
-    def _write(self, place: int, spending: Spending) -> None:
-        self._table.write(
-            place,
-            spending.window_end, spending.read_at, spending.own_tokens, spending.own_cost,
-            spending.stored_tokens, spending.stored_cost, spending.others_tokens, spending.others_cost,
-        )  # fmt: skip
