@@ -7,6 +7,7 @@ start), and `/metrics` of any worker shows the metrics of all.
 import os
 from contextlib import AbstractContextManager
 from time import monotonic
+from typing import Any, TypeVar
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.multiprocess import MultiProcessCollector
@@ -21,6 +22,9 @@ UNKNOWN_MODEL = "unknown"
 
 _FIRST_CHUNK_BUCKETS = (0.05, 0.1, 0.25, 0.5, 1, 2, 4, 8, 16, 32, 64)
 _DURATION_BUCKETS = (0.1, 0.5, 1, 2, 5, 10, 30, 60, 120, 300, 600)
+
+
+Metric = TypeVar("Metric", Counter, Histogram)
 
 
 class StreamFigures:
@@ -126,6 +130,7 @@ class Metrics:
             [*model, "fallback_model_id"], registry=registry,
         )  # fmt: skip
         self._certificate: Gauge | None = None
+        self._labelled: dict[tuple[object, ...], Any] = {}  # as many as the registry has
 
     def stream(self) -> StreamFigures:
         """Return the figures of a new stream, to be entered with `with` where it begins."""
@@ -155,16 +160,16 @@ class Metrics:
         model_id = figures.model_id
         outcome = figures.outcome
         name = "client_left" if outcome is None else "ok" if isinstance(outcome, Ending) else "error"
-        self._streams.labels(model_id, name).inc()
-        self._chunks.labels(model_id).inc(figures.chunks)
-        self._duration.labels(model_id).observe(monotonic() - figures.begun)
+        self._of(self._streams, model_id, name).inc()
+        self._of(self._chunks, model_id).inc(figures.chunks)
+        self._of(self._duration, model_id).observe(monotonic() - figures.begun)
         if figures.first_chunk is not None:
-            self._first.labels(model_id).observe(figures.first_chunk - figures.begun)
+            self._of(self._first, model_id).observe(figures.first_chunk - figures.begun)
         if isinstance(outcome, Ending) and outcome.usage is not None:
             for kind, count in outcome.usage.as_dict().items():
                 if kind == "total_tokens":
                     continue  # a sum over the types would count everything twice
-                self._tokens.labels(model_id, kind.removesuffix("_tokens")).inc(count)
+                self._of(self._tokens, model_id, kind.removesuffix("_tokens")).inc(count)
         if isinstance(outcome, Exception):
             self._count_error(model_id, outcome)
 
@@ -184,7 +189,7 @@ class Metrics:
 
     def count_cost(self, model_id: str, cost: float) -> None:
         """Count what a call has cost."""
-        self._cost.labels(model_id).inc(cost)
+        self._of(self._cost, model_id).inc(cost)
 
     def certificate_expires(self, when: float) -> None:
         """Note when the port's certificate expires, in epoch seconds; without TLS there is no such metric."""
@@ -203,6 +208,13 @@ class Metrics:
         registry = CollectorRegistry()
         MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
         return generate_latest(registry)
+
+    def _of(self, metric: Metric, *labels: str) -> Metric:
+        """Return the metric's series of these labels, kept: prometheus_client would check and look them up each time."""
+        key = (metric, *labels)
+        if (series := self._labelled.get(key)) is None:
+            series = self._labelled[key] = metric.labels(*labels)
+        return series
 
     def _count_error(self, model_id: str, error: Exception | None) -> None:
         self.count_refusal(model_id, error)

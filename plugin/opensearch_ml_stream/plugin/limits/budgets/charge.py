@@ -1,7 +1,7 @@
 """One call of a provider as the budgets of its model see it: reserved before, paid when it has ended."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from opensearch_ml_stream.connectors.chunks import Ending
@@ -32,10 +32,16 @@ class OpenStream(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class CountedBudget:
-    """A budget, and the place of its counter in the plan."""
+    """A budget, the place of its counter in the plan, and what callers are `told` of it in any case."""
 
     budget: Budget
     place: int
+    told: Mapping[str, Any] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        budget = self.budget
+        limit = {"cost": budget.cost} if budget.tokens is None else {"tokens": int(budget.tokens)}
+        object.__setattr__(self, "told", {"per": budget.per, "window": budget.window, **limit})
 
     def left(self, tokens: float, cost: float) -> float:
         """Return what is left of it after this spending; 0 or less if it is spent."""
@@ -108,7 +114,9 @@ class Charge:
         ]
 
     def pay_stream(self, outcome: Ending | MLStreamError | None, chunks: int) -> None:
-        """Pay a stream that has ended, None for one that the client has left."""
+        """Pay a stream that has ended, None for one that the client has left; only once."""
+        if self._amount is not None:
+            return
         if isinstance(outcome, MLStreamError) and not chunks:
             self.pay(TokenCount(0))
         else:
@@ -140,14 +148,12 @@ class Charge:
 
 
 def _told(counted: CountedBudget, spending: Spending) -> dict[str, Any]:
-    budget = counted.budget
     left = max(counted.left(spending.tokens, spending.cost), 0)
-    told: dict[str, Any] = {"per": budget.per, "window": budget.window}
-    if budget.tokens is None:
-        told |= {"cost": budget.cost, "left": left}
-    else:
-        told |= {"tokens": int(budget.tokens), "left": int(left)}
-    told["renews_at"] = spending.window_end
+    told = {
+        **counted.told,
+        "left": left if counted.budget.tokens is None else int(left),
+        "renews_at": spending.window_end,
+    }
     if left == 0:
         told["exceeded"] = True
     return told

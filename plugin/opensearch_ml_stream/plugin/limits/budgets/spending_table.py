@@ -79,11 +79,6 @@ class Spending(NamedTuple):
         """The money of all servers."""
         return self.own_cost + self.others_cost
 
-    def plus(self, amount: Amount) -> "Spending":
-        """Return what it is when this server has spent so much more."""
-        window_end, read_at, tokens, cost, *rest = self
-        return Spending(window_end, read_at, tokens + amount.tokens, cost + amount.cost, *rest)
-
 
 class SpendingTable:
     """The table in a file that the workers share and that is removed with the server. OSError on a full disk."""
@@ -104,7 +99,7 @@ class SpendingTable:
         """Add to the spending of all these, or of none; return what it is then."""
         with self._table:
             return [
-                self._write(place, self._read(place, counter.window_end(now)).plus(amount))
+                self._add(place, counter.window_end(now), amount)
                 for place, counter in zip(self._places(counters, now), counters, strict=True)
             ]
 
@@ -118,10 +113,11 @@ class SpendingTable:
         spendings = []
         with self._table:
             for place, counter, then in zip(self._places(counters, now), counters, before, strict=True):
-                spending = self._read(place, counter.window_end(now))
-                if spending.window_end == then.window_end or amount.tokens > 0:
-                    spending = self._write(place, spending.plus(amount))
-                spendings.append(spending)
+                window_end = counter.window_end(now)
+                if window_end == then.window_end or amount.tokens > 0:
+                    spendings.append(self._add(place, window_end, amount))
+                else:
+                    spendings.append(self._read(place, window_end))
         return spendings
 
     def learn(self, counter: Counter, seen: Spending, now: int, others: Amount, stored: Amount | None) -> Spending:
@@ -160,6 +156,14 @@ class SpendingTable:
         """Return the spending at that place, none if it is that of another window."""
         record = self._table.read(place)
         return Spending._make(record) if record[0] == window_end else Spending(window_end)
+
+    def _add(self, place: int, window_end: int, amount: Amount) -> Spending:
+        then, read_at, tokens, cost, *rest = self._table.read(place)
+        if then == window_end:
+            spending = Spending(window_end, read_at, tokens + amount.tokens, cost + amount.cost, *rest)
+        else:
+            spending = Spending(window_end, own_tokens=amount.tokens, own_cost=amount.cost)
+        return self._write(place, spending)
 
     def _write(self, place: int, spending: Spending) -> Spending:
         self._table.write(place, *spending)
