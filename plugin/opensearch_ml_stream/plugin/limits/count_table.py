@@ -10,6 +10,7 @@ import os
 
 _CELL = 8  # bytes; an entry is two cells: the key, 0 if the entry is free, and its count
 _ENTRY = 2 * _CELL
+_MAX_REMEMBERED = 4096  # cells of keys
 
 
 class CountTable:
@@ -24,6 +25,7 @@ class CountTable:
         self._cells = memoryview(self._map).cast("Q")
         self._capacity = len(self._cells) // 2
         self._used = 0
+        self._seen: dict[int, int] = {}  # where keys were found last
 
     def count(self, key: int) -> int:
         """Return the key's count, 0 if it has none."""
@@ -63,9 +65,15 @@ class CountTable:
     def _find(self, key: int) -> int:
         """Return the first cell of the key's entry, or of the free one where it belongs."""
         cells = self._cells
+        place = self._seen.get(key, 0)
+        if cells[place] == key:
+            return place
         place = self._home(key)
         while (found := cells[place]) and found != key:
             place = (place + 2) % len(cells)
+        if len(self._seen) == _MAX_REMEMBERED:
+            self._seen.clear()
+        self._seen[key] = place
         return place
 
     def _home(self, key: int) -> int:

@@ -101,7 +101,10 @@ class StreamCounts:
             own.remove_if_zero(self._ended.pop())
 
     def _count(self, key: int) -> int:
-        return sum([table.count(key) for table in self._tables])
+        count = 0
+        for table in self._tables:
+            count += table.count(key)
+        return count
 
     def _join(self, lock_file: int) -> CountTable:
         """Take over the table of a worker that has ended, or add one."""
