@@ -210,7 +210,7 @@ class Metrics:
         return generate_latest(registry)
 
     def _of(self, metric: Metric, *labels: str) -> Metric:
-        """Return the metric's series of these labels, kept: prometheus_client would check and look them up each time."""
+        """Return the metric's series of these labels; `labels` would check them again each time."""
         key = (metric, *labels)
         if (series := self._labelled.get(key)) is None:
             series = self._labelled[key] = metric.labels(*labels)

@@ -1,10 +1,14 @@
 """The file of one model: how often its actions were requested and failed, and how long its last predictions took.
 
-All workers of a server write the same file, under a lock that is held for microseconds, and read it without: the
-counts are written last, so what they count is there.
+All workers of a server write the same file, under a lock that is held for microseconds, and read it without: what is
+counted is written before its count. The files of the models that a worker counted for last stay open and mapped.
 """
 
+import errno
+import fcntl
+import mmap
 import os
+from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -12,8 +16,9 @@ from hashlib import sha256
 from math import isnan, nan
 from pathlib import Path
 from struct import Struct
+from typing import NamedTuple
 
-from opensearch_ml_stream.plugin.locked_file import locked
+from opensearch_ml_stream.plugin.locked_file import lock
 from opensearch_ml_stream.plugin.statistics.worker_file import ACTIONS, MAX_ID_BYTES, ActionCount, action_counts
 
 WINDOW = (
@@ -26,10 +31,11 @@ _COUNTS = Struct(f"{_MEASURED + 1}Q")
 _ID = Struct(f"H{MAX_ID_BYTES}s")
 _DURATIONS = Struct("dd")  # of a request, and of its inference or NaN
 _FIRST_DURATIONS = _COUNTS.size + _ID.size
+_SIZE = _FIRST_DURATIONS + WINDOW * _DURATIONS.size
+_MAX_OPEN = 32  # files of a worker
 
 
-@dataclass(frozen=True, slots=True)
-class FinishedAction:
+class FinishedAction(NamedTuple):
     """What is counted of one request. Durations in milliseconds; None if it is not measured, or not an inference.
 
     `throttled`: a limit of the sidecar's own refused it.
@@ -57,24 +63,108 @@ class ModelFigures:
     inference_durations: tuple[float, ...]
 
 
-def add(directory: Path, model_id: str, finished: FinishedAction) -> None:
-    """Count a request of the model; OSError on a full disk, or if another worker does not let go of the file."""
-    with _opened(directory, model_id) as (file, counts):
-        position = 2 * ACTIONS.index(finished.action)
-        counts[position] += 1
-        counts[position + 1] += finished.failed
-        counts[_THROTTLED] += finished.throttled
-        if finished.request_duration is not None:
-            inference = nan if finished.inference_duration is None else finished.inference_duration
-            place = _FIRST_DURATIONS + counts[_MEASURED] % WINDOW * _DURATIONS.size
-            os.pwrite(file, _DURATIONS.pack(finished.request_duration, inference), place)
-            counts[_MEASURED] += 1
+class _OpenFile:
+    """A model's file, mapped; its counts are written in place, under its lock."""
+
+    __slots__ = ("_file", "_memory", "counts")
+
+    def __init__(self, path: str, model_id: str) -> None:
+        self._file = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            self._fill(model_id)
+            self._memory = mmap.mmap(self._file, _SIZE)
+        except OSError:
+            os.close(self._file)
+            raise
+        self.counts = memoryview(self._memory)[: _COUNTS.size].cast("Q")
+
+    def __enter__(self) -> None:
+        lock(self._file)
+
+    def __exit__(self, kind: object, error: object, traceback: object) -> None:
+        fcntl.flock(self._file, fcntl.LOCK_UN)
+
+    def is_forgotten(self) -> bool:
+        """Whether some worker has removed the file."""
+        return not os.fstat(self._file).st_nlink
+
+    def write_durations(self, place: int, *durations: float) -> None:
+        """Write one of the WINDOW pairs of durations."""
+        _DURATIONS.pack_into(self._memory, _FIRST_DURATIONS + place * _DURATIONS.size, *durations)
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self.counts.release()
+        self._memory.close()
+        os.close(self._file)
+
+    def _fill(self, model_id: str) -> None:
+        """Write every byte of a new file: a write to a page that finds no room on the disk would kill the process."""
+        lock(self._file)
+        try:
+            if os.fstat(self._file).st_size < _SIZE:
+                name = model_id.encode("utf-8", "replace")[:MAX_ID_BYTES]
+                empty = bytes(_COUNTS.size) + _ID.pack(len(name), name)
+                if os.pwrite(self._file, empty.ljust(_SIZE, b"\0"), 0) != _SIZE:
+                    os.ftruncate(self._file, 0)
+                    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        finally:
+            fcntl.flock(self._file, fcntl.LOCK_UN)
 
 
-def forget_predictions(directory: Path, model_id: str) -> None:
-    """Forget how long predictions took and which were throttled, as ML Commons does when a model is undeployed."""
-    with _opened(directory, model_id) as (_, counts):
-        counts[_THROTTLED] = counts[_MEASURED] = 0
+class ModelFiles:
+    """The files of the models in a directory, as one worker writes them.
+
+    OSError on a full disk, or if another worker does not let go of a file.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._open_files: OrderedDict[str, _OpenFile] = OrderedDict()  # by model, the one used last at the end
+
+    def add(self, model_id: str, finished: FinishedAction) -> None:
+        """Count a request of the model."""
+        with self._locked(model_id) as file:
+            counts = file.counts
+            if finished.request_duration is not None:
+                inference = nan if finished.inference_duration is None else finished.inference_duration
+                file.write_durations(counts[_MEASURED] % WINDOW, finished.request_duration, inference)
+                counts[_MEASURED] += 1
+            if finished.throttled:
+                counts[_THROTTLED] += 1
+            position = 2 * ACTIONS.index(finished.action)
+            counts[position] += 1
+            if finished.failed:
+                counts[position + 1] += 1
+
+    def forget_predictions(self, model_id: str) -> None:
+        """Forget how long predictions took and which were throttled, as ML Commons does when a model is undeployed."""
+        with self._locked(model_id) as file:
+            file.counts[_THROTTLED] = file.counts[_MEASURED] = 0
+
+    def close(self) -> None:
+        """Let go of the files, as the end of the process does."""
+        while self._open_files:
+            self._open_files.popitem()[1].close()
+
+    @contextmanager
+    def _locked(self, model_id: str) -> Iterator[_OpenFile]:
+        """Lock the model's file, new or not."""
+        file = self._open_files.get(model_id) or self._open(model_id)
+        with file:
+            if not file.is_forgotten():
+                self._open_files.move_to_end(model_id)
+                yield file
+                return
+        self._open_files.pop(model_id).close()
+        with self._locked(model_id) as new:
+            yield new
+
+    def _open(self, model_id: str) -> _OpenFile:
+        file = self._open_files[model_id] = _OpenFile(_path(self._directory, model_id), model_id)
+        if len(self._open_files) > _MAX_OPEN:
+            self._open_files.popitem(last=False)[1].close()
+        return file
 
 
 def forget(directory: Path, model_id: str) -> None:
@@ -107,24 +197,9 @@ def _path(directory: Path, model_id: str) -> str:
     return f"{directory}/{_PREFIX}{sha256(model_id.encode('utf-8', 'replace')).hexdigest()[:32]}"
 
 
-@contextmanager
-def _opened(directory: Path, model_id: str) -> Iterator[tuple[int, list[int]]]:
-    """Open the model's file, new or not, and lock it; the counts are written when the block ends."""
-    with locked(_path(directory, model_id)) as file:
-        stored = os.pread(file, _COUNTS.size, 0)
-        if len(stored) == _COUNTS.size:
-            counts = list(_COUNTS.unpack(stored))
-        else:
-            counts = [0] * (_MEASURED + 1)
-            name = model_id.encode("utf-8", "replace")[:MAX_ID_BYTES]
-            os.pwrite(file, _ID.pack(len(name), name), _COUNTS.size)
-        yield file, counts
-        os.pwrite(file, _COUNTS.pack(*counts), 0)
-
-
 def _read(path: Path) -> ModelFigures | None:
     data = path.read_bytes()
-    if len(data) < _FIRST_DURATIONS:  # a worker ended while it made the file
+    if len(data) < _SIZE:  # a worker ended while it made the file
         return None
     counts = _COUNTS.unpack_from(data)
     length, name = _ID.unpack_from(data, _COUNTS.size)

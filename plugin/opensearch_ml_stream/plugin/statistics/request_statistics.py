@@ -8,13 +8,13 @@ import logging
 import os
 import secrets
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from time import monotonic
 
 from opensearch_ml_stream.connectors.errors import NotFound, Throttled, Unavailable
 from opensearch_ml_stream.plugin.statistics import model_file
-from opensearch_ml_stream.plugin.statistics.model_file import FinishedAction, ModelFigures
+from opensearch_ml_stream.plugin.statistics.model_file import FinishedAction, ModelFigures, ModelFiles
 from opensearch_ml_stream.plugin.statistics.worker_file import (
     FIRST_SLOT,
     FREE,
@@ -91,9 +91,10 @@ class Statistics:
     of a write, is logged once, and what cannot be written is left out.
     """
 
-    def __init__(self, directory: Path, worker: WorkerFile) -> None:
+    def __init__(self, directory: Path, worker: WorkerFile, files: ModelFiles) -> None:
         self._directory = directory
         self._worker = worker
+        self._files = files
         self._free_slots: list[int] = []
         self._next_slot = FIRST_SLOT
         self._number = secrets.randbits(63)  # of the last prediction: no two workers give the same task id
@@ -147,7 +148,7 @@ class Statistics:
                 os.pwrite(self._worker.descriptor, FREE, slot)
             self._worker.count(finished.action, failed=finished.failed)
             if model_id is not None:
-                model_file.add(self._directory, model_id, finished)
+                self._files.add(model_id, finished)
         except OSError as error:
             self._complain(error)
 
@@ -174,7 +175,7 @@ class Statistics:
     def _forget(self, action: str, model_id: str) -> None:
         try:
             if action == UNDEPLOY:
-                model_file.forget_predictions(self._directory, model_id)
+                self._files.forget_predictions(model_id)
             elif action == DELETE:
                 self.forget(model_id)
         except OSError as error:
@@ -195,8 +196,5 @@ def open_statistics(runtime: Path) -> Iterator[Statistics]:
     """Open the statistics of a server in the folder that its workers share."""
     directory = runtime / "statistics"
     directory.mkdir(mode=0o700, exist_ok=True)
-    worker = WorkerFile(directory)
-    try:
-        yield Statistics(directory, worker)
-    finally:
-        worker.close()
+    with closing(WorkerFile(directory)) as worker, closing(ModelFiles(directory)) as files:
+        yield Statistics(directory, worker, files)
