@@ -124,7 +124,7 @@ class StreamingProtocol(asyncio.Protocol):
             self._queue.append(cycle)
             return
         if scope["http_version"] == "1.1" and not self.flow.write_paused:  # else the head waits, but not the chunks
-            scope.setdefault("extensions", {})[CHUNK_WRITER] = ChunkedWriter(self.transport, self.flow)
+            scope.setdefault("extensions", {})[CHUNK_WRITER] = cycle.writer = ChunkedWriter(self.transport, self.flow)
         self._start(cycle)
 
     def take_body(self, body: bytes) -> None:

@@ -18,8 +18,8 @@ from opensearch_ml_stream.rest_handlers.http.chunk_writer import HALF_CLOSED
 from opensearch_ml_stream.rest_handlers.http.request_notes import REQUEST_NOTES, RequestNotes
 from opensearch_ml_stream.rest_handlers.http.requests import foreign_id
 
-_BAD_NAME = re.compile(rb'[\x00-\x20\x7f()<>@,;:\\"\[\]={}/?]')
-_BAD_VALUE = re.compile(rb"[\x00-\x08\x0a-\x1f\x7f]")  # a line end would begin another header
+# A name without separators, and a value without control characters: a line end would begin another header.
+_HEADER_LINE = re.compile(rb'[^\x00-\x20\x7f()<>@,;:\\"\[\]={}/?]*: [^\x00-\x08\x0a-\x1f\x7f]*\r\n')
 _STATUS_LINES = {status: status_line(status) for status in range(200, 600)}
 _INTERNAL = Internal("Internal error; the server's log says more", type="exception")
 
@@ -44,12 +44,14 @@ class RequestCycle:
 
     `more_body` while the request's body is not whole, `disconnected` when the client is gone or was refused,
     `keep_alive` if the connection may serve another request. `begun` and `first_byte` are seconds of `monotonic`.
+    `writer` is what writes chunks of the body, None if nothing may. It holds the head until the first bytes of the
+    body, which ASGI allows: two writes cost twice as much as one.
     """
 
     __slots__ = (
         "_body", "_chunked", "_connection", "_expects_continue", "_half_closed", "_has_body", "_has_news",
         "_is_received", "_left", "_reservation", "_waiter", "begun", "disconnected", "ended", "first_byte",
-        "keep_alive", "more_body", "notes", "scope", "started", "status",
+        "keep_alive", "more_body", "notes", "scope", "started", "status", "writer",
     )  # fmt: skip
 
     def __init__(
@@ -76,6 +78,7 @@ class RequestCycle:
         self._has_body = True
         self._chunked = False
         self._left: int | None = None  # bytes of the response's Content-Length to come
+        self.writer: ChunkedWriter | None = None
 
     # What the connection tells.
 
@@ -169,14 +172,15 @@ class RequestCycle:
         lines = [_STATUS_LINES[status]]
         says_close = False
         for name, value in (*self._connection.response_headers(), *headers):
-            if _BAD_NAME.search(name) or _BAD_VALUE.search(value):
+            line = b"%b: %b\r\n" % (name, value)
+            if not _HEADER_LINE.fullmatch(line):
                 raise RuntimeError("A response header has a name or value that HTTP does not allow")
             if name == b"content-length":
                 self._left = int(value)
             elif name == b"connection" and value.lower() == b"close":
                 self.keep_alive = False
                 says_close = True
-            lines.append(b"%b: %b\r\n" % (name, value))
+            lines.append(line)
         if self.scope["method"] == "HEAD" or status in (204, 304):
             self._has_body = False
         elif self._left is None:
@@ -191,7 +195,13 @@ class RequestCycle:
         self.started = True
         self.status = status
         self.first_byte = monotonic()
-        self._connection.transport.write(b"".join(lines))
+        self._write_head(b"".join(lines))
+
+    def _write_head(self, head: bytes) -> None:
+        if self.writer is None:
+            self._connection.transport.write(head)
+        else:
+            self.writer.head = head
 
     def _send_body(self, body: bytes, more_body: bool) -> None:
         if not self._has_body:
@@ -203,6 +213,8 @@ class RequestCycle:
             self._left -= len(body)
             if self._left < 0 or (self._left and not more_body):
                 raise RuntimeError("The response is longer or shorter than its Content-Length")
+        if self.writer is not None and self.writer.head:
+            body = self.writer.take_head() + body
         if body:
             self._connection.transport.write(body)
         if not more_body:
@@ -214,6 +226,8 @@ class RequestCycle:
         if self.ended or self.disconnected:
             return
         if self.started:
+            if self.writer is not None:
+                self._connection.transport.write(self.writer.take_head())
             self._connection.transport.close()  # without its last chunk the response is seen to be incomplete
             return
         body = orjson.dumps(_INTERNAL.body())
@@ -237,21 +251,28 @@ class RequestCycle:
 
 
 class ChunkedWriter:
-    """ChunkWriter of `Transfer-Encoding: chunked` (RFC 9112, section 7.1), which the head has announced."""
+    """ChunkWriter of `Transfer-Encoding: chunked` (RFC 9112, section 7.1); `head` announces that, until it is sent."""
 
-    __slots__ = ("_flow", "_transport", "last_write")
+    __slots__ = ("_flow", "_transport", "head", "last_write")
 
     def __init__(self, transport: asyncio.Transport, flow: FlowControl) -> None:
         self._transport = transport
         self._flow = flow
+        self.head = b""
         self.last_write = monotonic()
+
+    def take_head(self) -> bytes:
+        """Return the head that is still to be sent, and hold it no longer."""
+        head, self.head = self.head, b""
+        return head
 
     def write_chunk(self, data: bytes) -> bool:
         """Write without waiting; return False if `drain` must be awaited before the next write."""
         self.last_write = monotonic()
         transport = self._transport
         if not transport.is_closing():
-            transport.write(b"%x\r\n%b\r\n" % (len(data), data))
+            head = self.take_head() if self.head else b""
+            transport.write(b"%b%x\r\n%b\r\n" % (head, len(data), data))
         return not self._flow.write_paused
 
     async def drain(self) -> None:
