@@ -1,6 +1,7 @@
 """Tables of records; two SharedTables of one file are two workers of a server."""
 
 import errno
+import fcntl
 import os
 import resource
 import stat
@@ -186,3 +187,12 @@ def test_no_file_stays_open(path: Path) -> None:
         write(table, *range(1, 5000))
         assert len(os.listdir("/dev/fd")) == before + 2  # the file, and its memory
     assert len(os.listdir("/dev/fd")) == before
+
+
+def test_the_one_worker_of_a_server_takes_no_lock(path: Path) -> None:
+    with closing(SharedTable(path, NUMBER, is_shared=False)) as table:
+        write(table, 1)
+        with path.open("rb") as held:
+            fcntl.flock(held, fcntl.LOCK_EX)
+            write(table, 2)
+        assert [read(table, number) for number in (1, 2)] == [(1, -1), (2, -2)]

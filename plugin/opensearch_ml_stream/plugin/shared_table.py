@@ -33,13 +33,17 @@ IsOver = Callable[[tuple[Any, ...]], bool]
 class SharedTable:
     """The table in a file, which is made when it is locked first: `with table:` holds the lock, for microseconds.
 
-    OSError if it cannot be opened, TimeoutError, which is one, if another worker does not let go of it.
+    OSError if it cannot be opened, TimeoutError, which is one, if another worker does not let go of it. The one worker
+    of a server needs no lock: `is_shared` is false.
     """
 
-    __slots__ = ("_end", "_file", "_levels", "_max_levels", "_memory", "_path", "_seen", "_slot_size", "record")
+    __slots__ = (
+        "_end", "_file", "_is_shared", "_levels", "_max_levels", "_memory", "_path", "_seen", "_slot_size", "record",
+    )  # fmt: skip
 
-    def __init__(self, path: Path, record: Struct, max_levels: int | None = None) -> None:
+    def __init__(self, path: Path, record: Struct, max_levels: int | None = None, *, is_shared: bool = True) -> None:
         self.record = record
+        self._is_shared = is_shared
         self._path = path
         self._max_levels = MAX_LEVELS if max_levels is None else max_levels
         self._slot_size = _KEY_SIZE + record.size
@@ -52,10 +56,11 @@ class SharedTable:
     def __enter__(self) -> None:
         if self._file is None:
             self._file = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600)
-        lock(self._file)
+        if self._is_shared:
+            lock(self._file)
 
     def __exit__(self, kind: object, error: object, traceback: object) -> None:
-        if self._file is not None:
+        if self._is_shared and self._file is not None:
             fcntl.flock(self._file, fcntl.LOCK_UN)
 
     def close(self) -> None:

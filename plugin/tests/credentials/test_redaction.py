@@ -212,3 +212,13 @@ def test_the_time_is_linear_in_the_text(part: str) -> None:
         found.error(part * (64 * 1024 // len(part)))
         times.append(time.process_time() - begun)
     assert times[1] < 2  # 0.15 s where nothing else runs; quadratic work takes minutes
+
+
+def test_a_value_is_searched_once_and_only_so_many_are_kept() -> None:
+    redactor = Redactor({"key": "a secret of mine"})
+    for _ in range(2):
+        assert redactor.value("stop gpt-4o") == "stop gpt-4o"
+        assert redactor.value("stop a secret of mine") == "stop ***"
+    for number in range(1000):
+        assert redactor.value(f"model {number}") == f"model {number}"
+    assert redactor.value("stop a secret of mine") == "stop ***"

@@ -19,13 +19,15 @@ MAX_FINDINGS = 1000  # a text that seems to hold more pieces of secrets is not s
 MAX_PLACES = 8  # of one anchor in all forms: more has only a secret that repeats itself
 
 _MASK = b"***"
+_MAX_CLEAN_VALUES = 256
+_MAX_CLEAN_CHARACTERS = 200
 _BEARER = re.compile(r"(?i)\b(bearer|basic|api-key)\s+[A-Za-z0-9._~+/=-]{8,}")
 
 
 class Redactor:
     """Takes the secrets of one credential out of texts; made once for each version of a connector."""
 
-    __slots__ = ("_anchors", "_lengths", "_search")
+    __slots__ = ("_anchors", "_clean_values", "_lengths", "_search")
 
     def __init__(self, credential: Mapping[str, str]) -> None:
         self._anchors: dict[bytes, list[tuple[Form, int]]] = {}
@@ -36,6 +38,7 @@ class Redactor:
                     places.append((form, position))
         self._lengths = sorted({len(anchor) for anchor in self._anchors})
         self._search = _compile(self._anchors)
+        self._clean_values: set[str] = set()  # that were searched: most are the same few words and models' names
 
     def error(self, text: str) -> str:
         """Return an error's text without credentials and authorization headers, cut at MAX_TEXT_BYTES."""
@@ -45,7 +48,12 @@ class Redactor:
 
     def value(self, text: str) -> str:
         """Return a string of a good response without credentials."""
-        return self._redact(text, SHORTEST_IN_RESULTS)
+        if text in self._clean_values:
+            return text
+        redacted = self._redact(text, SHORTEST_IN_RESULTS)
+        if redacted is text and len(text) <= _MAX_CLEAN_CHARACTERS and len(self._clean_values) < _MAX_CLEAN_VALUES:
+            self._clean_values.add(text)
+        return redacted
 
     def body(self, body: bytes) -> bytes:
         """Return a good response's body without credentials; JSON stays JSON."""

@@ -53,14 +53,22 @@ _OF_USER = _Kind(
 
 
 class RateLimits:
-    """The limits of all models, counted in `directory`, which workers share; `servers` is how many servers do so."""
+    """The limits of all models, counted in `directory`, which workers share; `servers` is how many share the store.
+
+    `is_shared` is whether this server has more than one worker.
+    """
 
     def __init__(
-        self, directory: Path, servers: Callable[[], int] = lambda: 1, clock: Callable[[], float] = monotonic
+        self,
+        directory: Path,
+        servers: Callable[[], int] = lambda: 1,
+        clock: Callable[[], float] = monotonic,
+        *,
+        is_shared: bool = True,
     ) -> None:
         self._directory = directory
         self._servers = servers
-        self._buckets = TokenBuckets(directory / "rate-limits", clock)
+        self._buckets = TokenBuckets(directory / "rate-limits", clock, is_shared=is_shared)
 
     def close(self) -> None:
         """Let go of the file."""

@@ -34,11 +34,13 @@ class Cap(NamedTuple):
 class StreamCounts:
     """The counts of one worker's server. `directory` is shared by its workers, and removed with it.
 
-    Nothing is written before the first stream is counted. A worker has `max_streams` at most.
+    Nothing is written before the first stream is counted. A worker has `max_streams` at most. `is_shared` is whether
+    the server has more than one worker: one alone takes no lock.
     """
 
-    def __init__(self, directory: Path, max_streams: int) -> None:
+    def __init__(self, directory: Path, max_streams: int, *, is_shared: bool = True) -> None:
         self._directory = directory
+        self._is_shared = is_shared
         self._lock: int | None = None  # the open lock file
         self._entries = 2 * MAX_CAPS * (min(max_streams, MAX_COUNTED_STREAMS) + 1)  # half of them are never used
         self._own: CountTable | None = None
@@ -53,6 +55,8 @@ class StreamCounts:
         try:
             if self._lock is None:
                 self._lock = os.open(self._directory / _LOCK_FILE, os.O_RDWR | os.O_CREAT, 0o600)
+            if not self._is_shared:
+                return self._acquire(self._lock, caps)
             lock(self._lock)
             try:
                 return self._acquire(self._lock, caps)
@@ -81,7 +85,8 @@ class StreamCounts:
     def _acquire(self, lock_file: int, caps: Sequence[Cap]) -> Cap | None:
         own = self._own or self._join(lock_file)
         self._free_entries(own, _KEPT)
-        self._open_tables(os.fstat(lock_file).st_size)
+        if self._is_shared:
+            self._open_tables(os.fstat(lock_file).st_size)
         for cap in caps:
             if self._count(cap.key) >= cap.limit:
                 self._forget_dead_workers(own)

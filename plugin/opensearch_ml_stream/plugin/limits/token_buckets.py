@@ -30,10 +30,13 @@ class Empty(NamedTuple):
 
 
 class TokenBuckets:
-    """The buckets in a file that the workers share. `clock` is one that all of them read alike."""
+    """The buckets in a file that the workers share. `clock` is one that all of them read alike.
 
-    def __init__(self, path: Path, clock: Callable[[], float] = monotonic) -> None:
-        self._table = SharedTable(path, _BUCKET)
+    `is_shared` is whether the server has more than one.
+    """
+
+    def __init__(self, path: Path, clock: Callable[[], float] = monotonic, *, is_shared: bool = True) -> None:
+        self._table = SharedTable(path, _BUCKET, is_shared=is_shared)
         self._clock = clock
 
     def close(self) -> None:

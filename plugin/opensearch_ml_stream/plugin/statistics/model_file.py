@@ -64,11 +64,12 @@ class ModelFigures:
 
 
 class _OpenFile:
-    """A model's file, mapped; its counts are written in place, under its lock."""
+    """A model's file, mapped; its counts are written in place, under its lock if other workers write it too."""
 
-    __slots__ = ("_file", "_memory", "counts")
+    __slots__ = ("_file", "_is_shared", "_memory", "counts")
 
-    def __init__(self, path: str, model_id: str) -> None:
+    def __init__(self, path: str, model_id: str, *, is_shared: bool) -> None:
+        self._is_shared = is_shared
         self._file = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
         try:
             self._fill(model_id)
@@ -79,10 +80,12 @@ class _OpenFile:
         self.counts = memoryview(self._memory)[: _COUNTS.size].cast("Q")
 
     def __enter__(self) -> None:
-        lock(self._file)
+        if self._is_shared:
+            lock(self._file)
 
     def __exit__(self, kind: object, error: object, traceback: object) -> None:
-        fcntl.flock(self._file, fcntl.LOCK_UN)
+        if self._is_shared:
+            fcntl.flock(self._file, fcntl.LOCK_UN)
 
     def is_forgotten(self) -> bool:
         """Whether some worker has removed the file."""
@@ -115,11 +118,12 @@ class _OpenFile:
 class ModelFiles:
     """The files of the models in a directory, as one worker writes them.
 
-    OSError on a full disk, or if another worker does not let go of a file.
+    OSError on a full disk, or if another worker does not let go of a file. `is_shared` is whether there are others.
     """
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, *, is_shared: bool = True) -> None:
         self._directory = directory
+        self._is_shared = is_shared
         self._open_files: OrderedDict[str, _OpenFile] = OrderedDict()  # by model, the one used last at the end
 
     def add(self, model_id: str, finished: FinishedAction) -> None:
@@ -161,7 +165,9 @@ class ModelFiles:
             yield new
 
     def _open(self, model_id: str) -> _OpenFile:
-        file = self._open_files[model_id] = _OpenFile(_path(self._directory, model_id), model_id)
+        file = self._open_files[model_id] = _OpenFile(
+            _path(self._directory, model_id), model_id, is_shared=self._is_shared
+        )
         if len(self._open_files) > _MAX_OPEN:
             self._open_files.popitem(last=False)[1].close()
         return file

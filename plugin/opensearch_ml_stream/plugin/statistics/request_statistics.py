@@ -192,9 +192,9 @@ class Statistics:
 
 
 @contextmanager
-def open_statistics(runtime: Path) -> Iterator[Statistics]:
-    """Open the statistics of a server in the folder that its workers share."""
+def open_statistics(runtime: Path, *, is_shared: bool = True) -> Iterator[Statistics]:
+    """Open the statistics of a server in the folder that its workers share, if it has more than one."""
     directory = runtime / "statistics"
     directory.mkdir(mode=0o700, exist_ok=True)
-    with closing(WorkerFile(directory)) as worker, closing(ModelFiles(directory)) as files:
+    with closing(WorkerFile(directory)) as worker, closing(ModelFiles(directory, is_shared=is_shared)) as files:
         yield Statistics(directory, worker, files)

@@ -111,13 +111,18 @@ class Budgets:
 
 @asynccontextmanager
 async def open_budgets(
-    runtime: Path, store: Store, count_cost: Callable[[str, float], None], clock: Clock
+    runtime: Path,
+    store: Store,
+    count_cost: Callable[[str, float], None],
+    clock: Clock,
+    *,
+    is_shared: bool = True,
 ) -> AsyncIterator[Budgets]:
-    """Open the budgets of a server in the folder `runtime` that its workers share.
+    """Open the budgets of a server in the folder `runtime` that its workers share, if it has more than one.
 
     `count_cost` gets the model's id and the money of each call.
     """
-    with closing(SpendingTable(runtime / "spending")) as table:
+    with closing(SpendingTable(runtime / "spending", is_shared=is_shared)) as table:
         shared = SharedSpending(table, store, clock, server_id(runtime))
         async with exchanging_spending(shared):
             yield Budgets(shared, count_cost, clock)

@@ -81,10 +81,13 @@ class Spending(NamedTuple):
 
 
 class SpendingTable:
-    """The table in a file that the workers share and that is removed with the server. OSError on a full disk."""
+    """The table in a file that the workers share and that is removed with the server. OSError on a full disk.
 
-    def __init__(self, path: Path) -> None:
-        self._table = SharedTable(path, _RECORD)
+    `is_shared` is whether the server has more than one.
+    """
+
+    def __init__(self, path: Path, *, is_shared: bool = True) -> None:
+        self._table = SharedTable(path, _RECORD, is_shared=is_shared)
 
     def close(self) -> None:
         """Let go of the file."""
