@@ -32,7 +32,6 @@ from opensearch_ml_stream.rest_handlers.http.response_lifecycle import (
     InFlightResponses,
     ResponseLimits,
 )
-from opensearch_ml_stream.rest_handlers.v2.use_cases import InferenceModels
 from tests.upstream.fake_transport import FakeTransport
 
 PARENT = 987_654
@@ -197,8 +196,8 @@ async def ping() -> None:
 
 def new_server(grace: float = 30) -> tuple[Server, InFlightResponses]:
     in_flight = InFlightResponses(ResponseLimits(max_body_size=1, first_event_wait=1, heartbeat=1))
-    no_models = cast(InferenceModels, None)  # never called either
-    sidecar = Sidecar(application, in_flight, LiveSettings(SETTINGS), Metrics(), no_models, OpenGate(), ping)
+    nothing = cast(Any, None)  # never called either
+    sidecar = Sidecar(application, in_flight, LiveSettings(SETTINGS), Metrics(), nothing, nothing, OpenGate(), ping)
     return Server(sidecar, grace, ConnectionLimits()), in_flight
 
 
