@@ -14,8 +14,15 @@ from integration_tests.support.background_provider import background_provider
 from integration_tests.support.conditions import eventually, promptly
 from integration_tests.support.connector_bodies import openai
 from integration_tests.support.fake_provider import SSE_HEAD, Act, Script, chunk, openai_delta, openai_stream
-from integration_tests.support.grpc_ports import Port, running_port
-from integration_tests.support.ml_service_client import METHOD, Request, Response, ml_service_client, read, request
+from integration_tests.support.grpc_clients.grpc_ports import Port, running_port
+from integration_tests.support.grpc_clients.ml_service_client import (
+    METHOD,
+    Request,
+    Response,
+    ml_service_client,
+    read,
+    request,
+)
 from integration_tests.support.worker_processes import resident_mib, worker_pids
 
 MIB = 2**20

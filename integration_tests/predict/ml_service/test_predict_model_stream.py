@@ -19,8 +19,8 @@ from integration_tests.support.fake_provider import (
     openai_stream,
     sse_event,
 )
-from integration_tests.support.grpc_ports import Port
-from integration_tests.support.ml_service_client import QUESTION, request
+from integration_tests.support.grpc_clients.grpc_ports import Port
+from integration_tests.support.grpc_clients.ml_service_client import QUESTION, request
 
 StatusCode = grpc.StatusCode
 INTERFACE = "openai/v1/chat/completions"

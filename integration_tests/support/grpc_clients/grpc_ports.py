@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from integration_tests.support.conditions import eventually
-from integration_tests.support.ml_service_client import MLServiceClient, ml_service_client
+from integration_tests.support.grpc_clients.ml_service_client import MLServiceClient, ml_service_client
 from integration_tests.support.sidecars import Sidecar, running_sidecar
 
 _LISTENING = re.compile(r"listening for gRPC on (\S+)")
