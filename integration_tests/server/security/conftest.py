@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 import pytest
+from integration_tests.support.grpc_clients import GRPC
 from integration_tests.support.secured.secured_cluster import SecuredCluster
 from integration_tests.support.sidecars import Sidecar, running_sidecar
 
@@ -15,5 +16,6 @@ def guarded(
 ) -> Iterator[Sidecar]:
     """A sidecar with either setting, with its store in the cluster."""
     settings = {"opensearch_ml_stream.security": request.param}
-    with running_sidecar(tmp_path_factory.mktemp("guarded"), secured_cluster.store_url, settings, WORKERS) as running:
+    folder, arguments = tmp_path_factory.mktemp("guarded"), (*WORKERS, *GRPC)
+    with running_sidecar(folder, secured_cluster.store_url, settings, arguments) as running:
         yield running

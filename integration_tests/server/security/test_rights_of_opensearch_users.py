@@ -1,22 +1,14 @@
 """Users x routes, where the users of a real cluster with the security plugin decide, and the roles that it ships."""
 
+from collections.abc import Sequence
+
 import httpx
 import pytest
-from integration_tests.server.security.rights import (
-    ALL_OF_ML,
-    BASE,
-    EVERYONE,
-    MONITOR,
-    NEEDS,
-    READ_OF_ML,
-    SETTINGS,
-    STREAM,
-    Login,
-    User,
-    broken_rights,
-    open_routes,
-    routes_of,
-)
+from integration_tests.server.security.grpc_rights import GrpcPort
+from integration_tests.server.security.http_rights import HttpPort
+from integration_tests.server.security.needs import ALL_OF_ML, BASE, MONITOR, READ_OF_ML, SETTINGS, STREAM
+from integration_tests.server.security.rights import NOBODY, Login, Port, User, basic, broken_rights, wrongly_open
+from integration_tests.support.grpc_clients import grpc_address
 from integration_tests.support.secured.secured_cluster import PASSWORD, SERVICE_ACCOUNT, SecuredCluster
 from integration_tests.support.sidecars import Sidecar
 
@@ -35,25 +27,30 @@ USERS = [
 ]
 
 
+@pytest.fixture(scope="module", params=["http", "grpc"])
+def port(request: pytest.FixtureRequest, guarded: Sidecar) -> Port:
+    return HttpPort(guarded.client) if request.param == "http" else GrpcPort(grpc_address(guarded))
+
+
 @pytest.fixture(scope="module")
-def routes(guarded: Sidecar) -> list[str]:
-    return routes_of(guarded.client.get(f"{BASE}/openapi.json", auth=("nobody", PASSWORD)).json())
+def rows(port: Port) -> Sequence[str]:
+    return port.rows(basic("nobody"))
 
 
-def test_every_route_has_a_row(routes: list[str]) -> None:
-    assert set(routes) == NEEDS.keys()
+def test_every_route_and_every_method_has_a_row(port: Port, rows: Sequence[str]) -> None:
+    assert set(rows) == port.needs.keys()
 
 
 @pytest.mark.parametrize("user", USERS, ids=lambda user: user.name)
-def test_a_user_may_do_what_the_table_says(guarded: Sidecar, routes: list[str], user: User) -> None:
-    assert broken_rights(guarded.client, user, routes) == []
+def test_a_user_may_do_what_the_table_says(port: Port, rows: Sequence[str], user: User) -> None:
+    assert broken_rights(port, rows, user) == []
 
 
-@pytest.mark.parametrize("login", [None, ("admin", "wrong"), ("unknown", PASSWORD)], ids=["none", "wrong", "unknown"])
+@pytest.mark.parametrize("login", [NOBODY, basic("admin", "wrong"), basic("unknown")], ids=["none", "wrong", "unknown"])
 def test_who_does_not_log_in_well_gets_in_nowhere_but_where_everyone_does(
-    guarded: Sidecar, routes: list[str], login: Login
+    port: Port, rows: Sequence[str], login: Login
 ) -> None:
-    assert open_routes(guarded.client, login, routes) == {route for route in routes if NEEDS[route] is EVERYONE}
+    assert wrongly_open(port, rows, login) == []
 
 
 @pytest.mark.parametrize(

@@ -1,27 +1,26 @@
 """Users x routes, where users and keys of the sidecar's own decide: no route without a right, no right too many."""
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import pytest
 from integration_tests.server.security.conftest import WORKERS
+from integration_tests.server.security.grpc_rights import GrpcPort
+from integration_tests.server.security.http_rights import HttpPort
+from integration_tests.server.security.needs import ALL_OF_ML, MONITOR, PREDICT, READ_OF_ML, SETTINGS
 from integration_tests.server.security.rights import (
-    ALL_OF_ML,
-    BASE,
-    EVERYONE,
-    MONITOR,
-    NEEDS,
-    PREDICT,
-    READ_OF_ML,
-    SETTINGS,
+    NOBODY,
     Login,
+    Port,
     User,
+    api_key,
+    basic,
     bearer,
     broken_rights,
-    open_routes,
-    routes_of,
+    wrongly_open,
 )
+from integration_tests.support.grpc_clients import GRPC, grpc_address
 from integration_tests.support.secured.secured_cluster import PASSWORD
 from integration_tests.support.sidecars import Sidecar, running_sidecar
 
@@ -63,35 +62,43 @@ def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
     folder = tmp_path_factory.mktemp("rights")
     store_url = f"sqlite:///{folder}/store.db"
     keys = asyncio.run(add_accounts(store_url))
-    with running_sidecar(folder, store_url, arguments=WORKERS) as running:
+    with running_sidecar(folder, store_url, arguments=(*WORKERS, *GRPC)) as running:
         yield Guarded(running, keys)
 
 
+@pytest.fixture(scope="module", params=["http", "grpc"])
+def port(request: pytest.FixtureRequest, guarded: Guarded) -> Port:
+    return HttpPort(guarded.sidecar.client) if request.param == "http" else GrpcPort(grpc_address(guarded.sidecar))
+
+
 @pytest.fixture(scope="module")
-def routes(guarded: Guarded) -> list[str]:
-    return routes_of(guarded.sidecar.client.get(f"{BASE}/openapi.json", auth=("nobody", PASSWORD)).json())
+def rows(port: Port) -> Sequence[str]:
+    return port.rows(basic("nobody"))
 
 
-def test_every_route_has_a_row(routes: list[str]) -> None:
-    assert set(routes) == NEEDS.keys()
+def test_every_route_and_every_method_has_a_row(port: Port, rows: Sequence[str]) -> None:
+    assert set(rows) == port.needs.keys()
 
 
 @pytest.mark.parametrize("user", USERS, ids=lambda user: user.name)
-def test_a_user_may_do_what_the_table_says(guarded: Guarded, routes: list[str], user: User) -> None:
-    assert broken_rights(guarded.sidecar.client, user, routes) == []
+def test_a_user_may_do_what_the_table_says(port: Port, rows: Sequence[str], user: User) -> None:
+    assert broken_rights(port, rows, user) == []
 
 
+@pytest.mark.parametrize("login", [bearer, api_key])
 @pytest.mark.parametrize("user", [user for user in USERS if user.name in ROLES], ids=lambda user: user.name)
-def test_a_key_may_do_what_the_table_says(guarded: Guarded, routes: list[str], user: User) -> None:
-    assert broken_rights(guarded.sidecar.client, user, routes, bearer(guarded.keys[user.name])) == []
+def test_a_key_may_do_what_the_table_says(
+    guarded: Guarded, port: Port, rows: Sequence[str], user: User, login: Callable[[str], Login]
+) -> None:
+    assert broken_rights(port, rows, user, login(guarded.keys[user.name])) == []
 
 
 @pytest.mark.parametrize(
     "login",
-    [None, ("locked", "wrong"), ("unknown", PASSWORD), bearer("mls_x_y")],
-    ids=["none", "wrong", "unknown", "key"],
+    [NOBODY, basic("locked", "wrong"), basic("unknown"), bearer("mls_x_y"), api_key("mls_x_y")],
+    ids=["none", "wrong", "unknown", "key", "api key"],
 )
 def test_who_does_not_log_in_well_gets_in_nowhere_but_where_everyone_does(
-    guarded: Guarded, routes: list[str], login: Login
+    port: Port, rows: Sequence[str], login: Login
 ) -> None:
-    assert open_routes(guarded.sidecar.client, login, routes) == {route for route in routes if NEEDS[route] is EVERYONE}
+    assert wrongly_open(port, rows, login) == []

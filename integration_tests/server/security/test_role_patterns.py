@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from integration_tests.server.security.rights import BASE
+from integration_tests.server.security.needs import BASE
 from integration_tests.support.secured.cluster_users import cluster_users
 from integration_tests.support.secured.secured_cluster import PASSWORD, SecuredCluster
 from integration_tests.support.sidecars import running_sidecar

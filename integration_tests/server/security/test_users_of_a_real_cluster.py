@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 import pytest
 from integration_tests.server.security.conftest import WORKERS
-from integration_tests.server.security.rights import BASE
+from integration_tests.server.security.needs import BASE
 from integration_tests.support.background_provider import background_provider
 from integration_tests.support.conditions import eventually, promptly
 from integration_tests.support.connector_bodies import openai

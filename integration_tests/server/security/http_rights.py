@@ -1,0 +1,70 @@
+"""The table of rights over HTTP: every route that the OpenAPI document has."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import httpx
+from integration_tests.server.security.needs import BASE, ROUTES, Needs
+from integration_tests.server.security.rights import Answer, Login
+
+_METHODS = {"get", "put", "post", "delete", "options", "head", "patch", "trace"}  # the fields of a path item
+_OF_MODEL_SERVERS = ("/v2", "/generate-stream")  # how paths begin whose errors are `{"error": "<reason>"}`
+
+
+@dataclass(frozen=True, slots=True)
+class HttpPort:
+    client: httpx.Client
+
+    @property
+    def needs(self) -> Mapping[str, Needs | None]:
+        return ROUTES
+
+    def rows(self, login: Login) -> list[str]:
+        """Each operation, as `METHOD /path`."""
+        document = self.client.get(f"{BASE}/openapi.json", headers=login).raise_for_status().json()
+        paths = document["paths"].items()
+        return [f"{method.upper()} {path}" for path, operations in paths for method in operations if method in _METHODS]
+
+    def spellings(self, row: str) -> Sequence[str]:
+        takes_slash = path_of(row).startswith((BASE, "/v2")) and not row.endswith("/dataplane.json")
+        return (row, row + "/") if takes_slash else (row,)
+
+    def ask(self, row: str, login: Login) -> Answer:
+        body: object = {} if row.startswith(("POST", "PUT")) else None
+        headers = {**login, "Connection": "close"}
+        return _answer(row, self.client.request(row.split(" ")[0], path_of(row), json=body, headers=headers))
+
+
+def path_of(row: str) -> str:
+    """The path of a route, with ids that do not exist."""
+    return re.sub(r"{\w+}", "none-such", row.split(" ")[1])
+
+
+def _answer(row: str, response: httpx.Response) -> Answer:
+    status = response.status_code
+    if status == 401 and response.text == _unauthorized(row):
+        challenged = response.headers["www-authenticate"].startswith("Basic realm=")
+        return Answer("unknown") if challenged else Answer("failed", "401 without a challenge")
+    if status == 403:
+        return _refused(row, response)
+    if status == 429:
+        return Answer("locked out")
+    return Answer("failed", f"{status} {response.text[:200]}") if status == 401 or status >= 500 else Answer("let in")
+
+
+def _unauthorized(row: str) -> str:
+    return '{"error":"Unauthorized"}' if path_of(row).startswith("/v2") else "Unauthorized"
+
+
+def _refused(row: str, response: httpx.Response) -> Answer:
+    """A 403 has OpenSearch's body, or that of model servers."""
+    body = response.json()
+    if path_of(row).startswith(_OF_MODEL_SERVERS):
+        reason = body["error"]
+        right: object = {"error": reason}
+    else:
+        reason = body["error"]["reason"]
+        cause = {"type": "security_exception", "reason": reason}
+        right = {"error": {"root_cause": [cause], **cause}, "status": 403}
+    return Answer("refused", reason) if body == right else Answer("failed", response.text[:200])
