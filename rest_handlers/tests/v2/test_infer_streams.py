@@ -47,7 +47,7 @@ async def stream(predictions: ScriptedPredictions, body: object = TENSORS) -> Ex
 async def test_a_stream_is_an_event_for_each_chunk_and_its_last_one_tells_the_end() -> None:
     exchange = await stream(ScriptedPredictions(text("For", "ty"), Last(text("-two"), END)))
     assert exchange.status == 200
-    assert exchange.headers["content-type"].startswith("text/event-stream")
+    assert exchange.headers["content-type"] == "text/event-stream; charset=utf-8"
     assert exchange.headers["cache-control"] == "no-cache, no-transform"
     assert exchange.headers["x-accel-buffering"] == "no"
     assert texts(exchange.body) == ["For", "ty", "-two"]

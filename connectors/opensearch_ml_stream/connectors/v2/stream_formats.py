@@ -47,7 +47,7 @@ def further_tensors(chunk: Chunk) -> list[Tensor]:
 class _V2Events(ChunkFormat):
     """Server-sent events without names and ids, as MLServer sends them."""
 
-    content_type = "text/event-stream"
+    content_type = "text/event-stream; charset=utf-8"
     heartbeat = b": ping\n"
 
     def last(self, chunks: Chunks, ending: Ending, extra: dict[str, Any]) -> bytes:
