@@ -20,7 +20,7 @@ from integration_tests.server.security.rights import (
     broken_rights,
     wrongly_open,
 )
-from integration_tests.support.grpc_clients import GRPC, grpc_address
+from integration_tests.support.grpc_clients.inference_client import GRPC, grpc_address
 from integration_tests.support.secured.secured_cluster import PASSWORD
 from integration_tests.support.sidecars import Sidecar, running_sidecar
 

@@ -1,17 +1,14 @@
 """A sidecar with a gRPC port, and a client of OpenSearch's MLService on it."""
 
-import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from integration_tests.support.conditions import eventually
+from integration_tests.support.grpc_clients.inference_client import GRPC, grpc_address
 from integration_tests.support.grpc_clients.ml_service_client import MLServiceClient, ml_service_client
 from integration_tests.support.sidecars import Sidecar, running_sidecar
-
-_LISTENING = re.compile(r"listening for gRPC on (\S+)")
 
 
 @dataclass(frozen=True)
@@ -33,9 +30,7 @@ def running_port(
     folder: Path, store: str = "", settings: Mapping[str, str] | None = None, arguments: tuple[str, ...] = ()
 ) -> Iterator[Port]:
     """A sidecar whose gRPC port is a free one."""
-    with running_sidecar(folder, store, settings, (*arguments, "--grpc-port", "0")) as sidecar:
-        eventually(lambda: _LISTENING.search(sidecar.log.read_text()))
-        match = _LISTENING.search(sidecar.log.read_text())
-        assert match is not None
-        with ml_service_client(match[1].rstrip('"')) as client:
-            yield Port(sidecar, match[1].rstrip('"'), client)
+    with running_sidecar(folder, store, settings, (*arguments, *GRPC)) as sidecar:
+        target = grpc_address(sidecar)
+        with ml_service_client(target) as client:
+            yield Port(sidecar, target, client)
