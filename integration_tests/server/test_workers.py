@@ -56,6 +56,26 @@ async def test_metrics_and_rate_limits_are_those_of_all_workers(two_workers: Sid
             assert f'mlstream_stream_chunks_total{{model_id="{model_id}"}} 60.0' in text
 
 
+async def test_a_new_model_of_a_name_is_the_one_that_it_means_on_every_worker_within_two_seconds(
+    two_workers: Sidecar,
+) -> None:
+    request = {"inputs": [{"name": "x", "shape": [1], "datatype": "BYTES", "data": ["a"]}]}
+    async with FakeProvider(openai_stream(["a"])) as provider:
+        connector = connector_bodies.openai(provider.url)
+
+        async def all_workers_respond(version: str) -> bool:
+            for _ in range(12):  # a connection each, so that the kernel spreads them
+                async with httpx.AsyncClient(base_url=two_workers.url) as client:
+                    response = await client.post("/v2/models/versioned/infer_stream", json=request)
+                    if f'"model_version":"{version}"' not in response.text:
+                        return False
+            return True
+
+        for version in ("1", "2"):
+            await asyncio.to_thread(two_workers.create_model, connector, name="versioned")
+            await promptly_async(partial(all_workers_respond, version), 2)
+
+
 async def test_a_changed_setting_is_in_force_on_every_worker_within_two_seconds(two_workers: Sidecar) -> None:
     async with FakeProvider(openai_stream(["a"])) as provider:
         model_id = await asyncio.to_thread(two_workers.create_model, connector_bodies.openai(provider.url))
