@@ -2,7 +2,7 @@ import pytest
 
 from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.connectors.ml_service.predict_request import read_predict_request
-from opensearch_ml_stream.connectors.ml_service.protobuf_wire import MAX_FIELDS, length_delimited
+from opensearch_ml_stream.connectors.protobuf_wire import MAX_FIELDS, length_delimited
 from opensearch_ml_stream.connectors.syntax.jsontext import JsonText
 
 

@@ -5,7 +5,7 @@ import pytest
 
 from opensearch_ml_stream.connectors.chunks import Chunk, Ending, TextRun, ToolCall, Usage
 from opensearch_ml_stream.connectors.ml_service.predict_response import encode_chunks, encode_ending
-from opensearch_ml_stream.connectors.ml_service.protobuf_wire import FieldReader
+from opensearch_ml_stream.connectors.protobuf_wire import FieldReader
 
 RESPONSE = "response"
 

@@ -1,7 +1,7 @@
 from collections.abc import Iterator
 
 import pytest
-from integration_tests.support.grpc_clients.inference_client import GRPC
+from integration_tests.server.grpc_port.grpc_clients import GRPC
 from integration_tests.support.sidecars import Sidecar, running_sidecar
 
 

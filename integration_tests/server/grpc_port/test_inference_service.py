@@ -9,9 +9,7 @@ import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha.reflection_pb2 import ServerReflectionRequest
 from grpc_reflection.v1alpha.reflection_pb2_grpc import ServerReflectionStub
-from integration_tests.support import connector_bodies
-from integration_tests.support.fake_provider import FakeProvider, json_response, openai_stream
-from integration_tests.support.grpc_clients.inference_client import (
+from integration_tests.server.grpc_port.grpc_clients import (
     InferenceClient,
     grpc_address,
     infer_request,
@@ -19,6 +17,8 @@ from integration_tests.support.grpc_clients.inference_client import (
     raw_request,
     texts,
 )
+from integration_tests.support import connector_bodies
+from integration_tests.support.fake_provider import FakeProvider, json_response, openai_stream
 from integration_tests.support.sidecars import Sidecar
 
 from opensearch_ml_stream.plugin.grpc_port import messages

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 import pytest
-from integration_tests.support.grpc_clients.inference_client import GRPC
+from integration_tests.server.grpc_port.grpc_clients import GRPC
 from integration_tests.support.secured.secured_cluster import SecuredCluster
 from integration_tests.support.sidecars import Sidecar, running_sidecar
 

@@ -4,11 +4,11 @@ from collections.abc import Sequence
 
 import httpx
 import pytest
+from integration_tests.server.grpc_port.grpc_clients import grpc_address
 from integration_tests.server.security.grpc_rights import GrpcPort
 from integration_tests.server.security.http_rights import HttpPort
 from integration_tests.server.security.needs import ALL_OF_ML, BASE, MONITOR, READ_OF_ML, SETTINGS, STREAM
 from integration_tests.server.security.rights import NOBODY, Login, Port, User, basic, broken_rights, wrongly_open
-from integration_tests.support.grpc_clients.inference_client import grpc_address
 from integration_tests.support.secured.secured_cluster import PASSWORD, SERVICE_ACCOUNT, SecuredCluster
 from integration_tests.support.sidecars import Sidecar
 

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import pytest
+from integration_tests.server.grpc_port.grpc_clients import GRPC, grpc_address
 from integration_tests.server.security.conftest import WORKERS
 from integration_tests.server.security.grpc_rights import GrpcPort
 from integration_tests.server.security.http_rights import HttpPort
@@ -20,7 +21,6 @@ from integration_tests.server.security.rights import (
     broken_rights,
     wrongly_open,
 )
-from integration_tests.support.grpc_clients.inference_client import GRPC, grpc_address
 from integration_tests.support.secured.secured_cluster import PASSWORD
 from integration_tests.support.sidecars import Sidecar, running_sidecar
 

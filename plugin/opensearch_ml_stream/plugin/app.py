@@ -51,7 +51,7 @@ from opensearch_ml_stream.rest_handlers.routes.monitoring.profile import profile
 from opensearch_ml_stream.rest_handlers.routes.monitoring.stats import stats_routes
 from opensearch_ml_stream.rest_handlers.routes.openapi import openapi_routes
 from opensearch_ml_stream.rest_handlers.routes.predict import predict_routes
-from opensearch_ml_stream.rest_handlers.routes.predict_stream import PredictStream
+from opensearch_ml_stream.rest_handlers.routes.predict_stream import Predictions, PredictStream
 from opensearch_ml_stream.rest_handlers.routes.resources import management_routes
 from opensearch_ml_stream.rest_handlers.routes.settings import settings_routes
 from opensearch_ml_stream.rest_handlers.v2.documentation.docs_routes import docs_routes
@@ -72,7 +72,7 @@ class Sidecar:
     live: LiveSettings
     metrics: Metrics
     inference_models: InferenceModels
-    predictions: Predictor
+    predictions: Predictions
     gate: Gate
     ping: Callable[[], Awaitable[None]]
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from opensearch_ml_stream.connectors.errors import InvalidRequest
-from opensearch_ml_stream.connectors.ml_service.protobuf_wire import FieldReader, text
+from opensearch_ml_stream.connectors.protobuf_wire import FieldReader, text
 from opensearch_ml_stream.connectors.syntax import jsontext
 
 _MODEL_ID, _BODY = 1, 3

@@ -14,7 +14,7 @@ from typing import Any
 import orjson
 
 from opensearch_ml_stream.connectors.chunks import Chunk, Chunks, Ending, TextRun
-from opensearch_ml_stream.connectors.ml_service.protobuf_wire import length_delimited, varint
+from opensearch_ml_stream.connectors.protobuf_wire import length_delimited, varint
 from opensearch_ml_stream.connectors.wire_format import ending_fields
 
 # A field's number and wire type in one byte.

@@ -8,11 +8,14 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from google.protobuf.descriptor import Descriptor
 from google.protobuf.descriptor_pb2 import FileDescriptorProto, FileDescriptorSet
 from google.protobuf.descriptor_pool import DescriptorPool
 from google.protobuf.message_factory import GetMessageClass
 from grpc_health.v1 import health_pb2
 from grpc_reflection.v1alpha import reflection_pb2
+
+from opensearch_ml_stream.connectors.protobuf_wire import Shape
 
 _FOLDER = Path(__file__).parent / "protos"
 
@@ -71,3 +74,10 @@ RepositoryModelLoadRequest = message_class("inference.RepositoryModelLoadRequest
 RepositoryModelLoadResponse = message_class("inference.RepositoryModelLoadResponse")
 RepositoryModelUnloadRequest = message_class("inference.RepositoryModelUnloadRequest")
 RepositoryModelUnloadResponse = message_class("inference.RepositoryModelUnloadResponse")
+
+
+def _shape(descriptor: Descriptor) -> Shape:
+    return {field.number: _shape(field.message_type) for field in descriptor.fields if field.message_type is not None}
+
+
+MODEL_INFER_REQUEST_SHAPE = _shape(ModelInferRequest.DESCRIPTOR)

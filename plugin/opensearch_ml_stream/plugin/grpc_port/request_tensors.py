@@ -10,9 +10,10 @@ from typing import Any
 from google.protobuf.message import DecodeError
 
 from opensearch_ml_stream.connectors.errors import InvalidRequest
+from opensearch_ml_stream.connectors.protobuf_wire import check_field_count
 from opensearch_ml_stream.connectors.v2.messages import DATATYPES, InferenceRequest, RequestedOutput, Tensor
 from opensearch_ml_stream.connectors.v2.tensor_data import MAX_DIMENSIONS, MAX_LENGTH, checked_shape
-from opensearch_ml_stream.plugin.grpc_port.messages import ModelInferRequest
+from opensearch_ml_stream.plugin.grpc_port.messages import MODEL_INFER_REQUEST_SHAPE, ModelInferRequest
 
 MAX_ELEMENTS = 1_000_000  # of BYTES: each is an object, however short
 
@@ -31,7 +32,8 @@ def parse(message_class: Any, data: bytes) -> Any:
 
 
 def read_request(data: bytes) -> Any:
-    """Return a ModelInferRequest."""
+    """Return a ModelInferRequest; InvalidRequest also for one of so many small parts that it would become huge."""
+    check_field_count(data, MODEL_INFER_REQUEST_SHAPE)
     return parse(ModelInferRequest, data)
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 import pytest
-from integration_tests.support.grpc_clients.grpc_ports import Port, running_port
+from integration_tests.server.grpc_port.ml_service.grpc_ports import Port, running_port
 
 
 @pytest.fixture(scope="module")

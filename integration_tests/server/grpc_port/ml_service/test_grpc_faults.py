@@ -10,12 +10,8 @@ from pathlib import Path
 
 import grpc
 import pytest
-from integration_tests.support.background_provider import background_provider
-from integration_tests.support.conditions import eventually, promptly
-from integration_tests.support.connector_bodies import openai
-from integration_tests.support.fake_provider import SSE_HEAD, Act, Script, chunk, openai_delta, openai_stream
-from integration_tests.support.grpc_clients.grpc_ports import Port, running_port
-from integration_tests.support.grpc_clients.ml_service_client import (
+from integration_tests.server.grpc_port.ml_service.grpc_ports import Port, running_port
+from integration_tests.server.grpc_port.ml_service.ml_service_client import (
     METHOD,
     Request,
     Response,
@@ -23,6 +19,10 @@ from integration_tests.support.grpc_clients.ml_service_client import (
     read,
     request,
 )
+from integration_tests.support.background_provider import background_provider
+from integration_tests.support.conditions import eventually, promptly
+from integration_tests.support.connector_bodies import openai
+from integration_tests.support.fake_provider import SSE_HEAD, Act, Script, chunk, openai_delta, openai_stream
 from integration_tests.support.worker_processes import resident_mib, worker_pids
 
 MIB = 2**20

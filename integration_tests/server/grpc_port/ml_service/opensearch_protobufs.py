@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 VERSION = "1.7.0"
-_FOLDER = Path(__file__).parents[2] / ".peers" / f"opensearch-protobufs-{VERSION}"
+_FOLDER = Path(__file__).parents[4] / ".peers" / f"opensearch-protobufs-{VERSION}"
 
 
 def environment() -> dict[str, str]:

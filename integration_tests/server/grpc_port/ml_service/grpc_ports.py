@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from integration_tests.support.grpc_clients.inference_client import GRPC, grpc_address
-from integration_tests.support.grpc_clients.ml_service_client import MLServiceClient, ml_service_client
+from integration_tests.server.grpc_port.grpc_clients import GRPC, grpc_address
+from integration_tests.server.grpc_port.ml_service.ml_service_client import MLServiceClient, ml_service_client
 from integration_tests.support.sidecars import Sidecar, running_sidecar
 
 

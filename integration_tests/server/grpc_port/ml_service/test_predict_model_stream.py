@@ -5,6 +5,8 @@ from typing import Any
 
 import grpc
 import pytest
+from integration_tests.server.grpc_port.ml_service.grpc_ports import Port
+from integration_tests.server.grpc_port.ml_service.ml_service_client import QUESTION, request
 from integration_tests.support.background_provider import background_provider
 from integration_tests.support.conditions import promptly
 from integration_tests.support.connector_bodies import openai
@@ -19,8 +21,6 @@ from integration_tests.support.fake_provider import (
     openai_stream,
     sse_event,
 )
-from integration_tests.support.grpc_clients.grpc_ports import Port
-from integration_tests.support.grpc_clients.ml_service_client import QUESTION, request
 
 StatusCode = grpc.StatusCode
 INTERFACE = "openai/v1/chat/completions"

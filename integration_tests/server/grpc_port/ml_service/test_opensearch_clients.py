@@ -4,15 +4,15 @@ import json
 import re
 from pathlib import Path
 
+from integration_tests.server.grpc_port.ml_service import opensearch_protobufs
+from integration_tests.server.grpc_port.ml_service.grpc_ports import Port
 from integration_tests.support.background_provider import background_provider
 from integration_tests.support.connector_bodies import openai
 from integration_tests.support.fake_provider import openai_stream
-from integration_tests.support.grpc_clients import opensearch_protobufs
-from integration_tests.support.grpc_clients.grpc_ports import Port
 
 from opensearch_ml_stream.plugin.grpc_port.messages import read_files
 
-PAGE = Path(__file__).parents[3] / "docs" / "ml-service.md"
+PAGE = Path(__file__).parents[4] / "docs" / "ml-service.md"
 
 DESCRIBE = """
 import json, sys
