@@ -83,6 +83,14 @@ async def test_a_method_is_allowed_where_it_is_described_and_nowhere_else(api: A
             assert (response.status_code == 405) is (method not in item), (method, path, response.text)
 
 
+async def test_what_v2_takes_and_returns_is_json_of_its_own_schemas(api: Api) -> None:
+    index = api.document["paths"]["/v2/repository/index"]["post"]
+    assert list(index["requestBody"]["content"]) == ["application/json"]
+    (content,) = index["responses"]["200"]["content"].items()
+    assert (content[0], content[1]["schema"]["type"]) == ("application/json", "array")
+    assert "parameters" not in index or index["parameters"] == []
+
+
 async def test_a_query_parameter_is_read_where_it_is_described_and_nowhere_else(api: Api) -> None:
     names = {name for _, _, operation in api.operations() for name in described_parameters(operation)}
     assert {"deploy", "return_content", "format", "include_defaults", "pretty", "filter_path"} <= names

@@ -15,7 +15,8 @@ FLAG: Schema = {"type": "boolean"}
 class OperationDescription:
     """One method of one path. `parameters` are those of the query; `body` is None where none is read.
 
-    `has_common_parameters` is whether the query parameters of ML Commons' routes are read, too.
+    `response` is the schema of a response that is JSON. `is_of_ml_commons` is whether the query parameters of ML
+    Commons' routes are read, too, and YAML is taken and given.
     """
 
     summary: str
@@ -23,7 +24,8 @@ class OperationDescription:
     body: Schema | None = None
     is_body_required: bool = False
     content_types: tuple[str, ...] = ("application/json",)
-    has_common_parameters: bool = True
+    response: Schema = field(default_factory=lambda: {"type": "object"})
+    is_of_ml_commons: bool = True
 
 
 class Described(Protocol):

@@ -8,7 +8,7 @@ from starlette.routing import BaseRoute, Route
 
 from opensearch_ml_stream.rest_handlers.http.requests import COMMON_FLAGS
 from opensearch_ml_stream.rest_handlers.openapi.description import FLAG, OperationDescription, Schema, summary_of
-from opensearch_ml_stream.rest_handlers.openapi.schemas import ERROR, OBJECT, STRING
+from opensearch_ml_stream.rest_handlers.openapi.schemas import ERROR, STRING
 
 _JSON = "application/json"
 _OBJECT_TYPES = (_JSON, "application/yaml")  # other content types are strings
@@ -66,12 +66,12 @@ def _operation(method: str, path: str, description: OperationDescription) -> dic
     common = [
         {"$ref": f"#/components/parameters/{name}"}
         for name in _common_parameters()
-        if description.has_common_parameters and name not in description.parameters
+        if description.is_of_ml_commons and name not in description.parameters
     ]
     own = [_query_parameter(name, schema) for name, schema in sorted(description.parameters.items())]
     content = {name: {"schema": STRING} for name in description.content_types if name != _JSON}
     if _JSON in description.content_types:
-        content |= _object_content(OBJECT)
+        content |= _content(description, description.response)
     operation: dict[str, Any] = {
         "operationId": re.sub(r"\W+", "_", f"{method.lower()}{path}").strip("_"),
         "summary": description.summary,
@@ -84,13 +84,17 @@ def _operation(method: str, path: str, description: OperationDescription) -> dic
     if description.body is not None:
         operation["requestBody"] = {
             "required": description.is_body_required,
-            "content": _object_content(description.body),
+            "content": _content(description, description.body),
         }
     return operation
 
 
 def _object_content(schema: Schema) -> dict[str, Any]:
     return {name: {"schema": schema} for name in _OBJECT_TYPES}
+
+
+def _content(description: OperationDescription, schema: Schema) -> dict[str, Any]:
+    return _object_content(schema) if description.is_of_ml_commons else {_JSON: {"schema": schema}}
 
 
 def _query_parameter(name: str, schema: Schema) -> dict[str, Any]:

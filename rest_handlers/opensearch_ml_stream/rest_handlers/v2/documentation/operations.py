@@ -49,7 +49,8 @@ class V2Operation:
             body=None if self.body is None else inlined(self.body),
             is_body_required=self.example is not None,
             content_types=("text/event-stream",) if self.is_stream else ("application/json",) if self.response else (),
-            has_common_parameters=False,
+            response={} if self.response is None else inlined(self.response),
+            is_of_ml_commons=False,
         )
 
 
