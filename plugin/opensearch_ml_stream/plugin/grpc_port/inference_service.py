@@ -18,8 +18,6 @@ from opensearch_ml_stream.rest_handlers.callers import Caller
 from opensearch_ml_stream.rest_handlers.v2.headers import SERVER_NAME, readable_headers, response_headers
 from opensearch_ml_stream.rest_handlers.v2.use_cases import Inference, InferenceModels
 
-_EXTENSIONS = ("model_repository",)
-
 
 def inference_handlers(service: "InferenceService", calls: Calls) -> Mapping[str, grpc.RpcMethodHandler]:
     """Return the handlers of all methods, by the method's name; each asks for the actions of its route under `/v2`."""
@@ -64,9 +62,7 @@ class InferenceService:
 
     async def server_metadata(self, call: Call, caller: Caller, request: bytes) -> bytes:
         """Return the server's name and version."""
-        return _message(
-            messages.ServerMetadataResponse(name=SERVER_NAME, version=self._version, extensions=_EXTENSIONS)
-        )
+        return _message(messages.ServerMetadataResponse(name=SERVER_NAME, version=self._version))
 
     async def model_ready(self, call: Call, caller: Caller, request: bytes) -> bytes:
         """Whether a model can be called; one that is not there cannot."""

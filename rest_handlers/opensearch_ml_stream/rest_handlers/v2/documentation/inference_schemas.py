@@ -98,6 +98,8 @@ SCHEMAS: Mapping[str, Schema] = {
             "model_version": STRING,
             "id": STRING,
             "text_output": STRING,
+            "reasoning": STRING,
+            "tool_calls": list_of(OBJECT),
             "details": {"type": "object", "properties": {"finish_reason": STRING, "usage": OBJECT}},
             "parameters": _RESPONSE_PARAMETERS,
         },
