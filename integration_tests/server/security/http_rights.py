@@ -54,7 +54,7 @@ def _answer(row: str, response: httpx.Response) -> Answer:
 
 
 def _unauthorized(row: str) -> str:
-    return '{"error":"Unauthorized"}' if path_of(row).startswith("/v2") else "Unauthorized"
+    return '{"error":"Unauthorized"}' if path_of(row).startswith(_OF_MODEL_SERVERS) else "Unauthorized"
 
 
 def _refused(row: str, response: httpx.Response) -> Answer:

@@ -11,7 +11,10 @@ from integration_tests.server.security.rights import NOBODY
 from integration_tests.support.sidecars import Sidecar, running_sidecar
 
 MAX_BODY = 65_536
-SETTINGS = {"opensearch_ml_stream.max_body_size": str(MAX_BODY)}
+SETTINGS = {
+    "opensearch_ml_stream.max_body_size": str(MAX_BODY),
+    "opensearch_ml_stream.generate_stream_model": "none-such",
+}
 EVIL = "http://evil.example"
 
 

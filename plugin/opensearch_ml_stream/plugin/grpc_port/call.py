@@ -83,6 +83,12 @@ class Call:
         data: bytes = message
         return data
 
+    def wait(self) -> None:
+        """Wait from now on for what may never come: the call is not in flight any more, and a stop ends it at once."""
+        self._reservation.release()
+        self._in_flight.remove(self)
+        self._waiting.add(self)
+
     def let_go(self) -> None:
         """Release what the message in work has reserved: it has been read, and sent on."""
         self._reservation.release()
@@ -134,6 +140,7 @@ class Call:
         """Give back all that the call has reserved."""
         self._reservation.release()
         self._in_flight.remove(self)
+        self._waiting.discard(self)
 
     def _own_metadata(self) -> tuple[tuple[str, str], ...]:
         return (("x-request-id", self.notes.id),)

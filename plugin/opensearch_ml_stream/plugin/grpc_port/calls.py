@@ -56,12 +56,12 @@ class Calls:
         return grpc.stream_unary_rpc_method_handler(handle)
 
     def stream(
-        self, path: str, work: StreamWork, *actions: str, code: StatusCodes = status_code
+        self, path: str, work: StreamWork, *actions: str, is_open: bool = False, code: StatusCodes = status_code
     ) -> grpc.RpcMethodHandler:
-        """Return the handler of a method with a stream of responses."""
+        """Return the handler of a method with a stream of responses; everyone may call one that `is_open`."""
 
         async def handle(requests: object, context: Any) -> None:
-            await self._run(path, context, work, actions, code=code)
+            await self._run(path, context, work, actions, is_open=is_open, code=code)
 
         return grpc.stream_stream_rpc_method_handler(handle)
 

@@ -10,8 +10,8 @@ from opensearch_ml_stream.connectors.v2.messages import ResponseShape
 from opensearch_ml_stream.plugin.grpc_port import messages, response_messages
 from opensearch_ml_stream.plugin.grpc_port.call import Call
 from opensearch_ml_stream.plugin.grpc_port.calls import Calls
-from opensearch_ml_stream.plugin.grpc_port.readiness import Ready
 from opensearch_ml_stream.plugin.grpc_port.request_tensors import inference_request, parse, read_request
+from opensearch_ml_stream.plugin.grpc_port.services.health_service import Ready
 from opensearch_ml_stream.plugin.grpc_port.stream_messages import StreamMessages, error_message
 from opensearch_ml_stream.rest_handlers import actions
 from opensearch_ml_stream.rest_handlers.callers import Caller

@@ -8,17 +8,16 @@ from typing import Any
 
 import grpc
 import grpc.aio
-from grpc_health.v1 import health, health_pb2_grpc
-from grpc_reflection.v1alpha import reflection
 
 from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.plugin.grpc_port import messages
 from opensearch_ml_stream.plugin.grpc_port.calls import Calls
 from opensearch_ml_stream.plugin.grpc_port.inference_service import InferenceService, inference_handlers
-from opensearch_ml_stream.plugin.grpc_port.readiness import readiness, reporting_health
 from opensearch_ml_stream.plugin.grpc_port.replaced_servers import ReplacedServers
 from opensearch_ml_stream.plugin.grpc_port.server_credentials import Certificate, server_credentials
+from opensearch_ml_stream.plugin.grpc_port.services.health_service import HEALTH_SERVICE, Health, readiness
 from opensearch_ml_stream.plugin.grpc_port.services.ml_service import ml_handlers
+from opensearch_ml_stream.plugin.grpc_port.services.reflection_service import REFLECTION_SERVICE, reflection_handlers
 from opensearch_ml_stream.plugin.logs.request_log import RequestLog
 from opensearch_ml_stream.plugin.settings import Settings
 from opensearch_ml_stream.rest_handlers.callers import Gate
@@ -64,33 +63,34 @@ async def serving_grpc(
     ready = readiness(shared.ping)
     is_triton = settings.grpc_stream_response == "triton"
     service = InferenceService(shared.models, ready, version("opensearch-ml-stream"), is_triton=is_triton)
-    handlers = (
-        grpc.method_handlers_generic_handler(messages.INFERENCE_SERVICE, inference_handlers(service, calls)),
-        grpc.method_handlers_generic_handler(messages.ML_SERVICE, ml_handlers(shared.predictions, calls)),
-    )
-    servicer = health.aio.HealthServicer()
-    services = (messages.INFERENCE_SERVICE, messages.ML_SERVICE)
+    own = {
+        messages.INFERENCE_SERVICE: inference_handlers(service, calls),
+        messages.ML_SERVICE: ml_handlers(shared.predictions, calls),
+    }
+    health = Health(own, ready)
+    services = (*own, HEALTH_SERVICE, REFLECTION_SERVICE)
+    handlers = {
+        **own,
+        HEALTH_SERVICE: health.handlers(calls),
+        REFLECTION_SERVICE: reflection_handlers(services, messages.reflection_pool(is_triton=is_triton), calls),
+    }
 
     async def start() -> Any:
         server = grpc.aio.server(
-            handlers=handlers,
+            handlers=[grpc.method_handlers_generic_handler(*of_service) for of_service in handlers.items()],
             options=_options(settings),
             maximum_concurrent_rpcs=settings.max_connections,
             compression=COMPRESSION[settings.grpc_compression],
         )
-        health_pb2_grpc.add_HealthServicer_to_server(servicer, server)
-        names = (*services, health.SERVICE_NAME, reflection.SERVICE_NAME)
-        reflection.enable_server_reflection(names, server, messages.reflection_pool(is_triton=is_triton))
         _bind(server, address, settings, certificate)
         await server.start()
         return server
 
     async def stop(seconds: float) -> None:
         calls.stop()
-        await servicer.enter_graceful_shutdown()
         await servers.stop(seconds)
 
-    async with ReplacedServers(start) as servers, reporting_health(servicer, ("", *services), ready):
+    async with ReplacedServers(start) as servers, health.looking():
         yield stop
 
 
