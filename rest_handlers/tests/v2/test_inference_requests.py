@@ -2,6 +2,7 @@
 
 import gzip
 import json
+from urllib.parse import urlencode
 
 import pytest
 
@@ -21,7 +22,10 @@ async def post(path: str, body: bytes, headers: dict[str, str]) -> tuple[Exchang
 
 
 @PATHS
-@pytest.mark.parametrize("content_type", ["application/json", "application/octet-stream", "application/x-zap", None])
+@pytest.mark.parametrize(
+    "content_type",
+    ["application/json", "application/octet-stream", "application/x-www-form-urlencoded", "application/x-zap", None],
+)
 async def test_the_content_type_is_what_the_client_likes(path: str, content_type: str | None) -> None:
     headers = {} if content_type is None else {"content-type": content_type}
     exchange, inferences = await post(path, BODY, headers)
@@ -30,14 +34,18 @@ async def test_the_content_type_is_what_the_client_likes(path: str, content_type
 
 
 @PATHS
-@pytest.mark.parametrize(
-    "content_type",
-    ["text/plain", "Text/Plain; charset=utf-8", "application/x-www-form-urlencoded", "multipart/form-data"],
-)
+@pytest.mark.parametrize("content_type", ["text/plain", "Text/Plain; charset=utf-8", "multipart/form-data"])
 async def test_what_a_form_of_a_web_page_can_send_is_refused(path: str, content_type: str) -> None:
     exchange, inferences = await post(path, BODY, {"content-type": content_type})
     error = f"Content-Type header [{content_type}] is not supported; send application/json"
     assert (exchange.status, exchange.json(), inferences.calls) == (406, {"error": error}, [])
+
+
+@PATHS
+async def test_what_an_urlencoded_form_says_is_no_request(path: str) -> None:
+    form = urlencode({BODY.decode(): ""}).encode()
+    exchange, inferences = await post(path, form, {"content-type": "application/x-www-form-urlencoded"})
+    assert (exchange.status, inferences.calls) == (422, [])
 
 
 @PATHS

@@ -27,8 +27,9 @@ from opensearch_ml_stream.rest_handlers.v2.headers import readable_headers, resp
 from opensearch_ml_stream.rest_handlers.v2.use_cases import InferenceModels
 from opensearch_ml_stream.rest_handlers.v2.whole_responses import whole_response
 
-# What a form of a web page sends, and no client of V2.
-_FORM_TYPES = ("application/x-www-form-urlencoded", "multipart/form-data", "text/plain")
+# What a form of a web page can send with JSON in it, and no client of V2 does. An urlencoded form holds none, as its
+# braces are percent-encoded: under that type `curl -d` sends JSON, and so do Triton's tutorials.
+_FORM_TYPES = ("multipart/form-data", "text/plain")
 
 
 @dataclass(frozen=True, slots=True)
