@@ -47,12 +47,19 @@ class ChunkFormat(WireFormat):
     `text_prefix` and `text_suffix` are the bytes around the JSON string of a chunk of text alone, as nearly all are.
     """
 
+    _heartbeat: ClassVar[bytes]
+
     def __init__(self, text_prefix: bytes, text_suffix: bytes) -> None:
         self._text_prefix = text_prefix
         self._text_suffix = text_suffix
         self._opening = text_prefix + b'"'
         self._closing = b'"' + text_suffix
         self._between = self._closing + self._opening
+
+    @property
+    def heartbeat(self) -> bytes:
+        """What is sent while the provider is silent, always the same."""
+        return self._heartbeat
 
     def chunks(self, chunks: Chunks) -> bytes:
         """Encode all chunks of one upstream read."""
@@ -90,7 +97,7 @@ class _NDJSON(_PredictFormat):
     """One JSON object per line, as RFC opensearch-project/ml-commons#3630 proposes."""
 
     content_type = "application/x-ndjson"
-    heartbeat = b"\n"
+    _heartbeat = b"\n"
     _text_key = "response"
     _chunk_fields: ClassVar[dict[str, Any]] = {}
 
@@ -112,7 +119,7 @@ class _SSE(_PredictFormat):
     """One `data:` line and a blank line per object, without event names and ids, as ML Commons 3.3+ sends them."""
 
     content_type = "text/event-stream"
-    heartbeat = b": ping\n"
+    _heartbeat = b": ping\n"
     _text_key = "content"
     _chunk_fields: ClassVar[dict[str, Any]] = {"is_last": False}
 

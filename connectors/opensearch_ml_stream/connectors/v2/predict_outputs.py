@@ -61,13 +61,19 @@ def _response(shape: ResponseShape, outputs: Sequence[_Output]) -> InferenceResp
 
 def _vectors(shape: ResponseShape, outputs: Sequence[_Output]) -> Tensor | None:
     """Return the tensor [n, d] of n embeddings, or of n scores; None if they are not alike, or something else."""
-    kinds = {(str(output.get("data_type")), tuple(output.get("shape") or ())) for output in outputs}
+    kinds: set[tuple[str, tuple[int, ...]]] = {
+        (str(output.get("data_type")), tuple(output.get("shape") or ())) for output in outputs
+    }
     if len(kinds) != 1:
         return None
-    (data_type, lengths), datas = kinds.pop(), [output.get("data") for output in outputs]
-    if data_type not in _DATATYPES or len(lengths) != 1 or not all(isinstance(data, Sequence) for data in datas):
+    data_type, lengths = kinds.pop()
+    if data_type not in _DATATYPES or len(lengths) != 1:
         return None
-    values = [number for data in datas for number in data or ()]
+    values: list[Any] = []
+    for output in outputs:
+        if not isinstance(output.get("data"), list):
+            return None
+        values += output["data"]
     return Tensor(shape.output, _DATATYPES[data_type], [len(outputs), *lengths], values)
 
 

@@ -48,7 +48,7 @@ class _V2Events(ChunkFormat):
     """Server-sent events without names and ids, as MLServer sends them."""
 
     content_type = "text/event-stream; charset=utf-8"
-    heartbeat = b": ping\n"
+    _heartbeat = b": ping\n"
 
     def last(self, chunks: Chunks, ending: Ending, extra: dict[str, Any]) -> bytes:
         """Encode the chunks, the last one as the response that also tells the ending."""
