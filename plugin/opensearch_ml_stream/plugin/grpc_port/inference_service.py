@@ -14,9 +14,11 @@ from opensearch_ml_stream.plugin.grpc_port.request_tensors import inference_requ
 from opensearch_ml_stream.plugin.grpc_port.services.health_service import Ready
 from opensearch_ml_stream.plugin.grpc_port.stream_messages import StreamMessages, error_message
 from opensearch_ml_stream.rest_handlers import actions
-from opensearch_ml_stream.rest_handlers.callers import Caller
+from opensearch_ml_stream.rest_handlers.callers import Caller, Gate
 from opensearch_ml_stream.rest_handlers.v2.headers import SERVER_NAME, readable_headers, response_headers
 from opensearch_ml_stream.rest_handlers.v2.use_cases import Inference, InferenceModels
+
+_STREAM_ACTIONS = (actions.PREDICT_STREAM, actions.PREDICT)
 
 
 def inference_handlers(service: "InferenceService", calls: Calls) -> Mapping[str, grpc.RpcMethodHandler]:
@@ -25,10 +27,9 @@ def inference_handlers(service: "InferenceService", calls: Calls) -> Mapping[str
     def path(method: str) -> str:
         return f"/{messages.INFERENCE_SERVICE}/{method}"
 
-    stream_actions = (actions.PREDICT_STREAM, actions.PREDICT)
     unary = {
         "ServerMetadata": (service.server_metadata, ()),
-        "ModelReady": (service.model_ready, (actions.MODEL_GET, *stream_actions)),
+        "ModelReady": (service.model_ready, (actions.MODEL_GET, *_STREAM_ACTIONS)),
         "ModelMetadata": (service.model_metadata, (actions.MODEL_GET,)),
         "ModelInfer": (service.infer, (actions.PREDICT,)),
         "RepositoryIndex": (service.index, (actions.MODEL_SEARCH,)),
@@ -39,15 +40,16 @@ def inference_handlers(service: "InferenceService", calls: Calls) -> Mapping[str
         "ServerLive": calls.unary(path("ServerLive"), service.live, is_open=True),
         "ServerReady": calls.unary(path("ServerReady"), service.ready, is_open=True),
         **{name: calls.unary(path(name), work, *needed) for name, (work, needed) in unary.items()},
-        "ModelStreamInfer": calls.stream(path("ModelStreamInfer"), service.stream_infer, *stream_actions),
+        "ModelStreamInfer": calls.stream(path("ModelStreamInfer"), service.stream_infer, *_STREAM_ACTIONS),
     }
 
 
 class InferenceService:
     """The methods; MLStreamErrors become statuses. `is_triton` is the form of the messages of a stream."""
 
-    def __init__(self, models: InferenceModels, ready: Ready, version: str, *, is_triton: bool) -> None:
+    def __init__(self, models: InferenceModels, gate: Gate, ready: Ready, version: str, *, is_triton: bool) -> None:
         self._models = models
+        self._gate = gate
         self._ready = ready
         self._version = version
         self._is_triton = is_triton
@@ -139,6 +141,8 @@ class InferenceService:
                 call.notes.error = error
                 await call.write(error_message(shape, error.reason))
             message = await call.next_message()
+            if message is not None:  # rights may have changed since the last one: a stream may be open for days
+                caller = await self._gate.admit(call.scope, *_STREAM_ACTIONS)
 
     async def _prepare(self, call: Call, caller: Caller, message: Any, name: str, version: str) -> Inference:
         call.notes.model = name

@@ -62,7 +62,8 @@ async def serving_grpc(
     calls = Calls(shared.gate, shared.in_flight, shared.log, settings.request_timeout_seconds)
     ready = readiness(shared.ping)
     is_triton = settings.grpc_stream_response == "triton"
-    service = InferenceService(shared.models, ready, version("opensearch-ml-stream"), is_triton=is_triton)
+    own_version = version("opensearch-ml-stream")
+    service = InferenceService(shared.models, shared.gate, ready, own_version, is_triton=is_triton)
     own = {
         messages.INFERENCE_SERVICE: inference_handlers(service, calls),
         messages.ML_SERVICE: ml_handlers(shared.predictions, calls),
