@@ -1,12 +1,13 @@
 """OpenSearch's MLService over gRPC, against a sidecar of two workers."""
 
 import json
+from pathlib import Path
 from typing import Any
 
 import grpc
 import pytest
-from integration_tests.server.grpc_port.ml_service.grpc_ports import Port
-from integration_tests.server.grpc_port.ml_service.ml_service_client import QUESTION, request
+from integration_tests.server.grpc_port.ml_service.grpc_ports import Port, running_port
+from integration_tests.server.grpc_port.ml_service.ml_service_client import QUESTION, ml_service_client, request
 from integration_tests.support.background_provider import background_provider
 from integration_tests.support.conditions import promptly
 from integration_tests.support.connector_bodies import openai
@@ -200,3 +201,26 @@ def test_a_feature_that_is_switched_off_is_refused(port: Port, name: str, code: 
         finally:
             port.change_setting(name, None)
         promptly(lambda: port.client.predict(model_id).status is StatusCode.OK, 3)
+
+
+def test_a_model_of_another_tenant_is_not_for_the_caller(tmp_path: Path) -> None:
+    settings = {"plugins.ml_commons.multi_tenancy_enabled": "true"}
+    with background_provider(openai_stream(["ok"])) as provider, running_port(tmp_path, settings=settings) as port:
+        port.sidecar.client.headers["x-tenant-id"] = "t1"
+        model_id = port.sidecar.create_model(openai(provider.url))
+        with ml_service_client(port.target, ("x-tenant-id", "t2")) as other:
+            assert other.predict(model_id).status is StatusCode.PERMISSION_DENIED
+        refused = port.client.predict(model_id)
+        assert (refused.status, refused.details) == (
+            StatusCode.PERMISSION_DENIED,
+            "Tenant ID header is missing or has no value",
+        )
+        with ml_service_client(port.target, ("x-tenant-id", "t1")) as own:
+            assert own.predict(model_id).text == "ok"
+
+
+def test_there_are_no_agents(port: Port) -> None:
+    method = port.client.channel.unary_stream("/org.opensearch.protobufs.services.MLService/ExecuteAgentStream")
+    with pytest.raises(grpc.RpcError) as refused:
+        list(method(b"", timeout=30))
+    assert refused.value.code() is StatusCode.UNIMPLEMENTED
