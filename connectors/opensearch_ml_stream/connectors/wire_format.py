@@ -17,7 +17,7 @@ from opensearch_ml_stream.connectors.errors import MLStreamError
 class WireFormat(ABC):
     """One wire format, or that of one stream. Every method returns the bytes of whole objects, at least one byte."""
 
-    content_type: ClassVar[str]
+    content_type: str
 
     @property
     @abstractmethod
