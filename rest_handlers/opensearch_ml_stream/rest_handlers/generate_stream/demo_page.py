@@ -27,7 +27,7 @@ def demo_page_route(model_name: Callable[[], str], gate: Gate) -> Route:
 
     A browser asks its user for a name and a password here, and sends them with what the page asks for.
     """
-    folder = resources.files(__package__).joinpath("demo")
+    folder = resources.files("opensearch_ml_stream.rest_handlers.generate_stream").joinpath("demo")
     contents = {path: (folder.joinpath(name).read_bytes(), kind) for path, (name, kind) in _FILES.items()}
 
     async def show(request: Request) -> Response:
