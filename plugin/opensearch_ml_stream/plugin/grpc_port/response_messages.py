@@ -81,8 +81,8 @@ def _parameter(value: Any) -> Any:
         return InferParameter(bool_param=value)
     if isinstance(value, str):
         return InferParameter(string_param=value)
-    if isinstance(value, int) and value in _INT64:
-        return InferParameter(int64_param=value)
+    if isinstance(value, int):
+        return InferParameter(int64_param=value) if value in _INT64 else InferParameter(string_param=str(value))
     if isinstance(value, float):
         return InferParameter(double_param=value)
     return InferParameter(string_param=orjson.dumps(value).decode())

@@ -24,7 +24,11 @@ def bind(host: str, port: int, *, shared: bool = False) -> socket.socket:
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     if shared:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-    listener.bind(address[4])
+    try:
+        listener.bind(address[4])
+    except OSError:
+        listener.close()
+        raise
     return listener
 
 

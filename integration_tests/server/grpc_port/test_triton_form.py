@@ -1,0 +1,64 @@
+"""Streams in the form of Triton's clients (setting `grpc_stream_response`), and clients of the other form."""
+
+from collections.abc import Iterator
+
+import grpc
+import grpc.aio
+import pytest
+from google.protobuf.descriptor_pb2 import FileDescriptorProto
+from grpc_reflection.v1alpha.reflection_pb2 import ServerReflectionRequest
+from grpc_reflection.v1alpha.reflection_pb2_grpc import ServerReflectionStub
+from integration_tests.server.grpc_port.grpc_clients import GRPC, grpc_address, infer_request, inference_client, texts
+from integration_tests.support import connector_bodies
+from integration_tests.support.background_provider import background_provider
+from integration_tests.support.fake_provider import openai_stream
+from integration_tests.support.sidecars import Sidecar, running_sidecar
+
+from opensearch_ml_stream.plugin.grpc_port import messages
+
+
+@pytest.fixture(scope="module")
+def triton(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sidecar]:
+    settings = {"opensearch_ml_stream.grpc_stream_response": "triton", "opensearch_ml_stream.grpc_compression": "gzip"}
+    with (
+        background_provider(openai_stream(["a", "b"])) as provider,
+        running_sidecar(tmp_path_factory.mktemp("triton"), settings=settings, arguments=GRPC) as running,
+    ):
+        running.create_model(connector_bodies.openai(provider.url), name="text-model")
+        yield running
+
+
+async def test_a_request_that_fails_is_told_in_a_message_and_the_next_one_is_answered(triton: Sidecar) -> None:
+    async with inference_client(grpc_address(triton), messages.ModelStreamInferResponse) as client:
+        requests = infer_request("Hi", "none-such"), infer_request("Hi", id="2")
+        first, *others = [one async for one in client.stream(*requests)]
+    assert first.error_message == "Model none-such not found"
+    responses = [one.infer_response for one in others]
+    assert "".join(texts(responses)) == "ab" and {one.id for one in responses} == {"2"}
+    finals = [one.parameters["triton_final_response"].bool_param for one in responses]
+    assert finals == [False] * (len(finals) - 1) + [True]
+
+
+async def test_a_client_may_ask_for_a_status_instead(triton: Sidecar) -> None:
+    async with inference_client(grpc_address(triton), messages.ModelStreamInferResponse) as client:
+        call = client.stream(infer_request("Hi", "none-such"), metadata=(("triton_grpc_error", "true"),))
+        with pytest.raises(grpc.aio.AioRpcError) as failed:
+            await call.read()
+    assert failed.value.code() == grpc.StatusCode.NOT_FOUND
+
+
+async def test_clients_of_mlservers_form_read_the_text_of_an_error_too(triton: Sidecar) -> None:
+    """Its field has the number of their `model_name`."""
+    async with inference_client(grpc_address(triton)) as client:
+        (response,) = [one async for one in client.stream(infer_request("Hi", "none-such"))]
+    assert response.model_name == "Model none-such not found" and not response.outputs
+
+
+async def test_reflection_shows_the_form_that_clients_get(triton: Sidecar) -> None:
+    async with inference_client(grpc_address(triton)) as client:
+        symbol = ServerReflectionRequest(file_containing_symbol=messages.INFERENCE_SERVICE)
+        stub = ServerReflectionStub(client.channel)
+        (found,) = [response async for response in stub.ServerReflectionInfo(iter([symbol]))]
+    file = FileDescriptorProto.FromString(found.file_descriptor_response.file_descriptor_proto[0])
+    methods = {method.name: method for method in file.service[0].method}
+    assert methods["ModelStreamInfer"].output_type == ".inference.ModelStreamInferResponse"
