@@ -133,7 +133,7 @@ class Context:
 async def run(predictions: OneStream, context: Context) -> Context:
     in_flight = InFlightResponses(ResponseLimits(1_000, 5, 15))
     calls = Calls(AnnOnly(), in_flight, RequestLog(lambda: False), 5)
-    handler = ml_handlers(predictions, calls)["PredictModelStream"]
+    handler: Any = ml_handlers(predictions, calls)["PredictModelStream"]
     try:
         await handler.stream_stream(None, context)
     except grpc.aio.AbortError:

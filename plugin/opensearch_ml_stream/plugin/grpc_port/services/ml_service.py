@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager
+from typing import Any
 
-import grpc
 from grpc import StatusCode
 
 from opensearch_ml_stream.connectors.errors import FeatureDisabled, MLStreamError
@@ -32,8 +32,8 @@ _STATUS_CODES = {
 }
 
 
-def ml_handlers(predictions: Predictions, calls: Calls) -> Mapping[str, grpc.RpcMethodHandler]:
-    """Return the handlers of all methods, by the method's name; it asks for the actions of `_predict/stream`."""
+def ml_handlers(predictions: Predictions, calls: Calls) -> Mapping[str, Any]:
+    """Return grpc's handlers of all methods, by the method's name; it asks for the actions of `_predict/stream`."""
 
     async def predict_model_stream(call: Call, caller: Caller) -> None:
         request = read_predict_request(await call.first_message() or b"")
