@@ -3,7 +3,7 @@
 import re
 from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, cast
 
 import grpc
 import grpc.aio
@@ -14,6 +14,7 @@ from opensearch_ml_stream.plugin.grpc_port import messages
 
 _LISTENING = re.compile(r'listening for gRPC on ([^\s"]+)')
 GRPC = ("--grpc-port", "0")
+END: Any = cast(Any, grpc.aio).EOF  # what is read after a stream's last message
 Metadata = Sequence[tuple[str, str]]
 
 
@@ -48,7 +49,7 @@ def texts(responses: Iterable[Any]) -> list[str]:
 class InferenceClient:
     """Calls methods by their names: `client.call("ServerLive")`, `client.stream(request, ...)`."""
 
-    def __init__(self, channel: grpc.aio.Channel, stream_response: Any = messages.ModelInferResponse) -> None:
+    def __init__(self, channel: Any, stream_response: Any = messages.ModelInferResponse) -> None:
         self.channel = channel
         self._stream_response = stream_response
 

@@ -10,6 +10,7 @@ import grpc
 import grpc.aio
 import pytest
 from integration_tests.server.grpc_port.grpc_clients import (
+    END,
     GRPC,
     InferenceClient,
     grpc_address,
@@ -132,7 +133,7 @@ async def test_a_stop_lets_streams_end_and_turns_waiting_clients_away(tmp_path: 
             with pytest.raises(grpc.aio.AioRpcError) as failed:
                 await idle.read()
             assert failed.value.code() == grpc.StatusCode.UNAVAILABLE
-            while (response := await running.read()) is not grpc.aio.EOF:
+            while (response := await running.read()) is not END:
                 received.append(response)
             assert "".join(texts(received)) == "abc"
         assert await asyncio.to_thread(sidecar.process.wait, 15) == 0
@@ -149,7 +150,7 @@ async def test_a_stream_that_goes_on_is_unavailable_after_the_grace_time(tmp_pat
             with pytest.raises(grpc.aio.AioRpcError) as failed:
                 await call.read()
             assert failed.value.code() == grpc.StatusCode.UNAVAILABLE
-            assert "The server is stopping" in failed.value.details()
+            assert "The server is stopping" in str(failed.value.details())
             await promptly_async(provider.disconnected.is_set, 2)
         assert await asyncio.to_thread(sidecar.process.wait, 10) == 0
 

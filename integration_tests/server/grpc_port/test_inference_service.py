@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from typing import Any
 
 import grpc
 import grpc.aio
@@ -161,7 +162,7 @@ async def test_reflection_shows_the_services_and_their_messages(client: Inferenc
         symbol = ServerReflectionRequest(file_containing_symbol=messages.INFERENCE_SERVICE)
         return [ServerReflectionRequest(list_services=""), symbol]
 
-    stub = ServerReflectionStub(client.channel)
+    stub: Any = ServerReflectionStub(client.channel)
     listed, found = [response async for response in stub.ServerReflectionInfo(iter(asked()))]
     names = {service.name for service in listed.list_services_response.service}
     assert names >= {messages.INFERENCE_SERVICE, "grpc.health.v1.Health", "grpc.reflection.v1alpha.ServerReflection"}
@@ -169,7 +170,7 @@ async def test_reflection_shows_the_services_and_their_messages(client: Inferenc
 
 
 async def test_health_is_that_of_the_store(client: InferenceClient) -> None:
-    stub = health_pb2_grpc.HealthStub(client.channel)
+    stub: Any = health_pb2_grpc.HealthStub(client.channel)
     for service in ("", messages.INFERENCE_SERVICE):
         response = await stub.Check(health_pb2.HealthCheckRequest(service=service))
         assert response.status == health_pb2.HealthCheckResponse.SERVING

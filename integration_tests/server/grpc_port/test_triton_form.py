@@ -1,6 +1,7 @@
 """Streams in the form of Triton's clients (setting `grpc_stream_response`), and clients of the other form."""
 
 from collections.abc import Iterator
+from typing import Any
 
 import grpc
 import grpc.aio
@@ -57,7 +58,7 @@ async def test_clients_of_mlservers_form_read_the_text_of_an_error_too(triton: S
 async def test_reflection_shows_the_form_that_clients_get(triton: Sidecar) -> None:
     async with inference_client(grpc_address(triton)) as client:
         symbol = ServerReflectionRequest(file_containing_symbol=messages.INFERENCE_SERVICE)
-        stub = ServerReflectionStub(client.channel)
+        stub: Any = ServerReflectionStub(client.channel)
         (found,) = [response async for response in stub.ServerReflectionInfo(iter([symbol]))]
     file = FileDescriptorProto.FromString(found.file_descriptor_response.file_descriptor_proto[0])
     methods = {method.name: method for method in file.service[0].method}

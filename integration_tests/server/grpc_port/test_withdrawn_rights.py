@@ -4,7 +4,6 @@ import asyncio
 from pathlib import Path
 
 import grpc
-import grpc.aio
 import httpx
 from integration_tests.cli.commands import output_of
 from integration_tests.server.grpc_port.grpc_clients import (

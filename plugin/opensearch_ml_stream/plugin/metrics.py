@@ -212,7 +212,8 @@ class Metrics:
     def _of(self, metric: Metric, *labels: str) -> Metric:
         """Return the metric's series of these labels; `labels` would check them again each time."""
         key = (metric, *labels)
-        if (series := self._labelled.get(key)) is None:
+        series: Metric | None = self._labelled.get(key)
+        if series is None:
             series = self._labelled[key] = metric.labels(*labels)
         return series
 

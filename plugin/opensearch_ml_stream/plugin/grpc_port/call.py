@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import MutableMapping
 from time import monotonic
-from typing import Any
+from typing import Any, cast
 from urllib.parse import unquote
 
 import grpc.aio
@@ -16,6 +16,8 @@ from opensearch_ml_stream.rest_handlers.http.request_notes import RequestNotes
 from opensearch_ml_stream.rest_handlers.http.response_lifecycle import InFlightResponses
 
 STOPPING = "The server is stopping; send the request again"
+
+_END = cast(Any, grpc.aio).EOF  # what is read after a client's last message
 
 
 class Call:
@@ -75,7 +77,7 @@ class Call:
             message = await self._context.read()
         finally:
             self._waiting.discard(self)
-        if message is grpc.aio.EOF:
+        if message is _END:
             return None
         self._in_flight.check_room()
         self._reservation.add(len(message))

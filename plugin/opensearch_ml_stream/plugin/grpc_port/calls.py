@@ -21,6 +21,9 @@ UnaryWork = Callable[[Call, Caller, bytes], Awaitable[bytes]]
 StreamWork = Callable[[Call, Caller], Awaitable[None]]
 """What reads a call's messages and writes its responses."""
 
+Handler = Any
+"""A method's `grpc.RpcMethodHandler`, which is generic in type stubs and not when it runs."""
+
 
 class Calls:
     """Makes handlers of grpc out of the work of methods.
@@ -37,7 +40,7 @@ class Calls:
         self._waiting: set[Call] = set()
         self._is_stopping = False
 
-    def unary(self, path: str, work: UnaryWork, *actions: str, is_open: bool = False) -> grpc.RpcMethodHandler:
+    def unary(self, path: str, work: UnaryWork, *actions: str, is_open: bool = False) -> Handler:
         """Return the handler of a method with one request and one response; everyone may call one that `is_open`."""
 
         async def handle(requests: object, context: Any) -> bytes:
@@ -57,7 +60,7 @@ class Calls:
 
     def stream(
         self, path: str, work: StreamWork, *actions: str, is_open: bool = False, code: StatusCodes = status_code
-    ) -> grpc.RpcMethodHandler:
+    ) -> Handler:
         """Return the handler of a method with a stream of responses; everyone may call one that `is_open`."""
 
         async def handle(requests: object, context: Any) -> None:

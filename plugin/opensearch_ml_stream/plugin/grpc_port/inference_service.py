@@ -1,15 +1,12 @@
 """`inference.GRPCInferenceService`: the V2 protocol over gRPC."""
 
-from collections.abc import Mapping
 from typing import Any
-
-import grpc
 
 from opensearch_ml_stream.connectors.errors import MLStreamError, NotFound
 from opensearch_ml_stream.connectors.v2.messages import ResponseShape
 from opensearch_ml_stream.plugin.grpc_port import messages, response_messages
 from opensearch_ml_stream.plugin.grpc_port.call import Call
-from opensearch_ml_stream.plugin.grpc_port.calls import Calls
+from opensearch_ml_stream.plugin.grpc_port.calls import Calls, Handler
 from opensearch_ml_stream.plugin.grpc_port.request_tensors import inference_request, parse, read_request
 from opensearch_ml_stream.plugin.grpc_port.services.health_service import Ready
 from opensearch_ml_stream.plugin.grpc_port.stream_messages import StreamMessages, error_message
@@ -21,7 +18,7 @@ from opensearch_ml_stream.rest_handlers.v2.use_cases import Inference, Inference
 _STREAM_ACTIONS = (actions.PREDICT_STREAM, actions.PREDICT)
 
 
-def inference_handlers(service: "InferenceService", calls: Calls) -> Mapping[str, grpc.RpcMethodHandler]:
+def inference_handlers(service: "InferenceService", calls: Calls) -> dict[str, Handler]:
     """Return the handlers of all methods, by the method's name; each asks for the actions of its route under `/v2`."""
 
     def path(method: str) -> str:

@@ -1,7 +1,7 @@
 """TLS of the gRPC port: the HTTP port's certificate, for each handshake the one that is in force."""
 
 from collections.abc import Callable
-from typing import Protocol
+from typing import Any, Protocol
 
 import grpc
 from cryptography.hazmat.primitives import serialization
@@ -39,7 +39,7 @@ def server_credentials(current: Callable[[], Certificate], *, requires_clients: 
         authorities = in_force.authorities if requires_clients else None
         return grpc.ssl_server_certificate_configuration([(key, chain)], authorities)
 
-    def fetch() -> grpc.ServerCertificateConfiguration | None:
+    def fetch() -> Any:  # type stubs know no None
         """Return the certificate if it is new; called by gRPC at each handshake, in a thread of its own."""
         nonlocal in_force
         now = current()

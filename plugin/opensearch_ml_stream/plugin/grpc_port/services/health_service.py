@@ -5,17 +5,16 @@ many bytes as a message may have.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection
 from contextlib import asynccontextmanager
 from typing import Any
 
-import grpc
 from grpc_health.v1.health_pb2 import HealthCheckRequest, HealthCheckResponse, HealthListResponse
 
 from opensearch_ml_stream.connectors.errors import InvalidRequest, MLStreamError, NotFound, Throttled
 from opensearch_ml_stream.plugin.background_task import running_beside
 from opensearch_ml_stream.plugin.grpc_port.call import Call
-from opensearch_ml_stream.plugin.grpc_port.calls import Calls
+from opensearch_ml_stream.plugin.grpc_port.calls import Calls, Handler
 from opensearch_ml_stream.plugin.grpc_port.request_tensors import parse
 from opensearch_ml_stream.rest_handlers.callers import Caller
 
@@ -71,7 +70,7 @@ class Health:
         async with running_beside(look_on()):
             yield
 
-    def handlers(self, calls: Calls) -> Mapping[str, grpc.RpcMethodHandler]:
+    def handlers(self, calls: Calls) -> dict[str, Handler]:
         """Return the handlers of all methods, by the method's name."""
         path = f"/{HEALTH_SERVICE}/"
         return {

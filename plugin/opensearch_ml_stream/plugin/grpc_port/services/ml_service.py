@@ -1,8 +1,6 @@
 """OpenSearch's `MLService`: `PredictModelStream`, as ML Commons 3.8 has it on OpenSearch's own gRPC port."""
 
-from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager
-from typing import Any
 
 from grpc import StatusCode
 
@@ -10,7 +8,7 @@ from opensearch_ml_stream.connectors.errors import FeatureDisabled, MLStreamErro
 from opensearch_ml_stream.connectors.ml_service.predict_request import read_predict_request
 from opensearch_ml_stream.connectors.ml_service.predict_response import encode_chunks, encode_ending
 from opensearch_ml_stream.plugin.grpc_port.call import Call
-from opensearch_ml_stream.plugin.grpc_port.calls import Calls
+from opensearch_ml_stream.plugin.grpc_port.calls import Calls, Handler
 from opensearch_ml_stream.plugin.grpc_port.messages import ML_SERVICE
 from opensearch_ml_stream.rest_handlers import actions
 from opensearch_ml_stream.rest_handlers.callers import Caller
@@ -32,7 +30,7 @@ _STATUS_CODES = {
 }
 
 
-def ml_handlers(predictions: Predictions, calls: Calls) -> Mapping[str, Any]:
+def ml_handlers(predictions: Predictions, calls: Calls) -> dict[str, Handler]:
     """Return grpc's handlers of all methods, by the method's name; it asks for the actions of `_predict/stream`."""
 
     async def predict_model_stream(call: Call, caller: Caller) -> None:
