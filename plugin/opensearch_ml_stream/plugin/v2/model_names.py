@@ -1,8 +1,9 @@
 """Models by name or id and version, as clients of the V2 protocol address them.
 
-A name is that of a registered model, its version the `model_version` that ML Commons counts: 1 or v1. Several models of
-one name are its versions; where two have the same version, or no version is said, the newest counts. An id always means
-the model of that id, whatever others are called.
+A name is that of a registered model, its version the `model_version` that ML Commons counts: 1 or v1. The models of one
+name in one group are its versions; without a version the newest is meant. Where several groups have models of a name it
+means those of the group that had it first: nobody takes a name over by registering a model of the same name. An id
+always means the model of that id, whatever others are called.
 """
 
 import asyncio
@@ -22,6 +23,7 @@ MAX_NAMES = 10_000  # that are remembered, with the versions asked for, of each 
 MAX_VERSIONS = 100  # of one name that are listed
 IS_REMOTE: Json = {"term": {"algorithm": "REMOTE"}}
 
+_WITHOUT_GROUP: Json = {"bool": {"must_not": [{"exists": {"field": "model_group_id"}}]}}
 _MAX_ID_BYTES = 512  # OpenSearch's limit
 _Key = tuple[str, str | None, Caller | None]
 
@@ -68,7 +70,7 @@ class ModelNames:
 
     async def versions(self, caller: Caller, name: str) -> list[str]:
         """Return the versions of a name, the newest first, at most MAX_VERSIONS."""
-        hits = await self._search(caller, [{"term": {"name.keyword": name}}], MAX_VERSIONS)
+        hits = await self._versions(caller, name, [], MAX_VERSIONS)
         versions = [version_of(hit["_source"]) for hit in hits]
         return list(dict.fromkeys(version for version in versions if version is not None))
 
@@ -94,19 +96,27 @@ class ModelNames:
             if version is None or version_of(by_id.source) in versions:
                 return name
             raise model_not_found(name, version)
-        filters: list[Json] = [{"term": {"name.keyword": name}}]
-        filters += [{"terms": {"model_version": versions}}] if versions else []
-        hits = await self._search(caller, filters, 10)
+        hits = await self._versions(caller, name, [{"terms": {"model_version": versions}}] if versions else [], 10)
         if not hits:
             raise model_not_found(name, version)
         newest = max(hits, key=lambda hit: (hit["_source"].get("created_time") or 0, hit["_seq_no"]))
         return str(newest["_id"])
 
-    async def _search(self, caller: Caller, filters: list[Json], size: int) -> list[dict[str, Any]]:
+    async def _versions(self, caller: Caller, name: str, filters: list[Json], size: int) -> list[dict[str, Any]]:
+        """Return the models that a name means, the newest first: those of the group that had the name first."""
+        named: Json = {"term": {"name.keyword": name}}
+        first = await self._search(caller, [named], 1, "asc")
+        if not first:
+            return []
+        group = first[0]["_source"].get("model_group_id")
+        in_group: Json = {"term": {"model_group_id": group}} if group else _WITHOUT_GROUP
+        return await self._search(caller, [named, in_group, *filters], size, "desc")
+
+    async def _search(self, caller: Caller, filters: list[Json], size: int, order: str) -> list[dict[str, Any]]:
         visible = await self._visible.query(caller, Index.MODEL)
         query: Json = {"bool": {"filter": [IS_REMOTE, *filters, *([] if visible is None else [visible])]}}
-        fields = ["created_time", "model_version"]
-        body = {"query": query, "size": size, "sort": [{"created_time": "desc"}], "_source": fields}
+        fields = ["created_time", "model_version", "model_group_id"]
+        body = {"query": query, "size": size, "sort": [{"created_time": order}], "_source": fields}
         hits: list[dict[str, Any]] = (await self._store.search(Index.MODEL, body))["hits"]["hits"]
         return hits
 
