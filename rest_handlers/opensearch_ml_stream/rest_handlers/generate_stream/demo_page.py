@@ -12,14 +12,15 @@ from opensearch_ml_stream.rest_handlers import actions
 from opensearch_ml_stream.rest_handlers.base_path import GENERATE_STREAM_PATH
 from opensearch_ml_stream.rest_handlers.callers import Gate
 from opensearch_ml_stream.rest_handlers.generate_stream.generate_endpoint import model_named_by
-from opensearch_ml_stream.rest_handlers.http.browsers import with_page_headers
+from opensearch_ml_stream.rest_handlers.http.pages import HTML, page_response
 
 # Path below /generate-stream -> file and content type.
 _FILES = {
-    "demo": ("demo.html", "text/html; charset=utf-8"),
+    "demo": ("demo.html", HTML),
     "demo.css": ("demo.css", "text/css; charset=utf-8"),
     "demo.js": ("demo.js", "text/javascript; charset=utf-8"),
 }
+_MAY_LOAD = ("script-src 'self'", "style-src 'self'", "img-src data:", "connect-src 'self'")
 
 
 def demo_page_route(model_name: Callable[[], str], gate: Gate) -> Route:
@@ -38,6 +39,6 @@ def demo_page_route(model_name: Callable[[], str], gate: Gate) -> Route:
         if found is None:
             raise NotFound(f"There is no such file; the page is {GENERATE_STREAM_PATH}/demo")
         content, content_type = found
-        return with_page_headers(request.scope, Response(content, media_type=content_type))
+        return page_response(request.scope, content, _MAY_LOAD, content_type)
 
     return Route(GENERATE_STREAM_PATH + "/{file}", show)

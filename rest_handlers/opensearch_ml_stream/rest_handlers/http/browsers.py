@@ -29,10 +29,6 @@ _FOR_LISTED_PAGES: Headers = (
     (b"vary", b"Origin"),
 )
 # For a page of the sidecar's own: its scripts, styles and requests are the sidecar's, and nothing stands in its markup.
-_PAGE_POLICY = (
-    b"default-src 'none'; script-src 'self'; style-src 'self'; img-src data:; connect-src 'self'; "
-    b"base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
-)
 _HEADERS_KEY = "opensearch_ml_stream.security_headers"  # of the scope, where they are not those for own pages
 
 _HEALTH = ("/_health/", "/v2/health/")
@@ -116,13 +112,6 @@ def security_headers(scope: Scope) -> Headers:
 def with_security_headers(scope: Scope, response: Response) -> Response:
     """Return the response with the security headers."""
     response.raw_headers.extend(security_headers(scope))
-    return response
-
-
-def with_page_headers(scope: Scope, response: Response) -> Response:
-    """Return the response, a file of a page of the sidecar's own, with the security headers of such a page."""
-    others = [pair for pair in security_headers(scope) if pair[0] != b"content-security-policy"]
-    response.raw_headers += [(b"cache-control", b"no-cache"), (b"content-security-policy", _PAGE_POLICY), *others]
     return response
 
 

@@ -7,7 +7,7 @@ from starlette.routing import Route
 from opensearch_ml_stream.rest_handlers import actions
 from opensearch_ml_stream.rest_handlers.base_path import V2_PATH
 from opensearch_ml_stream.rest_handlers.callers import Gate
-from opensearch_ml_stream.rest_handlers.http.pages import html_page
+from opensearch_ml_stream.rest_handlers.http.pages import page_response
 from opensearch_ml_stream.rest_handlers.http.responses import json_response
 from opensearch_ml_stream.rest_handlers.v2.documentation.dataplane import (
     DescribedModel,
@@ -41,7 +41,7 @@ def docs_routes(models: InferenceModels, gate: Gate, version: str) -> list[Route
             document_link="dataplane.json" if request.url.path.endswith("/") else "docs/dataplane.json",
             asks_for_login=gate.asks_for_login,
         )
-        return html_page(request.scope, render(document, metadata, surroundings), [style])
+        return page_response(request.scope, render(document, metadata, surroundings), [style])
 
     async def show_server(request: Request) -> Response:
         """Show a page about the V2 protocol."""
