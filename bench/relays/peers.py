@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from bench.relays.processes import free_port, started
-from bench.relays.systems import Place, Target, wait_for
+from bench.relays.systems import V2_BODY, V2_PATH, Place, Target, wait_for
 
 PACKAGES = {
     "litellm": ["litellm[proxy]==1.106.2"],
@@ -73,9 +73,9 @@ def litellm(place: Place) -> Iterator[Target]:
 @contextmanager
 def mlserver(place: Place) -> Iterator[Target]:
     """MLServer in one process with a runtime that relays the provider's chunks, measured at its infer_stream route."""
-    port = free_port()
+    port, grpc_port = free_port(), free_port()
     shutil.copy(_RUNTIME, place.folder / "mlserver_runtime.py")
-    settings = {"host": "127.0.0.1", "http_port": port, "grpc_port": free_port(), "metrics_port": free_port()}
+    settings = {"host": "127.0.0.1", "http_port": port, "grpc_port": grpc_port, "metrics_port": free_port()}
     settings |= {"parallel_workers": 0, "gzip_enabled": False, "debug": False}
     model: dict[str, object] = {"name": "bench", "implementation": "mlserver_runtime.Relay"}
     model |= {"parameters": {"uri": f"http://127.0.0.1:{place.provider}/v1/chat/completions"}}
@@ -86,5 +86,4 @@ def mlserver(place: Place) -> Iterator[Target]:
     # The command is run by its path: the runtime lies in the working folder.
     with started(command, place.cpus.relay, log, {"PYTHONPATH": str(place.folder)}, place.folder) as process:
         wait_for(f"http://127.0.0.1:{port}/v2/models/bench/ready", log, process)
-        body = '{"inputs":[{"name":"prompt","shape":[1],"datatype":"BYTES","data":["PROMPT"]}]}'
-        yield Target(port, "/v2/models/bench/infer_stream", body, "", process.pid)
+        yield Target(port, V2_PATH, V2_BODY, "", process.pid, grpc_port=grpc_port)

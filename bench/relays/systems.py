@@ -9,7 +9,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,6 +26,8 @@ _LOOPBACK = {
     "MLSTREAM_SETTING__PLUGINS__ML_COMMONS__TRUSTED_CONNECTOR_ENDPOINTS_REGEX": '["^http://127\\\\.0\\\\.0\\\\.1:.*$"]',
     "MLSTREAM_SETTING__PLUGINS__ML_COMMONS__CONNECTOR__PRIVATE_IP_ENABLED": "true",
 }
+V2_PATH = "/v2/models/bench/infer_stream"
+V2_BODY = '{"inputs":[{"name":"prompt","shape":[1],"datatype":"BYTES","data":["PROMPT"]}]}'
 _OPENAI_BODY = '{"model":"bench","stream":true,"messages":[{"role":"user","content":"PROMPT"}]}'
 
 NGINX_CONFIG = """\
@@ -55,7 +57,8 @@ class Target:
     """How streams are requested of a running system.
 
     `body` holds PROMPT where the plan of a stream goes; `done` is in the last bytes of every whole response; `pid` is
-    the root of the process tree that is measured (None for the provider, which is called directly).
+    the root of the process tree that is measured (None for the provider, which is called directly). `headers` are
+    further lines of each request's head, `load` is the module of the load generator. On `grpc_port` is V2 over gRPC.
     """
 
     port: int
@@ -63,6 +66,9 @@ class Target:
     body: str
     done: str
     pid: int | None = None
+    headers: str = ""
+    load: str = "bench.traffic.load"
+    grpc_port: int = 0
 
     def body_for(self, plan: StreamPlan) -> str:
         """The request body for a stream of that plan."""
@@ -119,11 +125,11 @@ def sidecar_of(
 
 
 def sidecar_process(
-    place: Place, cpus: frozenset[int], port: int, workers: int = 1
+    place: Place, cpus: frozenset[int], port: int, workers: int = 1, arguments: Sequence[str] = ()
 ) -> AbstractContextManager[subprocess.Popen[bytes]]:
     """The sidecar's process, which may not listen yet."""
     command = [sys.executable, "-m", "opensearch_ml_stream.plugin", "serve", "--port", str(port)]
-    command += ["--workers", str(workers), "--store", f"sqlite:///{place.folder}/store.db"]
+    command += ["--workers", str(workers), "--store", f"sqlite:///{place.folder}/store.db", *arguments]
     return started(command, cpus, place.folder / "sidecar.log", _LOOPBACK)
 
 

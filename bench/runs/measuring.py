@@ -97,13 +97,14 @@ def load_plan(target: Target, scenario: Scenario) -> LoadPlan:
         seconds=scenario.seconds,
         ramp=scenario.ramp,
         cancel_after=scenario.cancel_after,
+        headers=target.headers,
     )
 
 
 def begin_load(target: Target, scenario: Scenario) -> subprocess.Popen[str]:
     """Starts the load generator, on the CPUs of this process; `finish_load` waits for it."""
     process = subprocess.Popen(
-        [sys.executable, "-m", "bench.traffic.load"],
+        [sys.executable, "-m", target.load],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,

@@ -11,8 +11,10 @@ import json
 import random
 import sys
 import time
+import zlib
 from array import array
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from time import monotonic_ns
 from typing import cast
@@ -31,7 +33,7 @@ class LoadPlan:
     """`connections` at a time, opened over `ramp` seconds; `streams` in all, or as many as start within `seconds`.
 
     `chunks` is what a whole stream has; `cancel_after` so many the connection is closed (0: never). `done` is text
-    that every whole body ends with. `timeout` seconds is the whole load's.
+    that every whole body ends with. `timeout` seconds is the whole load's. `headers` are lines of each request's head.
     """
 
     host: str
@@ -46,10 +48,11 @@ class LoadPlan:
     ramp: float = 0
     cancel_after: int = 0
     timeout: float = 150
+    headers: str = ""
 
     def request(self) -> bytes:
         head = f"POST {self.path} HTTP/1.1\r\nHost: {self.host}:{self.port}\r\nContent-Type: application/json\r\n"
-        return f"{head}Content-Length: {len(self.body)}\r\n\r\n{self.body}".encode()
+        return f"{head}{self.headers}Content-Length: {len(self.body)}\r\n\r\n{self.body}".encode()
 
 
 @dataclass(slots=True)
@@ -136,6 +139,7 @@ class Stream(asyncio.Protocol):
         self._next = 0
         self._carry = b""  # a marker that is not whole yet
         self._tail = b""
+        self._unzip: Callable[[bytes], bytes] | None = None
         self._began = monotonic_ns()
         self.transport.write(self._load.request)
 
@@ -150,9 +154,15 @@ class Stream(asyncio.Protocol):
         if not self._over:
             self._fail("connection closed early")
 
+    def on_header(self, name: bytes, value: bytes) -> None:
+        if name.lower() == b"content-encoding" and value == b"gzip":
+            self._unzip = zlib.decompressobj(16 + zlib.MAX_WBITS).decompress
+
     def on_body(self, body: bytes) -> None:
         if self._over:
             return
+        if self._unzip is not None:
+            body = self._unzip(body)
         data = self._carry + body if self._carry else body
         end, expected = 0, self._next
         for match in MARKER.finditer(data):
