@@ -134,6 +134,7 @@ async def test_a_model_is_unloaded_and_loaded(client: httpx.AsyncClient, v2_side
         ready = {"ready": True}
         names = [entry["name"] for entry in (await client.post("/v2/repository/index", json=ready)).json()]
         assert "comes-and-goes" not in names
+        assert (await client.get(f"/v2/models/{model_id}/ready")).status_code == 404
         assert (await client.post(f"{repository}/load", json={})).status_code == 200
         names = [entry["name"] for entry in (await client.post("/v2/repository/index", json=ready)).json()]
         assert "comes-and-goes" in names

@@ -116,7 +116,7 @@ async def open_sidecar(settings: Settings, runtime: Path) -> AsyncIterator[Sidec
             gate = TenantGate(gate)
         entry = Entry(gate, in_flight.bodies)
         visible = VisibleDocuments.of(store, live)
-        inference_models = StoredInferenceModels(ModelNames(store, visible), models, predictor, registry.models)
+        inference_models = StoredInferenceModels(ModelNames(store, visible, states), models, predictor, registry.models)
         node = AnsweringNode(store, now_millis, f"{gethostname()}:{settings.port}")
         own_version = version("opensearch-ml-stream")
         routes = [

@@ -47,7 +47,7 @@ async def inference_setup(
         states = DeploymentStateStore(setup.store, clock)
         deployment = ModelDeployment(setup.store, setup.cipher, setup.live, clock, states)
         registry = build_registry(setup.store, setup.cipher, setup.live, clock, deployment, setup.batch)
-        names = ModelNames(setup.store, VisibleDocuments.of(setup.store, setup.live))
+        names = ModelNames(setup.store, VisibleDocuments.of(setup.store, setup.live), states)
         compiled = CompiledModels(setup.store, setup.cipher, setup.live, deployment.ensure)
         inference_models = StoredInferenceModels(names, compiled, setup.predictor, registry.models)
         yield InferenceSetup(setup, registry, inference_models)

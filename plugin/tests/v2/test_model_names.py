@@ -8,6 +8,7 @@ import pytest
 
 from opensearch_ml_stream.connectors.errors import NotFound, Unavailable
 from opensearch_ml_stream.plugin.registry.access.visible_documents import VisibleDocuments
+from opensearch_ml_stream.plugin.registry.deployment_state_store import DeploymentStateStore
 from opensearch_ml_stream.plugin.settings import LiveSettings, Settings
 from opensearch_ml_stream.plugin.store import Document, Index
 from opensearch_ml_stream.plugin.store.sqlite_store import SQLiteStore
@@ -59,7 +60,7 @@ def live() -> LiveSettings:
 
 @pytest.fixture
 def names(store: WatchedStore, live: LiveSettings, clock: Clock) -> ModelNames:
-    return ModelNames(store, VisibleDocuments.of(store, live))
+    return ModelNames(store, VisibleDocuments.of(store, live), DeploymentStateStore(store, lambda: 0))
 
 
 async def add(store: WatchedStore, id: str, name: str = "m", **fields: Any) -> None:

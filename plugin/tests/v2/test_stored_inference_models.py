@@ -28,6 +28,7 @@ EMBEDDING = connector_body(
         "post_process_function": "connector.post_process.openai.embedding",
     },
 )
+NOT_YET_DEPLOYED = "the first prediction deploys it"
 NO_AUTO_DEPLOY: dict[str, Any] = {"deploy_setting": {"is_auto_deploy_enabled": False}}
 
 
@@ -186,7 +187,7 @@ async def test_metadata_of_a_stored_connector_deploys_nothing(models: InferenceM
     await setup.predictions.add_connector(connector_body(action={"request_body": '{"a": "${parameters.a}"}'}))
     await setup.register(connector=None, connector_id="c")
     assert [one["name"] for one in (await models.metadata(ANYONE, "m", None))["inputs"]] == ["a"]
-    assert (await states(models))["m"][0] == "UNAVAILABLE"
+    assert (await states(models))["m"][1] == NOT_YET_DEPLOYED
 
 
 async def test_the_index_shows_what_is_deployed(models: InferenceModels, setup: InferenceSetup) -> None:
@@ -194,7 +195,7 @@ async def test_the_index_shows_what_is_deployed(models: InferenceModels, setup: 
     await setup.register("n", **NO_AUTO_DEPLOY)
     await setup.register("o", is_enabled=False)
     assert await states(models) == {
-        "m": ("UNAVAILABLE", "not deployed; the next prediction deploys it"),
+        "m": ("READY", NOT_YET_DEPLOYED),
         "n": ("UNAVAILABLE", "not deployed"),
         "o": ("UNAVAILABLE", "disabled"),
     }
@@ -203,14 +204,35 @@ async def test_the_index_shows_what_is_deployed(models: InferenceModels, setup: 
     assert await states(models, ready=True) == {"m": ("READY", ""), "n": ("READY", "")}
     await models.unload(ANYONE, "m")
     assert await states(models, ready=True) == {"n": ("READY", "")}
+    assert (await states(models))["m"] == ("UNAVAILABLE", "undeployed")
+
+
+async def test_an_unloaded_model_is_not_there_until_it_is_loaded_or_ml_commons_api_deploys_it(
+    models: InferenceModels, setup: InferenceSetup
+) -> None:
+    ids = [await setup.register("m") for _ in range(2)]
     await inferred(models, asks("Hi"))
-    assert (await states(models))["m"] == ("READY", "")
+    await models.unload(ANYONE, "m")
+    for name in ("m", *ids):
+        for call in (
+            models.prepare(ANYONE, name, None, asks("a")),
+            models.metadata(ANYONE, name, None),
+            models.check_ready(ANYONE, name, None),
+        ):
+            with pytest.raises(NotFound, match=f"^Model {name} not found$"):
+                await call
+    await models.unload(ANYONE, "m")
+    await models.load(ANYONE, "m")
+    assert (await inferred(models, asks("Hi"))).shape.model_version == "2"
+    await models.unload(ANYONE, "m")
+    await setup.registry.models.deploy(ANYONE, ids[0], {})
+    assert (await inferred(models, asks("Hi"))).shape.model_version == "1"
 
 
 async def test_a_model_is_ready_if_a_prediction_would_work(models: InferenceModels, setup: InferenceSetup) -> None:
     await setup.register("m")
     await models.check_ready(ANYONE, "m", None)
-    assert (await states(models))["m"][0] == "UNAVAILABLE"
+    assert (await states(models))["m"] == ("READY", NOT_YET_DEPLOYED)
     await setup.register("n", **NO_AUTO_DEPLOY)
     with pytest.raises(InvalidRequest, match="please deploy"):
         await models.check_ready(ANYONE, "n", None)

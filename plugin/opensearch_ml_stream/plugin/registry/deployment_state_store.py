@@ -31,6 +31,11 @@ def is_deployed(source: Json) -> bool:
     return source.get("model_state") in _DEPLOYED_STATES
 
 
+def is_undeployed(source: Json) -> bool:
+    """Whether somebody has undeployed the model, which is not the same as that nobody has deployed it yet."""
+    return source.get("model_state") in (UNDEPLOYED, "UNLOADED")
+
+
 def is_deploying(source: Json) -> bool:
     """Whether ML Commons is deploying the model now; here deploying is one write."""
     return source.get("model_state") in _DEPLOYING_STATES

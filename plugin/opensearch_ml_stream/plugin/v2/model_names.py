@@ -4,6 +4,9 @@ A name is that of a registered model, its version the `model_version` that ML Co
 name in one group are its versions; without a version the newest is meant. Where several groups have models of a name it
 means those of the group that had it first: nobody takes a name over by registering a model of the same name. An id
 always means the model of that id, whatever others are called.
+
+A model that was undeployed, or unloaded, is not there until it is loaded again, or a prediction of ML Commons' API has
+deployed it: so MLServer has it. One that nobody has deployed yet is there: the first prediction deploys it.
 """
 
 import asyncio
@@ -13,6 +16,7 @@ from typing import Any
 
 from opensearch_ml_stream.connectors.errors import NotFound, Unavailable
 from opensearch_ml_stream.plugin.registry.access.visible_documents import VisibleDocuments
+from opensearch_ml_stream.plugin.registry.deployment_state_store import DeploymentStateStore, is_undeployed
 from opensearch_ml_stream.plugin.registry.stored_documents import Json
 from opensearch_ml_stream.plugin.store import Index, Store
 from opensearch_ml_stream.rest_handlers.callers import Caller
@@ -40,14 +44,18 @@ class ModelNames:
     What is not found is not remembered. While the store is down, what was found before still counts.
     """
 
-    def __init__(self, store: Store, visible: VisibleDocuments) -> None:
+    def __init__(self, store: Store, visible: VisibleDocuments, states: DeploymentStateStore) -> None:
         self._store = store
         self._visible = visible
+        self._states = states
         self._found: dict[_Key, _Found] = {}  # in the order in which they were looked up
         self._locks: dict[_Key, asyncio.Lock] = {}
 
     async def model_id(self, caller: Caller, name: str, version: str | None) -> str:
-        """Return the id of a model. NotFound, as MLServer words it, if there is none or the caller may not see it."""
+        """Return the id of a model that can be called.
+
+        NotFound, as MLServer words it, if there is none, it was undeployed, or the caller may not see it.
+        """
         key = (name, version, None if self._visible.shows_all(caller, Index.MODEL) else caller)
         found = self._found.get(key)
         if found is not None and monotonic() - found.checked_at < FRESH_SECONDS:
@@ -64,9 +72,13 @@ class ModelNames:
                 self._locks.pop(key, None)
 
     def forget(self, model_id: str) -> None:
-        """Forget what was found under any name: the model is no more."""
+        """Forget what was found under any name: the model is no more, or undeployed."""
         for key in [key for key, found in self._found.items() if found.model_id == model_id]:
             del self._found[key]
+
+    async def ids(self, caller: Caller, name: str) -> list[str]:
+        """Return the ids of all versions of a name, undeployed or not, the newest first; NotFound if there is none."""
+        return [model_id for model_id, _ in await self._candidates(caller, name, None)]
 
     async def versions(self, caller: Caller, name: str) -> list[str]:
         """Return the versions of a name, the newest first, at most MAX_VERSIONS."""
@@ -90,17 +102,25 @@ class ModelNames:
         return found
 
     async def _look_up(self, caller: Caller, name: str, version: str | None) -> str:
+        for model_id, source in await self._candidates(caller, name, version):
+            if not is_undeployed(await self._states.view(model_id, source)):
+                return model_id
+        raise model_not_found(name, version)
+
+    async def _candidates(self, caller: Caller, name: str, version: str | None) -> list[tuple[str, Json]]:
+        """Return the models that a name, or id, and version may mean, and their sources, the newest first."""
         versions = [] if version is None else [version, version.removeprefix("v")]
         by_id = await self._store.get(Index.MODEL, name) if 0 < len(name.encode()) <= _MAX_ID_BYTES else None
         if by_id is not None:
             if version is None or version_of(by_id.source) in versions:
-                return name
+                return [(name, by_id.source)]
             raise model_not_found(name, version)
-        hits = await self._versions(caller, name, [{"terms": {"model_version": versions}}] if versions else [], 10)
+        of_version: list[Json] = [{"terms": {"model_version": versions}}] if versions else []
+        hits = await self._versions(caller, name, of_version, MAX_VERSIONS)
         if not hits:
             raise model_not_found(name, version)
-        newest = max(hits, key=lambda hit: (hit["_source"].get("created_time") or 0, hit["_seq_no"]))
-        return str(newest["_id"])
+        hits.sort(key=lambda hit: (hit["_source"].get("created_time") or 0, hit["_seq_no"]), reverse=True)
+        return [(hit["_id"], hit["_source"]) for hit in hits]
 
     async def _versions(self, caller: Caller, name: str, filters: list[Json], size: int) -> list[dict[str, Any]]:
         """Return the models that a name means, the newest first: those of the group that had the name first."""
@@ -115,7 +135,7 @@ class ModelNames:
     async def _search(self, caller: Caller, filters: list[Json], size: int, order: str) -> list[dict[str, Any]]:
         visible = await self._visible.query(caller, Index.MODEL)
         query: Json = {"bool": {"filter": [IS_REMOTE, *filters, *([] if visible is None else [visible])]}}
-        fields = ["created_time", "model_version", "model_group_id"]
+        fields = ["created_time", "model_version", "model_group_id", "model_state"]
         body = {"query": query, "size": size, "sort": [{"created_time": order}], "_source": fields}
         hits: list[dict[str, Any]] = (await self._store.search(Index.MODEL, body))["hits"]["hits"]
         return hits

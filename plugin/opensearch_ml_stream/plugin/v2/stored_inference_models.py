@@ -20,7 +20,7 @@ from opensearch_ml_stream.plugin.predictions.compiled_models import CompiledMode
 from opensearch_ml_stream.plugin.predictions.predictor import Predictor
 from opensearch_ml_stream.plugin.predictions.run_parallel import run_parallel
 from opensearch_ml_stream.plugin.predictions.whole_prediction import MAX_PARALLEL_CALLS
-from opensearch_ml_stream.plugin.registry.deployment_state_store import is_deployed
+from opensearch_ml_stream.plugin.registry.deployment_state_store import is_deployed, is_undeployed
 from opensearch_ml_stream.plugin.registry.models import Models
 from opensearch_ml_stream.plugin.registry.stored_documents import Json, existing_connector, existing_model
 from opensearch_ml_stream.plugin.settings.disabled_feature_errors import remote_inference_disabled
@@ -107,7 +107,7 @@ class StoredInferenceModels:
         await self.models.deployment.is_ready(model_id, document)
 
     async def index(self, caller: Caller, *, ready: bool) -> Sequence[Mapping[str, Any]]:
-        """Return the newest models that the caller may see, at most MAX_INDEXED; READY is who is deployed."""
+        """Return the newest models that the caller may see, at most MAX_INDEXED; READY is what can be called."""
         fields = ["name", "model_version", "model_state", "is_enabled", "deploy_setting"]
         body = {"query": IS_REMOTE, "size": MAX_INDEXED, "sort": [{"created_time": "desc"}], "_source": fields}
         hits = (await self.models.search(caller, body))["hits"]["hits"]
@@ -115,16 +115,17 @@ class StoredInferenceModels:
         return [entry for entry in entries if entry["state"] == "READY"] if ready else entries
 
     async def load(self, caller: Caller, name: str) -> None:
-        """Deploy the model."""
-        model_id = await self.names.model_id(caller, name, None)
+        """Deploy the model: of several versions, the newest."""
+        model_id = (await self.names.ids(caller, name))[0]
         with self._worded(model_id, name, None):
             await self.models.deploy(caller, model_id, {})
 
     async def unload(self, caller: Caller, name: str) -> None:
-        """Undeploy the model. A prediction deploys it again, unless that is switched off."""
-        model_id = await self.names.model_id(caller, name, None)
-        with self._worded(model_id, name, None):
-            await self.models.undeploy(caller, model_id)
+        """Undeploy the model, with all of its versions; it is not found any more until it is loaded."""
+        for model_id in await self.names.ids(caller, name):
+            with self._worded(model_id, name, None):
+                await self.models.undeploy(caller, model_id)
+            self.names.forget(model_id)
 
     @contextmanager
     def _worded(self, model_id: str, name: str, version: str | None) -> Iterator[None]:
@@ -138,17 +139,24 @@ class StoredInferenceModels:
             raise model_not_found(name, version) from None
 
     def _index_entry(self, model: Json) -> Json:
-        reason = ""
-        if model.get("is_enabled") is False:
-            reason = "disabled"
-        elif not is_deployed(model):
-            may_deploy = (model.get("deploy_setting") or {}).get("is_auto_deploy_enabled") is not False
-            deploys = self.models.live_settings.current.model_auto_deploy_enable and may_deploy
-            reason = "not deployed; the next prediction deploys it" if deploys else "not deployed"
-        state = "UNAVAILABLE" if reason else "READY"
+        reason, is_ready = self._readiness(model)
+        state = "READY" if is_ready else "UNAVAILABLE"
         version = version_of(model)
         versions = {} if version is None else {"version": version}
         return {"name": model.get("name", ""), **versions, "state": state, "reason": reason}
+
+    def _readiness(self, model: Json) -> tuple[str, bool]:
+        """Return what there is to say of a model's state, "" for one that is deployed, and whether it can be called."""
+        if model.get("is_enabled") is False:
+            return "disabled", False
+        if is_deployed(model):
+            return "", True
+        if is_undeployed(model):
+            return "undeployed", False
+        may_deploy = (model.get("deploy_setting") or {}).get("is_auto_deploy_enabled") is not False
+        if self.models.live_settings.current.model_auto_deploy_enable and may_deploy:
+            return "the first prediction deploys it", True
+        return "not deployed", False
 
 
 @asynccontextmanager
