@@ -23,6 +23,8 @@ class Relay(MLModel):  # type: ignore[misc]
     async def predict_stream(self, payloads: AsyncIterator[InferenceRequest]) -> AsyncIterator[InferenceResponse]:
         async for payload in payloads:
             prompt = payload.inputs[0].data[0]
+            if isinstance(prompt, bytes):  # over gRPC
+                prompt = prompt.decode()
             body = {"model": "bench", "stream": True, "messages": [{"role": "user", "content": prompt}]}
             async with self._session.post(self.settings.parameters.uri, json=body) as response:
                 async for line in response.content:
@@ -33,5 +35,5 @@ class Relay(MLModel):  # type: ignore[misc]
                                 yield self._response(text)
 
     def _response(self, text: str) -> InferenceResponse:
-        output = ResponseOutput(name="text", shape=[1, 1], datatype="BYTES", data=[text])
+        output = ResponseOutput(name="text", shape=[1, 1], datatype="BYTES", data=[text.encode()])
         return InferenceResponse(model_name=self.name, outputs=[output])
