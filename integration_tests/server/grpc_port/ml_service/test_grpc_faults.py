@@ -222,7 +222,8 @@ def test_a_worker_that_is_killed_takes_its_own_streams_only(tmp_path: Path) -> N
     script: Script = [SSE_HEAD, chunk(openai_delta("first")), Act.WAIT]
     with running_port(tmp_path, arguments=("--workers", "2")) as port, background_provider(script) as provider:
         model_id = port.sidecar.create_model(openai(provider.url))
-        channels = [grpc.insecure_channel(port.target, [("grpc.use_local_subchannel_pool", 1)]) for _ in range(12)]
+        eventually(lambda: _listeners(port) >= 2)
+        channels = [grpc.insecure_channel(port.target, [("grpc.use_local_subchannel_pool", 1)]) for _ in range(16)]
         calls = [
             channel.unary_stream(METHOD, Request.SerializeToString, Response.FromString)(request(model_id), timeout=30)
             for channel in channels
@@ -246,3 +247,10 @@ def test_a_worker_that_is_killed_takes_its_own_streams_only(tmp_path: Path) -> N
                     assert client.predict(other).text == "ok"
         for channel in channels:
             channel.close()
+
+
+def _listeners(port: Port) -> int:
+    """Return how many sockets listen on the port: one for each worker that has begun to serve it."""
+    suffix, listens = f":{int(port.target.rpartition(':')[2]):04X}", "0A"
+    sockets = [line.split() for name in ("tcp", "tcp6") for line in Path(f"/proc/net/{name}").read_text().splitlines()]
+    return sum(fields[1].endswith(suffix) and fields[3] == listens for fields in sockets)
