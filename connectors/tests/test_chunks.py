@@ -17,6 +17,7 @@ from opensearch_ml_stream.connectors.chunks import FINISH_REASONS, Chunk, TextRu
 def test_a_run_of_texts_is_a_chunk_for_each(run: bytes, texts: list[str]) -> None:
     assert TextRun(run).length == len(texts)
     assert to_chunk_list(TextRun(run)) == [Chunk(text) for text in texts]
+    assert TextRun(run).to_texts() == [text.encode() for text in texts]
 
 
 def test_a_list_of_chunks_stays_as_it_is() -> None:

@@ -54,6 +54,13 @@ class TextRun(bytes):
         """Return the texts with bytes around each: `between` is the suffix of a text and the prefix of the next."""
         return prefix + self.replace(self.SEPARATOR, between) + suffix
 
+    def to_texts(self) -> list[bytes]:
+        """Return the texts as UTF-8, decoding those that hold an escape."""
+        texts = self.split(self.SEPARATOR)
+        if self.find(b"\\") < 0:
+            return texts
+        return [orjson.loads(b'"%b"' % text).encode() if b"\\" in text else text for text in texts]
+
     def to_chunks(self) -> list[Chunk]:
         """Decode the run into one Chunk for each text."""
         return [Chunk(orjson.loads(b'"%b"' % text)) for text in self.split(self.SEPARATOR)]

@@ -13,7 +13,7 @@ from typing import Any
 
 import orjson
 
-from opensearch_ml_stream.connectors.chunks import Chunk, Chunks, Ending, TextRun
+from opensearch_ml_stream.connectors.chunks import Chunk, Chunks, Ending
 from opensearch_ml_stream.connectors.protobuf_wire import length_delimited, varint
 from opensearch_ml_stream.connectors.wire_format import ending_fields
 
@@ -30,10 +30,7 @@ def encode_chunks(chunks: Chunks) -> list[bytes]:
     """Encode each chunk as a message."""
     if isinstance(chunks, list):
         return [_chunk(chunk) for chunk in chunks]
-    texts = chunks.split(TextRun.SEPARATOR)
-    if chunks.count(b"\\"):
-        texts = [orjson.loads(b'"%b"' % text).encode() for text in texts]
-    return [_text_prefix(len(text)) + text + _NOT_LAST for text in texts]
+    return [_text_prefix(len(text)) + text + _NOT_LAST for text in chunks.to_texts()]
 
 
 def encode_ending(ending: Ending, extra: dict[str, Any]) -> bytes:

@@ -8,9 +8,8 @@ the bytes; so only the lengths of what holds the text are made anew.
 from collections.abc import Mapping
 from typing import Any
 
-import orjson
-
-from opensearch_ml_stream.connectors.chunks import Chunk, Chunks, Ending, TextRun
+from opensearch_ml_stream.connectors.chunks import Chunk, Chunks, Ending, TextRun, to_chunk_list
+from opensearch_ml_stream.connectors.protobuf_wire import length_delimited
 from opensearch_ml_stream.connectors.v2.messages import ResponseShape, Tensor
 from opensearch_ml_stream.connectors.v2.stream_formats import further_tensors, text_tensors
 from opensearch_ml_stream.connectors.wire_format import ending_fields
@@ -39,7 +38,7 @@ class StreamMessages:
     def chunks(self, chunks: Chunks) -> list[bytes]:
         """Return a message for each chunk."""
         if isinstance(chunks, TextRun):
-            return [self._text(_decoded(text)) for text in chunks.split(TextRun.SEPARATOR)]
+            return [self._text(text) for text in chunks.to_texts()]
         return [self._chunk(chunk) for chunk in chunks]
 
     def last(self, chunks: Chunks, ending: Ending, extra: dict[str, Any]) -> list[bytes]:
@@ -47,7 +46,7 @@ class StreamMessages:
         fields = ending_fields(ending, extra)
         if not chunks:
             return [self._message(Chunk(), fields)]
-        found = chunks.to_chunks() if isinstance(chunks, TextRun) else chunks
+        found = to_chunk_list(chunks)
         return [*self.chunks(found[:-1]), self._message(found[-1], fields)]
 
     def _chunk(self, chunk: Chunk) -> bytes:
@@ -57,11 +56,12 @@ class StreamMessages:
 
     def _text(self, text: bytes) -> bytes:
         if self._is_raw:
-            changed = _field(_RAW_OUTPUT_CONTENTS, len(text).to_bytes(4, "little") + text)
+            changed = length_delimited(_RAW_OUTPUT_CONTENTS, len(text).to_bytes(4, "little") + text)
         else:
-            changed = _field(_OUTPUTS, self._tensor + _field(_CONTENTS, _field(_BYTES_CONTENTS, text)))
+            contents = length_delimited(_CONTENTS, length_delimited(_BYTES_CONTENTS, text))
+            changed = length_delimited(_OUTPUTS, self._tensor + contents)
         message = self._head + changed + self._tail
-        return _field(_INFER_RESPONSE, message) if self._is_triton else message
+        return length_delimited(_INFER_RESPONSE, message) if self._is_triton else message
 
     def _message(self, chunk: Chunk, fields: Mapping[str, Any]) -> bytes:
         outputs = [*text_tensors(self._shape, chunk.text), *further_tensors(chunk)]
@@ -81,9 +81,10 @@ class StreamMessages:
         parameters = {_FINAL: False} if self._is_triton else {}
         if not self._is_raw:
             head = tensors_response(self._shape, before, parameters, is_raw=False)
-            return _serialized(head), bare, b"".join([_field(_OUTPUTS, self._serialized_tensor(one)) for one in after])
+            behind = [length_delimited(_OUTPUTS, self._serialized_tensor(one)) for one in after]
+            return _serialized(head), bare, b"".join(behind)
         head = tensors_response(self._shape, tensors, parameters, is_raw=True)
-        contents = [_field(_RAW_OUTPUT_CONTENTS, one) for one in head.raw_output_contents]
+        contents = [length_delimited(_RAW_OUTPUT_CONTENTS, one) for one in head.raw_output_contents]
         del head.raw_output_contents[:]
         return _serialized(head) + b"".join(contents[:place]), b"", b"".join(contents[place + 1 :])
 
@@ -101,23 +102,6 @@ def error_message(shape: ResponseShape | None, reason: str) -> bytes:
         message.infer_response.model_name = shape.model_name
         message.infer_response.id = shape.id
     return _serialized(message)
-
-
-def _field(tag: bytes, value: bytes) -> bytes:
-    length = len(value)
-    if length < 0x80:
-        return b"%b%c%b" % (tag, length, value)
-    encoded = bytearray(tag)
-    while length >= 0x80:
-        encoded.append(length & 0x7F | 0x80)
-        length >>= 7
-    encoded.append(length)
-    return bytes(encoded) + value
-
-
-def _decoded(text: bytes) -> bytes:
-    """Return the text of what stands in a JSON string."""
-    return text if b"\\" not in text else orjson.loads(b'"%b"' % text).encode()
 
 
 def _serialized(message: Any) -> bytes:
