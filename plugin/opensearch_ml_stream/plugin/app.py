@@ -30,6 +30,7 @@ from opensearch_ml_stream.plugin.registry.access.visible_documents import Visibl
 from opensearch_ml_stream.plugin.registry.beside_ml_commons.orphans import sweeping_orphans
 from opensearch_ml_stream.plugin.registry.deployment_state_store import DeploymentStateStore
 from opensearch_ml_stream.plugin.registry.model_deployment import ModelDeployment
+from opensearch_ml_stream.plugin.runtimes.runtime_calls import RuntimeCalls
 from opensearch_ml_stream.plugin.security.open_gate import open_gate
 from opensearch_ml_stream.plugin.settings import LiveSettings, Settings
 from opensearch_ml_stream.plugin.settings.dynamic import DynamicSettings, watching_settings
@@ -98,7 +99,9 @@ async def open_sidecar(settings: Settings, runtime: Path) -> AsyncIterator[Sidec
         rate_limits = stack.enter_context(closing(RateLimits(runtime, lambda: replicas.count, is_shared=is_shared)))
         opening = open_budgets(runtime, store, metrics.count_cost, now_millis, is_shared=is_shared)
         budgets = await stack.enter_async_context(opening)
-        calls = ProviderCalls(live, breaking, rate_limits, budgets, OpenStreams(counts, live, metrics))
+        runtimes = await stack.enter_async_context(RuntimeCalls(runtime / "runtimes"))
+        open_streams = OpenStreams(counts, live, metrics)
+        calls = ProviderCalls(live, breaking, rate_limits, budgets, open_streams, runtimes)
         scripts = PainlessRunner(store)
         batch = BatchJobs(models, calls, store, scripts, now_millis)
         registry = build_registry(store, cipher, live, now_millis, deployment, batch)

@@ -1,4 +1,7 @@
-"""One call of a provider: check the URL, sign and send the request, read its response's status and errors."""
+"""One call of a provider: check the URL, sign and send the request, read its response's status and errors.
+
+The process of a runtime model is called in place of a provider where the URL is a runtime's.
+"""
 
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
@@ -7,12 +10,14 @@ from datetime import UTC, datetime
 from opensearch_ml_stream.connectors.errors import InvalidRequest, UpstreamError
 from opensearch_ml_stream.connectors.rendering.action import ProviderRequest
 from opensearch_ml_stream.connectors.rendering.sigv4 import sign
+from opensearch_ml_stream.connectors.runtimes.urls import is_runtime_url
 from opensearch_ml_stream.plugin.limits.budgets.budgets import Budgets
 from opensearch_ml_stream.plugin.limits.call_timeouts import in_time
 from opensearch_ml_stream.plugin.limits.open_streams import OpenStreams
 from opensearch_ml_stream.plugin.limits.rate_limits import RateLimits
 from opensearch_ml_stream.plugin.predictions.compiled_model import CompiledModel
 from opensearch_ml_stream.plugin.predictions.error_responses import read_error
+from opensearch_ml_stream.plugin.runtimes.runtime_calls import RuntimeCalls
 from opensearch_ml_stream.plugin.settings import LiveSettings
 from opensearch_ml_stream.plugin.upstream import Upstream, UpstreamResponse
 from opensearch_ml_stream.plugin.upstream.retries import open_with_retries
@@ -29,6 +34,7 @@ class ProviderCalls:
     limits: RateLimits
     budgets: Budgets
     open_streams: OpenStreams
+    runtimes: RuntimeCalls
 
     def apply_rate_limits(self, model: CompiledModel, caller: Caller) -> None:
         """Acquire a token for one call of the provider; Throttled if the model or the caller has none left."""
@@ -43,18 +49,22 @@ class ProviderCalls:
         It ends with ReadTimedOut after the times in the model's limits. Raises InvalidRequest if the URL is not
         trusted, or a region or service to sign for is missing.
         """
+        is_local = is_runtime_url(request.url)  # a process of this server, which a connector cannot be made to name
+        opening = self.runtimes.open(request) if is_local else self._open_remote(model, request)
+        return in_time(opening, model.settings.limits) if model.is_timed else opening
+
+    def _open_remote(
+        self, model: CompiledModel, request: ProviderRequest
+    ) -> AbstractAsyncContextManager[UpstreamResponse]:
         connector = model.connector
         check_endpoint(request.url, self.live_settings.current)
         if connector.protocol == "aws_sigv4":
             request = _signed(model, request)
         config = connector.client_config
         tls = model.credential if config.mutual_tls_enabled else {}
-        opening: AbstractAsyncContextManager[UpstreamResponse]
         if config.max_retry_times:
-            opening = open_with_retries(self.upstream, request, config, tls, model.pool_key)
-        else:
-            opening = self.upstream.open(request, config, tls, model.pool_key)
-        return in_time(opening, model.settings.limits) if model.is_timed else opening
+            return open_with_retries(self.upstream, request, config, tls, model.pool_key)
+        return self.upstream.open(request, config, tls, model.pool_key)
 
     async def fetch(self, model: CompiledModel, request: ProviderRequest) -> bytes:
         """Return the whole body of a 2xx response, redacted; UpstreamError for another status or an empty body."""

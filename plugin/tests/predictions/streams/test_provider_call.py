@@ -22,6 +22,7 @@ from opensearch_ml_stream.plugin.metrics import Metrics
 from opensearch_ml_stream.plugin.predictions.compiled_model import CompiledModel
 from opensearch_ml_stream.plugin.predictions.error_responses import MAX_ERROR_BODY_BYTES
 from opensearch_ml_stream.plugin.predictions.provider_call import ProviderCalls, check_status, read_all
+from opensearch_ml_stream.plugin.runtimes.runtime_calls import RuntimeCalls
 from opensearch_ml_stream.plugin.settings import LiveSettings, Settings
 from opensearch_ml_stream.plugin.store.sqlite_store import SQLiteStore
 from opensearch_ml_stream.rest_handlers.callers import ANYONE
@@ -43,7 +44,7 @@ def calls_to(provider: ScriptedProvider, folder: Path = Path("unused"), **settin
     budgets = Budgets(shared, print, now_millis)
     live = LiveSettings(Settings(**settings))
     streams = OpenStreams(StreamCounts(folder, 100), live, Metrics())
-    return ProviderCalls(live, provider, RateLimits(folder), budgets, streams)
+    return ProviderCalls(live, provider, RateLimits(folder), budgets, streams, RuntimeCalls(folder / "runtimes"))
 
 
 async def error_of(response: Response, **connector: Any) -> UpstreamError:
