@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from opensearch_ml_stream.connectors.errors import InvalidRequest, UpstreamError
 from opensearch_ml_stream.connectors.rendering.action import ProviderRequest
 from opensearch_ml_stream.connectors.rendering.sigv4 import sign
-from opensearch_ml_stream.connectors.runtimes.urls import is_runtime_url
+from opensearch_ml_stream.connectors.runtimes.urls import RUNTIME_SCHEME
 from opensearch_ml_stream.plugin.limits.budgets.budgets import Budgets
 from opensearch_ml_stream.plugin.limits.call_timeouts import in_time
 from opensearch_ml_stream.plugin.limits.open_streams import OpenStreams
@@ -49,8 +49,11 @@ class ProviderCalls:
         It ends with ReadTimedOut after the times in the model's limits. Raises InvalidRequest if the URL is not
         trusted, or a region or service to sign for is missing.
         """
-        is_local = is_runtime_url(request.url)  # a process of this server, which a connector cannot be made to name
-        opening = self.runtimes.open(request) if is_local else self._open_remote(model, request)
+        opening = (
+            self.runtimes.open(request)  # no request can name it: a rendered URL is of http or https
+            if request.url.startswith(RUNTIME_SCHEME)
+            else self._open_remote(model, request)
+        )
         return in_time(opening, model.settings.limits) if model.is_timed else opening
 
     def _open_remote(

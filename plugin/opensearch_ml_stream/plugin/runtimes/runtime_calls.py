@@ -11,7 +11,7 @@ from types import TracebackType
 from opensearch_ml_stream.connectors.rendering.action import ProviderRequest
 from opensearch_ml_stream.connectors.runtimes.urls import runtime_name
 from opensearch_ml_stream.plugin.runtimes import runtime_errors
-from opensearch_ml_stream.plugin.runtimes.connection import RuntimeConnection
+from opensearch_ml_stream.plugin.runtimes.runtime_connection import RuntimeConnection
 from opensearch_ml_stream.plugin.runtimes.runtime_models import RuntimeModels
 from opensearch_ml_stream.plugin.runtimes.runtime_response import RuntimeResponse
 from opensearch_ml_stream.plugin.upstream import UpstreamResponse

@@ -147,6 +147,11 @@ async def read_to_end(response: UpstreamResponse) -> bytes:
     return b"".join(parts)
 
 
+async def predict(calls: RuntimeCalls, model: str = "m") -> bytes:
+    async with calls.open(predict_request(model)) as response:
+        return await read_to_end(response)
+
+
 def error_payload(status: int, kind: str = "ValueError", reason: str = "too long") -> bytes:
     content: dict[str, Any] = {"status": status, "type": kind, "reason": reason}
     return orjson.dumps(content)

@@ -1,4 +1,4 @@
-"""Connection: all calls of one worker to one process of a runtime, over one Unix socket."""
+"""Runtime connection: all calls of one worker to one process of a runtime, over one Unix socket."""
 
 import asyncio
 from collections.abc import Callable
