@@ -1,0 +1,128 @@
+"""Documents of the runtime models: what makes them models among the others of the store.
+
+A document is one of a remote model whose inline connector has the URL of a runtime. ML Commons on the same cluster
+reads and lists it; to call it, it would need a URL that it does not take.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Literal
+from urllib.parse import quote
+
+from opensearch_ml_stream.connectors.errors import Conflict, NotFound
+from opensearch_ml_stream.connectors.runtimes.urls import runtime_url
+from opensearch_ml_stream.plugin.clock import Clock
+from opensearch_ml_stream.plugin.registry.access.model_access import ModelAccess
+from opensearch_ml_stream.plugin.registry.access.visible_documents import VisibleDocuments
+from opensearch_ml_stream.plugin.registry.deployment_state_store import DeploymentStateStore, is_undeployed
+from opensearch_ml_stream.plugin.registry.model_groups import ModelGroups
+from opensearch_ml_stream.plugin.registry.stored_documents import Json, rewrite
+from opensearch_ml_stream.plugin.runtimes.keeper.model_folders import ModelFolder
+from opensearch_ml_stream.plugin.security.access_control import AskedAccess
+from opensearch_ml_stream.plugin.settings import LiveSettings
+from opensearch_ml_stream.plugin.store import Document, Index, Store
+from opensearch_ml_stream.rest_handlers.callers import ANYONE
+
+DocumentState = Literal["DEPLOYING", "DEPLOYED", "DEPLOY_FAILED", "UNDEPLOYED"]
+
+_PREFIX = "runtime-"
+MAX_MODELS = 10_000  # remote models that are looked through for those whose folder has gone
+
+
+def model_id(model: ModelFolder) -> str:
+    """Return the id of the model's document."""
+    version = "" if model.version is None else f"-{quote(model.version, safe='')}"
+    return f"{_PREFIX}{quote(model.name, safe='')}{version}"
+
+
+class RuntimeDocuments:
+    """Writes the documents into the store. Every method raises Unavailable while it is down."""
+
+    def __init__(self, store: Store, live_settings: LiveSettings, clock: Clock) -> None:
+        self._store = store
+        self._clock = clock
+        self._states = DeploymentStateStore(store, clock)
+        access, visible = ModelAccess.of(store, live_settings), VisibleDocuments.of(store, live_settings)
+        self._groups = ModelGroups(store, clock, access.groups, visible)
+
+    async def put(self, key: str, model: ModelFolder, state: DocumentState) -> None:
+        """Write the model's document and state; `key` is the name that its processes have.
+
+        What users have changed in a document stays, but for its name and what leads to the runtime.
+        """
+        id = model_id(model)
+        stored = await self._store.get(Index.MODEL, id)
+        if stored is None:
+            try:
+                await self._store.create(Index.MODEL, await self._new(key, model), id)
+            except Conflict:  # another server that shares the store has the same model
+                stored = await self._store.get(Index.MODEL, id)
+        if stored is not None:
+            await self._renew(stored, key, model)
+        await self._put_state(id, state)
+
+    async def retire(self, kept: set[str]) -> None:
+        """Mark the runtime models of other ids than these as undeployed: their folders have gone."""
+        query: Json = {"query": {"term": {"algorithm": "REMOTE"}}, "size": MAX_MODELS, "_source": ["model_state"]}
+        hits = (await self._store.search(Index.MODEL, query))["hits"]["hits"]
+        for id in [hit["_id"] for hit in hits if hit["_id"].startswith(_PREFIX) and hit["_id"] not in kept]:
+            await self._put_state(id, "UNDEPLOYED")
+
+    async def _new(self, key: str, model: ModelFolder) -> Json:
+        group_id = await self._groups.for_model(ANYONE, model.name, None, AskedAccess())
+        await self._count_version(group_id, model.version_number)
+        now = self._clock()
+        return {
+            "name": model.name,
+            "algorithm": "REMOTE",
+            "model_version": str(model.version_number),
+            "model_group_id": group_id,
+            "model_state": "REGISTERED",
+            "created_time": now,
+            "last_updated_time": now,
+            "is_hidden": False,
+            "connector": _connector(key, {}),
+        }
+
+    async def _count_version(self, group_id: str, version: int) -> None:
+        """Let the next model that is registered in the group have a later version."""
+
+        def change(document: Document) -> Json | None:
+            if int(document.source.get("latest_version") or 0) >= version:
+                return None
+            return {**document.source, "latest_version": version, "last_updated_time": self._clock()}
+
+        await rewrite(self._store, Index.MODEL_GROUP, group_id, change, NotFound("The group has just been deleted"))
+
+    async def _renew(self, stored: Document, key: str, model: ModelFolder) -> None:
+        def change(document: Document) -> Json | None:
+            source = document.source
+            connector = _connector(key, source.get("connector") or {})
+            ours = {"name": model.name, "algorithm": "REMOTE", "connector": connector}
+            if all(source.get(name) == value for name, value in ours.items()):
+                return None
+            return {**source, **ours, "last_updated_time": self._clock()}
+
+        await rewrite(self._store, Index.MODEL, stored.id, change, NotFound("Failed to find model"))
+
+    async def _put_state(self, id: str, state: DocumentState) -> None:
+        document = await self._store.get(Index.MODEL, id)
+        if document is None:
+            return
+        if state == "DEPLOYED":
+            await self._states.deploy(id)
+        elif state != "UNDEPLOYED":
+            await self._states.put_undeployed(id, state)
+        elif not is_undeployed(await self._states.view(id, document.source)):
+            await self._states.undeploy(id, document.source)
+
+
+def _connector(key: str, stored: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the connector that leads to the runtime, with what users have added to the stored one."""
+    action = {
+        "action_type": "PREDICT",
+        "method": "POST",
+        "url": runtime_url(key),
+        "request_body": '{"inputs": ${parameters.inputs}}',
+    }
+    connector = {"name": f"runtime {key}", "version": "1", "protocol": "http", "parameters": {}}
+    return {**connector, **stored, "protocol": "http", "actions": [action]}
