@@ -48,8 +48,8 @@ opensearch: ## start a real OpenSearch for the tests (ARGS=stop ends it; ARGS=ml
 	scripts/opensearch.sh $(or $(ARGS),start)
 peers: .venv/installed-test ## run the tests with a real MLServer and a real LiteLLM
 	PYTHON=$(PYTHON) scripts/peers.sh && .venv/bin/pytest -m peers $(ARGS)
-clients: .venv/installed-test ## run MLServer's own client programs against this server
-	PYTHON=$(PYTHON) scripts/peers.sh install mlserver && .venv/bin/pytest -m peers integration_tests/interop/v2_clients $(ARGS)
+clients: .venv/installed-test ## run MLServer's own client programs against this server, and both with the same runtimes
+	PYTHON=$(PYTHON) scripts/peers.sh install mlserver && .venv/bin/pytest -m peers integration_tests/interop/v2_clients integration_tests/interop/side_by_side $(ARGS)
 clean: ## delete what the other targets made
 	rm -rf .venv .venvs .opensearch .peers .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage* .mutants dist
 
