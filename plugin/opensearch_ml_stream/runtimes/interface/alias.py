@@ -38,7 +38,7 @@ _MODULES = {
     ".types.dataplane": ".types.dataplane",
     ".types.model_repository": ".types.model_repository",
     ".utils": ".model_files",
-    ".version": ".version",
+    ".version": ".settings",
 }
 
 

@@ -74,4 +74,5 @@ def _explanation(error: ValueError) -> str:
     errors = getattr(error, "errors", None)
     if errors is None:
         return f"Invalid JSON: {error}"
-    return "; ".join(f"{'.'.join(map(str, problem['loc']))}: {problem['msg']}" for problem in errors())
+    places = [(".".join(map(str, problem["loc"])), problem["msg"]) for problem in errors()]
+    return "; ".join(f"{place}: {message}" if place else message for place, message in places)

@@ -142,7 +142,8 @@ class BaseModel:
     @property
     def model_fields_set(self) -> set[str]:
         """The names of the fields that were given or assigned."""
-        return set(type(self)._names_given(self))
+        cls = type(self)
+        return {name for name in cls._names_given(self) if name in cls.model_fields or cls.keeps_others}
 
     @property
     def model_extra(self) -> Values | None:

@@ -37,3 +37,11 @@ class RootModel(BaseModel):
     def dump_as(self, how: Dumping) -> Any:
         """Make what stands for the value in a dictionary."""
         return dumped_value(self.root, how)
+
+    def model_dump(self, exclude_unset: bool = False, exclude_none: bool = False, **kwargs: Any) -> Any:
+        """Make a list, or what else the value is in a dictionary."""
+        return super().model_dump(exclude_unset, exclude_none, **kwargs)
+
+    def model_dump_json(self, exclude_unset: bool = False, exclude_none: bool = False, **kwargs: Any) -> str:
+        """Make JSON of the value."""
+        return super().model_dump_json(exclude_unset, exclude_none, **kwargs)

@@ -64,7 +64,7 @@ def inside(place: str | int, error: ValidationError) -> list[Problem]:
 
 
 def coercion_of(hint: Any) -> Coerce:
-    """Find what turns values into a field's type; TypeError for a type that no field may have."""
+    """Find what turns values into a field's type; values of types that it does not know pass as they are."""
     if hint in _PLAIN:
         return _PLAIN[hint]
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)
@@ -74,9 +74,9 @@ def coercion_of(hint: Any) -> Coerce:
         return mapping
     if origin in (types.UnionType, typing.Union):
         return _any_of([coercion_of(argument) for argument in arguments])
-    if isinstance(hint, type):
-        return _member_of(hint) if issubclass(hint, Enum) else _instance_of(hint)
-    raise TypeError(f"No field can be {hint}")
+    if isinstance(hint, type) and issubclass(hint, Enum):
+        return _member_of(hint)
+    return _instance_of(hint) if hasattr(hint, "model_validate") else anything
 
 
 def passing(hint: Any) -> Any:
