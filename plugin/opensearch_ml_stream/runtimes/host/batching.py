@@ -9,7 +9,7 @@ import asyncio
 from typing import Any
 
 from opensearch_ml_stream.runtimes.host.figures import Figures
-from opensearch_ml_stream.runtimes.host.merging import CannotSplit, batch_key, merge, split
+from opensearch_ml_stream.runtimes.host.merging import batch_key, merge, split
 from opensearch_ml_stream.runtimes.host.served_model import Predict
 
 

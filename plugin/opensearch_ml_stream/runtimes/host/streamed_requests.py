@@ -24,8 +24,9 @@ class StreamedRequests:
     def begin(self) -> str:
         """Decode the first request and return its identifier. MalformedRequest if it is none."""
         self._first = self._model.decode(self._payloads.popleft())
-        self._identifier = self._first.id
-        return self._first.id
+        identifier: str = self._first.id
+        self._identifier = identifier
+        return identifier
 
     def add(self, payload: bytes) -> None:
         """Take one more request."""

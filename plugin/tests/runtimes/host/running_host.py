@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import os
 import socket
 import sys
 import textwrap
@@ -14,6 +15,7 @@ from typing import Any, NamedTuple
 from opensearch_ml_stream.runtimes import frames
 from opensearch_ml_stream.runtimes.frames import CREDIT, FrameParser, Kind, frame
 
+PYTHON = os.environ.get("HOST_PYTHON", sys.executable)
 HOST = Path(frames.__file__).with_name("__main__.py")
 END_OF_CALL = (Kind.END, Kind.ERROR)
 PREAMBLE = """
@@ -102,8 +104,10 @@ class WorkerSide:
         return await self.rest(self.begin(Kind.PREDICT, payload))
 
     async def texts(self, payload: bytes) -> list[list[str]]:
-        """The texts of each response of a stream."""
-        found = await self.rest(self.begin(Kind.STREAM, payload))
+        """The texts of each response of a stream with one request."""
+        call = self.begin(Kind.STREAM, payload)
+        self.send(call, Kind.INPUT_END)
+        found = await self.rest(call)
         assert found[-1].kind == Kind.END, found[-1]
         return [texts_of(one.payload) for one in found[:-1]]
 
@@ -152,14 +156,14 @@ async def started_host(
     folder: Path,
     code: str,
     settings: Mapping[str, Any] | None = None,
-    interpreter: Sequence[str] = (sys.executable,),
+    interpreter: Sequence[str] = (PYTHON,),
     name: str = "trial",
 ) -> AsyncIterator[RunningHost]:
     """Start the host of a model whose module `model` is `code` behind PREAMBLE, with a class `Model`."""
     (folder / "model.py").write_text(PREAMBLE + textwrap.dedent(code))
     ours, theirs = socket.socketpair()
     path, stderr = folder / "host.sock", folder / "stderr.txt"
-    with ours, open(stderr, "wb") as errors:
+    with ours, stderr.open("wb") as errors:
         with theirs:
             process = await asyncio.create_subprocess_exec(
                 *interpreter, str(HOST), name, str(theirs.fileno()),
@@ -183,7 +187,7 @@ async def started_host(
 
 @asynccontextmanager
 async def ready_host(
-    folder: Path, code: str, settings: Mapping[str, Any] | None = None, interpreter: Sequence[str] = (sys.executable,)
+    folder: Path, code: str, settings: Mapping[str, Any] | None = None, interpreter: Sequence[str] = (PYTHON,)
 ) -> AsyncIterator[tuple[RunningHost, WorkerSide]]:
     """Start the host of a model, wait until it is ready, and connect to it."""
     async with started_host(folder, code, settings, interpreter) as host:
