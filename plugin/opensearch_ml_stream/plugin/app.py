@@ -30,6 +30,7 @@ from opensearch_ml_stream.plugin.registry.access.visible_documents import Visibl
 from opensearch_ml_stream.plugin.registry.beside_ml_commons.orphans import sweeping_orphans
 from opensearch_ml_stream.plugin.registry.deployment_state_store import DeploymentStateStore
 from opensearch_ml_stream.plugin.registry.model_deployment import ModelDeployment
+from opensearch_ml_stream.plugin.runtimes.control import RuntimeControl
 from opensearch_ml_stream.plugin.runtimes.runtime_calls import RuntimeCalls
 from opensearch_ml_stream.plugin.security.open_gate import open_gate
 from opensearch_ml_stream.plugin.settings import LiveSettings, Settings
@@ -89,7 +90,8 @@ async def open_sidecar(settings: Settings, runtime: Path) -> AsyncIterator[Sidec
         cipher = Cipher(store, settings.master_key_cache_ttl_minutes)
         statistics = stack.enter_context(open_statistics(runtime, is_shared=is_shared))
         states = DeploymentStateStore(store, now_millis)
-        deployment = ModelDeployment(store, cipher, live, now_millis, states, statistics.action)
+        control = RuntimeControl(runtime / "runtimes")
+        deployment = ModelDeployment(store, cipher, live, now_millis, states, statistics.action, control)
         models = CompiledModels(store, cipher, live, deployment.ensure)
         metrics = Metrics()
         breakers = stack.enter_context(closing(SharedBreakers(runtime)))

@@ -2,9 +2,10 @@
 
 import asyncio
 import logging
+from collections.abc import Callable
 from dataclasses import dataclass
 
-from opensearch_ml_stream.connectors.errors import MLStreamError
+from opensearch_ml_stream.connectors.errors import MLStreamError, Unavailable
 from opensearch_ml_stream.plugin.runtimes.keeper.model_folders import ModelFolder
 from opensearch_ml_stream.plugin.runtimes.keeper.runtime_documents import (
     DocumentState,
@@ -25,9 +26,13 @@ class _Wanted:
 
 
 class DocumentWriter:
-    """Takes what is to be written; `run` writes it. Of two states of a model only the later one need be written."""
+    """Takes what is to be written; `run` writes it. Of two states of a model only the later one need be written.
 
-    def __init__(self, documents: RuntimeDocuments) -> None:
+    `on_refusal` is called with a model's name and the reason why it cannot be written.
+    """
+
+    def __init__(self, documents: RuntimeDocuments, on_refusal: Callable[[str, str], None]) -> None:
+        self._on_refusal = on_refusal
         self._documents = documents
         self._wanted: dict[str, _Wanted] = {}
         self._kept: set[str] | None = None
@@ -64,7 +69,12 @@ class DocumentWriter:
         """Write what is to be written, once; raise what the store raises, and keep it to be written then."""
         while self._wanted:
             id, wanted = next(iter(self._wanted.items()))
-            await self._documents.put(wanted.key, wanted.model, wanted.state)
+            try:
+                await self._documents.put(wanted.key, wanted.model, wanted.state)
+            except Unavailable:
+                raise
+            except MLStreamError as error:
+                self._on_refusal(wanted.key, error.reason)
             if self._wanted.get(id) is wanted:
                 del self._wanted[id]
         if self._kept is not None:

@@ -143,10 +143,10 @@ class HostProcess:
             writer.write(json.dumps(introduction).encode() + b"\n")
             with suppress(ConnectionError):
                 await self._listen(reader)
-            return _ending(await process.wait())
         finally:
             writer.close()
-            await _ended(process)
+            code = await _ended(process)
+        return _ending(code)
 
     async def _listen(self, reader: asyncio.StreamReader) -> None:
         """Read what the process says, to its end."""
@@ -176,19 +176,17 @@ class HostProcess:
                 pass  # of a newer one
 
 
-async def _ended(process: asyncio.subprocess.Process) -> None:
-    """Wait until the process has ended, once it has been told to, and kill it if it does not; also when cancelled."""
-    if process.returncode is not None:
-        return
+async def _ended(process: asyncio.subprocess.Process) -> int:
+    """Wait until the process has ended, as it has been told to, and kill it if it does not; return its exit code."""
     try:
         async with asyncio.timeout(UNLOAD_SECONDS):
-            await process.wait()
+            return await process.wait()
     except TimeoutError:
         log.warning("process %d of a model did not end within %g s; it is killed", process.pid, UNLOAD_SECONDS)
     finally:
         if process.returncode is None:
             _kill_group(process.pid)
-    await process.wait()
+    return await process.wait()
 
 
 def _remove(path: str) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 from opensearch_ml_stream.connectors.errors import MLStreamError, NotFound
 from opensearch_ml_stream.plugin.background_task import running_beside
 from opensearch_ml_stream.plugin.clock import now_millis
+from opensearch_ml_stream.plugin.credentials.cipher import Cipher
 from opensearch_ml_stream.plugin.runtimes.control import Operation, serving_control
 from opensearch_ml_stream.plugin.runtimes.keeper import leftovers
 from opensearch_ml_stream.plugin.runtimes.keeper.document_writer import DocumentWriter
@@ -26,7 +27,12 @@ from opensearch_ml_stream.plugin.runtimes.keeper.kept_model import KeptModel
 from opensearch_ml_stream.plugin.runtimes.keeper.loaded_model import LoadedModel
 from opensearch_ml_stream.plugin.runtimes.keeper.mlserver_settings import not_needed, read_server_settings
 from opensearch_ml_stream.plugin.runtimes.keeper.model_folders import ModelFolder, read_model_folders
-from opensearch_ml_stream.plugin.runtimes.keeper.runtime_documents import DocumentState, RuntimeDocuments, model_id
+from opensearch_ml_stream.plugin.runtimes.keeper.runtime_documents import (
+    DocumentState,
+    RuntimeDocuments,
+    is_provided,
+    model_id,
+)
 from opensearch_ml_stream.plugin.runtimes.status import STATUS_FILE, State, write_status
 from opensearch_ml_stream.plugin.settings import LiveSettings, Settings
 from opensearch_ml_stream.plugin.store.open_store import open_store
@@ -45,9 +51,9 @@ async def open_keeper(settings: Settings, folder: Path) -> AsyncIterator["Keeper
     async with AsyncExitStack() as stack:
         await leftovers.end(folder)
         store = await stack.enter_async_context(open_store(settings.store, settings.index_prefix))
-        writer = DocumentWriter(RuntimeDocuments(store, LiveSettings(settings), now_millis))
-        keeper = Keeper(settings, folder, writer)
-        await stack.enter_async_context(running_beside(writer.run()))
+        cipher = Cipher(store, settings.master_key_cache_ttl_minutes)
+        keeper = Keeper(settings, folder, RuntimeDocuments(store, LiveSettings(settings), now_millis, cipher))
+        await stack.enter_async_context(running_beside(keeper.documents.run()))
         stack.push_async_callback(keeper.close)
         await keeper.begin()
         await stack.enter_async_context(serving_control(folder, keeper.obey))
@@ -60,11 +66,11 @@ async def open_keeper(settings: Settings, folder: Path) -> AsyncIterator["Keeper
 class Keeper:
     """The models by the names that their processes have. `folder` is that of the runtimes' sockets and status."""
 
-    def __init__(self, settings: Settings, folder: Path, documents: DocumentWriter) -> None:
+    def __init__(self, settings: Settings, folder: Path, documents: RuntimeDocuments) -> None:
         self._settings = settings
         self._directory = Path(settings.models)
         self._folder = folder
-        self._documents = documents
+        self.documents = DocumentWriter(documents, self._refuse)
         self._models: dict[str, KeptModel] = {}
         self._server_settings: dict[str, Any] = {}
         self._loads = count(leftovers.next_number(folder))
@@ -81,7 +87,7 @@ class Keeper:
         at_start = self._server_settings.get("load_models_at_startup") is not False
         for key, folder in (await asyncio.to_thread(read_model_folders, self._directory)).items():
             self._add(key, folder, load=at_start)
-        self._documents.retire_others({model_id(model.folder) for model in self._models.values()})
+        self.documents.retire_others({model_id(model.folder) for model in self._models.values()})
         self._write()
 
     async def obey(self, operation: Operation, name: str) -> None:
@@ -142,7 +148,7 @@ class Keeper:
                 await model.drain(self._settings.shutdown_grace_seconds)
                 await model.stop()
                 self._shown.pop(key, None)
-                self._documents.put(key, model.folder, "UNDEPLOYED")
+                self.documents.put(key, model.folder, "UNDEPLOYED")
         for key, print in now.items():
             if key not in folders or before.get(key) == print:
                 continue
@@ -167,13 +173,15 @@ class Keeper:
             try:
                 await work
             except MLStreamError as error:
-                log.error("%s", error.reason)
+                log.debug("%s", error.reason)  # the reason itself was logged where it was found
 
         task = asyncio.create_task(do())
         self._loading.add(task)
         task.add_done_callback(self._loading.discard)
 
     async def _start(self, key: str, model: ModelFolder) -> LoadedModel:
+        if is_provided(model):
+            return LoadedModel(None, [], self._write)
         environments = environments_folder(self._server_settings, self._folder)
         python = await asyncio.to_thread(interpreter, model, environments)
         number = next(self._loads)
@@ -198,7 +206,12 @@ class Keeper:
             self._log_state(key, model, state)
             self._shown[key] = state
             if state in _DOCUMENT_STATES and model.folder.settings:
-                self._documents.put(key, model.folder, _DOCUMENT_STATES[state])
+                self.documents.put(key, model.folder, _DOCUMENT_STATES[state])
+
+    def _refuse(self, key: str, reason: str) -> None:
+        log.error("runtime %s: its document cannot be written: %s", key, reason)
+        if (model := self._models.get(key)) is not None and is_provided(model.folder):
+            model.refuse(reason)
 
     def _log_state(self, key: str, model: KeptModel, state: State) -> None:
         if state == "READY":

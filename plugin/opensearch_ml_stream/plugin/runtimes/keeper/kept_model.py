@@ -117,6 +117,11 @@ class KeptModel:
             self._retiring[retiring] = old
             retiring.add_done_callback(self._retiring.pop)
 
+    def refuse(self, reason: str) -> None:
+        """Note that the model cannot be called."""
+        self._problem = reason
+        self._on_change()
+
     async def drain(self, seconds: float) -> None:
         """Wait until the model has no call in flight, for no longer than that."""
         if self._loaded is not None:

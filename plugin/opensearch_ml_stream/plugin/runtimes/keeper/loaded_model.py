@@ -13,15 +13,21 @@ _FIGURES_SECONDS = 1.5  # after this long what a process says of its calls is no
 class LoadedModel:
     """The processes of one model. `sockets` are their sockets' paths; `on_change` is called when a status changes.
 
-    `description` is what the first process to load the model says of it.
+    `description` is what a process that has loaded the model says of it. Without a `launch` there are no processes,
+    as a provider runs the model: it is loaded at once.
     """
 
-    def __init__(self, launch: Launch, sockets: list[str], on_change: Callable[[], None]) -> None:
+    def __init__(self, launch: Launch | None, sockets: list[str], on_change: Callable[[], None]) -> None:
         self.description: Mapping[str, Any] = {}
         self.failure = ""  # why a process could not load it, or ended, since one was ready
         self._on_change = on_change
         self._settled = asyncio.Event()
-        self._hosts = [HostProcess(launch, path, self._be_ready, self._fail, on_change) for path in sockets]
+        self._hosts: list[HostProcess] = []
+        if launch is None:
+            self.description = {"platform": "openai"}
+            self._settled.set()
+        else:
+            self._hosts = [HostProcess(launch, path, self._be_ready, self._fail, on_change) for path in sockets]
         self._tasks = [asyncio.create_task(host.run()) for host in self._hosts]
 
     @property

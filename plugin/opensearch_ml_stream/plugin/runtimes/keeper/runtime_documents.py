@@ -4,19 +4,23 @@ A document is one of a remote model whose inline connector has the URL of a runt
 reads and lists it; to call it, it would need a URL that it does not take.
 """
 
-from collections.abc import Mapping
-from typing import Any, Literal
+import os
+from typing import Literal
 from urllib.parse import quote
 
 from opensearch_ml_stream.connectors.errors import Conflict, NotFound
 from opensearch_ml_stream.connectors.runtimes.urls import runtime_url
 from opensearch_ml_stream.plugin.clock import Clock
+from opensearch_ml_stream.plugin.credentials.cipher import Cipher
+from opensearch_ml_stream.plugin.credentials.external import resolve_credential
 from opensearch_ml_stream.plugin.registry.access.model_access import ModelAccess
 from opensearch_ml_stream.plugin.registry.access.visible_documents import VisibleDocuments
+from opensearch_ml_stream.plugin.registry.connector_documents import new_document
 from opensearch_ml_stream.plugin.registry.deployment_state_store import DeploymentStateStore, is_undeployed
 from opensearch_ml_stream.plugin.registry.model_groups import ModelGroups
 from opensearch_ml_stream.plugin.registry.stored_documents import Json, rewrite
 from opensearch_ml_stream.plugin.runtimes.keeper.model_folders import ModelFolder
+from opensearch_ml_stream.plugin.runtimes.remote_models import is_remote_model, provider_connector
 from opensearch_ml_stream.plugin.security.access_control import AskedAccess
 from opensearch_ml_stream.plugin.settings import LiveSettings
 from opensearch_ml_stream.plugin.store import Document, Index, Store
@@ -34,11 +38,18 @@ def model_id(model: ModelFolder) -> str:
     return f"{_PREFIX}{quote(model.name, safe='')}{version}"
 
 
+def is_provided(model: ModelFolder) -> bool:
+    """Return whether a provider runs the model, and no process of this server."""
+    return is_remote_model(str(model.settings.get("implementation")))
+
+
 class RuntimeDocuments:
     """Writes the documents into the store. Every method raises Unavailable while it is down."""
 
-    def __init__(self, store: Store, live_settings: LiveSettings, clock: Clock) -> None:
+    def __init__(self, store: Store, live_settings: LiveSettings, clock: Clock, cipher: Cipher) -> None:
         self._store = store
+        self._live_settings = live_settings
+        self._cipher = cipher
         self._clock = clock
         self._states = DeploymentStateStore(store, clock)
         access, visible = ModelAccess.of(store, live_settings), VisibleDocuments.of(store, live_settings)
@@ -47,17 +58,21 @@ class RuntimeDocuments:
     async def put(self, key: str, model: ModelFolder, state: DocumentState) -> None:
         """Write the model's document and state; `key` is the name that its processes have.
 
-        What users have changed in a document stays, but for its name and what leads to the runtime.
+        What users have changed in a document stays, but for its name and what leads to the runtime. InvalidRequest if
+        a provider's model cannot be called: its URL is not trusted, or its key is not there.
         """
         id = model_id(model)
+        if is_provided(model) and state != "DEPLOYED":
+            return await self._put_state(id, state)
+        connector = await self._provider_connector(model) if is_provided(model) else _runtime_connector(key)
         stored = await self._store.get(Index.MODEL, id)
         if stored is None:
             try:
-                await self._store.create(Index.MODEL, await self._new(key, model), id)
+                await self._store.create(Index.MODEL, await self._new(model, connector), id)
             except Conflict:  # another server that shares the store has the same model
                 stored = await self._store.get(Index.MODEL, id)
         if stored is not None:
-            await self._renew(stored, key, model)
+            await self._renew(stored, model, connector)
         await self._put_state(id, state)
 
     async def retire(self, kept: set[str]) -> None:
@@ -67,7 +82,7 @@ class RuntimeDocuments:
         for id in [hit["_id"] for hit in hits if hit["_id"].startswith(_PREFIX) and hit["_id"] not in kept]:
             await self._put_state(id, "UNDEPLOYED")
 
-    async def _new(self, key: str, model: ModelFolder) -> Json:
+    async def _new(self, model: ModelFolder, connector: Json) -> Json:
         group_id = await self._groups.for_model(ANYONE, model.name, None, AskedAccess())
         await self._count_version(group_id, model.version_number)
         now = self._clock()
@@ -80,7 +95,7 @@ class RuntimeDocuments:
             "created_time": now,
             "last_updated_time": now,
             "is_hidden": False,
-            "connector": _connector(key, {}),
+            "connector": connector,
         }
 
     async def _count_version(self, group_id: str, version: int) -> None:
@@ -93,11 +108,22 @@ class RuntimeDocuments:
 
         await rewrite(self._store, Index.MODEL_GROUP, group_id, change, NotFound("The group has just been deleted"))
 
-    async def _renew(self, stored: Document, key: str, model: ModelFolder) -> None:
+    async def _provider_connector(self, model: ModelFolder) -> Json:
+        """Return the connector of a provider's model, its key read from the environment and encrypted."""
+        body = provider_connector(model.settings, os.environ)
+        credential = resolve_credential(body["credential"], enabled=True)
+        body = {**body, "credential": credential}
+        return await new_document(body, self._live_settings.current, self._cipher, inline=True)
+
+    async def _renew(self, stored: Document, model: ModelFolder, connector: Json) -> None:
         def change(document: Document) -> Json | None:
             source = document.source
-            connector = _connector(key, source.get("connector") or {})
-            ours = {"name": model.name, "algorithm": "REMOTE", "connector": connector}
+            kept = source.get("connector") or {}
+            ours = {
+                "name": model.name,
+                "algorithm": "REMOTE",
+                "connector": {**connector, **kept, **_leading(connector)},
+            }
             if all(source.get(name) == value for name, value in ours.items()):
                 return None
             return {**source, **ours, "last_updated_time": self._clock()}
@@ -116,13 +142,16 @@ class RuntimeDocuments:
             await self._states.undeploy(id, document.source)
 
 
-def _connector(key: str, stored: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the connector that leads to the runtime, with what users have added to the stored one."""
+def _runtime_connector(key: str) -> Json:
     action = {
         "action_type": "PREDICT",
         "method": "POST",
         "url": runtime_url(key),
         "request_body": '{"inputs": ${parameters.inputs}}',
     }
-    connector = {"name": f"runtime {key}", "version": "1", "protocol": "http", "parameters": {}}
-    return {**connector, **stored, "protocol": "http", "actions": [action]}
+    return {"name": f"runtime {key}", "version": "1", "protocol": "http", "parameters": {}, "actions": [action]}
+
+
+def _leading(connector: Json) -> Json:
+    """Return the fields of a connector that lead to the model, which users cannot change for good."""
+    return {name: connector[name] for name in ("protocol", "actions", "credential") if name in connector}
