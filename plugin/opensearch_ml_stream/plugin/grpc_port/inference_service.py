@@ -4,6 +4,7 @@ from typing import Any
 
 from opensearch_ml_stream.connectors.errors import MLStreamError, NotFound
 from opensearch_ml_stream.connectors.v2.messages import ResponseShape
+from opensearch_ml_stream.connectors.v2.own_responses import OwnResponse
 from opensearch_ml_stream.plugin.grpc_port import messages, response_messages
 from opensearch_ml_stream.plugin.grpc_port.call import Call
 from opensearch_ml_stream.plugin.grpc_port.calls import Calls, Handler
@@ -12,7 +13,7 @@ from opensearch_ml_stream.plugin.grpc_port.services.health_service import Ready
 from opensearch_ml_stream.plugin.grpc_port.stream_messages import StreamMessages, error_message
 from opensearch_ml_stream.rest_handlers import actions
 from opensearch_ml_stream.rest_handlers.callers import Caller, Gate
-from opensearch_ml_stream.rest_handlers.v2.headers import SERVER_NAME, readable_headers, response_headers
+from opensearch_ml_stream.rest_handlers.v2.headers import SERVER_NAME, own_headers, readable_headers, response_headers
 from opensearch_ml_stream.rest_handlers.v2.use_cases import Inference, InferenceModels
 
 _STREAM_ACTIONS = (actions.PREDICT_STREAM, actions.PREDICT)
@@ -104,8 +105,10 @@ class InferenceService:
         message = read_request(request)
         inference = await self._prepare(call, caller, message, message.model_name, message.model_version)
         response = await self._models.infer(inference)
-        call.set_trailing_metadata(response_headers(call.scope, response.shape))
+        call.set_trailing_metadata((*response_headers(call.scope, response.shape), *own_headers(response)))
         is_raw = bool(message.raw_input_contents)
+        if isinstance(response, OwnResponse):
+            response = response.read()
         return _message(response_messages.infer_response(response, is_raw=is_raw))
 
     async def stream_infer(self, call: Call, caller: Caller) -> None:

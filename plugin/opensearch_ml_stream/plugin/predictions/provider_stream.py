@@ -7,8 +7,7 @@ from time import monotonic
 from typing import Any
 
 from opensearch_ml_stream.connectors.chunks import Chunks, Ending
-from opensearch_ml_stream.connectors.decoding.decoder import Decoder
-from opensearch_ml_stream.connectors.decoding.fast_path import FastPathDecoder
+from opensearch_ml_stream.connectors.decoding.contract import StreamDecoder
 from opensearch_ml_stream.connectors.errors import StreamTruncated, UpstreamError
 from opensearch_ml_stream.connectors.non_stream_response import MAX_NON_STREAM_BYTES, is_json, non_stream_response
 from opensearch_ml_stream.connectors.whole_response import read_whole_response
@@ -35,7 +34,7 @@ class ProviderStream:
     def __init__(
         self,
         response: UpstreamResponse,
-        decoder: Decoder | FastPathDecoder,
+        decoder: StreamDecoder,
         redactor: Redactor,
         charge: Charge | None = None,
     ) -> None:

@@ -10,7 +10,8 @@ from urllib.parse import quote
 
 from starlette.types import Scope
 
-from opensearch_ml_stream.connectors.v2.messages import ResponseShape
+from opensearch_ml_stream.connectors.v2.messages import InferenceResponse, ResponseShape
+from opensearch_ml_stream.connectors.v2.own_responses import OwnResponse
 from opensearch_ml_stream.rest_handlers.http.browsers import Headers
 
 SERVER_NAME = "opensearch-ml-stream"
@@ -24,6 +25,14 @@ _WITHHELD = re.compile(
 _ECHOED = re.compile(rb"x-(?!sendfile|sourcemap)[a-z0-9]{1,32}")
 _ECHOED_VALUE = re.compile(rb"[ -~]{1,256}")
 _MAX_ECHOED = 8
+# What a runtime may not say in headers of its own: the server says it, of the connection, the body, users and browsers.
+_OF_THE_SERVER = re.compile(
+    r"(?:content-|access-control-|sec-|proxy-|grpc-|ce-|x-accel-).*|.*-bin|connection|keep-alive|transfer-encoding"
+    r"|trailer|te|upgrade|date|server|set-cookie|strict-transport-security|x-content-type-options|x-frame-options"
+)
+_OWN_NAME = re.compile(r"[a-z0-9._-]{1,128}")
+_OWN_VALUE = re.compile(r"[ -~]{0,4096}")
+_MAX_OWN = 64
 
 _MLSERVER_EVENT: Headers = (
     (b"ce-specversion", b"0.3"),
@@ -56,6 +65,21 @@ def response_headers(scope: Scope, shape: ResponseShape) -> Headers:
     model, event_id = _attribute(shape.model_name), _attribute(shape.id)
     event = _kserve_event(model, event_id) if is_event else _mlserver_event(model, event_id)
     return (*event, *list(echoed.items())[:_MAX_ECHOED])
+
+
+def own_headers(response: InferenceResponse | OwnResponse) -> Headers:
+    """Return the headers that a runtime has written into its response's `parameters.headers`, which MLServer sends."""
+    if not isinstance(response, OwnResponse):
+        return ()
+    return tuple(
+        (name.lower().encode(), value.encode())
+        for name, value in list(response.headers.items())[:_MAX_OWN]
+        if _is_own(name.lower()) and _OWN_VALUE.fullmatch(value)
+    )
+
+
+def _is_own(name: str) -> bool:
+    return _OWN_NAME.fullmatch(name) is not None and not _OF_THE_SERVER.fullmatch(name)
 
 
 def _mlserver_event(model: bytes, event_id: bytes) -> Headers:

@@ -26,7 +26,7 @@ from opensearch_ml_stream.rest_handlers.http.response_lifecycle import (
     read_or_refuse,
 )
 from opensearch_ml_stream.rest_handlers.routes.predict_stream import relay
-from opensearch_ml_stream.rest_handlers.v2.headers import readable_headers, response_headers
+from opensearch_ml_stream.rest_handlers.v2.headers import own_headers, readable_headers, response_headers
 from opensearch_ml_stream.rest_handlers.v2.use_cases import InferenceModels
 from opensearch_ml_stream.rest_handlers.v2.whole_responses import whole_response
 
@@ -124,11 +124,11 @@ class InferenceEndpoints:
             inference = await self._models.prepare(asked.caller, asked.path.name, asked.path.version, request)
             del request
             inferred = await self._models.infer(inference)
+            body = response_body(inferred, asked.dialect)
         except MLStreamError as error:
             await response.fail(error)
             return
-        headers = response_headers(asked.scope, inferred.shape)
-        body = response_body(inferred, asked.dialect)
+        headers = (*response_headers(asked.scope, inferred.shape), *own_headers(inferred))
         await response.send(await whole_response(asked.scope, body, gzip=self._gzip, headers=headers))
 
 

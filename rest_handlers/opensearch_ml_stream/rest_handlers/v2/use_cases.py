@@ -11,6 +11,7 @@ from typing import Any, Protocol
 
 from opensearch_ml_stream.connectors.predict.inputs import PredictInput
 from opensearch_ml_stream.connectors.v2.messages import InferenceRequest, InferenceResponse, ResponseShape
+from opensearch_ml_stream.connectors.v2.own_responses import OwnResponse
 from opensearch_ml_stream.rest_handlers.callers import Caller
 from opensearch_ml_stream.rest_handlers.routes.predict_stream import ProviderStream
 
@@ -44,7 +45,7 @@ class InferenceModels(Protocol):
         """Open the provider's stream, as `Predictions.stream` does."""
         ...
 
-    async def infer(self, inference: Inference) -> InferenceResponse:
+    async def infer(self, inference: Inference) -> InferenceResponse | OwnResponse:
         """Make a whole inference."""
         ...
 
