@@ -121,7 +121,8 @@ async def open_sidecar(settings: Settings, runtime: Path) -> AsyncIterator[Sidec
             gate = TenantGate(gate)
         entry = Entry(gate, in_flight.bodies)
         visible = VisibleDocuments.of(store, live)
-        inference_models = StoredInferenceModels(ModelNames(store, visible, states), models, predictor, registry.models)
+        names = ModelNames(store, visible, states)
+        inference_models = StoredInferenceModels(names, models, predictor, registry.models, runtimes.models)
         node = AnsweringNode(store, now_millis, f"{gethostname()}:{settings.port}")
         own_version = version("opensearch-ml-stream")
         routes = [

@@ -46,7 +46,7 @@ class InferenceRequest:
     id: str = ""
     parameters: Mapping[str, Any] = field(default_factory=dict)
     outputs: Sequence[RequestedOutput] = ()
-    written_inputs: Sequence[Mapping[str, Any]] | None = None
+    written_inputs: Sequence[Mapping[str, Any]] | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -90,7 +90,7 @@ class StreamMessages:
         return length_delimited(_INFER_RESPONSE, message) if self._is_triton else message
 
     def _message(self, chunk: Chunk, fields: Mapping[str, Any]) -> bytes:
-        own = read_outputs(chunk.outputs)
+        own = read_outputs(list(chunk.outputs))
         outputs = [*text_tensors(self._shape, chunk.text), *further_tensors(chunk), *own]
         parameters = {_FINAL: bool(fields), **fields} if self._is_triton else fields
         message = tensors_response(self._shape, outputs, parameters, is_raw=self._is_raw)

@@ -14,7 +14,7 @@ from opensearch_ml_stream.connectors.rendering.action import CompiledAction
 from opensearch_ml_stream.connectors.rendering.template import ConnectorParameters
 from opensearch_ml_stream.connectors.runtimes.runtime_action import RuntimeAction
 from opensearch_ml_stream.connectors.runtimes.runtime_stream import RUNTIME_STREAM
-from opensearch_ml_stream.connectors.runtimes.urls import is_runtime_url, runtime_name
+from opensearch_ml_stream.connectors.runtimes.urls import find_runtime
 from opensearch_ml_stream.connectors.selection.spec_for import spec_for
 from opensearch_ml_stream.connectors.sidecar_settings import SidecarSettings
 from opensearch_ml_stream.connectors.stream_spec import Streaming, StreamSpec
@@ -28,7 +28,6 @@ MAX_CACHED_SPECS = 16  # per model: a caller may send any `_llm_interface`
 MAX_INTERFACE_CHARS = 100  # of an `_llm_interface` whose spec is cached
 NO_SETTINGS = SidecarSettings()
 _LLM_INTERFACE = "_llm_interface"
-_RUNTIME_ID_PREFIX = "runtime-"
 
 ModelAction = CompiledAction | RuntimeAction
 
@@ -86,13 +85,8 @@ class CompiledModel:
 
     @cached_property
     def runtime(self) -> str | None:
-        """The name of the runtime that this model is, None for a remote model.
-
-        Only the sidecar gives a model such an id: who writes a runtime's URL into a connector of his own gets past no
-        right or limit of the runtime's model.
-        """
-        url = next((action.url for action in self.connector.actions if action.action_type == PREDICT), "")
-        return runtime_name(url) if self.model_id.startswith(_RUNTIME_ID_PREFIX) and is_runtime_url(url) else None
+        """The name of the runtime that this model is, None for a remote model."""
+        return find_runtime(self.model_id, self.connector)
 
     def action(self, action_type: str = PREDICT) -> ModelAction:
         """Return the compiled action; it is compiled again only if an external credential has changed."""

@@ -16,6 +16,7 @@ GRANT_BYTES = INITIAL_CREDIT // 2  # granted again at least, so that few frames 
 SEPARATOR = b"\0"  # behind each response of a stream: JSON text cannot hold it
 
 _HEADERS: Mapping[str, str] = {"content-type": "application/json"}
+_STREAM_HEADERS: Mapping[str, str] = {"content-type": "application/octet-stream"}  # never one whole response
 
 
 class RuntimeResponse:
@@ -59,7 +60,7 @@ class RuntimeResponse:
         self.arrived: list[bytes] = []
         self.has_begun = False
         self.status = 200
-        self.headers = _HEADERS
+        self.headers = _STREAM_HEADERS if is_stream else _HEADERS
 
     @property
     def is_over(self) -> bool:
