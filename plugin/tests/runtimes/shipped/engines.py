@@ -1,0 +1,70 @@
+"""A model of each shipped runtime, loaded, and how many steps its engine has made."""
+
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from opensearch_ml_stream.runtimes.shipped import resolve
+
+from tests.runtimes.shipped import tiny_models
+
+NAMES = ("huggingface", "vllm", "llama-cpp")
+_PREPARE: Mapping[str, Callable[[Path], None]] = {
+    "huggingface": tiny_models.hugging_face_folder,
+    "vllm": tiny_models.hugging_face_folder,
+    "llama-cpp": tiny_models.gguf_file,
+}
+_EXTRA: Mapping[str, dict[str, object]] = {
+    "huggingface": {"model": "."},
+    "vllm": {"model": ".", "max_model_len": tiny_models.CONTEXT},
+    "llama-cpp": {"model": "model.gguf", "n_ctx": tiny_models.CONTEXT},
+}
+
+
+@dataclass
+class Engine:
+    """A loaded model of a runtime."""
+
+    model: Any
+    steps: Callable[[], int]
+
+
+@asynccontextmanager
+async def engine(name: str, folder: Path, **extra: object) -> AsyncIterator[Engine]:
+    """Load a tiny model with the runtime of that short name; unload it at the end."""
+    _PREPARE[name](folder)
+    tiny_models.write_settings(folder, name, **_EXTRA[name], **extra)
+    model = runtime_class(name)(read_settings(folder))
+    assert await model.load()
+    try:
+        yield Engine(model, _count_steps(name, model))
+    finally:
+        assert await model.unload()
+
+
+def runtime_class(name: str) -> Any:
+    """Return the class of a short name."""
+    module, _, class_name = resolve(name).rpartition(".")
+    return getattr(import_module(module), class_name)
+
+
+def read_settings(folder: Path) -> Any:
+    """Read a folder's model-settings.json as the process of a model does."""
+    from mlserver import ModelSettings
+
+    return ModelSettings.parse_file(str(folder / "model-settings.json"))
+
+
+def _count_steps(name: str, model: Any) -> Callable[[], int]:
+    if name == "vllm":
+        return lambda: int(model._engine.steps)
+    steps = []
+    if name == "huggingface":
+        model._model.register_forward_hook(lambda *_: steps.append(1))
+    else:
+        evaluate = model._llama.eval
+        model._llama.eval = lambda tokens: steps.append(1) or evaluate(tokens)
+    return lambda: len(steps)
