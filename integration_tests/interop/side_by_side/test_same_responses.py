@@ -11,7 +11,7 @@ import grpc
 import pytest
 from google.protobuf.json_format import MessageToDict
 from httpx_sse import connect_sse
-from integration_tests.interop.side_by_side.two_servers import Both, Server, both_servers
+from integration_tests.interop.side_by_side.two_servers import Both, Server, asked, both_servers, tensor
 from integration_tests.interop.v2_clients.v2_stub import v2_stub
 
 from opensearch_ml_stream.plugin.grpc_port import messages
@@ -27,14 +27,6 @@ pytestmark = [pytest.mark.peers, pytest.mark.timeout(180)]
 def both(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Both]:
     with both_servers(tmp_path_factory.mktemp("both"), *request.param) as both:
         yield both
-
-
-def tensor(*texts: str, name: str = "prompt", **fields: Any) -> dict[str, Any]:
-    return {"name": name, "shape": [len(texts)], "datatype": "BYTES", "data": list(texts), **fields}
-
-
-def asked(*tensors: dict[str, Any], **fields: Any) -> dict[str, Any]:
-    return {"inputs": list(tensors), **fields}
 
 
 AS_TEXT = {"parameters": {"content_type": "str"}}
@@ -56,12 +48,8 @@ REQUESTS: dict[str, tuple[str, Any]] = {
         "lists",
         asked(tensor("a", "b", name="questions", **AS_TEXT), tensor("c", "d", name="contexts", **AS_TEXT)),
     ),
-    "an input that is not there": ("lists", asked(tensor("a", name="questions", **AS_TEXT))),
     "a batch of one": ("batched", asked(tensor("a"))),
     "an empty response": ("broken", asked(tensor("nothing"))),
-    "an InferenceError": ("broken", asked(tensor("inference"))),
-    "ModelParametersMissing": ("broken", asked(tensor("parameters"))),
-    "an error with a status": ("broken", asked(tensor("status"))),
     "no inputs": ("words", {}),
     "inputs that are no list": ("words", {"inputs": 1}),
     "a datatype that there is not": ("words", asked({**tensor("a"), "datatype": "TEXT"})),
@@ -185,7 +173,6 @@ GRPC_REQUESTS = {
     "a version": lambda: message("one", version="v1.2.3"),
     "another version": lambda: message("one", version="v7"),
     "another model": lambda: message("one", model="nowhere"),
-    "an error": lambda: message("inference", model="broken"),
 }
 
 

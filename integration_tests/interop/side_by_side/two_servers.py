@@ -36,6 +36,11 @@ class Both:
     sidecar: Sidecar
     has_numpy: bool
 
+    @property
+    def in_turn(self) -> tuple[Server, Server]:
+        """MLServer, then this server."""
+        return self.mlserver, self.here
+
 
 @contextmanager
 def both_servers(folder: Path, in_environment: bool, workers: int) -> Iterator[Both]:
@@ -81,3 +86,11 @@ def _models_in(folder: Path, in_environment: bool, settings: dict[str, Any]) -> 
 
 def _is_ready(client: httpx.Client, name: str) -> bool:
     return client.get(f"/v2/models/{name}/ready").status_code == 200
+
+
+def tensor(*texts: str, name: str = "prompt", **fields: Any) -> dict[str, Any]:
+    return {"name": name, "shape": [len(texts)], "datatype": "BYTES", "data": list(texts), **fields}
+
+
+def asked(*tensors: dict[str, Any], **fields: Any) -> dict[str, Any]:
+    return {"inputs": list(tensors), **fields}
