@@ -28,7 +28,7 @@ _MODULES = {
     ".context": ".context",
     ".errors": ".errors",
     ".handlers": ".handlers",
-    ".handlers.custom": ".handlers",
+    ".handlers.custom": ".handlers.custom",
     ".logging": ".logging",
     ".metrics": ".metrics",
     ".model": ".model",
@@ -67,9 +67,7 @@ class _Finder(importlib.abc.MetaPathFinder):
         ours = _MODULES.get(fullname.removeprefix("mlserver"))
         if ours is None:
             raise ModuleNotFoundError(f"{fullname} needs MLServer itself: {INSTALL}", name=fullname)
-        return importlib.machinery.ModuleSpec(
-            fullname, _Loader(OURS + ours), is_package=ours in ("", ".codecs", ".types")
-        )
+        return importlib.machinery.ModuleSpec(fullname, _Loader(OURS + ours))
 
 
 def install_mlserver_alias() -> bool:

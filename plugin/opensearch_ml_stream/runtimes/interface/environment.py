@@ -3,6 +3,7 @@
 import copy
 import json
 import os
+import types
 import typing
 from collections.abc import Iterable
 from typing import Any, ClassVar
@@ -81,7 +82,8 @@ def _from_environment(cls: type[BaseSettings], given: dict[str, Any]) -> dict[st
 
 def _value(field: Field, text: str) -> Any:
     """Read JSON where the field holds more than text or a number; what is none stays text, for the error to show."""
-    hints = typing.get_args(field.annotation) or (field.annotation,)
+    union = typing.get_origin(field.annotation) in (types.UnionType, typing.Union)
+    hints = typing.get_args(field.annotation) if union else (field.annotation,)
     if all(hint in (str, int, float, bool, type(None)) for hint in hints):
         return text
     try:

@@ -7,7 +7,7 @@ import sys
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from opensearch_ml_stream.runtimes.interface import json_bytes
 from opensearch_ml_stream.runtimes.interface.environment import BaseSettings, each
@@ -88,6 +88,10 @@ class ModelParameters(BaseSettings, extra=True):
     format: str | None = None
     content_type: str | None = None
     extra: dict[str, Any] | None = each({})
+
+    if TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any: ...
 
     def __init__(self, /, **values: Any) -> None:
         super().__init__(**values)

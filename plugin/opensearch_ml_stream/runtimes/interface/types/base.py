@@ -67,7 +67,7 @@ class BaseModel:
         if extra is not None:
             cls.keeps_others = extra
         fields: dict[str, Field] = {}
-        for name, hint in typing.get_type_hints(cls).items():
+        for name, hint in typing.get_type_hints(cls, include_extras=True).items():
             if not name.startswith("_") and typing.get_origin(hint) is not ClassVar:
                 default = getattr(cls, name, ...)
                 alias = cls._aliases.get(name, name)

@@ -1,7 +1,7 @@
 """Requests, responses and metadata of the V2 inference protocol, with MLServer's names and fields."""
 
 from enum import Enum
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from opensearch_ml_stream.runtimes.interface.types.base import BaseModel
 from opensearch_ml_stream.runtimes.interface.types.roots import RootModel
@@ -36,6 +36,10 @@ class Parameters(BaseModel, extra=True):
     __slots__ = ("_decoded_payload",)
     content_type: str | None = None
     headers: dict[str, Any] | None = None
+
+    if TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any: ...
 
 
 class TensorData(RootModel):
@@ -88,7 +92,7 @@ class MetadataTensor(BaseModel):
     """What a model says of a tensor."""
 
     name: str
-    datatype: Datatype
+    datatype: Annotated[str, Datatype]
     shape: list[int]
     parameters: Parameters | None = None
 
@@ -98,7 +102,7 @@ class RequestInput(BaseModel):
 
     name: str
     shape: list[int]
-    datatype: Datatype
+    datatype: Annotated[str, Datatype]
     parameters: Parameters | None = None
     data: TensorData
 
@@ -108,7 +112,7 @@ class ResponseOutput(BaseModel):
 
     name: str
     shape: list[int]
-    datatype: Datatype
+    datatype: Annotated[str, Datatype]
     parameters: Parameters | None = None
     data: TensorData
 

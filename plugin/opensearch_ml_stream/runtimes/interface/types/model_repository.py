@@ -1,6 +1,7 @@
 """Requests and responses of the model repository, with MLServer's names and fields."""
 
 from enum import Enum
+from typing import Annotated
 
 from opensearch_ml_stream.runtimes.interface.types.base import BaseModel
 from opensearch_ml_stream.runtimes.interface.types.roots import RootModel
@@ -27,7 +28,7 @@ class RepositoryIndexResponseItem(BaseModel):
 
     name: str
     version: str | None = None
-    state: State
+    state: Annotated[str, State]
     reason: str
 
 

@@ -68,6 +68,8 @@ def coercion_of(hint: Any) -> Coerce:
     if hint in _PLAIN:
         return _PLAIN[hint]
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)
+    if origin is typing.Annotated:
+        return coercion_of(arguments[1])  # what it is made of, where the field holds another type
     if origin is list:
         return _list_of(coercion_of(arguments[0]), passing(arguments[0]))
     if origin is dict:

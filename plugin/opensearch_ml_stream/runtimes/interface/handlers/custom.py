@@ -4,7 +4,6 @@ import inspect
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from opensearch_ml_stream.runtimes.interface.alias import INSTALL
 from opensearch_ml_stream.runtimes.interface.types.base import BaseModel
 
 _ATTRIBUTE = "__custom_handler__"
@@ -37,9 +36,3 @@ def get_custom_handlers(model: Any) -> list[tuple[CustomHandler, Callable[..., A
     """List a model's routes, each with its method."""
     members = (member for _, member in inspect.getmembers(model))
     return [(getattr(member, _ATTRIBUTE), member) for member in members if hasattr(member, _ATTRIBUTE)]
-
-
-def __getattr__(name: str) -> Any:
-    if name in ("DataPlane", "ModelRepositoryHandlers"):
-        raise ImportError(f"mlserver.handlers.{name} needs MLServer itself: {INSTALL}", name="mlserver")
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
