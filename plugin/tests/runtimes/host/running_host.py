@@ -147,6 +147,11 @@ class RunningHost:
     async def connect(self) -> WorkerSide:
         return WorkerSide(*await asyncio.open_unix_connection(str(self.path)))
 
+    async def said(self, text: str) -> None:
+        """Wait until the process has written this."""
+        while text not in self.stderr():
+            await asyncio.sleep(0.005)
+
     def stderr(self) -> str:
         return self._stderr.read_text("utf-8")
 
@@ -157,26 +162,29 @@ async def started_host(
     code: str,
     settings: Mapping[str, Any] | None = None,
     interpreter: Sequence[str] = (PYTHON,),
-    name: str = "trial",
+    first_line: bytes | None = None,
 ) -> AsyncIterator[RunningHost]:
-    """Start the host of a model whose module `model` is `code` behind PREAMBLE, with a class `Model`."""
+    """Start the host of a model whose module `model` is `code` behind PREAMBLE, with a class `Model`.
+
+    `first_line` is sent in place of the keeper's.
+    """
     (folder / "model.py").write_text(PREAMBLE + textwrap.dedent(code))
     ours, theirs = socket.socketpair()
     path, stderr = folder / "host.sock", folder / "stderr.txt"
     with ours, stderr.open("wb") as errors:
         with theirs:
             process = await asyncio.create_subprocess_exec(
-                *interpreter, str(HOST), name, str(theirs.fileno()),
+                *interpreter, str(HOST), "trial", str(theirs.fileno()),
                 stdin=asyncio.subprocess.DEVNULL, stderr=errors, stdout=errors, pass_fds=[theirs.fileno()],
             )  # fmt: skip
         ours.setblocking(False)
         start = {
             "folder": str(folder),
-            "settings": {"name": name, "implementation": "model.Model", **(settings or {})},
+            "settings": {"name": "trial", "implementation": "model.Model", **(settings or {})},
             "server_settings": {},
             "socket": str(path),
         }
-        ours.sendall(json.dumps(start).encode() + b"\n")
+        ours.sendall(first_line or json.dumps(start).encode() + b"\n")
         try:
             yield RunningHost(process, ours, path, stderr)
         finally:
