@@ -208,14 +208,16 @@ async def _blocks_and_ends(folder: Path, method: str) -> None:
     async with started_host(folder, code) as host:
         if method != "load":
             await host.event()
-        if method == "predict":
             worker = await host.connect()
-            worker.begin(Kind.PREDICT, text_request("a"))
-        if method == "unload":
-            host.keeper.close()
+            if method == "predict":
+                worker.begin(Kind.PREDICT, text_request("a"))
+            else:
+                host.keeper.close()
         await host.said("blocks")
         host.keeper.close()
         assert await host.process.wait() == 1
+        if method != "load":
+            await worker.close()
 
 
 async def test_a_model_that_cannot_unload_says_so(tmp_path: Path) -> None:
