@@ -149,7 +149,7 @@ class RunningHost:
 
     async def said(self, text: str) -> None:
         """Wait until the process has written this."""
-        while text not in self.stderr():
+        while text not in self.stderr():  # noqa: ASYNC110 - a file has no event
             await asyncio.sleep(0.005)
 
     def stderr(self) -> str:

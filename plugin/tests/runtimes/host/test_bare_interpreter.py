@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 
 import pytest
+
 from tests.runtimes.host.running_host import ready_host, text_request, texts_of
 
 MODEL = """

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.runtimes.host.running_host import Frame, WorkerSide, ready_host, text_request, texts_of
 
 from opensearch_ml_stream.runtimes.frames import Kind
+from tests.runtimes.host.running_host import Frame, WorkerSide, ready_host, text_request, texts_of
 
 # Responds to each text with itself and the number of rows that it came with.
 COUNTING = """

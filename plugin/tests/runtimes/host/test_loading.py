@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.runtimes.host.running_host import ready_host, started_host, text_request, texts_of
 
 from opensearch_ml_stream.runtimes.frames import Kind
+from tests.runtimes.host.running_host import ready_host, started_host, text_request, texts_of
 
 PLAIN = """
 class Model(MLModel):
@@ -194,7 +194,10 @@ async def test_a_process_that_still_loads_ends_with_its_keeper(tmp_path: Path) -
 
 
 async def test_a_process_that_blocks_ends_with_its_keeper(tmp_path: Path) -> None:
-    await asyncio.gather(*(_blocks_and_ends(tmp_path / method, method) for method in ("load", "predict", "unload")))
+    folders = [tmp_path / method for method in ("load", "predict", "unload")]
+    for folder in folders:
+        folder.mkdir()
+    await asyncio.gather(*(_blocks_and_ends(folder, folder.name) for folder in folders))
 
 
 async def _blocks_and_ends(folder: Path, method: str) -> None:
@@ -204,7 +207,6 @@ async def _blocks_and_ends(folder: Path, method: str) -> None:
             print("blocks", flush=True)
             time.sleep(3600)
     """
-    folder.mkdir()
     async with started_host(folder, code) as host:
         if method != "load":
             await host.event()
@@ -235,6 +237,7 @@ async def test_a_process_that_gets_no_first_line_ends(tmp_path: Path) -> None:
         assert host.stderr() == "runtime trial: The keeper ended before it said what to run\n"
 
 
+@pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="needs /proc")
 async def test_children_of_the_model_do_not_hold_the_keepers_socket(tmp_path: Path) -> None:
     code = """
     import subprocess
@@ -248,8 +251,6 @@ async def test_children_of_the_model_do_not_hold_the_keepers_socket(tmp_path: Pa
         async def predict(self, request):
             return text_response(self.listed.strip())
     """
-    if not os.path.isdir("/proc/self/fd"):
-        pytest.skip("needs /proc")
     async with ready_host(tmp_path, code) as (_, worker):
         data, _ = await worker.predict(text_request("a"))
         assert texts_of(data.payload) == ["['0', '1', '2', '3']"]  # 3 is the listing's own
@@ -287,5 +288,5 @@ async def test_a_name_that_another_process_of_the_model_spawns_is_importable(tmp
             return response
     """
     async with ready_host(tmp_path, code) as (_, worker):
-        data, end = await worker.predict(text_request("a"))
+        data, _ = await worker.predict(text_request("a"))
         assert texts_of(data.payload) == ["from a child"]

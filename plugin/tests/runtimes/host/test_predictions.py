@@ -4,9 +4,9 @@ import json
 from pathlib import Path
 
 import pytest
-from tests.runtimes.host.running_host import ready_host, text_request, texts_of
 
 from opensearch_ml_stream.runtimes.frames import Kind
+from tests.runtimes.host.running_host import ready_host, text_request, texts_of
 
 UPPER = """
 class Model(MLModel):

@@ -4,9 +4,9 @@ import asyncio
 from pathlib import Path
 
 import pytest
-from tests.runtimes.host.running_host import ready_host, text_request, texts_of
 
 from opensearch_ml_stream.runtimes.frames import INITIAL_CREDIT, Kind
+from tests.runtimes.host.running_host import RunningHost, ready_host, text_request, texts_of
 
 ECHO = """
 class Model(MLModel):
@@ -15,7 +15,7 @@ class Model(MLModel):
             for text in texts_of(request):
                 yield text_response(text + " " + request.id)
 """
-# `steps` in the folder tells how far the generator has come, `end` how it has ended.
+# Its generator writes how it has ended, and after how many steps.
 ENDLESS = """
 class Model(MLModel):
     async def predict(self, request):
@@ -23,7 +23,6 @@ class Model(MLModel):
 
     async def predict_stream(self, requests):
         mode = texts_of(await requests.__anext__())[0]
-        folder = os.path.dirname(__file__)
         done, steps = "ran out", 0
         try:
             while True:
@@ -40,17 +39,14 @@ class Model(MLModel):
             raise
         finally:
             await asyncio.sleep(0)
-            with open(os.path.join(folder, "end"), "w") as file:
-                file.write(f"{done} {steps}")
-            print("ended", flush=True)
+            print(f"ended {done} {steps} steps")
 """
 
 
-async def until_ended(folder: Path) -> tuple[str, int]:
-    """How the generator ended, and after how many steps."""
-    while not (folder / "end").exists() or not (folder / "end").read_text():
-        await asyncio.sleep(0.005)
-    how, _, steps = (folder / "end").read_text().rpartition(" ")
+async def end_of_generator(host: RunningHost) -> tuple[str, int]:
+    """Wait for the generator's end: how it ended, and after how many steps."""
+    await host.said(" steps\n")
+    _, how, steps, _ = host.stderr().split()
     return how, int(steps)
 
 
@@ -97,7 +93,7 @@ async def test_a_cancelled_generator_that_lacks_credit_is_closed(tmp_path: Path)
         while got < INITIAL_CREDIT:
             got += len((await worker.next(call)).payload)
         worker.send(call, Kind.CANCEL)
-        how, steps = await until_ended(tmp_path)
+        how, steps = await end_of_generator(host)
         assert how == "GeneratorExit"
         assert steps < 70
         await host.figures(in_flight=0, failures=0)
@@ -110,7 +106,7 @@ async def test_a_cancelled_generator_ends(tmp_path: Path, mode: str) -> None:
         call = worker.begin(Kind.STREAM, text_request(mode))
         await worker.next(call)
         worker.send(call, Kind.CANCEL)
-        how, _ = await until_ended(tmp_path)
+        how, _ = await end_of_generator(host)
         assert how in ("CancelledError", "GeneratorExit")
         await host.figures(in_flight=0, failures=0)
         assert "raised" not in host.stderr()
@@ -122,7 +118,7 @@ async def test_a_lost_connection_cancels_its_calls(tmp_path: Path, mode: str) ->
         worker = await host.connect()
         await worker.next(worker.begin(Kind.STREAM, text_request(mode)))
         await worker.close()
-        assert (await until_ended(tmp_path))[0] in ("CancelledError", "GeneratorExit")
+        assert (await end_of_generator(host))[0] in ("CancelledError", "GeneratorExit")
         await host.figures(in_flight=0)
 
 
