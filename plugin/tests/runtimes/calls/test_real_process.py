@@ -105,7 +105,7 @@ async def test_a_client_that_does_not_read_stops_the_model_and_one_that_leaves_e
 
 async def test_what_the_model_raises_is_told(calls: RuntimeCalls, tmp_path: Path) -> None:
     async with running_model(tmp_path):
-        with pytest.raises(NotFound, match="The runtime of model m raised ModelNotFound: .*other"):
+        with pytest.raises(NotFound, match=r"^The runtime of model m raised ModelNotFound: .*other"):
             await predict(calls, "raise")
         with pytest.raises(UpstreamError, match=r"The runtime of model m raised RuntimeError: worn out"):
             await stream(calls, 0, "raises")
@@ -120,6 +120,7 @@ async def test_a_process_that_is_killed_ends_its_streams_with_an_error(calls: Ru
             host.process.kill()
             with pytest.raises(UpstreamError, match="ended in the middle of its response"):
                 await read_to_end(response)
+        await host.process.wait()
         with pytest.raises(UpstreamError, match="cannot be reached"):
             await predict(calls)
 
