@@ -29,12 +29,10 @@ async def test_a_prediction_is_one_frame_and_the_body_is_its_response(calls: Run
     assert await predicting == b'{"outputs":[]}'
 
 
-async def test_a_streams_responses_are_separated_and_its_head_is_that_of_json(
-    calls: RuntimeCalls, host: ScriptedHost
-) -> None:
+async def test_a_streams_responses_are_separated(calls: RuntimeCalls, host: ScriptedHost) -> None:
     async with opened_stream(calls, host, b"1") as (response, begin):
         assert (begin.kind, begin.payload) == (Kind.STREAM, REQUEST)
-        assert (response.status, response.headers) == (200, {"content-type": "application/json"})
+        assert (response.status, response.headers) == (200, {"content-type": "application/octet-stream"})
         begin.reply((Kind.DATA, b"2"), (Kind.DATA, b"3"), (Kind.END, b""))
         assert await read_to_end(response) == b"2\x003\x00"
         assert await response.read() == b""
