@@ -167,6 +167,8 @@ class Keeper:
         )
         if load:
             self._spawn(model.load())
+        elif not folder.problem:
+            self.documents.put(key, folder, "UNDEPLOYED")
 
     def _spawn(self, work: Any) -> None:
         async def do() -> None:
@@ -215,5 +217,5 @@ class Keeper:
 
     def _log_state(self, key: str, model: KeptModel, state: State) -> None:
         if state == "READY":
-            pids = ", ".join(str(process.pid) for process in model.status().processes)
-            log.info("runtime %s: ready (process %s)", key, pids)
+            processes = ", ".join(f"process {process.pid}" for process in model.status().processes)
+            log.info("runtime %s: ready (%s)", key, processes or "a provider's")
