@@ -32,6 +32,7 @@ from opensearch_ml_stream.plugin.registry.deployment_state_store import Deployme
 from opensearch_ml_stream.plugin.registry.model_deployment import ModelDeployment
 from opensearch_ml_stream.plugin.runtimes.control import RuntimeControl
 from opensearch_ml_stream.plugin.runtimes.runtime_calls import RuntimeCalls
+from opensearch_ml_stream.plugin.runtimes.runtime_metrics import RuntimeMetrics
 from opensearch_ml_stream.plugin.security.open_gate import open_gate
 from opensearch_ml_stream.plugin.settings import LiveSettings, Settings
 from opensearch_ml_stream.plugin.settings.dynamic import DynamicSettings, watching_settings
@@ -103,6 +104,7 @@ async def open_sidecar(settings: Settings, runtime: Path) -> AsyncIterator[Sidec
         budgets = await stack.enter_async_context(opening)
         runtimes = await stack.enter_async_context(RuntimeCalls(runtime / "runtimes"))
         open_streams = OpenStreams(counts, live, metrics)
+        metrics.show_also(RuntimeMetrics(runtimes.models.current))
         calls = ProviderCalls(live, breaking, rate_limits, budgets, open_streams, runtimes)
         scripts = PainlessRunner(store)
         batch = BatchJobs(models, calls, store, scripts, now_millis)
@@ -128,7 +130,7 @@ async def open_sidecar(settings: Settings, runtime: Path) -> AsyncIterator[Sidec
         routes = [
             *predict_routes(predictor, in_flight, gate),
             *management_routes(registry, entry),
-            *profile_routes(Profiles(states, statistics, node, visible), entry),
+            *profile_routes(Profiles(states, statistics, node, visible, runtimes.models.current), entry),
             *stats_routes(ServerStats(store, states, statistics, node, visible), entry),
             *settings_routes(DynamicSettings(store, live, now_millis), entry),
             *operation_routes(store.ping, metrics.text, own_version, gate),

@@ -13,7 +13,7 @@ from typing import Protocol
 
 from opensearch_ml_stream.connectors.documents import read_connector, read_model
 from opensearch_ml_stream.connectors.errors import Conflict, InvalidRequest, Unavailable
-from opensearch_ml_stream.connectors.runtimes.urls import is_runtime_url, runtime_name
+from opensearch_ml_stream.connectors.runtimes.urls import find_runtime
 from opensearch_ml_stream.plugin.clock import Clock
 from opensearch_ml_stream.plugin.credentials.cipher import Cipher
 from opensearch_ml_stream.plugin.registry.deployment_state_store import DeploymentStateStore, is_deployed
@@ -72,7 +72,7 @@ class ModelDeployment:
         with self.count("deploy", model_id):
             document = await existing_model(self.store, model_id)
             await self._check_callable(document.source)
-            await self._load(document.source)
+            await self._load(model_id, document.source)
             node = await self.states.deploy(model_id)
         fields = {"task_type": "DEPLOY_MODEL", "model_id": model_id, "worker_node": [node], "is_async": True}
         if (tenant_id := document.source.get("tenant_id")) is not None:
@@ -87,7 +87,7 @@ class ModelDeployment:
             was_deployed = False
             if document is not None:
                 with self.count("undeploy", model_id):
-                    await self.unload(document.source)
+                    await self.unload(model_id, document.source)
                     was_deployed = await self.states.undeploy(model_id, document.source)
             stats[model_id] = "undeployed" if was_deployed else "not_found"
         return {await node_id(self.store, self.clock): {"stats": stats}}
@@ -117,13 +117,13 @@ class ModelDeployment:
             )
         return False
 
-    async def unload(self, source: Json) -> None:
+    async def unload(self, model_id: str, source: Json) -> None:
         """Unload what runs of the model in processes of this server; nothing does of a remote one."""
-        if self.runtimes is not None and (name := _runtime_of(source)) is not None:
+        if self.runtimes is not None and (name := _runtime_of(model_id, source)) is not None:
             await self.runtimes.unload(name)
 
-    async def _load(self, source: Json) -> None:
-        if self.runtimes is not None and (name := _runtime_of(source)) is not None:
+    async def _load(self, model_id: str, source: Json) -> None:
+        if self.runtimes is not None and (name := _runtime_of(model_id, source)) is not None:
             await self.runtimes.load(name)
 
     async def _check_callable(self, source: Json) -> None:
@@ -139,9 +139,7 @@ class ModelDeployment:
             await cipher.decrypt(cipher_text)
 
 
-def _runtime_of(source: Json) -> str | None:
-    """Return the name of the runtime that a model's inline connector leads to; None if it leads to none."""
-    for action in (source.get("connector") or {}).get("actions") or ():
-        if is_runtime_url(url := str(action.get("url"))):
-            return runtime_name(url)
-    return None
+def _runtime_of(model_id: str, source: Json) -> str | None:
+    """Return the name of the runtime that a model is; None for any other model."""
+    connector = read_model(source).connector
+    return None if connector is None else find_runtime(model_id, connector)

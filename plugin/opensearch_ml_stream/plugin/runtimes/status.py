@@ -32,7 +32,10 @@ class ProcessStatus:
 
 @dataclass(slots=True)
 class ModelStatus:
-    """One runtime model. `reason` says why it is FAILED; `inputs` and `outputs` are its metadata's tensors."""
+    """One runtime model. `reason` says why it is FAILED; `inputs` and `outputs` are its metadata's tensors.
+
+    `model_id` is the id of its document.
+    """
 
     state: State = "LOADING"
     reason: str = ""
@@ -43,6 +46,7 @@ class ModelStatus:
     outputs: list[dict[str, Any]] = field(default_factory=list)
     parameters: dict[str, Any] = field(default_factory=dict)
     queue_size: int = 100
+    model_id: str = ""
     processes: list[ProcessStatus] = field(default_factory=list)
 
 

@@ -15,7 +15,7 @@ from opensearch_ml_stream.plugin.runtimes.keeper import host_process
 from opensearch_ml_stream.plugin.runtimes.keeper.host_process import Launch
 from opensearch_ml_stream.plugin.runtimes.keeper.loaded_model import LoadedModel
 
-PROGRAM = Path(__file__).parent / "scripted_host.py"
+PROGRAM = Path(__file__).parent / "scripted_program.py"
 
 
 @asynccontextmanager

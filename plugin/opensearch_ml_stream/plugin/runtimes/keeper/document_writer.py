@@ -6,11 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from opensearch_ml_stream.connectors.errors import MLStreamError, Unavailable
-from opensearch_ml_stream.plugin.runtimes.keeper.model_folders import ModelFolder
+from opensearch_ml_stream.plugin.runtimes.keeper.model_folders import ModelFolder, model_id
 from opensearch_ml_stream.plugin.runtimes.keeper.runtime_documents import (
     DocumentState,
     RuntimeDocuments,
-    model_id,
 )
 
 RETRY_SECONDS = 2.0

@@ -26,12 +26,11 @@ from opensearch_ml_stream.plugin.runtimes.keeper.host_process import Launch
 from opensearch_ml_stream.plugin.runtimes.keeper.kept_model import KeptModel
 from opensearch_ml_stream.plugin.runtimes.keeper.loaded_model import LoadedModel
 from opensearch_ml_stream.plugin.runtimes.keeper.mlserver_settings import not_needed, read_server_settings
-from opensearch_ml_stream.plugin.runtimes.keeper.model_folders import ModelFolder, read_model_folders
+from opensearch_ml_stream.plugin.runtimes.keeper.model_folders import ModelFolder, model_id, read_model_folders
 from opensearch_ml_stream.plugin.runtimes.keeper.runtime_documents import (
     DocumentState,
     RuntimeDocuments,
     is_provided,
-    model_id,
 )
 from opensearch_ml_stream.plugin.runtimes.status import STATUS_FILE, State, write_status
 from opensearch_ml_stream.plugin.settings import LiveSettings, Settings

@@ -9,7 +9,7 @@ from typing import Any
 from opensearch_ml_stream.connectors.errors import UpstreamError
 from opensearch_ml_stream.plugin.runtimes.keeper.environments import NoEnvironment
 from opensearch_ml_stream.plugin.runtimes.keeper.loaded_model import LoadedModel
-from opensearch_ml_stream.plugin.runtimes.keeper.model_folders import ModelFolder
+from opensearch_ml_stream.plugin.runtimes.keeper.model_folders import ModelFolder, model_id
 from opensearch_ml_stream.plugin.runtimes.status import ModelStatus, State
 
 FORCED_SECONDS = 5.0  # between tries to load a model that fails, however often it is asked for
@@ -66,6 +66,7 @@ class KeptModel:
             outputs=said.get("outputs") or settings.get("outputs") or [],
             parameters=said.get("parameters") or {},
             queue_size=self._queue_size,
+            model_id=model_id(self.folder),
             processes=[] if loaded is None else loaded.statuses,
         )
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from opensearch_ml_stream.connectors.errors import InvalidRequest
+from opensearch_ml_stream.connectors.runtimes.urls import runtime_model_id
 
 SETTINGS_FILE = "model-settings.json"
 _ENVIRONMENT_MARKS = ("pyvenv.cfg", "conda-meta")  # of a folder that is a Python environment: no models in there
@@ -70,6 +71,11 @@ class ModelFolder:
             if isinstance(value, int) and not isinstance(value, bool) and value >= 1:
                 return min(value, MAX_PROCESSES)
         return 1
+
+
+def model_id(model: ModelFolder) -> str:
+    """Return the id of the model's document."""
+    return runtime_model_id(model.name, model.version)
 
 
 def check_models_folder(directory: Path, environment: Mapping[str, str] = os.environ) -> None:

@@ -6,10 +6,9 @@ reads and lists it; to call it, it would need a URL that it does not take.
 
 import os
 from typing import Literal
-from urllib.parse import quote
 
 from opensearch_ml_stream.connectors.errors import Conflict, NotFound
-from opensearch_ml_stream.connectors.runtimes.urls import runtime_url
+from opensearch_ml_stream.connectors.runtimes.urls import runtime_model_id, runtime_url
 from opensearch_ml_stream.plugin.clock import Clock
 from opensearch_ml_stream.plugin.credentials.cipher import Cipher
 from opensearch_ml_stream.plugin.credentials.external import resolve_credential
@@ -19,7 +18,7 @@ from opensearch_ml_stream.plugin.registry.connector_documents import new_documen
 from opensearch_ml_stream.plugin.registry.deployment_state_store import DeploymentStateStore, is_undeployed
 from opensearch_ml_stream.plugin.registry.model_groups import ModelGroups
 from opensearch_ml_stream.plugin.registry.stored_documents import Json, rewrite
-from opensearch_ml_stream.plugin.runtimes.keeper.model_folders import ModelFolder
+from opensearch_ml_stream.plugin.runtimes.keeper.model_folders import ModelFolder, model_id
 from opensearch_ml_stream.plugin.runtimes.remote_models import is_remote_model, provider_connector
 from opensearch_ml_stream.plugin.security.access_control import AskedAccess
 from opensearch_ml_stream.plugin.settings import LiveSettings
@@ -28,14 +27,7 @@ from opensearch_ml_stream.rest_handlers.callers import ANYONE
 
 DocumentState = Literal["DEPLOYING", "DEPLOYED", "DEPLOY_FAILED", "UNDEPLOYED"]
 
-_PREFIX = "runtime-"
 MAX_MODELS = 10_000  # remote models that are looked through for those whose folder has gone
-
-
-def model_id(model: ModelFolder) -> str:
-    """Return the id of the model's document."""
-    version = "" if model.version is None else f"-{quote(model.version, safe='')}"
-    return f"{_PREFIX}{quote(model.name, safe='')}{version}"
 
 
 def is_provided(model: ModelFolder) -> bool:
@@ -79,7 +71,8 @@ class RuntimeDocuments:
         """Mark the runtime models of other ids than these as undeployed: their folders have gone."""
         query: Json = {"query": {"term": {"algorithm": "REMOTE"}}, "size": MAX_MODELS, "_source": ["model_state"]}
         hits = (await self._store.search(Index.MODEL, query))["hits"]["hits"]
-        for id in [hit["_id"] for hit in hits if hit["_id"].startswith(_PREFIX) and hit["_id"] not in kept]:
+        prefix = runtime_model_id("", None)
+        for id in [id for hit in hits if (id := hit["_id"]).startswith(prefix) and id not in kept]:
             await self._put_state(id, "UNDEPLOYED")
 
     async def _new(self, model: ModelFolder, connector: Json) -> Json:

@@ -1,4 +1,4 @@
-"""A process of a model that follows a script: `python scripted_host.py NAME FD`.
+"""A process of a model that follows a script: `python scripted_program.py NAME FD`.
 
 `script` in the model's settings is what it does, one word after the other; `marks` a folder with a file for each start.
 """
