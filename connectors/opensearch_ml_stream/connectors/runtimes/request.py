@@ -19,6 +19,8 @@ from typing import Any
 import orjson
 
 from opensearch_ml_stream.connectors.errors import InvalidRequest
+from opensearch_ml_stream.connectors.predict.post_process import OUTPUT_PROCESSORS, RESPONSE_FILTER
+from opensearch_ml_stream.connectors.predict.pre_process import STEP_SIZE
 from opensearch_ml_stream.connectors.syntax import jsontext
 from opensearch_ml_stream.connectors.syntax.jsontext import JsonText
 
@@ -32,7 +34,7 @@ _COLUMNS = ("type", "tool_calls", "tool_call_id", "name")  # of messages that ha
 _TENSOR_MEMBERS = {"name", "shape", "datatype", "data"}
 
 # About the request itself, or read by this server: nothing of the runtime's.
-_NOT_OF_THE_RUNTIME = frozenset({"_llm_interface", "stream", "response_filter", "output_processors"})
+_NOT_OF_THE_RUNTIME = frozenset({"_llm_interface", "stream", RESPONSE_FILTER, OUTPUT_PROCESSORS, STEP_SIZE})
 
 _Object = dict[str, Any]
 

@@ -17,11 +17,10 @@ from opensearch_ml_stream.connectors.decoding.contract import (
     MAX_EVENT_VALUES,
     Outcome,
     has_too_many_values,
-    truncated,
 )
 from opensearch_ml_stream.connectors.decoding.event_fields import mapping
 from opensearch_ml_stream.connectors.decoding.finish_reasons import finish_reason, native_finish_reason
-from opensearch_ml_stream.connectors.errors import UpstreamError
+from opensearch_ml_stream.connectors.errors import StreamTruncated, UpstreamError
 from opensearch_ml_stream.connectors.spending.response_usage import read_usage
 from opensearch_ml_stream.connectors.stream_spec import Enable
 from opensearch_ml_stream.connectors.syntax import jsontext
@@ -72,7 +71,8 @@ class RuntimeDecoder:
     def close(self) -> Chunks:
         """Set the outcome, once the body has ended."""
         if self.outcome is None:
-            self._end(truncated("the end of a response") if self._parts else _ending(self._last))
+            cut = StreamTruncated("The runtime's stream ended within a response; the response is incomplete")
+            self._end(cut if self._size else _ending(self._last))
         return _NOTHING
 
     def _hold(self, data: bytes) -> None:

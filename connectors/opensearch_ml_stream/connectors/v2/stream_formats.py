@@ -23,6 +23,7 @@ from opensearch_ml_stream.connectors.wire_format import ChunkFormat, WireFormat,
 
 _NO_TEXT = Chunk()
 _NO_TEXT_END = b'""]}'  # how a tensor of an empty text ends
+_OF_TEXT_EVENTS = frozenset({"model_name", "model_version", "text_output", "id", "details", "parameters"})
 
 
 def stream_format(shape: ResponseShape, dialect: Dialect) -> WireFormat:
@@ -137,14 +138,17 @@ class _TextEvents(_V2Events):
         super().__init__(self._before_text, self._after_text + b"}\n\n")
 
     def _response(self, text: bytes, chunk: Chunk, ending: Mapping[str, Any]) -> bytes:
-        fields: dict[str, Any] = {}
+        fields: dict[str, Any] = {str(output.get("name")): output.get("data") for output in chunk.outputs}
+        for own in _OF_TEXT_EVENTS & fields.keys():
+            del fields[own]
         if chunk.reasoning:
             fields["reasoning"] = chunk.reasoning
         if chunk.tool_calls:
             fields["tool_calls"] = [call.as_dict() for call in chunk.tool_calls]
         if ending:
             fields |= {"details": ending, "parameters": ending}
-        return b"".join((self._before_text, text, self._after_text, b",", orjson.dumps(fields)[1:], b"\n\n"))
+        members = b"," + orjson.dumps(fields)[1:] if fields else b"}"
+        return b"".join((self._before_text, text, self._after_text, members, b"\n\n"))
 
 
 def _string_tensor(name: str, text: str) -> Tensor:

@@ -66,7 +66,7 @@ class StreamMessages:
     def _own(self, response: bytes) -> bytes:
         """Return the message of a runtime's own response."""
         own = read_own_response(orjson.loads(response), self._shape)
-        parameters = {_FINAL: False, **own.parameters} if self._is_triton else own.parameters
+        parameters = {**own.parameters, _FINAL: False} if self._is_triton else own.parameters
         message = tensors_response(own.shape, own.outputs, parameters, is_raw=self._is_raw)
         return _serialized(ModelStreamInferResponse(infer_response=message) if self._is_triton else message)
 

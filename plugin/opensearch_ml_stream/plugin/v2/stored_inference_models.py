@@ -57,7 +57,8 @@ class StoredInferenceModels:
         with self._worded(model_id, name, version):
             model = await self.compiled.get(caller, model_id)
         if model.runtime is not None:
-            return _of_runtime(caller, model, request)
+            status = self.runtimes.current().get(model.runtime)
+            return _of_runtime(caller, model, request, None if status is None else status.version)
         found = predict_inputs(request, model.v2_inputs)
         output = request.outputs[0].name if request.outputs else "output"
         shape = ResponseShape(
@@ -175,12 +176,11 @@ class StoredInferenceModels:
         return "not deployed", False
 
 
-def _of_runtime(caller: Caller, model: CompiledModel, request: InferenceRequest) -> Inference:
+def _of_runtime(caller: Caller, model: CompiledModel, request: InferenceRequest, version: str | None) -> Inference:
     """Return the inference of a runtime: it gets the request as it is, and its responses go on as they are."""
     id = request.id or str(uuid4())
     output = request.outputs[0].name if request.outputs else "output"
-    definition = model.definition
-    shape = ResponseShape(definition.name, version_of(definition.document), id, output, is_own=True)
+    shape = ResponseShape(model.definition.name, version, id, output, is_own=True)
     parameters = inference_parameters(request, id, has_fallbacks=bool(model.settings.fallback_model_ids))
     return Inference(caller, model.model_id, parameters, shape, [RemoteInput(parameters)])
 
