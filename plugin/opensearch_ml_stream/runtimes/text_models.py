@@ -13,9 +13,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 if TYPE_CHECKING:
-    from opensearch_ml_stream.runtimes.interface import MLModel, ModelSettings
     from opensearch_ml_stream.runtimes.interface.codecs import StringCodec
     from opensearch_ml_stream.runtimes.interface.errors import InferenceError
+
+    from opensearch_ml_stream.runtimes.interface import MLModel, ModelSettings
     from opensearch_ml_stream.runtimes.interface.types import (
         InferenceRequest,
         InferenceResponse,

@@ -24,5 +24,5 @@ def engine_packages(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     for name in set(sys.modules) - set(before):
         path = getattr(sys.modules[name], "__file__", None) or ""
         is_stand_in = path.startswith(_STAND_INS)
-        if is_stand_in or name.partition(".")[0] == "mlserver" and path.startswith(str(Path(__file__).parents[4])):
+        if is_stand_in or (name.partition(".")[0] == "mlserver" and path.startswith(str(Path(__file__).parents[4]))):
             del sys.modules[name]

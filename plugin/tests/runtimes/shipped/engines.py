@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from opensearch_ml_stream.runtimes.shipped import resolve
-
 from tests.runtimes.shipped import tiny_models
 
 NAMES = ("huggingface", "vllm", "llama-cpp")

@@ -38,4 +38,4 @@ def ends_of(response: Any) -> tuple[str, dict[str, int]] | None:
 
 def _first(data: Any) -> str:
     (text,) = getattr(data, "root", data)
-    return str(text)
+    return text.decode() if isinstance(text, bytes) else str(text)

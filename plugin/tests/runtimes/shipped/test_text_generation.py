@@ -1,6 +1,7 @@
 """What all shipped runtimes do alike, each with a tiny model; with the stand-ins, or the engines that are installed."""
 
 import asyncio
+import re
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -88,7 +89,7 @@ async def test_a_closed_stream_ends_the_generation(tiny: Engine) -> None:
 
 async def test_a_cancelled_call_ends_the_generation(tiny: Engine) -> None:
     call = asyncio.create_task(tiny.model.predict(greedy(PROMPT, max_tokens=CONTEXT - 8)))
-    while not tiny.steps():
+    while not tiny.steps():  # noqa: ASYNC110  # a thread counts them
         await asyncio.sleep(0)
     call.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -136,9 +137,8 @@ async def test_a_wrong_request_is_refused_with_what_is_wrong(
     tiny: Engine, wrong: tuple[dict[str, Any], dict[str, Any]], named: str
 ) -> None:
     tensor, parameters = wrong
-    with pytest.raises(Exception, match=".") as refused:
+    with pytest.raises(Exception, match=re.escape(named)) as refused:
         await stream(tiny, request(tensor, **parameters))
-    assert named in str(refused.value)
     assert refused.value.status_code == 400  # type: ignore[attr-defined]
 
 
@@ -149,7 +149,7 @@ async def test_tensors_that_do_not_belong_together_are_refused(tiny: Engine) -> 
         "must have a tensor prompt": (text("a", "w1"), text("b", "w1")),
     }
     for named, tensors in chats.items():
-        with pytest.raises(Exception, match=named):
+        with pytest.raises(Exception, match=re.escape(named)):
             await tiny.model.predict(request(*tensors))
 
 

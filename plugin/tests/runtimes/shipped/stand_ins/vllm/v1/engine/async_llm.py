@@ -7,10 +7,11 @@ from types import SimpleNamespace
 from typing import Any
 
 from jinja2 import Environment
+from words import END, decode, encode, next_token
+
 from vllm.engine.arg_utils import AsyncEngineArgs
 from vllm.exceptions import VLLMValidationError
 from vllm.sampling_params import RequestOutputKind, SamplingParams
-from words import END, decode, encode, next_token
 
 
 class Tokenizer:
