@@ -13,10 +13,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 if TYPE_CHECKING:
-    from opensearch_ml_stream.runtimes.interface.codecs import StringCodec
-    from opensearch_ml_stream.runtimes.interface.errors import InferenceError
-
     from opensearch_ml_stream.runtimes.interface import MLModel, ModelSettings
+    from opensearch_ml_stream.runtimes.interface.codecs import StringCodec
+    from opensearch_ml_stream.runtimes.interface.errors import InferenceError as InferenceError
     from opensearch_ml_stream.runtimes.interface.types import (
         InferenceRequest,
         InferenceResponse,
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
 else:  # MLServer's own where it is installed, else ours under its name
     from mlserver import MLModel, ModelSettings
     from mlserver.codecs import StringCodec
-    from mlserver.errors import InferenceError
+    from mlserver.errors import InferenceError as InferenceError
     from mlserver.types import InferenceRequest, InferenceResponse, Parameters, RequestInput, ResponseOutput
 
 DEFAULT_MAX_TOKENS = 512  # where neither the request nor the model's settings say

@@ -76,5 +76,5 @@ class VLLMRuntime(TextModel):
 
 
 def _sampling(request: TextRequest) -> SamplingParams:
-    given = {"max_tokens": DEFAULT_MAX_TOKENS, **request.parameters}
+    given: dict[str, Any] = {"max_tokens": DEFAULT_MAX_TOKENS, **request.parameters}
     return SamplingParams(**given, output_kind=RequestOutputKind.DELTA)

@@ -52,9 +52,7 @@ def runtime_class(name: str) -> Any:
 
 def read_settings(folder: Path) -> Any:
     """Read a folder's model-settings.json as the process of a model does."""
-    from mlserver import ModelSettings
-
-    return ModelSettings.parse_file(str(folder / "model-settings.json"))
+    return import_module("mlserver").ModelSettings.parse_file(str(folder / "model-settings.json"))
 
 
 def _count_steps(name: str, model: Any) -> Callable[[], int]:
@@ -63,7 +61,12 @@ def _count_steps(name: str, model: Any) -> Callable[[], int]:
     steps = []
     if name == "huggingface":
         model._model.register_forward_hook(lambda *_: steps.append(1))
-    else:
-        evaluate = model._llama.eval
-        model._llama.eval = lambda tokens: steps.append(1) or evaluate(tokens)
+        return lambda: len(steps)
+    evaluate = model._llama.eval
+
+    def counted(tokens: Any) -> None:
+        steps.append(1)
+        evaluate(tokens)
+
+    model._llama.eval = counted
     return lambda: len(steps)

@@ -1,6 +1,7 @@
 """Requests as the sidecar sends them to the process of a model."""
 
 from collections.abc import AsyncIterator
+from importlib import import_module
 from typing import Any
 
 
@@ -14,9 +15,8 @@ def text(name: str, *texts: str) -> dict[str, Any]:
 
 def request(*tensors: dict[str, Any], **parameters: Any) -> Any:
     """Return a request with these tensors and parameters."""
-    from mlserver.types import InferenceRequest
-
-    return InferenceRequest.model_validate({"id": "r1", "inputs": list(tensors), "parameters": parameters})
+    body = {"id": "r1", "inputs": list(tensors), "parameters": parameters}
+    return import_module("mlserver.types").InferenceRequest.model_validate(body)
 
 
 async def payloads(*requests: Any) -> AsyncIterator[Any]:

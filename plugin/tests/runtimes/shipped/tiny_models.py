@@ -1,6 +1,7 @@
 """Models small enough to be made by a test, with random weights and a vocabulary of 66 words."""
 
 import json
+from importlib import import_module
 from pathlib import Path
 
 CHAT_TEMPLATE = "{% for message in messages %}{{ message.role }} {{ message.content }} {% endfor %}assistant"
@@ -10,21 +11,18 @@ VOCABULARY = ["<unk>", "<s>", "</s>", "user", "assistant", "system", *(f"w{numbe
 
 def hugging_face_folder(folder: Path) -> None:
     """Save a Llama of one layer with a tokenizer of words, or what the stand-in reads."""
-    import torch
-    import transformers
-
+    transformers = import_module("transformers")
     (folder / "chat_template.jinja").write_text(CHAT_TEMPLATE)
     if not hasattr(transformers, "LlamaConfig"):  # the stand-in
         return
-    from tokenizers import Tokenizer, models, pre_tokenizers
-
-    words = models.WordLevel({word: number for number, word in enumerate(VOCABULARY)}, unk_token="<unk>")
-    tokenizer = Tokenizer(words)
-    tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    tokenizers = import_module("tokenizers")
+    words = tokenizers.models.WordLevel({word: number for number, word in enumerate(VOCABULARY)}, unk_token="<unk>")
+    tokenizer = tokenizers.Tokenizer(words)
+    tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.WhitespaceSplit()
     transformers.PreTrainedTokenizerFast(
         tokenizer_object=tokenizer, unk_token="<unk>", bos_token="<s>", eos_token="</s>", chat_template=CHAT_TEMPLATE
     ).save_pretrained(folder)
-    torch.manual_seed(7)
+    import_module("torch").manual_seed(7)
     config = transformers.LlamaConfig(
         vocab_size=len(VOCABULARY), hidden_size=32, intermediate_size=64, num_hidden_layers=1, num_attention_heads=2,
         num_key_value_heads=2, max_position_embeddings=CONTEXT, bos_token_id=1, eos_token_id=2, initializer_range=1.0,
@@ -34,14 +32,10 @@ def hugging_face_folder(folder: Path) -> None:
 
 def gguf_file(folder: Path) -> None:
     """Write a Llama of one layer to model.gguf, or what the stand-in reads: a file."""
-    import llama_cpp
-
-    if not hasattr(llama_cpp, "llama_chat_format"):  # the stand-in
+    if not hasattr(import_module("llama_cpp"), "llama_chat_format"):  # the stand-in
         (folder / "model.gguf").write_text("")
         return
-    import gguf
-    import numpy
-
+    gguf, numpy = import_module("gguf"), import_module("numpy")
     width, inner, heads = 32, 64, 2
     writer = gguf.GGUFWriter(str(folder / "model.gguf"), "llama")
     writer.add_context_length(CONTEXT)

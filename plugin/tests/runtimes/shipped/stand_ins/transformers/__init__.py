@@ -38,7 +38,7 @@ class AutoTokenizer:
         return self(text, return_tensors=return_tensors)
 
     def decode(self, tokens: list[int], *, skip_special_tokens: bool, clean_up_tokenization_spaces: bool) -> str:
-        return decode(tokens, skip_special_tokens=skip_special_tokens)
+        return str(decode(tokens, skip_special_tokens=skip_special_tokens))
 
 
 class StoppingCriteriaList(list[Callable[..., Any]]):

@@ -23,7 +23,9 @@ class Tokenizer:
     ) -> list[int]:
         assert tokenize
         assert not return_dict
-        return encode(self._template.render(messages=conversation, add_generation_prompt=add_generation_prompt))
+        text = self._template.render(messages=conversation, add_generation_prompt=add_generation_prompt)
+        tokens: list[int] = encode(text)
+        return tokens
 
 
 class AsyncLLM:
