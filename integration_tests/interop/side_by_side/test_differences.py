@@ -48,7 +48,7 @@ def test_an_error_inside_a_stream_is_an_event_where_mlserver_breaks_off(both: Bo
 
     theirs, ours = map(events, both.in_turn)
     assert '"one"' in next(theirs) and '"one"' in next(ours)
-    with pytest.raises(httpx.RemoteProtocolError):
+    with pytest.raises(httpx.TransportError):
         next(theirs)
     (last,) = ours
     assert "The runtime of model broken raised ValueError: no such value" in last
@@ -62,3 +62,15 @@ def test_headers_of_a_streams_responses_are_those_of_http(both: Both) -> None:
     theirs, ours = map(first, both.in_turn)
     assert '"Ce-Id"' in theirs[0] and not theirs[1]
     assert '"Ce-Id"' not in ours[0] and ours[1]
+
+
+def test_versions_in_the_metadata_are_those_that_can_be_called(both: Both) -> None:
+    theirs, ours = (server.rest.get("/v2/models/words").json() for server in both.in_turn)
+    assert (theirs["versions"], ours["versions"]) == (["words/v1.2.3"], ["v1.2.3"])
+    assert (theirs["parameters"], ours["parameters"]) == ({}, {"model_id": "runtime-words-v1.2.3"})
+
+
+def test_what_is_no_request_is_told_in_a_sentence_too(both: Both) -> None:
+    theirs, ours = (server.rest.post("/v2/models/words/infer", json={}).json() for server in both.in_turn)
+    assert theirs.keys() == {"detail"}
+    assert ours["error"] == "inputs: Field required"

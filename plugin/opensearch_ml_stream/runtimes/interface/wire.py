@@ -37,7 +37,7 @@ def encode_response(
     """Encode a response as MLServer's REST port does.
 
     A name and a version that it lacks are the model's. The identifier is the request's: MLServer replaces the
-    response's own; only without a request's does that stay. Nothing is changed in the response itself. TypeError for
+    response's own; only without a request's does that stay. `parameters` are always there. Nothing is changed in the response itself. TypeError for
     what is no response, or holds what JSON has no form for.
     """
     if type(response) is InferenceResponse:
@@ -56,6 +56,7 @@ def encode_response(
     identifier = given.pop("id", None)
     if request_id is not None or identifier is not None:
         encoded["id"] = identifier if request_id is None else request_id
+    encoded["parameters"] = given.pop("parameters", None) or {}
     encoded.update(given)
     return json_bytes.dumps(encoded, _plain)
 

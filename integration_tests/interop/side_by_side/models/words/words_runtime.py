@@ -27,5 +27,5 @@ class Words(MLModel):
             model_name=self.name,
             model_version=self.version,
             parameters=Parameters(texts=len(texts)),
-            outputs=[StringCodec.encode_output("output", texts, use_bytes=False)],
+            outputs=[StringCodec.encode_output("output", texts)],
         )
