@@ -37,8 +37,8 @@ def encode_response(
     """Encode a response as MLServer's REST port does.
 
     A name and a version that it lacks are the model's. The identifier is the request's: MLServer replaces the
-    response's own; only without a request's does that stay. `parameters` are always there. Nothing is changed in the response itself. TypeError for
-    what is no response, or holds what JSON has no form for.
+    response's own; only without a request's does that stay. `parameters` are always there. Nothing is changed in the
+    response itself. TypeError for what is no response, or holds what JSON has no form for.
     """
     if type(response) is InferenceResponse:
         given = present(response)
