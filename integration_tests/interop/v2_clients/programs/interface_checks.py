@@ -224,6 +224,7 @@ def sent(response: Any, request_id: str | None) -> str:
         from mlserver.rest.responses import ServerSentEvent
 
         response.id = request_id or response.id
+        response.parameters = response.parameters or types.Parameters()  # as its REST port, for headers
         assert ServerSentEvent(response).encode() == b"data: " + encoded + b"\n\n", encoded
     return encoded.decode()
 

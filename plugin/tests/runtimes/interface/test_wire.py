@@ -38,7 +38,7 @@ def test_a_response_is_compact_json_without_what_it_does_not_have() -> None:
         model_name="m", outputs=[output(b"\xc3\xbc", "b", parameters=parameters)], parameters=None
     )
     assert wire.encode_response(response, model_name="other") == (
-        '{"model_name":"m","outputs":[{"name":"o","shape":[2],"datatype":"BYTES",'
+        '{"model_name":"m","parameters":{},"outputs":[{"name":"o","shape":[2],"datatype":"BYTES",'
         '"parameters":{"content_type":"str","n":1},"data":["ü","b"]}]}'.encode()
     )
 
@@ -47,6 +47,7 @@ def test_a_response_gets_the_name_and_the_version_that_it_lacks() -> None:
     assert encoded(InferenceResponse(model_name="", outputs=[]), model_version="v1") == {
         "model_name": "of the settings",
         "model_version": "v1",
+        "parameters": {},
         "outputs": [],
     }
     own = InferenceResponse(model_name="m", model_version="v2", outputs=[])
@@ -83,7 +84,7 @@ def test_a_subclass_and_a_dictionary_are_responses_too() -> None:
         score: float = 0.0
 
     assert encoded(Scored(model_name="m", outputs=[output(b"a")], score="2"))["score"] == 2.0
-    assert encoded({"outputs": []}) == {"model_name": "of the settings", "outputs": []}
+    assert encoded({"outputs": []}) == {"model_name": "of the settings", "parameters": {}, "outputs": []}
 
 
 @pytest.mark.parametrize("returned", [None, "text", [1]])

@@ -5,8 +5,13 @@ import binascii
 from typing import Any, ClassVar
 
 from opensearch_ml_stream.runtimes.interface.codecs.base import InputCodec, register_input_codec
-from opensearch_ml_stream.runtimes.interface.codecs.lists import ListElement, as_list, is_list_of
-from opensearch_ml_stream.runtimes.interface.codecs.tensors import as_input, bytes_output
+from opensearch_ml_stream.runtimes.interface.codecs.lists import (
+    ListElement,
+    as_input,
+    as_list,
+    bytes_output,
+    is_list_of,
+)
 from opensearch_ml_stream.runtimes.interface.types import RequestInput, ResponseOutput
 
 

@@ -14,8 +14,7 @@ from opensearch_ml_stream.runtimes.interface.codecs.decoded import (
     inject_batch_dimension,
 )
 from opensearch_ml_stream.runtimes.interface.codecs.lazy import HintOf, loaded_class, needed
-from opensearch_ml_stream.runtimes.interface.codecs.lists import is_list_of
-from opensearch_ml_stream.runtimes.interface.codecs.tensors import as_input
+from opensearch_ml_stream.runtimes.interface.codecs.lists import as_input, is_list_of
 from opensearch_ml_stream.runtimes.interface.types import Datatype, Parameters, RequestInput, ResponseOutput
 
 _DTYPES = {

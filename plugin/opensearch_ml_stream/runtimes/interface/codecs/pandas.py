@@ -10,9 +10,9 @@ from opensearch_ml_stream.runtimes.interface.codecs.decoded import (
 )
 from opensearch_ml_stream.runtimes.interface.codecs.json import decode_json_input_or_output, encode_to_json
 from opensearch_ml_stream.runtimes.interface.codecs.lazy import HintOf, loaded_class, needed
+from opensearch_ml_stream.runtimes.interface.codecs.lists import as_input
 from opensearch_ml_stream.runtimes.interface.codecs.numpy import convert_nan, to_datatype, to_dtype
 from opensearch_ml_stream.runtimes.interface.codecs.string import StringCodec
-from opensearch_ml_stream.runtimes.interface.codecs.tensors import as_input
 from opensearch_ml_stream.runtimes.interface.types import (
     Datatype,
     InferenceRequest,

@@ -9,8 +9,7 @@ from opensearch_ml_stream.runtimes.interface.codecs.base import (
     register_request_codec,
 )
 from opensearch_ml_stream.runtimes.interface.codecs.decoded import InputOrOutput, SingleInputRequestCodec
-from opensearch_ml_stream.runtimes.interface.codecs.lists import as_list, is_list_of
-from opensearch_ml_stream.runtimes.interface.codecs.tensors import as_input, bytes_output
+from opensearch_ml_stream.runtimes.interface.codecs.lists import as_input, as_list, bytes_output, is_list_of
 from opensearch_ml_stream.runtimes.interface.types import RequestInput, ResponseOutput
 
 
