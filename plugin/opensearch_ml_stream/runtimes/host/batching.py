@@ -101,7 +101,7 @@ class AdaptiveBatcher:
             return
         try:
             own = await self._predict_one(request)
-        except Exception as error:  # noqa: BLE001 - the request's call raises it
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - the request's call raises it
             if not response.done():
                 response.set_exception(error)
         else:

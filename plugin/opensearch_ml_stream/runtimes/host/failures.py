@@ -4,6 +4,7 @@ import json
 import sys
 import time
 import traceback
+from contextlib import suppress
 from typing import Any
 
 from opensearch_ml_stream.runtimes.interface.wire import MalformedRequest
@@ -15,7 +16,7 @@ WINDOW_SECONDS = 10.0
 
 def error_payload(error: BaseException, mlserver_error: type[Exception]) -> bytes:
     """Encode what an ERROR frame says of an exception: `{"status", "type", "reason"}`."""
-    said = {"status": status_of(error, mlserver_error), "type": type_of(error), "reason": str(error)[:MAX_REASON]}
+    said = {"status": status_of(error, mlserver_error), "type": type_of(error), "reason": reason_of(error)}
     return json.dumps(said).encode()
 
 
@@ -37,6 +38,14 @@ def type_of(error: BaseException) -> str:
     return type(error).__name__
 
 
+def reason_of(error: BaseException) -> str:
+    """Take an exception's text, as far as it is not too long; "" from one that cannot say it."""
+    try:
+        return str(error)[:MAX_REASON]
+    except Exception:  # noqa: BLE001 - a model's exception has a method of its own for it
+        return ""
+
+
 class FailureLog:
     """Writes what the model raised to stderr, each in one write, and not without bound."""
 
@@ -48,7 +57,7 @@ class FailureLog:
 
     def raised(self, what: str, error: BaseException) -> None:
         """Log that `what`, say a method, raised an exception, with its traceback; none of the request is added."""
-        text = f"{what} raised {type_of(error)}: {str(error)[:MAX_REASON]}\n{_frames(error)}"
+        text = f"{what} raised {type_of(error)}: {reason_of(error)}\n{_frames(error)}"
         now = time.monotonic()
         if now >= self._window_ends:
             if self._withheld:
@@ -62,8 +71,9 @@ class FailureLog:
 
     def say(self, text: str) -> None:
         """Log one line, or more that belong together."""
-        sys.stderr.write(f"runtime {self._model_name}: {text.rstrip()}\n")
-        sys.stderr.flush()
+        with suppress(OSError):  # the keeper that reads it may be gone
+            sys.stderr.write(f"runtime {self._model_name}: {text.rstrip()}\n")
+            sys.stderr.flush()
 
 
 def _frames(error: BaseException) -> str:

@@ -36,7 +36,7 @@ class Keeper:
         line = json.dumps({"event": event, **fields}, default=str) + "\n"
         # It is a blocking socket, and nothing here may wait for the keeper.
         with suppress(OSError):
-            self._socket.send(line.encode(), socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL)
+            self._socket.send(line.encode(), socket.MSG_DONTWAIT)
 
     def watch(self, loop: asyncio.AbstractEventLoop, on_end: Callable[[], None]) -> None:
         """Call `on_end` in the loop at the end of file, and end the process SECONDS_TO_END later whatever it does.

@@ -18,9 +18,9 @@ class CannotLoad(Exception):
 
 def read_settings(folder: str, settings: dict[str, Any]) -> Any:
     """Build the ModelSettings of a model, as MLServer does from `model-settings.json` in `folder`."""
-    module = import_module("mlserver.settings")
     source = os.path.join(folder, "model-settings.json")
     try:
+        module = import_module("mlserver.settings")
         read = module.ModelSettings.model_validate({**settings, "_source": source})
         read.name = read.name or os.path.basename(folder)
         read.parameters = read.parameters or module.ModelParameters()

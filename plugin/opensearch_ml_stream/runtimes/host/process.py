@@ -6,7 +6,7 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable, Coroutine, Mapping
 from contextlib import suppress
 from importlib import import_module
 from typing import Any
@@ -36,12 +36,25 @@ def main(arguments: list[str]) -> int:
     log = FailureLog(name)
     try:
         start = keeper.start_line()
-        return asyncio.run(_Process(keeper, start, log).run())
+        return _run(_Process(keeper, start, log).run())
     except EOFError as error:
         log.say(str(error))
     except SystemExit as error:
         log.say(f"the model's code ended the process: SystemExit: {error}")
     return 1
+
+
+def _run(work: Coroutine[Any, Any, int]) -> int:
+    """Run a coroutine on uvloop where the interpreter has it, as MLServer does: a stream costs a fifth less."""
+    try:
+        uvloop = import_module("uvloop")
+    except ImportError:
+        return asyncio.run(work)
+    if not hasattr(asyncio, "Runner"):  # Python 3.10
+        uvloop.install()
+        return asyncio.run(work)
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        return runner.run(work)
 
 
 def _send_stdout_to_stderr() -> None:
@@ -71,14 +84,19 @@ class _Process:
         try:
             settings = self._prepare()
             model = await _unless(ending, self._load(settings))
+            if model is None:
+                return 0
+            server = await self._listen(model)
+            self._keeper.tell("ready", **await loading.describe(model))
         except loading.CannotLoad as error:
             self._keeper.tell("failed", reason=str(error))
             self._log.raised("loading it", error.__cause__ or error)
             self._keeper.end()  # so that threads of the model cannot hold the process up
             return 1
-        if model is None:
-            return 0
-        await self._serve(model, ending)
+        telling = asyncio.create_task(self._tell_figures())
+        await ending.wait()
+        telling.cancel()
+        server.close()
         await self._end(model)
         return 1 if self._failed else 0
 
@@ -102,15 +120,6 @@ class _Process:
         gc.freeze()
         return model
 
-    async def _serve(self, model: Any, ending: asyncio.Event) -> None:
-        ready = await loading.describe(model)
-        server = await self._listen(model)
-        self._keeper.tell("ready", **ready)
-        telling = asyncio.create_task(self._tell_figures())
-        await ending.wait()
-        telling.cancel()
-        server.close()
-
     async def _listen(self, model: Any) -> asyncio.AbstractServer:
         predict, settings = model.predict, model.settings
         if settings.max_batch_size > 1 and settings.max_batch_time > 0:
@@ -119,8 +128,12 @@ class _Process:
             predict = model.predict = batcher.predict
         served = ServedModel(model, predict, self._figures, self._log, self._end_by_model)
         listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        listener.bind(self._start["socket"])
-        os.chmod(self._start["socket"], 0o600)  # nobody can connect before it listens
+        path = self._start["socket"]
+        try:
+            listener.bind(path)
+        except OSError as error:
+            raise loading.CannotLoad(error, f"the socket {path}") from error
+        os.chmod(path, 0o600)  # nobody can connect before it listens
         loop = asyncio.get_running_loop()
         return await loop.create_unix_server(
             lambda: WorkerConnection(served, self._connections), sock=listener, backlog=1024
@@ -137,7 +150,7 @@ class _Process:
             if figures != told:
                 told = figures
                 self._keeper.tell("figures", **figures)
-            await asyncio.sleep(FIGURES_SECONDS)
+            await asyncio.sleep(self._start.get("figures_seconds", FIGURES_SECONDS))
 
     async def _end(self, model: Any) -> None:
         with suppress(OSError):

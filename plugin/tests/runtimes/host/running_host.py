@@ -183,6 +183,7 @@ async def started_host(
             "settings": {"name": "trial", "implementation": "model.Model", **(settings or {})},
             "server_settings": {},
             "socket": str(path),
+            "figures_seconds": 0.02,
         }
         ours.sendall(first_line or json.dumps(start).encode() + b"\n")
         try:

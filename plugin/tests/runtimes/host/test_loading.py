@@ -1,6 +1,7 @@
 """From a model's folder to the ready process, and to its end."""
 
 import asyncio
+import json
 import os
 import signal
 import stat
@@ -114,6 +115,12 @@ async def test_a_model_without_a_uri_has_its_folder(tmp_path: Path) -> None:
             {},
             "RuntimeError: load() returned False (load() of model.Model; model-settings.json: parameters)",
         ),
+        (
+            "class Model(MLModel):\n    async def metadata(self): raise OSError('no labels')",
+            {},
+            "OSError: no labels (metadata() of model.Model)",
+        ),
+        (PLAIN, {"implementation": "mlserver_llm_local.LLM", "parameters": {"extra": {"backend": "x"}}}, "[x] is not"),
     ],
 )
 async def test_what_cannot_be_loaded_says_why_and_where_to_look(
@@ -125,6 +132,19 @@ async def test_what_cannot_be_loaded_says_why_and_where_to_look(
         assert reason in event["reason"]
         assert await host.process.wait() == 1
         assert "runtime trial: loading it raised" in host.stderr()
+
+
+async def test_a_socket_that_cannot_be_made_is_a_failure(tmp_path: Path) -> None:
+    start = {
+        "folder": str(tmp_path),
+        "settings": {"implementation": "model.Model"},
+        "socket": str(tmp_path / "no/socket"),
+    }
+    async with started_host(tmp_path, PLAIN, first_line=json.dumps(start).encode() + b"\n") as host:
+        event = await host.event()
+        assert event["event"] == "failed"
+        assert event["reason"].endswith(f"(the socket {tmp_path}/no/socket)")
+        assert await host.process.wait() == 1
 
 
 async def test_a_model_is_unloaded_when_the_keeper_ends(tmp_path: Path) -> None:

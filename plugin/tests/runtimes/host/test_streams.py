@@ -164,6 +164,25 @@ async def test_a_generator_that_ignores_its_cancellation_is_closed_all_the_same(
         assert worker.waiting(call) == []
 
 
+async def test_a_cancelled_call_that_goes_on_is_given_up(tmp_path: Path) -> None:
+    code = """
+    class Model(MLModel):
+        async def predict_stream(self, requests):
+            try:
+                yield text_response("x")
+                await asyncio.sleep(3600)
+            finally:
+                await asyncio.sleep(3600)
+    """
+    async with ready_host(tmp_path, code) as (host, worker):
+        call = worker.begin(Kind.STREAM, text_request("a"))
+        await worker.next(call)
+        await host.figures(in_flight=1)
+        worker.send(call, Kind.CANCEL)
+        await host.figures(in_flight=0)
+        assert host.stderr() == "runtime trial: a cancelled call went on for 5 s\n"
+
+
 async def test_an_error_behind_responses_comes_behind_them(tmp_path: Path) -> None:
     code = """
     class Model(MLModel):
