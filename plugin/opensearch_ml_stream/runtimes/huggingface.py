@@ -14,6 +14,7 @@ from typing import Any
 import torch
 from jinja2.exceptions import TemplateError
 from transformers import AutoModelForCausalLM, AutoTokenizer, StoppingCriteriaList
+from transformers.utils.logging import disable_progress_bar
 
 from opensearch_ml_stream.runtimes.text_models import (
     DEFAULT_MAX_TOKENS,
@@ -116,6 +117,7 @@ class HuggingFaceRuntime(TextModel):
 
 
 def _load(name: str, arguments: dict[str, Any]) -> tuple[Any, Any]:
+    disable_progress_bar()  # they would go to the log
     more = {**arguments.get("model_kwargs", {}), **arguments.get("load_kwargs", {})}
     tokenizer = AutoTokenizer.from_pretrained(arguments.get("pretrained_tokenizer") or name)
     model = AutoModelForCausalLM.from_pretrained(name, dtype=arguments.get("dtype", "auto"), **more)

@@ -2,8 +2,8 @@
 
 A request has a text (a BYTES tensor, `prompt` or `inputs` or the only one) or a chat (BYTES tensors `role` and
 `content`, of one element a message), and parameters of the generation, in `parameters.llm_parameters` or among the
-other parameters. A response has a BYTES tensor `output` of shape [1, 1], or that of a chat, `content`, of shape [1];
-the first of a chat also `role` and `type`. The last has `finish_reason` and `usage` in its parameters.
+other parameters. A response has a BYTES tensor of shape [1, 1], `output`, or `content` for a chat, whose first response
+also has `role` and `type`. The last response has `finish_reason` and `usage` in its parameters.
 """
 
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
@@ -122,11 +122,11 @@ class TextModel(MLModel):
         self, payload: InferenceRequest, request: TextRequest, text: str, piece: Piece, *, is_first: bool
     ) -> InferenceResponse:
         if request.messages:
-            outputs = [_text_output("content", [1], text)]
+            outputs = [_text_output("content", text)]
             if is_first:
-                outputs += [_text_output("role", [1], "assistant"), _text_output("type", [1], "text")]
+                outputs += [_text_output("role", "assistant"), _text_output("type", "text")]
         else:
-            outputs = [_text_output("output", [1, 1], text)]
+            outputs = [_text_output("output", text)]
         response = InferenceResponse(model_name=self.name, model_version=self.version, id=payload.id, outputs=outputs)
         if piece.finish_reason:
             response.parameters = Parameters(**{"finish_reason": piece.finish_reason, "usage": _usage(piece)})
@@ -214,9 +214,9 @@ def _texts(tensor: RequestInput) -> list[str]:
         raise InferenceError(f"The tensor {tensor.name} must hold text in UTF-8") from None
 
 
-def _text_output(name: str, shape: list[int], text: str) -> ResponseOutput:
+def _text_output(name: str, text: str) -> ResponseOutput:
     return ResponseOutput(
-        name=name, shape=shape, datatype="BYTES", data=[text], parameters=Parameters(content_type="str")
+        name=name, shape=[1, 1], datatype="BYTES", data=[text], parameters=Parameters(content_type="str")
     )
 
 

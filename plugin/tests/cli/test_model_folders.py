@@ -16,7 +16,9 @@ def test_a_folder_is_written_with_settings_and_the_next_command(run: Run, tmp_pa
     folder = tmp_path / "all models" / "mine"
     ended = run("models", "init", str(folder), "--runtime", runtime)
     assert ended.code == 0
-    assert ended.stderr.endswith(f"Try it: opensearch-ml-stream serve --models '{folder.parent}'\n")
+    serve, predict = ended.stderr.splitlines()[-2:]
+    assert serve == f"Start: opensearch-ml-stream serve --models '{folder.parent}'"
+    assert predict == "Try it: opensearch-ml-stream predict runtime-mine --stream 'To be or not to be'"
     written = [str(file) for file in folder.iterdir()]
     assert sorted(ended.stdout.splitlines()) == sorted(written)
     settings = json.loads((folder / "model-settings.json").read_text())

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
+from urllib.parse import quote
 
 import orjson
 import typer
@@ -111,14 +112,17 @@ def init(
         raise WrongUsage(f"Cannot write to {folder}: {error.strerror}") from None
     if runtime in _BEFORE:
         typer.echo(f"First: {_BEFORE[runtime]}", err=True)
-    typer.echo(f"Try it: {shlex.join((program(), 'serve', '--models', str(folder.parent)))}", err=True)
+    predict = shlex.join(
+        (program(), "predict", f"runtime-{quote(folder.name, safe='')}", "--stream", "To be or not to be")
+    )
+    typer.echo(f"Start: {shlex.join((program(), 'serve', '--models', str(folder.parent)))}", err=True)
+    typer.echo(f"Try it: {predict}", err=True)
 
 
 def _files(name: str, runtime: Runtime) -> dict[str, bytes]:
     """Return the contents of the files to write."""
     implementation = "model.WordsModel" if runtime is Runtime.PYTHON else runtime.value
-    parameters = {"version": "v1", "extra": _EXTRA[runtime]}
-    settings = {"name": name, "implementation": implementation, "parameters": parameters}
+    settings = {"name": name, "implementation": implementation, "parameters": {"extra": _EXTRA[runtime]}}
     files = {SETTINGS_FILE: orjson.dumps(settings, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)}
     if runtime is Runtime.PYTHON:
         files["model.py"] = _MODEL_PY.encode()
