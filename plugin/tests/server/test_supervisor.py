@@ -233,7 +233,7 @@ def test_the_keeper_of_models_is_replaced_as_a_worker_and_told_to_stop_when_no_w
 def test_a_second_stop_does_not_wait_for_the_workers_before_the_keeper(machine: FakeMachine) -> None:
     machine.deaf = {1000, 1001}
     machine.events = [
-        *machine.passes(1), machine.asked_to_stop, *machine.passes(0.5), machine.asked_to_stop, *machine.passes(2),
+        *machine.passes(1), machine.asked_to_stop, *machine.passes(0.5), machine.asked_to_stop, *machine.passes(1.5),
     ]  # fmt: skip
     assert run(machine, models="/models") == 1
     terms = [pid for pid, number in machine.signals if number == signal.SIGTERM]
