@@ -29,6 +29,7 @@ class Engine:
 
     model: Any
     steps: Callable[[], int]
+    is_stand_in: bool
 
 
 @asynccontextmanager
@@ -39,7 +40,7 @@ async def engine(name: str, folder: Path, **extra: object) -> AsyncIterator[Engi
     model = runtime_class(name)(read_settings(folder))
     assert await model.load()
     try:
-        yield Engine(model, _count_steps(name, model))
+        yield Engine(model, _count_steps(name, model), _is_stand_in(name))
     finally:
         assert await model.unload()
 
@@ -53,6 +54,11 @@ def runtime_class(name: str) -> Any:
 def read_settings(folder: Path) -> Any:
     """Read a folder's model-settings.json as the process of a model does."""
     return import_module("mlserver").ModelSettings.parse_file(str(folder / "model-settings.json"))
+
+
+def _is_stand_in(name: str) -> bool:
+    package = import_module({"huggingface": "transformers", "llama-cpp": "llama_cpp"}.get(name, name))
+    return "stand_ins" in str(package.__file__)
 
 
 def _count_steps(name: str, model: Any) -> Callable[[], int]:

@@ -31,6 +31,24 @@ def test_a_character_of_several_tokens_comes_when_it_is_whole() -> None:
     assert detokenized(list("aé😀z".encode())) == ["a", "", "é", "", "", "", "😀", "z", ""]
 
 
+def test_a_text_depends_on_the_tokens_before_it_the_prompts_too() -> None:
+    module, torch = import_module("opensearch_ml_stream.runtimes.huggingface"), import_module("torch")
+    texts: list[str] = []
+    tensor = getattr(torch, "tensor", torch.Tensor)
+    streamer = module.Detokenizer(lambda ids: " ".join(map(str, ids)), texts.append)
+    for tokens in ([[1, 2]], [3], [4]):
+        streamer.put(tensor(tokens))
+    assert texts == [" 3", " 4"]
+
+
+async def test_a_text_ends_with_the_models_context(tmp_path: Path) -> None:
+    async with engine("huggingface", tmp_path) as tiny:
+        one = request(text("prompt", "w1 w2"), temperature=0, max_tokens=9000)
+        given = (await tiny.model.predict(one)).parameters.model_dump()
+    total = given["usage"]["total_tokens"]
+    assert total == tiny_models.CONTEXT or (total < tiny_models.CONTEXT and given["finish_reason"] == "stop")
+
+
 def test_a_character_that_is_cut_off_comes_at_the_end() -> None:
     assert detokenized(list("a😀".encode())[:-1]) == ["a", "", "", "", "\ufffd"]
 

@@ -61,6 +61,16 @@ async def test_a_stop_text_ends_the_text_and_is_no_part_of_it(tiny: Engine) -> N
     responses = await stream(tiny, greedy(PROMPT, max_tokens=30, llm_parameters={"stop": [stop]}))
     together = "".join(texts_of(response)["output"] for response in responses)
     assert together.split() == " ".join(words).split(stop)[0].split()
+    reason, usage = ends_of(responses[-1]) or ("", {})
+    assert reason == "stop"
+    assert usage["completion_tokens"] < 30
+
+
+async def test_a_model_that_comes_to_an_end_says_so(tiny: Engine) -> None:
+    if not tiny.is_stand_in:
+        pytest.skip("a model with random weights comes to no end")
+    responses = await stream(tiny, greedy(text("prompt", "w1 w59"), max_tokens=9))
+    assert [texts_of(response)["output"] for response in responses] == [""]
     assert (ends_of(responses[-1]) or ("",))[0] == "stop"
 
 

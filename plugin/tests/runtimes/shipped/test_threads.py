@@ -1,6 +1,7 @@
 """What runs in a thread: its items, its errors, and that it ends once nobody reads."""
 
 import asyncio
+import sys
 import threading
 from collections.abc import AsyncGenerator, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -15,8 +16,15 @@ Put = Callable[[int], None]
 
 @pytest.fixture
 def executor() -> Iterator[ThreadPoolExecutor]:
-    with ThreadPoolExecutor(1) as executor:
+    with ThreadPoolExecutor(1, "produce") as executor:
         yield executor
+
+
+def waits(name: str) -> bool:
+    """Return whether a thread of that name waits in Condition.wait, as Semaphore and Event do."""
+    frames = sys._current_frames()
+    top = [frames[thread.ident] for thread in threading.enumerate() if thread.name.startswith(name) and thread.ident]
+    return any(frame.f_code is threading.Condition.wait.__code__ for frame in top)
 
 
 async def test_items_come_in_their_order(executor: ThreadPoolExecutor) -> None:
@@ -73,6 +81,8 @@ async def test_put_raises_once_nobody_reads(executor: ThreadPoolExecutor, most_w
 
     items = in_thread(produce, executor, most_waiting)
     assert await anext(items) == 0
+    while not waits("produce"):  # noqa: ASYNC110  # in a thread
+        await asyncio.sleep(0)
     await items.aclose()
     may_go_on.set()
     await asyncio.to_thread(executor.shutdown)
