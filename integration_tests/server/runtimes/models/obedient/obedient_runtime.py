@@ -41,7 +41,7 @@ class Obedient(MLModel):
                 async for text in _texts(words):
                     self._yielded += 1
                     yield self._say(text)
-            except GeneratorExit:
+            except (GeneratorExit, asyncio.CancelledError):
                 self._closed += 1
                 raise
             finally:
