@@ -5,6 +5,7 @@ import json
 import os
 import signal
 import stat
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
@@ -227,19 +228,18 @@ async def _blocks_and_ends(folder: Path, method: str) -> None:
             print("blocks", flush=True)
             time.sleep(3600)
     """
-    async with started_host(folder, code) as host:
+    async with started_host(folder, code) as host, AsyncExitStack() as connection:
         if method != "load":
             await host.event()
+        if method == "predict":
             worker = await host.connect()
-            if method == "predict":
-                worker.begin(Kind.PREDICT, text_request("a"))
-            else:
-                host.keeper.close()
+            connection.push_async_callback(worker.close)
+            worker.begin(Kind.PREDICT, text_request("a"))
+        if method == "unload":
+            host.keeper.close()
         await host.said("blocks")
         host.keeper.close()
         assert await host.process.wait() == 1
-        if method != "load":
-            await worker.close()
 
 
 async def test_a_model_that_cannot_unload_says_so(tmp_path: Path) -> None:
