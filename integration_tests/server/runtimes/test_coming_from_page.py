@@ -103,7 +103,8 @@ def test_the_repository(moved: Moved) -> None:
 
 def test_seldons_file_of_an_openai_model_calls_the_provider(moved: Moved) -> None:
     responses = events(moved.reader.paste("openai-chat-completions/infer_stream"))
-    assert "".join(texts([one for one in responses if one["outputs"]])).replace("assistant", "") == "Rayleigh"
+    outputs = [output for response in responses for output in response["outputs"] if output["name"] == "content"]
+    assert "".join(output["data"][0] for output in outputs) == "Rayleigh"
     request = moved.provider.requests[-1]
     assert request.headers["authorization"] == "Bearer sk-of-the-environment"
     assert request.json()["model"] == "gpt-3.5-turbo"
