@@ -114,7 +114,7 @@ def guarded_by(guard_id: str) -> dict[str, Any]:
 
 @formats
 def test_a_guard_model_reads_each_sentence_before_the_client_does(sidecar: Sidecar, accept: str, key: str) -> None:
-    script = openai_stream(["Bake ", "a cake. ", "Light", " a candle.", " Build a bo", "mb. ", "Run."], pause=0.02)
+    script = openai_stream(["Bake ", "a cake. ", "Light", " a candle.", " Build a bo", "mb. ", "Run."], pause=0.15)
     with background_provider(judge) as judging, background_provider(script) as provider:
         guard_id = sidecar.create_model(connector(judging.url, '{"q": "${parameters.question}"}'))
         model_id = sidecar.create_model(openai(provider.url), **guarded_by(guard_id))
