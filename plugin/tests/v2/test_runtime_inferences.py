@@ -11,10 +11,10 @@ import pytest
 from opensearch_ml_stream.connectors.chunks import Chunk, Chunks, Ending, ResponseRun, to_chunk_list
 from opensearch_ml_stream.connectors.errors import InvalidRequest, NotFound, Unavailable, UpstreamError
 from opensearch_ml_stream.connectors.rendering.action import ProviderRequest
+from opensearch_ml_stream.connectors.runtimes.own_responses import OwnResponse
 from opensearch_ml_stream.connectors.runtimes.urls import runtime_url
 from opensearch_ml_stream.connectors.v2.json_requests import read_request
 from opensearch_ml_stream.connectors.v2.messages import InferenceResponse
-from opensearch_ml_stream.connectors.v2.own_responses import OwnResponse
 from opensearch_ml_stream.plugin.runtimes.status import STATUS_FILE, ModelStatus, ProcessStatus, write_status
 from opensearch_ml_stream.plugin.store import Index
 from opensearch_ml_stream.rest_handlers.callers import ANYONE

@@ -5,8 +5,8 @@ from typing import Any
 import orjson
 import pytest
 
+from opensearch_ml_stream.connectors.runtimes.own_responses import OwnResponse
 from opensearch_ml_stream.connectors.v2.messages import ResponseShape
-from opensearch_ml_stream.connectors.v2.own_responses import OwnResponse
 from opensearch_ml_stream.rest_handlers.v2.headers import own_headers
 from opensearch_ml_stream.rest_handlers.v2.use_cases import Inference
 from tests.asgi_exchange import Exchange

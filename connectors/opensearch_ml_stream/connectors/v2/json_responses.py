@@ -10,23 +10,13 @@ import orjson
 from opensearch_ml_stream.connectors.errors import InvalidBody, MLStreamError
 from opensearch_ml_stream.connectors.v2.json_requests import Dialect
 from opensearch_ml_stream.connectors.v2.messages import InferenceResponse, ResponseShape, Tensor
-from opensearch_ml_stream.connectors.v2.own_responses import OwnResponse
 
 STRING = {"content_type": "str"}  # the parameters of a tensor of texts, as MLServer's codecs write them
 _BASE64 = {"content_type": "base64"}
 
 
-def response_body(
-    response: InferenceResponse | OwnResponse, dialect: Dialect, headers: Mapping[str, str] | None = None
-) -> bytes:
-    """Encode a whole response. `headers` are shown in its `parameters`, as MLServer does.
-
-    UpstreamError for an own response whose tensors cannot be read.
-    """
-    if isinstance(response, OwnResponse):
-        if dialect is Dialect.TENSORS:
-            return to_json(response.without_headers())
-        response = response.read()
+def response_body(response: InferenceResponse, dialect: Dialect, headers: Mapping[str, str] | None = None) -> bytes:
+    """Encode a whole response. `headers` are shown in its `parameters`, as MLServer does."""
     parameters = response.parameters if headers is None else {"headers": headers, **response.parameters}
     write = tensors_object if dialect is Dialect.TENSORS else _text_object
     return to_json(write(response, parameters))

@@ -3,8 +3,8 @@
 from typing import Any
 
 from opensearch_ml_stream.connectors.errors import MLStreamError, NotFound
+from opensearch_ml_stream.connectors.runtimes.own_responses import OwnResponse
 from opensearch_ml_stream.connectors.v2.messages import ResponseShape
-from opensearch_ml_stream.connectors.v2.own_responses import OwnResponse
 from opensearch_ml_stream.plugin.grpc_port import messages, response_messages
 from opensearch_ml_stream.plugin.grpc_port.call import Call
 from opensearch_ml_stream.plugin.grpc_port.calls import Calls, Handler

@@ -12,8 +12,8 @@ import orjson
 
 from opensearch_ml_stream.connectors.chunks import Chunk, Chunks, Ending, ResponseRun, TextRun, to_chunk_list
 from opensearch_ml_stream.connectors.protobuf_wire import length_delimited
+from opensearch_ml_stream.connectors.runtimes.own_responses import read_outputs, read_own_response
 from opensearch_ml_stream.connectors.v2.messages import ResponseShape, Tensor
-from opensearch_ml_stream.connectors.v2.own_responses import read_outputs, read_own_response
 from opensearch_ml_stream.connectors.v2.stream_formats import further_tensors, text_tensors
 from opensearch_ml_stream.connectors.wire_format import ending_fields
 from opensearch_ml_stream.plugin.grpc_port.messages import ModelStreamInferResponse

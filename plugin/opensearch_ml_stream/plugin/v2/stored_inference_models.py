@@ -12,12 +12,12 @@ from opensearch_ml_stream.connectors.errors import Forbidden, InvalidRequest, No
 from opensearch_ml_stream.connectors.predict.inputs import RemoteInput
 from opensearch_ml_stream.connectors.rendering.template import ConnectorParameters
 from opensearch_ml_stream.connectors.runtimes.inference_parameters import inference_parameters
+from opensearch_ml_stream.connectors.runtimes.own_responses import OwnResponse, find_own_response
 from opensearch_ml_stream.connectors.runtimes.urls import find_runtime
 from opensearch_ml_stream.connectors.sidecar_settings import read_sidecar_settings
 from opensearch_ml_stream.connectors.v2.messages import InferenceRequest, InferenceResponse, ResponseShape
 from opensearch_ml_stream.connectors.v2.model_inputs import find_model_inputs
 from opensearch_ml_stream.connectors.v2.model_metadata import PLATFORM, metadata_tensors
-from opensearch_ml_stream.connectors.v2.own_responses import OwnResponse, find_own_response
 from opensearch_ml_stream.connectors.v2.predict_inputs import predict_inputs
 from opensearch_ml_stream.connectors.v2.predict_outputs import inference_response
 from opensearch_ml_stream.plugin.predictions.compiled_model import CompiledModel

@@ -10,8 +10,8 @@ from urllib.parse import quote
 
 from starlette.types import Scope
 
+from opensearch_ml_stream.connectors.runtimes.own_responses import OwnResponse
 from opensearch_ml_stream.connectors.v2.messages import InferenceResponse, ResponseShape
-from opensearch_ml_stream.connectors.v2.own_responses import OwnResponse
 from opensearch_ml_stream.rest_handlers.http.browsers import Headers
 
 SERVER_NAME = "opensearch-ml-stream"

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from starlette.types import Receive, Scope, Send
 
 from opensearch_ml_stream.connectors.errors import MLStreamError, NotAcceptable
+from opensearch_ml_stream.connectors.runtimes.own_responses import OwnResponse
 from opensearch_ml_stream.connectors.v2.json_requests import Dialect, read_request
 from opensearch_ml_stream.connectors.v2.json_responses import response_body
 from opensearch_ml_stream.connectors.v2.messages import InferenceRequest
@@ -124,7 +125,10 @@ class InferenceEndpoints:
             inference = await self._models.prepare(asked.caller, asked.path.name, asked.path.version, request)
             del request
             inferred = await self._models.infer(inference)
-            body = response_body(inferred, asked.dialect)
+            if isinstance(inferred, OwnResponse):
+                body = inferred.encoded(asked.dialect)
+            else:
+                body = response_body(inferred, asked.dialect)
         except MLStreamError as error:
             await response.fail(error)
             return

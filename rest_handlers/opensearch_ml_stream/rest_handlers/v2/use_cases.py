@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from opensearch_ml_stream.connectors.predict.inputs import PredictInput
+from opensearch_ml_stream.connectors.runtimes.own_responses import OwnResponse
 from opensearch_ml_stream.connectors.v2.messages import InferenceRequest, InferenceResponse, ResponseShape
-from opensearch_ml_stream.connectors.v2.own_responses import OwnResponse
 from opensearch_ml_stream.rest_handlers.callers import Caller
 from opensearch_ml_stream.rest_handlers.routes.predict_stream import ProviderStream
 

@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from opensearch_ml_stream.connectors.errors import InvalidBody, InvalidRequest, UpstreamError
-from opensearch_ml_stream.connectors.v2.json_requests import read_tensor
+from opensearch_ml_stream.connectors.v2.json_requests import Dialect, read_tensor
+from opensearch_ml_stream.connectors.v2.json_responses import response_body, to_json
 from opensearch_ml_stream.connectors.v2.messages import InferenceResponse, ResponseShape, Tensor
 from opensearch_ml_stream.connectors.v2.request_members import as_list
 
@@ -29,10 +30,13 @@ class OwnResponse:
         headers = _parameters(self.body).get(_HEADERS)
         return _texts(headers) if isinstance(headers, dict) else {}
 
-    def without_headers(self) -> _Object:
-        """Return the body without its headers."""
+    def encoded(self, dialect: Dialect) -> bytes:
+        """Encode the response without its headers, as it is in its own dialect. UpstreamError as `read`."""
+        if dialect is Dialect.TEXT:
+            return response_body(self.read(), dialect)
         parameters = _parameters(self.body)
-        return {**self.body, "parameters": _without_headers(parameters)} if _HEADERS in parameters else self.body
+        shown = {**self.body, "parameters": _without_headers(parameters)} if _HEADERS in parameters else self.body
+        return to_json(shown)
 
     def read(self) -> InferenceResponse:
         """Return the response with its tensors read, for other forms than its own. UpstreamError if they are none."""

@@ -6,10 +6,9 @@ import orjson
 import pytest
 
 from opensearch_ml_stream.connectors.errors import UpstreamError
+from opensearch_ml_stream.connectors.runtimes.own_responses import OwnResponse, find_own_response, read_outputs
 from opensearch_ml_stream.connectors.v2.json_requests import Dialect
-from opensearch_ml_stream.connectors.v2.json_responses import response_body
 from opensearch_ml_stream.connectors.v2.messages import InferenceResponse, ResponseShape, Tensor
-from opensearch_ml_stream.connectors.v2.own_responses import OwnResponse, find_own_response, read_outputs
 
 SHAPE = ResponseShape("m", "1", "7", is_own=True)
 TEXT = {
@@ -34,14 +33,14 @@ def found(body: Any, **members: Any) -> OwnResponse:
 
 
 def test_the_runtimes_response_is_sent_as_it_is() -> None:
-    assert orjson.loads(response_body(found(BODY), Dialect.TENSORS)) == BODY
+    assert orjson.loads(found(BODY).encoded(Dialect.TENSORS)) == BODY
     assert found(BODY).shape == ResponseShape("own", "v2", "1", is_own=True)
 
 
 def test_it_is_read_for_other_forms() -> None:
     tensor = Tensor("text", "BYTES", [1, 2], ["a", "b"], {"content_type": "str"})
     assert found(BODY).read() == InferenceResponse(found(BODY).shape, [tensor], {"k": [1]})
-    generated = orjson.loads(response_body(found(BODY), Dialect.TEXT))
+    generated = orjson.loads(found(BODY).encoded(Dialect.TEXT))
     assert (generated["model_name"], generated["text_output"], generated["id"]) == ("own", ["a", "b"], "1")
 
 
@@ -54,7 +53,7 @@ def test_its_headers_are_no_parameters() -> None:
     own = found({**BODY, "parameters": {"headers": {"x-a": "b", "x-n": 7}, "k": 1}})
     assert own.headers == {"x-a": "b"}
     assert own.read().parameters == {"k": 1}
-    assert orjson.loads(response_body(own, Dialect.TENSORS))["parameters"] == {"k": 1}
+    assert orjson.loads(own.encoded(Dialect.TENSORS))["parameters"] == {"k": 1}
 
 
 @pytest.mark.parametrize("parameters", [None, 7, {"headers": 7}, {"headers": None}])
