@@ -1,7 +1,8 @@
 """The process of a model, started by path: `interpreter .../runtimes/__main__.py NAME FD`.
 
-NAME shows whose process it is in a process list; FD is a socket to the keeper (`host/keeper.py`). The interpreter need
-not have this package installed: what lies beside this file is made importable, and nothing else of the distribution.
+NAME shows whose process it is in a process list; FD is a socket to the keeper (`host/keeper_socket.py`). The
+interpreter need not have this package installed: what lies beside this file is made importable, and nothing else of the
+distribution.
 """
 
 import sys

@@ -13,11 +13,11 @@ from typing import Any
 
 from opensearch_ml_stream.runtimes.host import loading
 from opensearch_ml_stream.runtimes.host.batching import AdaptiveBatcher
-from opensearch_ml_stream.runtimes.host.connection import WorkerConnection
 from opensearch_ml_stream.runtimes.host.failures import FailureLog
 from opensearch_ml_stream.runtimes.host.figures import Figures
-from opensearch_ml_stream.runtimes.host.keeper import Keeper
+from opensearch_ml_stream.runtimes.host.keeper_socket import Keeper
 from opensearch_ml_stream.runtimes.host.served_model import ServedModel
+from opensearch_ml_stream.runtimes.host.worker_connection import WorkerConnection
 from opensearch_ml_stream.runtimes.interface.alias import install_mlserver_alias
 
 FIGURES_SECONDS = 1.0

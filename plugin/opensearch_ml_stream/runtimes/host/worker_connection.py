@@ -4,7 +4,7 @@ import asyncio
 from typing import cast
 
 from opensearch_ml_stream.runtimes.frames import CREDIT, HEADER, FrameParser, Kind, MalformedFrame
-from opensearch_ml_stream.runtimes.host.calls import Call
+from opensearch_ml_stream.runtimes.host.model_call import Call
 from opensearch_ml_stream.runtimes.host.served_model import ServedModel
 
 HIGH_WATER = 1024 * 1024  # bytes that wait for the worker, above which no stream goes on

@@ -4,14 +4,12 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from functools import partial
 from time import monotonic
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 from opensearch_ml_stream.runtimes.frames import INITIAL_CREDIT, MAX_PAYLOAD, Kind
+from opensearch_ml_stream.runtimes.host.served_model import ServedModel
 from opensearch_ml_stream.runtimes.host.streamed_requests import StreamedRequests
 from opensearch_ml_stream.runtimes.interface.wire import MalformedRequest
-
-if TYPE_CHECKING:
-    from opensearch_ml_stream.runtimes.host.connection import WorkerConnection
 
 Work: TypeAlias = Callable[[], Coroutine[Any, Any, None]]
 
@@ -19,6 +17,37 @@ SECONDS_TO_CANCEL = 5.0
 SLICE_SECONDS = 0.001  # for which a stream that never waits may hold the event loop
 
 DATA, END, ERROR = int(Kind.DATA), int(Kind.END), int(Kind.ERROR)  # plain numbers are packed faster
+
+
+class Connection(Protocol):
+    """What a call needs of the connection that it came over."""
+
+    @property
+    def model(self) -> ServedModel:
+        """The model that is called."""
+        ...
+
+    @property
+    def turn(self) -> int:
+        """A number that changes when what was sent is written."""
+        ...
+
+    @property
+    def writable(self) -> asyncio.Event:
+        """Set while the worker reads what is written."""
+        ...
+
+    def send(self, number: int, kind: int, payload: bytes = b"") -> None:
+        """Send a frame, with others."""
+        ...
+
+    def flush(self) -> None:
+        """Write what was sent."""
+        ...
+
+    def ended(self, number: int, call: "Call") -> None:
+        """Forget a call."""
+        ...
 
 
 class Call:
@@ -36,7 +65,7 @@ class Call:
         "_task",
     )
 
-    def __init__(self, connection: "WorkerConnection", number: int) -> None:
+    def __init__(self, connection: Connection, number: int) -> None:
         self._connection = connection
         self._number = number
         self._credit = INITIAL_CREDIT
