@@ -8,7 +8,7 @@ import typer
 from opensearch_ml_stream.client.blueprints import connector_body, find_blueprint, model_body
 from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.plugin.cli.command_errors import CommandFailed, RequestFailed, WrongUsage
-from opensearch_ml_stream.plugin.cli.model_folders import init
+from opensearch_ml_stream.plugin.cli.model_templates import init
 from opensearch_ml_stream.plugin.cli.options import ModelCommand, ModelId, command_line, read_pairs, read_secret
 from opensearch_ml_stream.plugin.cli.printing import print_json, print_table
 from opensearch_ml_stream.plugin.cli.sidecar_api import SidecarAPI, open_api
