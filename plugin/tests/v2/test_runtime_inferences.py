@@ -169,7 +169,7 @@ async def test_text_behind_a_guardrail_keeps_the_other_outputs_with_it(
 async def test_no_output_passes_a_guardrail_unread(setup: InferenceSetup, host: ScriptedHost, place: int) -> None:
     guardrails = {"output_guardrail": {"regex": [".*bomb.*"]}}
     await add_runtime(setup, "runtime-guarded", guardrails=guardrails)
-    outputs = [{**TEXT, "data": ["well"]}, {**TEXT, "name": "other", "data": [["well"]]}, SCORE]
+    outputs: list[dict[str, Any]] = [{**TEXT, "data": ["well"]}, {**TEXT, "name": "other", "data": [["well"]]}, SCORE]
     outputs[place]["data"] = [["a bomb"]]
     work = streamed(setup, "runtime-guarded")
     reads, outcome = await while_answering(host, work, (Kind.DATA, orjson.dumps({**OWN, "outputs": outputs})))
