@@ -19,13 +19,17 @@ START_SECONDS = 40
 
 @contextmanager
 def serving_models(
-    folder: Path, *names: str, settings: Mapping[str, str] | None = None, workers: int = 1
+    folder: Path,
+    *names: str,
+    settings: Mapping[str, str] | None = None,
+    workers: int = 1,
+    arguments: tuple[str, ...] = (),
 ) -> Iterator[Sidecar]:
     """A server with these models of `models/`, all of them loaded but `missing`."""
     models = folder / "models"
     for name in names:
         shutil.copytree(MODELS / name, models / name, ignore=shutil.ignore_patterns("__pycache__"))
-    arguments = ("--models", str(models), "--workers", str(workers))
+    arguments = ("--models", str(models), "--workers", str(workers), *arguments)
     with running_sidecar(folder, settings=settings, arguments=arguments) as sidecar:
         for name in names:
             if name != "missing":
