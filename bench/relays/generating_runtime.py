@@ -23,7 +23,8 @@ class Generator(MLModel):  # type: ignore[misc]
             assert plan is not None
             pause, padding = float(plan[2]), "x" * (int(plan[3]) - _MARKER_LENGTH)
             for number in range(int(plan[1])):
-                await asyncio.sleep(pause)
+                if pause:
+                    await asyncio.sleep(pause)
                 text = f"~{number:06d}t{time.monotonic_ns():019d}~{padding}"
                 output = StringCodec.encode_output("text", [text], use_bytes=False)
                 yield InferenceResponse(model_name=self.name, outputs=[output])
