@@ -32,6 +32,7 @@ else:  # MLServer's own where it is installed, else ours under its name
 DEFAULT_MAX_TOKENS = 512  # where neither the request nor the model's settings say
 
 _TEXT_TENSORS = ("prompt", "inputs")
+_MODEL_NAMES = ("model", "pretrained_model", "model_path")  # ours and Seldon's, MLServer's, llama-cpp-python's
 _ALIASES = {
     "max_completion_tokens": "max_tokens",
     "max_new_tokens": "max_tokens",
@@ -149,7 +150,7 @@ def read_engine_settings(settings: ModelSettings) -> EngineSettings:
         extra = dict(config.get("model_settings") or {})
     llm_parameters = {**extra.pop("default_generate_kwargs", {}), **extra.pop("llm_parameters", {})}
     uri = parameters.uri if parameters is not None else None
-    model = extra.pop("model", None) or extra.pop("pretrained_model", None) or uri
+    model = next((given for name in _MODEL_NAMES if (given := extra.pop(name, None))), uri)
     if not isinstance(model, str) or not model:
         raise ValueError("parameters.uri or parameters.extra.model must name the model")
     source = getattr(settings, "_source", None)

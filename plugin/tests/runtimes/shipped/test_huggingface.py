@@ -90,6 +90,13 @@ async def test_the_settings_of_mlservers_runtime_load(tmp_path: Path) -> None:
     assert await model.unload()
 
 
+@pytest.mark.parametrize("name", ["model", "pretrained_model", "model_path"])
+def test_the_model_is_named_as_each_engines_users_do(tmp_path: Path, name: str) -> None:
+    tiny_models.write_settings(tmp_path, "huggingface", **{name: "some/model"})
+    read = runtime_class("huggingface")(read_settings(tmp_path)).engine_settings
+    assert (read.model, read.arguments) == ("some/model", {})
+
+
 async def test_another_task_is_refused_by_its_name(tmp_path: Path) -> None:
     tiny_models.write_settings(tmp_path, "huggingface", task="image-to-text", model="m")
     model = runtime_class("huggingface")(read_settings(tmp_path))
