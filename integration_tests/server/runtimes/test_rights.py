@@ -9,8 +9,14 @@ from integration_tests.support.conditions import eventually
 from integration_tests.support.sidecars import running_sidecar
 
 ACTION = {"action_type": "PREDICT", "method": "POST", "url": "runtime://echo", "request_body": "{}"}
-CONNECTOR = {"name": "c", "description": "d", "version": "1", "protocol": "http", "credential": {"key": "k"}}
-CONNECTOR |= {"actions": [ACTION]}
+CONNECTOR = {
+    "name": "c",
+    "description": "d",
+    "version": "1",
+    "protocol": "http",
+    "credential": {"key": "k"},
+    "actions": [ACTION],
+}
 PATH = "/_plugins/_ml/models/runtime-echo/_predict"
 
 

@@ -63,10 +63,10 @@ async def test_what_users_changed_stays_but_for_the_name_and_what_leads_to_the_r
     store: Store, documents: RuntimeDocuments
 ) -> None:
     await documents.put("m", model(), "DEPLOYED")
-    changes = {"name": "n", "description": "d", "is_enabled": False, "connector": {"parameters": {"top": "1"}}}
+    changes: dict[str, Any] = {"name": "n", "description": "d", "is_enabled": False}
     document = await store.get(Index.MODEL, "runtime-m")
     assert document is not None
-    connector = {**document.source["connector"], **changes["connector"], "actions": []}
+    connector = {**document.source["connector"], "parameters": {"top": "1"}, "actions": []}
     await store.put(Index.MODEL, "runtime-m", {**document.source, **changes, "connector": connector})
     await documents.put("m", model(), "DEPLOYED")
     after = await shown(store)
@@ -79,7 +79,7 @@ async def test_a_document_shows_how_the_runtime_is(store: Store, documents: Runt
     await documents.put("m", model(), "DEPLOYING")
     states = [(await shown(store))["model_state"]]
     for state in ("DEPLOYED", "DEPLOY_FAILED", "DEPLOYED", "UNDEPLOYED"):
-        await documents.put("m", model(), state)  # type: ignore[arg-type]
+        await documents.put("m", model(), state)
         states.append((await shown(store))["model_state"])
     deploying = "DEPLOYING" if store.cluster is None else "REGISTERED"
     assert states == [deploying, "DEPLOYED", "DEPLOY_FAILED", "DEPLOYED", "UNDEPLOYED"]
@@ -89,7 +89,7 @@ async def test_in_a_cluster_no_document_says_that_it_is_deployed_as_ml_commons_w
     async with closing(StoreInCluster(":memory:")) as store:
         documents = RuntimeDocuments(store, LiveSettings(Settings()), lambda: 1, Cipher(store))
         for state in ("DEPLOYING", "DEPLOYED"):
-            await documents.put("m", model(), state)  # type: ignore[arg-type]
+            await documents.put("m", model(), state)
             document = await store.get(Index.MODEL, "runtime-m")
             assert document is not None
             assert document.source["model_state"] == "REGISTERED"
