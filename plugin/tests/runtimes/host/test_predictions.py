@@ -56,7 +56,13 @@ async def test_a_response_has_the_names_that_mlserver_fills_in(tmp_path: Path) -
         data, end = await worker.predict(text_request("deep", "blue", id="one"))
     assert (data.kind, end) == (Kind.DATA, (Kind.END, b""))
     output = {"name": "text", "shape": [2], "datatype": "BYTES", "data": ["DEEP", "BLUE"]}
-    assert data.json == {"model_name": "trial", "model_version": "v7", "id": "one", "outputs": [output]}
+    assert data.json == {
+        "model_name": "trial",
+        "model_version": "v7",
+        "id": "one",
+        "parameters": {},
+        "outputs": [output],
+    }
 
 
 async def test_a_request_without_identifier_gets_one(tmp_path: Path) -> None:

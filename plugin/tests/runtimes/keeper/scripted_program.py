@@ -46,3 +46,5 @@ for word in scripts[min(number, len(scripts) - 1)].split():
             time.sleep(600)
         case "end":
             sys.exit(3)
+        case other:
+            sys.exit(f"no such word: {other}")
