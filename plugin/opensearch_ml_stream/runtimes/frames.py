@@ -8,13 +8,17 @@ A call begins with PREDICT or STREAM, whose payload is an inference request in J
     worker  -> PREDICT {"inputs": [...]}          worker  -> STREAM {"inputs": [...]}
     process -> DATA    {"outputs": [...]}         worker  -> INPUT  {"inputs": [...]}    any number
     process -> END                                worker  -> INPUT_END                   no further requests
+                                                  process -> READ                        the model waits for a request
                                                   process -> DATA   {"outputs": [...]}   any number, each one response
                                                   worker  -> CREDIT 32768
                                                   process -> END
 
 ERROR has a JSON object `{"status", "type", "reason"}`. Flow control is by credit, for each call: the process may send
 INITIAL_CREDIT bytes of DATA payloads, and as many more as CREDIT grants; the payload that exceeds the credit is sent
-whole, and no DATA of that call after it until there is credit again. CANCEL ends a call for the worker: what still
+whole, and no DATA of that call after it until there is credit again. The requests of a stream behind the first are
+sent one by one: the process asks for each by READ, when its model waits for it and none has come, and gets one INPUT or
+INPUT_END; so none waits unread in the process. Where there are no further requests, INPUT_END follows STREAM at once,
+and a READ that it crosses is dropped. CANCEL ends a call for the worker: what still
 comes of it is dropped. A connection that ends cancels all of its calls.
 """
 
@@ -40,6 +44,7 @@ class Kind(IntEnum):
     DATA = 16
     END = 17
     ERROR = 18
+    READ = 19
 
 
 class MalformedFrame(ValueError):

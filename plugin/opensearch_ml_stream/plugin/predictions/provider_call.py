@@ -17,6 +17,7 @@ from opensearch_ml_stream.plugin.limits.open_streams import OpenStreams
 from opensearch_ml_stream.plugin.limits.rate_limits import RateLimits
 from opensearch_ml_stream.plugin.predictions.compiled_model import CompiledModel
 from opensearch_ml_stream.plugin.predictions.error_responses import read_error
+from opensearch_ml_stream.plugin.runtimes.further_requests import NextRequest
 from opensearch_ml_stream.plugin.runtimes.runtime_calls import RuntimeCalls
 from opensearch_ml_stream.plugin.settings import LiveSettings
 from opensearch_ml_stream.plugin.upstream import Upstream, UpstreamResponse
@@ -43,14 +44,17 @@ class ProviderCalls:
         if of_model is not None or of_user is not None:
             self.limits.acquire(model.model_id, of_model, caller.name, of_user)
 
-    def open(self, model: CompiledModel, request: ProviderRequest) -> AbstractAsyncContextManager[UpstreamResponse]:
+    def open(
+        self, model: CompiledModel, request: ProviderRequest, further: NextRequest | None = None
+    ) -> AbstractAsyncContextManager[UpstreamResponse]:
         """Open the provider's response, whatever its status (see `check_status`); retried as `client_config` says.
 
-        It ends with ReadTimedOut after the times in the model's limits. Raises InvalidRequest if the URL is not
-        trusted, or a region or service to sign for is missing.
+        `further` gives the further requests of a runtime's stream. The response ends with ReadTimedOut after the times
+        in the model's limits. Raises InvalidRequest if the URL is not trusted, or a region or service to sign for is
+        missing.
         """
         opening = (
-            self.runtimes.open(request)  # no request can name it: a rendered URL is of http or https
+            self.runtimes.open(request, further)  # no request can name it: a rendered URL is of http or https
             if request.url.startswith(RUNTIME_SCHEME)
             else self._open_remote(model, request)
         )

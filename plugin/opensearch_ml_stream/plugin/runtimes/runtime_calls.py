@@ -11,6 +11,7 @@ from types import TracebackType
 from opensearch_ml_stream.connectors.rendering.action import ProviderRequest
 from opensearch_ml_stream.connectors.runtimes.urls import runtime_name
 from opensearch_ml_stream.plugin.runtimes import runtime_errors
+from opensearch_ml_stream.plugin.runtimes.further_requests import FurtherRequests, NextRequest
 from opensearch_ml_stream.plugin.runtimes.runtime_connection import RuntimeConnection
 from opensearch_ml_stream.plugin.runtimes.runtime_models import RuntimeModels
 from opensearch_ml_stream.plugin.runtimes.runtime_response import RuntimeResponse
@@ -25,7 +26,7 @@ class RuntimeCalls(AbstractAsyncContextManager["RuntimeCalls"]):
 
     def __init__(self, folder: Path) -> None:
         self.models = RuntimeModels(folder)
-        self.waiting: Counter[str] = Counter()  # calls without a first response, by model
+        self.waiting: Counter[str] = Counter()  # calls by model, that wait for a first response
         self._processes: dict[str, _Process] = {}  # by socket
 
     async def __aexit__(
@@ -34,16 +35,20 @@ class RuntimeCalls(AbstractAsyncContextManager["RuntimeCalls"]):
         for process in self._processes.values():
             process.close()
 
-    def open(self, request: ProviderRequest) -> AbstractAsyncContextManager[UpstreamResponse]:
+    def open(
+        self, request: ProviderRequest, further: NextRequest | None = None
+    ) -> AbstractAsyncContextManager[UpstreamResponse]:
         """Call the model of a runtime's URL, and wait for its first response. Leaving the context early cancels it.
 
-        The body is the response in JSON; of a stream each of them with SEPARATOR behind it.
+        The body is the response in JSON; of a stream each of them with SEPARATOR behind it. `further` is called for a
+        stream's further request when the model waits for one; what it raises ends the response.
 
         NotFound if there is no such model, Unavailable while it is loading, Throttled (429) if `queue_size` calls of
         this worker wait for it already, UpstreamError if its process has ended or ends; and what it raises itself:
         InvalidRequest for its 400 and 422, NotFound and Throttled for 404 and 429, else UpstreamError.
         """
-        return _Call(self, runtime_name(request.url), request.body, is_stream=request.url.endswith(STREAM_PATH))
+        model = runtime_name(request.url)
+        return _Call(self, model, request.body, further, is_stream=request.url.endswith(STREAM_PATH))
 
     def processes(self, model: str) -> "Sequence[_Process]":
         """Return the processes that may be called, those with the fewest calls of this worker first."""
@@ -117,39 +122,46 @@ class _Process:
 class _Call(AbstractAsyncContextManager[UpstreamResponse]):
     """One call: whatever happens inside, it is counted, and let go of exactly once."""
 
-    __slots__ = ("_body", "_calls", "_connection", "_is_stream", "_model", "_number", "_process")
+    __slots__ = ("_body", "_calls", "_connection", "_further", "_is_stream", "_model", "_number", "_process", "_waits")
 
-    def __init__(self, calls: RuntimeCalls, model: str, body: bytes, *, is_stream: bool) -> None:
+    def __init__(
+        self, calls: RuntimeCalls, model: str, body: bytes, further: NextRequest | None, *, is_stream: bool
+    ) -> None:
         self._calls = calls
         self._model = model
         self._body = body
         self._is_stream = is_stream
         self._process: _Process | None = None
         self._connection: RuntimeConnection | None = None
+        self._further = None if further is None else FurtherRequests(model, further)
+        self._waits = False  # for a first response; not while the model waits for its client
 
     async def __aenter__(self) -> UpstreamResponse:
         body, self._body = self._body, b""  # a prompt may be large, and its response long
         if len(body) > MAX_PAYLOAD:
             raise runtime_errors.too_large(self._model, len(body))
         processes = self._calls.processes(self._model)
-        self._calls.waiting[self._model] += 1
+        self._wait(True)
         try:
             self._connection = await self._connect(processes)
             response: RuntimeResponse
-            self._number, response = self._connection.begin(body, is_stream=self._is_stream)
+            asked = None if self._further is None else self._ask
+            self._number, response = self._connection.begin(body, is_stream=self._is_stream, asked=asked)
             del body
+            if self._further is not None:
+                self._further.start(response)
             await response.begun()
             return response
         except BaseException:
-            self._leave()
+            await self._leave()
             raise
         finally:
-            self._calls.waiting[self._model] -= 1
+            self._wait(False)
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        self._leave()
+        await self._leave()
 
     async def _connect(self, processes: Iterable[_Process]) -> RuntimeConnection:
         """Return the connection to the first process that can be reached; nothing was sent to those before it."""
@@ -171,8 +183,20 @@ class _Call(AbstractAsyncContextManager[UpstreamResponse]):
         if process is not None:
             process.calls += 1
 
-    def _leave(self) -> None:
+    def _wait(self, waits: bool) -> None:
+        if waits is not self._waits:
+            self._waits = waits
+            self._calls.waiting[self._model] += 1 if waits else -1
+
+    def _ask(self) -> None:
+        self._wait(False)  # it waits for its client, and takes no place of calls that wait for the model
+        if self._further is not None:
+            self._further.ask()
+
+    async def _leave(self) -> None:
         self._count(None)
         connection, self._connection = self._connection, None
         if connection is not None:
             connection.leave(self._number)
+        if self._further is not None:
+            await self._further.stop()

@@ -12,7 +12,7 @@ from opensearch_ml_stream.runtimes.frames import FrameParser, Kind, MalformedFra
 _LAST_NUMBER = 2**32 - 1  # that a call may have
 
 # As numbers: a member of an IntEnum is compared at several times the price, and this is done for each frame.
-_DATA, _END, _ERROR = int(Kind.DATA), int(Kind.END), int(Kind.ERROR)
+_DATA, _END, _ERROR, _READ = int(Kind.DATA), int(Kind.END), int(Kind.ERROR), int(Kind.READ)
 
 
 class RuntimeConnection(asyncio.Protocol):
@@ -41,15 +41,22 @@ class RuntimeConnection(asyncio.Protocol):
         self._transport = cast(asyncio.Transport, transport)
         self.is_usable = True
 
-    def begin(self, request: bytes, *, is_stream: bool) -> tuple[int, RuntimeResponse]:
-        """Send a request, of which a stream has one, and return the number of the call and its response."""
+    def begin(
+        self, request: bytes, *, is_stream: bool, asked: Callable[[], None] | None = None
+    ) -> tuple[int, RuntimeResponse]:
+        """Send a request, and return the number of the call and its response.
+
+        A stream has one request, unless `asked` is given, which is called when the model waits for a further one: that
+        is sent by the response's `send_request` then.
+        """
         number = self._last_number = self._last_number + 1
         self.is_usable = number < _LAST_NUMBER
-        response = RuntimeResponse(self._model, partial(self.send, number), is_stream=is_stream)
+        response = RuntimeResponse(self._model, partial(self.send, number), is_stream=is_stream, asked=asked)
         self._calls[number] = response
         if is_stream:
             self.send(number, Kind.STREAM, request)
-            self.send(number, Kind.INPUT_END, b"")
+            if asked is None:
+                self.send(number, Kind.INPUT_END, b"")
         else:
             self.send(number, Kind.PREDICT, request)
         return number, response
@@ -86,6 +93,9 @@ class RuntimeConnection(asyncio.Protocol):
                 if response is None:
                     self._check_dropped(number, kind)
                     continue
+                if kind == _READ:
+                    response.ask()
+                    continue
                 if not response.arrived:
                     reached.append(response)
                 if kind == _DATA:
@@ -117,7 +127,7 @@ class RuntimeConnection(asyncio.Protocol):
         del self._calls[number]
 
     def _check_dropped(self, number: int, kind: int) -> None:
-        if not 0 < number <= self._last_number or kind not in (_DATA, _END, _ERROR):
+        if not 0 < number <= self._last_number or kind not in (_DATA, _END, _ERROR, _READ):
             raise MalformedFrame(f"A frame of kind {kind} for a call that was not made")
 
     def _fail(self, problem: str) -> None:

@@ -7,7 +7,6 @@ reader woken. There is no task, queue or timer for a response.
 import asyncio
 from collections.abc import Callable, Mapping
 
-from opensearch_ml_stream.connectors.errors import MLStreamError, UpstreamError
 from opensearch_ml_stream.plugin.runtimes import runtime_errors
 from opensearch_ml_stream.plugin.upstream import Sink
 from opensearch_ml_stream.runtimes.frames import CREDIT, INITIAL_CREDIT, Kind
@@ -30,19 +29,28 @@ class RuntimeResponse:
     | failed  | not any more            | take the rest, then raise         | ignored         | ignored     |
 
     (1) In steps of GRANT_BYTES. What a sink took that wants no more for now is granted with the next `read` or `pump`.
-    (2) Not while the process has no credit: then the consumer is slow, not the runtime.
+    (2) Not while the process has no credit, or waits for a request: then the client is slow, not the runtime.
 
     `arrived` is the connection's: the responses of this socket read, before `deliver`.
     """
 
     __slots__ = (
-        "_credit", "_failure", "_has_ended", "_is_late_after", "_kept", "_kept_size", "_last_activity", "_loop",
-        "_model", "_send", "_separator", "_sink", "_taken", "_timer", "_waiter",
+        "_asked", "_credit", "_failure", "_has_ended", "_is_asking", "_is_late_after", "_kept", "_kept_size",
+        "_last_activity", "_loop", "_model", "_send", "_separator", "_sink", "_taken", "_timer", "_waiter",
         "arrived", "has_begun", "headers", "status",
     )  # fmt: skip
 
-    def __init__(self, model: str, send: Callable[[Kind, bytes], None], *, is_stream: bool) -> None:
+    def __init__(
+        self,
+        model: str,
+        send: Callable[[Kind, bytes], None],
+        *,
+        is_stream: bool,
+        asked: Callable[[], None] | None = None,
+    ) -> None:
         self._model = model
+        self._asked = asked  # None: there are no further requests
+        self._is_asking = False  # the model waits for a request
         self._send = send
         self._separator = SEPARATOR if is_stream else b""
         self._loop = asyncio.get_running_loop()
@@ -52,7 +60,7 @@ class RuntimeResponse:
         self._kept_size = 0  # without separators
         self._sink: Sink | None = None
         self._waiter: asyncio.Future[None] | None = None
-        self._failure: MLStreamError | None = None
+        self._failure: Exception | None = None
         self._has_ended = False
         self._is_late_after: float | None = None  # seconds of silence
         self._last_activity = 0.0
@@ -110,11 +118,24 @@ class RuntimeResponse:
             self._last_activity = self._loop.time()
             self._check_silence()
 
-    def fail(self, error: UpstreamError) -> None:
-        """See UpstreamResponse.fail."""
+    def fail(self, error: Exception) -> None:
+        """See UpstreamResponse.fail; the error may be of the client's further requests."""
         if not self.is_over:
             self._send(Kind.CANCEL, b"")
             self.break_off(error)
+
+    def ask(self) -> None:
+        """Note that the model waits for a further request."""
+        if self._asked is not None and not self.is_over:
+            self._is_asking = True
+            self._asked()
+
+    def send_request(self, body: bytes | None) -> None:
+        """Send the further request that the model waits for; None: there are no more."""
+        if not self.is_over:
+            self._is_asking = False
+            self._last_activity = self._loop.time()  # until now the client was slow, not the runtime
+            self._send(*((Kind.INPUT_END, b"") if body is None else (Kind.INPUT, body)))
 
     def stop(self) -> None:
         """End the timer."""
@@ -168,7 +189,7 @@ class RuntimeResponse:
         error = runtime_errors.ended_in_the_middle if self.has_begun else runtime_errors.ended_early
         self.break_off(error(self._model))
 
-    def break_off(self, error: MLStreamError) -> None:
+    def break_off(self, error: Exception) -> None:
         """Fail; what has arrived may still be read before that."""
         self.stop()
         if not self.is_over:
@@ -201,7 +222,8 @@ class RuntimeResponse:
         limit = self._is_late_after
         if limit is None or self.is_over:
             return
-        wait = limit if self._credit <= 0 else self._last_activity + limit - self._loop.time()
+        is_client_slow = self._credit <= 0 or self._is_asking
+        wait = limit if is_client_slow else self._last_activity + limit - self._loop.time()
         if wait > 0:
             self._timer = self._loop.call_later(wait, self._check_silence)
         else:

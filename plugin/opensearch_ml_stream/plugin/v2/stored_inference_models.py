@@ -35,7 +35,7 @@ from opensearch_ml_stream.plugin.v2.model_names import IS_REMOTE, ModelNames, mo
 from opensearch_ml_stream.plugin.v2.runtime_states import check_runtime, indexed_runtime, runtime_metadata
 from opensearch_ml_stream.rest_handlers.callers import Caller
 from opensearch_ml_stream.rest_handlers.routes.predict_stream import ProviderStream
-from opensearch_ml_stream.rest_handlers.v2.use_cases import Inference
+from opensearch_ml_stream.rest_handlers.v2.use_cases import Inference, NextInference
 
 MAX_INDEXED = 10_000  # models of the repository's index: as far as a search goes
 _NO_MODEL = "Failed to find model"  # how ML Commons begins to say so
@@ -70,11 +70,14 @@ class StoredInferenceModels:
         )
         return Inference(caller, model_id, found.inputs[0].parameters, shape, found.inputs)
 
-    def stream(self, inference: Inference) -> AbstractAsyncContextManager[ProviderStream]:
+    def stream(
+        self, inference: Inference, further: NextInference | None = None
+    ) -> AbstractAsyncContextManager[ProviderStream]:
         """Open the provider's stream. InvalidRequest, once it is entered, for several texts."""
         if len(inference.inputs) > 1:
             return _refuse_several_texts(len(inference.inputs))
-        return self.predictor.stream(inference.caller, inference.model_id, inference.parameters)
+        inputs = None if further is None else partial(_next_input, further)
+        return self.predictor.stream(inference.caller, inference.model_id, inference.parameters, further=inputs)
 
     async def infer(self, inference: Inference) -> InferenceResponse | OwnResponse:
         """Make a whole inference: the predictions of several texts in parallel, the response in their order."""
@@ -181,8 +184,15 @@ def _of_runtime(caller: Caller, model: CompiledModel, request: InferenceRequest,
     id = request.id or str(uuid4())
     output = request.outputs[0].name if request.outputs else "output"
     shape = ResponseShape(model.definition.name, version, id, output, is_own=True)
-    parameters = inference_parameters(request, id, has_fallbacks=bool(model.settings.fallback_model_ids))
-    return Inference(caller, model.model_id, parameters, shape, [RemoteInput(parameters)])
+    has_fallbacks = bool(model.settings.fallback_model_ids)  # which take one request
+    parameters = inference_parameters(request, id, has_fallbacks=has_fallbacks)
+    inputs = [RemoteInput(parameters)]
+    return Inference(caller, model.model_id, parameters, shape, inputs, takes_further=not has_fallbacks)
+
+
+async def _next_input(further: NextInference) -> tuple[Caller, Mapping[str, str]] | None:
+    inference = await further()
+    return None if inference is None else (inference.caller, inference.parameters)
 
 
 @asynccontextmanager

@@ -16,7 +16,12 @@ Work: TypeAlias = Callable[[], Coroutine[Any, Any, None]]
 SECONDS_TO_CANCEL = 5.0
 SLICE_SECONDS = 0.001  # for which a stream that never waits may hold the event loop
 
-DATA, END, ERROR = int(Kind.DATA), int(Kind.END), int(Kind.ERROR)  # plain numbers are packed faster
+DATA, END, ERROR, READ = (
+    int(Kind.DATA),
+    int(Kind.END),
+    int(Kind.ERROR),
+    int(Kind.READ),
+)  # plain numbers are packed faster
 
 
 class Connection(Protocol):
@@ -81,7 +86,8 @@ class Call:
 
     def stream(self, payload: bytes) -> None:
         """Begin a call with a stream of responses."""
-        self._requests = StreamedRequests(self._connection.model, payload)
+        ask = partial(self._connection.send, self._number, READ)
+        self._requests = StreamedRequests(self._connection.model, payload, ask)
         self._begin("predict_stream()", partial(self._stream, self._requests))
 
     def add_request(self, payload: bytes) -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections import deque
+from collections.abc import Callable
 from typing import Any
 
 from opensearch_ml_stream.runtimes.host.served_model import ServedModel
@@ -10,14 +11,17 @@ from opensearch_ml_stream.runtimes.host.served_model import ServedModel
 class StreamedRequests:
     """An async iterator: the first request at once, the others as they come, until the worker sends no more.
 
-    All have the identifier of the first, as in MLServer. MalformedRequest out of the iteration for what is no request.
+    `ask` is called once for each further request that is waited for, before it has come. All have the identifier of
+    the first, as in MLServer. MalformedRequest out of the iteration for what is no request.
     """
 
-    def __init__(self, model: ServedModel, payload: bytes) -> None:
+    def __init__(self, model: ServedModel, payload: bytes, ask: Callable[[], None]) -> None:
         self._model = model
         self._first: Any = None
         self._identifier: str | None = None
         self._payloads = deque([payload])
+        self._ask = ask
+        self._has_asked = False
         self._ended = False
         self._changed: asyncio.Future[None] | None = None
 
@@ -31,6 +35,7 @@ class StreamedRequests:
     def add(self, payload: bytes) -> None:
         """Take one more request."""
         self._payloads.append(payload)
+        self._has_asked = False
         self._wake()
 
     def end(self) -> None:
@@ -52,6 +57,9 @@ class StreamedRequests:
         while not self._payloads:
             if self._ended:
                 raise StopAsyncIteration
+            if not self._has_asked:
+                self._has_asked = True
+                self._ask()
             self._changed = asyncio.get_running_loop().create_future()
             await self._changed
         return self._model.decode(self._payloads.popleft(), self._identifier)

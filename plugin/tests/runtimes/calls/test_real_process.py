@@ -46,8 +46,8 @@ class Model(MLModel):
 
 
 @asynccontextmanager
-async def running_model(folder: Path) -> AsyncIterator[RunningHost]:
-    async with started_host(folder, MODEL) as host:
+async def running_model(folder: Path, code: str = MODEL) -> AsyncIterator[RunningHost]:
+    async with started_host(folder, code) as host:
         event = await host.event()
         assert event["event"] == "ready", event
         process = ProcessStatus(str(host.path), host.process.pid, ready=True)

@@ -6,6 +6,7 @@ import os
 import socket
 import sys
 import textwrap
+from collections import Counter
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from itertools import count
@@ -52,10 +53,11 @@ class Frame(NamedTuple):
 
 
 class WorkerSide:
-    """A connection to the host; every call's frames are kept apart."""
+    """A connection to the host; every call's frames are kept apart, `reads` counts those that ask for a request."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._writer = writer
+        self.reads: Counter[int] = Counter()  # by call
         self._numbers = count(1)
         self._frames: dict[int, asyncio.Queue[Frame | None]] = {}
         self._reading = asyncio.create_task(self._read(reader))
@@ -64,7 +66,10 @@ class WorkerSide:
         parser = FrameParser()
         while data := await reader.read(1 << 16):
             for call, kind, payload in parser.feed(data):
-                self._frames[call].put_nowait(Frame(kind, payload))
+                if kind == Kind.READ:
+                    self.reads[call] += 1
+                else:
+                    self._frames[call].put_nowait(Frame(kind, payload))
         for queue in self._frames.values():
             queue.put_nowait(None)
 

@@ -61,6 +61,30 @@ async def test_a_stream_takes_requests_until_there_are_no_more(tmp_path: Path) -
         assert [one.kind for one in await worker.rest(call)] == [Kind.END]
 
 
+async def test_a_stream_asks_for_each_request_that_it_waits_for_and_has_not(tmp_path: Path) -> None:
+    async with ready_host(tmp_path, ECHO) as (_, worker):
+        call = worker.begin(Kind.STREAM, text_request("a"))
+        worker.send(call, Kind.INPUT, text_request("b"))
+        assert texts_of((await worker.next(call)).payload)[0].startswith("a ")
+        assert texts_of((await worker.next(call)).payload)[0].startswith("b ")
+        await worker.predict(text_request("other"))  # behind which all that was to come has come
+        assert worker.reads[call] == 1
+        worker.send(call, Kind.INPUT, text_request("c"))
+        await worker.next(call)
+        await worker.predict(text_request("other"))
+        assert worker.reads[call] == 2
+        worker.send(call, Kind.INPUT_END)
+        assert [one.kind for one in await worker.rest(call)] == [Kind.END]
+
+
+async def test_a_model_that_takes_one_request_asks_for_no_other(tmp_path: Path) -> None:
+    async with ready_host(tmp_path, ENDLESS) as (_, worker):
+        call = worker.begin(Kind.STREAM, text_request("large"))
+        await worker.next(call)
+        await worker.predict(text_request("other"))
+        assert worker.reads[call] == 0
+
+
 async def test_a_later_request_that_is_none_fails_the_stream(tmp_path: Path) -> None:
     async with ready_host(tmp_path, ECHO) as (_, worker):
         call = worker.begin(Kind.STREAM, text_request("a"))
