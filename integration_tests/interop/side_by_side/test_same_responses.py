@@ -221,3 +221,46 @@ def test_a_stream_of_requests_over_grpc_reaches_the_model_as_a_stream(both: Both
             said.append([MessageToDict(one) for one in v2_stub(channel).ModelStreamInfer(requests)])
     assert said[0] == said[1]
     assert len(said[0]) == 3
+
+
+def joined(server: Server, *requests: Any) -> list[Any]:
+    """What a call with all of these messages gets; the id that a server has made is left out."""
+    with grpc.insecure_channel(f"127.0.0.1:{server.grpc_port}") as channel:
+        responses = ended(lambda: list(v2_stub(channel).ModelStreamInfer(iter(requests))))
+    return list(responses)
+
+
+@pytest.mark.parametrize(
+    "requests",
+    [
+        [message("a", model="joined")],
+        [message("a", model="joined"), message("b", "c", model="joined"), message("d", model="joined")],
+        [message("a", model="joined"), message("b", model="words"), message("c", model="nowhere", version="v7")],
+        [message("a", model="joined", raw=True), message("b", model="joined")],
+        [message("a", model="joined"), message("b", model="joined", raw=True)],
+        [message("a", model="joined"), message("enough", model="joined"), message("b", model="joined")],
+        [message("a", model="lists"), message("b", model="lists")],
+    ],
+    ids=["one", "several", "of other models", "raw at first", "raw later", "more than it takes", "no stream"],
+)
+def test_all_messages_of_a_call_are_requests_of_one_stream(both: Both, requests: list[Any]) -> None:
+    theirs = joined(both.mlserver, *requests)
+    assert theirs
+    assert joined(both.here, *requests) == theirs
+
+
+def test_responses_come_before_the_client_has_sent_its_last_message(both: Both) -> None:
+    for server in both.in_turn:
+        last = threading.Event()
+
+        def requests(last: threading.Event = last) -> Iterator[Any]:
+            yield message("a", model="joined")
+            assert last.wait(20)
+            yield message("b", model="joined")
+
+        with grpc.insecure_channel(f"127.0.0.1:{server.grpc_port}") as channel:
+            said = []
+            for response in v2_stub(channel).ModelStreamInfer(requests(), timeout=30):
+                said.append([text.decode() for text in response.outputs[0].contents.bytes_contents])
+                last.set()
+        assert said == [["1"], ["2"], ["a", "b"]]

@@ -18,6 +18,7 @@ from opensearch_ml_stream.rest_handlers.http.response_lifecycle import InFlightR
 STOPPING = "The server is stopping; send the request again"
 
 _END = cast(Any, grpc.aio).EOF  # what is read after a client's last message
+_CANCELLED_BY_THEN = 0.01  # seconds: a call that is cancelled, or too late, looks first as if its client had said all
 
 
 class Call:
@@ -94,6 +95,7 @@ class Call:
         self._further.release()
         message = await self._context.read()
         if message is _END:
+            await asyncio.sleep(_CANCELLED_BY_THEN)
             return None
         self._further.add(len(message))
         data: bytes = message
