@@ -239,14 +239,18 @@ def joined(server: Server, *requests: Any) -> list[Any]:
         [message("a", model="joined", raw=True), message("b", model="joined")],
         [message("a", model="joined"), message("b", model="joined", raw=True)],
         [message("a", model="joined"), message("enough", model="joined"), message("b", model="joined")],
-        [message("a", model="lists"), message("b", model="lists")],
     ],
-    ids=["one", "several", "of other models", "raw at first", "raw later", "more than it takes", "no stream"],
+    ids=["one", "several", "of other models", "raw at first", "raw later", "more than it takes"],
 )
 def test_all_messages_of_a_call_are_requests_of_one_stream(both: Both, requests: list[Any]) -> None:
     theirs = joined(both.mlserver, *requests)
     assert theirs
     assert joined(both.here, *requests) == theirs
+
+
+def test_a_model_without_a_stream_takes_the_first_message_of_a_call(both: Both) -> None:
+    requests = message("a", model="echo"), message("b", model="echo")
+    assert [len(joined(server, *requests)) for server in both.in_turn] == [1, 1]
 
 
 def test_responses_come_before_the_client_has_sent_its_last_message(both: Both) -> None:
@@ -260,7 +264,7 @@ def test_responses_come_before_the_client_has_sent_its_last_message(both: Both) 
 
         with grpc.insecure_channel(f"127.0.0.1:{server.grpc_port}") as channel:
             said = []
-            for response in v2_stub(channel).ModelStreamInfer(requests(), timeout=30):
+            for response in v2_stub(channel).ModelStreamInfer(requests()):
                 said.append([text.decode() for text in response.outputs[0].contents.bytes_contents])
                 last.set()
         assert said == [["1"], ["2"], ["a", "b"]]
