@@ -22,6 +22,7 @@ from opensearch_ml_stream.plugin.monitoring.profiles import Profiles
 from opensearch_ml_stream.plugin.monitoring.server_stats import ServerStats
 from opensearch_ml_stream.plugin.predictions.batch_jobs import BatchJobs
 from opensearch_ml_stream.plugin.predictions.compiled_models import CompiledModels
+from opensearch_ml_stream.plugin.predictions.handler_calls import HandlerCalls
 from opensearch_ml_stream.plugin.predictions.painless_runner import PainlessRunner
 from opensearch_ml_stream.plugin.predictions.predictor import Predictor
 from opensearch_ml_stream.plugin.predictions.provider_call import ProviderCalls
@@ -57,6 +58,7 @@ from opensearch_ml_stream.rest_handlers.routes.predict import predict_routes
 from opensearch_ml_stream.rest_handlers.routes.predict_stream import Predictions, PredictStream
 from opensearch_ml_stream.rest_handlers.routes.resources import management_routes
 from opensearch_ml_stream.rest_handlers.routes.settings import settings_routes
+from opensearch_ml_stream.rest_handlers.v2.custom_handlers import CustomHandlers
 from opensearch_ml_stream.rest_handlers.v2.documentation.docs_routes import docs_routes
 from opensearch_ml_stream.rest_handlers.v2.documentation.operations import V2_OPERATIONS
 from opensearch_ml_stream.rest_handlers.v2.model_endpoints import Server
@@ -138,9 +140,10 @@ async def open_sidecar(settings: Settings, runtime: Path) -> AsyncIterator[Sidec
         ]
         routes += generate_stream_routes(inference_models, lambda: live.current.generate_stream_model, in_flight, gate)
         routes += openapi_routes(routes, V2_OPERATIONS, own_version, gate)
+        handlers = CustomHandlers(HandlerCalls(models, calls, metrics, statistics), in_flight, gate)
         await stack.enter_async_context(watching_settings(store, live))
         await stack.enter_async_context(sweeping_orphans(store))
-        server, rest = Server(own_version, store.ping), rest_application(routes)
+        server, rest = Server(own_version, store.ping), rest_application(routes, handlers)
         v2 = open_inference(inference_models, server, in_flight, gate, rest, gzip=settings.v2_gzip)
         app = PredictStream(predictor, in_flight, gate, v2, _browser_policy(settings))
         yield Sidecar(app, in_flight, live, metrics, inference_models, predictor, gate, store.ping)

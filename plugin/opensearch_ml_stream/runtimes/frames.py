@@ -13,6 +13,14 @@ A call begins with PREDICT or STREAM, whose payload is an inference request in J
                                                   worker  -> CREDIT 32768
                                                   process -> END
 
+A request of a custom handler is a call of one frame each way:
+
+    worker  -> HANDLE  message        process -> DATA message        process -> END
+
+where a message is an HTTP message: four bytes, `>I`, the length of its head; the head in JSON; its body as it is. The
+head of a request is `{"method", "path", "query", "headers"}`, the path decoded, the query as it was sent; that of a
+response `{"status", "headers"}`. Headers are a list of pairs of a name in lower case and a value.
+
 ERROR has a JSON object `{"status", "type", "reason"}`. Flow control is by credit, for each call: the process may send
 INITIAL_CREDIT bytes of DATA payloads, and as many more as CREDIT grants; the payload that exceeds the credit is sent
 whole, and no DATA of that call after it until there is credit again. The requests of a stream behind the first are
@@ -22,12 +30,15 @@ and a READ that it crosses is dropped. CANCEL ends a call for the worker: what s
 comes of it is dropped. A connection that ends cancels all of its calls.
 """
 
+import json
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from enum import IntEnum
+from typing import Any
 
 HEADER = struct.Struct(">IIB")
 CREDIT = struct.Struct(">I")
+HEAD_LENGTH = struct.Struct(">I")
 INITIAL_CREDIT = 64 * 1024  # bytes of DATA of one call
 MAX_PAYLOAD = 64 * 1024 * 1024
 
@@ -41,6 +52,7 @@ class Kind(IntEnum):
     INPUT_END = 4
     CREDIT = 5
     CANCEL = 6
+    HANDLE = 7
     DATA = 16
     END = 17
     ERROR = 18
@@ -54,6 +66,25 @@ class MalformedFrame(ValueError):
 def frame(call: int, kind: int, payload: bytes = b"") -> bytes:
     """Encode one frame."""
     return HEADER.pack(len(payload), call, kind) + payload
+
+
+def pack_message(head: Mapping[str, Any], body: bytes) -> bytes:
+    """Encode an HTTP message as the payload of HANDLE, or of DATA in response to it."""
+    encoded = json.dumps(head, separators=(",", ":")).encode()
+    return HEAD_LENGTH.pack(len(encoded)) + encoded + body
+
+
+def unpack_message(payload: bytes) -> tuple[dict[str, Any], bytes]:
+    """Return head and body of an HTTP message; MalformedFrame for what is none."""
+    try:
+        (length,) = HEAD_LENGTH.unpack_from(payload)
+        start = HEAD_LENGTH.size
+        head = json.loads(payload[start : start + length])
+    except (struct.error, ValueError) as error:
+        raise MalformedFrame("An HTTP message whose head cannot be read") from error
+    if not isinstance(head, dict):
+        raise MalformedFrame("An HTTP message whose head is no object")
+    return head, payload[start + length :]
 
 
 class FrameParser:

@@ -11,7 +11,6 @@ from opensearch_ml_stream.connectors.predict.guardrails.configuration import INP
 from opensearch_ml_stream.connectors.predict.inputs import PredictInput, RemoteInput, read_predict_input
 from opensearch_ml_stream.connectors.rendering.action import ProviderRequest
 from opensearch_ml_stream.connectors.spending.response_usage import count_response_tokens
-from opensearch_ml_stream.plugin.limits.budgets.charge import Charge
 from opensearch_ml_stream.plugin.metrics import Metrics, PredictionFigures, StreamFigures
 from opensearch_ml_stream.plugin.predictions.batch_jobs import BatchJobs
 from opensearch_ml_stream.plugin.predictions.compiled_model import CompiledModel
@@ -116,7 +115,7 @@ class Predictor:
         await held.enter_async_context(place)
         await self._check_guardrail(caller, model, request)
         self._calls.apply_rate_limits(model, caller)
-        if (charge := await self._charge(caller, model, request)) is not None:
+        if (charge := await self._calls.charge(model, caller, request.body)) is not None:
             held.enter_context(charge)
         bodies = None if further is None else partial(self._further_body, model.model_id, further)
         response = await held.enter_async_context(self._calls.open(model, request, bodies))
@@ -255,7 +254,7 @@ class Predictor:
 
         async def fetch(request: ProviderRequest) -> bytes:
             self._calls.apply_rate_limits(model, caller)
-            charge = await self._charge(caller, model, request)
+            charge = await self._calls.charge(model, caller, request.body)
             if charge is None:
                 return await self._calls.fetch(model, request)
             with charge:
@@ -268,13 +267,6 @@ class Predictor:
         async with nullcontext() if guarded else place:  # that of the prediction it guards
             response = await predict_whole(model, predict_input, fetch, self._scripts, checks)
         return {**response, "model_id": model.model_id} if has_fallbacks else response
-
-    async def _charge(self, caller: Caller, model: CompiledModel, request: ProviderRequest) -> Charge | None:
-        """Charge a call to the model's budgets, None without any and without prices; Throttled if one is spent."""
-        settings = model.settings
-        if not settings.budgets and settings.prices is None:
-            return None
-        return await self._calls.budgets.charge(model.model_id, settings, caller.name, request.body)
 
     def _guardrail_checks(self, caller: Caller, guarded: tuple[str, ...]) -> GuardrailChecks:
         return GuardrailChecks(self._store, partial(self._call_guard_model, caller, guarded))

@@ -12,6 +12,7 @@ from opensearch_ml_stream.connectors.rendering.action import ProviderRequest
 from opensearch_ml_stream.connectors.rendering.sigv4 import sign
 from opensearch_ml_stream.connectors.runtimes.urls import RUNTIME_SCHEME
 from opensearch_ml_stream.plugin.limits.budgets.budgets import Budgets
+from opensearch_ml_stream.plugin.limits.budgets.charge import Charge
 from opensearch_ml_stream.plugin.limits.call_timeouts import in_time
 from opensearch_ml_stream.plugin.limits.open_streams import OpenStreams
 from opensearch_ml_stream.plugin.limits.rate_limits import RateLimits
@@ -44,6 +45,13 @@ class ProviderCalls:
         if of_model is not None or of_user is not None:
             self.limits.acquire(model.model_id, of_model, caller.name, of_user)
 
+    async def charge(self, model: CompiledModel, caller: Caller, request: bytes) -> Charge | None:
+        """Charge a call to the model's budgets, None without any and without prices; Throttled if one is spent."""
+        settings = model.settings
+        if not settings.budgets and settings.prices is None:
+            return None
+        return await self.budgets.charge(model.model_id, settings, caller.name, request)
+
     def open(
         self, model: CompiledModel, request: ProviderRequest, further: NextRequest | None = None
     ) -> AbstractAsyncContextManager[UpstreamResponse]:
@@ -58,6 +66,13 @@ class ProviderCalls:
             if request.url.startswith(RUNTIME_SCHEME)
             else self._open_remote(model, request)
         )
+        return in_time(opening, model.settings.limits) if model.is_timed else opening
+
+    def handle(
+        self, model: CompiledModel, runtime: str, message: bytes
+    ) -> AbstractAsyncContextManager[UpstreamResponse]:
+        """Open the response of a custom handler of the model, which is the runtime of that name."""
+        opening = self.runtimes.handle(runtime, message)
         return in_time(opening, model.settings.limits) if model.is_timed else opening
 
     def _open_remote(

@@ -16,7 +16,7 @@ from opensearch_ml_stream.plugin.runtimes.runtime_connection import RuntimeConne
 from opensearch_ml_stream.plugin.runtimes.runtime_models import RuntimeModels
 from opensearch_ml_stream.plugin.runtimes.runtime_response import RuntimeResponse
 from opensearch_ml_stream.plugin.upstream import UpstreamResponse
-from opensearch_ml_stream.runtimes.frames import MAX_PAYLOAD
+from opensearch_ml_stream.runtimes.frames import MAX_PAYLOAD, Kind
 
 STREAM_PATH = "/predict_stream"  # behind the name in the URL of a request for a stream
 
@@ -47,8 +47,12 @@ class RuntimeCalls(AbstractAsyncContextManager["RuntimeCalls"]):
         this worker wait for it already, UpstreamError if its process has ended or ends; and what it raises itself:
         InvalidRequest for its 400 and 422, NotFound and Throttled for 404 and 429, else UpstreamError.
         """
-        model = runtime_name(request.url)
-        return _Call(self, model, request.body, further, is_stream=request.url.endswith(STREAM_PATH))
+        kind = Kind.STREAM if request.url.endswith(STREAM_PATH) else Kind.PREDICT
+        return _Call(self, runtime_name(request.url), kind, request.body, further)
+
+    def handle(self, model: str, message: bytes) -> AbstractAsyncContextManager[UpstreamResponse]:
+        """Call a custom handler of the model, as `open` does. The request, and the body, are messages as of frames."""
+        return _Call(self, model, Kind.HANDLE, message)
 
     def processes(self, model: str) -> "Sequence[_Process]":
         """Return the processes that may be called, those with the fewest calls of this worker first."""
@@ -122,15 +126,15 @@ class _Process:
 class _Call(AbstractAsyncContextManager[UpstreamResponse]):
     """One call: whatever happens inside, it is counted, and let go of exactly once."""
 
-    __slots__ = ("_body", "_calls", "_connection", "_further", "_is_stream", "_model", "_number", "_process", "_waits")
+    __slots__ = ("_body", "_calls", "_connection", "_further", "_kind", "_model", "_number", "_process", "_waits")
 
     def __init__(
-        self, calls: RuntimeCalls, model: str, body: bytes, further: NextRequest | None, *, is_stream: bool
+        self, calls: RuntimeCalls, model: str, kind: Kind, body: bytes, further: NextRequest | None = None
     ) -> None:
         self._calls = calls
         self._model = model
         self._body = body
-        self._is_stream = is_stream
+        self._kind = kind
         self._process: _Process | None = None
         self._connection: RuntimeConnection | None = None
         self._further = None if further is None else FurtherRequests(model, further)
@@ -146,7 +150,7 @@ class _Call(AbstractAsyncContextManager[UpstreamResponse]):
             self._connection = await self._connect(processes)
             response: RuntimeResponse
             asked = None if self._further is None else self._ask
-            self._number, response = self._connection.begin(body, is_stream=self._is_stream, asked=asked)
+            self._number, response = self._connection.begin(self._kind, body, asked)
             del body
             if self._further is not None:
                 self._further.start(response)

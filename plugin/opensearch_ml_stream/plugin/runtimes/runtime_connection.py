@@ -42,23 +42,21 @@ class RuntimeConnection(asyncio.Protocol):
         self.is_usable = True
 
     def begin(
-        self, request: bytes, *, is_stream: bool, asked: Callable[[], None] | None = None
+        self, kind: Kind, request: bytes, asked: Callable[[], None] | None = None
     ) -> tuple[int, RuntimeResponse]:
         """Send a request, and return the number of the call and its response.
 
         A stream has one request, unless `asked` is given, which is called when the model waits for a further one: that
         is sent by the response's `send_request` then.
         """
+        is_stream = kind is Kind.STREAM
         number = self._last_number = self._last_number + 1
         self.is_usable = number < _LAST_NUMBER
         response = RuntimeResponse(self._model, partial(self.send, number), is_stream=is_stream, asked=asked)
         self._calls[number] = response
-        if is_stream:
-            self.send(number, Kind.STREAM, request)
-            if asked is None:
-                self.send(number, Kind.INPUT_END, b"")
-        else:
-            self.send(number, Kind.PREDICT, request)
+        self.send(number, kind, request)
+        if is_stream and asked is None:
+            self.send(number, Kind.INPUT_END, b"")
         return number, response
 
     def leave(self, number: int) -> None:

@@ -31,6 +31,15 @@ class ProcessStatus:
 
 
 @dataclass(slots=True)
+class HandlerStatus:
+    """A custom handler of a model. Of several that fit a request it is the one with the lowest `number`."""
+
+    method: str
+    path: str
+    number: int = 0
+
+
+@dataclass(slots=True)
 class ModelStatus:
     """One runtime model. `reason` says why it is FAILED; `inputs` and `outputs` are its metadata's tensors.
 
@@ -47,6 +56,7 @@ class ModelStatus:
     parameters: dict[str, Any] = field(default_factory=dict)
     queue_size: int = 100
     model_id: str = ""
+    handlers: list[HandlerStatus] = field(default_factory=list)
     processes: list[ProcessStatus] = field(default_factory=list)
 
 
@@ -68,4 +78,5 @@ def write_status(path: Path, models: Mapping[str, ModelStatus]) -> None:
 
 def _model(model: dict[str, Any]) -> ModelStatus:
     processes = [ProcessStatus(**process) for process in model.pop("processes")]
-    return ModelStatus(**model, processes=processes)
+    handlers = [HandlerStatus(**handler) for handler in model.pop("handlers")]
+    return ModelStatus(**model, processes=processes, handlers=handlers)

@@ -90,6 +90,10 @@ class Call:
         self._requests = StreamedRequests(self._connection.model, payload, ask)
         self._begin("predict_stream()", partial(self._stream, self._requests))
 
+    def handle(self, payload: bytes) -> None:
+        """Begin a call of a custom handler."""
+        self._begin("a custom handler", partial(self._handle, payload))
+
     def add_request(self, payload: bytes) -> None:
         """Take one more request of a stream."""
         if self._requests is not None:
@@ -158,6 +162,11 @@ class Call:
         response = await model.predict(request)
         if not self._cancelled:
             self._send_data(model.encode(response, identifier))
+
+    async def _handle(self, payload: bytes) -> None:
+        response = await self._connection.model.handle(payload)
+        if not self._cancelled:
+            self._send_data(response)
 
     async def _stream(self, requests: StreamedRequests) -> None:
         connection, model = self._connection, self._connection.model

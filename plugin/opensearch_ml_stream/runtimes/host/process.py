@@ -13,6 +13,7 @@ from typing import Any
 
 from opensearch_ml_stream.runtimes.host import loading
 from opensearch_ml_stream.runtimes.host.batching import AdaptiveBatcher
+from opensearch_ml_stream.runtimes.host.custom_handlers.applications import CustomHandlers, custom_handlers
 from opensearch_ml_stream.runtimes.host.failures import FailureLog
 from opensearch_ml_stream.runtimes.host.figures import Figures
 from opensearch_ml_stream.runtimes.host.keeper_socket import Keeper
@@ -86,8 +87,9 @@ class _Process:
             model = await _unless(ending, self._load(settings))
             if model is None:
                 return 0
-            server = await self._listen(model)
-            self._keeper.tell("ready", **await loading.describe(model))
+            handlers = custom_handlers(model, self._log)
+            server = await self._listen(model, handlers)
+            self._keeper.tell("ready", **await loading.describe(model), handlers=handlers.described)
         except loading.CannotLoad as error:
             self._keeper.tell("failed", reason=str(error))
             self._log.raised("loading it", error.__cause__ or error)
@@ -120,13 +122,13 @@ class _Process:
         gc.freeze()
         return model
 
-    async def _listen(self, model: Any) -> asyncio.AbstractServer:
+    async def _listen(self, model: Any, handlers: CustomHandlers) -> asyncio.AbstractServer:
         predict, settings = model.predict, model.settings
         if settings.max_batch_size > 1 and settings.max_batch_time > 0:
             batcher = AdaptiveBatcher(predict, settings.max_batch_size, settings.max_batch_time, self._figures)
             # As in MLServer, what the model itself predicts, say for a stream, is batched too.
             predict = model.predict = batcher.predict
-        served = ServedModel(model, predict, self._figures, self._log, self._end_by_model)
+        served = ServedModel(model, predict, handlers.application, self._figures, self._log, self._end_by_model)
         listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         path = self._start["socket"]
         try:

@@ -6,6 +6,7 @@ from importlib import import_module
 from types import ModuleType
 from typing import Any
 
+from opensearch_ml_stream.runtimes.host.custom_handlers.in_process import Application, respond
 from opensearch_ml_stream.runtimes.host.failures import FailureLog, error_payload
 from opensearch_ml_stream.runtimes.host.figures import Figures
 from opensearch_ml_stream.runtimes.interface import wire
@@ -16,13 +17,21 @@ Predict = Callable[[Any], Awaitable[Any]]
 class ServedModel:
     """A model, `predict` as it is called (it may batch), and what is counted and logged of it.
 
-    `end` ends the process; for what must not be survived, such as SystemExit.
+    `handlers` is the application of its custom handlers. `end` ends the process;
+    for what must not be survived, such as SystemExit.
     """
 
     def __init__(
-        self, model: Any, predict: Predict, figures: Figures, log: FailureLog, end: Callable[[], None]
+        self,
+        model: Any,
+        predict: Predict,
+        handlers: Application,
+        figures: Figures,
+        log: FailureLog,
+        end: Callable[[], None],
     ) -> None:
         self.predict = predict
+        self._handlers = handlers
         self.figures = figures
         self.log = log
         self.end = end
@@ -44,6 +53,10 @@ class ServedModel:
     def encode(self, response: Any, identifier: str) -> bytes:
         """Encode a response to the request with that identifier. TypeError or ValueError for what is none."""
         return wire.encode_response(response, model_name=self._name, model_version=self._version, request_id=identifier)
+
+    async def handle(self, message: bytes) -> bytes:
+        """Let a custom handler respond to an HTTP request; both are messages as frames have them."""
+        return await respond(self._handlers, message)
 
     def error_payload(self, error: BaseException) -> bytes:
         """Encode what an ERROR frame says of an exception."""

@@ -69,7 +69,7 @@ class WorkerConnection(asyncio.Protocol):
 
     def _take(self, number: int, kind: int, payload: bytes) -> None:
         call = self._calls.get(number)
-        if kind == Kind.PREDICT or kind == Kind.STREAM:
+        if kind in (Kind.PREDICT, Kind.STREAM, Kind.HANDLE):
             if call is not None:
                 raise MalformedFrame(f"Call {number} was begun twice")
             self._begin(number, kind, payload)
@@ -92,6 +92,8 @@ class WorkerConnection(asyncio.Protocol):
         self.model.figures.in_flight += 1
         if kind == Kind.STREAM:
             call.stream(payload)
+        elif kind == Kind.HANDLE:
+            call.handle(payload)
         else:
             call.predict(payload)
 

@@ -28,7 +28,7 @@ def decode_request(types: ModuleType, payload: bytes) -> Any:
     try:
         return types.InferenceRequest.model_validate(json_bytes.loads(payload))
     except ValueError as error:  # pydantic's ValidationError is one, as ours and JSON's
-        raise MalformedRequest(_explanation(error)) from error
+        raise MalformedRequest(explanation(error)) from error
 
 
 def encode_response(
@@ -71,7 +71,8 @@ def _plain(value: Any) -> Any:
     return json_bytes.plain(value)
 
 
-def _explanation(error: ValueError) -> str:
+def explanation(error: ValueError) -> str:
+    """Say in a line what is wrong with a request, and where: of pydantic's error, ours, or JSON's."""
     errors = getattr(error, "errors", None)
     if errors is None:
         return f"Invalid JSON: {error}"

@@ -5,6 +5,7 @@ As MLServer does it: request headers go into the request's `parameters.headers`,
 """
 
 import re
+from collections.abc import Container, Iterable
 from datetime import UTC, datetime
 from urllib.parse import quote
 
@@ -30,6 +31,7 @@ _OF_THE_SERVER = re.compile(
     r"(?:content-|access-control-|sec-|proxy-|grpc-|ce-|x-accel-).*|.*-bin|connection|keep-alive|transfer-encoding"
     r"|trailer|te|upgrade|date|server|set-cookie|strict-transport-security|x-content-type-options|x-frame-options"
 )
+_OF_THE_BODY = ("content-type", "content-disposition", "content-encoding", "content-language")
 _OWN_NAME = re.compile(r"[a-z0-9._-]{1,128}")
 _OWN_VALUE = re.compile(r"[ -~]{0,4096}")
 _MAX_OWN = 64
@@ -45,11 +47,13 @@ _KSERVE_EVENT: Headers = ((b"ce-specversion", b"1.0"), (b"ce-type", b"io.kserve.
 
 def readable_headers(scope: Scope) -> dict[str, str]:
     """Return the request headers that a model may read, their names in lower case; no credentials are among them."""
-    return {
-        name.decode("latin-1"): value.decode("latin-1")
-        for name, value in scope["headers"]
-        if not _WITHHELD.search(name)
-    }
+    return dict(readable_header_list(scope))
+
+
+def readable_header_list(scope: Scope) -> list[tuple[str, str]]:
+    """Return the same headers, each as often as it was sent."""
+    headers = scope["headers"]
+    return [(name.decode("latin-1"), value.decode("latin-1")) for name, value in headers if not _WITHHELD.search(name)]
 
 
 def response_headers(scope: Scope, shape: ResponseShape) -> Headers:
@@ -71,10 +75,20 @@ def own_headers(response: InferenceResponse | OwnResponse) -> Headers:
     """Return the headers that a runtime has written into its response's `parameters.headers`, which MLServer sends."""
     if not isinstance(response, OwnResponse):
         return ()
+    return _allowed(response.headers.items())
+
+
+def handler_headers(headers: Iterable[tuple[str, str]]) -> Headers:
+    """Return the headers that a custom handler may say, what its body is among them."""
+    return _allowed(headers, _OF_THE_BODY)
+
+
+def _allowed(headers: Iterable[tuple[str, str]], names: Container[str] = ()) -> Headers:
+    """Return the headers, in lower case, that a runtime may say, and those of these names."""
     return tuple(
         (name.lower().encode(), value.encode())
-        for name, value in list(response.headers.items())[:_MAX_OWN]
-        if _is_own(name.lower()) and _OWN_VALUE.fullmatch(value)
+        for name, value in list(headers)[:_MAX_OWN]
+        if (name.lower() in names or _is_own(name.lower())) and _OWN_VALUE.fullmatch(value)
     )
 
 

@@ -13,6 +13,7 @@ from opensearch_ml_stream.plugin.background_task import running_beside
 from opensearch_ml_stream.plugin.clock import now_millis
 from opensearch_ml_stream.plugin.credentials.cipher import Cipher
 from opensearch_ml_stream.plugin.runtimes.control import Operation, serving_control
+from opensearch_ml_stream.plugin.runtimes.handler_paths import HandlerPaths
 from opensearch_ml_stream.plugin.runtimes.keeper import leftovers
 from opensearch_ml_stream.plugin.runtimes.keeper.document_writer import DocumentWriter
 from opensearch_ml_stream.plugin.runtimes.keeper.environments import (
@@ -73,6 +74,7 @@ class Keeper:
         self._models: dict[str, KeptModel] = {}
         self._server_settings: dict[str, Any] = {}
         self._loads = count(leftovers.next_number(folder))
+        self._handlers = HandlerPaths()
         self._shown: dict[str, State] = {}  # the states that were written into documents
         self._loading: set[asyncio.Task[None]] = set()
 
@@ -199,7 +201,9 @@ class Keeper:
 
     def _write(self) -> None:
         """Write the status file, and have those documents written whose states have changed."""
-        write_status(self._folder / STATUS_FILE, {key: model.status() for key, model in self._models.items()})
+        statuses = {key: model.status() for key, model in self._models.items()}
+        self._handlers.share_out(statuses)
+        write_status(self._folder / STATUS_FILE, statuses)
         for key, model in self._models.items():
             state = model.state
             if self._shown.get(key) == state:

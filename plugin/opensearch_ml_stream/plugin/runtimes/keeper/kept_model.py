@@ -10,7 +10,7 @@ from opensearch_ml_stream.connectors.errors import UpstreamError
 from opensearch_ml_stream.plugin.runtimes.keeper.environments import NoEnvironment
 from opensearch_ml_stream.plugin.runtimes.keeper.loaded_model import LoadedModel
 from opensearch_ml_stream.plugin.runtimes.keeper.model_folders import ModelFolder, model_id
-from opensearch_ml_stream.plugin.runtimes.status import ModelStatus, State
+from opensearch_ml_stream.plugin.runtimes.status import HandlerStatus, ModelStatus, State
 
 FORCED_SECONDS = 5.0  # between tries to load a model that fails, however often it is asked for
 
@@ -67,6 +67,7 @@ class KeptModel:
             parameters=said.get("parameters") or {},
             queue_size=self._queue_size,
             model_id=model_id(self.folder),
+            handlers=[HandlerStatus(one["method"], one["path"]) for one in said.get("handlers") or []],
             processes=[] if loaded is None else loaded.statuses,
         )
 
