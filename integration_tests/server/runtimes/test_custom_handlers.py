@@ -103,6 +103,10 @@ def test_a_handler_is_called_under_the_limits_of_its_model(serving: RuntimeServe
     model = "/_plugins/_ml/models/runtime-first"
     client.put(model, json={"rate_limiter": {"limit": "1", "unit": "HOURS"}}).raise_for_status()
     eventually(lambda: client.post("/count", json=[]).status_code == 429, 10)
+    guardrails = {"type": "local_regex", "input_guardrail": {"regex": ["secret"]}}
+    client.put(model, json={"guardrails": guardrails}).raise_for_status()
+    eventually(lambda: client.post("/count", json=[]).status_code == 400, 10)
+    assert "has guardrails" in client.post("/count", json=[]).json()["error"]
     client.put(model, json={"is_enabled": False}).raise_for_status()
     eventually(lambda: client.post("/count", json=[]).status_code == 403, 10)
 

@@ -2,21 +2,18 @@
 
 from collections.abc import Mapping
 from contextlib import nullcontext
-from typing import Any
 
-from opensearch_ml_stream.connectors.errors import InvalidRequest, UpstreamError
+from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.plugin.metrics import Metrics
 from opensearch_ml_stream.plugin.predictions.compiled_model import CompiledModel
 from opensearch_ml_stream.plugin.predictions.compiled_models import CompiledModels
 from opensearch_ml_stream.plugin.predictions.provider_call import ProviderCalls, read_all
 from opensearch_ml_stream.plugin.runtimes import runtime_errors
+from opensearch_ml_stream.plugin.runtimes.handler_messages import MAX_HEAD_BYTES, read_response, request_message
 from opensearch_ml_stream.plugin.runtimes.runtime_handlers import RuntimeHandlers
 from opensearch_ml_stream.plugin.statistics.request_statistics import Statistics
 from opensearch_ml_stream.rest_handlers.callers import Caller
 from opensearch_ml_stream.rest_handlers.v2.custom_handlers import HandlerRequest, HandlerResponse
-from opensearch_ml_stream.runtimes.frames import MalformedFrame, pack_message, unpack_message
-
-_HEAD_BYTES = 64 * 1024  # of a response, beyond the limit of its body
 
 
 class HandlerCalls:
@@ -53,24 +50,10 @@ class HandlerCalls:
             raise InvalidRequest(
                 f"Model {name} has guardrails, and what its custom handlers take and return cannot be checked by them"
             )
-        head = {"method": request.method, "path": request.path, "query": request.query, "headers": request.headers}
-        limit = self._calls.live_settings.current.max_json_size + _HEAD_BYTES
+        limit = self._calls.live_settings.current.max_json_size + MAX_HEAD_BYTES
         async with self._calls.open_streams.place(model.model_id, model.settings.limits, caller.name):
             self._calls.apply_rate_limits(model, caller)
             charge = await self._calls.charge(model, caller, request.body)
             with charge or nullcontext():
-                async with self._calls.handle(model, name, pack_message(head, request.body)) as opened:
-                    return _read(name, await read_all(opened, limit))
-
-
-def _read(name: str, message: bytes) -> HandlerResponse:
-    """Read the message of a response; UpstreamError for what is none."""
-    try:
-        head, body = unpack_message(message)
-        status: Any = head["status"]
-        headers = [(str(name), str(value)) for name, value in head["headers"]]
-        if not isinstance(status, int) or not 200 <= status <= 599:
-            raise ValueError("no status of a response")
-    except (MalformedFrame, LookupError, TypeError, ValueError) as error:
-        raise UpstreamError(f"A custom handler of model {name} responded with what is no response: {error}") from None
-    return HandlerResponse(status, headers, b"" if status in (204, 304) else body)
+                async with self._calls.handle(model, name, request_message(request)) as opened:
+                    return read_response(name, await read_all(opened, limit))

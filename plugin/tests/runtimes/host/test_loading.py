@@ -42,6 +42,7 @@ async def test_a_ready_process_says_what_its_model_is(tmp_path: Path) -> None:
             "platform": "trial-platform",
             "version": "3",
             "stream": True,
+            "handlers": [],
         }
         assert stat.S_IMODE(host.path.stat().st_mode) == 0o600
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from integration_tests.server.runtimes.faulty_models import is_ready, texts
-from integration_tests.server.runtimes.pasted_pages import Reader, blocks_of
+from integration_tests.server.runtimes.pages.pasted_pages import Reader, blocks_of
 from integration_tests.server.v2.v2_calls import events
 from integration_tests.support.conditions import eventually
 from integration_tests.support.sidecars import Sidecar, running_sidecar

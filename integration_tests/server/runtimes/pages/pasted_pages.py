@@ -9,7 +9,7 @@ from pathlib import Path
 
 from integration_tests.cli.commands import environment
 
-DOCS = Path(__file__).parents[3] / "docs"
+DOCS = Path(__file__).parents[4] / "docs"
 # Lines of four blanks and more; empty ones belong to a block only inside of a here-document.
 _HERE_DOCUMENT = r" {4}[^\n]*<<'END'\n(?:(?: {4}[^\n]*)?\n)*? {4}END\n"
 _BLOCK = re.compile(rf"(?:{_HERE_DOCUMENT}| {{4}}[^\n]*\n)+")

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 from integration_tests.server.runtimes.faulty_models import is_ready
-from integration_tests.server.runtimes.pasted_pages import Reader, blocks_of
+from integration_tests.server.runtimes.pages.pasted_pages import Reader, blocks_of
 from integration_tests.server.v2.v2_calls import events, texts
 from integration_tests.support.background_provider import background_provider
 from integration_tests.support.conditions import eventually
