@@ -90,7 +90,8 @@ def test_the_servers_own_paths_are_never_a_handlers(serving: RuntimeServer) -> N
 
 def test_what_a_handler_raises_is_told_as_that_of_a_prediction(serving: RuntimeServer) -> None:
     client = serving.sidecar.client
-    told = [client.post("/fails", json=body) for body in ({"a": 1}, {}, [])]
+    bodies: list[object] = [{"a": 1}, {}, []]
+    told = [client.post("/fails", json=body) for body in bodies]
     assert [(one.status_code, one.json()["error"]) for one in told] == [
         (400, "The runtime of model first raised InferenceError: cannot"),
         (424, "The runtime of model first raised ValueError: no such value"),
