@@ -12,6 +12,7 @@ from integration_tests.support.conditions import eventually
 from integration_tests.support.sidecars import Sidecar, running_sidecar
 
 READY_SECONDS = 60
+_KEEPER = re.compile(r"keeper ([0-9]+) serves")
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,8 +70,9 @@ class RuntimeServer:
         return int(processes[0]["pid"]) if processes and processes[0]["ready"] else 0
 
     def keeper(self) -> int:
-        """The id of the keeper that runs now."""
-        return int(re.findall(r"keeper ([0-9]+) serves", self.log)[-1])
+        """The id of the keeper that has served last."""
+        eventually(lambda: _KEEPER.search(self.log))  # logged a moment after it serves
+        return int(_KEEPER.findall(self.log)[-1])
 
 
 @contextmanager

@@ -41,9 +41,7 @@ class RuntimeConnection(asyncio.Protocol):
         self._transport = cast(asyncio.Transport, transport)
         self.is_usable = True
 
-    def begin(
-        self, kind: Kind, request: bytes, asked: Callable[[], None] | None = None
-    ) -> tuple[int, RuntimeResponse]:
+    def begin(self, kind: Kind, request: bytes, asked: Callable[[], None] | None = None) -> tuple[int, RuntimeResponse]:
         """Send a request, and return the number of the call and its response.
 
         A stream has one request, unless `asked` is given, which is called when the model waits for a further one: that
