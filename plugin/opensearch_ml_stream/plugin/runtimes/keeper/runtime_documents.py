@@ -19,7 +19,7 @@ from opensearch_ml_stream.plugin.registry.deployment_state_store import Deployme
 from opensearch_ml_stream.plugin.registry.model_groups import ModelGroups
 from opensearch_ml_stream.plugin.registry.stored_documents import Json, rewrite
 from opensearch_ml_stream.plugin.runtimes.keeper.model_folders import ModelFolder, model_id
-from opensearch_ml_stream.plugin.runtimes.remote_models import is_remote_model, provider_connector
+from opensearch_ml_stream.plugin.runtimes.keeper.remote_models import is_remote_model, provider_connector
 from opensearch_ml_stream.plugin.security.access_control import AskedAccess
 from opensearch_ml_stream.plugin.settings import LiveSettings
 from opensearch_ml_stream.plugin.store import Document, Index, Store
