@@ -3,9 +3,8 @@
 A stream is any number of chunks, then one outcome: an `Ending`, or an error of `errors`.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import orjson
 
@@ -29,23 +28,22 @@ class ToolCall:
 
 
 class Chunk(NamedTuple):
-    """Text, reasoning text and tool-call fragments of one event. A tuple, for speed: one is made per token.
-
-    `outputs` are the outputs of a runtime's response beside its text, tensors as V2 has them in JSON.
-    """
+    """Text, reasoning text and tool-call fragments of one event. A tuple, for speed: one is made per token."""
 
     text: str = ""
     reasoning: str = ""
     tool_calls: tuple[ToolCall, ...] = ()
-    outputs: tuple[Mapping[str, Any], ...] = ()
 
 
-class _Run(bytes):
-    """Chunks that are still encoded, at least one, a SEPARATOR between two."""
+class TextRun(bytes):
+    """Chunks of text alone, still encoded: the contents of JSON strings, none empty, a SEPARATOR between two.
+
+    A run of tokens is one object instead of one for each token, and its text is never decoded on the way.
+    """
 
     __slots__ = ()
 
-    SEPARATOR: ClassVar[bytes] = b"\0"  # no JSON text can hold this byte
+    SEPARATOR = b"\0"  # no JSON string can hold this byte
 
     @property
     def length(self) -> int:
@@ -53,17 +51,8 @@ class _Run(bytes):
         return self.count(self.SEPARATOR) + 1
 
     def wrap_each(self, prefix: bytes, between: bytes, suffix: bytes) -> bytes:
-        """Return the parts with bytes around each: `between` is the suffix of a part and the prefix of the next."""
+        """Return the texts with bytes around each: `between` is the suffix of a text and the prefix of the next."""
         return prefix + self.replace(self.SEPARATOR, between) + suffix
-
-
-class TextRun(_Run):
-    """Chunks of text alone: the contents of JSON strings, none empty.
-
-    A run of tokens is one object instead of one for each token, and its text is never decoded on the way.
-    """
-
-    __slots__ = ()
 
     def to_texts(self) -> list[bytes]:
         """Return the texts as UTF-8, decoding those that hold an escape."""
@@ -77,25 +66,11 @@ class TextRun(_Run):
         return [Chunk(orjson.loads(b'"%b"' % text)) for text in self.split(self.SEPARATOR)]
 
 
-class ResponseRun(_Run):
-    """Responses of a runtime, each the JSON object of a whole V2 inference response: one chunk each."""
-
-    __slots__ = ()
-
-    def to_responses(self) -> list[bytes]:
-        """Return the responses as they are."""
-        return self.split(self.SEPARATOR)
-
-    def to_chunks(self) -> list[Chunk]:
-        """Decode the run into one Chunk for each response."""
-        return [_response_chunk(orjson.loads(response)) for response in self.split(self.SEPARATOR)]
-
-
-Chunks = list[Chunk] | TextRun | ResponseRun
+Chunks = list[Chunk] | TextRun
 
 
 def to_chunk_list(chunks: Chunks) -> list[Chunk]:
-    """Return the chunks as a list, decoding a run."""
+    """Return the chunks as a list, decoding a TextRun."""
     return chunks if isinstance(chunks, list) else chunks.to_chunks()
 
 
@@ -136,31 +111,3 @@ class Ending:
     usage: Usage | None = None
     model: str | None = None
     guardrail: str | None = None
-
-
-def _response_chunk(response: Mapping[str, Any]) -> Chunk:
-    """Return the chunk of an inference response: its text is the first BYTES output, a chat message's its content."""
-    outputs: Any = response.get("outputs")
-    if not isinstance(outputs, list):
-        return Chunk()
-    place = _text_place(outputs)
-    if place is None:
-        return Chunk(outputs=tuple(outputs))
-    return Chunk(_joined(outputs[place].get("data")), outputs=(*outputs[:place], *outputs[place + 1 :]))
-
-
-def _text_place(outputs: list[Any]) -> int | None:
-    """Return the place of the output that holds the text, None if there is none."""
-    texts = [place for place, output in enumerate(outputs) if output.get("datatype") == "BYTES"]
-    if not texts:
-        return None
-    if outputs[texts[0]].get("name") != "role":
-        return texts[0]
-    return next((place for place in texts if outputs[place].get("name") == "content"), texts[0])
-
-
-def _joined(data: Any) -> str:
-    """Return the strings of tensor data, which may be nested by the tensor's shape, as one."""
-    if isinstance(data, list):
-        return "".join([_joined(element) for element in data])
-    return data if isinstance(data, str) else ""

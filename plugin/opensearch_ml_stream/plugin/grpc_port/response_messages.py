@@ -6,7 +6,6 @@ from typing import Any
 
 import orjson
 
-from opensearch_ml_stream.connectors.errors import UpstreamError
 from opensearch_ml_stream.connectors.v2.messages import InferenceResponse, ResponseShape, Tensor
 from opensearch_ml_stream.plugin.grpc_port.messages import (
     InferParameter,
@@ -32,19 +31,16 @@ def infer_response(response: InferenceResponse, *, is_raw: bool) -> Any:
 def tensors_response(
     shape: ResponseShape, outputs: Sequence[Tensor], parameters: Mapping[str, Any], *, is_raw: bool
 ) -> Any:
-    """Return a ModelInferResponse of these tensors. UpstreamError for data that is not of its datatype."""
+    """Return a ModelInferResponse of these tensors."""
     message = ModelInferResponse(model_name=shape.model_name, model_version=shape.model_version or "", id=shape.id)
     fill_parameters(message.parameters, parameters)
     for tensor in outputs:
         output = message.outputs.add(name=tensor.name, datatype=tensor.datatype, shape=tensor.shape)
         fill_parameters(output.parameters, tensor.parameters)
-        try:
-            if is_raw:
-                message.raw_output_contents.append(_raw(tensor))
-            else:
-                _fill_contents(output.contents, tensor)
-        except (TypeError, ValueError, OverflowError, struct.error):
-            raise UpstreamError(f"The response's tensor {tensor.name} has data that is not {tensor.datatype}") from None
+        if is_raw:
+            message.raw_output_contents.append(_raw(tensor))
+        else:
+            _fill_contents(output.contents, tensor)
     return message
 
 

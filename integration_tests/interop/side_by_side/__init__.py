@@ -1,1 +1,0 @@
-"""MLServer and this server with one folder of runtimes: the same requests, the same responses."""

@@ -1,1 +1,0 @@
-"""Models that run in processes of this server: their folders, their processes, and the calls to them."""
