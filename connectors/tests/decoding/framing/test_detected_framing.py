@@ -70,7 +70,7 @@ def test_an_error_of_the_framing_is_an_error(data: bytes, error: type[UpstreamEr
         (SSEFraming, b"data: " + b"x" * 300_000 + b"\n\n"),
         (SSEFraming, b"data: x\n" * 40_000 + b"\n"),
         (NDJSONFraming, b'"' + b"x" * 300_000 + b'"\n'),
-        (JSONArrayFraming, b'[{"a":"' + b"x" * 75_000 + b"{}" * 37_500 + b'"}]'),
+        (JSONArrayFraming, b'[{"a":"' + b"x" * 150_000 + b"{}" * 75_000 + b'"}]'),
         (AWSEventStreamFraming, event("chunk", b"x" * 300_000)),
         (DetectedFraming, b'{"a":"' + b"x" * 300_000 + b'"}\n'),
     ],
