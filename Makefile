@@ -11,11 +11,11 @@ PIP := set -o pipefail && .venv/bin/pip install --disable-pip-version-check --pr
 SHOWN := | awk '/^Collecting |^Installing collected|^Building |^Successfully/ {print "  " substr($$0, 1, 76); fflush()}'
 SHELL := /bin/bash
 
-.PHONY: help install run test unit integration check format protos fuzz mutants bench build clean opensearch peers clients versions
+.PHONY: help install run test unit integration check format protos fuzz mutants bench build clean opensearch peers clients versions test-runtimes
 .DEFAULT_GOAL := help
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 install: .venv/installed-test ## set up .venv with everything for development
 run: .venv/installed ## start the sidecar with a demo provider (Ctrl-C ends it)
@@ -48,10 +48,12 @@ opensearch: ## start a real OpenSearch for the tests (ARGS=stop ends it; ARGS=ml
 	scripts/opensearch.sh $(or $(ARGS),start)
 peers: .venv/installed-test ## run the tests with a real MLServer and a real LiteLLM
 	PYTHON=$(PYTHON) scripts/peers.sh && .venv/bin/pytest -m peers $(ARGS)
-clients: .venv/installed-test ## run MLServer's own client programs against this server
-	PYTHON=$(PYTHON) scripts/peers.sh install mlserver && .venv/bin/pytest -m peers integration_tests/interop/v2_clients $(ARGS)
+clients: .venv/installed-test ## run MLServer's own client programs against this server, and both with the same runtimes
+	PYTHON=$(PYTHON) scripts/peers.sh install mlserver && .venv/bin/pytest -m peers integration_tests/interop/v2_clients integration_tests/interop/side_by_side $(ARGS)
+test-runtimes: ## run the tests of the shipped runtimes with transformers and llama.cpp themselves (5 GB, a quarter of an hour)
+	PYTHON=$(PYTHON) scripts/runtimes.sh $(ARGS)
 clean: ## delete what the other targets made
-	rm -rf .venv .venvs .opensearch .peers .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage* .mutants dist
+	rm -rf .venv .venvs .opensearch .peers .runtimes .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage* .mutants dist
 
 .venv/installed: pyproject.toml
 	@test -n "$(PYTHON)" || { echo "No Python 3.11 or newer with venv found; install one (Debian: python3 python3-venv) or set PYTHON." >&2; exit 1; }

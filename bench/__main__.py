@@ -1,7 +1,8 @@
 """`python -m bench`: measure what a streamed token costs in CPU, time and memory, here and with other relays.
 
     python -m bench [--quick] [--rounds 3] [--systems sidecar,nginx]     the table
-    python -m bench --scenario large | streams | workers | management | guardrails | v2 | start    what grows with what
+    python -m bench --scenario large | streams | workers | management | guardrails | v2 | runtimes |
+        beside-runtimes | start    what grows with what
     python -m bench profile | soak --minutes 30 | peers | render
 
 `--write` puts the results into docs/performance.json, .md and .svg and into the README's table.
@@ -20,6 +21,7 @@ from bench.report.table import comparison_table, ratios_table, systems_table
 from bench.runs import growth
 from bench.runs.profiling import profile
 from bench.runs.rounds import SYSTEMS, Results, run_rounds
+from bench.runs.runtime_streams import runtimes, runtimes_beside
 from bench.runs.scenarios import QUICK, STANDARD
 from bench.runs.soak import soak
 from bench.runs.v2_clients import v2
@@ -41,6 +43,8 @@ GROWTH: dict[str, tuple[Callable[[int], growth.Rows], tuple[tuple[str, str], ...
     "workers": (growth.workers, _WORKERS),
     "management": (growth.management, _ADDED),
     "guardrails": (growth.guardrails, (*_ADDED[:2], *_COSTS[:1], _ADDED[2])),
+    "runtimes": (runtimes, (("µs a chunk, paced", "paced_us"), ("bulk", "bulk_us"), ("failed streams", "errors"))),
+    "beside-runtimes": (runtimes_beside, _ADDED),
     "v2": (v2, (("µs a chunk, paced", "paced_us"), ("bulk", "bulk_us"), ("failed streams", "errors"))),
     "start": (growth.cold_start, (("seconds after the process's start", "seconds"),)),
 }

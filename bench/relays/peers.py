@@ -1,11 +1,9 @@
-"""LiteLLM's proxy and MLServer as systems to measure, each in an environment of its own from PyPI.
+"""Systems from PyPI, each in an environment of its own, and LiteLLM's proxy as one to measure.
 
 `python -m bench peers` makes the environments. They lie in bench/.peers, or in the folder that BENCH_PEERS names.
 """
 
-import json
 import os
-import shutil
 import subprocess
 import sys
 import venv
@@ -14,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from bench.relays.processes import free_port, started
-from bench.relays.systems import V2_BODY, V2_PATH, Place, Target, wait_for
+from bench.relays.systems import Place, Target, wait_for
 
 PACKAGES = {
     "litellm": ["litellm[proxy]==1.106.2"],
@@ -26,7 +24,6 @@ model_list:
   - model_name: bench
     litellm_params: {{model: openai/bench, api_base: "http://127.0.0.1:{provider}/v1", api_key: none}}
 """
-_RUNTIME = Path(__file__).parent / "mlserver_runtime.py"
 
 
 def environments() -> Path:
@@ -68,22 +65,3 @@ def litellm(place: Place) -> Iterator[Target]:
         wait_for(f"http://127.0.0.1:{port}/health/liveliness", log, process)
         body = '{"model":"bench","stream":true,"messages":[{"role":"user","content":"PROMPT"}]}'
         yield Target(port, "/v1/chat/completions", body, "[DONE]", process.pid)
-
-
-@contextmanager
-def mlserver(place: Place) -> Iterator[Target]:
-    """MLServer in one process with a runtime that relays the provider's chunks, measured at its infer_stream route."""
-    port, grpc_port = free_port(), free_port()
-    shutil.copy(_RUNTIME, place.folder / "mlserver_runtime.py")
-    settings = {"host": "127.0.0.1", "http_port": port, "grpc_port": grpc_port, "metrics_port": free_port()}
-    settings |= {"parallel_workers": 0, "gzip_enabled": False, "debug": False}
-    model: dict[str, object] = {"name": "bench", "implementation": "mlserver_runtime.Relay"}
-    model |= {"parameters": {"uri": f"http://127.0.0.1:{place.provider}/v1/chat/completions"}}
-    (place.folder / "settings.json").write_text(json.dumps(settings))
-    (place.folder / "model-settings.json").write_text(json.dumps(model))
-    log = place.folder / "mlserver.log"
-    command = [str(command_of("mlserver")), "start", "."]
-    # The command is run by its path: the runtime lies in the working folder.
-    with started(command, place.cpus.relay, log, {"PYTHONPATH": str(place.folder)}, place.folder) as process:
-        wait_for(f"http://127.0.0.1:{port}/v2/models/bench/ready", log, process)
-        yield Target(port, V2_PATH, V2_BODY, "", process.pid, grpc_port=grpc_port)

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from bench.relays import peers, systems
+from bench.relays import peers, runtime_systems, systems
 from bench.relays.processes import allow_many_files, split_cpus
 from bench.relays.systems import NotStarted, Place, System
 from bench.runs import measuring
@@ -24,7 +24,7 @@ SYSTEMS: Mapping[str, System] = {
     "direct": systems.direct,
     "sidecar": systems.sidecar,
     "nginx": systems.nginx,
-    "mlserver": peers.mlserver,
+    "mlserver": runtime_systems.mlserver,
     "litellm": peers.litellm,
 }
 

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import httpx
 
-from bench.relays import peers
 from bench.relays.processes import free_port
+from bench.relays.runtime_systems import mlserver
 from bench.relays.systems import (
     V2_BODY,
     V2_PATH,
@@ -44,7 +44,7 @@ def v2(rounds: int) -> Rows:
             if reason := missing("mlserver"):
                 say(reason)
                 continue
-            with peers.mlserver(place) as target:
+            with mlserver(place) as target:
                 _measure_all(place, {"MLServer infer_stream": target, "MLServer gRPC": _over_grpc(target)}, runs_of)
     return [(name, medians(runs)) for name, runs in runs_of.items()]
 

@@ -38,6 +38,7 @@ RUN = (
 NOT_RUN = {
     "git clone": "this checkout is the clone, and the demo of these tests is what `make run` starts",
     "serve --store https://user@host:9200": "needs a cluster",
+    "serve --models models": "the test of docs/runtimes.md pastes it, with a folder of models",
     "The meaning of life is a question": "output",
     '"dataAsMap":{"response":"The meaning"}': "output",
     'data: {"inference_results"': "output",

@@ -10,6 +10,7 @@ ALLOWED: dict[str, set[str]] = {
     "connectors": set(),
     "rest_handlers": {"connectors"},
     "client": {"connectors", "rest_handlers"},
+    "runtimes": set(),  # it runs in interpreters that have nothing else of ours
     "plugin": set(),
     "plugin.__main__": set(),  # it loads plugin.cli by name
     "plugin.tls": {"connectors"},
@@ -29,29 +30,35 @@ ALLOWED: dict[str, set[str]] = {
     "plugin.logs": {"connectors", "rest_handlers", "plugin.settings"},
     "plugin.server": {
         "connectors", "rest_handlers", "plugin.app", "plugin.background_task", "plugin.logs", "plugin.metrics",
-        "plugin.security", "plugin.settings", "plugin.store", "plugin.tls",
+        "plugin.runtimes", "plugin.security", "plugin.settings", "plugin.store", "plugin.tls",
+    },
+    "plugin.runtimes": {
+        "connectors", "rest_handlers", "runtimes", "plugin.background_task", "plugin.clock", "plugin.credentials",
+        "plugin.registry", "plugin.security", "plugin.settings", "plugin.store", "plugin.upstream",
     },
     "plugin.grpc_port": {
         "connectors", "rest_handlers", "plugin.background_task", "plugin.logs", "plugin.settings", "plugin.tls",
     },
     "plugin.app": {
         "rest_handlers", "plugin.clock", "plugin.credentials", "plugin.limits", "plugin.metrics", "plugin.monitoring",
-        "plugin.predictions", "plugin.registry", "plugin.security", "plugin.settings", "plugin.statistics",
-        "plugin.store", "plugin.upstream", "plugin.v2",
+        "plugin.predictions", "plugin.registry", "plugin.runtimes", "plugin.security", "plugin.settings",
+        "plugin.statistics", "plugin.store", "plugin.upstream", "plugin.v2",
     },
     "plugin.v2": {
-        "connectors", "rest_handlers", "plugin.predictions", "plugin.registry", "plugin.settings", "plugin.store",
+        "connectors", "rest_handlers", "plugin.predictions", "plugin.registry", "plugin.runtimes", "plugin.settings",
+        "plugin.store",
     },
     "plugin.predictions": {
         "connectors", "rest_handlers", "plugin.clock", "plugin.credentials", "plugin.limits", "plugin.metrics",
-        "plugin.registry", "plugin.settings", "plugin.statistics", "plugin.store", "plugin.upstream",
+        "plugin.registry", "plugin.runtimes", "plugin.settings", "plugin.statistics", "plugin.store", "plugin.upstream",
     },
     "plugin.limits": {
         "connectors", "plugin.background_task", "plugin.clock", "plugin.locked_file", "plugin.metrics",
         "plugin.settings", "plugin.shared_table", "plugin.store", "plugin.upstream",
     },
     "plugin.monitoring": {
-        "connectors", "rest_handlers", "plugin.clock", "plugin.registry", "plugin.statistics", "plugin.store",
+        "connectors", "rest_handlers", "plugin.clock", "plugin.registry", "plugin.runtimes", "plugin.statistics",
+        "plugin.store",
     },
     "plugin.registry": {
         "connectors", "rest_handlers", "plugin.background_task", "plugin.clock", "plugin.credentials",

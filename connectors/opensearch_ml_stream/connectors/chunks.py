@@ -3,8 +3,9 @@
 A stream is any number of chunks, then one outcome: an `Ending`, or an error of `errors`.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import orjson
 
@@ -28,22 +29,23 @@ class ToolCall:
 
 
 class Chunk(NamedTuple):
-    """Text, reasoning text and tool-call fragments of one event. A tuple, for speed: one is made per token."""
+    """Text, reasoning text and tool-call fragments of one event. A tuple, for speed: one is made per token.
+
+    `outputs` are the outputs of a runtime's response beside its text, tensors as V2 has them in JSON.
+    """
 
     text: str = ""
     reasoning: str = ""
     tool_calls: tuple[ToolCall, ...] = ()
+    outputs: tuple[Mapping[str, Any], ...] = ()
 
 
-class TextRun(bytes):
-    """Chunks of text alone, still encoded: the contents of JSON strings, none empty, a SEPARATOR between two.
-
-    A run of tokens is one object instead of one for each token, and its text is never decoded on the way.
-    """
+class _Run(bytes):
+    """Chunks that are still encoded, at least one, a SEPARATOR between two."""
 
     __slots__ = ()
 
-    SEPARATOR = b"\0"  # no JSON string can hold this byte
+    SEPARATOR: ClassVar[bytes] = b"\0"  # no JSON text can hold this byte
 
     @property
     def length(self) -> int:
@@ -51,8 +53,17 @@ class TextRun(bytes):
         return self.count(self.SEPARATOR) + 1
 
     def wrap_each(self, prefix: bytes, between: bytes, suffix: bytes) -> bytes:
-        """Return the texts with bytes around each: `between` is the suffix of a text and the prefix of the next."""
+        """Return the parts with bytes around each: `between` is the suffix of a part and the prefix of the next."""
         return prefix + self.replace(self.SEPARATOR, between) + suffix
+
+
+class TextRun(_Run):
+    """Chunks of text alone: the contents of JSON strings, none empty.
+
+    A run of tokens is one object instead of one for each token, and its text is never decoded on the way.
+    """
+
+    __slots__ = ()
 
     def to_texts(self) -> list[bytes]:
         """Return the texts as UTF-8, decoding those that hold an escape."""
@@ -66,11 +77,25 @@ class TextRun(bytes):
         return [Chunk(orjson.loads(b'"%b"' % text)) for text in self.split(self.SEPARATOR)]
 
 
-Chunks = list[Chunk] | TextRun
+class ResponseRun(_Run):
+    """Responses of a runtime, each the JSON object of a whole V2 inference response: one chunk each."""
+
+    __slots__ = ()
+
+    def to_responses(self) -> list[bytes]:
+        """Return the responses as they are."""
+        return self.split(self.SEPARATOR)
+
+    def to_chunks(self) -> list[Chunk]:
+        """Decode the run into one Chunk for each response."""
+        return [_response_chunk(orjson.loads(response)) for response in self.split(self.SEPARATOR)]
+
+
+Chunks = list[Chunk] | TextRun | ResponseRun
 
 
 def to_chunk_list(chunks: Chunks) -> list[Chunk]:
-    """Return the chunks as a list, decoding a TextRun."""
+    """Return the chunks as a list, decoding a run."""
     return chunks if isinstance(chunks, list) else chunks.to_chunks()
 
 
@@ -111,3 +136,31 @@ class Ending:
     usage: Usage | None = None
     model: str | None = None
     guardrail: str | None = None
+
+
+def _response_chunk(response: Mapping[str, Any]) -> Chunk:
+    """Return the chunk of an inference response: its text is the first BYTES output, a chat message's its content."""
+    outputs: Any = response.get("outputs")
+    if not isinstance(outputs, list):
+        return Chunk()
+    place = _text_place(outputs)
+    if place is None:
+        return Chunk(outputs=tuple(outputs))
+    return Chunk(_joined(outputs[place].get("data")), outputs=(*outputs[:place], *outputs[place + 1 :]))
+
+
+def _text_place(outputs: list[Any]) -> int | None:
+    """Return the place of the output that holds the text, None if there is none."""
+    texts = [place for place, output in enumerate(outputs) if output.get("datatype") == "BYTES"]
+    if not texts:
+        return None
+    if outputs[texts[0]].get("name") != "role":
+        return texts[0]
+    return next((place for place in texts if outputs[place].get("name") == "content"), texts[0])
+
+
+def _joined(data: Any) -> str:
+    """Return the strings of tensor data, which may be nested by the tensor's shape, as one."""
+    if isinstance(data, list):
+        return "".join([_joined(element) for element in data])
+    return data if isinstance(data, str) else ""

@@ -14,7 +14,7 @@ from typing import Any
 
 import orjson
 
-from opensearch_ml_stream.connectors.chunks import Chunks, Ending, TextRun
+from opensearch_ml_stream.connectors.chunks import Chunks, Ending, TextRun, to_chunk_list
 from opensearch_ml_stream.connectors.errors import MLStreamError
 from opensearch_ml_stream.connectors.wire_format import WireFormat
 
@@ -24,7 +24,7 @@ _ID = b"id: 1\n"
 
 
 class GrowingText(WireFormat):
-    """The format of one stream. Reasoning and tool calls are not part of the text.
+    """The format of one stream. Reasoning, tool calls and further outputs are not part of the text.
 
     With `event_id` the first event has one. A browser's EventSource opens its URL again when the body ends, and names
     the last event's id in `Last-Event-ID`: by that, a server can tell that the response was made and paid for.
@@ -86,7 +86,7 @@ class GrowingText(WireFormat):
         if isinstance(chunks, TextRun):
             self._text += chunks.replace(TextRun.SEPARATOR, b"")
         else:
-            for chunk in chunks:
+            for chunk in to_chunk_list(chunks):
                 self._text += orjson.dumps(chunk.text)[1:-1]
 
     def _event(self, members: bytes) -> bytes:

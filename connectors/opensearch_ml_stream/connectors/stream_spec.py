@@ -2,9 +2,9 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
-from opensearch_ml_stream.connectors.decoding.contract import Framing, Provider
+from opensearch_ml_stream.connectors.decoding.contract import Framing, Provider, StreamDecoder
 from opensearch_ml_stream.connectors.decoding.decoder import Decoder
 from opensearch_ml_stream.connectors.decoding.fast_path import FastPathDecoder
 
@@ -29,6 +29,19 @@ class Enable:
     def changes_body(self) -> bool:
         """Return whether the body is changed at all."""
         return bool(self.body or self.inner_body or self.drop)
+
+
+class Streaming(Protocol):
+    """How streams are turned on and decoded: a provider's, by its StreamSpec, or a runtime's."""
+
+    @property
+    def enable(self) -> Enable:
+        """The changes to the request."""
+        ...
+
+    def decoder(self) -> StreamDecoder:
+        """Return a new decoder for one stream."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)

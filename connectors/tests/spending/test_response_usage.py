@@ -35,6 +35,7 @@ CONVERSE = {
     "usage": {"inputTokens": 9, "outputTokens": 4, "totalTokens": 13},
 }
 VECTOR = [0.125] * 50
+OUTPUT = {"name": "output", "shape": [1], "datatype": "BYTES", "data": ["Because"]}
 
 
 @pytest.mark.parametrize(
@@ -51,6 +52,11 @@ VECTOR = [0.125] * 50
         ({"embeddings": [VECTOR], "prompt_eval_count": 9}, TokenCount(9)),
         ({"embeddings": [VECTOR], "meta": {"billed_units": {"input_tokens": 9.0}}}, TokenCount(9)),
         ({"results": [{"index": 0, "relevance_score": 0.5}], "usage": {"total_tokens": 9}}, TokenCount(9)),
+        ({"outputs": [OUTPUT], "parameters": {"usage": {"input_tokens": 9, "output_tokens": 4}}}, TokenCount(9, 4)),
+        (
+            {"outputs": [OUTPUT], "parameters": {"usage": {"prompt_tokens": 9, "total_tokens": 9, "cached_tokens": 3}}},
+            TokenCount(9, 0, 3),
+        ),
     ],
 )
 def test_the_providers_own_counts_are_read(response: Any, expected: TokenCount) -> None:

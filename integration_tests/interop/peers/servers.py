@@ -61,8 +61,15 @@ def mlserver(folder: Path) -> Iterator[str]:
     model = {"name": "text-model", "implementation": "text_model.TextModel"}
     (folder / "model-settings.json").write_text(json.dumps(model))
     url = f"http://127.0.0.1:{port}"
-    with _started("mlserver", ["start", str(folder)], folder, f"{url}/v2/models/text-model/ready"):
+    with mlserver_of(folder, f"{url}/v2/models/text-model/ready"):
         yield url
+
+
+@contextmanager
+def mlserver_of(models: Path, ready: str) -> Iterator[None]:
+    """An MLServer with the folder's settings and models, once the URL `ready` responds."""
+    with _started("mlserver", ["start", str(models)], models, ready):
+        yield
 
 
 @contextmanager

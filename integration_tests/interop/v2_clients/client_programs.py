@@ -6,9 +6,9 @@ from pathlib import Path
 
 from integration_tests.interop.v2_clients.served_words import DOCUMENTED_PORTS, Served
 
-_CHECKOUT = Path(__file__).parents[3]
+CHECKOUT = Path(__file__).parents[3]
 PROGRAMS = Path(__file__).parent / "programs"
-_PROTO = _CHECKOUT / "plugin/opensearch_ml_stream/plugin/grpc_port/protos/inference.proto"
+_PROTO = CHECKOUT / "plugin/opensearch_ml_stream/plugin/grpc_port/protos/inference.proto"
 
 
 def printed(python: Path, program: str, served: Served, folder: Path) -> str:

@@ -22,6 +22,7 @@ from opensearch_ml_stream.plugin.monitoring.profiles import Profiles
 from opensearch_ml_stream.plugin.monitoring.server_stats import ServerStats
 from opensearch_ml_stream.plugin.predictions.batch_jobs import BatchJobs
 from opensearch_ml_stream.plugin.predictions.compiled_models import CompiledModels
+from opensearch_ml_stream.plugin.predictions.handler_calls import HandlerCalls
 from opensearch_ml_stream.plugin.predictions.painless_runner import PainlessRunner
 from opensearch_ml_stream.plugin.predictions.predictor import Predictor
 from opensearch_ml_stream.plugin.predictions.provider_call import ProviderCalls
@@ -30,6 +31,9 @@ from opensearch_ml_stream.plugin.registry.access.visible_documents import Visibl
 from opensearch_ml_stream.plugin.registry.beside_ml_commons.orphans import sweeping_orphans
 from opensearch_ml_stream.plugin.registry.deployment_state_store import DeploymentStateStore
 from opensearch_ml_stream.plugin.registry.model_deployment import ModelDeployment
+from opensearch_ml_stream.plugin.runtimes.control import RuntimeControl
+from opensearch_ml_stream.plugin.runtimes.runtime_calls import RuntimeCalls
+from opensearch_ml_stream.plugin.runtimes.runtime_metrics import RuntimeMetrics
 from opensearch_ml_stream.plugin.security.open_gate import open_gate
 from opensearch_ml_stream.plugin.settings import LiveSettings, Settings
 from opensearch_ml_stream.plugin.settings.dynamic import DynamicSettings, watching_settings
@@ -54,6 +58,7 @@ from opensearch_ml_stream.rest_handlers.routes.predict import predict_routes
 from opensearch_ml_stream.rest_handlers.routes.predict_stream import Predictions, PredictStream
 from opensearch_ml_stream.rest_handlers.routes.resources import management_routes
 from opensearch_ml_stream.rest_handlers.routes.settings import settings_routes
+from opensearch_ml_stream.rest_handlers.v2.custom_handlers import CustomHandlers
 from opensearch_ml_stream.rest_handlers.v2.documentation.docs_routes import docs_routes
 from opensearch_ml_stream.rest_handlers.v2.documentation.operations import V2_OPERATIONS
 from opensearch_ml_stream.rest_handlers.v2.model_endpoints import Server
@@ -88,7 +93,8 @@ async def open_sidecar(settings: Settings, runtime: Path) -> AsyncIterator[Sidec
         cipher = Cipher(store, settings.master_key_cache_ttl_minutes)
         statistics = stack.enter_context(open_statistics(runtime, is_shared=is_shared))
         states = DeploymentStateStore(store, now_millis)
-        deployment = ModelDeployment(store, cipher, live, now_millis, states, statistics.action)
+        control = RuntimeControl(runtime / "runtimes")
+        deployment = ModelDeployment(store, cipher, live, now_millis, states, statistics.action, control)
         models = CompiledModels(store, cipher, live, deployment.ensure)
         metrics = Metrics()
         breakers = stack.enter_context(closing(SharedBreakers(runtime)))
@@ -98,7 +104,10 @@ async def open_sidecar(settings: Settings, runtime: Path) -> AsyncIterator[Sidec
         rate_limits = stack.enter_context(closing(RateLimits(runtime, lambda: replicas.count, is_shared=is_shared)))
         opening = open_budgets(runtime, store, metrics.count_cost, now_millis, is_shared=is_shared)
         budgets = await stack.enter_async_context(opening)
-        calls = ProviderCalls(live, breaking, rate_limits, budgets, OpenStreams(counts, live, metrics))
+        runtimes = await stack.enter_async_context(RuntimeCalls(runtime / "runtimes"))
+        open_streams = OpenStreams(counts, live, metrics)
+        metrics.show_also(RuntimeMetrics(runtimes.models.current))
+        calls = ProviderCalls(live, breaking, rate_limits, budgets, open_streams, runtimes)
         scripts = PainlessRunner(store)
         batch = BatchJobs(models, calls, store, scripts, now_millis)
         registry = build_registry(store, cipher, live, now_millis, deployment, batch)
@@ -116,13 +125,14 @@ async def open_sidecar(settings: Settings, runtime: Path) -> AsyncIterator[Sidec
             gate = TenantGate(gate)
         entry = Entry(gate, in_flight.bodies)
         visible = VisibleDocuments.of(store, live)
-        inference_models = StoredInferenceModels(ModelNames(store, visible, states), models, predictor, registry.models)
+        names = ModelNames(store, visible, states)
+        inference_models = StoredInferenceModels(names, models, predictor, registry.models, runtimes.models)
         node = AnsweringNode(store, now_millis, f"{gethostname()}:{settings.port}")
         own_version = version("opensearch-ml-stream")
         routes = [
             *predict_routes(predictor, in_flight, gate),
             *management_routes(registry, entry),
-            *profile_routes(Profiles(states, statistics, node, visible), entry),
+            *profile_routes(Profiles(states, statistics, node, visible, runtimes.models.current), entry),
             *stats_routes(ServerStats(store, states, statistics, node, visible), entry),
             *settings_routes(DynamicSettings(store, live, now_millis), entry),
             *operation_routes(store.ping, metrics.text, own_version, gate),
@@ -130,9 +140,10 @@ async def open_sidecar(settings: Settings, runtime: Path) -> AsyncIterator[Sidec
         ]
         routes += generate_stream_routes(inference_models, lambda: live.current.generate_stream_model, in_flight, gate)
         routes += openapi_routes(routes, V2_OPERATIONS, own_version, gate)
+        handlers = CustomHandlers(HandlerCalls(models, calls, metrics, statistics), in_flight, gate)
         await stack.enter_async_context(watching_settings(store, live))
         await stack.enter_async_context(sweeping_orphans(store))
-        server, rest = Server(own_version, store.ping), rest_application(routes)
+        server, rest = Server(own_version, store.ping), rest_application(routes, handlers)
         v2 = open_inference(inference_models, server, in_flight, gate, rest, gzip=settings.v2_gzip)
         app = PredictStream(predictor, in_flight, gate, v2, _browser_policy(settings))
         yield Sidecar(app, in_flight, live, metrics, inference_models, predictor, gate, store.ping)

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.multiprocess import MultiProcessCollector
+from prometheus_client.registry import Collector
 
 from opensearch_ml_stream.connectors.chunks import Ending
 from opensearch_ml_stream.connectors.errors import MLStreamError, Throttled
@@ -129,6 +130,7 @@ class Metrics:
             "mlstream_fallbacks", "Calls of fallback models, in place of the model that was asked.",
             [*model, "fallback_model_id"], registry=registry,
         )  # fmt: skip
+        self._collectors: list[Collector] = []
         self._certificate: Gauge | None = None
         self._labelled: dict[tuple[object, ...], Any] = {}  # as many as the registry has
 
@@ -201,13 +203,20 @@ class Metrics:
             )  # fmt: skip
         self._certificate.set(when)
 
+    def show_also(self, collector: Collector) -> None:
+        """Show what the collector yields beside the metrics of all workers; it yields the same in each of them."""
+        self._collectors.append(collector)
+
     def text(self) -> bytes:
         """Return the metrics of all workers in Prometheus' text exposition format, version 0.0.4."""
-        if MULTIPROC_DIR not in os.environ:
-            return generate_latest(self._registry)
-        registry = CollectorRegistry()
-        MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
-        return generate_latest(registry)
+        registry = self._registry
+        if MULTIPROC_DIR in os.environ:
+            registry = CollectorRegistry()
+            MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
+        others = CollectorRegistry(auto_describe=False)
+        for collector in self._collectors:
+            others.register(collector)
+        return generate_latest(registry) + generate_latest(others)
 
     def _of(self, metric: Metric, *labels: str) -> Metric:
         """Return the metric's series of these labels; `labels` would check them again each time."""

@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from opensearch_ml_stream.connectors.chunks import Chunk, Ending, TextRun, ToolCall, Usage
+from opensearch_ml_stream.connectors.chunks import Chunk, Ending, ResponseRun, TextRun, ToolCall, Usage
+from opensearch_ml_stream.connectors.errors import UpstreamError
 from opensearch_ml_stream.connectors.v2.messages import ResponseShape
 from opensearch_ml_stream.connectors.v2.stream_formats import text_tensors
 from opensearch_ml_stream.plugin.grpc_port.messages import ModelInferResponse, ModelStreamInferResponse
@@ -86,3 +87,80 @@ def test_an_error_in_tritons_form_says_to_which_request_it_belongs() -> None:
     read = ModelStreamInferResponse.FromString(error_message(ResponseShape("m", None, "1"), "failed"))
     assert (read.error_message, read.infer_response.id) == ("failed", "1")
     assert ModelStreamInferResponse.FromString(error_message(None, "failed")).error_message == "failed"
+
+
+def own_response(**parameters: Any) -> bytes:
+    """A runtime's response of a text and two numbers."""
+    outputs = [
+        {"name": "text", "shape": [1], "datatype": "BYTES", "data": ["Hi"], "parameters": {"content_type": "str"}},
+        {"name": "n", "shape": [1, 2], "datatype": "INT64", "data": [[1, 2]]},
+    ]
+    return orjson.dumps(
+        {"model_name": "own", "model_version": "v2", "id": "1", "parameters": parameters, "outputs": outputs}
+    )
+
+
+OWN = ResponseShape("m", None, "7", is_own=True)
+OWN_RUN = ResponseRun(own_response(k="v", headers={"x": "y"}) + b"\0" + own_response(finish_reason="stop"))
+
+
+@pytest.mark.parametrize("is_raw", [False, True])
+def test_a_runtimes_responses_are_its_own_and_no_end_is_added(is_raw: bool) -> None:
+    encoder = StreamMessages(OWN, is_raw=is_raw, is_triton=False)
+    first, second = map(ModelInferResponse.FromString, encoder.chunks(OWN_RUN))
+    assert (first.model_name, first.model_version, first.id) == ("own", "v2", "1")
+    assert [(one.name, one.datatype, list(one.shape)) for one in first.outputs] == [
+        ("text", "BYTES", [1]),
+        ("n", "INT64", [1, 2]),
+    ]
+    assert {name: value.string_param for name, value in first.parameters.items()} == {"k": "v"}
+    assert second.parameters["finish_reason"].string_param == "stop"
+    if is_raw:
+        assert list(first.raw_output_contents) == [
+            b"\x02\0\0\0Hi",
+            (1).to_bytes(8, "little") + (2).to_bytes(8, "little"),
+        ]
+    else:
+        assert list(first.outputs[1].contents.int64_contents) == [1, 2]
+    assert encoder.last([], Ending(), {}) == []
+    assert encoder.last(OWN_RUN, Ending(), {}) == encoder.chunks(OWN_RUN)
+
+
+def test_in_tritons_form_a_message_without_outputs_is_the_final_one() -> None:
+    encoder = StreamMessages(OWN, is_raw=False, is_triton=True)
+    messages = [ModelStreamInferResponse.FromString(one).infer_response for one in encoder.last(OWN_RUN, Ending(), {})]
+    assert [one.parameters["triton_final_response"].bool_param for one in messages] == [False, False, True]
+    assert [len(one.outputs) for one in messages] == [2, 2, 0]
+
+
+def test_what_only_this_server_knows_of_a_runtimes_end_is_told() -> None:
+    encoder = StreamMessages(OWN, is_raw=False, is_triton=False)
+    encoder.chunks(OWN_RUN)
+    (only,) = map(ModelInferResponse.FromString, encoder.last([], Ending(), {"model_id": "x"}))
+    assert only.parameters["model_id"].string_param == "x"
+    (refused,) = encoder.last([], Ending("content_filter", guardrail="a pattern"), {})
+    assert ModelInferResponse.FromString(refused).parameters["guardrail"].string_param == "a pattern"
+
+
+def test_text_that_a_guardrail_held_has_its_end_told_as_any_models() -> None:
+    own = StreamMessages(OWN, is_raw=False, is_triton=False)
+    any_model = StreamMessages(ResponseShape("m", None, "7"), is_raw=False, is_triton=False)
+    assert own.chunks([Chunk("a")]) == any_model.chunks([Chunk("a")])
+    assert own.last([], Ending(), {}) == any_model.last([], Ending(), {}) != []
+
+
+def test_responses_in_the_place_of_a_remote_models_have_its_names() -> None:
+    encoder = StreamMessages(ResponseShape("remote", None, "7"), is_raw=False, is_triton=False)
+    (message,) = map(ModelInferResponse.FromString, encoder.chunks(ResponseRun(own_response())))
+    assert (message.model_name, message.id) == ("remote", "7")
+    assert [one.name for one in message.outputs] == ["output", "n"]
+
+
+@pytest.mark.parametrize("is_raw", [False, True])
+@pytest.mark.parametrize("data", [["x"], [1.5], [2**64 - 1]])
+def test_data_of_another_type_than_its_tensors_is_the_models_fault(data: list[Any], is_raw: bool) -> None:
+    tensor = {"name": "n", "shape": [1], "datatype": "INT64", "data": data}
+    run = ResponseRun(orjson.dumps({"outputs": [tensor]}))
+    encoder = StreamMessages(OWN, is_raw=is_raw, is_triton=False)
+    with pytest.raises(UpstreamError):
+        encoder.chunks(run)

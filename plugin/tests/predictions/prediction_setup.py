@@ -19,6 +19,7 @@ from opensearch_ml_stream.plugin.predictions.compiled_models import FRESH_SECOND
 from opensearch_ml_stream.plugin.predictions.painless_runner import PainlessRunner
 from opensearch_ml_stream.plugin.predictions.predictor import Predictor
 from opensearch_ml_stream.plugin.predictions.provider_call import ProviderCalls
+from opensearch_ml_stream.plugin.runtimes.runtime_calls import RuntimeCalls
 from opensearch_ml_stream.plugin.settings import LiveSettings, Settings
 from opensearch_ml_stream.plugin.statistics.request_statistics import Statistics, open_statistics
 from opensearch_ml_stream.plugin.store import Document, Index, Store
@@ -110,7 +111,9 @@ async def prediction_setup(
         async with open_budgets(folder, store, metrics.count_cost, now_millis) as budgets:
             counts = StreamCounts(folder, 100)
             streams = OpenStreams(counts, live, metrics)
-            calls = ProviderCalls(live, provider, RateLimits(folder), budgets, streams)
+            calls = ProviderCalls(
+                live, provider, RateLimits(folder), budgets, streams, RuntimeCalls(folder / "runtimes")
+            )
             batch = BatchJobs(models, calls, store, scripts, lambda: 1_000)
             with open_statistics(folder) as statistics, closing(counts):
                 predictor = Predictor(models, calls, store, scripts, batch, metrics, statistics)

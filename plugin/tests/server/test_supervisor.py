@@ -18,11 +18,17 @@ def machine() -> FakeMachine:
     return FakeMachine()
 
 
-def run(machine: FakeMachine, workers: int = 1, grace: float = 3, works: list[tuple[int, int]] | None = None) -> int:
+def run(
+    machine: FakeMachine,
+    workers: int = 1,
+    grace: float = 3,
+    works: list[tuple[int, int]] | None = None,
+    models: str = "",
+) -> int:
     """The exit code; all events have happened."""
     listeners = [True]
     supervisor = Supervisor(
-        Settings(workers=workers, shutdown_grace_seconds=grace),
+        Settings(workers=workers, shutdown_grace_seconds=grace, models=models),
         machine,
         machine,
         work=lambda *arguments: works.append(arguments) if works is not None else None,
@@ -206,3 +212,30 @@ def test_a_worker_that_a_signal_ended_is_said_to_be_killed(
     with caplog.at_level(logging.ERROR):
         assert run(machine) == 0
     assert ending in caplog.text
+
+
+def test_the_keeper_of_models_is_replaced_as_a_worker_and_told_to_stop_when_no_worker_is_left(
+    machine: FakeMachine, caplog: pytest.LogCaptureFixture
+) -> None:
+    works: list[tuple[int, int]] = []
+    machine.deaf = {1000}
+    machine.events = [
+        *machine.passes(5), machine.dies(1001, -9), *machine.passes(0.5), machine.asked_to_stop, *machine.passes(1),
+        machine.dies(1000, 0), *machine.passes(0.5),
+    ]  # fmt: skip
+    with caplog.at_level(logging.ERROR):
+        assert run(machine, works=works, models="/models") == 0
+    assert works == [(0, -1), (1, -1), (1, -1)]
+    assert machine.signals == [(1000, signal.SIGTERM), (1002, signal.SIGTERM)]
+    assert caplog.messages == ["keeper 1001 was killed by signal 9 (Killed; has memory run out?); it is replaced"]
+
+
+def test_a_second_stop_does_not_wait_for_the_workers_before_the_keeper(machine: FakeMachine) -> None:
+    machine.deaf = {1000, 1001}
+    machine.events = [
+        *machine.passes(1), machine.asked_to_stop, *machine.passes(0.5), machine.asked_to_stop, *machine.passes(1.5),
+    ]  # fmt: skip
+    assert run(machine, models="/models") == 1
+    terms = [pid for pid, number in machine.signals if number == signal.SIGTERM]
+    assert terms == [1000, 1000, 1001]
+    assert [pid for pid, number in machine.signals if number == signal.SIGKILL] == [1000, 1001]

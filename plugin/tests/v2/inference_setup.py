@@ -13,6 +13,7 @@ from opensearch_ml_stream.plugin.registry import Registry, build_registry
 from opensearch_ml_stream.plugin.registry.access.visible_documents import VisibleDocuments
 from opensearch_ml_stream.plugin.registry.deployment_state_store import DeploymentStateStore
 from opensearch_ml_stream.plugin.registry.model_deployment import ModelDeployment
+from opensearch_ml_stream.plugin.runtimes.runtime_models import RuntimeModels
 from opensearch_ml_stream.plugin.store.sqlite_store import SQLiteStore
 from opensearch_ml_stream.plugin.v2.model_names import ModelNames
 from opensearch_ml_stream.plugin.v2.stored_inference_models import StoredInferenceModels
@@ -49,7 +50,9 @@ async def inference_setup(
         registry = build_registry(setup.store, setup.cipher, setup.live, clock, deployment, setup.batch)
         names = ModelNames(setup.store, VisibleDocuments.of(setup.store, setup.live), states)
         compiled = CompiledModels(setup.store, setup.cipher, setup.live, deployment.ensure)
-        inference_models = StoredInferenceModels(names, compiled, setup.predictor, registry.models)
+        inference_models = StoredInferenceModels(
+            names, compiled, setup.predictor, registry.models, RuntimeModels(folder / "runtimes")
+        )
         yield InferenceSetup(setup, registry, inference_models)
 
 

@@ -9,16 +9,22 @@ from starlette.types import ASGIApp
 from opensearch_ml_stream.rest_handlers.callers import Gate
 from opensearch_ml_stream.rest_handlers.http.exception_handlers import exception_handlers
 from opensearch_ml_stream.rest_handlers.http.response_lifecycle import InFlightResponses
+from opensearch_ml_stream.rest_handlers.v2.custom_handlers import CustomHandlers
 from opensearch_ml_stream.rest_handlers.v2.inference_endpoints import InferenceEndpoints
 from opensearch_ml_stream.rest_handlers.v2.model_endpoints import ModelEndpoints, Server
 from opensearch_ml_stream.rest_handlers.v2.open_inference import OpenInference
 from opensearch_ml_stream.rest_handlers.v2.use_cases import InferenceModels
 
 
-def rest_application(routes: Sequence[BaseRoute]) -> Starlette:
-    """Return the application of all routes but those of streams and of `/v2`; errors have OpenSearch's shape."""
+def rest_application(routes: Sequence[BaseRoute], handlers: CustomHandlers | None = None) -> Starlette:
+    """Return the application of all routes but those of streams and of `/v2`; errors have OpenSearch's shape.
+
+    A path that no route has may be that of a custom handler.
+    """
     application = Starlette(routes=routes, exception_handlers=exception_handlers())
     application.router.redirect_slashes = False  # clients of OpenSearch follow no redirects
+    if handlers is not None:
+        application.router.default = handlers.before(application.router.not_found)
     return application
 
 

@@ -8,7 +8,7 @@ from opensearch_ml_stream.connectors.errors import MLStreamError
 from opensearch_ml_stream.connectors.v2.messages import InferenceRequest, InferenceResponse, ResponseShape
 from opensearch_ml_stream.rest_handlers.callers import Caller
 from opensearch_ml_stream.rest_handlers.routes.predict_stream import ProviderStream
-from opensearch_ml_stream.rest_handlers.v2.use_cases import Inference
+from opensearch_ml_stream.rest_handlers.v2.use_cases import Inference, NextInference
 from tests.scripted_predictions import ScriptedPredictions
 
 
@@ -26,7 +26,9 @@ class ScriptedModels:
             raise self._error
         return Inference(caller, "m1", {}, ResponseShape(name, version, ""))
 
-    def stream(self, inference: Inference) -> AbstractAsyncContextManager[ProviderStream]:
+    def stream(
+        self, inference: Inference, further: NextInference | None = None
+    ) -> AbstractAsyncContextManager[ProviderStream]:
         return self._predictions.stream(inference.caller, inference.model_id, inference.parameters)
 
     async def infer(self, inference: Inference) -> InferenceResponse:

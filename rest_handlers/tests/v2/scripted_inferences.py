@@ -14,7 +14,7 @@ from opensearch_ml_stream.rest_handlers.http.chunk_writer import CHUNK_WRITER
 from opensearch_ml_stream.rest_handlers.http.response_lifecycle import InFlightResponses, ResponseLimits
 from opensearch_ml_stream.rest_handlers.routes.predict_stream import PredictStream
 from opensearch_ml_stream.rest_handlers.v2.model_endpoints import Server
-from opensearch_ml_stream.rest_handlers.v2.use_cases import Inference
+from opensearch_ml_stream.rest_handlers.v2.use_cases import Inference, NextInference
 from tests.asgi_exchange import JSON_HEADERS, Exchange
 from tests.recording_gate import RecordingGate
 from tests.scripted_predictions import LIMITS, ScriptedPredictions, ScriptedStream
@@ -46,7 +46,9 @@ class ScriptedInferences:
         self._called("prepare", caller, name, version)
         return Inference(caller, "id-1", {"inputs": "Why?"}, ResponseShape(name, version, request.id))
 
-    def stream(self, inference: Inference) -> AbstractAsyncContextManager[ScriptedStream]:
+    def stream(
+        self, inference: Inference, further: NextInference | None = None
+    ) -> AbstractAsyncContextManager[ScriptedStream]:
         return self.predictions.stream(inference.caller, inference.model_id, inference.parameters)
 
     async def infer(self, inference: Inference) -> InferenceResponse:

@@ -1,4 +1,4 @@
-"""The decoder contract: the protocols that framings and providers implement, and the outcome of a stream.
+"""The decoder contract: the protocols of decoders, framings and providers, and the outcome of a stream.
 
 A framing turns bytes into events, a provider turns events into chunks and one outcome. Both are pure: no I/O, no
 clock, no logger.
@@ -8,7 +8,7 @@ import re
 from enum import Enum
 from typing import Final, NamedTuple, Protocol
 
-from opensearch_ml_stream.connectors.chunks import Chunk, Ending
+from opensearch_ml_stream.connectors.chunks import Chunk, Chunks, Ending
 from opensearch_ml_stream.connectors.errors import StreamTruncated, UpstreamError
 
 # Of one event; each line of an SSE event counts LINE_BYTES more. While an event is decoded there are up to 25 bytes of
@@ -70,6 +70,31 @@ class Provider(Protocol):
 
     def end_of_input(self) -> Outcome:
         """Return the outcome of a body that ended before any event ended the stream."""
+        ...
+
+
+class StreamDecoder(Protocol):
+    """Bytes to chunks and one outcome; the docstring of `decoder` states the contract."""
+
+    is_ending: bool
+    outcome: Outcome | None
+
+    @property
+    def chunk_count(self) -> int:
+        """The number of chunks returned so far."""
+        ...
+
+    @property
+    def skipped_events(self) -> int:
+        """The number of events that were skipped or lost half a character."""
+        ...
+
+    def feed(self, data: bytes) -> Chunks:
+        """Return the chunks of the events that end within `data`."""
+        ...
+
+    def close(self) -> Chunks:
+        """Return the last chunks once the body has ended; set the outcome if no event did."""
         ...
 
 

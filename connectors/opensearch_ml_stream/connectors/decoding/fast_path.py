@@ -182,7 +182,7 @@ def _join(parts: Sequence[Chunks]) -> Chunks:
     if len(parts) == 1:
         return parts[0]
     lists = [part for part in parts if isinstance(part, list)]
-    if not parts or any(chunk.reasoning or chunk.tool_calls for chunks in lists for chunk in chunks):
+    if not parts or any(chunk != Chunk(chunk.text) for chunks in lists for chunk in chunks):
         return [chunk for part in parts for chunk in to_chunk_list(part)]
     return TextRun(TextRun.SEPARATOR.join([_encode(part) if isinstance(part, list) else part for part in parts]))
 

@@ -4,8 +4,8 @@
 
 Source: opensearch-protobufs 1.6, `protos/schemas/common.proto`; ML Commons 3.8, `ProtoResponseConverter`. The first
 output is ML Commons': `response` with `data_as_map`. Its map has no field for more than text, so what a chunk or an
-ending says beside it are further outputs, whose `result` holds it: `reasoning` as text, `tool_calls` and `ending` as
-JSON.
+ending says beside it are further outputs, whose `result` holds it: `reasoning` as text, `tool_calls`, `outputs`
+and `ending` as JSON.
 """
 
 from functools import lru_cache
@@ -13,7 +13,7 @@ from typing import Any
 
 import orjson
 
-from opensearch_ml_stream.connectors.chunks import Chunk, Chunks, Ending
+from opensearch_ml_stream.connectors.chunks import Chunk, Chunks, Ending, TextRun, to_chunk_list
 from opensearch_ml_stream.connectors.protobuf_wire import length_delimited, varint
 from opensearch_ml_stream.connectors.wire_format import ending_fields
 
@@ -28,9 +28,9 @@ _RESPONSE_NAME = length_delimited(_FIRST_FIELD, b"response")
 
 def encode_chunks(chunks: Chunks) -> list[bytes]:
     """Encode each chunk as a message."""
-    if isinstance(chunks, list):
-        return [_chunk(chunk) for chunk in chunks]
-    return [_text_prefix(len(text)) + text + _NOT_LAST for text in chunks.to_texts()]
+    if isinstance(chunks, TextRun):
+        return [_text_prefix(len(text)) + text + _NOT_LAST for text in chunks.to_texts()]
+    return [_chunk(chunk) for chunk in to_chunk_list(chunks)]
 
 
 def encode_ending(ending: Ending, extra: dict[str, Any]) -> bytes:
@@ -45,6 +45,8 @@ def _chunk(chunk: Chunk) -> bytes:
         outputs += _result_output(b"reasoning", chunk.reasoning.encode())
     if chunk.tool_calls:
         outputs += _result_output(b"tool_calls", orjson.dumps([call.as_dict() for call in chunk.tool_calls]))
+    if chunk.outputs:
+        outputs += _result_output(b"outputs", orjson.dumps(chunk.outputs))
     return _response(outputs)
 
 

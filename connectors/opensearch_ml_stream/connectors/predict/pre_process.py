@@ -24,6 +24,7 @@ from opensearch_ml_stream.connectors.predict.painless_source import (
     fill_parameters,
     parse_result,
 )
+from opensearch_ml_stream.connectors.runtimes.urls import is_runtime_url
 from opensearch_ml_stream.connectors.syntax import jsontext
 from opensearch_ml_stream.connectors.syntax.jsontext import JsonText
 
@@ -67,6 +68,8 @@ def plan_steps(
     InvalidRequest if the action's function is unknown or does not take this kind of input.
     """
     own = predict_input.parameters
+    if is_runtime_url(action.url):
+        return _runtime_steps(connector_parameters, predict_input)
     function = action.pre_process_function
     if function is not None:
         function = fill_parameters(function, {**connector_parameters, **own}).strip()
@@ -129,6 +132,21 @@ def split_texts(texts: Sequence[str], size: int | None, max_texts: int | None = 
             f"texts, or set {STEP_SIZE} in the connector's parameters"
         )
     return [texts[start : start + group] for start in range(0, len(texts), group)]
+
+
+def _runtime_steps(connector_parameters: Mapping[str, str], predict_input: PredictInput) -> list[Step | ScriptStep]:
+    """Return the calls of a runtime, which takes the fields of any input as parameters of the same names."""
+    own = predict_input.parameters
+    if isinstance(predict_input, RemoteInput):
+        return [Step(own)]
+    if isinstance(predict_input, QuestionAnsweringInput):
+        return [Step({**own, "question": predict_input.question, "context": predict_input.context})]
+    texts = predict_input.text_docs
+    if isinstance(predict_input, TextSimilarityInput):
+        documents = JsonText(jsontext.dumps(list(texts)))
+        return [Step({**own, "query_text": predict_input.query_text, "text_docs": documents})]
+    groups = split_texts(texts, step_size(connector_parameters))
+    return [Step({**own, "text_docs": JsonText(jsontext.dumps(list(group)))}) for group in groups]
 
 
 def _script_steps(

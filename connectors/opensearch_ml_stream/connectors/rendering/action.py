@@ -17,7 +17,7 @@ from opensearch_ml_stream.connectors.rendering.template import (
     Template,
     UnfilledPlaceholders,
 )
-from opensearch_ml_stream.connectors.stream_spec import Enable, StreamSpec
+from opensearch_ml_stream.connectors.stream_spec import Enable, Streaming
 from opensearch_ml_stream.connectors.syntax import json_members, jsontext
 
 MAX_HEADER_BYTES = 8192  # of name and value together, the limit of ML Commons 3.7
@@ -81,7 +81,7 @@ class CompiledAction:
         """Return the request's parameters laid over the connector's."""
         return Parameters(self.parameters, request)
 
-    def render(self, request: Mapping[str, str], stream: StreamSpec | None = None) -> ProviderRequest:
+    def render(self, request: Mapping[str, str], stream: Streaming | None = None) -> ProviderRequest:
         """Return the request to the provider, with streaming turned on as `stream` says, if it is given.
 
         InvalidRequest for a placeholder without a value, and for a URL, header or body that cannot be sent.

@@ -16,6 +16,8 @@ _USAGE_NAMES = {
     "input_tokens": ("input_tokens", "prompt_tokens", "inputTokens", "inputTextTokenCount", "prompt_eval_count"),
     "output_tokens": ("output_tokens", "completion_tokens", "outputTokens", "eval_count"),
     "total_tokens": ("total_tokens", "totalTokens", "totalTokenCount"),
+    "cached_tokens": ("cached_tokens",),
+    "reasoning_tokens": ("reasoning_tokens",),
 }
 
 
@@ -34,19 +36,20 @@ def count_response_tokens(body: bytes, estimated_input: int) -> TokenCount:
     if not isinstance(value, dict):
         return count_tokens(None, estimated_input, estimate_text_tokens(len(body)))
     if any(name in value for name in _VECTORS):
-        return count_tokens(_usage(value), estimated_input, 0)
+        return count_tokens(read_usage(value), estimated_input, 0)
     if (whole := decode_whole_response(value)) is None:
-        return count_tokens(_usage(value), estimated_input, estimate_text_tokens(len(body)))
+        return count_tokens(read_usage(value), estimated_input, estimate_text_tokens(len(body)))
     chunk, ending = whole
     texts = [chunk.text, chunk.reasoning, *[call.arguments for call in chunk.tool_calls]]
     size = len("".join(texts).encode("utf-8", "replace"))
-    return count_tokens(ending.usage or _usage(value), estimated_input, estimate_text_tokens(size))
+    return count_tokens(ending.usage or read_usage(value), estimated_input, estimate_text_tokens(size))
 
 
-def _usage(response: Mapping[str, Any]) -> Usage:
-    """Return the counts where embeddings and rerankers have them: under a name of their own, or in the response."""
-    meta = mapping(response.get("meta"))
-    places = (response.get("usage"), response.get("usageMetadata"), meta.get("billed_units"), meta.get("tokens"))
+def read_usage(response: Mapping[str, Any]) -> Usage:
+    """Return the counts where embeddings, rerankers and V2 have them: under a name of their own, or in the response."""
+    meta, own = mapping(response.get("meta")), mapping(response.get("parameters"))
+    billed = (meta.get("billed_units"), meta.get("tokens"))
+    places = (response.get("usage"), response.get("usageMetadata"), *billed, own.get("usage"))
     counts = next((place for place in places if isinstance(place, dict)), response)
     return Usage(
         **{

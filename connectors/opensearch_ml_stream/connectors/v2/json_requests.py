@@ -75,6 +75,7 @@ def _tensors_request(members: Mapping[str, Any]) -> InferenceRequest:
         optional_name(members, "id", ()),
         optional_object(members, "parameters", ()),
         _outputs(members),
+        inputs,
     )
 
 

@@ -37,12 +37,16 @@ class RequestedOutput:
 
 @dataclass(frozen=True, slots=True)
 class InferenceRequest:
-    """A request for an inference; what was null in it is absent. `id` is "" if the client gave none."""
+    """A request for an inference; what was null in it is absent. `id` is "" if the client gave none.
+
+    `written_inputs` are the inputs as they were written in JSON, None if they were not.
+    """
 
     inputs: Sequence[Tensor]
     id: str = ""
     parameters: Mapping[str, Any] = field(default_factory=dict)
     outputs: Sequence[RequestedOutput] = ()
+    written_inputs: Sequence[Mapping[str, Any]] | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +54,8 @@ class ResponseShape:
     """What every response to one request says beside its tensors' data.
 
     `output` is the name of the tensor that holds the text. With `is_chat` it is `content`, and tensors `role` and
-    `type` stand before and behind it, as Seldon's LLM module writes them.
+    `type` stand before and behind it, as Seldon's LLM module writes them. With `is_own` the model's own responses go on
+    as they are, and all this is only for what the model has not said itself.
     """
 
     model_name: str
@@ -58,6 +63,7 @@ class ResponseShape:
     id: str
     output: str = "output"
     is_chat: bool = False
+    is_own: bool = False
 
 
 @dataclass(frozen=True, slots=True)

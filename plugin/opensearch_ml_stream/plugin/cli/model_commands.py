@@ -1,4 +1,4 @@
-"""The commands `models create`, `list`, `show` and `delete`."""
+"""The commands `models create`, `list`, `show`, `delete` and `init`."""
 
 from typing import Annotated
 from urllib.parse import quote
@@ -8,12 +8,14 @@ import typer
 from opensearch_ml_stream.client.blueprints import connector_body, find_blueprint, model_body
 from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.plugin.cli.command_errors import CommandFailed, RequestFailed, WrongUsage
+from opensearch_ml_stream.plugin.cli.model_templates import init
 from opensearch_ml_stream.plugin.cli.options import ModelCommand, ModelId, command_line, read_pairs, read_secret
 from opensearch_ml_stream.plugin.cli.printing import print_json, print_table
 from opensearch_ml_stream.plugin.cli.sidecar_api import SidecarAPI, open_api
 from opensearch_ml_stream.plugin.cli.sidecar_options import SidecarOptions, takes_sidecar
 
 models_app = typer.Typer(no_args_is_help=True, help="Models on the sidecar.")
+models_app.command()(init)
 
 
 @models_app.command()

@@ -24,6 +24,13 @@ Host = Annotated[str | None, typer.Option("--host", help="Address to listen on (
 Port = Annotated[int | None, typer.Option("--port", help="Port to listen on (9510).")]
 GrpcPort = Annotated[int | None, typer.Option("--grpc-port", help="Port to listen on for gRPC (none).")]
 Workers = Annotated[int | None, typer.Option("--workers", help="Worker processes (1).")]
+Models = Annotated[
+    str | None,
+    typer.Option(
+        "--models", metavar="DIR", help="Folder of models that run here, each a folder with a model-settings.json."
+    ),
+]
+ModelsWatch = Annotated[bool, typer.Option("--models-watch", help="Load these anew when their files change.")]
 LogLevel = Annotated[
     str | None, typer.Option("--log-level", metavar="LEVEL", help="debug, info, warning or error (info).")
 ]

@@ -18,6 +18,7 @@ from opensearch_ml_stream.rest_handlers.http.response_lifecycle import InFlightR
 STOPPING = "The server is stopping; send the request again"
 
 _END = cast(Any, grpc.aio).EOF  # what is read after a client's last message
+_CANCELLED_BY_THEN = 0.01  # seconds: a call that is cancelled, or too late, looks first as if its client had said all
 
 
 class Call:
@@ -27,8 +28,8 @@ class Call:
     """
 
     __slots__ = (
-        "_code", "_context", "_first_seconds", "_in_flight", "_interrupted_by", "_reservation", "_task", "_waiting",
-        "begun", "disconnected", "ended", "first_byte", "notes", "scope", "status",
+        "_code", "_context", "_first_seconds", "_further", "_in_flight", "_interrupted_by", "_reservation", "_task",
+        "_waiting", "begun", "disconnected", "ended", "first_byte", "notes", "scope", "status",
     )  # fmt: skip
 
     def __init__(
@@ -53,6 +54,7 @@ class Call:
         self._in_flight = in_flight
         self._waiting = waiting
         self._reservation = BodyReservation(in_flight.bodies)
+        self._further = BodyReservation(in_flight.bodies)  # of a message that is read while responses go out
         self._interrupted_by: MLStreamError | None = None
         self._task = asyncio.current_task()
 
@@ -82,6 +84,20 @@ class Call:
         self._in_flight.check_room()
         self._reservation.add(len(message))
         self._in_flight.add(self)
+        data: bytes = message
+        return data
+
+    async def further_message(self) -> bytes | None:
+        """Return the client's next message while responses go out, None after its last; the call stays in flight.
+
+        The model has taken the further message before. Throttled as `next_message`.
+        """
+        self._further.release()
+        message = await self._context.read()
+        if message is _END:
+            await asyncio.sleep(_CANCELLED_BY_THEN)
+            return None
+        self._further.add(len(message))
         data: bytes = message
         return data
 
@@ -141,6 +157,7 @@ class Call:
     def close(self) -> None:
         """Give back all that the call has reserved."""
         self._reservation.release()
+        self._further.release()
         self._in_flight.remove(self)
         self._waiting.discard(self)
 

@@ -1,8 +1,10 @@
 """`inference.GRPCInferenceService`: the V2 protocol over gRPC."""
 
+from functools import partial
 from typing import Any
 
 from opensearch_ml_stream.connectors.errors import MLStreamError, NotFound
+from opensearch_ml_stream.connectors.runtimes.own_responses import OwnResponse
 from opensearch_ml_stream.connectors.v2.messages import ResponseShape
 from opensearch_ml_stream.plugin.grpc_port import messages, response_messages
 from opensearch_ml_stream.plugin.grpc_port.call import Call
@@ -12,8 +14,8 @@ from opensearch_ml_stream.plugin.grpc_port.services.health_service import Ready
 from opensearch_ml_stream.plugin.grpc_port.stream_messages import StreamMessages, error_message
 from opensearch_ml_stream.rest_handlers import actions
 from opensearch_ml_stream.rest_handlers.callers import Caller, Gate
-from opensearch_ml_stream.rest_handlers.v2.headers import SERVER_NAME, readable_headers, response_headers
-from opensearch_ml_stream.rest_handlers.v2.use_cases import Inference, InferenceModels
+from opensearch_ml_stream.rest_handlers.v2.headers import SERVER_NAME, own_headers, readable_headers, response_headers
+from opensearch_ml_stream.rest_handlers.v2.use_cases import Inference, InferenceModels, NextInference
 
 _STREAM_ACTIONS = (actions.PREDICT_STREAM, actions.PREDICT)
 
@@ -104,12 +106,17 @@ class InferenceService:
         message = read_request(request)
         inference = await self._prepare(call, caller, message, message.model_name, message.model_version)
         response = await self._models.infer(inference)
-        call.set_trailing_metadata(response_headers(call.scope, response.shape))
+        call.set_trailing_metadata((*response_headers(call.scope, response.shape), *own_headers(response)))
         is_raw = bool(message.raw_input_contents)
+        if isinstance(response, OwnResponse):
+            response = response.read()
         return _message(response_messages.infer_response(response, is_raw=is_raw))
 
     async def stream_infer(self, call: Call, caller: Caller) -> None:
         """Stream the inferences of each message of the client, in their order.
+
+        In MLServer's form all messages are requests of one stream of a model that takes further ones, as in MLServer:
+        name, version and the kind of contents are those of the first, and the call ends with that stream.
 
         A message without a model is for that of the message before: MLServer reads the first one's only, Triton each.
         In Triton's form what fails is told in a message, and the next request is read, unless the client asks for a
@@ -129,9 +136,12 @@ class InferenceService:
             try:
                 inference = await self._prepare(call, caller, request, name, version)
                 shape = inference.shape
-                is_raw = bool(request.raw_input_contents)
+                encoder = StreamMessages(shape, is_raw=bool(request.raw_input_contents), is_triton=self._is_triton)
                 del request
-                await self._relay(call, inference, StreamMessages(shape, is_raw=is_raw, is_triton=self._is_triton))
+                if inference.takes_further and not self._is_triton:
+                    await self._relay(call, inference, encoder, partial(self._further, call, name, version))
+                    return
+                await self._relay(call, inference, encoder)
             except MLStreamError as error:
                 if not tells_errors:
                     raise
@@ -146,9 +156,19 @@ class InferenceService:
         request = inference_request(message, readable_headers(call.scope))
         return await self._models.prepare(caller, name, version or None, request)
 
-    async def _relay(self, call: Call, inference: Inference, encoder: StreamMessages) -> None:
+    async def _further(self, call: Call, name: str, version: str) -> Inference | None:
+        """Return the inference of the client's next message while its stream is open, None after its last."""
+        message = await call.further_message()
+        if message is None:
+            return None
+        caller = await self._gate.admit(call.scope, *_STREAM_ACTIONS)
+        return await self._prepare(call, caller, read_request(message), name, version)
+
+    async def _relay(
+        self, call: Call, inference: Inference, encoder: StreamMessages, further: NextInference | None = None
+    ) -> None:
         """Relay a stream. While a slow client has no room, nothing more is read of the provider."""
-        async with self._models.stream(inference) as provider:
+        async with self._models.stream(inference, further) as provider:
             call.notes.stream = provider
             call.set_trailing_metadata(response_headers(call.scope, inference.shape))
             chunks = await provider.read()

@@ -6,6 +6,7 @@ from typing import Any
 
 import orjson
 
+from opensearch_ml_stream.connectors.errors import UpstreamError
 from opensearch_ml_stream.connectors.v2.messages import InferenceResponse, ResponseShape, Tensor
 from opensearch_ml_stream.plugin.grpc_port.messages import (
     InferParameter,
@@ -31,16 +32,19 @@ def infer_response(response: InferenceResponse, *, is_raw: bool) -> Any:
 def tensors_response(
     shape: ResponseShape, outputs: Sequence[Tensor], parameters: Mapping[str, Any], *, is_raw: bool
 ) -> Any:
-    """Return a ModelInferResponse of these tensors."""
+    """Return a ModelInferResponse of these tensors. UpstreamError for data that is not of its datatype."""
     message = ModelInferResponse(model_name=shape.model_name, model_version=shape.model_version or "", id=shape.id)
     fill_parameters(message.parameters, parameters)
     for tensor in outputs:
         output = message.outputs.add(name=tensor.name, datatype=tensor.datatype, shape=tensor.shape)
         fill_parameters(output.parameters, tensor.parameters)
-        if is_raw:
-            message.raw_output_contents.append(_raw(tensor))
-        else:
-            _fill_contents(output.contents, tensor)
+        try:
+            if is_raw:
+                message.raw_output_contents.append(_raw(tensor))
+            else:
+                _fill_contents(output.contents, tensor)
+        except (TypeError, ValueError, OverflowError, struct.error):
+            raise UpstreamError(f"The response's tensor {tensor.name} has data that is not {tensor.datatype}") from None
     return message
 
 

@@ -8,8 +8,11 @@ the bytes; so only the lengths of what holds the text are made anew.
 from collections.abc import Mapping
 from typing import Any
 
-from opensearch_ml_stream.connectors.chunks import Chunk, Chunks, Ending, TextRun, to_chunk_list
+import orjson
+
+from opensearch_ml_stream.connectors.chunks import Chunk, Chunks, Ending, ResponseRun, TextRun, to_chunk_list
 from opensearch_ml_stream.connectors.protobuf_wire import length_delimited
+from opensearch_ml_stream.connectors.runtimes.own_responses import read_outputs, read_own_response
 from opensearch_ml_stream.connectors.v2.messages import ResponseShape, Tensor
 from opensearch_ml_stream.connectors.v2.stream_formats import further_tensors, text_tensors
 from opensearch_ml_stream.connectors.wire_format import ending_fields
@@ -33,24 +36,47 @@ class StreamMessages:
         self._shape = shape
         self._is_raw = is_raw
         self._is_triton = is_triton
+        self._tells_ending = not shape.is_own  # a runtime's own responses have told it already
         self._head, self._tensor, self._tail = self._parts()
 
     def chunks(self, chunks: Chunks) -> list[bytes]:
         """Return a message for each chunk."""
         if isinstance(chunks, TextRun):
-            return [self._text(text) for text in chunks.to_texts()]
-        return [self._chunk(chunk) for chunk in chunks]
+            found = [self._text(text) for text in chunks.to_texts()]
+        elif isinstance(chunks, ResponseRun) and self._shape.is_own:
+            self._tells_ending = False
+            return [self._own(response) for response in chunks.to_responses()]
+        else:
+            found = [self._chunk(chunk) for chunk in to_chunk_list(chunks)]
+        self._tells_ending = True
+        return found
 
     def last(self, chunks: Chunks, ending: Ending, extra: dict[str, Any]) -> list[bytes]:
         """Return the messages of the chunks that came with the ending, if any; the last tells the ending too."""
         fields = ending_fields(ending, extra)
+        if isinstance(chunks, ResponseRun) and self._shape.is_own:
+            return [*self.chunks(chunks), *self.last([], ending, extra)]
         if not chunks:
-            return [self._message(Chunk(), fields)]
+            if self._tells_ending or extra or ending.guardrail is not None:
+                return [self._message(Chunk(), fields)]
+            return [self._final()] if self._is_triton else []
         found = to_chunk_list(chunks)
         return [*self.chunks(found[:-1]), self._message(found[-1], fields)]
 
+    def _own(self, response: bytes) -> bytes:
+        """Return the message of a runtime's own response."""
+        own = read_own_response(orjson.loads(response), self._shape)
+        parameters = {**own.parameters, _FINAL: False} if self._is_triton else own.parameters
+        message = tensors_response(own.shape, own.outputs, parameters, is_raw=self._is_raw)
+        return _serialized(ModelStreamInferResponse(infer_response=message) if self._is_triton else message)
+
+    def _final(self) -> bytes:
+        """Return Triton's message without outputs that ends a request's responses."""
+        message = tensors_response(self._shape, (), {_FINAL: True}, is_raw=self._is_raw)
+        return _serialized(ModelStreamInferResponse(infer_response=message))
+
     def _chunk(self, chunk: Chunk) -> bytes:
-        if chunk.reasoning or chunk.tool_calls:
+        if chunk.reasoning or chunk.tool_calls or chunk.outputs:
             return self._message(chunk, {})
         return self._text(chunk.text.encode())
 
@@ -64,7 +90,8 @@ class StreamMessages:
         return length_delimited(_INFER_RESPONSE, message) if self._is_triton else message
 
     def _message(self, chunk: Chunk, fields: Mapping[str, Any]) -> bytes:
-        outputs = [*text_tensors(self._shape, chunk.text), *further_tensors(chunk)]
+        own = read_outputs(list(chunk.outputs))
+        outputs = [*text_tensors(self._shape, chunk.text), *further_tensors(chunk), *own]
         parameters = {_FINAL: bool(fields), **fields} if self._is_triton else fields
         message = tensors_response(self._shape, outputs, parameters, is_raw=self._is_raw)
         return _serialized(ModelStreamInferResponse(infer_response=message) if self._is_triton else message)

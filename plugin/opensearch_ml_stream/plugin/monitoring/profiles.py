@@ -1,8 +1,8 @@
 """The profile use case: deployed models with the durations of their last predictions, and the predictions that run."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from time import monotonic
 from typing import Any
 
@@ -12,6 +12,7 @@ from opensearch_ml_stream.plugin.monitoring.durations import summary
 from opensearch_ml_stream.plugin.registry.access.visible_documents import VisibleDocuments
 from opensearch_ml_stream.plugin.registry.deployment_state_store import DEPLOYED, DeploymentStateStore
 from opensearch_ml_stream.plugin.registry.stored_documents import Json, flag_of, strings_of
+from opensearch_ml_stream.plugin.runtimes.status import ModelStatus
 from opensearch_ml_stream.plugin.statistics.model_file import ModelFigures
 from opensearch_ml_stream.plugin.statistics.request_statistics import Statistics
 from opensearch_ml_stream.plugin.statistics.worker_file import RunningPrediction
@@ -30,6 +31,7 @@ class Profiles:
     statistics: Statistics
     node: AnsweringNode
     visible: VisibleDocuments
+    runtimes: Callable[[], Mapping[str, ModelStatus]] = dict
 
     async def get(self, caller: Caller, body: Json, *, view: str) -> Json:
         """Return the profile that the body asks for, by node or (`view`) by model; empty if there is nothing to say.
@@ -59,9 +61,12 @@ class Profiles:
             return {}
         deployed = await self.states.deployed(None if every else model_ids)
         visible = await self.visible.models(caller, deployed)
-        return await asyncio.to_thread(
-            lambda: {model_id: _model_profile(self.statistics.model(model_id)) for model_id in visible}
-        )
+
+        def read() -> dict[str, Json]:
+            runtimes = {status.model_id: status for status in self.runtimes().values()}
+            return {id: _model_profile(self.statistics.model(id), runtimes.get(id)) for id in visible}
+
+        return await asyncio.to_thread(read)
 
     async def _tasks(self, caller: Caller, task_ids: Sequence[str], *, every: bool) -> list[RunningPrediction]:
         if not every and not task_ids:
@@ -73,9 +78,14 @@ class Profiles:
         return [task for task in tasks if task.model_id in visible]
 
 
-def _model_profile(figures: ModelFigures | None) -> Json:
-    """Return what is measured of a deployed model; durations in milliseconds."""
+def _model_profile(figures: ModelFigures | None, runtime: ModelStatus | None) -> Json:
+    """Return what is measured of a deployed model, and of its processes if it has some; durations in milliseconds."""
     profile: dict[str, Any] = {}
+    if runtime is not None:
+        processes = [
+            {name: value for name, value in asdict(each).items() if name != "socket"} for each in runtime.processes
+        ]
+        profile["runtime"] = {"state": runtime.state, "reason": runtime.reason, "processes": processes}
     if figures is None:
         return profile
     if figures.inference_durations:

@@ -12,9 +12,12 @@ from opensearch_ml_stream.connectors.predict.inputs import PredictInput
 from opensearch_ml_stream.connectors.predict.model_interface import InterfaceSchema
 from opensearch_ml_stream.connectors.rendering.action import CompiledAction
 from opensearch_ml_stream.connectors.rendering.template import ConnectorParameters
+from opensearch_ml_stream.connectors.runtimes.runtime_action import RuntimeAction
+from opensearch_ml_stream.connectors.runtimes.runtime_stream import RUNTIME_STREAM
+from opensearch_ml_stream.connectors.runtimes.urls import find_runtime
 from opensearch_ml_stream.connectors.selection.spec_for import spec_for
 from opensearch_ml_stream.connectors.sidecar_settings import SidecarSettings
-from opensearch_ml_stream.connectors.stream_spec import StreamSpec
+from opensearch_ml_stream.connectors.stream_spec import Streaming, StreamSpec
 from opensearch_ml_stream.connectors.syntax import jsontext
 from opensearch_ml_stream.connectors.v2.model_inputs import ModelInputs, find_model_inputs
 from opensearch_ml_stream.plugin.credentials.external import is_external, resolve_credential
@@ -25,6 +28,8 @@ MAX_CACHED_SPECS = 16  # per model: a caller may send any `_llm_interface`
 MAX_INTERFACE_CHARS = 100  # of an `_llm_interface` whose spec is cached
 NO_SETTINGS = SidecarSettings()
 _LLM_INTERFACE = "_llm_interface"
+
+ModelAction = CompiledAction | RuntimeAction
 
 
 class CompiledModel:
@@ -78,8 +83,18 @@ class CompiledModel:
             self._redactor = (credential, Redactor(credential))
         return self._redactor[1]
 
-    def action(self, action_type: str = PREDICT) -> CompiledAction:
+    @cached_property
+    def runtime(self) -> str | None:
+        """The name of the runtime that this model is, None for a remote model."""
+        return find_runtime(self.model_id, self.connector)
+
+    def action(self, action_type: str = PREDICT) -> ModelAction:
         """Return the compiled action; it is compiled again only if an external credential has changed."""
+        if self.runtime is not None and action_type == PREDICT:
+            return RuntimeAction(self.connector.action(), self.connector.parameters)
+        return self._remote_action(action_type)
+
+    def _remote_action(self, action_type: str) -> CompiledAction:
         credential = self.credential
         cached = self._compiled.get(action_type)
         if cached is not None and cached[0] == credential:
@@ -152,8 +167,10 @@ class CompiledModel:
         text = schema if schema is None or isinstance(schema, str) else jsontext.dumps(schema)
         return None if text in (None, "", "null") else InterfaceSchema.compile(text, side)
 
-    def spec(self, parameters: Mapping[str, str], action_type: str = PREDICT) -> StreamSpec:
+    def spec(self, parameters: Mapping[str, str], action_type: str = PREDICT) -> Streaming:
         """Return how this connector's action streams; InvalidRequest if it cannot."""
+        if self.runtime is not None and action_type == PREDICT:
+            return RUNTIME_STREAM
         name = parameters.get(_LLM_INTERFACE, "")
         key = (action_type, name)
         spec = self._specs.get(key)

@@ -1,6 +1,6 @@
 """The predict use cases, streamed, whole and batch; every route and transport calls these."""
 
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, nullcontext
 from functools import partial
 from typing import Any
@@ -11,7 +11,6 @@ from opensearch_ml_stream.connectors.predict.guardrails.configuration import INP
 from opensearch_ml_stream.connectors.predict.inputs import PredictInput, RemoteInput, read_predict_input
 from opensearch_ml_stream.connectors.rendering.action import ProviderRequest
 from opensearch_ml_stream.connectors.spending.response_usage import count_response_tokens
-from opensearch_ml_stream.plugin.limits.budgets.charge import Charge
 from opensearch_ml_stream.plugin.metrics import Metrics, PredictionFigures, StreamFigures
 from opensearch_ml_stream.plugin.predictions.batch_jobs import BatchJobs
 from opensearch_ml_stream.plugin.predictions.compiled_model import CompiledModel
@@ -30,6 +29,9 @@ from opensearch_ml_stream.rest_handlers.callers import Caller
 
 WHOLE_RESPONSE = "$"  # the JSON path of a guard model's response as its provider sent it
 GUARDED_BY_ITSELF = "it is guarded, directly or through others, by this very guardrail"
+
+NextInput = Callable[[], Awaitable[tuple[Caller, Mapping[str, str]] | None]]
+"""Returns whose a stream's next request is and its parameters, None if there are no more."""
 
 
 class Predictor:
@@ -55,11 +57,17 @@ class Predictor:
 
     @asynccontextmanager
     async def stream(
-        self, caller: Caller, model_id: str, parameters: Mapping[str, str], action_type: str | None = None
+        self,
+        caller: Caller,
+        model_id: str,
+        parameters: Mapping[str, str],
+        action_type: str | None = None,
+        further: NextInput | None = None,
     ) -> AsyncIterator[ProviderStream | GuardedStream]:
         """Open the provider's stream, behind the model's output guardrail if it has one.
 
-        The stream is yielded only after a 2xx head. Leaving the block closes it, finished or not.
+        The stream is yielded only after a 2xx head. Leaving the block closes it, finished or not. `further` are the
+        further requests of a runtime without fallback models: part of this call in limits and budgets, each checked.
 
         Raises MLStreamError for what is wrong before the provider's first byte: the model, the request, the status.
         """
@@ -76,7 +84,7 @@ class Predictor:
                     count = partial(self._fall_back, model_id, figures, prediction)
                     stream = await self._open_any(held, caller, model, parameters, action_type or PREDICT, count)
                 else:
-                    stream = await self._open(held, caller, model, parameters, action_type or PREDICT)
+                    stream = await self._open(held, caller, model, parameters, action_type or PREDICT, further=further)
                 del parameters  # a prompt may be large, and the stream of its response long
                 try:
                     yield stream
@@ -92,6 +100,7 @@ class Predictor:
         parameters: Mapping[str, str],
         action_type: str,
         *,
+        further: NextInput | None = None,
         has_fallbacks: bool = False,
     ) -> ProviderStream | GuardedStream:
         """Open the stream of one model; what it holds, the provider's call among it, is released with `held`.
@@ -104,20 +113,34 @@ class Predictor:
         request = action.render(parameters, spec)
         place = self._calls.open_streams.place(model.model_id, model.settings.limits, caller.name)
         await held.enter_async_context(place)
-        if (guard := model.guardrails.input) is not None:
-            checks = self._guardrail_checks(caller, (model.model_id,))
-            await checks.check(guard, request_text(request), INPUT_TRIGGERED)
+        await self._check_guardrail(caller, model, request)
         self._calls.apply_rate_limits(model, caller)
-        charge = await self._charge(caller, model, request)
-        if charge is not None:
+        if (charge := await self._calls.charge(model, caller, request.body)) is not None:
             held.enter_context(charge)
-        response = await held.enter_async_context(self._calls.open(model, request))
+        bodies = None if further is None else partial(self._further_body, model.model_id, further)
+        response = await held.enter_async_context(self._calls.open(model, request, bodies))
         await check_status(response, model)
         stream = ProviderStream(response, spec.decoder(), model.redactor, charge)
         if has_fallbacks:
             stream.answered_by = model.model_id
             await stream.read_ahead()
         return self._guarded(caller, stream, model)
+
+    async def _further_body(self, model_id: str, further: NextInput) -> bytes | None:
+        """Return the body of a stream's next request, which is checked as the first was; None if there are no more."""
+        if (found := await further()) is None:
+            return None
+        caller, parameters = found
+        model = await self._models.get(caller, model_id)
+        model.check_input(RemoteInput(parameters))
+        request = model.action().render(parameters, model.spec(parameters))
+        await self._check_guardrail(caller, model, request)
+        return request.body
+
+    async def _check_guardrail(self, caller: Caller, model: CompiledModel, request: ProviderRequest) -> None:
+        if (guard := model.guardrails.input) is not None:
+            checks = self._guardrail_checks(caller, (model.model_id,))
+            await checks.check(guard, request_text(request), INPUT_TRIGGERED)
 
     async def _open_any(
         self,
@@ -231,7 +254,7 @@ class Predictor:
 
         async def fetch(request: ProviderRequest) -> bytes:
             self._calls.apply_rate_limits(model, caller)
-            charge = await self._charge(caller, model, request)
+            charge = await self._calls.charge(model, caller, request.body)
             if charge is None:
                 return await self._calls.fetch(model, request)
             with charge:
@@ -244,13 +267,6 @@ class Predictor:
         async with nullcontext() if guarded else place:  # that of the prediction it guards
             response = await predict_whole(model, predict_input, fetch, self._scripts, checks)
         return {**response, "model_id": model.model_id} if has_fallbacks else response
-
-    async def _charge(self, caller: Caller, model: CompiledModel, request: ProviderRequest) -> Charge | None:
-        """Charge a call to the model's budgets, None without any and without prices; Throttled if one is spent."""
-        settings = model.settings
-        if not settings.budgets and settings.prices is None:
-            return None
-        return await self._calls.budgets.charge(model.model_id, settings, caller.name, request.body)
 
     def _guardrail_checks(self, caller: Caller, guarded: tuple[str, ...]) -> GuardrailChecks:
         return GuardrailChecks(self._store, partial(self._call_guard_model, caller, guarded))

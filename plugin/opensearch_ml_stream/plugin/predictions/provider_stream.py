@@ -7,14 +7,13 @@ from time import monotonic
 from typing import Any
 
 from opensearch_ml_stream.connectors.chunks import Chunks, Ending
-from opensearch_ml_stream.connectors.decoding.decoder import Decoder
-from opensearch_ml_stream.connectors.decoding.fast_path import FastPathDecoder
+from opensearch_ml_stream.connectors.decoding.contract import StreamDecoder
 from opensearch_ml_stream.connectors.errors import StreamTruncated, UpstreamError
 from opensearch_ml_stream.connectors.non_stream_response import MAX_NON_STREAM_BYTES, is_json, non_stream_response
 from opensearch_ml_stream.connectors.whole_response import read_whole_response
 from opensearch_ml_stream.plugin.credentials.redaction import Redactor
 from opensearch_ml_stream.plugin.limits.budgets.charge import Charge
-from opensearch_ml_stream.plugin.upstream import ReadTimedOut, UpstreamResponse
+from opensearch_ml_stream.plugin.upstream import ReadTimedOut, ResponseFailed, UpstreamResponse
 
 MAX_WHOLE_RESPONSE_BYTES = 4 * 1024 * 1024  # of one JSON object in place of a stream
 FINISH_SECONDS = 3.0  # waited for usage and terminator after a stream's finish reason, or a chunk that follows it
@@ -35,7 +34,7 @@ class ProviderStream:
     def __init__(
         self,
         response: UpstreamResponse,
-        decoder: Decoder | FastPathDecoder,
+        decoder: StreamDecoder,
         redactor: Redactor,
         charge: Charge | None = None,
     ) -> None:
@@ -195,7 +194,8 @@ class ProviderStream:
 
     def _break_off(self, error: UpstreamError) -> Chunks:
         """End the stream after the connection failed in the middle of the body."""
-        self.outcome = error if isinstance(error, ReadTimedOut) else StreamTruncated(error.reason)
+        says_why = isinstance(error, ReadTimedOut | ResponseFailed)
+        self.outcome = error if says_why else StreamTruncated(error.reason)
         return []
 
     def _explain(self, outcome: Ending | UpstreamError) -> Ending | UpstreamError:

@@ -15,8 +15,10 @@ from opensearch_ml_stream.connectors.predict.guardrails.configuration import INP
 from opensearch_ml_stream.connectors.predict.inputs import PredictInput, RemoteInput
 from opensearch_ml_stream.connectors.predict.painless_source import PainlessCall
 from opensearch_ml_stream.connectors.predict.tensors import Tensor
-from opensearch_ml_stream.connectors.rendering.action import CompiledAction, ProviderRequest
-from opensearch_ml_stream.plugin.predictions.compiled_model import CompiledModel
+from opensearch_ml_stream.connectors.rendering.action import ProviderRequest
+from opensearch_ml_stream.connectors.runtimes.request import readable_body
+from opensearch_ml_stream.connectors.runtimes.urls import is_runtime_url
+from opensearch_ml_stream.plugin.predictions.compiled_model import CompiledModel, ModelAction
 from opensearch_ml_stream.plugin.predictions.guardrails.guardrail_checks import GuardrailChecks
 from opensearch_ml_stream.plugin.predictions.painless_runner import PainlessRunner
 from opensearch_ml_stream.plugin.predictions.run_parallel import run_parallel
@@ -65,7 +67,7 @@ async def predict_whole(
     return response
 
 
-def _render_all(action: CompiledAction, steps: Sequence[pre_process.Step]) -> list[ProviderRequest]:
+def _render_all(action: ModelAction, steps: Sequence[pre_process.Step]) -> list[ProviderRequest]:
     """Render the request of each step. InvalidRequest for more bytes than one prediction may send."""
     requests: list[ProviderRequest] = []
     size = 0
@@ -94,8 +96,11 @@ def _check_input(model: CompiledModel, predict_input: PredictInput, steps: Seque
 def request_text(request: ProviderRequest) -> str:
     """Decode the body as guardrails read it, by its charset.
 
-    Always read as UTF-8, a body in another charset could pass a guardrail unseen.
+    Always read as UTF-8, a body in another charset could pass a guardrail unseen; so could text in base64, which a
+    runtime decodes itself.
     """
+    if is_runtime_url(request.url):
+        return readable_body(request.body)
     return request.body.decode(request.charset, "replace")
 
 

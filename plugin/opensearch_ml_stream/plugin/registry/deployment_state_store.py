@@ -126,6 +126,17 @@ class DeploymentStateStore:
         await self._lay_over(Index.MODEL, model_id, state)
         return was_deployed
 
+    async def put_undeployed(self, model_id: str, state: str) -> None:
+        """Store a state that is no deployed one: DEPLOYING or DEPLOY_FAILED. NotFound without the model.
+
+        In a cluster DEPLOYING is not stored: it is ML Commons' own.
+        """
+        if self.store.cluster is not None:
+            if state in _DEPLOYING_STATES:
+                return
+            await self._take_own(model_id)
+        await self._lay_over(Index.MODEL, model_id, {"model_state": state, "last_updated_time": self.clock()})
+
     async def _take_own(self, model_id: str) -> Json:
         """Delete the state that is stored apart, and return it; an empty object if there is none."""
         document = await self.store.get(Index.DEPLOYMENT, model_id)

@@ -1,16 +1,19 @@
 """Deploy and undeploy models: on request, or automatically before a first prediction.
 
 A remote model has nothing to load: deploying checks that its connector exists and that its credentials can be
-decrypted, and stores the state. Every worker compiles the connector when it first needs it.
+decrypted, and stores the state. Every worker compiles the connector when it first needs it. A model that runs in
+processes of this server is loaded into them first.
 """
 
 import logging
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from typing import Protocol
 
 from opensearch_ml_stream.connectors.documents import read_connector, read_model
 from opensearch_ml_stream.connectors.errors import Conflict, InvalidRequest, Unavailable
+from opensearch_ml_stream.connectors.runtimes.urls import find_runtime
 from opensearch_ml_stream.plugin.clock import Clock
 from opensearch_ml_stream.plugin.credentials.cipher import Cipher
 from opensearch_ml_stream.plugin.registry.deployment_state_store import DeploymentStateStore, is_deployed
@@ -19,6 +22,19 @@ from opensearch_ml_stream.plugin.registry.stored_documents import Json, existing
 from opensearch_ml_stream.plugin.registry.tasks import record_task
 from opensearch_ml_stream.plugin.settings import LiveSettings
 from opensearch_ml_stream.plugin.store import Document, Index, Store
+
+
+class Runtimes(Protocol):
+    """The models that run in processes of this server, by the names in their connectors' URLs."""
+
+    async def load(self, name: str) -> None:
+        """Load the model, if it is not; NotFound if it is not here, UpstreamError if it cannot be loaded."""
+        ...
+
+    async def unload(self, name: str) -> None:
+        """Unload the model, if it is loaded here."""
+        ...
+
 
 CountAction = Callable[[str, str | None], AbstractContextManager[None]]
 """Counts an action (`deploy`) around the block that does it, of a model if there is one."""
@@ -33,7 +49,10 @@ def uncounted(action: str, model_id: str | None) -> AbstractContextManager[None]
 
 @dataclass(frozen=True, slots=True)
 class ModelDeployment:
-    """Deploys, undeploys, and deploys automatically; the states themselves are kept by `states`."""
+    """Deploys, undeploys, and deploys automatically; the states themselves are kept by `states`.
+
+    Without `runtimes`, a model that runs in a process of the server is deployed as any other.
+    """
 
     store: Store
     cipher: Cipher
@@ -41,16 +60,19 @@ class ModelDeployment:
     clock: Clock
     states: DeploymentStateStore
     count: CountAction = uncounted
+    runtimes: Runtimes | None = None
 
     async def deploy(self, model_id: str) -> str:
         """Deploy the model, deployed or not; return the id of the (finished) task.
 
-        Raises NotFound without the model or its connector, Internal if a credential cannot be decrypted.
+        Raises NotFound without the model or its connector, Internal if a credential cannot be decrypted. What runs in
+        a process of this server is loaded: UpstreamError if it cannot be.
         """
         started = self.clock()
         with self.count("deploy", model_id):
             document = await existing_model(self.store, model_id)
             await self._check_callable(document.source)
+            await self._load(model_id, document.source)
             node = await self.states.deploy(model_id)
         fields = {"task_type": "DEPLOY_MODEL", "model_id": model_id, "worker_node": [node], "is_async": True}
         if (tenant_id := document.source.get("tenant_id")) is not None:
@@ -65,6 +87,7 @@ class ModelDeployment:
             was_deployed = False
             if document is not None:
                 with self.count("undeploy", model_id):
+                    await self.unload(model_id, document.source)
                     was_deployed = await self.states.undeploy(model_id, document.source)
             stats[model_id] = "undeployed" if was_deployed else "not_found"
         return {await node_id(self.store, self.clock): {"stats": stats}}
@@ -94,6 +117,15 @@ class ModelDeployment:
             )
         return False
 
+    async def unload(self, model_id: str, source: Json) -> None:
+        """Unload what runs of the model in processes of this server; nothing does of a remote one."""
+        if self.runtimes is not None and (name := _runtime_of(model_id, source)) is not None:
+            await self.runtimes.unload(name)
+
+    async def _load(self, model_id: str, source: Json) -> None:
+        if self.runtimes is not None and (name := _runtime_of(model_id, source)) is not None:
+            await self.runtimes.load(name)
+
     async def _check_callable(self, source: Json) -> None:
         algorithm = source.get("algorithm", "REMOTE")
         if algorithm != "REMOTE":
@@ -105,3 +137,9 @@ class ModelDeployment:
         cipher = self.cipher.of(source.get("tenant_id"))
         for cipher_text in connector.credential.values():
             await cipher.decrypt(cipher_text)
+
+
+def _runtime_of(model_id: str, source: Json) -> str | None:
+    """Return the name of the runtime that a model is; None for any other model."""
+    connector = read_model(source).connector
+    return None if connector is None else find_runtime(model_id, connector)

@@ -158,6 +158,7 @@ class Models:
         if self.live_settings.current.safe_delete_model and self.store.cluster is not None:
             await refuse_if_used(self.store.cluster, model_id)
         with self.deployment.count("delete", model_id):
+            await self.deployment.unload(model_id, source)
             response = (await self.store.delete(Index.MODEL, model_id)).response
         await self.deployment.states.forget(model_id)
         await self.store.delete(Index.CONTROLLER, model_id)

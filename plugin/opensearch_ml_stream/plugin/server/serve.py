@@ -16,6 +16,7 @@ from opensearch_ml_stream.plugin.security.start_rules import check_start
 from opensearch_ml_stream.plugin.server import descriptors
 from opensearch_ml_stream.plugin.server.grpc_listener import announce_grpc, reserving_grpc_port
 from opensearch_ml_stream.plugin.server.heartbeats import Heartbeats
+from opensearch_ml_stream.plugin.server.keeper_process import make_runtimes_folder, run_keeper
 from opensearch_ml_stream.plugin.server.listener import BACKLOG, announce, bind
 from opensearch_ml_stream.plugin.server.processes import Processes
 from opensearch_ml_stream.plugin.server.supervisor import Supervisor
@@ -49,6 +50,7 @@ def serve(settings: Settings) -> int:
         reserving_grpc_port(settings) as grpc_address,
     ):
         bound = replace(settings, port=listeners[0].getsockname()[1])
+        make_runtimes_folder(settings, Path(runtime))
         if bound.workers > 1:
             os.environ["PROMETHEUS_MULTIPROC_DIR"] = runtime
         announce(bound)
@@ -57,9 +59,13 @@ def serve(settings: Settings) -> int:
         # After that line, as prometheus_client looks when it is loaded; and here, so that each worker is born with it.
         worker = import_module("opensearch_ml_stream.plugin.server.worker")
         gc.freeze()  # else collections would copy what the workers share with this process, and hold its end up
-        heartbeats = Heartbeats(bound.workers)
+        heartbeats = Heartbeats(bound.workers + 1)
 
         def work(place: int, parent: int) -> None:
+            if place == bound.workers:
+                close_listeners()
+                run_keeper(bound, Path(runtime), parent, heartbeats, place)
+                return
             for other in (*listeners[:place], *listeners[place + 1 :]):
                 other.close()
             listener = listeners[place]

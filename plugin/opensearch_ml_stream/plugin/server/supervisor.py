@@ -20,6 +20,7 @@ START_SECONDS = 60.0  # until then a worker that does not serve yet may block
 DUMP_SECONDS = 1.0  # for a worker to say where it hangs
 STOP_SECONDS = 4.5  # beyond the grace time; with the turn a stop takes no more than 5 s beyond it
 SECOND_STOP_SECONDS = 1.0
+KEEPER_STOP_SECONDS = 4.0  # for the keeper of the runtimes, once the workers have ended
 
 log = logging.getLogger("opensearch_ml_stream")
 
@@ -64,22 +65,34 @@ class Pulse(Protocol):
 
 @dataclass(slots=True)
 class Worker:
-    """A worker process. `silent`: seconds seen without a heartbeat; `age`: seconds seen since its start."""
+    """A worker process, or the keeper of the runtimes, which is watched and replaced as workers are.
+
+    `silent`: seconds seen without a heartbeat; `age`: seconds seen since its start.
+    """
 
     place: int
     pid: int
+    is_keeper: bool = False
     beats: int = 0
     silent: float = 0.0
     age: float = 0.0
     asked: bool = False  # where it hangs
     slow_start: bool = False
     serves: bool = False
+    told_to_stop: bool = False
+
+    @property
+    def title(self) -> str:
+        """What it is called in the log."""
+        return f"{'keeper' if self.is_keeper else 'worker'} {self.pid}"
 
 
 class Supervisor:
     """The parent process of the workers.
 
     `work(place, parent)` is what the worker at that place does, `forget(pid)` what is to be done when it has ended.
+    Where models run in processes of the server, their keeper is at the place behind those of the workers. It is told
+    to stop when all workers have ended, so that their calls may end.
     """
 
     def __init__(
@@ -108,7 +121,7 @@ class Supervisor:
     def run(self, close_listeners: Callable[[], None]) -> int:
         """Run the workers until a signal, then close what this process holds of the port; return the exit code."""
         self._close_listeners = close_listeners
-        for place in range(self._settings.workers):
+        for place in range(self._settings.workers + bool(self._settings.models)):
             if not self._machine.stops:  # a signal may come at any time
                 self._start(place)
         last = self._clock()
@@ -122,6 +135,7 @@ class Supervisor:
             if self._machine.stops > self._stops:
                 self._stop()
             elif self._stops:
+                self._stop_keeper()
                 self._kill_late(passed)
             else:
                 self._look(passed)
@@ -132,7 +146,7 @@ class Supervisor:
     def _start(self, place: int) -> None:
         self._pulse.forget(place)
         pid = self._machine.start(lambda parent: self._work(place, parent))
-        self._workers[pid] = Worker(place, pid)
+        self._workers[pid] = Worker(place, pid, is_keeper=place >= self._settings.workers)
 
     def _start_due(self, passed: float) -> None:
         for place, seconds in list(self._due.items()):
@@ -150,11 +164,11 @@ class Supervisor:
         if self._stops:
             return
         if not self._was_ready:
-            log.error("worker %s %s before it served; the server stops", pid, _ending(code))
+            log.error("%s %s before it served; the server stops", worker.title, _ending(code))
             self._exit_code = 1
             self._stop()
             return
-        log.error("worker %s %s; it is replaced", pid, _ending(code, by_us=worker.asked))
+        log.error("%s %s; it is replaced", worker.title, _ending(code, by_us=worker.asked))
         self._due[worker.place] = MIN_WORKER_LIFE_SECONDS - worker.age
 
     def _look(self, passed: float) -> None:
@@ -169,16 +183,16 @@ class Supervisor:
             self._was_ready = self._was_ready or is_ready
             if is_ready and not worker.serves:
                 worker.serves = True
-                log.info("worker %s serves", worker.pid)
+                log.info("%s serves", worker.title)
             if not is_ready and worker.age >= BLOCKED_SECONDS and not worker.slow_start:
                 worker.slow_start = True
-                log.warning("worker %s does not serve after %g s; does its store respond?", worker.pid, BLOCKED_SECONDS)
+                log.warning("%s does not serve after %g s; does its store respond?", worker.title, BLOCKED_SECONDS)
             self._judge(worker, BLOCKED_SECONDS if is_ready else START_SECONDS)
 
     def _judge(self, worker: Worker, allowed: float) -> None:
         if worker.silent >= allowed and not worker.asked:
             worker.asked = True
-            log.error("worker %s has done nothing for %g s; it is killed. It hangs here:", worker.pid, allowed)
+            log.error("%s has done nothing for %g s; it is killed. It hangs here:", worker.title, allowed)
             self._machine.kill(worker.pid, DUMP_SIGNAL)
         elif worker.silent >= allowed + DUMP_SECONDS:
             self._machine.kill(worker.pid, signal.SIGKILL)
@@ -190,16 +204,32 @@ class Supervisor:
         grace = self._settings.shutdown_grace_seconds if self._stops == 1 else 0
         log.info("stopping; responses in flight may end within %g s", grace)
         self._left = self._settings.shutdown_grace_seconds + STOP_SECONDS if self._stops == 1 else SECOND_STOP_SECONDS
-        for pid in self._workers:
-            self._machine.kill(pid, signal.SIGTERM)
+        for worker in self._workers.values():
+            if not worker.is_keeper or self._stops > 1:
+                self._tell_to_stop(worker)
+        self._stop_keeper()
+
+    def _stop_keeper(self) -> None:
+        """Ask the keeper to stop, if no worker is left."""
+        for worker in self._workers.values():
+            if not worker.is_keeper:
+                return
+        for worker in self._workers.values():
+            if not worker.told_to_stop:
+                self._left = max(self._left, KEEPER_STOP_SECONDS)
+                self._tell_to_stop(worker)
+
+    def _tell_to_stop(self, worker: Worker) -> None:
+        worker.told_to_stop = True
+        self._machine.kill(worker.pid, signal.SIGTERM)
 
     def _kill_late(self, passed: float) -> None:
         self._left -= passed
         if self._left > 0:
             return
-        for pid in self._workers:
-            log.error("worker %s did not stop in time; it is killed", pid)
-            self._machine.kill(pid, signal.SIGKILL)
+        for worker in self._workers.values():
+            log.error("%s did not stop in time; it is killed", worker.title)
+            self._machine.kill(worker.pid, signal.SIGKILL)
             self._exit_code = 1
 
 

@@ -107,6 +107,9 @@ class Settings:
     guardrail_held_characters: int = 256
     v2_gzip: bool = True
     generate_stream_model: str = ""
+    models: str = ""
+    models_watch: bool = False
+    runtime_queue_size: int = 100
     access_log: bool = False
     log_level: str = "info"
     log_format: str = "text"

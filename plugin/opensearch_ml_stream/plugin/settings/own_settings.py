@@ -206,6 +206,26 @@ OWN_SETTINGS = (
         "Name or id of the model behind /generate-stream; without one there is no such route",
         dynamic=True,
     ),
+    Setting(
+        _OWN + "models",
+        "models",
+        "string",
+        "Folder of models that run in processes of this server, each a folder with a model-settings.json",
+    ),
+    Setting(
+        _OWN + "models_watch",
+        "models_watch",
+        "boolean",
+        "Load these models anew when their files change, and those that come, and unload those that go",
+    ),
+    Setting(
+        _OWN + "runtime_queue_size",
+        "runtime_queue_size",
+        "integer",
+        "Calls of one of these models that may wait for its first response, for each worker",
+        minimum=1,
+        maximum=1_000_000,
+    ),
     Setting(_OWN + "access_log", "access_log", "boolean", "Log a line for each request", dynamic=True),
     Setting(
         _OWN + "log_level",

@@ -80,6 +80,10 @@ class ReadTimedOut(UpstreamError):
     """The provider was silent for `read_timeout`. It is not called again: it may be at work, and may be paid for."""
 
 
+class ResponseFailed(UpstreamError):
+    """The provider said in the middle of its response, or after it, why it cannot go on: nothing was cut off."""
+
+
 class CircuitOpen(UpstreamError):
     """The provider failed again and again: it is not called for some seconds, which `retry_after` says."""
 

@@ -3,7 +3,7 @@
 A name is that of a registered model, its version the `model_version` that ML Commons counts: 1 or v1. The models of one
 name in one group are its versions; without a version the newest is meant. Where several groups have models of a name it
 means those of the group that had it first: nobody takes a name over by registering a model of the same name. An id
-always means the model of that id, whatever others are called.
+always means the model of that id, whatever others are called. A runtime's version is also the one in its settings.
 
 A model that was undeployed, or unloaded, is not there until it is loaded again, or a prediction of ML Commons' API has
 deployed it: so MLServer has it. One that nobody has deployed yet is there: the first prediction deploys it.
@@ -15,6 +15,7 @@ from time import monotonic
 from typing import Any
 
 from opensearch_ml_stream.connectors.errors import NotFound, Unavailable
+from opensearch_ml_stream.connectors.runtimes.urls import runtime_model_id
 from opensearch_ml_stream.plugin.registry.access.visible_documents import VisibleDocuments
 from opensearch_ml_stream.plugin.registry.deployment_state_store import DeploymentStateStore, is_undeployed
 from opensearch_ml_stream.plugin.registry.stored_documents import Json
@@ -115,6 +116,8 @@ class ModelNames:
             if version is None or version_of(by_id.source) in versions:
                 return [(name, by_id.source)]
             raise model_not_found(name, version)
+        if version is not None and (runtime := await self._store.get(Index.MODEL, runtime_model_id(name, version))):
+            return [(runtime.id, runtime.source)]
         of_version: list[Json] = [{"terms": {"model_version": versions}}] if versions else []
         hits = await self._versions(caller, name, of_version, MAX_VERSIONS)
         if not hits:

@@ -9,13 +9,18 @@ from uuid import uuid4
 
 from opensearch_ml_stream.connectors.documents import read_connector, read_model
 from opensearch_ml_stream.connectors.errors import Forbidden, InvalidRequest, NotFound
+from opensearch_ml_stream.connectors.predict.inputs import RemoteInput
 from opensearch_ml_stream.connectors.rendering.template import ConnectorParameters
+from opensearch_ml_stream.connectors.runtimes.inference_parameters import inference_parameters
+from opensearch_ml_stream.connectors.runtimes.own_responses import OwnResponse, find_own_response
+from opensearch_ml_stream.connectors.runtimes.urls import find_runtime
 from opensearch_ml_stream.connectors.sidecar_settings import read_sidecar_settings
 from opensearch_ml_stream.connectors.v2.messages import InferenceRequest, InferenceResponse, ResponseShape
 from opensearch_ml_stream.connectors.v2.model_inputs import find_model_inputs
 from opensearch_ml_stream.connectors.v2.model_metadata import PLATFORM, metadata_tensors
 from opensearch_ml_stream.connectors.v2.predict_inputs import predict_inputs
 from opensearch_ml_stream.connectors.v2.predict_outputs import inference_response
+from opensearch_ml_stream.plugin.predictions.compiled_model import CompiledModel
 from opensearch_ml_stream.plugin.predictions.compiled_models import CompiledModels
 from opensearch_ml_stream.plugin.predictions.predictor import Predictor
 from opensearch_ml_stream.plugin.predictions.run_parallel import run_parallel
@@ -23,11 +28,14 @@ from opensearch_ml_stream.plugin.predictions.whole_prediction import MAX_PARALLE
 from opensearch_ml_stream.plugin.registry.deployment_state_store import is_deployed, is_undeployed
 from opensearch_ml_stream.plugin.registry.models import Models
 from opensearch_ml_stream.plugin.registry.stored_documents import Json, existing_connector, existing_model
+from opensearch_ml_stream.plugin.runtimes.runtime_models import RuntimeModels
+from opensearch_ml_stream.plugin.runtimes.status import ModelStatus
 from opensearch_ml_stream.plugin.settings.disabled_feature_errors import remote_inference_disabled
 from opensearch_ml_stream.plugin.v2.model_names import IS_REMOTE, ModelNames, model_not_found, version_of
+from opensearch_ml_stream.plugin.v2.runtime_states import check_runtime, indexed_runtime, runtime_metadata
 from opensearch_ml_stream.rest_handlers.callers import Caller
 from opensearch_ml_stream.rest_handlers.routes.predict_stream import ProviderStream
-from opensearch_ml_stream.rest_handlers.v2.use_cases import Inference
+from opensearch_ml_stream.rest_handlers.v2.use_cases import Inference, NextInference
 
 MAX_INDEXED = 10_000  # models of the repository's index: as far as a search goes
 _NO_MODEL = "Failed to find model"  # how ML Commons begins to say so
@@ -41,12 +49,16 @@ class StoredInferenceModels:
     compiled: CompiledModels
     predictor: Predictor
     models: Models
+    runtimes: RuntimeModels
 
     async def prepare(self, caller: Caller, name: str, version: str | None, request: InferenceRequest) -> Inference:
         """Return the inference that a request asks for; the model is deployed if a prediction would do so."""
         model_id = await self.names.model_id(caller, name, version)
         with self._worded(model_id, name, version):
             model = await self.compiled.get(caller, model_id)
+        if model.runtime is not None:
+            status = self.runtimes.current().get(model.runtime)
+            return _of_runtime(caller, model, request, None if status is None else status.version)
         found = predict_inputs(request, model.v2_inputs)
         output = request.outputs[0].name if request.outputs else "output"
         shape = ResponseShape(
@@ -58,15 +70,22 @@ class StoredInferenceModels:
         )
         return Inference(caller, model_id, found.inputs[0].parameters, shape, found.inputs)
 
-    def stream(self, inference: Inference) -> AbstractAsyncContextManager[ProviderStream]:
+    def stream(
+        self, inference: Inference, further: NextInference | None = None
+    ) -> AbstractAsyncContextManager[ProviderStream]:
         """Open the provider's stream. InvalidRequest, once it is entered, for several texts."""
         if len(inference.inputs) > 1:
             return _refuse_several_texts(len(inference.inputs))
-        return self.predictor.stream(inference.caller, inference.model_id, inference.parameters)
+        inputs = None if further is None else partial(_next_input, further)
+        return self.predictor.stream(inference.caller, inference.model_id, inference.parameters, further=inputs)
 
-    async def infer(self, inference: Inference) -> InferenceResponse:
+    async def infer(self, inference: Inference) -> InferenceResponse | OwnResponse:
         """Make a whole inference: the predictions of several texts in parallel, the response in their order."""
         caller, model_id = inference.caller, inference.model_id
+        if inference.shape.is_own:
+            prediction = await self.predictor.predict_input(caller, model_id, inference.inputs[0])
+            own = find_own_response(inference.shape, prediction)
+            return inference_response(inference.shape, [prediction]) if own is None else own
         limit = 1
         if len(inference.inputs) > 1:
             connector = (await self.compiled.get(caller, model_id)).connector
@@ -83,16 +102,16 @@ class StoredInferenceModels:
         connector = model.connector
         if connector is None:
             connector = read_connector((await existing_connector(self.models.store, model.connector_id)).source)
+        parameters = {"model_id": model_id, "description": view.get("description")}
+        parameters = {name: value for name, value in parameters.items() if value is not None}
+        versions = await self.names.versions(caller, model.name)
+        if (runtime := find_runtime(model_id, connector)) is not None:
+            status = self.runtimes.current().get(runtime) or ModelStatus()
+            return runtime_metadata(name, versions, status, parameters)
         prompt = read_sidecar_settings(view.get("_sidecar", {})).v2.prompt
         inputs = find_model_inputs(connector.action(), ConnectorParameters.compile(connector.parameters), prompt)
-        parameters = {"model_id": model_id, "description": view.get("description")}
-        return {
-            "name": name,
-            "versions": await self.names.versions(caller, model.name),
-            "platform": PLATFORM,
-            **metadata_tensors(inputs),
-            "parameters": {name: value for name, value in parameters.items() if value is not None},
-        }
+        tensors = metadata_tensors(inputs)
+        return {"name": name, "versions": versions, "platform": PLATFORM, **tensors, "parameters": parameters}
 
     async def check_ready(self, caller: Caller, name: str, version: str | None) -> None:
         """Return if the model is deployed, or a prediction would deploy it; nothing is deployed here."""
@@ -105,13 +124,14 @@ class StoredInferenceModels:
         if document.source.get("is_enabled") is False:
             raise Forbidden("Model is disabled.")
         await self.models.deployment.is_ready(model_id, document)
+        check_runtime(self.runtimes, model_id, document.source)
 
     async def index(self, caller: Caller, *, ready: bool) -> Sequence[Mapping[str, Any]]:
         """Return the newest models that the caller may see, at most MAX_INDEXED; READY is what can be called."""
-        fields = ["name", "model_version", "model_state", "is_enabled", "deploy_setting"]
+        fields = ["name", "model_version", "model_state", "is_enabled", "deploy_setting", "connector.actions"]
         body = {"query": IS_REMOTE, "size": MAX_INDEXED, "sort": [{"created_time": "desc"}], "_source": fields}
         hits = (await self.models.search(caller, body))["hits"]["hits"]
-        entries = [self._index_entry(hit["_source"]) for hit in hits]
+        entries = [{**self._index_entry(hit["_source"]), **indexed_runtime(self.runtimes, hit)} for hit in hits]
         return [entry for entry in entries if entry["state"] == "READY"] if ready else entries
 
     async def load(self, caller: Caller, name: str) -> None:
@@ -157,6 +177,22 @@ class StoredInferenceModels:
         if self.models.live_settings.current.model_auto_deploy_enable and may_deploy:
             return "the first prediction deploys it", True
         return "not deployed", False
+
+
+def _of_runtime(caller: Caller, model: CompiledModel, request: InferenceRequest, version: str | None) -> Inference:
+    """Return the inference of a runtime: it gets the request as it is, and its responses go on as they are."""
+    id = request.id or str(uuid4())
+    output = request.outputs[0].name if request.outputs else "output"
+    shape = ResponseShape(model.definition.name, version, id, output, is_own=True)
+    has_fallbacks = bool(model.settings.fallback_model_ids)  # which take one request
+    parameters = inference_parameters(request, id, has_fallbacks=has_fallbacks)
+    inputs = [RemoteInput(parameters)]
+    return Inference(caller, model.model_id, parameters, shape, inputs, takes_further=not has_fallbacks)
+
+
+async def _next_input(further: NextInference) -> tuple[Caller, Mapping[str, str]] | None:
+    inference = await further()
+    return None if inference is None else (inference.caller, inference.parameters)
 
 
 @asynccontextmanager

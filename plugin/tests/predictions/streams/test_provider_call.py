@@ -1,5 +1,6 @@
 """One call of a scripted provider: URL, signature, retries, status, errors and size of the response."""
 
+import asyncio
 import base64
 from dataclasses import replace
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 from opensearch_ml_stream.connectors.documents import read_connector, read_model
 from opensearch_ml_stream.connectors.errors import InvalidRequest, Throttled, UpstreamError
 from opensearch_ml_stream.connectors.rendering.action import ProviderRequest
+from opensearch_ml_stream.connectors.sidecar_settings import CallLimits, SidecarSettings
 from opensearch_ml_stream.plugin.clock import now_millis
 from opensearch_ml_stream.plugin.limits.budgets.budgets import Budgets
 from opensearch_ml_stream.plugin.limits.budgets.shared_spending import SharedSpending
@@ -22,11 +24,15 @@ from opensearch_ml_stream.plugin.metrics import Metrics
 from opensearch_ml_stream.plugin.predictions.compiled_model import CompiledModel
 from opensearch_ml_stream.plugin.predictions.error_responses import MAX_ERROR_BODY_BYTES
 from opensearch_ml_stream.plugin.predictions.provider_call import ProviderCalls, check_status, read_all
+from opensearch_ml_stream.plugin.runtimes.runtime_calls import RuntimeCalls
 from opensearch_ml_stream.plugin.settings import LiveSettings, Settings
 from opensearch_ml_stream.plugin.store.sqlite_store import SQLiteStore
+from opensearch_ml_stream.plugin.upstream import ReadTimedOut
 from opensearch_ml_stream.rest_handlers.callers import ANYONE
+from opensearch_ml_stream.runtimes.frames import Kind
 from tests.predictions.prediction_setup import CHAT_URL, SECRET, connector_body
 from tests.predictions.scripted_provider import Response, ScriptedProvider, json_response
+from tests.runtimes.calls.scripted_host import ScriptedHost, predict_request, write_models
 
 REQUEST = ProviderRequest("POST", CHAT_URL, {"X-Own": "1"}, b"{}")
 BEDROCK = "https://bedrock-runtime.us-east-1.amazonaws.com/model/m/converse"
@@ -43,7 +49,7 @@ def calls_to(provider: ScriptedProvider, folder: Path = Path("unused"), **settin
     budgets = Budgets(shared, print, now_millis)
     live = LiveSettings(Settings(**settings))
     streams = OpenStreams(StreamCounts(folder, 100), live, Metrics())
-    return ProviderCalls(live, provider, RateLimits(folder), budgets, streams)
+    return ProviderCalls(live, provider, RateLimits(folder), budgets, streams, RuntimeCalls(folder / "runtimes"))
 
 
 async def error_of(response: Response, **connector: Any) -> UpstreamError:
@@ -201,6 +207,24 @@ async def test_without_retries_a_busy_provider_is_called_once() -> None:
     with pytest.raises(UpstreamError):
         await calls_to(provider).fetch(ready(client_config={"max_retry_times": 0}), REQUEST)
     assert len(provider.calls) == 1
+
+
+async def test_a_runtimes_url_goes_to_its_process_and_to_no_provider(tmp_path: Path) -> None:
+    provider = ScriptedProvider()
+    calls = calls_to(provider, tmp_path, trusted_connector_endpoints_regex=())
+    folder = tmp_path / "runtimes"
+    folder.mkdir()
+    async with ScriptedHost(folder / "1.0.sock") as host, calls.runtimes:
+        write_models(folder, m=[host])
+        fetching = asyncio.ensure_future(calls.fetch(ready(), predict_request("m")))
+        begin = await host.next_call()
+        begin.reply((Kind.DATA, b'{"outputs":[]}'), (Kind.END, b""))
+        assert await fetching == b'{"outputs":[]}'
+        timed = ready()
+        timed.settings = SidecarSettings(CallLimits(first_byte_timeout_seconds=0.05))
+        with pytest.raises(ReadTimedOut, match="did not begin within"):
+            await calls.fetch(timed, predict_request("m"))
+    assert provider.calls == []
 
 
 @pytest.mark.parametrize("held_by", ["parameters", "credential"])

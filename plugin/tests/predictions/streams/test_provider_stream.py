@@ -16,7 +16,7 @@ from opensearch_ml_stream.connectors.stream_spec import StreamSpec
 from opensearch_ml_stream.plugin.credentials.redaction import Redactor
 from opensearch_ml_stream.plugin.predictions import provider_stream
 from opensearch_ml_stream.plugin.predictions.provider_stream import ProviderStream
-from opensearch_ml_stream.plugin.upstream import ReadTimedOut
+from opensearch_ml_stream.plugin.upstream import ReadTimedOut, ResponseFailed
 from tests.predictions.prediction_setup import SECRET
 from tests.predictions.scripted_provider import JSON, OPENAI_END, SSE, Response, openai_event, openai_stream
 
@@ -140,6 +140,12 @@ async def test_a_connection_that_breaks_truncates_the_stream_and_says_why() -> N
 async def test_a_read_timeout_is_told_as_it_is() -> None:
     silence = ReadTimedOut("Read timeout: api.openai.com:443 sent nothing for 30 s")
     assert await outcome_of(Response([openai_event("a"), silence], headers=SSE)) is silence
+
+
+async def test_what_a_runtime_raises_is_told_as_it_is() -> None:
+    raised = ResponseFailed("The runtime of model m raised ValueError: too long", provider_status=400)
+    outcome = await outcome_of(Response([openai_event("a"), raised], headers=SSE))
+    assert outcome is raised
 
 
 async def test_an_error_event_ends_the_stream_without_the_credential() -> None:

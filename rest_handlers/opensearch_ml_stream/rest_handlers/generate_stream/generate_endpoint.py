@@ -7,11 +7,11 @@ ones), and it is made once: an EventSource that comes again, as each does when i
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 
-from starlette.requests import ClientDisconnect, Request
+from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from opensearch_ml_stream.connectors.errors import MLStreamError, NotFound, UpstreamError
+from opensearch_ml_stream.connectors.errors import NotFound, UpstreamError
 from opensearch_ml_stream.connectors.growing_text import MAX_TEXT_BYTES, GrowingText
 from opensearch_ml_stream.connectors.v2.messages import InferenceRequest
 from opensearch_ml_stream.rest_handlers import actions
@@ -21,8 +21,11 @@ from opensearch_ml_stream.rest_handlers.http.body_budget import BodyReservation
 from opensearch_ml_stream.rest_handlers.http.browsers import check_embedding, with_security_headers
 from opensearch_ml_stream.rest_handlers.http.exception_handlers import method_not_allowed
 from opensearch_ml_stream.rest_handlers.http.requests import header, json_body, query, read_body
-from opensearch_ml_stream.rest_handlers.http.response_lifecycle import InFlightResponse, InFlightResponses
-from opensearch_ml_stream.rest_handlers.http.responses import error_response
+from opensearch_ml_stream.rest_handlers.http.response_lifecycle import (
+    InFlightResponse,
+    InFlightResponses,
+    read_or_refuse,
+)
 from opensearch_ml_stream.rest_handlers.openapi.description import OperationDescription
 from opensearch_ml_stream.rest_handlers.openapi.schemas import STRING
 from opensearch_ml_stream.rest_handlers.routes.predict_stream import ProviderStream, relay
@@ -61,37 +64,34 @@ class GenerateStreamEndpoint:
             await method_not_allowed(Request(scope), ["GET", "POST"])(scope, receive, send)
             return
         reservation = BodyReservation(self._in_flight.bodies)
-        try:
-            caller, name = await self._admit(scope)
-            if scope["method"] == "GET" and header(scope, b"last-event-id"):
-                await with_security_headers(scope, Response(status_code=204))(scope, receive, send)
-                return
-            request = await self._read(scope, receive, reservation)
-        except ClientDisconnect:
-            reservation.release()
+        reading = self._read(scope, receive, reservation)
+        if (read := await read_or_refuse(scope, receive, send, reservation, reading)) is None:
             return
-        except MLStreamError as error:
-            reservation.release()
-            await error_response(Request(scope), error)(scope, receive, send)
+        caller, name, request = read
+        if request is None:
+            await with_security_headers(scope, Response(status_code=204))(scope, receive, send)
             return
         wire = GrowingText(lambda: response.interrupt(_too_long()), event_id=scope["method"] == "GET")
         response = InFlightResponse(scope, receive, send, self._in_flight, reservation, wire)
         await response.run(relay(response, self._stream(caller, name, request), wire))
 
-    async def _admit(self, scope: Scope) -> tuple[Caller, str]:
-        """Return the caller, and the name of the model that there is for them."""
-        if scope["method"] == "GET":
+    async def _read(
+        self, scope: Scope, receive: Receive, reservation: BodyReservation
+    ) -> tuple[Caller, str, InferenceRequest | None]:
+        """Return the caller, the model's name and the request; None for an EventSource that connects again."""
+        is_get = scope["method"] == "GET"
+        if is_get:
             check_embedding(scope)
         caller = await self._gate.admit(scope, actions.PREDICT_STREAM, actions.PREDICT)
-        return caller, model_named_by(self._model_name)
-
-    async def _read(self, scope: Scope, receive: Receive, reservation: BodyReservation) -> InferenceRequest:
+        name = model_named_by(self._model_name)
+        if is_get and header(scope, b"last-event-id"):
+            return caller, name, None
         self._in_flight.check_room()
-        if scope["method"] == "GET":
-            return generate_request.read_members(query(scope))
+        if is_get:
+            return caller, name, generate_request.read_members(query(scope))
         body = await read_body(scope, receive, reservation)
         self._in_flight.check_room()
-        return generate_request.read_body(json_body(scope, body))
+        return caller, name, generate_request.read_body(json_body(scope, body))
 
     @asynccontextmanager
     async def _stream(self, caller: Caller, name: str, request: InferenceRequest) -> AsyncIterator[ProviderStream]:

@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Awaitable
 from dataclasses import dataclass
 from time import monotonic
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
@@ -22,6 +22,8 @@ from opensearch_ml_stream.rest_handlers.http.browsers import Headers, security_h
 from opensearch_ml_stream.rest_handlers.http.chunk_writer import HALF_CLOSED, chunk_writer
 from opensearch_ml_stream.rest_handlers.http.request_notes import REQUEST_NOTES, RequestNotes
 from opensearch_ml_stream.rest_handlers.http.responses import error_response, json_response
+
+Read = TypeVar("Read")
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +61,23 @@ class StreamFormat(Protocol):
     def error(self, error: MLStreamError) -> bytes:
         """Encode the end of a failed stream."""
         ...
+
+
+async def read_or_refuse(
+    scope: Scope, receive: Receive, send: Send, reservation: BodyReservation, reading: Awaitable[Read]
+) -> Read | None:
+    """Return what `reading` reads of a request; None for one that is refused or whose client has disconnected.
+
+    The error of one that is refused is sent, and what it has reserved of its body is released.
+    """
+    try:
+        return await reading
+    except ClientDisconnect:
+        reservation.release()
+    except MLStreamError as error:
+        reservation.release()
+        await error_response(Request(scope), error)(scope, receive, send)
+    return None
 
 
 class Interruptible(Protocol):

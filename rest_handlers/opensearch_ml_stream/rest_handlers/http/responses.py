@@ -23,6 +23,8 @@ from opensearch_ml_stream.rest_handlers.http.requests import is_yaml
 JSON_CONTENT_TYPE = "application/json; charset=UTF-8"
 YAML_CONTENT_TYPE = f"{yaml_text.CONTENT_TYPE}; charset=UTF-8"
 
+PLAIN_ERRORS = "opensearch_ml_stream.plain_errors"  # in the scope of a request whose errors are as V2 has them
+
 
 def json_response(request: Request, body: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
     """Return the body as JSON or YAML, as the request's query and headers ask for; an error keeps all its fields."""
@@ -46,12 +48,12 @@ def json_response(request: Request, body: Any, status: int = 200, headers: Mappi
 def error_response(request: Request, error: MLStreamError) -> Response:
     """Return OpenSearch's error object with the error's status, and `Retry-After` where the error has one.
 
-    Under `/v2` and `/generate-stream` it is the V2 protocol's error object.
+    Under `/v2` and `/generate-stream`, and where the scope has PLAIN_ERRORS, it is the V2 protocol's error object.
     """
     if (notes := request.scope.get(REQUEST_NOTES)) is not None:
         notes.error = error
     headers = {} if error.retry_after is None else {"Retry-After": error.retry_after}
-    if has_plain_errors(request.scope["path"]):
+    if has_plain_errors(request.scope["path"]) or PLAIN_ERRORS in request.scope:
         headers |= {"WWW-Authenticate": error.challenge} if isinstance(error, Unauthorized) else {}
         return encoded_response(request, error_body(error), error.status, headers)
     if isinstance(error, Unauthorized):

@@ -3,7 +3,6 @@
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Protocol
 
-from starlette.requests import ClientDisconnect, Request
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
@@ -13,8 +12,11 @@ from opensearch_ml_stream.rest_handlers.base_path import BASE_PATH
 from opensearch_ml_stream.rest_handlers.callers import Caller, Gate
 from opensearch_ml_stream.rest_handlers.http.body_budget import BodyReservation
 from opensearch_ml_stream.rest_handlers.http.requests import check_query, json_body, query, read_body
-from opensearch_ml_stream.rest_handlers.http.response_lifecycle import InFlightResponse, InFlightResponses
-from opensearch_ml_stream.rest_handlers.http.responses import error_response
+from opensearch_ml_stream.rest_handlers.http.response_lifecycle import (
+    InFlightResponse,
+    InFlightResponses,
+    read_or_refuse,
+)
 from opensearch_ml_stream.rest_handlers.openapi.description import OperationDescription, summary_of
 from opensearch_ml_stream.rest_handlers.openapi.schemas import PREDICT
 
@@ -54,25 +56,21 @@ class _PredictEndpoint:
         return {"POST": OperationDescription(summary_of(self._predict), body=PREDICT, is_body_required=True)}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        in_flight = self._in_flight
-        reservation = BodyReservation(in_flight.bodies)
-        try:
-            caller = await self._gate.admit(scope, actions.PREDICT)
-            check_query(scope, query(scope))
-            in_flight.check_room()
-            body = await read_body(scope, receive, reservation)
-            in_flight.check_room()
-            if body:
-                body = json_body(scope, body)
-        except ClientDisconnect:
-            reservation.release()
+        reservation = BodyReservation(self._in_flight.bodies)
+        request = self._read(scope, receive, reservation)
+        if (read := await read_or_refuse(scope, receive, send, reservation, request)) is None:
             return
-        except MLStreamError as error:
-            reservation.release()
-            await error_response(Request(scope), error)(scope, receive, send)
-            return
-        response = InFlightResponse(scope, receive, send, in_flight, reservation)
+        caller, body = read
+        response = InFlightResponse(scope, receive, send, self._in_flight, reservation)
         await response.run(send_prediction(response, self._predict(caller, scope["path_params"], body)))
+
+    async def _read(self, scope: Scope, receive: Receive, reservation: BodyReservation) -> tuple[Caller, bytes]:
+        caller = await self._gate.admit(scope, actions.PREDICT)
+        check_query(scope, query(scope))
+        self._in_flight.check_room()
+        body = await read_body(scope, receive, reservation)
+        self._in_flight.check_room()
+        return caller, json_body(scope, body) if body else body
 
 
 async def send_prediction(response: InFlightResponse, prediction: Awaitable[Mapping[str, Any]]) -> None:

@@ -9,14 +9,14 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Protocol
 
-from starlette.requests import ClientDisconnect, Request
+from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from opensearch_ml_stream.connectors.chunks import Chunks, Ending
 from opensearch_ml_stream.connectors.errors import MLStreamError
 from opensearch_ml_stream.connectors.predict.inputs import RemoteInput, read_predict_input
-from opensearch_ml_stream.connectors.wire_format import NDJSON, SSE
+from opensearch_ml_stream.connectors.wire_format import NDJSON, SSE, WireFormat
 from opensearch_ml_stream.rest_handlers import actions
 from opensearch_ml_stream.rest_handlers.base_path import BASE_PATH
 from opensearch_ml_stream.rest_handlers.callers import Caller, Gate
@@ -31,7 +31,12 @@ from opensearch_ml_stream.rest_handlers.http.requests import (
     read_body,
     wire_format,
 )
-from opensearch_ml_stream.rest_handlers.http.response_lifecycle import InFlightResponse, InFlightResponses, StreamFormat
+from opensearch_ml_stream.rest_handlers.http.response_lifecycle import (
+    InFlightResponse,
+    InFlightResponses,
+    StreamFormat,
+    read_or_refuse,
+)
 from opensearch_ml_stream.rest_handlers.http.responses import error_response
 from opensearch_ml_stream.rest_handlers.openapi.description import FLAG, OperationDescription, Schema
 from opensearch_ml_stream.rest_handlers.openapi.schemas import PREDICT
@@ -149,33 +154,32 @@ class PredictStream:
 
         Nothing of the prompt stays here while the response streams: a prompt may be large, and its response long.
         """
-        in_flight = self._in_flight
-        reservation = BodyReservation(in_flight.bodies)
-        try:
-            caller = await self._gate.admit(scope, actions.PREDICT_STREAM, actions.PREDICT)
-            query_parameters = query(scope)
-            check_query(scope, query_parameters, _QUERY_PARAMETERS.keys())
-            in_flight.check_room()
-            body = await read_body(scope, receive, reservation)
-            in_flight.check_room()
-            if body:
-                body = json_body(scope, body)
-            predict_input = read_predict_input(body)
-            wire = wire_format(scope, query_parameters, predict_input.parameters)
-            remote = predict_input if isinstance(predict_input, RemoteInput) else RemoteInput()
-        except ClientDisconnect:
-            reservation.release()
+        reservation = BodyReservation(self._in_flight.bodies)
+        request = self._read(scope, receive, reservation)
+        if (read := await read_or_refuse(scope, receive, send, reservation, request)) is None:
             return None
-        except MLStreamError as error:
-            reservation.release()
-            await error_response(Request(scope), error)(scope, receive, send)
-            return None
-        response = InFlightResponse(scope, receive, send, in_flight, reservation, wire)
+        caller, body, remote, wire = read
+        response = InFlightResponse(scope, receive, send, self._in_flight, reservation, wire)
         if wire is None:
             return response, send_prediction(response, self._predictions.predict(caller, model_id, body))
         return response, relay(
             response, self._predictions.stream(caller, model_id, remote.parameters, remote.action_type), wire
         )
+
+    async def _read(
+        self, scope: Scope, receive: Receive, reservation: BodyReservation
+    ) -> tuple[Caller, bytes, RemoteInput, WireFormat | None]:
+        caller = await self._gate.admit(scope, actions.PREDICT_STREAM, actions.PREDICT)
+        query_parameters = query(scope)
+        check_query(scope, query_parameters, _QUERY_PARAMETERS.keys())
+        self._in_flight.check_room()
+        body = await read_body(scope, receive, reservation)
+        self._in_flight.check_room()
+        if body:
+            body = json_body(scope, body)
+        predict_input = read_predict_input(body)
+        wire = wire_format(scope, query_parameters, predict_input.parameters)
+        return caller, body, predict_input if isinstance(predict_input, RemoteInput) else RemoteInput(), wire
 
 
 async def relay(

@@ -4,13 +4,13 @@ They live as predictions do (`routes/predict_stream.py`, `routes/predict.py`): t
 disconnects, a slow provider is bridged by heartbeats, and a stream ends with exactly one response that says how.
 """
 
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Sequence
 from dataclasses import dataclass, replace
 
-from starlette.requests import ClientDisconnect, Request
 from starlette.types import Receive, Scope, Send
 
 from opensearch_ml_stream.connectors.errors import MLStreamError, NotAcceptable
+from opensearch_ml_stream.connectors.runtimes.own_responses import OwnResponse
 from opensearch_ml_stream.connectors.v2.json_requests import Dialect, read_request
 from opensearch_ml_stream.connectors.v2.json_responses import response_body
 from opensearch_ml_stream.connectors.v2.messages import InferenceRequest
@@ -20,10 +20,14 @@ from opensearch_ml_stream.rest_handlers.callers import Caller, Gate
 from opensearch_ml_stream.rest_handlers.http.body_budget import BodyReservation
 from opensearch_ml_stream.rest_handlers.http.gzip_coding import GZIP_HEADERS, VARY, GzipFormat, may_stream_gzip
 from opensearch_ml_stream.rest_handlers.http.requests import header, read_body
-from opensearch_ml_stream.rest_handlers.http.response_lifecycle import InFlightResponse, InFlightResponses, StreamFormat
-from opensearch_ml_stream.rest_handlers.http.responses import error_response
+from opensearch_ml_stream.rest_handlers.http.response_lifecycle import (
+    InFlightResponse,
+    InFlightResponses,
+    StreamFormat,
+    read_or_refuse,
+)
 from opensearch_ml_stream.rest_handlers.routes.predict_stream import relay
-from opensearch_ml_stream.rest_handlers.v2.headers import readable_headers, response_headers
+from opensearch_ml_stream.rest_handlers.v2.headers import own_headers, readable_headers, response_headers
 from opensearch_ml_stream.rest_handlers.v2.use_cases import InferenceModels
 from opensearch_ml_stream.rest_handlers.v2.whole_responses import whole_response
 
@@ -78,27 +82,26 @@ class InferenceEndpoints:
 
         Nothing of the prompt stays here while the response streams.
         """
-        in_flight = self._in_flight
-        reservation = BodyReservation(in_flight.bodies)
-        try:
-            allowing = (actions.PREDICT_STREAM, actions.PREDICT) if is_stream else (actions.PREDICT,)
-            caller = await self._gate.admit(scope, *allowing)
-            _check_media_type(scope)
-            in_flight.check_room()
-            body = await read_body(scope, receive, reservation)
-            in_flight.check_room()
-            request, dialect = read_request(body)
-        except ClientDisconnect:
-            reservation.release()
+        reservation = BodyReservation(self._in_flight.bodies)
+        allowing = (actions.PREDICT_STREAM, actions.PREDICT) if is_stream else (actions.PREDICT,)
+        reading = self._read(scope, receive, reservation, allowing)
+        if (read := await read_or_refuse(scope, receive, send, reservation, reading)) is None:
             return None
-        except MLStreamError as error:
-            reservation.release()
-            await error_response(Request(scope), error)(scope, receive, send)
-            return None
+        caller, request, dialect = read
         request = replace(request, parameters={**request.parameters, "headers": readable_headers(scope)})
-        response = InFlightResponse(scope, receive, send, in_flight, reservation)
+        response = InFlightResponse(scope, receive, send, self._in_flight, reservation)
         asked = _Asked(scope, caller, path, dialect)
         return response, (self._stream if is_stream else self._whole)(response, asked, request)
+
+    async def _read(
+        self, scope: Scope, receive: Receive, reservation: BodyReservation, allowing: Sequence[str]
+    ) -> tuple[Caller, InferenceRequest, Dialect]:
+        caller = await self._gate.admit(scope, *allowing)
+        _check_media_type(scope)
+        self._in_flight.check_room()
+        body = await read_body(scope, receive, reservation)
+        self._in_flight.check_room()
+        return caller, *read_request(body)
 
     async def _stream(self, response: InFlightResponse, asked: _Asked, request: InferenceRequest) -> None:
         try:
@@ -122,11 +125,14 @@ class InferenceEndpoints:
             inference = await self._models.prepare(asked.caller, asked.path.name, asked.path.version, request)
             del request
             inferred = await self._models.infer(inference)
+            if isinstance(inferred, OwnResponse):
+                body = inferred.encoded(asked.dialect)
+            else:
+                body = response_body(inferred, asked.dialect)
         except MLStreamError as error:
             await response.fail(error)
             return
-        headers = response_headers(asked.scope, inferred.shape)
-        body = response_body(inferred, asked.dialect)
+        headers = (*response_headers(asked.scope, inferred.shape), *own_headers(inferred))
         await response.send(await whole_response(asked.scope, body, gzip=self._gzip, headers=headers))
 
 

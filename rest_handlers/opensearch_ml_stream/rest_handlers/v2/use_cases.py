@@ -4,12 +4,13 @@
 as MLServer words it, `Model my-model with version v1 not found`, for a model that is not there or not deployed.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from opensearch_ml_stream.connectors.predict.inputs import PredictInput
+from opensearch_ml_stream.connectors.runtimes.own_responses import OwnResponse
 from opensearch_ml_stream.connectors.v2.messages import InferenceRequest, InferenceResponse, ResponseShape
 from opensearch_ml_stream.rest_handlers.callers import Caller
 from opensearch_ml_stream.rest_handlers.routes.predict_stream import ProviderStream
@@ -20,7 +21,7 @@ class Inference:
     """An inference that can be made: whose it is, the parameters of its prediction, the shape of its responses.
 
     `inputs` are the predictions of a whole inference, in order, where they are not one by `parameters` alone; a stream
-    takes only one.
+    takes only one, and further ones while it is open if it `takes_further`.
     """
 
     caller: Caller
@@ -28,6 +29,11 @@ class Inference:
     parameters: Mapping[str, str]
     shape: ResponseShape
     inputs: Sequence[PredictInput] = ()
+    takes_further: bool = False
+
+
+NextInference = Callable[[], Awaitable[Inference | None]]
+"""Returns the next inference of an open stream, None if there are no more; it may wait for a client."""
 
 
 class InferenceModels(Protocol):
@@ -40,11 +46,17 @@ class InferenceModels(Protocol):
         """
         ...
 
-    def stream(self, inference: Inference) -> AbstractAsyncContextManager[ProviderStream]:
-        """Open the provider's stream, as `Predictions.stream` does."""
+    def stream(
+        self, inference: Inference, further: NextInference | None = None
+    ) -> AbstractAsyncContextManager[ProviderStream]:
+        """Open the provider's stream, as `Predictions.stream` does.
+
+        `further`, for an inference that `takes_further`, is called whenever the model waits for a request; what it
+        raises ends the stream.
+        """
         ...
 
-    async def infer(self, inference: Inference) -> InferenceResponse:
+    async def infer(self, inference: Inference) -> InferenceResponse | OwnResponse:
         """Make a whole inference."""
         ...
 

@@ -19,6 +19,8 @@ from opensearch_ml_stream.plugin.cli.options import (
     Host,
     InsecureNoAuth,
     LogLevel,
+    Models,
+    ModelsWatch,
     Port,
     Store,
     StorePassword,
@@ -41,12 +43,15 @@ def serve(
     workers: Workers = None,
     store: Store = None,
     store_password: StorePassword = None,
+    models: Models = None,
+    models_watch: ModelsWatch = False,
     log_level: LogLevel = None,
     insecure_no_auth: InsecureNoAuth = False,
 ) -> None:
     """Run the sidecar until SIGTERM or Ctrl-C."""
     options = {"host": host, "port": port, "workers": workers, "store": store, "log_level": log_level}
-    options |= {"grpc_port": grpc_port} | ({"security": "none"} if insecure_no_auth else {})
+    options |= {"grpc_port": grpc_port, "models": models, "models_watch": models_watch or None}
+    options |= {"security": "none"} if insecure_no_auth else {}
     settings = load_settings(config, options=options)
     for warning in unknown_variables():
         typer.echo(f"opensearch-ml-stream: warning: {warning}", err=True)

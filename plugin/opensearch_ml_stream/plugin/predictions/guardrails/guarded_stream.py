@@ -2,10 +2,12 @@
 
 Patterns hold back the last characters, or the whole text (see `stream_filters`); stop words and guard models hold it to
 the end of a sentence, and read each sentence together with the one before. Text and reasoning are held apart. Tool
-calls are held to the end of the stream and checked as a payload is, since their arguments are JSON.
+calls are held to the end of the stream and checked as a payload is, since their arguments are JSON. A runtime's further
+outputs go on with the text they came with, and those that hold text are checked as a payload is.
 """
 
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -31,7 +33,7 @@ class GuardedStream:
     that names the guardrail. A guardrail that cannot be asked is an UpstreamError.
     """
 
-    __slots__ = ("_checks", "_guard", "_reasoning", "_stream", "_text", "_tool_calls", "outcome")
+    __slots__ = ("_checks", "_guard", "_outputs", "_reasoning", "_stream", "_text", "_tool_calls", "outcome")
 
     def __init__(self, stream: ProviderStream, guard: Guard, checks: GuardrailChecks, held: int) -> None:
         self._stream = stream
@@ -40,6 +42,7 @@ class GuardedStream:
         self._text = _Channel(guard, checks, held)
         self._reasoning = _Channel(guard, checks, held)
         self._tool_calls = HeldToolCalls()
+        self._outputs = _HeldOutputs()
         self.outcome: Ending | MLStreamError | None = None
 
     @property
@@ -96,9 +99,14 @@ class GuardedStream:
         has_ended = self._stream.outcome is not None
         for chunk in chunks:
             self._tool_calls.add(chunk.tool_calls)
+            self._outputs.add(chunk)
         text = await self._text.accepted("".join([chunk.text for chunk in chunks]), has_ended)
         reasoning = await self._reasoning.accepted("".join([chunk.reasoning for chunk in chunks]), has_ended)
-        return Chunk(text, reasoning, await self._accepted_tool_calls() if has_ended else ())
+        outputs = self._outputs.released(text)
+        for output in outputs:
+            if output.get("datatype") == "BYTES":
+                _raise_if_refused(await self._checks.payload_refused_by(self._guard, jsontext.dumps(output)))
+        return Chunk(text, reasoning, await self._accepted_tool_calls() if has_ended else (), outputs)
 
     async def _accepted_tool_calls(self) -> tuple[ToolCall, ...]:
         calls = self._tool_calls.joined()
@@ -106,6 +114,30 @@ class GuardedStream:
             payload = f'{{"name":{jsontext.dumps(call.name)},"arguments":{call.arguments or "null"}}}'
             _raise_if_refused(await self._checks.payload_refused_by(self._guard, payload))
         return calls
+
+
+class _HeldOutputs:
+    """The further outputs of a runtime's responses, held until the text of the same responses has been let go."""
+
+    __slots__ = ("_held", "_text_came", "_text_gone")
+
+    def __init__(self) -> None:
+        self._held: deque[tuple[int, Mapping[str, Any]]] = deque()  # with the length of the text up to them
+        self._text_came = 0
+        self._text_gone = 0
+
+    def add(self, chunk: Chunk) -> None:
+        """Add those of a chunk."""
+        self._text_came += len(chunk.text)
+        self._held.extend((self._text_came, output) for output in chunk.outputs)
+
+    def released(self, text: str) -> tuple[Mapping[str, Any], ...]:
+        """Return those that may go on with this text."""
+        self._text_gone += len(text)
+        released: list[Mapping[str, Any]] = []
+        while self._held and self._held[0][0] <= self._text_gone:
+            released.append(self._held.popleft()[1])
+        return tuple(released)
 
 
 class _Refused(Exception):

@@ -1,0 +1,196 @@
+"""Make the V2 inference request to a runtime of the parameters of a predict request.
+
+    "inference_request": a whole request in JSON   goes on as it is; all other parameters are ignored then
+    "inputs", "prompt": a text                     a BYTES tensor of that name, shape [1]; several texts: [n]
+    "inputs": tensors in JSON                      as they are
+    "messages": [{"role", "content"}, ...]         BYTES tensors role and content, [n], as Seldon's LLM module has them
+    "text_docs": [texts]                           a BYTES tensor, [n]; `query_text` beside it one of [1]
+    "question": a text                             without those above a BYTES tensor, [1]; so is `context` beside it
+    any other                                      a parameter: what is JSON as the number, object ... that it is
+
+Everything takes time linear in the parameters.
+"""
+
+from base64 import b64decode
+from binascii import Error as Base64Error
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import orjson
+
+from opensearch_ml_stream.connectors.errors import InvalidRequest
+from opensearch_ml_stream.connectors.predict.post_process import OUTPUT_PROCESSORS, RESPONSE_FILTER
+from opensearch_ml_stream.connectors.predict.pre_process import STEP_SIZE
+from opensearch_ml_stream.connectors.syntax import jsontext
+from opensearch_ml_stream.connectors.syntax.jsontext import JsonText
+
+INFERENCE_REQUEST = "inference_request"
+TEXT_DOCS = "text_docs"
+QUERY_TEXT = "query_text"
+MAX_MESSAGES = 5_000
+
+_STRING = {"content_type": "str"}
+_COLUMNS = ("type", "tool_calls", "tool_call_id", "name")  # of messages that have them
+_TENSOR_MEMBERS = {"name", "shape", "datatype", "data"}
+
+# About the request itself, or read by this server: nothing of the runtime's.
+_NOT_OF_THE_RUNTIME = frozenset({"_llm_interface", "stream", RESPONSE_FILTER, OUTPUT_PROCESSORS, STEP_SIZE})
+
+_Object = dict[str, Any]
+
+
+def request_body(parameters: Mapping[str, str]) -> bytes:
+    """Return the request in JSON. InvalidRequest names the parameter that is wrong."""
+    whole = parameters.get(INFERENCE_REQUEST)
+    if whole is not None:
+        return _checked_request(whole)
+    tensors, taken = _tensors(parameters)
+    if not tensors:
+        raise InvalidRequest(
+            "The parameters have nothing for the runtime: it takes inputs, prompt, messages, text_docs or "
+            f"{INFERENCE_REQUEST}"
+        )
+    beside = {
+        name: _parameter(name, text)
+        for name, text in parameters.items()
+        if name not in taken and name not in _NOT_OF_THE_RUNTIME and not _is_null(text)
+    }
+    request: _Object = {"inputs": tensors}
+    if beside:
+        request["parameters"] = beside
+    return jsontext.dumps(request).encode("utf-8", "replace")
+
+
+def readable_body(body: bytes) -> str:
+    """Return a request as guardrails read it: behind it the texts that stand in it in base64, in an array."""
+    text = body.decode("utf-8", "replace")
+    try:
+        request: Any = orjson.loads(body)
+        inputs = [one for one in request["inputs"] if one["datatype"] == "BYTES"]
+    except (ValueError, LookupError, TypeError):
+        return text
+    found: list[str] = []
+    pending = [one.get("data") for one in inputs]
+    while pending:
+        value = pending.pop()
+        if isinstance(value, list):
+            pending += value
+        elif isinstance(value, str) and (decoded := _decoded(value)):
+            found.append(decoded)
+    return f"[{text},{jsontext.dumps(found)}]" if found else text
+
+
+def _checked_request(text: str) -> bytes:
+    """Return a whole request; what is in it is for the runtime to check."""
+    if not text.lstrip().startswith("{") or not (isinstance(text, JsonText) or jsontext.is_json(text)):
+        raise InvalidRequest(f"{INFERENCE_REQUEST} must be a JSON object, an inference request of the V2 protocol")
+    return text.encode("utf-8", "replace")
+
+
+def _tensors(parameters: Mapping[str, str]) -> tuple[list[_Object], set[str]]:
+    """Return the request's tensors, and the names of the parameters that they were made of."""
+    tensors: list[_Object] = []
+    taken: set[str] = set()
+
+    def take(name: str, make: Callable[[str, str], list[_Object]]) -> None:
+        if name in parameters and not _is_null(parameters[name]):
+            tensors.extend(make(name, parameters[name]))
+            taken.add(name)
+
+    take("messages", _messages)
+    take("inputs", _inputs)
+    take("prompt", _texts)
+    take(TEXT_DOCS, _texts)
+    if TEXT_DOCS in taken:
+        take(QUERY_TEXT, _texts)
+    if not taken:
+        take("question", _texts)
+        if taken:
+            take("context", _texts)
+    return tensors, taken
+
+
+def _inputs(name: str, text: str) -> list[_Object]:
+    """Return the tensors that the parameter is, or that of its texts."""
+    value = _container(name, text)
+    if (
+        isinstance(value, list)
+        and value
+        and all(isinstance(one, dict) and one.keys() >= _TENSOR_MEMBERS for one in value)
+    ):
+        return value
+    return _texts(name, text)
+
+
+def _texts(name: str, text: str) -> list[_Object]:
+    """Return the tensor of a text, or of the texts in an array."""
+    if not isinstance(text, JsonText):
+        return [_strings(name, [text])]
+    value = jsontext.parse(text, name)
+    if isinstance(value, list) and value and all(isinstance(one, str) for one in value):
+        return [_strings(name, value)]
+    tensors = ", or an array of tensors with name, shape, datatype and data" if name == "inputs" else ""
+    raise InvalidRequest(f"{name} must be a text, or an array of texts{tensors}")
+
+
+def _messages(name: str, text: str) -> list[_Object]:
+    """Return the tensors of a chat: role, content, and what else its messages have."""
+    messages = jsontext.parse(text, name)
+    if not isinstance(messages, list) or not messages or not all(isinstance(one, dict) for one in messages):
+        raise InvalidRequest("messages must be an array of objects with role and content")
+    if len(messages) > MAX_MESSAGES:
+        raise InvalidRequest(f"A chat may have {MAX_MESSAGES} messages; this one has {len(messages)}")
+    roles = [message.get("role") for message in messages]
+    if not all(isinstance(role, str) for role in roles):
+        raise InvalidRequest("Each of the messages must have a role, a string")
+    contents = [_content(message.get("content")) for message in messages]
+    columns = {"type": [type for type, _ in contents] if any(type != "text" for type, _ in contents) else []}
+    for column in _COLUMNS[1:]:
+        if any(column in message for message in messages):
+            columns[column] = [_cell(message.get(column)) for message in messages]
+    tensors = [_strings("role", roles), _strings("content", [content for _, content in contents])]
+    return tensors + [_strings(column, values) for column, values in columns.items() if values]
+
+
+def _content(content: Any) -> tuple[str, str]:
+    """Return type and content of a message: of one in parts, JSON arrays of the parts' types and contents."""
+    if not isinstance(content, list):
+        return "text", _cell(content)
+    parts = [part if isinstance(part, dict) else {"type": "text", "text": part} for part in content]
+    values = [part.get("text") if part.get("type") == "text" else part for part in parts]
+    return jsontext.dumps([str(part.get("type")) for part in parts]), jsontext.dumps(values)
+
+
+def _cell(value: Any) -> str:
+    return "" if value is None else jsontext.to_text(value)
+
+
+def _strings(name: str, texts: list[str]) -> _Object:
+    return {"name": name, "shape": [len(texts)], "datatype": "BYTES", "parameters": _STRING, "data": texts}
+
+
+def _parameter(name: str, text: str) -> Any:
+    """Return the value of a further parameter: what is a number, a boolean, an object or an array as such."""
+    if isinstance(text, JsonText):
+        return jsontext.parse(text, name)
+    value = jsontext.value_or_text(text)
+    return text if value is None or isinstance(value, str) else value
+
+
+def _container(name: str, text: str) -> Any:
+    """Return the array or object that a text is, else None."""
+    if not text.lstrip().startswith(("{", "[")):
+        return None
+    return jsontext.parse(text, name) if isinstance(text, JsonText) else jsontext.value_or_text(text)
+
+
+def _is_null(text: str) -> bool:
+    return isinstance(text, JsonText) and text.strip() == "null"
+
+
+def _decoded(encoded: str) -> str:
+    """Return the text that base64 stands for, "" for what is no text."""
+    try:
+        return b64decode(encoded, validate=True).decode()
+    except (Base64Error, ValueError):
+        return ""

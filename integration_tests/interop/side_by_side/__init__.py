@@ -1,0 +1,1 @@
+"""MLServer and this server with one folder of runtimes: the same requests, the same responses."""

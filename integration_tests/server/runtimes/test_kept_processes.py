@@ -1,0 +1,75 @@
+"""Processes of models are started with the server, restarted when they end, and end with it."""
+
+import os
+import signal
+import threading
+from pathlib import Path
+
+from integration_tests.server.runtimes.model_folder import write_model
+from integration_tests.server.runtimes.runtime_server import RuntimeServer, exists, serving_models
+from integration_tests.support.conditions import eventually
+
+
+def test_a_model_of_the_folder_is_found_and_called_as_any_other(server: RuntimeServer) -> None:
+    assert server.said() == "hello"
+    found = server.post("/models/_search", query={"term": {"name.keyword": "echo"}}).json()["hits"]["hits"]
+    assert [hit["_id"] for hit in found] == ["runtime-echo"]
+    model = server.model("echo")
+    assert (model["algorithm"], model["model_version"]) == ("REMOTE", "1")
+    eventually(lambda: server.processes()[0]["calls"])
+    [process] = server.processes()
+    assert process["memory_bytes"] > 1_000_000
+    metrics = server.sidecar.client.get("/metrics").text
+    assert 'mlstream_runtime_ready{model_id="runtime-echo"} 1.0' in metrics
+
+
+def test_a_process_that_is_killed_is_started_again(server: RuntimeServer) -> None:
+    first = server.pid()
+    os.kill(first, signal.SIGKILL)
+    eventually(lambda: server.pid() not in (0, first))
+    assert server.said() == "hello"
+    assert server.processes()[0]["restarts"] == 1
+    assert "was killed by signal 9" in server.log
+
+
+def test_a_keeper_that_is_killed_comes_again_and_processes_with_it(server: RuntimeServer) -> None:
+    keeper, process = server.keeper(), server.pid()
+    os.kill(keeper, signal.SIGKILL)
+    eventually(lambda: not exists(process))
+    eventually(lambda: server.pid() not in (0, process), 40)
+    eventually(lambda: server.said() == "hello")
+    eventually(lambda: server.keeper() != keeper)
+
+
+def test_ctrl_c_ends_all_and_the_model_is_unloaded(server: RuntimeServer) -> None:
+    process = server.pid()
+    assert server.sidecar.stop(signal.SIGINT) == 0
+    assert not exists(process)
+    assert f"unloaded in {process}" in server.log
+
+
+def test_a_call_in_flight_ends_before_the_processes_do(tmp_path: Path) -> None:
+    write_model(tmp_path / "models", "slow", parameters={"extra": {"seconds": 2}})
+    with serving_models(tmp_path, tmp_path / "models") as server:
+        server.wait_for("slow")
+        said: list[str] = []
+        call = threading.Thread(target=lambda: said.append(server.said("slow")))
+        call.start()
+        eventually(lambda: "predicting in" in server.log)
+        assert server.sidecar.stop() == 0
+        call.join()
+        assert said == ["hello"]
+
+
+def test_a_server_that_is_killed_takes_the_processes_with_it(server: RuntimeServer) -> None:
+    process, keeper = server.pid(), server.keeper()
+    server.sidecar.process.kill()
+    eventually(lambda: not exists(process) and not exists(keeper))
+
+
+def test_a_model_may_have_several_processes_and_a_server_several_workers(tmp_path: Path) -> None:
+    write_model(tmp_path / "models", "echo", parameters={"extra": {"processes": 2}})
+    with serving_models(tmp_path, tmp_path / "models", "--workers", "2") as server:
+        eventually(lambda: [process["ready"] for process in server.processes()] == [True, True], 60)
+        assert {server.said() for _ in range(8)} == {"hello"}
+        eventually(lambda: sum(process["calls"] for process in server.processes()) == 8)

@@ -1,0 +1,165 @@
+"""Models of a provider, written as for Seldon's API runtime: an ordinary connector calls them, no process runs.
+
+The fields are those of docs.seldon.ai/llm-module, "OpenAI", "Gemini" and "Reference: API" (LLM module 0.7):
+`parameters.extra.provider_id` and `.config`. Keys come from the environment, under the names that the providers' own
+clients read.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from opensearch_ml_stream.connectors.errors import InvalidRequest
+from opensearch_ml_stream.connectors.syntax import jsontext
+
+SHORT_NAME = "openai"
+_SELDON_PACKAGE = "mlserver_llm_api."
+_KEY = "api_key"  # name of the credential
+
+_OPENAI = "https://api.openai.com/v1"
+_GEMINI = "https://generativelanguage.googleapis.com/v1beta/openai"  # speaks OpenAI's interface
+_AZURE_VERSION = "2024-10-21"
+
+_MESSAGES = '[{"role":"user","content":"${parameters.inputs}"}]'
+_SAMPLING = (
+    "temperature", "top_p", "max_tokens", "max_completion_tokens", "stop", "seed", "presence_penalty",
+    "frequency_penalty", "logit_bias",
+)  # fmt: skip
+_OPTIONAL = {
+    "chat.completions": (*_SAMPLING, "tools", "tool_choice", "response_format"),
+    "completions": _SAMPLING,
+    "embeddings": ("dimensions",),
+}
+_EMBEDDING = {
+    "pre_process_function": "connector.pre_process.openai.embedding",
+    "post_process_function": "connector.post_process.openai.embedding",
+}
+
+
+def is_remote_model(implementation: str) -> bool:
+    """Return whether a model-settings.json with this `implementation` is of a provider's model."""
+    return implementation == SHORT_NAME or implementation.startswith(_SELDON_PACKAGE)
+
+
+def provider_connector(settings: Mapping[str, Any], environment: Mapping[str, str]) -> dict[str, Any]:
+    """Return the connector that calls the model of a model-settings.json for which `is_remote_model` holds.
+
+    Its credential is a reference, `env:OPENAI_API_KEY`: what stores the connector resolves it. The environment gives
+    what the file leaves out: OPENAI_BASE_URL, AZURE_OPENAI_ENDPOINT, OPENAI_API_VERSION.
+
+    InvalidRequest names the field that is wrong or not supported here.
+    """
+    extra = _object(_object(settings, "parameters", "parameters"), "extra", "parameters.extra")
+    if extra.get("prompt_utils"):
+        raise InvalidRequest("parameters.extra.prompt_utils is not supported; write the prompt into the requests")
+    config = _object(extra, "config", "parameters.extra.config") if "config" in extra else extra
+    model_type = _text(config, "model_type") or "chat.completions"
+    if model_type not in _OPTIONAL:
+        raise InvalidRequest(
+            f"parameters.extra.config.model_type [{model_type}] is not supported; it is one of {', '.join(_OPTIONAL)}"
+        )
+    url, headers, credential = _endpoint(extra, config, environment)
+    fixed = _object(config, "llm_parameters", "parameters.extra.config.llm_parameters")
+    name = str(settings.get("name") or config.get("model_id"))
+    action = {
+        "action_type": "PREDICT",
+        "method": "POST",
+        "url": url.replace("<path>", model_type.replace(".", "/")),
+        "headers": headers,
+        "request_body": _body(model_type, fixed),
+        **(_EMBEDDING if model_type == "embeddings" else {}),
+    }
+    return {
+        "name": f"runtime {name}",
+        "version": "1",
+        "protocol": "http",
+        "parameters": _parameters(model_type, config, fixed),
+        "credential": {_KEY: credential},
+        "actions": [action],
+    }
+
+
+def _endpoint(
+    extra: Mapping[str, Any], config: Mapping[str, Any], environment: Mapping[str, str]
+) -> tuple[str, dict[str, str], str]:
+    """Return the URL with `<path>` in it, the headers and the credential of the provider."""
+    provider = extra.get("provider_id", "openai")
+    bearer = {"Authorization": f"Bearer ${{credential.{_KEY}}}"}
+    if provider == "gemini":
+        variable = "GOOGLE_API_KEY" if "GOOGLE_API_KEY" in environment else "GEMINI_API_KEY"
+        return f"{_base(config, 'base_url', _GEMINI)}/<path>", bearer, f"env:{variable}"
+    api_type = "azure" if provider == "azure" else _text(config, "api_type") or "open_ai"
+    if provider not in ("openai", "azure") or api_type not in ("open_ai", "azure", "azure_ad"):
+        raise InvalidRequest(
+            f"parameters.extra.provider_id [{provider}] with api_type [{api_type}] is not supported; it is openai or "
+            "gemini, with an api_type of open_ai, azure or azure_ad"
+        )
+    if api_type == "open_ai":
+        if organization := _text(config, "organization"):
+            bearer["OpenAI-Organization"] = organization
+        base = _base(config, "base_url", environment.get("OPENAI_BASE_URL") or _OPENAI)
+        return f"{base}/<path>", bearer, "env:OPENAI_API_KEY"
+    url = _azure_url(config, environment)
+    if api_type == "azure_ad":
+        return url, bearer, _text(config, "azure_ad_token") or "env:AZURE_OPENAI_AD_TOKEN"
+    variable = "OPENAI_API_KEY" if "AZURE_OPENAI_API_KEY" not in environment else "AZURE_OPENAI_API_KEY"
+    return url, {"api-key": f"${{credential.{_KEY}}}"}, f"env:{variable}"
+
+
+def _azure_url(config: Mapping[str, Any], environment: Mapping[str, str]) -> str:
+    endpoint = _base(config, "azure_endpoint", environment.get("AZURE_OPENAI_ENDPOINT", ""))
+    deployment = _text(config, "azure_deployment") or _text(config, "model_id")
+    if not endpoint or not deployment:
+        raise InvalidRequest("An Azure model needs azure_endpoint and model_id (its deployment) in its config")
+    version = _text(config, "api_version") or environment.get("OPENAI_API_VERSION") or _AZURE_VERSION
+    return f"{endpoint}/openai/deployments/{deployment}/<path>?api-version={version}"
+
+
+def _parameters(model_type: str, config: Mapping[str, Any], fixed: Mapping[str, Any]) -> dict[str, Any]:
+    model = _text(config, "model_id") or _text(config, "azure_deployment")
+    if not model:
+        raise InvalidRequest("parameters.extra.config.model_id is missing")
+    parameters: dict[str, Any] = {"model": model}
+    if model_type == "chat.completions":
+        parameters["messages"] = _MESSAGES
+    elif model_type == "completions":
+        parameters["prompt"] = "${parameters.inputs}"
+    # A request may give other values for these; a text cannot stand there unquoted.
+    return parameters | {name: value for name, value in fixed.items() if _is_changeable(model_type, name, value)}
+
+
+def _body(model_type: str, fixed: Mapping[str, Any]) -> str:
+    """Return the template of the request: the optional members are left out where a request does not give them."""
+    content = {
+        "chat.completions": '"messages": ${parameters.messages}',
+        "completions": '"prompt": "${parameters.prompt}"',
+        "embeddings": '"input": ${parameters.input}',
+    }[model_type]
+    members = ['"model": "${parameters.model}"', content]
+    literal = {name: value for name, value in fixed.items() if not _is_changeable(model_type, name, value)}
+    members += [f"{jsontext.dumps(name)}: {jsontext.dumps(value)}" for name, value in literal.items()]
+    members += [f'"{name}": ${{parameters.{name}:-null}}' for name in _OPTIONAL[model_type] if name not in literal]
+    return "{ " + ", ".join(members) + " }"
+
+
+def _is_changeable(model_type: str, name: str, value: object) -> bool:
+    return name in _OPTIONAL[model_type] and not isinstance(value, str)
+
+
+def _object(parent: Mapping[str, Any], name: str, path: str) -> Mapping[str, Any]:
+    value = parent.get(name)
+    if value is None:
+        return {}
+    if not isinstance(value, Mapping):
+        raise InvalidRequest(f"{path} must be an object")
+    return value
+
+
+def _text(config: Mapping[str, Any], name: str) -> str:
+    value = config.get(name)
+    if value is not None and not isinstance(value, str):
+        raise InvalidRequest(f"parameters.extra.config.{name} must be a string")
+    return value or ""
+
+
+def _base(config: Mapping[str, Any], name: str, default: str) -> str:
+    return (_text(config, name) or default).rstrip("/")

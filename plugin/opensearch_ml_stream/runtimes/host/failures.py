@@ -1,0 +1,81 @@
+"""What goes wrong in a model: what the caller is told, and what is logged."""
+
+import json
+import sys
+import time
+import traceback
+from contextlib import suppress
+from typing import Any
+
+from opensearch_ml_stream.runtimes.interface.wire import MalformedRequest
+
+MAX_REASON = 2000  # characters
+TRACEBACKS_IN_WINDOW = 10
+WINDOW_SECONDS = 10.0
+
+
+def error_payload(error: BaseException, mlserver_error: type[Exception]) -> bytes:
+    """Encode what an ERROR frame says of an exception: `{"status", "type", "reason"}`."""
+    said = {"status": status_of(error, mlserver_error), "type": type_of(error), "reason": reason_of(error)}
+    return json.dumps(said).encode()
+
+
+def status_of(error: BaseException, mlserver_error: type[Exception]) -> int:
+    """Find the HTTP status with which MLServer would respond; 501 for a method that the model does not have."""
+    if isinstance(error, MalformedRequest):
+        return 422
+    if isinstance(error, NotImplementedError):
+        return 501
+    # MLServer's FastAPI responds with the status of its own errors, and of those that are HTTPExceptions.
+    if isinstance(error, mlserver_error) or type(error).__name__ == "HTTPException":
+        status: Any = getattr(error, "status_code", 500)
+        return status if isinstance(status, int) and 400 <= status <= 599 else 500
+    return 500
+
+
+def type_of(error: BaseException) -> str:
+    """Name the exception as its traceback would, without the module."""
+    return type(error).__name__
+
+
+def reason_of(error: BaseException) -> str:
+    """Take an exception's text, as far as it is not too long; "" from one that cannot say it."""
+    try:
+        return str(error)[:MAX_REASON]
+    except Exception:  # noqa: BLE001 - a model's exception has a method of its own for it
+        return ""
+
+
+class FailureLog:
+    """Writes what the model raised to stderr, each in one write, and not without bound."""
+
+    def __init__(self, model_name: str) -> None:
+        self._model_name = model_name
+        self._window_ends = 0.0
+        self._left = 0
+        self._withheld = 0
+
+    def raised(self, what: str, error: BaseException) -> None:
+        """Log that `what`, say a method, raised an exception, with its traceback; none of the request is added."""
+        text = f"{what} raised {type_of(error)}: {reason_of(error)}\n{_frames(error)}"
+        now = time.monotonic()
+        if now >= self._window_ends:
+            if self._withheld:
+                self.say(f"{self._withheld} more failures were not logged")
+            self._window_ends, self._left, self._withheld = now + WINDOW_SECONDS, TRACEBACKS_IN_WINDOW, 0
+        if self._left:
+            self._left -= 1
+            self.say(text)
+        else:
+            self._withheld += 1
+
+    def say(self, text: str) -> None:
+        """Log one line, or more that belong together."""
+        with suppress(OSError):  # the keeper that reads it may be gone
+            sys.stderr.write(f"runtime {self._model_name}: {text.rstrip()}\n")
+            sys.stderr.flush()
+
+
+def _frames(error: BaseException) -> str:
+    """Format where an exception was raised, without what its causes say: that may be of the request."""
+    return "".join(traceback.format_tb(error.__traceback__, limit=-20))

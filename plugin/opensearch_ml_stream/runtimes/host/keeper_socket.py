@@ -1,0 +1,64 @@
+"""The host's side of the socket to the keeper: one JSON line comes, one event a line goes; its end ends the process."""
+
+import asyncio
+import json
+import os
+import socket
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+SECONDS_TO_END = 6.0  # from the end of file to the hard end of a process that does not end by itself
+
+
+class Keeper:
+    """The keeper of this process, over the connected socket with the number `descriptor`."""
+
+    def __init__(self, descriptor: int) -> None:
+        os.set_inheritable(descriptor, False)
+        self._socket = socket.socket(fileno=descriptor)
+        self._exit_status = 1
+
+    def start_line(self) -> dict[str, Any]:
+        """Read the line that says what to run. EOFError if the keeper ends before it is whole."""
+        received = b""
+        while not received.endswith(b"\n"):
+            data = self._socket.recv(65536)
+            if not data:
+                raise EOFError("The keeper ended before it said what to run")
+            received += data
+        line: dict[str, Any] = json.loads(received)
+        return line
+
+    def tell(self, event: str, **fields: object) -> None:
+        """Send an event; a keeper that is gone, or does not read, misses it."""
+        line = json.dumps({"event": event, **fields}, default=str) + "\n"
+        # It is a blocking socket, and nothing here may wait for the keeper.
+        with suppress(OSError):
+            self._socket.send(line.encode(), socket.MSG_DONTWAIT)
+
+    def watch(self, loop: asyncio.AbstractEventLoop, on_end: Callable[[], None]) -> None:
+        """Call `on_end` in the loop at the end of file, and end the process SECONDS_TO_END later whatever it does.
+
+        A thread waits for it: the loop may be held up by a model that blocks.
+        """
+        threading.Thread(target=self._wait_for_end, args=(loop, on_end), name="keeper", daemon=True).start()
+
+    def _wait_for_end(self, loop: asyncio.AbstractEventLoop, on_end: Callable[[], None]) -> None:
+        with suppress(OSError):
+            while self._socket.recv(65536):
+                pass
+        with suppress(RuntimeError):  # the loop is closed already
+            loop.call_soon_threadsafe(on_end)
+        threading.Event().wait(SECONDS_TO_END)
+        os._exit(self._exit_status)
+
+    def end(self) -> None:
+        """Let this process end as if the keeper had gone; also from a signal's handler."""
+        with suppress(OSError):
+            self._socket.shutdown(socket.SHUT_RD)
+
+    def unloaded(self) -> None:
+        """Note that nothing is left to do: if threads of the model hold the process up, its end is still a good one."""
+        self._exit_status = 0

@@ -1,0 +1,229 @@
+"""What the shipped text models share: how a request is read, how a response is written, where settings are found.
+
+A request has a text (a BYTES tensor, `prompt` or `inputs` or the only one) or a chat (BYTES tensors `role` and
+`content`, of one element a message), and parameters of the generation, in `parameters.llm_parameters` or among the
+other parameters. A response has a BYTES tensor of shape [1, 1], `output`, or `content` for a chat, whose first response
+also has `role` and `type`. The last response has `finish_reason` and `usage` in its parameters.
+"""
+
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from contextlib import aclosing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+if TYPE_CHECKING:
+    from opensearch_ml_stream.runtimes.interface import MLModel, ModelSettings
+    from opensearch_ml_stream.runtimes.interface.codecs import StringCodec
+    from opensearch_ml_stream.runtimes.interface.errors import InferenceError as InferenceError
+    from opensearch_ml_stream.runtimes.interface.types import (
+        InferenceRequest,
+        InferenceResponse,
+        Parameters,
+        RequestInput,
+        ResponseOutput,
+    )
+else:  # MLServer's own where it is installed, else ours under its name
+    from mlserver import MLModel, ModelSettings
+    from mlserver.codecs import StringCodec
+    from mlserver.errors import InferenceError as InferenceError
+    from mlserver.types import InferenceRequest, InferenceResponse, Parameters, RequestInput, ResponseOutput
+
+DEFAULT_MAX_TOKENS = 512  # where neither the request nor the model's settings say
+
+_TEXT_TENSORS = ("prompt", "inputs")
+_MODEL_NAMES = ("model", "pretrained_model", "model_path")  # ours and Seldon's, MLServer's, llama-cpp-python's
+_ALIASES = {
+    "max_completion_tokens": "max_tokens",
+    "max_new_tokens": "max_tokens",
+    "repeat_penalty": "repetition_penalty",
+    "stop_strings": "stop",
+}
+_INTEGERS = ("max_tokens", "min_tokens", "seed", "top_k")
+_WITHOUT_EFFECT = ("model", "stream", "stream_options", "user")  # clients of OpenAI send them along
+
+
+@dataclass(frozen=True, slots=True)
+class TextRequest:
+    """A prompt, or the messages of a chat, and the parameters of the generation under the names of the table above."""
+
+    prompt: str
+    messages: tuple[dict[str, str], ...]
+    parameters: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Text as it was generated. The last has a `finish_reason`, and the numbers of tokens."""
+
+    text: str
+    finish_reason: str = ""
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class EngineSettings:
+    """What `parameters.extra` says: the model (a name or a path), the engine's arguments, parameters for each call."""
+
+    model: str
+    arguments: dict[str, Any]
+    llm_parameters: dict[str, Any]
+
+
+class TextModel(MLModel):
+    """A model that generates text: what a subclass implements is `load`, `unload` and `generate`."""
+
+    takes: ClassVar[frozenset[str]]  # the parameters that the engine knows
+
+    def __init__(self, settings: ModelSettings) -> None:
+        super().__init__(settings)
+        self.engine_settings = read_engine_settings(settings)
+        self._defaults = _checked(self.engine_settings.llm_parameters, self.takes)
+
+    def generate(self, request: TextRequest) -> AsyncGenerator[Piece, None]:
+        """Generate text; the last piece has a finish reason. Closing the generator ends the work."""
+        raise NotImplementedError
+
+    async def predict(self, payload: InferenceRequest) -> InferenceResponse:
+        """Return the whole text."""
+        request = self.read_request(payload)
+        texts, last = [], Piece("")
+        async with aclosing(self.generate(request)) as pieces:
+            async for piece in pieces:
+                texts.append(piece.text)
+                last = piece
+        return self._response(payload, request, "".join(texts), last, is_first=True)
+
+    async def predict_stream(self, payloads: AsyncIterator[InferenceRequest]) -> AsyncIterator[InferenceResponse]:
+        """Yield the texts as they come, for one request after the other."""
+        async for payload in payloads:
+            request = self.read_request(payload)
+            is_first = True
+            async with aclosing(self.generate(request)) as pieces:
+                async for piece in pieces:
+                    if piece.text or piece.finish_reason:
+                        yield self._response(payload, request, piece.text, piece, is_first=is_first)
+                        is_first = False
+
+    def read_request(self, payload: InferenceRequest) -> TextRequest:
+        """Read a request; InferenceError (400) says what is wrong with it."""
+        given = payload.parameters.model_dump() if payload.parameters is not None else {}
+        own = given.get("llm_parameters") or {}
+        if not isinstance(own, Mapping):
+            raise InferenceError("parameters.llm_parameters must be an object")
+        others = {name: value for name, value in given.items() if _ALIASES.get(name, name) in self.takes}
+        parameters = {**self._defaults, **_checked(others, self.takes), **_checked(own, self.takes)}
+        tensors = {tensor.name: tensor for tensor in payload.inputs}
+        if "content" in tensors:
+            return TextRequest("", _messages(tensors), parameters)
+        return TextRequest(_prompt(tensors), (), parameters)
+
+    def _response(
+        self, payload: InferenceRequest, request: TextRequest, text: str, piece: Piece, *, is_first: bool
+    ) -> InferenceResponse:
+        if request.messages:
+            outputs = [_text_output("content", text)]
+            if is_first:
+                outputs += [_text_output("role", "assistant"), _text_output("type", "text")]
+        else:
+            outputs = [_text_output("output", text)]
+        response = InferenceResponse(model_name=self.name, model_version=self.version, id=payload.id, outputs=outputs)
+        if piece.finish_reason:
+            response.parameters = Parameters(**{"finish_reason": piece.finish_reason, "usage": _usage(piece)})
+        return response
+
+
+def read_engine_settings(settings: ModelSettings) -> EngineSettings:
+    """Read `parameters` of a model-settings.json, those of Seldon's local runtime too; ValueError without a model.
+
+    A relative path of a model is one in the model's folder.
+    """
+    parameters = settings.parameters
+    extra = dict((parameters.extra if parameters is not None else None) or {})
+    if extra.get("prompt_utils"):
+        raise ValueError("parameters.extra.prompt_utils is not supported; the model's own chat template is used")
+    config = extra.get("config")
+    if isinstance(config, Mapping):
+        if config.get("model_type", "chat.completions") not in ("chat.completions", "completions"):
+            raise ValueError(f"parameters.extra.config.model_type [{config['model_type']}] is not supported")
+        extra = dict(config.get("model_settings") or {})
+    llm_parameters = {**extra.pop("default_generate_kwargs", {}), **extra.pop("llm_parameters", {})}
+    uri = parameters.uri if parameters is not None else None
+    model = next((given for name in _MODEL_NAMES if (given := extra.pop(name, None))), uri)
+    if not isinstance(model, str) or not model:
+        raise ValueError("parameters.uri or parameters.extra.model must name the model")
+    source = getattr(settings, "_source", None)
+    inside = Path(source).parent / model if source else Path(model)
+    return EngineSettings(str(inside) if inside.exists() else model, extra, llm_parameters)
+
+
+def _checked(given: Mapping[str, Any], takes: frozenset[str]) -> dict[str, Any]:
+    """Return parameters under one name each; InferenceError for one that the engine does not know or a wrong value."""
+    checked: dict[str, Any] = {}
+    for name, value in given.items():
+        own = _ALIASES.get(name, name)
+        if value is None or name in _WITHOUT_EFFECT:
+            continue
+        if own not in takes:
+            raise InferenceError(f"The parameter [{name}] is not supported; these are: {', '.join(sorted(takes))}")
+        checked[own] = _checked_value(name, own, value)
+    return checked
+
+
+def _checked_value(name: str, own: str, value: object) -> Any:
+    if own == "stop":
+        texts = [value] if isinstance(value, str) else value
+        if not isinstance(texts, list) or not all(isinstance(text, str) and text for text in texts):
+            raise InferenceError(f"The parameter [{name}] must be a text or a list of texts")
+        return texts
+    types = (int,) if own in _INTEGERS else (int, float)
+    if isinstance(value, bool) or not isinstance(value, types):
+        raise InferenceError(f"The parameter [{name}] must be {'a whole' if own in _INTEGERS else 'a'} number")
+    if own == "max_tokens" and int(value) < 1:
+        raise InferenceError(f"The parameter [{name}] must be 1 or more")
+    return value
+
+
+def _messages(tensors: Mapping[str, RequestInput]) -> tuple[dict[str, str], ...]:
+    contents = _texts(tensors["content"])
+    roles = _texts(tensors["role"]) if "role" in tensors else ["user"] * len(contents)
+    types = _texts(tensors["type"]) if "type" in tensors else ["text"]
+    if not contents or len(roles) != len(contents):
+        raise InferenceError("The tensors role and content must have one element for each message")
+    if set(types) - {"text"}:
+        raise InferenceError("The tensor type may only hold text")
+    return tuple({"role": role, "content": content} for role, content in zip(roles, contents, strict=True))
+
+
+def _prompt(tensors: Mapping[str, RequestInput]) -> str:
+    names = [name for name in _TEXT_TENSORS if name in tensors] or list(tensors)
+    if not names or (len(names) > 1 and names[0] not in _TEXT_TENSORS):
+        raise InferenceError("The request must have a tensor prompt with a text, or role and content")
+    texts = _texts(tensors[names[0]])
+    if len(texts) != 1:
+        raise InferenceError(f"The tensor {names[0]} must have one text, not {len(texts)}")
+    return texts[0]
+
+
+def _texts(tensor: RequestInput) -> list[str]:
+    if str(getattr(tensor.datatype, "value", tensor.datatype)) != "BYTES":
+        raise InferenceError(f"The tensor {tensor.name} must be of datatype BYTES")
+    try:
+        return [str(text) for text in StringCodec.decode_input(tensor)]
+    except UnicodeDecodeError:
+        raise InferenceError(f"The tensor {tensor.name} must hold text in UTF-8") from None
+
+
+def _text_output(name: str, text: str) -> ResponseOutput:
+    return ResponseOutput(
+        name=name, shape=[1, 1], datatype="BYTES", data=[text], parameters=Parameters(content_type="str")
+    )
+
+
+def _usage(piece: Piece) -> dict[str, int]:
+    return {
+        "prompt_tokens": piece.prompt_tokens,
+        "completion_tokens": piece.completion_tokens,
+        "total_tokens": piece.prompt_tokens + piece.completion_tokens,
+    }

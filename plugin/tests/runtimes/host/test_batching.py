@@ -1,0 +1,163 @@
+"""Adaptive batching, seen from the callers: which requests share a prediction, and whom a failure hurts."""
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from opensearch_ml_stream.runtimes.frames import Kind
+from tests.runtimes.host.running_host import Frame, WorkerSide, ready_host, text_request, texts_of
+
+# Responds to each text with itself and the number of rows that it came with.
+COUNTING = """
+class Model(MLModel):
+    async def predict(self, request):
+        texts = texts_of(request)
+        if len(texts) > 1 and "sleepy" in texts:
+            try:
+                await asyncio.sleep(3600)
+            finally:
+                print("ended", flush=True)
+        if "bad" in texts:
+            raise ValueError("bad text")
+        if "odd" in texts:
+            return text_response("one row for all")
+        return text_response(*[f"{text} of {len(texts)}" for text in texts], parameters=request.parameters)
+
+    async def predict_stream(self, requests):
+        async for request in requests:
+            yield await self.predict(request)
+"""
+BATCHING = {"max_batch_size": 4, "max_batch_time": 0.2}
+LONG = {"max_batch_size": 4, "max_batch_time": 30}
+
+
+async def texts(worker: WorkerSide, *requests: bytes) -> list[list[str]]:
+    """The texts of the responses to requests that come at once."""
+    calls = [worker.begin(Kind.PREDICT, request) for request in requests]
+    return [texts_of((await worker.rest(call))[0].payload) for call in calls]
+
+
+async def test_requests_that_come_together_share_a_prediction(tmp_path: Path) -> None:
+    async with ready_host(tmp_path, COUNTING, LONG) as (host, worker):
+        sent = [text_request("a", id="1"), text_request("b", "c", id="2"), text_request("d"), text_request("e")]
+        calls = [worker.begin(Kind.PREDICT, request) for request in sent]
+        found = [(await worker.rest(call))[0].json for call in calls]
+        assert [one["outputs"][0] for one in found] == [
+            {"name": "text", "shape": [1], "datatype": "BYTES", "data": ["a of 5"]},
+            {"name": "text", "shape": [2], "datatype": "BYTES", "data": ["b of 5", "c of 5"]},
+            {"name": "text", "shape": [1], "datatype": "BYTES", "data": ["d of 5"]},
+            {"name": "text", "shape": [1], "datatype": "BYTES", "data": ["e of 5"]},
+        ]
+        assert [one["id"] for one in found[:2]] == ["1", "2"]
+        assert len({one["id"] for one in found}) == 4
+        assert {one["model_name"] for one in found} == {"trial"}
+        await host.figures(calls=4, batches=1, batched_requests=4, failures=0)
+
+
+async def test_a_batch_is_not_awaited_for_longer_than_its_time(tmp_path: Path) -> None:
+    async with ready_host(tmp_path, COUNTING, BATCHING) as (host, worker):
+        assert await texts(worker, text_request("a"), text_request("b")) == [["a of 2"], ["b of 2"]]
+        assert await texts(worker, text_request("a")) == [["a of 1"]]
+        await host.figures(batches=2, batched_requests=3)
+
+
+async def test_a_batch_that_is_full_does_not_wait(tmp_path: Path) -> None:
+    async with ready_host(tmp_path, COUNTING, LONG) as (host, worker):
+        found = await texts(worker, *[text_request(str(n)) for n in range(8)])
+        assert found == [[f"{n} of 4"] for n in range(8)]
+        await host.figures(batches=2, batched_requests=8)
+
+
+def other(name: str = "text", datatype: str = "BYTES", data: Any = ("z",), **fields: Any) -> bytes:
+    tensor = {"name": name, "datatype": datatype, "shape": [len(data)], "data": list(data)}
+    shape = fields.pop("shape", None)
+    parameters = fields.pop("input_parameters", None)
+    tensor |= {"shape": shape} if shape else {}
+    tensor |= {"parameters": parameters} if parameters else {}
+    return json.dumps({"inputs": [tensor], **fields}).encode()
+
+
+@pytest.mark.parametrize(
+    "differs",
+    [
+        other(name="prompt"),
+        other(datatype="INT32", data=[7]),
+        other(shape=[1, 1]),
+        other(parameters={"temperature": 1}),
+        other(input_parameters={"content_type": "str"}),
+        other(outputs=[{"name": "y"}]),
+        other(data=["z", "y"], shape=[5]),
+    ],
+)
+async def test_requests_that_do_not_fit_are_not_merged(tmp_path: Path, differs: bytes) -> None:
+    async with ready_host(tmp_path, COUNTING, BATCHING) as (_, worker):
+        a, found, b = await texts(worker, text_request("a"), differs, text_request("b"))
+        assert (a, b) == (["a of 2"], ["b of 2"])
+        assert found[0] in ("z of 1", "7 of 1", "z of 2")
+
+
+async def test_a_request_that_fails_fails_alone(tmp_path: Path) -> None:
+    async with ready_host(tmp_path, COUNTING, LONG) as (host, worker):
+        calls = [worker.begin(Kind.PREDICT, text_request(text)) for text in ("a", "bad", "b", "c")]
+        (a, _), (bad,), (b, _), (c, _) = [await worker.rest(call) for call in calls]
+        assert [texts_of(one.payload) for one in (a, b, c)] == [["a of 1"], ["b of 1"], ["c of 1"]]
+        assert bad.json == {"status": 500, "type": "ValueError", "reason": "bad text"}
+        await host.figures(failures=1, batches=1)
+
+
+async def test_a_response_that_cannot_be_cut_is_asked_for_again_for_each(tmp_path: Path) -> None:
+    async with ready_host(tmp_path, COUNTING, LONG) as (_, worker):
+        found = await texts(worker, *[text_request(text) for text in ("a", "odd", "b", "c")])
+        assert found == [["a of 1"], ["one row for all"], ["b of 1"], ["c of 1"]]
+
+
+async def test_a_request_that_is_cancelled_leaves_its_batch(tmp_path: Path) -> None:
+    async with ready_host(tmp_path, COUNTING, BATCHING) as (host, worker):
+        calls = [worker.begin(Kind.PREDICT, text_request(text)) for text in ("a", "b", "c")]
+        worker.send(worker.begin(Kind.PREDICT, b"{"), Kind.CANCEL)
+        await asyncio.sleep(0.05)  # they are in the batch now
+        worker.send(calls[1], Kind.CANCEL)
+        assert texts_of((await worker.rest(calls[0]))[0].payload) == ["a of 2"]
+        assert texts_of((await worker.rest(calls[2]))[0].payload) == ["c of 2"]
+        await host.figures(in_flight=0, batched_requests=2)
+
+
+async def test_a_prediction_that_nobody_waits_for_is_cancelled(tmp_path: Path) -> None:
+    async with ready_host(tmp_path, COUNTING, BATCHING) as (host, worker):
+        calls = [worker.begin(Kind.PREDICT, text_request("sleepy")) for _ in range(4)]
+        await host.figures(batches=1)
+        for call in calls[1:]:
+            worker.send(call, Kind.CANCEL)
+        await host.figures(in_flight=1)
+        assert "ended" not in host.stderr()
+        worker.send(calls[0], Kind.CANCEL)
+        await host.said("ended")
+        await host.figures(in_flight=0)
+
+
+async def test_what_a_stream_predicts_is_batched_and_streams_themselves_are_not(tmp_path: Path) -> None:
+    async with ready_host(tmp_path, COUNTING, LONG) as (_, worker):
+        found = await asyncio.gather(*(worker.texts(text_request(text)) for text in "abcd"))
+        assert found == [[[f"{text} of 4"]] for text in "abcd"]
+
+
+async def test_a_time_of_zero_batches_nothing(tmp_path: Path) -> None:
+    async with ready_host(tmp_path, COUNTING, {"max_batch_size": 4}) as (host, worker):
+        assert await texts(worker, text_request("a"), text_request("b")) == [["a of 1"], ["b of 1"]]
+        await host.figures(batches=0, batched_requests=0, calls=2)
+
+
+async def test_an_exit_of_the_model_in_a_batch_ends_the_process(tmp_path: Path) -> None:
+    code = """
+    class Model(MLModel):
+        async def predict(self, request):
+            sys.exit("enough")
+    """
+    async with ready_host(tmp_path, code, LONG) as (host, worker):
+        calls = [worker.begin(Kind.PREDICT, text_request("a")) for _ in range(4)]
+        ends: list[Frame] = [(await worker.rest(call))[-1] for call in calls]
+        assert {one.json["type"] for one in ends} == {"SystemExit"}
+        assert await host.process.wait() == 1

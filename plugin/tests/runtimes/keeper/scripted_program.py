@@ -1,0 +1,50 @@
+"""A process of a model that follows a script: `python scripted_program.py NAME FD`.
+
+`script` in the model's settings is what it does, one word after the other; `marks` a folder with a file for each start.
+"""
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+connection = socket.socket(fileno=int(sys.argv[2]))
+lines = connection.makefile("r")
+introduction = json.loads(lines.readline())
+settings = introduction["settings"]
+marks = Path(settings["marks"])
+number = len(list(marks.iterdir()))
+(marks / f"{number}").write_text(json.dumps({"environment": dict(os.environ), **introduction}))
+scripts = settings["scripts"]
+
+
+def say(event: str, **fields: object) -> None:
+    connection.sendall(json.dumps({"event": event, **fields}).encode() + b"\n")
+
+
+for word in scripts[min(number, len(scripts) - 1)].split():
+    match word:
+        case "ready":
+            say("ready", inputs=[], outputs=[], platform="test", version=None, stream=True)
+        case "failed":
+            say("failed", reason="No module named 'x'")
+        case "busy" | "idle":
+            say("figures", in_flight=int(word == "busy"), calls=3, failures=1, batches=0, batched_requests=0)
+        case "nonsense":
+            connection.sendall(b"no JSON\n")
+        case "child":
+            child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+            (marks / "child").write_text(str(child.pid))
+        case "newer":
+            say("something newer")
+        case "stay":
+            lines.read()
+        case "hang":
+            time.sleep(600)
+        case "end":
+            sys.exit(3)
+        case other:
+            sys.exit(f"no such word: {other}")

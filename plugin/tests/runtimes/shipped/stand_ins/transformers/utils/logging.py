@@ -1,0 +1,5 @@
+"""What is logged."""
+
+
+def disable_progress_bar() -> None:
+    """Show no progress."""
