@@ -2,7 +2,7 @@
 
     python -m bench [--quick] [--rounds 3] [--systems sidecar,nginx]     the table
     python -m bench --scenario large | streams | workers | management | guardrails | v2 | runtimes |
-        beside-runtimes | start    what grows with what
+        beside-runtimes | front-door | start    what grows with what
     python -m bench profile | soak --minutes 30 | peers | render
 
 `--write` puts the results into docs/performance.json, .md and .svg and into the README's table.
@@ -19,6 +19,7 @@ from bench.report import page
 from bench.report.plot import plot
 from bench.report.table import comparison_table, ratios_table, systems_table
 from bench.runs import growth
+from bench.runs.front_door import front_door
 from bench.runs.profiling import profile
 from bench.runs.rounds import SYSTEMS, Results, run_rounds
 from bench.runs.runtime_streams import runtimes, runtimes_beside
@@ -46,6 +47,14 @@ GROWTH: dict[str, tuple[Callable[[int], growth.Rows], tuple[tuple[str, str], ...
     "runtimes": (runtimes, (("µs a chunk, paced", "paced_us"), ("bulk", "bulk_us"), ("failed streams", "errors"))),
     "beside-runtimes": (runtimes_beside, _ADDED),
     "v2": (v2, (("µs a chunk, paced", "paced_us"), ("bulk", "bulk_us"), ("failed streams", "errors"))),
+    "front-door": (
+        front_door,
+        (
+            ("searches a CPU-second", "searches"),
+            ("MB up a CPU-second", "upload"),
+            ("MB down a CPU-second", "download"),
+        ),
+    ),
     "start": (growth.cold_start, (("seconds after the process's start", "seconds"),)),
 }
 

@@ -7,6 +7,7 @@
 #   scripts/opensearch.sh stop [PORT]
 #   scripts/opensearch.sh ml-commons [PORT]        the same as `start ml-commons`; `stop 9237` ends it
 #   scripts/opensearch.sh secured [PORT]           the same as `start secured`; `stop 9238` ends it
+#   scripts/opensearch.sh rest-tests               fetch OpenSearch's REST tests once; prints the jar's path
 #
 # Without VERSION it is 3.6.0; without PORT 9219 for 2.19.6, 9237 for ml-commons, 9238 for secured, else 9236, where
 # `make test` looks for them first. VERSION secured is OpenSearch 3.4.0 with its security plugin, with HTTPS, and the
@@ -168,7 +169,7 @@ start() {
     unset JAVA_TOOL_OPTIONS
     # The pid is the server's own, as every step from here on becomes the next one.
     as_server_user bin/opensearch -Ediscovery.type=single-node -Enetwork.host=127.0.0.1 -Ehttp.port="$port" \
-        -Etransport.port=0 -Epath.data="$run/data" -Epath.logs="$run/logs" \
+        -Etransport.port=0 -Epath.data="$run/data" -Epath.logs="$run/logs" -Epath.repo="$run/snapshots" \
         -Ecluster.routing.allocation.disk.threshold_enabled=false </dev/null >"$run/out" 2>&1 &
     pid=$!
     echo "Starting OpenSearch $version (half a minute) ..." >&2
@@ -213,6 +214,14 @@ stop() {
     rm -rf "$run"
 }
 
+fetch_rest_tests() {  # 3.1.0 is the newest in Maven Central
+    local jar=rest-api-spec-3.1.0.jar
+    command -v mvn >/dev/null || die "Maven (mvn) is needed to get OpenSearch's REST tests"
+    mkdir -p "$base/zips"
+    download $jar org.opensearch:rest-api-spec:3.1.0:jar
+    echo "$base/zips/$jar"
+}
+
 default_port() { case $1 in 2.*) echo 9219 ;; ml-commons) echo 9237 ;; secured) echo 9238 ;; *) echo 9236 ;; esac; }
 
 version=${2:-3.6.0}
@@ -222,5 +231,6 @@ case "${1:-}" in
     start) start "$version" "${3:-$(default_port "$version")}" ;;
     stop) stop "${2:-$(default_port 3)}" ;;
     ml-commons | secured) start "$1" "${2:-$(default_port "$1")}" ;;
-    *) sed -n '4,19s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" >&2; exit 2 ;;
+    rest-tests) fetch_rest_tests ;;
+    *) sed -n '4,20s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" >&2; exit 2 ;;
 esac

@@ -46,7 +46,8 @@ def read_to_end(descriptor: int) -> bytes:
 def test_help_names_every_command_and_the_version_is_the_packages() -> None:
     ended = run_process("--help")
     assert ended.returncode == 0
-    assert all(name in ended.stdout for name in ("serve", "demo", "blueprints", "models", "predict", "settings"))
+    names = ("serve", "demo", "blueprints", "models", "predict", "doctor", "settings")
+    assert all(name in ended.stdout for name in names)
     assert run_process("--version").stdout.strip()[0].isdigit()
 
 

@@ -128,7 +128,7 @@ def test_lines_to_be_pasted_fit_a_terminal(words: str) -> None:
 
 COMMANDS = (
     "", "serve", "demo", "predict", "models create", "endpoints", "endpoints allow", "blueprints list", "users add",
-    "keys create", "login", "logout",
+    "keys create", "login", "logout", "doctor", "record", "replay",
 )  # fmt: skip
 
 

@@ -97,6 +97,7 @@ BODIES: dict[tuple[str, str], Any] = {
     ("PUT", "/model_groups/{id}"): {"name": "taken"},
     ("POST", "/controllers/{id}"): LIMITS,
     ("PUT", "/controllers/{id}"): LIMITS,
+    ("POST", "/models/{id}/_diagnose"): QUESTION,
 }
 FOREIGN = [
     *[(method, "/connectors/{id}", "connector") for method in ("GET", "PUT", "DELETE")],
@@ -110,6 +111,7 @@ FOREIGN = [
     ("POST", "/_predict/{algorithm}/{model_id}", "model"),
     ("POST", "/models/{model_id}/_batch_predict", "model"),
     ("POST", "/models/{model_id}/_predict/stream", "model"),
+    ("POST", "/models/{id}/_diagnose", "model"),
 ]
 """Routes that name one document, and whose it is."""
 

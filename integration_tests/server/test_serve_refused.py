@@ -58,3 +58,9 @@ def test_users_of_opensearch_need_a_store_in_a_cluster() -> None:
     code, shown = serve("--store", "sqlite:///:memory:", **security)
     assert (code, len(shown.splitlines())) == (2, 1), shown
     assert "name a cluster with --store, or set it to own" in shown
+
+
+def test_requests_are_passed_on_to_a_cluster_alone() -> None:
+    code, shown = serve("--store", "sqlite:///:memory:", "--pass-through")
+    assert (code, len(shown.splitlines())) == (2, 1), shown
+    assert "embedded store is no cluster that requests could go to: name one with --store" in shown

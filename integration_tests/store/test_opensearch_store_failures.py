@@ -139,3 +139,13 @@ def _self_signed(folder: Path) -> tuple[Path, ssl.SSLContext]:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(certificate_path, key_path)
     return certificate_path, context
+
+
+async def test_what_one_host_takes_no_connection_for_goes_to_the_next() -> None:
+    """Writes too: nothing was sent to the first."""
+    cluster = Cluster(body='{"_id": "m", "result": "created", "_seq_no": 0, "_primary_term": 1, "_version": 1}')
+    async with cluster.running():
+        url = f"http://127.0.0.1:{free_port()},http://127.0.0.1:{cluster.port}"
+        for _ in range(2):
+            async with open_store(url) as store:
+                await store.put(Index.MODEL, "m", {"name": "n"})

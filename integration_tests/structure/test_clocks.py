@@ -18,6 +18,7 @@ WALL_CLOCK = {
 READERS = {
     "plugin.credentials.cipher": "the create_time of the master key, which nothing compares",
     "plugin.demo.openai_chat": "the demo's `created`",
+    "plugin.diagnosis.network.provider_certificate": "the days for which a report says that a certificate is good",
     "plugin.predictions.provider_call": "AWS signatures: AWS refuses one that is more than 5 minutes off",
     "plugin.clock": "create and update times of documents; changes are found by sequence numbers",
     "plugin.server.tls.port_certificate": "a warning of a certificate that is out of date",

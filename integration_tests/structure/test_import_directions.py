@@ -23,8 +23,8 @@ ALLOWED: dict[str, set[str]] = {
         "plugin.settings", "plugin.store",
     },
     "plugin.cli": {
-        "connectors", "rest_handlers", "client", "plugin.clock", "plugin.demo", "plugin.security", "plugin.settings",
-        "plugin.store", "plugin.upstream",
+        "connectors", "rest_handlers", "client", "plugin.clock", "plugin.demo", "plugin.diagnosis", "plugin.security",
+        "plugin.settings", "plugin.store", "plugin.upstream",
     },
     "plugin.demo": set(),
     "plugin.logs": {"connectors", "rest_handlers", "plugin.settings"},
@@ -40,9 +40,10 @@ ALLOWED: dict[str, set[str]] = {
         "connectors", "rest_handlers", "plugin.background_task", "plugin.logs", "plugin.settings", "plugin.tls",
     },
     "plugin.app": {
-        "rest_handlers", "plugin.clock", "plugin.credentials", "plugin.limits", "plugin.metrics", "plugin.monitoring",
-        "plugin.predictions", "plugin.registry", "plugin.runtimes", "plugin.security", "plugin.settings",
-        "plugin.statistics", "plugin.store", "plugin.upstream", "plugin.v2",
+        "rest_handlers", "plugin.clock", "plugin.credentials", "plugin.diagnosis", "plugin.limits", "plugin.metrics",
+        "plugin.monitoring", "plugin.pass_through", "plugin.playground", "plugin.predictions", "plugin.registry",
+        "plugin.runtimes", "plugin.security",
+        "plugin.settings", "plugin.statistics", "plugin.store", "plugin.upstream", "plugin.v2",
     },
     "plugin.v2": {
         "connectors", "rest_handlers", "plugin.predictions", "plugin.registry", "plugin.runtimes", "plugin.settings",
@@ -56,13 +57,23 @@ ALLOWED: dict[str, set[str]] = {
         "connectors", "plugin.background_task", "plugin.clock", "plugin.locked_file", "plugin.metrics",
         "plugin.settings", "plugin.shared_table", "plugin.store", "plugin.upstream",
     },
+    "plugin.diagnosis": {
+        "connectors", "rest_handlers", "plugin.credentials", "plugin.limits", "plugin.metrics", "plugin.predictions",
+        "plugin.settings", "plugin.statistics", "plugin.upstream",
+    },
     "plugin.monitoring": {
         "connectors", "rest_handlers", "plugin.clock", "plugin.registry", "plugin.runtimes", "plugin.statistics",
         "plugin.store",
     },
+    "plugin.playground": {
+        "connectors", "rest_handlers", "client", "plugin.registry", "plugin.statistics", "plugin.store",
+    },
     "plugin.registry": {
         "connectors", "rest_handlers", "plugin.background_task", "plugin.clock", "plugin.credentials",
         "plugin.security", "plugin.settings", "plugin.store", "plugin.upstream",
+    },
+    "plugin.pass_through": {
+        "connectors", "rest_handlers", "plugin.security", "plugin.settings", "plugin.store", "plugin.upstream",
     },
     "plugin.upstream": {"connectors", "plugin.settings", "plugin.shared_table", "plugin.tls"},
     "plugin.credentials": {"connectors", "plugin.store"},

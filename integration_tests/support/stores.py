@@ -198,26 +198,27 @@ def _server_of(config: pytest.Config, version: str) -> Server:
     return servers[version]
 
 
-def _url_of(config: pytest.Config, version: str) -> str:
+def url_of(config: pytest.Config, version: str) -> str:
+    """The URL of the run's server of that version, once it responds."""
     return _server_of(config, version).url
 
 
 @pytest.fixture
 def opensearch_url(pytestconfig: pytest.Config) -> str:
     """The URL of OpenSearch 3.6.0; for tests with the marker `opensearch`."""
-    return _url_of(pytestconfig, OPENSEARCH_3)
+    return url_of(pytestconfig, OPENSEARCH_3)
 
 
 @pytest.fixture
 def opensearch_2_url(pytestconfig: pytest.Config) -> str:
     """The URL of OpenSearch 2.19.6; for tests with the marker `opensearch("2.19.6")`."""
-    return _url_of(pytestconfig, OPENSEARCH_2)
+    return url_of(pytestconfig, OPENSEARCH_2)
 
 
 @pytest.fixture(scope="session")
 def ml_commons_url(pytestconfig: pytest.Config) -> str:
     """The URL of OpenSearch 3.6.0 with ML Commons, one for the run; for tests with the marker `ml_commons`."""
-    return _url_of(pytestconfig, ML_COMMONS)
+    return url_of(pytestconfig, ML_COMMONS)
 
 
 @pytest.fixture(scope="session")
@@ -237,7 +238,7 @@ def store_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """The URL of each kind of store in turn."""
     if request.param == "sqlite":
         return f"sqlite:///{tmp_path / 'store.db'}"
-    return _url_of(request.config, request.param)
+    return url_of(request.config, request.param)
 
 
 @pytest.fixture
@@ -247,7 +248,7 @@ async def index_prefix(request: pytest.FixtureRequest) -> AsyncIterator[str]:
     yield prefix
     version = version_of(request.node)
     if version is not None:
-        async with AsyncOpenSearch(_url_of(request.config, version)) as client:
+        async with AsyncOpenSearch(url_of(request.config, version)) as client:
             await client.indices.delete(index=f"{prefix}*")
 
 

@@ -12,6 +12,7 @@ from starlette.routing import Route
 
 from opensearch_ml_stream.plugin.app import open_sidecar
 from opensearch_ml_stream.plugin.settings import Settings
+from opensearch_ml_stream.rest_handlers.base_path import UI_PATH
 from opensearch_ml_stream.rest_handlers.routes.predict_stream import PredictStream
 from opensearch_ml_stream.rest_handlers.v2.documentation.operations import V2_OPERATIONS
 from opensearch_ml_stream.rest_handlers.v2.open_inference import OpenInference
@@ -68,8 +69,9 @@ async def api(tmp_path: Path) -> AsyncIterator[Api]:
 
 
 async def test_every_route_is_described_once_with_or_without_its_slash(api: Api) -> None:
-    paths = [route.path_format for route in api.routes if isinstance(route, Route)]
-    assert len(paths) == len(api.routes) > 50
+    assert all(isinstance(route, Route) for route in api.routes)
+    paths = [route.path_format for route in api.routes if not route.path_format.startswith(UI_PATH)]
+    assert len(paths) > 50
     without_slash = {path.removesuffix("/") or "/" for path in paths}
     stream = f"{BASE}/models/{{model_id}}/_predict/stream"
     assert api.document["paths"].keys() == {*without_slash, stream, *V2_OPERATIONS}

@@ -30,6 +30,11 @@ def test_of_several_stores_the_last_counts_and_no_password_stays() -> None:
     assert (bare, password) == ([*START, "--store", "http://a@h", "--store=http://b@h"], "two")
 
 
+def test_the_password_of_all_hosts_of_a_cluster_is_taken_off() -> None:
+    bare, password = without_password([*START, "--store", "https://a:x%2C@one:1/p,https://a:x%2C@two:2/p"])
+    assert (bare, password) == ([*START, "--store", "https://a@one:1/p,https://a@two:2/p"], "x,")
+
+
 class Replaced(Exception):
     """Stands for the process that `execve` turns this one into: nothing after the call runs."""
 

@@ -14,7 +14,7 @@ from opensearch_ml_stream.rest_handlers.callers import Caller
 from opensearch_ml_stream.rest_handlers.http.browsers import BrowserPolicy
 from opensearch_ml_stream.rest_handlers.http.response_lifecycle import InFlightResponses, ResponseLimits
 from opensearch_ml_stream.rest_handlers.routes.predict import predict_routes
-from opensearch_ml_stream.rest_handlers.routes.predict_stream import PredictStream
+from opensearch_ml_stream.rest_handlers.routes.predict_stream import PredictStream, RelayIfElsewhere
 from tests.asgi_exchange import JSON_HEADERS, Exchange
 from tests.recording_gate import RecordingGate
 
@@ -142,12 +142,13 @@ class Sidecar:
         predictions: ScriptedPredictions,
         limits: ResponseLimits = LIMITS,
         policy: BrowserPolicy = BrowserPolicy(),  # noqa: B008  # a frozen value
+        relay_if_elsewhere: RelayIfElsewhere | None = None,
     ) -> None:
         self.in_flight = InFlightResponses(limits)
         self.gate = RecordingGate()
         routes = predict_routes(predictions, self.in_flight, self.gate)
         router = rest_application(routes)
-        self.application = PredictStream(predictions, self.in_flight, self.gate, router, policy)
+        self.application = PredictStream(predictions, self.in_flight, self.gate, router, policy, relay_if_elsewhere)
 
     async def first_chunk(self, exchange: Exchange) -> None:
         """Wait until the first chunk of this one response in flight was sent."""

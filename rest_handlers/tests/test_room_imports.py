@@ -1,4 +1,4 @@
-"""`rest_handlers` knows `connectors`, Starlette, Jinja, orjson and PyYAML; no server, no store, no socket."""
+"""`rest_handlers` knows `connectors`, Starlette, sse-starlette, Jinja, orjson, PyYAML; no server, store or socket."""
 
 import ast
 import sys
@@ -9,7 +9,7 @@ import pytest
 _ROOM = Path(__file__).parents[1] / "opensearch_ml_stream"
 _FILES = sorted(_ROOM.rglob("*.py"))
 _OURS = ("opensearch_ml_stream.connectors.", "opensearch_ml_stream.rest_handlers.")
-_THIRD_PARTY = {"jinja2", "markupsafe", "orjson", "starlette", "yaml"}
+_THIRD_PARTY = {"jinja2", "markupsafe", "orjson", "sse_starlette", "starlette", "yaml"}
 _IMPURE = {"http", "logging", "multiprocessing", "os", "pathlib", "socket", "sqlite3", "ssl", "subprocess", "threading"}
 
 

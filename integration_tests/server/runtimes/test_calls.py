@@ -92,6 +92,14 @@ def test_a_whole_inference_is_the_runtimes_own_with_its_headers(sidecar: Sidecar
     assert "headers" not in own.get("parameters", {})
 
 
+def test_a_diagnosis_goes_over_no_network(sidecar: Sidecar) -> None:
+    response = sidecar.client.post(f"{MODEL}/_diagnose", json={"parameters": {"inputs": "one two"}, "record": True})
+    report = response.json()
+    assert report["works"] is True, response.text
+    assert [step["name"] for step in report["steps"] if step["verdict"] == "skipped"] == ["resolve", "connect", "tls"]
+    assert report["recording"][-1]["end"] == "complete"
+
+
 def test_a_stream_of_inferences_is_the_runtimes_own_to_its_end(sidecar: Sidecar) -> None:
     response = sidecar.client.post(f"{V2}/infer_stream", json={"id": "7", "inputs": [tensor("one two")]})
     first, second = events(response.text)

@@ -10,6 +10,13 @@ _MONITOR = "cluster:monitor/"
 Needs = tuple[str, ...]
 """Actions of which a caller must be allowed one; a refusal names the first."""
 
+
+class AllOf(tuple[str, ...]):
+    """Actions of which a caller must be allowed all; a refusal names the first that is not."""
+
+    __slots__ = ()
+
+
 LOGIN: Needs = ()
 """Whoever logged in."""
 
@@ -21,6 +28,7 @@ _NEEDS_BELOW_BASE: dict[str, Needs] = {
     "POST /models/{model_id}/_predict": (_ML + "predict",),
     "POST /_predict/{algorithm}/{model_id}": (_ML + "predict",),
     "POST /models/{model_id}/_batch_predict": (_ML + "predict",),
+    "POST /models/{id}/_diagnose": AllOf((_ML + "predict", _ML + "connectors/get")),
     "POST /connectors/_create": (_ML + "create_connector",),
     "GET /connectors/_search": (_ML + "connectors/search",),
     "POST /connectors/_search": (_ML + "connectors/search",),
@@ -111,7 +119,20 @@ ROUTES: dict[str, Needs | None] = {
     "GET /generate-stream": _STREAM,
     "GET /generate-stream/{file}": _STREAM,
 }
-"""What each route needs."""
+"""What each route of the API needs."""
+
+PLAYGROUND_ROUTES: dict[str, Needs] = {
+    "GET /_ui": LOGIN,
+    "GET /_ui/": (_ML + "models/search", _ML + "predict", _ML + "predict/stream"),
+    "GET /_ui/static/{file}": LOGIN,
+    "GET /_ui/models": (_ML + "models/search",),
+    "GET /_ui/models/{id}": (_ML + "models/get",),
+    "DELETE /_ui/models/{id}": (_ML + "undeploy_models",),
+    "GET /_ui/blueprints": (_ML + "create_connector",),
+    "POST /_ui/blueprints/{name}": (_ML + "register_model",),
+    "GET /_ui/statistics": (_ML + "stats/nodes",),
+}
+"""What each route of the playground needs, of what needs two actions the first: no OpenAPI document has these."""
 
 CALLS: dict[str, Needs | None] = {
     "inference.GRPCInferenceService/ServerLive": EVERYONE,

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
-from integration_tests.server.security.needs import EVERYONE, Needs
+from integration_tests.server.security.needs import EVERYONE, AllOf, Needs
 from integration_tests.support.secured.secured_cluster import PASSWORD
 
 Login = Mapping[str, str]
@@ -40,12 +40,15 @@ class User:
 
     def may(self, needs: Needs | None) -> bool:
         """Whether the user may call what needs that."""
+        if isinstance(needs, AllOf):
+            return self.allowed.issuperset(needs)
         return not needs or not self.allowed.isdisjoint(needs)
 
     def refusal(self, needs: Needs) -> str:
         """The reason of a refusal, as OpenSearch has it."""
         user = f"User [name={self.name}, backend_roles=[{self.backend_roles}], requestedTenant=null]"
-        return f"no permissions for [{needs[0]}] and {user}"
+        named = next((need for need in needs if need not in self.allowed), needs[0])
+        return f"no permissions for [{named}] and {user}"
 
 
 @dataclass(frozen=True, slots=True)

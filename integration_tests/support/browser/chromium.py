@@ -22,6 +22,15 @@ from integration_tests.support.conditions import eventually_async
 
 CHROMIUM = which("chromium") or which("google-chrome")
 NEEDS_CHROMIUM = pytest.mark.skipif(CHROMIUM is None and "CI" not in os.environ, reason="Chromium is not installed")
+# Key -> its Windows key code, and the text that it types.
+KEYS = {
+    "Tab": (9, ""),
+    "Enter": (13, "\r"),
+    "Space": (32, " "),
+    "ArrowDown": (40, ""),
+    "Escape": (27, ""),
+    "a": (65, ""),
+}
 _START_SECONDS = 30
 _WAIT_SECONDS = 20
 
@@ -32,6 +41,7 @@ class Page:
     def __init__(self, socket: aiohttp.ClientWebSocketResponse) -> None:
         self._socket = socket
         self._numbers = itertools.count(1)
+        self.events: list[dict[str, Any]] = []  # of the domains that are enabled, such as `Log.enable`
 
     async def call(self, method: str, **parameters: Any) -> dict[str, Any]:
         """What a method of the DevTools protocol returns."""
@@ -39,6 +49,8 @@ class Page:
         await self._socket.send_json({"id": number, "method": method, "params": parameters})
         while True:
             message = json.loads((await self._socket.receive(_WAIT_SECONDS)).data)
+            if "method" in message:
+                self.events.append(message)
             if message.get("id") == number:
                 assert "error" not in message, message["error"]
                 result: dict[str, Any] = message["result"]
@@ -56,13 +68,36 @@ class Page:
 
     async def until(self, expression: str) -> None:
         """Waits until the JavaScript is true of the page."""
-        await eventually_async(lambda: self.value(expression))
+        await eventually_async(lambda: self.value(f"Boolean({expression})"))
 
     async def roles(self) -> dict[str, str]:
         """The role of each part of the page by its accessible name, as screen readers have them."""
         nodes = (await self.call("Accessibility.getFullAXTree"))["nodes"]
         pairs = [(node.get("name", {}).get("value"), node.get("role", {}).get("value")) for node in nodes]
         return {name: role for name, role in pairs if name and role not in ("StaticText", "InlineTextBox", "LabelText")}
+
+    async def press(self, key: str, modifiers: int = 0) -> None:
+        """Presses and releases a key of KEYS; modifiers as DevTools has them: 2 is Ctrl, 8 is Shift."""
+        commands = ["selectAll"] if (key, modifiers) == ("a", 2) else []
+        code, text = KEYS[key]
+        event = {
+            "key": text if key == "Space" else key,
+            "code": key,
+            "windowsVirtualKeyCode": code,
+            "modifiers": modifiers,
+        }
+        await self.call("Input.dispatchKeyEvent", type="keyDown", text=text, commands=commands, **event)
+        await self.call("Input.dispatchKeyEvent", type="keyUp", **event)
+
+    async def type(self, text: str) -> None:
+        """Types the text where the keyboard is."""
+        await self.call("Input.insertText", text=text)
+
+    async def resize(self, width: int, height: int) -> None:
+        """Gives the page that many CSS pixels."""
+        await self.call(
+            "Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False
+        )
 
     async def click(self, button: str) -> None:
         """Clicks the button with that text."""

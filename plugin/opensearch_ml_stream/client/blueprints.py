@@ -121,9 +121,14 @@ def connector_body(
     }
     for part, help_texts in (("credential", blueprint.credential), ("parameters", blueprint.parameters)):
         for key, value in filled[part].items():
-            if isinstance(value, str) and _PLACEHOLDER.fullmatch(value.strip()):
+            if is_to_be_given(value):
                 raise InvalidRequest(_missing_value(blueprint, part, key, help_texts.get(key, "")))
     return filled if name is None else {**filled, "name": name}
+
+
+def is_to_be_given(value: object) -> bool:
+    """Whether a value of a blueprint's connector only stands for the one that a user has to give: `<region>`."""
+    return isinstance(value, str) and _PLACEHOLDER.fullmatch(value.strip()) is not None
 
 
 def model_body(blueprint: Blueprint, connector_id: str, name: str | None = None) -> dict[str, Any]:

@@ -5,6 +5,7 @@ taken off it first, before the command line itself is loaded, which takes most o
 """
 
 import os
+import re
 import sys
 from collections.abc import Sequence
 from importlib import import_module
@@ -13,6 +14,7 @@ from urllib.parse import unquote, urlsplit
 PASSWORD_VARIABLE = "MLSTREAM_STORE_PASSWORD"  # read by cli/running/store_password.py
 
 _OPTION = "--store"
+_NEXT_URL = re.compile(r",(?=https?://)")  # as in store/cluster_url.py
 
 
 def main() -> None:
@@ -33,14 +35,24 @@ def without_password(command: Sequence[str]) -> tuple[list[str], str | None]:
     password = None
     for index, argument in enumerate(command):
         if argument.startswith(f"{_OPTION}="):
-            url, found = _split_password(argument.removeprefix(f"{_OPTION}="))
+            url, found = _split_passwords(argument.removeprefix(f"{_OPTION}="))
             bare[index] = f"{_OPTION}={url}"
         elif index and command[index - 1] == _OPTION:
-            bare[index], found = _split_password(argument)
+            bare[index], found = _split_passwords(argument)
         else:
             continue
         password = found or password
     return bare, password
+
+
+def _split_passwords(store: str) -> tuple[str, str | None]:
+    """Return the URLs of a store, one for each host, without their password; as they are if it is not the same in all.
+
+    Those are refused, and the process ends.
+    """
+    split = [_split_password(url) for url in _NEXT_URL.split(store)]
+    passwords = {password for _, password in split}
+    return (",".join(url for url, _ in split), passwords.pop()) if len(passwords) == 1 else (store, None)
 
 
 def _split_password(url: str) -> tuple[str, str | None]:

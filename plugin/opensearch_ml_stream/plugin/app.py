@@ -11,6 +11,7 @@ from starlette.types import ASGIApp
 
 from opensearch_ml_stream.plugin.clock import now_millis
 from opensearch_ml_stream.plugin.credentials.cipher import Cipher
+from opensearch_ml_stream.plugin.diagnosis.stored_models import StoredModelDiagnoses
 from opensearch_ml_stream.plugin.limits.budgets.budgets import open_budgets
 from opensearch_ml_stream.plugin.limits.open_streams import OpenStreams
 from opensearch_ml_stream.plugin.limits.rate_limits import RateLimits
@@ -20,6 +21,11 @@ from opensearch_ml_stream.plugin.metrics import Metrics
 from opensearch_ml_stream.plugin.monitoring.answering_node import AnsweringNode
 from opensearch_ml_stream.plugin.monitoring.profiles import Profiles
 from opensearch_ml_stream.plugin.monitoring.server_stats import ServerStats
+from opensearch_ml_stream.plugin.pass_through.front_door import open_front_door
+from opensearch_ml_stream.plugin.pass_through.stored_model_kinds import StoredModelKinds
+from opensearch_ml_stream.plugin.playground.blueprint_models import BlueprintModels
+from opensearch_ml_stream.plugin.playground.live_figures import LiveFigures
+from opensearch_ml_stream.plugin.playground.playground_models import StoredPlaygroundModels
 from opensearch_ml_stream.plugin.predictions.batch_jobs import BatchJobs
 from opensearch_ml_stream.plugin.predictions.compiled_models import CompiledModels
 from opensearch_ml_stream.plugin.predictions.handler_calls import HandlerCalls
@@ -45,11 +51,16 @@ from opensearch_ml_stream.plugin.upstream.open_upstream import open_upstream
 from opensearch_ml_stream.plugin.v2.model_names import ModelNames
 from opensearch_ml_stream.plugin.v2.stored_inference_models import StoredInferenceModels
 from opensearch_ml_stream.rest_handlers.application import open_inference, rest_application
-from opensearch_ml_stream.rest_handlers.callers import Gate, TenantGate
+from opensearch_ml_stream.rest_handlers.callers import Gate, PassingGate, TenantGate
 from opensearch_ml_stream.rest_handlers.generate_stream.tutorial_routes import generate_stream_routes
 from opensearch_ml_stream.rest_handlers.http.browsers import BrowserPolicy
 from opensearch_ml_stream.rest_handlers.http.response_lifecycle import InFlightResponses, ResponseLimits
+from opensearch_ml_stream.rest_handlers.pass_through.cluster_nodes import ClusterNodes
+from opensearch_ml_stream.rest_handlers.pass_through.cluster_requests import ClusterRequests
+from opensearch_ml_stream.rest_handlers.pass_through.local_models import LocalModels
+from opensearch_ml_stream.rest_handlers.playground.playground_routes import PAGE, playground_routes
 from opensearch_ml_stream.rest_handlers.resource_endpoint import Entry
+from opensearch_ml_stream.rest_handlers.routes.diagnosis import diagnosis_routes
 from opensearch_ml_stream.rest_handlers.routes.health_and_metrics import operation_routes
 from opensearch_ml_stream.rest_handlers.routes.monitoring.profile import profile_routes
 from opensearch_ml_stream.rest_handlers.routes.monitoring.stats import stats_routes
@@ -70,6 +81,7 @@ class Sidecar:
     """The ASGI application, its responses in flight, its settings as they are now, and its metrics.
 
     And what another port shares with it: the use cases of predictions and of V2, the gate, whether the store responds.
+    `cluster` has the requests that have gone on to the store's cluster, where they do.
     """
 
     app: ASGIApp
@@ -80,6 +92,7 @@ class Sidecar:
     predictions: Predictions
     gate: Gate
     ping: Callable[[], Awaitable[None]]
+    cluster: ClusterRequests | None
 
 
 @asynccontextmanager
@@ -120,33 +133,46 @@ async def open_sidecar(settings: Settings, runtime: Path) -> AsyncIterator[Sidec
             settings.max_streams,
         )
         in_flight = InFlightResponses(limits)
-        gate = await stack.enter_async_context(open_gate(settings, store, runtime, now_millis))
+        gate: PassingGate = await stack.enter_async_context(open_gate(settings, store, runtime, now_millis))
         if settings.multi_tenancy_enabled:
             gate = TenantGate(gate)
-        entry = Entry(gate, in_flight.bodies)
+        door = await stack.enter_async_context(open_front_door(settings)) if settings.pass_through else None
+        cluster = None if door is None else ClusterRequests(door, gate)
+        nodes = None if cluster is None else ClusterNodes(cluster)
+        entry = Entry(gate, in_flight.bodies, cluster)
         visible = VisibleDocuments.of(store, live)
         names = ModelNames(store, visible, states)
         inference_models = StoredInferenceModels(names, models, predictor, registry.models, runtimes.models)
         node = AnsweringNode(store, now_millis, f"{gethostname()}:{settings.port}")
+        diagnoses = StoredModelDiagnoses(models, calls, predictor, metrics, statistics)
         own_version = version("opensearch-ml-stream")
         routes = [
             *predict_routes(predictor, in_flight, gate),
+            *diagnosis_routes(diagnoses, in_flight, gate),
             *management_routes(registry, entry),
-            *profile_routes(Profiles(states, statistics, node, visible, runtimes.models.current), entry),
-            *stats_routes(ServerStats(store, states, statistics, node, visible), entry),
-            *settings_routes(DynamicSettings(store, live, now_millis), entry),
-            *operation_routes(store.ping, metrics.text, own_version, gate),
+            *profile_routes(Profiles(states, statistics, node, visible, runtimes.models.current), entry, nodes),
+            *stats_routes(ServerStats(store, states, statistics, node, visible), entry, nodes),
+            *settings_routes(DynamicSettings(store, live, now_millis), Entry(gate, in_flight.bodies)),
+            *operation_routes(
+                store.ping, metrics.text, own_version, gate, cluster, PAGE if settings.playground else ""
+            ),
             *docs_routes(inference_models, gate, own_version),
         ]
         routes += generate_stream_routes(inference_models, lambda: live.current.generate_stream_model, in_flight, gate)
         routes += openapi_routes(routes, V2_OPERATIONS, own_version, gate)
+        shown = StoredPlaygroundModels(store, registry, BlueprintModels(store, registry))
+        figures = LiveFigures(statistics, visible, metrics.output_tokens)
+        routes += playground_routes(shown, figures, in_flight, gate, own_version, is_on=settings.playground)
         handlers = CustomHandlers(HandlerCalls(models, calls, metrics, statistics), in_flight, gate)
         await stack.enter_async_context(watching_settings(store, live))
         await stack.enter_async_context(sweeping_orphans(store))
-        server, rest = Server(own_version, store.ping), rest_application(routes, handlers)
-        v2 = open_inference(inference_models, server, in_flight, gate, rest, gzip=settings.v2_gzip)
-        app = PredictStream(predictor, in_flight, gate, v2, _browser_policy(settings))
-        yield Sidecar(app, in_flight, live, metrics, inference_models, predictor, gate, store.ping)
+        server, rest = Server(own_version, store.ping), rest_application(routes, handlers, cluster)
+        kinds = StoredModelKinds(store)
+        local = None if cluster is None else LocalModels(kinds, cluster, rest, gate, in_flight.bodies)
+        v2 = open_inference(inference_models, server, in_flight, gate, local or rest, gzip=settings.v2_gzip)
+        relay_local = None if local is None else local.relay
+        app = PredictStream(predictor, in_flight, gate, v2, _browser_policy(settings), relay_local)
+        yield Sidecar(app, in_flight, live, metrics, inference_models, predictor, gate, store.ping, cluster)
 
 
 def _browser_policy(settings: Settings) -> BrowserPolicy:

@@ -209,14 +209,31 @@ class Metrics:
 
     def text(self) -> bytes:
         """Return the metrics of all workers in Prometheus' text exposition format, version 0.0.4."""
-        registry = self._registry
-        if MULTIPROC_DIR in os.environ:
-            registry = CollectorRegistry()
-            MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
         others = CollectorRegistry(auto_describe=False)
         for collector in self._collectors:
             others.register(collector)
-        return generate_latest(registry) + generate_latest(others)
+        return generate_latest(self._of_all_workers()) + generate_latest(others)
+
+    def output_tokens(self) -> dict[str, float]:
+        """Return how many tokens the streams of each model have had so far, in all workers, as providers counted."""
+        samples = [
+            sample
+            for family in self._of_all_workers().collect()
+            if family.name == "mlstream_tokens"
+            for sample in family.samples
+        ]
+        return {
+            sample.labels["model_id"]: sample.value
+            for sample in samples
+            if sample.name == "mlstream_tokens_total" and sample.labels["type"] == "output"
+        }
+
+    def _of_all_workers(self) -> CollectorRegistry:
+        if MULTIPROC_DIR not in os.environ:
+            return self._registry
+        registry = CollectorRegistry()
+        MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
+        return registry
 
     def _of(self, metric: Metric, *labels: str) -> Metric:
         """Return the metric's series of these labels; `labels` would check them again each time."""

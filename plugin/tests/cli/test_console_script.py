@@ -1,5 +1,8 @@
 """The console script: help, version, exit codes, one line on stderr."""
 
+import subprocess
+import sys
+
 import httpx
 import pytest
 
@@ -71,3 +74,11 @@ def test_wrong_usage_is_exit_code_2_and_tells_what_is_right(
     assert words in " ".join(ended.stderr.split())
     assert "hunter2" not in ended.stderr
     assert sidecar.requests == []
+
+
+def test_the_command_line_does_not_load_what_keeps_metrics() -> None:
+    """That is decided where it is loaded: a server says before in which folder its workers keep them."""
+    code = "import sys; import opensearch_ml_stream.plugin.cli; print(*sorted(sys.modules))"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    assert "opensearch_ml_stream.plugin.cli" in loaded
+    assert "prometheus_client" not in loaded

@@ -232,3 +232,16 @@ def test_another_server_is_not_the_sidecar(sidecar: InMemorySidecar) -> None:
     sidecar.responses["GET", "/"] = {"cluster_name": "opensearch"}
     with open_api_as(None, SidecarOptions()) as api, pytest.raises(CommandFailed, match="is not the sidecar"):
         api.admits()
+
+
+@pytest.mark.parametrize("root", [{"name": "node-1", "cluster_name": "c"}, httpx.Response(403, json={})])
+@pytest.mark.parametrize(
+    ("description", "admitted"),
+    [({"info": {"title": "opensearch-ml-stream"}}, True), (httpx.Response(401), False)],
+)
+def test_a_sidecar_in_front_of_a_cluster_says_by_its_description_whom_it_admits(
+    sidecar: InMemorySidecar, root: object, description: object, admitted: bool
+) -> None:
+    sidecar.responses |= {("GET", "/"): root, ("GET", "/openapi.json?filter_path=info.title"): description}
+    with open_api_as(None, SidecarOptions()) as api:
+        assert api.admits() is admitted

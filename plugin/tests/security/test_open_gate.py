@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from opensearch_ml_stream.connectors.errors import InvalidRequest, Unauthorized, Unavailable
+from opensearch_ml_stream.connectors.errors import Forbidden, InvalidRequest, Unauthorized, Unavailable
 from opensearch_ml_stream.plugin.security import open_gate as module
 from opensearch_ml_stream.plugin.security.open_gate import open_gate
 from opensearch_ml_stream.plugin.security.own_accounts import create_key, key_id, remove_account
@@ -15,7 +15,7 @@ from opensearch_ml_stream.plugin.settings import Settings
 from opensearch_ml_stream.plugin.store import Index
 from opensearch_ml_stream.plugin.store.sqlite_store import SQLiteStore
 from opensearch_ml_stream.rest_handlers.actions import PREDICT
-from opensearch_ml_stream.rest_handlers.callers import ANYONE, Gate, Scope
+from opensearch_ml_stream.rest_handlers.callers import ANYONE, Gate, Scope, TenantGate
 from tests.security.cluster.scripted_plugin import ScriptedPlugin, request_of
 
 STRANGER: Scope = {"headers": []}
@@ -200,3 +200,55 @@ async def test_a_proxy_and_roles_of_the_settings_reach_the_gate(store: StoreThat
         assert not gate.asks_for_login
         with pytest.raises(Unauthorized):
             await gate.admit({"headers": headers, "client": ("127.0.0.1", 4)}, PREDICT)
+
+
+def bearer(value: str) -> Scope:
+    return {"path": "/_search", "headers": [(b"authorization", f"Bearer {value}".encode()), (b"x-tenant-id", b"t")]}
+
+
+async def test_a_request_goes_on_to_the_cluster_for_the_role_that_says_so_and_without_the_sidecars_key(
+    store: StoreThatMayBeDown, tmp_path: Path
+) -> None:
+    full = await create_key(store, "ops", "ml_full_access", 0)
+    passing = await create_key(store, "app", "pass_through_access", 0)
+    async with open_gate(Settings(security="own"), store, tmp_path, lambda: 0) as gate:
+        for request in (bearer(passing.value), with_key(passing.value)):
+            admitted = await TenantGate(gate).admit_to_cluster(request)
+            assert admitted == {
+                **request,
+                "headers": [pair for pair in request["headers"] if pair[0] == b"x-tenant-id"],
+            }
+        with pytest.raises(Unauthorized):
+            await gate.admit_to_cluster(STRANGER)
+        with pytest.raises(Forbidden, match="opensearch_ml_stream:pass_through"):
+            await gate.admit_to_cluster(bearer(full.value))
+        with pytest.raises(Forbidden):
+            await gate.admit(bearer(passing.value), PREDICT)
+
+
+async def test_a_request_goes_on_as_it_came_where_nobody_logs_in(store: StoreThatMayBeDown, tmp_path: Path) -> None:
+    request = bearer("of the cluster's own")
+    for settings in (Settings(security="none"), Settings(security="auto", host="127.0.0.1")):
+        async with open_gate(settings, store, tmp_path, lambda: 0) as gate:
+            assert await gate.admit_to_cluster(request) == request
+
+
+@pytest.mark.parametrize("settings", [of_cluster(), of_cluster("opensearch")])
+async def test_a_request_of_a_user_of_opensearch_goes_on_as_it_came_and_unasked(
+    store: StoreThatMayBeDown, tmp_path: Path, settings: Settings
+) -> None:
+    plugin = store.plugin = ScriptedPlugin()
+    async with open_gate(settings, store, tmp_path, lambda: 0) as gate:
+        for request in (request_of("nobody"), request_of("ann", "wrong"), STRANGER):
+            assert await gate.admit_to_cluster(request) == request
+    assert plugin.asked == []
+
+
+async def test_no_request_goes_on_before_the_cluster_has_said_whether_it_has_the_plugin(
+    store: StoreThatMayBeDown, tmp_path: Path
+) -> None:
+    plugin = store.plugin = ScriptedPlugin()
+    plugin.down = True
+    async with open_gate(of_cluster(), store, tmp_path, lambda: 0) as gate:
+        with pytest.raises(Unavailable):
+            await gate.admit_to_cluster(STRANGER)

@@ -31,7 +31,7 @@ from opensearch_ml_stream.plugin.security.presented_credentials import ApiKey, N
 from opensearch_ml_stream.plugin.security.turns import Turns
 from opensearch_ml_stream.plugin.store import Document, Index, Store
 from opensearch_ml_stream.plugin.store.sqlite_store import SQLiteStore
-from opensearch_ml_stream.rest_handlers.actions import MODEL_DELETE, MODEL_GET, PREDICT, PREDICT_STREAM
+from opensearch_ml_stream.rest_handlers.actions import MODEL_DELETE, MODEL_GET, PASS_THROUGH, PREDICT, PREDICT_STREAM
 
 ANN = NameAndPassword("ann", "correct horse")
 NOW = 1_000_000
@@ -279,3 +279,14 @@ async def test_an_account_that_cannot_be_read_lets_nobody_in(
     await store.create(Index.ACCOUNT, source, key_id("12"))
     with pytest.raises(Unauthorized):
         await own.admit(ApiKey("mls_12_s"), PREDICT)
+
+
+async def test_an_account_may_do_what_any_of_its_roles_allows(store: Store, own: OwnAccounts) -> None:
+    key = ApiKey((await create_key(store, "app", "ml_predict_access,pass_through_access", NOW)).value)
+    for action in (PREDICT, PASS_THROUGH):
+        assert (await own.admit(key, action)).roles == {"ml_predict_access", "pass_through_access"}
+    with pytest.raises(Forbidden):
+        await own.admit(key, MODEL_DELETE)
+    for roles in ("ml_predict_access,root", "ml_predict_access,", "ml_predict_access, ml_read_access"):
+        with pytest.raises(InvalidRequest, match="There is no role"):
+            await create_key(store, "app", roles, NOW)

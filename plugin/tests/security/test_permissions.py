@@ -49,7 +49,8 @@ def _allowed(role: str) -> set[str]:
 
 
 def test_the_shipped_roles_allow_what_their_names_say() -> None:
-    assert _allowed("ml_full_access") == ACTIONS
+    assert _allowed("ml_full_access") == ACTIONS - {actions.PASS_THROUGH}
     reading = {action for action in ACTIONS if action.endswith(("/get", "/search", "/nodes"))}
     assert _allowed("ml_read_access") == reading | {actions.METRICS_GET, actions.SETTINGS_GET}
     assert _allowed("ml_predict_access") == {actions.PREDICT, actions.PREDICT_STREAM}
+    assert _allowed("pass_through_access") == {actions.PASS_THROUGH}

@@ -55,6 +55,13 @@ async def test_the_client_goes_to_the_urls_host_port_and_path(url: str, host: st
         assert client.transport.max_retries == 0
 
 
+async def test_a_url_for_each_host_of_a_cluster_is_one_client() -> None:
+    url = "https://ann:a,b@one:9200/path?fingerprint={0},{1},https://ann:a,b@two/path/?fingerprint={0},{1}"
+    async with client_of(url.format("0" * 64, "1" * 64)) as client:
+        assert [(host["host"], host["port"]) for host in client.transport.hosts] == [("one", 9200), ("two", 443)]
+        assert client.transport.kwargs["http_auth"] == ("ann", "a,b")
+
+
 @pytest.mark.parametrize(
     ("user", "login"),
     [("ann:pa%3Ass%40@", ("ann", "pa:ss@")), ("ann@", ("ann", "")), ("a%40b:x@", ("a@b", "x")), ("", None)],
@@ -71,6 +78,10 @@ BAD_OPTION = (
     "check "
 )
 AFTER = "The store's URL, after ?: "
+DIFFERENT = (
+    "The store's URLs differ in more than host and port: scheme, user, password, path and options must be the same for "
+    "all hosts of a cluster"
+)
 NO_TLS = "The store's URL has TLS options after ?, and its scheme is http; make it https"
 
 
@@ -87,6 +98,11 @@ NO_TLS = "The store's URL has TLS options after ?, and its scheme is http; make 
         ("https://ann:secret@host?verify_certs=maybe", f"{AFTER}verify_certs must be true or false"),
         ("https://host?ca_certs=/no/such", f"{AFTER}/no/such: the file cannot be read (No such file or directory)"),
         ("http://host?verify_certs=false", NO_TLS),
+        ("http://ann:secret@one,http://ann:other@two", DIFFERENT),
+        ("http://ann:secret@one,https://ann:secret@two", DIFFERENT),
+        ("http://one/a,http://two/b", DIFFERENT),
+        ("http://one,http://", "The store's URL names no host: it must be http(s)://[user:password@]host:port"),
+        ("http://one,http://one:9200", "The store's URL names a host twice"),
     ],
 )
 async def test_a_url_that_names_no_store_is_refused_without_its_password(url: str, reason: str) -> None:
@@ -105,6 +121,7 @@ async def test_a_url_that_names_no_store_is_refused_without_its_password(url: st
         ("https://me:secret@host:9200?ca_certs=/ca.pem", "https://host:9200"),
         ("https://me:se@cret@host:9200", "https://host:9200"),
         ("http://host", "http://host"),
+        ("http://me:x@one:9200,http://me:x@two", "http://one:9200,http://two"),
     ],
 )
 def test_a_store_is_shown_without_its_login(url: str, shown: str) -> None:

@@ -44,3 +44,6 @@ SETTINGS_GET = "cluster:monitor/settings"
 SETTINGS_UPDATE = "cluster:admin/settings/update"
 METRICS_GET = "cluster:monitor/nodes/stats"
 """The actions of the sidecar's own routes: those that OpenSearch has for what is alike."""
+
+PASS_THROUGH = "opensearch_ml_stream:pass_through"
+"""What users and keys of the sidecar's own need for requests that go on to the cluster: one name, for all of them."""

@@ -64,6 +64,17 @@ class Gate(Protocol):
         ...
 
 
+class PassingGate(Gate, Protocol):
+    """A gate that also decides which requests go on to the cluster of the store."""
+
+    async def admit_to_cluster(self, scope: Scope) -> Scope:
+        """Return the request as it may go on to the cluster: with its caller's credentials, but none of the sidecar's.
+
+        Errors as of `admit`. Where the users are the cluster's, nothing is asked here: the cluster decides.
+        """
+        ...
+
+
 class OpenGate:
     """Lets everyone in, as nobody has to log in."""
 
@@ -73,6 +84,10 @@ class OpenGate:
         """Return ANYONE."""
         return ANYONE
 
+    async def admit_to_cluster(self, scope: Scope) -> Scope:
+        """Return the request as it came."""
+        return scope
+
 
 class TenantGate:
     """Asks for the header `X-Tenant-Id` behind another gate, for every action of ML Commons.
@@ -80,7 +95,7 @@ class TenantGate:
     The header is what the caller says: whoever lets tenants call has to set it in front of this server.
     """
 
-    def __init__(self, gate: Gate) -> None:
+    def __init__(self, gate: PassingGate) -> None:
         self._gate = gate
 
     @property
@@ -94,6 +109,10 @@ class TenantGate:
         if not any(action.startswith(ML_ACTIONS) for action in actions):
             return caller
         return replace(caller, tenant_id=_tenant_id(scope))
+
+    async def admit_to_cluster(self, scope: Scope) -> Scope:
+        """Return the request; see `PassingGate.admit_to_cluster`. The cluster's own APIs know no tenants."""
+        return await self._gate.admit_to_cluster(scope)
 
 
 def _tenant_id(scope: Scope) -> str:

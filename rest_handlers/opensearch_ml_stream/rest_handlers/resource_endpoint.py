@@ -12,7 +12,7 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
-from starlette.types import Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.connectors.syntax import jsontext
@@ -45,13 +45,14 @@ class RequestBody(Enum):
 
 @dataclass(frozen=True, slots=True)
 class ParsedRequest:
-    """A request as an operation sees it; `body` is empty where there is none."""
+    """A request as an operation sees it; `body` is empty where there is none. `scope` is the request as it came."""
 
     caller: Caller
     path: Mapping[str, str]
     query: Mapping[str, str]
     body: Mapping[str, Any]
     dashboards: bool
+    scope: Scope = field(default_factory=dict, repr=False)
 
     @property
     def id(self) -> str:
@@ -65,10 +66,14 @@ class ParsedRequest:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """What every request goes through: the gate that lets its caller in, and the budget of its body."""
+    """What every request goes through: the gate that lets its caller in, and the budget of its body.
+
+    `cluster` takes methods that a path does not have, where requests go on to ML Commons in the store's cluster.
+    """
 
     gate: Gate
     bodies: BodyBudget
+    cluster: ASGIApp | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +112,9 @@ class _ResourceEndpoint:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         request = Request(scope, receive)
         operation = self._operations.get(request.method)
+        if operation is None and self._entry.cluster is not None and request.method != "OPTIONS":
+            await self._entry.cluster(scope, receive, send)
+            return
         if operation is None:
             response = method_not_allowed(request, sorted(self._operations))
         else:
@@ -131,7 +139,7 @@ class _ResourceEndpoint:
     async def _parse(
         self, request: Request, operation: Operation, caller: Caller, reservation: BodyReservation
     ) -> ParsedRequest:
-        _check_ids(request.path_params)
+        check_ids(request.path_params)
         query_parameters = query(request.scope)
         check_query(request.scope, query_parameters, operation.parameters | operation.other_parameters.keys())
         for name in operation.parameters & query_parameters.keys():
@@ -147,6 +155,7 @@ class _ResourceEndpoint:
             query=query_parameters,
             body=_parse_body(data or _body_in_query(query_parameters), operation.request_body),
             dashboards="OpenSearch Dashboards" in header(request.scope, b"user-agent"),
+            scope=request.scope,
         )
 
 
@@ -182,7 +191,7 @@ def _parse_body(data: bytes, request_body: RequestBody) -> Mapping[str, Any]:
     return body
 
 
-def _check_ids(path_parameters: Mapping[str, Any]) -> None:
+def check_ids(path_parameters: Mapping[str, Any]) -> None:
     """Raise InvalidRequest for `.` and `..`: in the URLs of an OpenSearch store they would change the path."""
     if not {".", ".."}.isdisjoint(path_parameters.values()):
         raise InvalidRequest("An id cannot be [.] or [..]")

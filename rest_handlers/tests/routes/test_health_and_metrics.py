@@ -116,3 +116,23 @@ async def test_why_the_store_does_not_respond_is_for_operators() -> None:
     assert (stranger.status, stranger.reason()) == (503, "The store does not respond")
     assert (await ask(ready, store_error=error, gate=RecordingGate(REFUSED), client=HERE)).reason() == error.reason
     assert (await ask(ready, store_error=error)).reason() == error.reason
+
+
+@pytest.mark.parametrize(
+    ("method", "accept", "page", "status"),
+    [
+        ("GET", "text/html,application/xhtml+xml,*/*;q=0.8", "_ui/", 302),
+        ("GET", "text/html", "", 200),
+        ("GET", "*/*", "_ui/", 200),
+        ("GET", "application/json", "_ui/", 200),
+        ("HEAD", "text/html", "_ui/", 200),
+    ],
+)
+async def test_a_browser_is_sent_to_the_page_that_there_is(method: str, accept: str, page: str, status: int) -> None:
+    async def ping() -> None:
+        return
+
+    routes = operation_routes(ping, bytes, "1.2.3", OpenGate(), page=page)
+    exchange = await send_request(rest_application(routes), method, "/", headers={"accept": accept})
+    assert exchange.status == status
+    assert exchange.headers.get("location") == ("_ui/" if status == 302 else None)

@@ -81,8 +81,21 @@ class _UrlMatch:
     refusal: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class SpecChoice:
+    """A stream spec, and what decided for it, for people to read."""
+
+    spec: StreamSpec
+    reason: str
+
+
 def spec_for(connector: Connector, action: Action, parameters: Mapping[str, str]) -> StreamSpec:
-    """Return the stream spec of a connector's action; `parameters` are the request's.
+    """Return the stream spec of a connector's action; see `choose_spec`."""
+    return choose_spec(connector, action, parameters).spec
+
+
+def choose_spec(connector: Connector, action: Action, parameters: Mapping[str, str]) -> SpecChoice:
+    """Return the stream spec of a connector's action, and why it is that one; `parameters` are the request's.
 
     The caller passes no request parameter but `_llm_interface`, and caches the result by it. So a placeholder in the
     URL that the connector's parameters do not fill is read as `_`, even if the request has a value for it.
@@ -90,18 +103,20 @@ def spec_for(connector: Connector, action: Action, parameters: Mapping[str, str]
     """
     own = connector.parameters.get("_stream")
     if own is not None:
-        return read_stream_spec(own)
+        return SpecChoice(read_stream_spec(own), "the connector's parameter _stream says so")
     url_match = _match_url(connector, action, parameters)
     if url_match.refusal is not None:
         raise InvalidRequest(f"{url_match.refusal}, so connector [{connector.name}] cannot stream")
     preset = _preset(connector.parameters.get("_llm_interface"))
     if preset is not None:
-        return _without_refused_options(preset, url_match.spec)
+        return SpecChoice(
+            _without_refused_options(preset, url_match.spec), "the connector's parameter _llm_interface names it"
+        )
     if url_match.spec is not None:
-        return url_match.spec
+        return SpecChoice(url_match.spec, "the connector's url is of this interface")
     preset = _preset(parameters.get("_llm_interface"))
     if preset is not None:
-        return preset
+        return SpecChoice(preset, "the request's parameter _llm_interface names it, and nothing else decides")
     raise _no_spec(connector, parameters)
 
 

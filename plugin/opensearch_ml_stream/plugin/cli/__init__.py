@@ -14,6 +14,8 @@ from opensearch_ml_stream.plugin.cli.accounts.key_commands import keys_app
 from opensearch_ml_stream.plugin.cli.accounts.user_commands import users_app
 from opensearch_ml_stream.plugin.cli.blueprint_commands import blueprints_app
 from opensearch_ml_stream.plugin.cli.command_errors import USAGE, CommandFailed
+from opensearch_ml_stream.plugin.cli.doctor.doctor_command import doctor
+from opensearch_ml_stream.plugin.cli.doctor.recording_commands import record, replay
 from opensearch_ml_stream.plugin.cli.endpoint_commands import endpoints_app
 from opensearch_ml_stream.plugin.cli.login.login_commands import login, logout
 from opensearch_ml_stream.plugin.cli.model_commands import models_app
@@ -35,6 +37,9 @@ app.add_typer(blueprints_app, name="blueprints")
 app.add_typer(models_app, name="models")
 app.add_typer(endpoints_app, name="endpoints")
 app.command(cls=ModelCommand)(predict)
+app.command(cls=ModelCommand)(doctor)
+app.command(cls=ModelCommand)(record)
+app.command()(replay)
 app.command()(login)
 app.command()(logout)
 app.command()(settings)

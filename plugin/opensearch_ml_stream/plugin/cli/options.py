@@ -38,8 +38,8 @@ Store = Annotated[
     str | None,
     typer.Option(
         "--store",
-        help="sqlite:///PATH, or http(s)://user@host:port of an OpenSearch, with ?ca_certs=PATH or ?verify_certs=false "
-        "behind it; its password: --store-password.",
+        help="sqlite:///PATH, or http(s)://user@host:port of an OpenSearch (of several hosts with commas), with "
+        "?ca_certs=PATH or ?verify_certs=false behind it; its password: --store-password.",
     ),
 ]
 StorePassword = Annotated[
@@ -49,6 +49,9 @@ StorePassword = Annotated[
         metavar="env:NAME|file:PATH|-",
         help="Password of the store's user: from a variable, a file, or asked for (else MLSTREAM_STORE_PASSWORD).",
     ),
+]
+PassThrough = Annotated[
+    bool, typer.Option("--pass-through", help="Send requests that are not the sidecar's to the OpenSearch of --store.")
 ]
 InsecureNoAuth = Annotated[
     bool, typer.Option("--insecure-no-auth", help="Let everyone call who reaches the port (setting security: none).")
@@ -71,6 +74,10 @@ def _model_id(value: str) -> str:
 
 ModelId = Annotated[
     str, typer.Argument(metavar="MODEL_ID", help="Id of the model, as `models list` shows it.", parser=_model_id)
+]
+ModelOrText = Annotated[
+    str | None,
+    typer.Argument(metavar="MODEL_ID", help="Id of the model; left out with --connector.", parser=_model_id),
 ]
 
 

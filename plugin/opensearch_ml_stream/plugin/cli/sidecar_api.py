@@ -23,6 +23,7 @@ from opensearch_ml_stream.rest_handlers.base_path import BASE_PATH
 CONNECT_SECONDS = 10
 _HINT = re.compile(r"opensearch-ml-stream (endpoints allow \S+)$")  # in a reason, as this program may be called
 SIDECAR_NAME = "opensearch-ml-stream"  # as `GET /` has it
+_DESCRIPTION = f"{BASE_PATH}/openapi.json?filter_path=info.title"
 IDLE_SECONDS = 60  # of a stream; heartbeats come each 15 s
 RESPONSE_SECONDS = 300  # a whole response of a slow model
 
@@ -45,13 +46,21 @@ class SidecarAPI:
         return _object(response)
 
     def admits(self) -> bool:
-        """Return whether the sidecar lets its caller in, with the login or without one; not what the caller may do."""
+        """Return whether the sidecar lets its caller in, with the login or without one; not what the caller may do.
+
+        Where requests go on to the cluster `GET /` is the cluster's; the sidecar's own description is always its own.
+        """
         with self._errors():
             response = self._client.get("/")
-            if response.status_code == 401:
-                return False
-            self._check(response)
-        if _object(response).get("name") != SIDECAR_NAME:
+            if response.status_code not in (401, 403):
+                self._check(response)
+                if _object(response).get("name") == SIDECAR_NAME:
+                    return True
+            if response.status_code != 401:
+                response = self._client.get(_DESCRIPTION)
+        if response.status_code == 401:
+            return False
+        if response.status_code != 200 or _object(response).get("info") != {"title": SIDECAR_NAME}:
             raise CommandFailed(f"{self._address()} is not the sidecar")
         return True
 
@@ -119,7 +128,7 @@ class SidecarAPI:
         if response.is_redirect:
             to = response.headers.get("location", "nowhere")
             raise RequestFailed(status, f"{address} redirects to {to}", "no login goes there; name it with --url")
-        reason = _HINT.sub(lambda hint: command_line(address, *hint[1].split()), _reason(response))
+        reason = _HINT.sub(lambda hint: command_line(address, *hint[1].split()), error_reason(response))
         advice = refusal_advice(status, reason, address, None if self.login is None else self.login.source)
         raise RequestFailed(status, reason, advice)
 
@@ -142,6 +151,13 @@ def open_api(options: SidecarOptions) -> Iterator[SidecarAPI]:
 @contextmanager
 def open_api_as(login: Login | None, options: SidecarOptions) -> Iterator[SidecarAPI]:
     """Open a client of a sidecar with this login, whatever the options say of one; see `open_api`."""
+    with open_client(login, options) as client:
+        yield SidecarAPI(client, login)
+
+
+@contextmanager
+def open_client(login: Login | None, options: SidecarOptions) -> Iterator[httpx.Client]:
+    """Open httpx's client of a sidecar, which sends the login; see `open_api`."""
     with httpx.Client(
         base_url=sidecar_url(options.url),
         headers={} if login is None else {"authorization": login.authorization()},
@@ -149,7 +165,7 @@ def open_api_as(login: Login | None, options: SidecarOptions) -> Iterator[Sideca
         timeout=httpx.Timeout(RESPONSE_SECONDS, connect=CONNECT_SECONDS),
         follow_redirects=False,  # or the login would follow them
     ) as client:
-        yield SidecarAPI(client, login)
+        yield client
 
 
 def _untrusted(address: str, error: httpx.TransportError) -> Unreachable | None:
@@ -184,7 +200,8 @@ def _no_password() -> str:
     return ""
 
 
-def _reason(response: httpx.Response) -> str:
+def error_reason(response: httpx.Response) -> str:
+    """Return the reason that an error response gives."""
     try:
         error = orjson.loads(response.content)["error"]
     except (orjson.JSONDecodeError, LookupError, TypeError):

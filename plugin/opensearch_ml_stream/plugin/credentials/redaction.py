@@ -16,6 +16,7 @@ from opensearch_ml_stream.plugin.credentials.written_forms import SHORTEST, Form
 MAX_TEXT_BYTES = 2048
 SHORTEST_IN_RESULTS = 8  # a good response may well hold "demo" or "test", which are common credentials of test servers
 MAX_FINDINGS = 1000  # a text that seems to hold more pieces of secrets is not shown at all: the search stays linear
+BYTES_OF_FINDING = 64  # of a text in which a prompt is looked for: for as many of them it may have one finding more
 MAX_PLACES = 8  # of one anchor in all forms: more has only a secret that repeats itself
 
 _MASK = b"***"
@@ -60,6 +61,24 @@ class Redactor:
         redacted = self._redact_bytes(body, SHORTEST_IN_RESULTS)
         return redacted if redacted is body or _is_json(redacted) or not _is_json(body) else b'"%b"' % _MASK
 
+    def hide(self, text: str, shortest: int) -> str:
+        """Return the text with a `*` for each character of a secret's piece, as long as before.
+
+        Escapes are not looked through: for a text that has been parsed. `shortest` is how many characters a secret
+        must have.
+        """
+        data = text.encode("utf-8", "replace")
+        spans = self._spans(data, shortest, MAX_FINDINGS + len(data) // BYTES_OF_FINDING)
+        if spans is None:
+            return "*" * len(text)
+        parts: list[str] = []
+        position = 0
+        for start, end in spans:
+            start, end = max(position, _at_character(data, start, -1)), _at_character(data, end, 1)
+            parts += [data[position:start].decode(), "*" * len(data[start:end].decode())]
+            position = end
+        return "".join([*parts, data[position:].decode()]) if parts else text
+
     def _redact(self, text: str, shortest: int) -> str:
         data = text.encode("utf-8", "replace")
         redacted = self._redact_bytes(data, shortest)
@@ -73,20 +92,32 @@ class Redactor:
 
     def _mask(self, data: bytes, shortest: int) -> bytes:
         """Return `data` with each piece of a secret of at least `shortest` characters masked."""
-        folded = fold(data)
+        spans = self._spans(data, shortest)
+        if spans is None:
+            return _MASK
         parts: list[bytes] = []
+        position = 0
+        for start, end in spans:
+            parts += [data[position:start], _MASK]
+            position = end
+        return b"".join([*parts, data[position:]]) if parts else data
+
+    def _spans(self, data: bytes, shortest: int, most: int = MAX_FINDINGS) -> list[tuple[int, int]] | None:
+        """Return where the pieces of secrets stand, in order and apart; None for more than `most` findings."""
+        folded = fold(data)
+        spans: list[tuple[int, int]] = []
         end = position = findings = 0
         while (match := self._search(folded, position)) is not None:
             findings += 1
-            if findings > MAX_FINDINGS:
-                return _MASK
+            if findings > most:
+                return None
             span = self._span(folded, match.start(), end, shortest)
             if span is None:
                 position = match.start() + 1
                 continue
-            parts += [data[end : span[0]], _MASK]
+            spans.append(span)
             end = position = span[1]
-        return b"".join([*parts, data[end:]]) if parts else data
+        return spans
 
     def _span(self, folded: bytes, start: int, floor: int, shortest: int) -> tuple[int, int] | None:
         """Return the longest piece of a secret around an anchor that begins at `start`, None if none is long enough."""
@@ -108,6 +139,13 @@ def _anchors(form: Form) -> list[tuple[int, bytes]]:
     step = form.least - length + 1
     positions = range(0, len(form.text) - length + 1, step)
     return [(position, form.text[position : position + length]) for position in positions]
+
+
+def _at_character(data: bytes, position: int, step: int) -> int:
+    """Return the nearest position in that direction at which a character of UTF-8 begins, or the text ends."""
+    while 0 < position < len(data) and data[position] & 0xC0 == 0x80:
+        position += step
+    return position
 
 
 def _compile(anchors: Mapping[bytes, object]) -> Any:

@@ -11,6 +11,7 @@ from opensearch_ml_stream.connectors.predict.guardrails.configuration import INP
 from opensearch_ml_stream.connectors.predict.inputs import PredictInput, RemoteInput, read_predict_input
 from opensearch_ml_stream.connectors.rendering.action import ProviderRequest
 from opensearch_ml_stream.connectors.spending.response_usage import count_response_tokens
+from opensearch_ml_stream.plugin.limits.budgets.charge import Charge
 from opensearch_ml_stream.plugin.metrics import Metrics, PredictionFigures, StreamFigures
 from opensearch_ml_stream.plugin.predictions.batch_jobs import BatchJobs
 from opensearch_ml_stream.plugin.predictions.compiled_model import CompiledModel
@@ -111,12 +112,7 @@ class Predictor:
         spec = model.spec(parameters, action_type)
         model.check_input(RemoteInput(parameters))
         request = action.render(parameters, spec)
-        place = self._calls.open_streams.place(model.model_id, model.settings.limits, caller.name)
-        await held.enter_async_context(place)
-        await self._check_guardrail(caller, model, request)
-        self._calls.apply_rate_limits(model, caller)
-        if (charge := await self._calls.charge(model, caller, request.body)) is not None:
-            held.enter_context(charge)
+        charge = await self.admit(held, caller, model, request)
         bodies = None if further is None else partial(self._further_body, model.model_id, further)
         response = await held.enter_async_context(self._calls.open(model, request, bodies))
         await check_status(response, model)
@@ -125,6 +121,18 @@ class Predictor:
             stream.answered_by = model.model_id
             await stream.read_ahead()
         return self._guarded(caller, stream, model)
+
+    async def admit(
+        self, held: AsyncExitStack, caller: Caller, model: CompiledModel, request: ProviderRequest
+    ) -> Charge | None:
+        """Check a call against input guardrail, limits and budgets; what it takes of them is released with `held`."""
+        place = self._calls.open_streams.place(model.model_id, model.settings.limits, caller.name)
+        await held.enter_async_context(place)
+        await self._check_guardrail(caller, model, request)
+        self._calls.apply_rate_limits(model, caller)
+        if (charge := await self._calls.charge(model, caller, request.body)) is not None:
+            held.enter_context(charge)
+        return charge
 
     async def _further_body(self, model_id: str, further: NextInput) -> bytes | None:
         """Return the body of a stream's next request, which is checked as the first was; None if there are no more."""

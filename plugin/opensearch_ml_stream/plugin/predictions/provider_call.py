@@ -20,7 +20,7 @@ from opensearch_ml_stream.plugin.predictions.compiled_model import CompiledModel
 from opensearch_ml_stream.plugin.predictions.error_responses import read_error
 from opensearch_ml_stream.plugin.runtimes.further_requests import NextRequest
 from opensearch_ml_stream.plugin.runtimes.runtime_calls import RuntimeCalls
-from opensearch_ml_stream.plugin.settings import LiveSettings
+from opensearch_ml_stream.plugin.settings import LiveSettings, Settings
 from opensearch_ml_stream.plugin.upstream import Upstream, UpstreamResponse
 from opensearch_ml_stream.plugin.upstream.retries import open_with_retries
 from opensearch_ml_stream.plugin.upstream.trusted_endpoints import check_endpoint
@@ -64,7 +64,7 @@ class ProviderCalls:
         opening = (
             self.runtimes.open(request, further)  # no request can name it: a rendered URL is of http or https
             if request.url.startswith(RUNTIME_SCHEME)
-            else self._open_remote(model, request)
+            else open_remote(self.upstream, self.live_settings.current, model, request)
         )
         return in_time(opening, model.settings.limits) if model.is_timed else opening
 
@@ -75,19 +75,6 @@ class ProviderCalls:
         opening = self.runtimes.handle(runtime, message)
         return in_time(opening, model.settings.limits) if model.is_timed else opening
 
-    def _open_remote(
-        self, model: CompiledModel, request: ProviderRequest
-    ) -> AbstractAsyncContextManager[UpstreamResponse]:
-        connector = model.connector
-        check_endpoint(request.url, self.live_settings.current)
-        if connector.protocol == "aws_sigv4":
-            request = _signed(model, request)
-        config = connector.client_config
-        tls = model.credential if config.mutual_tls_enabled else {}
-        if config.max_retry_times:
-            return open_with_retries(self.upstream, request, config, tls, model.pool_key)
-        return self.upstream.open(request, config, tls, model.pool_key)
-
     async def fetch(self, model: CompiledModel, request: ProviderRequest) -> bytes:
         """Return the whole body of a 2xx response, redacted; UpstreamError for another status or an empty body."""
         async with self.open(model, request) as response:
@@ -96,6 +83,21 @@ class ProviderCalls:
         if not body.strip():
             raise UpstreamError("Remote service returned empty response body")
         return model.redactor.body(body)
+
+
+def open_remote(
+    upstream: Upstream, settings: Settings, model: CompiledModel, request: ProviderRequest
+) -> AbstractAsyncContextManager[UpstreamResponse]:
+    """Open a remote model's response by `upstream`: only at a trusted URL, signed and retried as its connector says."""
+    connector = model.connector
+    check_endpoint(request.url, settings)
+    if connector.protocol == "aws_sigv4":
+        request = _signed(model, request)
+    config = connector.client_config
+    tls = model.credential if config.mutual_tls_enabled else {}
+    if config.max_retry_times:
+        return open_with_retries(upstream, request, config, tls, model.pool_key)
+    return upstream.open(request, config, tls, model.pool_key)
 
 
 async def check_status(response: UpstreamResponse, model: CompiledModel) -> None:

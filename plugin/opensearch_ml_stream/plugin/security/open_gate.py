@@ -15,11 +15,12 @@ from opensearch_ml_stream.plugin.security.cluster.cluster_gate import ClusterGat
 from opensearch_ml_stream.plugin.security.lockouts import Lockouts
 from opensearch_ml_stream.plugin.security.own_accounts import has_accounts
 from opensearch_ml_stream.plugin.security.own_gate import OwnAccounts
-from opensearch_ml_stream.plugin.security.presented_credentials import presented_credentials
+from opensearch_ml_stream.plugin.security.presented_credentials import presented_credentials, without_credentials
 from opensearch_ml_stream.plugin.security.start_rules import needs_login, plugin_of
 from opensearch_ml_stream.plugin.settings import Settings
 from opensearch_ml_stream.plugin.store import SecurityPlugin, Store
-from opensearch_ml_stream.rest_handlers.callers import ANYONE, Caller, Gate, OpenGate, Scope
+from opensearch_ml_stream.rest_handlers.actions import PASS_THROUGH
+from opensearch_ml_stream.rest_handlers.callers import ANYONE, Caller, OpenGate, PassingGate, Scope
 
 LOOK_SECONDS = 0.8
 WATCH_SECONDS = 1.0
@@ -56,6 +57,11 @@ class OwnGate:
             return ANYONE
         return await self._accounts.admit(presented_credentials(scope["headers"]), *actions)
 
+    async def admit_to_cluster(self, scope: Scope) -> Scope:
+        """Return the request of a caller who may call the cluster, without the login: it is none of the cluster's."""
+        await self.admit(scope, PASS_THROUGH)
+        return without_credentials(scope) if self.is_closed else scope
+
     async def look(self) -> None:
         """Close the gate if the store has an account, for as long as this process runs.
 
@@ -78,11 +84,11 @@ class AutoGate:
     Nobody is let in before the cluster has said which; what it said once stays.
     """
 
-    def __init__(self, plugin: SecurityPlugin, users_of_cluster: Gate, own: OwnGate) -> None:
+    def __init__(self, plugin: SecurityPlugin, users_of_cluster: PassingGate, own: OwnGate) -> None:
         self._plugin = plugin
         self._users_of_cluster = users_of_cluster
         self._own = own
-        self._chosen: Gate | None = None
+        self._chosen: PassingGate | None = None
 
     @property
     def asks_for_login(self) -> bool:
@@ -96,13 +102,11 @@ class AutoGate:
 
     async def admit(self, scope: Scope, *actions: str) -> Caller:
         """Return the caller; see `Gate.admit`."""
-        if self._chosen is None:
-            try:
-                await self._choose()
-            except Unavailable as error:  # nobody is let in unasked
-                raise unknown_caller(error) from None
-        assert self._chosen is not None
-        return await self._chosen.admit(scope, *actions)
+        return await (await self._chosen_gate()).admit(scope, *actions)
+
+    async def admit_to_cluster(self, scope: Scope) -> Scope:
+        """Return the request; see `PassingGate.admit_to_cluster`."""
+        return await (await self._chosen_gate()).admit_to_cluster(scope)
 
     async def look(self) -> None:
         """Ask the cluster, and where its users do not decide, look for accounts."""
@@ -113,6 +117,15 @@ class AutoGate:
         if self._chosen is self._own and not self._own.is_closed:
             await self._own.look()
 
+    async def _chosen_gate(self) -> PassingGate:
+        if self._chosen is None:
+            try:
+                await self._choose()
+            except Unavailable as error:  # nobody is let in unasked
+                raise unknown_caller(error) from None
+        assert self._chosen is not None
+        return self._chosen
+
     async def _choose(self) -> None:
         installed = await self._plugin.is_installed()
         if self._chosen is None:
@@ -122,7 +135,7 @@ class AutoGate:
 
 
 @asynccontextmanager
-async def open_gate(settings: Settings, store: Store, runtime: Path, now: Clock) -> AsyncIterator[Gate]:
+async def open_gate(settings: Settings, store: Store, runtime: Path, now: Clock) -> AsyncIterator[PassingGate]:
     """Open the gate for the setting `opensearch_ml_stream.security`, of a server that listens on `settings.host`.
 
     `runtime` is a folder that all workers of the server share. InvalidRequest for `opensearch` without a cluster.

@@ -63,7 +63,10 @@ def read_account(document: Document) -> Account | None:
 
 
 async def add_user(store: Store, name: str, password: str, role: str, now: int) -> None:
-    """Add a user. InvalidRequest for a name, password or role that cannot be; Conflict if the name is taken."""
+    """Add a user; several roles are separated by commas.
+
+    InvalidRequest for a name, password or role that cannot be; Conflict if the name is taken.
+    """
     _check(name, role)
     _check_password(password)
     source = _source("user", name, role, hash_password(password), now)
@@ -86,7 +89,7 @@ async def change_password(store: Store, name: str, password: str) -> None:
 
 
 async def create_key(store: Store, name: str, role: str, now: int, expires: int | None = None) -> NewKey:
-    """Store a new key and return it, the only time that its value is known."""
+    """Store a new key and return it, the only time that its value is known; `role` as in `add_user`."""
     _check(name, role)
     key = new_key()
     source = _source("key", name, role, key.hash, now)
@@ -121,8 +124,9 @@ def _check(name: str, role: str) -> None:
         raise InvalidRequest(
             "A name begins with a letter or digit and has at most 128 characters of a-z A-Z 0-9 . _ @ + -"
         )
-    if role not in SHIPPED_ROLES:
-        raise InvalidRequest(f"There is no role {role}; the roles are {', '.join(SHIPPED_ROLES)}")
+    for each in role.split(","):
+        if each not in SHIPPED_ROLES:
+            raise InvalidRequest(f"There is no role {each}; the roles are {', '.join(SHIPPED_ROLES)}")
 
 
 def _check_password(password: str) -> None:
@@ -131,4 +135,4 @@ def _check_password(password: str) -> None:
 
 
 def _source(kind: str, name: str, role: str, secret: str, now: int) -> dict[str, Any]:
-    return {"kind": kind, "name": name, "roles": [role], "secret": secret, "created_time": now}
+    return {"kind": kind, "name": name, "roles": role.split(","), "secret": secret, "created_time": now}

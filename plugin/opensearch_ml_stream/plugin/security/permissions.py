@@ -28,6 +28,7 @@ SHIPPED_ROLES: dict[str, tuple[str, ...]] = {
         "cluster:admin/opensearch/ml/tasks/search",
         "cluster_monitor",
     ),
+    "pass_through_access": ("opensearch_ml_stream:pass_through",),
     "ml_predict_access": ("cluster:admin/opensearch/ml/predict", "cluster:admin/opensearch/ml/predict/stream"),
 }
 """Roles of the sidecar's own users and keys: the first two as OpenSearch ships them, without its agents and tools."""

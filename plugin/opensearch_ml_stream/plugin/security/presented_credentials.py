@@ -6,8 +6,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from opensearch_ml_stream.connectors.errors import Unauthorized
+from opensearch_ml_stream.rest_handlers.callers import Scope
 
 MAX_CHARACTERS = 4096  # of a credential; a longer one is none of ours
+
+_HEADERS = (b"authorization", b"x-api-key")
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +37,11 @@ def presented_credentials(headers: Iterable[tuple[bytes, bytes]]) -> NameAndPass
         return _from_authorization(authorization)
     key = single_header(b"x-api-key", headers)
     return None if key is None else ApiKey(key.strip())
+
+
+def without_credentials(scope: Scope) -> Scope:
+    """Return the request without the headers that `presented_credentials` reads."""
+    return {**scope, "headers": [pair for pair in scope["headers"] if pair[0] not in _HEADERS]}
 
 
 def single_header(name: bytes, headers: Iterable[tuple[bytes, bytes]], most: int = MAX_CHARACTERS) -> str | None:

@@ -12,7 +12,7 @@ from pathlib import Path
 from time import monotonic
 
 from opensearch_ml_stream.plugin.logs.configuration import configure_logging
-from opensearch_ml_stream.plugin.security.start_rules import check_start
+from opensearch_ml_stream.plugin.security.start_rules import check_pass_through, check_start
 from opensearch_ml_stream.plugin.server import descriptors
 from opensearch_ml_stream.plugin.server.grpc_listener import announce_grpc, reserving_grpc_port
 from opensearch_ml_stream.plugin.server.heartbeats import Heartbeats
@@ -33,11 +33,12 @@ from opensearch_ml_stream.plugin.store.open_store import check_store_url, open_s
 def serve(settings: Settings) -> int:
     """Serve until a signal; return the exit code: 0, or 1 if no worker could serve or one had to be killed.
 
-    OSError if the port cannot be bound, InvalidRequest if no store can have that URL, for the port's certificate, or
-    for the port of gRPC.
+    OSError if the port cannot be bound, InvalidRequest if no store can have that URL, if it has no cluster and requests
+    should go to one, for the port's certificate, or for the port of gRPC.
     """
     configure_logging(settings)
     check_store_url(settings.store)
+    check_pass_through(settings)
     certificate_files = read_certificate_files(settings)
     if certificate_files is not None:
         warn_of_dates(create_certificate(settings, certificate_files))

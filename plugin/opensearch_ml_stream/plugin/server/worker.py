@@ -149,6 +149,7 @@ class Server(uvicorn.Server):
             )
         )
         self._in_flight = sidecar.in_flight
+        self._cluster = sidecar.cluster
         self._grace = grace
         self._on_ready = on_ready
         self._certificate = certificate
@@ -160,6 +161,7 @@ class Server(uvicorn.Server):
         )
         self._sweeper: asyncio.TimerHandle | None = None
         self._drain: asyncio.Task[None] | None = None
+        self._drain_cluster: asyncio.Task[None] | None = None
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Begin to accept connections (called by uvicorn)."""
@@ -200,6 +202,9 @@ class Server(uvicorn.Server):
             connection.shutdown()  # idle ones close; the others will after their response
         stopping_grpc = asyncio.create_task(self.stop_grpc(self._grace + LAST_WRITES_SECONDS))
         self._drain = asyncio.create_task(self._in_flight.drain(self._grace))
+        if self._cluster is not None:
+            self._drain_cluster = asyncio.create_task(self._cluster.drain(self._grace))
+            await asyncio.wait([self._drain_cluster])
         await self._drain
         await super().shutdown(sockets)
         await stopping_grpc
@@ -210,6 +215,8 @@ class Server(uvicorn.Server):
         """Begin to stop; the second time end the responses in flight at once."""
         if self.should_exit:
             self._in_flight.interrupt_all()
+            if self._drain_cluster is not None:
+                self._drain_cluster.cancel()
         self.should_exit = True
 
     def _new_connection(self, **_: object) -> asyncio.Protocol:

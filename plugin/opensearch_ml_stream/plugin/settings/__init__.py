@@ -79,6 +79,7 @@ class Settings:
     remote_job_status_failed: str = _JOBS.failed
 
     # opensearch_ml_stream.*
+    pass_through: bool = False
     max_body_size: int = 10 * 1024 * 1024
     max_total_body_size: int = 256 * 1024 * 1024
     request_timeout_seconds: float = 300
@@ -107,6 +108,7 @@ class Settings:
     guardrail_held_characters: int = 256
     v2_gzip: bool = True
     generate_stream_model: str = ""
+    playground: bool = True
     models: str = ""
     models_watch: bool = False
     runtime_queue_size: int = 100

@@ -30,7 +30,18 @@ OWN_SETTINGS = (
         choices=("none", "gzip", "deflate"),
     ),
     Setting(_OWN + "workers", "workers", "integer", "Worker processes", minimum=1, maximum=256),
-    Setting(_OWN + "store", "store", "string", "Where models live: sqlite:///PATH or http(s)://user:pass@host:port"),
+    Setting(
+        _OWN + "store",
+        "store",
+        "string",
+        "Where models live: sqlite:///PATH, or http(s)://user:pass@host:port of a cluster's hosts, with commas",
+    ),
+    Setting(
+        _OWN + "pass_through",
+        "pass_through",
+        "boolean",
+        "Send every request that is not the sidecar's to the OpenSearch of the store, with its caller's credentials",
+    ),
     Setting(_OWN + "index_prefix", "index_prefix", "string", "Put before the names of all indices"),
     Setting(_OWN + "max_body_size", "max_body_size", "integer", "Largest request body, in bytes", minimum=1),
     Setting(
@@ -206,6 +217,7 @@ OWN_SETTINGS = (
         "Name or id of the model behind /generate-stream; without one there is no such route",
         dynamic=True,
     ),
+    Setting(_OWN + "playground", "playground", "boolean", "Whether there is a playground, the page /_ui/"),
     Setting(
         _OWN + "models",
         "models",

@@ -6,6 +6,7 @@ from urllib.parse import urlsplit
 
 from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.plugin.store import Store
+from opensearch_ml_stream.plugin.store.cluster_url import split_urls
 from opensearch_ml_stream.plugin.store.opensearch_store import OpenSearchStore, connect
 from opensearch_ml_stream.plugin.store.sqlite_store import SQLiteStore
 
@@ -16,8 +17,9 @@ _SQLITE = "sqlite:///"
 async def open_store(url: str, index_prefix: str = "") -> AsyncIterator[Store]:
     """Open the store of a URL; close it at exit.
 
-    URLs are `sqlite:///PATH`, `sqlite:///:memory:` and `http(s)://[user:pass@]host[:port]`. An absolute path has four
-    slashes. An https URL may end in `?` and the options of `opensearch_tls`.
+    URLs are `sqlite:///PATH`, `sqlite:///:memory:` and `http(s)://[user:pass@]host[:port]`, also several of these with
+    commas, for the hosts of one cluster. An absolute path has four slashes. An https URL may end in `?` and the options
+    of `opensearch_tls`.
     InvalidRequest if the URL is none of these. Nothing is sent yet: `ping` checks that the store is up.
     """
     store = _store(url, index_prefix)
@@ -29,13 +31,17 @@ async def open_store(url: str, index_prefix: str = "") -> AsyncIterator[Store]:
 
 def shown_store(url: str) -> str:
     """Return a store's URL without user, password and query, to be shown."""
-    scheme, separator, rest = url.partition("://")
-    return url if scheme == "sqlite" else f"{scheme}{separator}{rest.partition('?')[0].rpartition('@')[2]}"
+    return url if url.startswith("sqlite:") else ",".join(_shown(one) for one in split_urls(url))
 
 
 def check_store_url(url: str) -> None:
     """Raise InvalidRequest if no store can have that URL; nothing is sent."""
     _store(url, "")
+
+
+def _shown(url: str) -> str:
+    scheme, separator, rest = url.partition("://")
+    return f"{scheme}{separator}{rest.partition('?')[0].rpartition('@')[2]}"
 
 
 def _store(url: str, index_prefix: str) -> Store:

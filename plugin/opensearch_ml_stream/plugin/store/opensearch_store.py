@@ -1,15 +1,16 @@
 """The store in an OpenSearch cluster, in the indices that ML Commons uses.
 
 Indices are created at the first write. Requests are not retried, since a write without a response may have been done;
-only a read or search whose connection broke is sent once more.
+only a read or search whose connection broke is sent once more, and what a host took no connection for to the next one.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
-from urllib.parse import parse_qsl, unquote, urlsplit
 
+from aiohttp import ClientConnectorError
 from opensearchpy import (
     AsyncOpenSearch,
+    AsyncTransport,
     AuthenticationException,
     AuthorizationException,
     ConnectionTimeout,
@@ -19,6 +20,7 @@ from opensearchpy import ConnectionError as NoConnection
 
 from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.plugin.store import ABSENT_SEQUENCE, Document, Index, Written
+from opensearch_ml_stream.plugin.store.cluster_url import read_cluster_url
 from opensearch_ml_stream.plugin.store.mappings import index_body
 from opensearch_ml_stream.plugin.store.opensearch_cluster import OpenSearchCluster
 from opensearch_ml_stream.plugin.store.opensearch_errors import (
@@ -47,36 +49,46 @@ _HEADERS = {"X-opensearch-product-origin": "opensearch-ml-stream"}
 
 
 def connect(url: str, *, with_credentials: bool = True) -> AsyncOpenSearch:
-    """Return a client for `http(s)://[user:pass@]host[:port][/path][?TLS options]`; send nothing.
+    """Return a client for the hosts of a store's URL (see `cluster_url`); send nothing.
 
     Without credentials it has neither user and password nor client certificate: what it sends is not the store's.
-
-    The port is 443 for https and 9200 for http if the URL has none. InvalidRequest, without the URL in it, if the URL
-    cannot be read.
+    InvalidRequest, without the URL in it, if the URL cannot be read.
     """
-    parts = urlsplit(url)
-    try:
-        port = parts.port or (443 if parts.scheme == "https" else 9200)
-    except ValueError:
-        raise InvalidRequest("The store's URL has a port that is no number from 0 to 65535") from None
-    if not parts.hostname:
-        raise InvalidRequest("The store's URL names no host: it must be http(s)://[user:password@]host:port")
-    options = dict(parse_qsl(parts.query))
-    if parts.scheme == "http" and options:
-        raise InvalidRequest("The store's URL has TLS options after ?, and its scheme is http; make it https")
+    cluster = read_cluster_url(url)
+    options = dict(cluster.options)
     if not with_credentials:
         options = without_credentials(options)
-    tls: dict[str, Any] = {"ssl_context": store_tls(options)} if parts.scheme == "https" else {}
-    login = (unquote(parts.username), unquote(parts.password or "")) if parts.username else None
+    tls: dict[str, Any] = {"ssl_context": store_tls(options)} if cluster.scheme == "https" else {}
     return AsyncOpenSearch(
-        hosts=[{"host": parts.hostname, "port": port, "url_prefix": parts.path.strip("/")}],
-        http_auth=login if with_credentials else None,
-        use_ssl=parts.scheme == "https",
+        hosts=[{"host": host, "port": port, "url_prefix": cluster.path} for host, port in cluster.hosts],
+        http_auth=cluster.login if with_credentials else None,
+        use_ssl=cluster.scheme == "https",
         timeout=TIMEOUT_SECONDS,
         max_retries=0,
         headers=_HEADERS,
+        transport_class=FailoverTransport,
         **tls,
     )
+
+
+class FailoverTransport(AsyncTransport):
+    """A transport that asks the next host when one does not take the connection: then nothing was sent to it."""
+
+    async def perform_request(self, *arguments: Any, **options: Any) -> Any:
+        """Return the response of the first host that takes the connection. See AsyncTransport."""
+        for _ in range(len(self.hosts) - 1):
+            try:
+                return await super().perform_request(*arguments, **options)
+            except NoConnection as error:
+                if not isinstance(error.info, ClientConnectorError):
+                    raise
+        return await super().perform_request(*arguments, **options)
+
+    async def close(self) -> None:
+        """Close all connections, those to hosts that have failed too, which AsyncTransport leaves open."""
+        await super().close()
+        for connection in getattr(self.connection_pool, "dead_count", ()):  # a pool of one host has none
+            await connection.close()
 
 
 class OpenSearchStore:

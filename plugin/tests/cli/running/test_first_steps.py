@@ -50,3 +50,7 @@ def test_the_files_of_tls_are_named(login: Login | None) -> None:
     sidecar = SidecarOptions("https://h", ca_certs=Path("a b.pem"), client_cert=Path("c.pem"))
     assert all({"a b.pem", "c.pem"} <= {*words} for words in commands(login, sidecar))
     assert [line for line in first_steps(SIDECAR, login, "m" * 20, "m" * 20).splitlines() if len(line) > 86] == []
+
+
+def test_the_page_is_named_for_a_browser() -> None:
+    assert f" in a browser: {SIDECAR.url}/_ui/\n" in first_steps(SIDECAR, None, "m1", "m2")

@@ -17,6 +17,11 @@ def test_the_password_of_a_file_is_put_into_the_url(tmp_path: Path) -> None:
     )
 
 
+def test_each_host_of_a_cluster_gets_the_password(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MLSTREAM_STORE_PASSWORD", "a,b")
+    assert with_store_password("http://me@one,http://me@two:9", None) == "http://me:a%2Cb@one,http://me:a%2Cb@two:9"
+
+
 def test_the_environment_has_the_password_of_a_url_without_one(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MLSTREAM_STORE_PASSWORD", "env:literal")
     monkeypatch.setenv("OTHER", "other")

@@ -5,6 +5,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
+from time import sleep
 from typing import Any
 
 from opensearch_ml_stream.runtimes.shipped import resolve
@@ -65,13 +66,18 @@ def _count_steps(name: str, model: Any) -> Callable[[], int]:
     if name == "vllm":
         return lambda: int(model._engine.steps)
     steps = []
+
+    def count(*_: object) -> None:
+        steps.append(1)
+        sleep(0.001)  # as an engine's own work, it leaves the interpreter to others
+
     if name == "huggingface":
-        model._model.register_forward_hook(lambda *_: steps.append(1))
+        model._model.register_forward_hook(count)
         return lambda: len(steps)
     evaluate = model._llama.eval
 
     def counted(tokens: Any) -> None:
-        steps.append(1)
+        count()
         evaluate(tokens)
 
     model._llama.eval = counted

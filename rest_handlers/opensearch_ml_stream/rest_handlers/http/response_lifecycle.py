@@ -95,6 +95,7 @@ class InFlightResponses:
         self.limits = limits
         self.bodies = BodyBudget(limits.max_body_size, limits.max_total_body_size)
         self._in_flight: set[Interruptible] = set()
+        self.stopping = asyncio.Event()  # set when the server begins to stop
         self._all_done = asyncio.Event()
         self._all_done.set()
 
@@ -124,6 +125,7 @@ class InFlightResponses:
 
     async def drain(self, grace: float) -> None:
         """Wait up to `grace` seconds for the responses in flight, then interrupt the rest."""
+        self.stopping.set()
         try:
             async with asyncio.timeout(grace):
                 await self._all_done.wait()

@@ -7,25 +7,34 @@ from ipaddress import ip_address
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
+from starlette.types import ASGIApp
 
 from opensearch_ml_stream.connectors.errors import MLStreamError, Unavailable
 from opensearch_ml_stream.rest_handlers import actions
+from opensearch_ml_stream.rest_handlers.base_path import METRICS_PATH
 from opensearch_ml_stream.rest_handlers.callers import Gate
 from opensearch_ml_stream.rest_handlers.http.browsers import with_security_headers
 from opensearch_ml_stream.rest_handlers.http.responses import error_response, json_response
 
 READY_SECONDS = 1.5  # of waiting for the store: whoever asks whether a server is ready waits 2 s or so
+_VARY = {"Vary": "Accept", "Cache-Control": "no-store"}
 METRICS_CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 
 def operation_routes(
-    ping: Callable[[], Awaitable[None]], metrics: Callable[[], bytes], version: str, gate: Gate
+    ping: Callable[[], Awaitable[None]],
+    metrics: Callable[[], bytes],
+    version: str,
+    gate: Gate,
+    cluster: ASGIApp | None = None,
+    page: str = "",
 ) -> list[Route]:
     """Return the routes of `/`, `/_health/live`, `/_health/ready` and `/metrics`.
 
     `ping` raises Unavailable while the store does not respond; `metrics` returns Prometheus' text format. Everyone may
     ask for the health. Metrics, and why the store does not respond, are for this machine and for those who have the
-    permission.
+    permission. `page` is the path, relative to `/`, to which a browser is sent from there; "" for none. Where requests
+    go on to the `cluster`, `/` is the cluster's for all others: clients read its version there.
     """
 
     async def live(request: Request) -> Response:
@@ -46,8 +55,12 @@ def operation_routes(
             await gate.admit(request.scope, actions.METRICS_GET)
         return with_security_headers(request.scope, Response(metrics(), media_type=METRICS_CONTENT_TYPE))
 
-    async def root(request: Request) -> Response:
+    async def root(request: Request) -> ASGIApp:
         """Return the name and the version."""
+        if page and request.method == "GET" and "text/html" in request.headers.get("accept", "").lower():
+            return with_security_headers(request.scope, Response(status_code=302, headers={"Location": page, **_VARY}))
+        if cluster is not None:
+            return cluster
         await gate.admit(request.scope)
         return json_response(request, {"name": "opensearch-ml-stream", "version": version})
 
@@ -55,7 +68,7 @@ def operation_routes(
         Route("/", root),
         Route("/_health/live", live),
         Route("/_health/ready", ready),
-        Route("/metrics", show_metrics),
+        Route(METRICS_PATH, show_metrics),
     ]
 
 

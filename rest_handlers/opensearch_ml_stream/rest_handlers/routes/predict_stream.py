@@ -110,20 +110,32 @@ class Predictions(Protocol):
         ...
 
 
+RelayIfElsewhere = Callable[[Scope, Receive, Send, str], Awaitable[bool]]
+"""Sends the request for a model on to where the model runs, and returns True, unless it runs here."""
+
+
 class PredictStream:
     """The ASGI application: streams here, every other path to `router`; `policy` holds for both.
 
-    No middleware and no router stands between a stream and its client.
+    No middleware and no router stands between a stream and its client. With `relay_if_elsewhere`, some models may run
+    on another server.
     """
 
     def __init__(
-        self, predictions: Predictions, in_flight: InFlightResponses, gate: Gate, router: ASGIApp, policy: BrowserPolicy
+        self,
+        predictions: Predictions,
+        in_flight: InFlightResponses,
+        gate: Gate,
+        router: ASGIApp,
+        policy: BrowserPolicy,
+        relay_if_elsewhere: RelayIfElsewhere | None = None,
     ) -> None:
         self._predictions = predictions
         self._in_flight = in_flight
         self._gate = gate
         self._router = router
         self._policy = policy
+        self._relay_if_elsewhere = relay_if_elsewhere
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle a request, until its response has ended or its client has disconnected."""
@@ -135,6 +147,8 @@ class PredictStream:
             await self._router(scope, receive, send)
         elif scope["method"] != "POST":
             await method_not_allowed(Request(scope), ["POST"])(scope, receive, send)
+        elif self._relay_if_elsewhere is not None and await self._relay_if_elsewhere(scope, receive, send, match[1]):
+            pass
         elif (begun := await self._begin(scope, receive, send, match[1])) is not None:
             response, work = begun
             await response.run(work)

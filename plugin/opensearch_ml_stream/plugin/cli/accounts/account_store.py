@@ -18,7 +18,9 @@ from opensearch_ml_stream.plugin.store import Store
 
 T = TypeVar("T")
 
-Role = Annotated[str, typer.Option("--role", help=f"What it may do: {', '.join(SHIPPED_ROLES)}.")]
+Role = Annotated[
+    str, typer.Option("--role", help=f"What it may do: {', '.join(SHIPPED_ROLES)}; or several, separated by commas.")
+]
 
 
 @dataclass(frozen=True, slots=True)

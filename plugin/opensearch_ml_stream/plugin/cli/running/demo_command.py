@@ -26,6 +26,7 @@ from opensearch_ml_stream.plugin.cli.sidecar_options import SidecarOptions
 from opensearch_ml_stream.plugin.demo.provider import demo_provider
 from opensearch_ml_stream.plugin.settings import Settings
 from opensearch_ml_stream.plugin.settings.endpoint_permissions import EndpointPermissions, origin_pattern
+from opensearch_ml_stream.plugin.store.cluster_url import split_urls
 
 PROVIDER_PORT = 9519  # any free one if this is in use; the models are pointed at it at each start
 _GRACE_SECONDS = 0.5  # of running streams at Ctrl-C
@@ -165,5 +166,7 @@ def _shown_store(url: str) -> str:
 
 
 def _without_login(store: str) -> str:
-    scheme, separator, rest = store.partition("://")
-    return store if store.startswith("sqlite:") else f"{scheme}{separator}{rest.rpartition('@')[2]}"
+    if store.startswith("sqlite:"):
+        return store
+    split = (url.partition("://") for url in split_urls(store))
+    return ",".join(f"{scheme}://{rest.rpartition('@')[2]}" for scheme, _, rest in split)

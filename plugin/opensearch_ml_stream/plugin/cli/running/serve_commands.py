@@ -21,6 +21,7 @@ from opensearch_ml_stream.plugin.cli.options import (
     LogLevel,
     Models,
     ModelsWatch,
+    PassThrough,
     Port,
     Store,
     StorePassword,
@@ -45,12 +46,14 @@ def serve(
     store_password: StorePassword = None,
     models: Models = None,
     models_watch: ModelsWatch = False,
+    pass_through: PassThrough = False,
     log_level: LogLevel = None,
     insecure_no_auth: InsecureNoAuth = False,
 ) -> None:
     """Run the sidecar until SIGTERM or Ctrl-C."""
     options = {"host": host, "port": port, "workers": workers, "store": store, "log_level": log_level}
     options |= {"grpc_port": grpc_port, "models": models, "models_watch": models_watch or None}
+    options |= {"pass_through": pass_through or None}
     options |= {"security": "none"} if insecure_no_auth else {}
     settings = load_settings(config, options=options)
     for warning in unknown_variables():

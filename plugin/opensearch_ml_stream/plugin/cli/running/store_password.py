@@ -5,6 +5,7 @@ from urllib.parse import SplitResult, quote, urlsplit
 
 from opensearch_ml_stream.plugin.cli.command_errors import WrongUsage
 from opensearch_ml_stream.plugin.cli.options import check_secret_source, read_secret
+from opensearch_ml_stream.plugin.store.cluster_url import split_urls
 
 PASSWORD_VARIABLE = "MLSTREAM_STORE_PASSWORD"
 
@@ -17,6 +18,10 @@ def with_store_password(url: str, option: str | None) -> str:
     Raises:
         WrongUsage: If the option is a password itself, cannot be read, or does not fit the URL.
     """
+    return ",".join(_with_password(one, option) for one in split_urls(url))
+
+
+def _with_password(url: str, option: str | None) -> str:
     if option is None:
         password = os.environ.get(PASSWORD_VARIABLE)
         parts = _split(url)

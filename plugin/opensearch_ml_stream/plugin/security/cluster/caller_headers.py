@@ -56,7 +56,7 @@ def _headers_of_proxy(scope: Scope, proxy: TrustedProxy, user: str) -> dict[str,
     `X-Forwarded-For` is the proxy's own address, whatever the request says: without it OpenSearch takes no user from
     a header, and the request's may be anyone's.
     """
-    address = _peer_address(scope)
+    address = peer_address(scope)
     if not proxy.is_at(address):
         log.warning(
             "A request with the header %s came from %s, which is not in opensearch_ml_stream.proxy_auth."
@@ -71,7 +71,8 @@ def _headers_of_proxy(scope: Scope, proxy: TrustedProxy, user: str) -> dict[str,
     return forwarded
 
 
-def _peer_address(scope: Scope) -> Address | None:
+def peer_address(scope: Scope) -> Address | None:
+    """Return the address that a request's connection comes from, None if it has none."""
     peer = scope.get("client")
     try:
         address = ip_address(peer[0].partition("%")[0]) if peer else None

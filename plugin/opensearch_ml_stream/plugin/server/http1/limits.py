@@ -13,6 +13,9 @@ MAX_PIPELINED = 16
 HIGH_WATER_BYTES = 64 * 1024
 
 
+NEVER = float("inf")
+
+
 @dataclass(frozen=True, slots=True)
 class ConnectionLimits:
     """What a client may take: `request_seconds` for a whole request, the others for a part.

@@ -9,17 +9,16 @@ import socket
 from collections import deque
 
 from opensearch_ml_stream.connectors.errors import MLStreamError
-from opensearch_ml_stream.plugin.server.http1.flow_control import FlowControl
-from opensearch_ml_stream.plugin.server.http1.limits import MAX_PIPELINED
+from opensearch_ml_stream.plugin.server.http1.flow_control import ChunkedWriter, FlowControl
+from opensearch_ml_stream.plugin.server.http1.limits import MAX_PIPELINED, NEVER
 from opensearch_ml_stream.plugin.server.http1.refusals import Headers, body_timeout, head_timeout, refusal
-from opensearch_ml_stream.plugin.server.http1.request_cycle import ChunkedWriter, RequestCycle
+from opensearch_ml_stream.plugin.server.http1.request_cycle import RequestCycle
 from opensearch_ml_stream.plugin.server.http1.request_parser import RequestHead, RequestParser
 from opensearch_ml_stream.plugin.server.http1.secure_channel import SecureChannel
 from opensearch_ml_stream.plugin.server.http1.service import Service
 from opensearch_ml_stream.plugin.server.http1.unread_output import UnreadOutput
 from opensearch_ml_stream.rest_handlers.http.chunk_writer import CHUNK_WRITER
 
-_NEVER = float("inf")
 _PROBE_SECONDS = 0.1  # after a client closed its side, for a response that is just coming; and then for its reset
 _HALF_CLOSED_LOOKS = 5  # an HTTP/1.0 client that closed its side is taken for gone after so many seconds of silence
 
@@ -29,8 +28,8 @@ class StreamingProtocol(asyncio.Protocol):
 
     __slots__ = (
         "_active", "_client", "_deadline", "_deaf", "_half_closed_looks", "_lingering", "_loop", "_parser", "_queue",
-        "_reading", "_refusal", "_server", "_service", "_unread", "_whole_by", "flow", "secure_channel",
-        "transport",
+        "_reading", "_refusal", "_server", "_service", "_unread", "flow", "secure_channel", "transport",
+        "whole_by",
     )  # fmt: skip
 
     def __init__(self, service: Service, loop: asyncio.AbstractEventLoop) -> None:
@@ -43,7 +42,7 @@ class StreamingProtocol(asyncio.Protocol):
         self._refusal: MLStreamError | None = None  # due when all of these have ended
         self._deaf = self._lingering = False  # deaf to all that may still come
         self._half_closed_looks = 0
-        self._deadline = self._whole_by = _NEVER
+        self._deadline = self.whole_by = NEVER
         self._unread = UnreadOutput()
         self.secure_channel: SecureChannel | None = None  # of a connection over TLS
 
@@ -102,14 +101,14 @@ class StreamingProtocol(asyncio.Protocol):
     def begin_request(self) -> None:
         """Give the head its time."""
         now = self._loop.time()
-        self._whole_by = now + self._service.limits.request_seconds
+        self.whole_by = now + self._service.limits.request_seconds
         self._deadline = now + self._service.limits.head_seconds
 
     def take_head(self, head: RequestHead) -> None:
         """Start the application, or let the request wait for the response before it."""
         if self._deaf:
             return
-        self._wait_for_body()
+        self.wait_for_body()
         if len(self._queue) == MAX_PIPELINED:  # the rest gets no response, as one who pipelines has to expect
             self._deaf = True
             self._last().keep_alive = False
@@ -124,22 +123,22 @@ class StreamingProtocol(asyncio.Protocol):
             self._queue.append(cycle)
             return
         if scope["http_version"] == "1.1" and not self.flow.write_paused:  # else the head waits, but not the chunks
-            scope.setdefault("extensions", {})[CHUNK_WRITER] = cycle.writer = ChunkedWriter(self.transport, self.flow)
+            scope["extensions"][CHUNK_WRITER] = cycle.writer = ChunkedWriter(self.transport, self.flow)
         self._start(cycle)
 
     def take_body(self, body: bytes) -> None:
         """Keep a piece of the body for the application."""
         if self._reading is not None and not self._deaf:
-            self._wait_for_body()
+            self.wait_for_body()
             self._reading.add_body(body)
 
-    def end_request(self) -> None:
+    def end_request(self, trailers: Headers) -> None:
         """Tell the application that the request is whole."""
         if self._reading is None:
             return
-        self._deadline = _NEVER
+        self._deadline = NEVER
         self._deaf = self._deaf or not self._reading.keep_alive
-        self._reading.end_body()
+        self._reading.end_body(trailers)
         self._reading = None
 
     # A cycle calls.
@@ -201,8 +200,9 @@ class StreamingProtocol(asyncio.Protocol):
         assert last is not None
         return last
 
-    def _wait_for_body(self) -> None:
-        self._deadline = min(self._loop.time() + self._service.limits.body_read_seconds, self._whole_by)
+    def wait_for_body(self) -> None:
+        """Give the next part of the body its time, within that of the whole request."""
+        self._deadline = min(self._loop.time() + self._service.limits.body_read_seconds, self.whole_by)
 
     def _wait_for_request(self) -> None:
         limits = self._service.limits
@@ -264,7 +264,7 @@ class StreamingProtocol(asyncio.Protocol):
         elif self._reading is not None:
             self._refuse(body_timeout(limits))
         else:
-            self._deadline = _NEVER
+            self._deadline = NEVER
             self.transport.close()
 
     def _check_that_it_reads(self, now: float) -> None:

@@ -3,40 +3,33 @@
 import asyncio
 import re
 from time import monotonic
-from typing import Protocol
 
 import orjson
 from starlette.types import ASGIApp, Message, Scope
 
 from opensearch_ml_stream.connectors.errors import Internal
 from opensearch_ml_stream.plugin.logs.request_log import RequestLog
-from opensearch_ml_stream.plugin.server.http1.flow_control import FlowControl
-from opensearch_ml_stream.plugin.server.http1.limits import HIGH_WATER_BYTES
+from opensearch_ml_stream.plugin.server.http1.broken_response import break_off
+from opensearch_ml_stream.plugin.server.http1.cycle_connection import CycleConnection
+from opensearch_ml_stream.plugin.server.http1.flow_control import ChunkedWriter
+from opensearch_ml_stream.plugin.server.http1.limits import HIGH_WATER_BYTES, NEVER
 from opensearch_ml_stream.plugin.server.http1.refusals import Headers, status_line
 from opensearch_ml_stream.rest_handlers.http.body_budget import BodyBudget, BodyReservation
 from opensearch_ml_stream.rest_handlers.http.chunk_writer import HALF_CLOSED
+from opensearch_ml_stream.rest_handlers.http.relay_extensions import (
+    BROKEN,
+    HTTP_TRAILERS,
+    INFORMATIONAL,
+    LONG_REQUEST,
+    REQUEST_TRAILERS,
+)
 from opensearch_ml_stream.rest_handlers.http.request_notes import REQUEST_NOTES, RequestNotes
 from opensearch_ml_stream.rest_handlers.http.requests import foreign_id
 
 # A name without separators, and a value without control characters: a line end would begin another header.
 _HEADER_LINE = re.compile(rb'[^\x00-\x20\x7f()<>@,;:\\"\[\]={}/?]*: [^\x00-\x08\x0a-\x1f\x7f]*\r\n')
-_STATUS_LINES = {status: status_line(status) for status in range(200, 600)}
+_STATUS_LINES = {status: status_line(status) for status in range(100, 600)}
 _INTERNAL = Internal("Internal error; the server's log says more", type="exception")
-
-
-class Connection(Protocol):
-    """What a cycle uses of the connection that it is on."""
-
-    transport: asyncio.Transport
-    flow: FlowControl
-
-    def response_headers(self) -> Headers:
-        """Return the headers of every response."""
-        ...
-
-    def response_ended(self) -> None:
-        """Go on with what comes after the response that is being sent."""
-        ...
 
 
 class RequestCycle:
@@ -49,13 +42,13 @@ class RequestCycle:
     """
 
     __slots__ = (
-        "_body", "_chunked", "_connection", "_expects_continue", "_half_closed", "_has_body", "_has_news",
-        "_is_received", "_left", "_reservation", "_waiter", "begun", "disconnected", "ended", "first_byte",
-        "keep_alive", "more_body", "notes", "scope", "started", "status", "writer",
+        "_body", "_chunked", "_connection", "_ends_with_trailers", "_expects_continue", "_half_closed", "_has_body",
+        "_has_news", "_is_received", "_left", "_reservation", "_trailers", "_waiter", "begun", "disconnected", "ended",
+        "first_byte", "keep_alive", "more_body", "notes", "scope", "started", "status", "writer",
     )  # fmt: skip
 
     def __init__(
-        self, connection: Connection, scope: Scope, keep_alive: bool, expects_continue: bool, bodies: BodyBudget
+        self, connection: CycleConnection, scope: Scope, keep_alive: bool, expects_continue: bool, bodies: BodyBudget
     ) -> None:
         self.scope = scope
         self.keep_alive = keep_alive
@@ -77,6 +70,8 @@ class RequestCycle:
         self._waiter: asyncio.Future[None] | None = None
         self._has_body = True
         self._chunked = False
+        self._ends_with_trailers = False
+        self._trailers: Headers = ()  # of the request
         self._left: int | None = None  # bytes of the response's Content-Length to come
         self.writer: ChunkedWriter | None = None
 
@@ -92,9 +87,10 @@ class RequestCycle:
             self._connection.flow.pause_reading()
         self._wake()
 
-    def end_body(self) -> None:
+    def end_body(self, trailers: Headers = ()) -> None:
         """Note that the request is whole."""
         self.more_body = False
+        self._trailers = trailers
         self._wake()
 
     def disconnect(self) -> None:
@@ -149,7 +145,8 @@ class RequestCycle:
         self._reservation.release()  # whoever receives it reserves it
         self._is_received = not self.more_body
         self._has_news = self._half_closed
-        return {"type": "http.request", "body": body, "more_body": self.more_body}
+        message = {"type": "http.request", "body": body, "more_body": self.more_body}
+        return {**message, REQUEST_TRAILERS: self._trailers} if self._is_received and self._trailers else message
 
     async def send(self, message: Message) -> None:
         """Send the head of the response or a part of its body (ASGI)."""
@@ -160,10 +157,30 @@ class RequestCycle:
             return
         if message["type"] == "http.response.start" and not self.started:
             self._send_head(message["status"], message.get("headers", ()))
+            self._ends_with_trailers = message.get("trailers", False)
         elif message["type"] == "http.response.body" and self.started and not self.ended:
             self._send_body(message.get("body", b""), message.get("more_body", False))
-        else:
+        elif not self._send_extension(message):
             raise RuntimeError(f"ASGI message [{message['type']}] out of turn")
+
+    def _send_extension(self, message: Message) -> bool:
+        """Do what a message of `relay_extensions` says; return whether it is one, and in its turn."""
+        kind = message["type"]
+        if kind == INFORMATIONAL and not self.started:
+            if self.scope["http_version"] == "1.1":
+                lines = [_STATUS_LINES[message["status"]], *_lines(message["headers"]), b"\r\n"]
+                self._connection.transport.write(b"".join(lines))
+        elif kind == LONG_REQUEST:
+            if self.more_body:
+                self._connection.whole_by = NEVER
+                self._connection.wait_for_body()
+        elif kind == HTTP_TRAILERS and self.started and not self.ended and self._ends_with_trailers:
+            self._end(b"".join([b"0\r\n", *_lines(message["headers"]), b"\r\n"]) if self._chunked else b"")
+        elif kind == BROKEN and self.started and not self.ended:
+            self._break_off()
+        else:
+            return False
+        return True
 
     def _send_head(self, status: int, headers: Headers) -> None:
         if self.more_body:  # nobody can say whether the client will still send it, and where it ends
@@ -171,10 +188,8 @@ class RequestCycle:
         self._left = None
         lines = [_STATUS_LINES[status]]
         says_close = False
-        for name, value in (*self._connection.response_headers(), *headers):
-            line = b"%b: %b\r\n" % (name, value)
-            if not _HEADER_LINE.fullmatch(line):
-                raise RuntimeError("A response header has a name or value that HTTP does not allow")
+        for name, value in self._with_defaults(headers):
+            line = _header_line(name, value)
             if name == b"content-length":
                 self._left = int(value)
             elif name == b"connection" and value.lower() == b"close":
@@ -197,6 +212,12 @@ class RequestCycle:
         self.first_byte = monotonic()
         self._write_head(b"".join(lines))
 
+    def _with_defaults(self, headers: Headers) -> Headers:
+        """Return the headers, and before them those of every response that they do not hold, as relayed ones may."""
+        own = list(headers)
+        names = {name for name, _ in own}
+        return [*(pair for pair in self._connection.response_headers() if pair[0] not in names), *own]
+
     def _write_head(self, head: bytes) -> None:
         if self.writer is None:
             self._connection.transport.write(head)
@@ -208,27 +229,39 @@ class RequestCycle:
             body = b""
         elif self._chunked:
             data = b"%x\r\n%b\r\n" % (len(body), body) if body else b""
-            body = data if more_body else data + b"0\r\n\r\n"
+            body = data if more_body or self._ends_with_trailers else data + b"0\r\n\r\n"
         elif self._left is not None:
             self._left -= len(body)
             if self._left < 0 or (self._left and not more_body):
                 raise RuntimeError("The response is longer or shorter than its Content-Length")
+        if not more_body and not self._ends_with_trailers:
+            self._end(body)
+            return
+        self._write(body)
+
+    def _write(self, data: bytes) -> None:
         if self.writer is not None and self.writer.head:
-            body = self.writer.take_head() + body
-        if body:
-            self._connection.transport.write(body)
-        if not more_body:
-            self.ended = True
-            self._wake()
-            self._connection.response_ended()
+            data = self.writer.take_head() + data
+        if data:
+            self._connection.transport.write(data)
+
+    def _end(self, data: bytes) -> None:
+        self._write(data)
+        self.ended = True
+        self._wake()
+        self._connection.response_ended()
+
+    def _break_off(self) -> None:
+        """Close the connection inside a response."""
+        self._write(b"")
+        break_off(self._connection.transport, is_framed=self._chunked or self._left is not None)
+        self.disconnect()
 
     async def _fail(self) -> None:
         if self.ended or self.disconnected:
             return
         if self.started:
-            if self.writer is not None:
-                self._connection.transport.write(self.writer.take_head())
-            self._connection.transport.close()  # without its last chunk the response is seen to be incomplete
+            self._break_off()
             return
         body = orjson.dumps(_INTERNAL.body())
         headers = [(b"content-type", b"application/json; charset=UTF-8"), (b"content-length", b"%d" % len(body))]
@@ -250,32 +283,12 @@ class RequestCycle:
         self._has_news = False
 
 
-class ChunkedWriter:
-    """ChunkWriter of `Transfer-Encoding: chunked` (RFC 9112, section 7.1); `head` announces that, until it is sent."""
+def _header_line(name: bytes, value: bytes) -> bytes:
+    line = b"%b: %b\r\n" % (name, value)
+    if not _HEADER_LINE.fullmatch(line):
+        raise RuntimeError("A response header has a name or value that HTTP does not allow")
+    return line
 
-    __slots__ = ("_flow", "_transport", "head", "last_write")
 
-    def __init__(self, transport: asyncio.Transport, flow: FlowControl) -> None:
-        self._transport = transport
-        self._flow = flow
-        self.head = b""
-        self.last_write = monotonic()
-
-    def take_head(self) -> bytes:
-        """Return the head that is still to be sent, and hold it no longer."""
-        head, self.head = self.head, b""
-        return head
-
-    def write_chunk(self, data: bytes) -> bool:
-        """Write without waiting; return False if `drain` must be awaited before the next write."""
-        self.last_write = monotonic()
-        transport = self._transport
-        if not transport.is_closing():
-            head = self.take_head() if self.head else b""
-            transport.write(b"%b%x\r\n%b\r\n" % (head, len(data), data))
-        return not self._flow.write_paused
-
-    async def drain(self) -> None:
-        """Wait until a slow client has caught up."""
-        if self._flow.write_paused:
-            await self._flow.drain()
+def _lines(headers: Headers) -> list[bytes]:
+    return [_header_line(name, value) for name, value in headers]

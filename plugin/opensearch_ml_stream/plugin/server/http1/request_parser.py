@@ -9,9 +9,11 @@ from starlette.types import Scope
 
 from opensearch_ml_stream.connectors.errors import MLStreamError
 from opensearch_ml_stream.plugin.server.http1.limits import MAX_HEAD_BYTES, MAX_HEADERS
-from opensearch_ml_stream.plugin.server.http1.refusals import head_too_large, not_http
+from opensearch_ml_stream.plugin.server.http1.refusals import Headers, head_too_large, not_http
+from opensearch_ml_stream.rest_handlers.http.relay_extensions import BROKEN, HTTP_TRAILERS, INFORMATIONAL, LONG_REQUEST
 
 _FRAMING = (b"content-length", b"transfer-encoding")
+_EXTENSIONS: dict[str, object] = {HTTP_TRAILERS: {}, INFORMATIONAL: {}, BROKEN: {}, LONG_REQUEST: {}}
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +40,8 @@ class Receiver(Protocol):
         """Take the next piece of a request's body."""
         ...
 
-    def end_request(self) -> None:
-        """Note that a request is whole."""
+    def end_request(self, trailers: Headers) -> None:
+        """Note that a request is whole, with the trailers behind its body."""
         ...
 
 
@@ -47,7 +49,7 @@ class RequestParser:
     """Parser of the requests on one connection. `in_head` from the first byte of a head to its last."""
 
     __slots__ = (
-        "_expects_continue", "_head_bytes", "_headers", "_is_upgrade", "_muted", "_parser", "_receiver",
+        "_expects_continue", "_head_bytes", "_headers", "_is_upgrade", "_muted", "_parser", "_receiver", "_trailers",
         "_unused_bytes", "_url", "in_head",
     )  # fmt: skip
 
@@ -84,6 +86,7 @@ class RequestParser:
             return
         self._url = b""
         self._headers: list[tuple[bytes, bytes]] = []
+        self._trailers: list[tuple[bytes, bytes]] = []
         self._head_bytes = 0
         self._expects_continue = self._is_upgrade = False
         self.in_head = True
@@ -96,11 +99,14 @@ class RequestParser:
             self._count(len(url))
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Take a header; trailers are read over."""
-        if not self.in_head:
+        """Take a header, or a trailer."""
+        if self._muted:
             return
         self._count(len(name) + len(value) + 4)
         name = name.lower()
+        if not self.in_head:
+            self._trailers.append((name, value))
+            return
         if name == b"expect" and value.lower() == b"100-continue":
             self._expects_continue = True
         self._headers.append((name, value))
@@ -128,7 +134,7 @@ class RequestParser:
     def on_message_complete(self) -> None:
         """End the request, unless the parser takes its body for another protocol."""
         if not (self._muted or self._is_upgrade):
-            self._receiver.end_request()
+            self._receiver.end_request(self._trailers)
 
     def _new_parser(self) -> None:
         self._parser = httptools.HttpRequestParser(self)
@@ -145,7 +151,7 @@ class RequestParser:
         self._new_parser()
         framing = [b"%b: %b\r\n" % pair for pair in self._headers if pair[0] in _FRAMING]
         if not framing:
-            self._receiver.end_request()
+            self._receiver.end_request(())
             return
         self._muted = True
         self._parser.feed_data(b"".join([b"POST / HTTP/1.1\r\n", *framing, b"\r\n"]))
@@ -153,7 +159,7 @@ class RequestParser:
 
     def _count(self, size: int) -> None:
         self._head_bytes += size
-        if self._head_bytes > MAX_HEAD_BYTES or len(self._headers) >= MAX_HEADERS:
+        if self._head_bytes > MAX_HEAD_BYTES or len(self._headers) + len(self._trailers) >= MAX_HEADERS:
             raise head_too_large()
 
     def _scope(self, version: str, method: bytes) -> Scope:
@@ -172,6 +178,7 @@ class RequestParser:
             "path": unquote(path) if "%" in path else path,
             "raw_path": raw_path,
             "query_string": url.query or b"",
+            "extensions": dict(_EXTENSIONS),
         }
 
 

@@ -18,4 +18,4 @@ class SecureChannel:
     def mark(self, scope: Scope) -> None:
         """Tell the application of the TLS beneath a request."""
         scope["scheme"] = "https"
-        scope["extensions"] = {"tls": self.extension}
+        scope["extensions"]["tls"] = self.extension

@@ -91,10 +91,11 @@ class CloseBody:
 class _ChunkCallbacks:
     """Callbacks of httptools. Apart from ChunkedBody, so that parser and body are no reference cycle."""
 
-    __slots__ = ("done", "excess", "on_body", "parts")
+    __slots__ = ("done", "excess", "on_body", "parts", "trailers")
 
     def __init__(self) -> None:
         self.parts: list[bytes] = []
+        self.trailers: list[tuple[bytes, bytes]] = []
         self.on_body = self.parts.append
         self.done = False
         self.excess = False
@@ -102,12 +103,16 @@ class _ChunkCallbacks:
     def on_message_begin(self) -> None:
         self.excess = self.done  # a second message, behind the first
 
+    def on_header(self, name: bytes, value: bytes) -> None:
+        if not self.done:
+            self.trailers.append((name.lower(), value))
+
     def on_message_complete(self) -> None:
         self.done = True
 
 
 class ChunkedBody:
-    """A body with `Transfer-Encoding: chunked` (RFC 9112, section 7.1). Extensions and trailers are skipped.
+    """A body with `Transfer-Encoding: chunked` (RFC 9112, section 7.1). Extensions are skipped, trailers kept.
 
     llhttp parses it, in C. Before it stands one shortcut: tokens are much of a size, so a read is most often one whole
     chunk with the same size line as the chunk before; that needs no parser.
@@ -120,6 +125,7 @@ class ChunkedBody:
         self._overhead = 0
         self._parser = httptools.HttpResponseParser(self._callbacks)
         self._parser.feed_data(_CHUNKED_HEAD)
+        self._callbacks.trailers.clear()  # of the head there is none
         self._at_chunk_start = True  # whether the next byte begins a chunk
         self._size_line = b""  # of the last read that was one whole chunk
         self._chunk_length = 0  # the length of that read
@@ -129,6 +135,11 @@ class ChunkedBody:
     def excess(self) -> bool:
         """See Body.excess."""
         return self._callbacks.excess
+
+    @property
+    def trailers(self) -> list[tuple[bytes, bytes]]:
+        """The trailers, complete when the body is; names are in lower case."""
+        return self._callbacks.trailers
 
     def feed(self, data: bytes) -> bytes:
         """See Body.feed."""

@@ -8,6 +8,7 @@ from starlette.routing import Route
 from opensearch_ml_stream.rest_handlers import actions
 from opensearch_ml_stream.rest_handlers.callers import Caller
 from opensearch_ml_stream.rest_handlers.openapi.schemas import PROFILE
+from opensearch_ml_stream.rest_handlers.pass_through.cluster_nodes import ClusterNodes
 from opensearch_ml_stream.rest_handlers.resource_endpoint import (
     Entry,
     Operation,
@@ -29,11 +30,16 @@ class Profiles(Protocol):
         ...
 
 
-def profile_routes(profiles: Profiles, entry: Entry) -> list[Route]:
-    """Return the routes of `/profile`. A body, the same for all, says what is asked for; without one the path does."""
+def profile_routes(profiles: Profiles, entry: Entry, nodes: ClusterNodes | None = None) -> list[Route]:
+    """Return the routes of `/profile`. A body, the same for all, says what is asked for; without one the path does.
+
+    With `nodes` the response is that of the cluster's nodes, too.
+    """
 
     async def profile(request: ParsedRequest, of_path: Mapping[str, Any]) -> Mapping[str, Any]:
-        return await profiles.get(request.caller, request.body or of_path, view=request.query.get("view", "node"))
+        view = request.query.get("view", "node")
+        own = await profiles.get(request.caller, request.body or of_path, view=view)
+        return own if nodes is None else await nodes.add_to(own, request)
 
     async def get_models(request: ParsedRequest) -> Mapping[str, Any]:
         """Profile deployed models."""

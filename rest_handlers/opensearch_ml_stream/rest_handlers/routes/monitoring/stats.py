@@ -8,6 +8,7 @@ from starlette.routing import Route
 from opensearch_ml_stream.rest_handlers import actions
 from opensearch_ml_stream.rest_handlers.callers import Caller
 from opensearch_ml_stream.rest_handlers.openapi.schemas import STATS
+from opensearch_ml_stream.rest_handlers.pass_through.cluster_nodes import ClusterNodes
 from opensearch_ml_stream.rest_handlers.resource_endpoint import (
     Entry,
     Operation,
@@ -29,17 +30,20 @@ class Stats(Protocol):
         ...
 
 
-def stats_routes(stats: Stats, entry: Entry) -> list[Route]:
+def stats_routes(stats: Stats, entry: Entry, nodes: ClusterNodes | None = None) -> list[Route]:
     """Return the routes of `/stats`, to stand behind all others: a node's id is the first part of some paths.
 
-    A body, the same for all, says what is asked for; without one the path does.
+    A body, the same for all, says what is asked for; without one the path does. With `nodes` the response is that of
+    the cluster's nodes, too.
     """
 
     async def get(request: ParsedRequest) -> Mapping[str, Any]:
         """Get statistics of store, server and models."""
         if request.body:
-            return await stats.selected(request.caller, request.body)
-        return await stats.named(request.caller, _parts(request, "stat"), _parts(request, "node_id"))
+            own = await stats.selected(request.caller, request.body)
+        else:
+            own = await stats.named(request.caller, _parts(request, "stat"), _parts(request, "node_id"))
+        return own if nodes is None else await nodes.add_to(own, request)
 
     everything = {"GET": Operation(get, actions.STATS_GET, RequestBody.OPTIONAL, schema=STATS)}
     chosen = {"GET": Operation(get, actions.STATS_GET, RequestBody.OPTIONAL)}

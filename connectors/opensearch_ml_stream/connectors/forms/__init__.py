@@ -1,0 +1,1 @@
+"""Forms for calls of models."""

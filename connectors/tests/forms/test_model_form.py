@@ -1,0 +1,113 @@
+"""The form of a model: what its templates ask, and which parameter is the user's turn."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import orjson
+import pytest
+
+from opensearch_ml_stream.connectors.documents import read_connector
+from opensearch_ml_stream.connectors.forms.model_form import FormParameter, ModelForm, find_model_form
+from opensearch_ml_stream.connectors.rendering.template import ConnectorParameters
+
+CHAT_DEFAULT = '[{"role":"user","content":"${parameters.inputs}"}]'
+
+
+def form_of(
+    body: str,
+    parameters: Mapping[str, str] | None = None,
+    url: str = "https://x.example/v1",
+    prompt: str | None = None,
+    **action: object,
+) -> ModelForm:
+    predict = {"action_type": "predict", "method": "POST", "url": url, "request_body": body, **action}
+    connector = read_connector({"name": "c", "parameters": parameters or {}, "actions": [predict]})
+    return find_model_form(connector.action(), ConnectorParameters.compile(connector.parameters), prompt)
+
+
+@pytest.mark.parametrize(
+    ("body", "parameters", "action", "kind", "turn"),
+    [
+        ('{"messages": ${parameters.messages}}', {}, {}, "chat", "messages"),
+        ('{"messages": ${parameters.messages}}', {"messages": CHAT_DEFAULT}, {}, "chat", "messages"),
+        (
+            '{"contents": ${parameters.contents}}',
+            {"contents": '[{"role":"user","parts":[{"text":"${parameters.inputs}"}]}]'},
+            {},
+            "chat",
+            "contents",
+        ),
+        ('{"prompt": "${parameters.prompt}"}', {}, {}, "prompt", "prompt"),
+        ('{"text": "${parameters.inputs}"}', {}, {}, "inputs", "inputs"),
+        ('{"q": "${parameters.question}"}', {}, {}, "other", "question"),
+        ('{"input": ${parameters.input}}', {}, {}, "embedding", "text_docs"),
+        (
+            '{"texts": ${parameters.texts}}',
+            {},
+            {"pre_process_function": "connector.pre_process.cohere.embedding"},
+            "embedding",
+            "text_docs",
+        ),
+        ('{"x": "${parameters.x}"}', {}, {}, "other", None),
+    ],
+)
+def test_the_templates_tell_the_users_turn(
+    body: str, parameters: dict[str, str], action: dict[str, str], kind: str, turn: str | None
+) -> None:
+    form = form_of(body, parameters, **action)
+    assert (form.kind, form.turn) == (kind, turn)
+
+
+def test_a_models_settings_may_name_the_parameter_of_the_text() -> None:
+    form = form_of('{"x": "${parameters.x}"}', prompt="x")
+    assert (form.kind, form.turn) == ("other", "x")
+
+
+def test_parameters_come_as_the_request_names_them_with_what_stands_for_them() -> None:
+    form = form_of(
+        '{"model": "${parameters.model}", "messages": ${parameters.messages}, "top_p": ${parameters.top_p:-null}}',
+        {"model": "m", "messages": CHAT_DEFAULT, "endpoint": "https://x.example", "unused": "u"},
+        "${parameters.endpoint}/v1/${parameters.path:-chat}",
+        headers={"X-Team": "${parameters.team}", "Authorization": "Bearer ${credential.key}"},
+    )
+    assert form.parameters == (
+        FormParameter("model", "m", True),
+        FormParameter("messages", CHAT_DEFAULT, True),
+        FormParameter("top_p", "null"),
+        FormParameter("endpoint", "https://x.example", True),
+        FormParameter("path", "chat"),
+        FormParameter("team", None),
+        FormParameter("inputs", None),
+    )
+    assert [one.name for one in form.parameters if one.is_required] == ["team", "inputs"]
+
+
+def test_a_default_counts_wherever_a_template_has_it() -> None:
+    form = form_of('{"a": ${parameters.a}, "b": ${parameters.a:-1}}')
+    assert form.parameters == (FormParameter("a", "1"),)
+
+
+def test_an_escaped_placeholder_is_text() -> None:
+    assert form_of('{"a": "$${parameters.a}"}').parameters == ()
+
+
+def test_parameters_that_name_each_other_end() -> None:
+    form = form_of('{"a": "${parameters.a}"}', {"a": "${parameters.b}", "b": "${parameters.a.toString()}"})
+    assert [one.name for one in form.parameters] == ["a", "b"]
+
+
+BLUEPRINTS = sorted((Path(__file__).parents[3] / "blueprints").glob("*.json"))
+
+
+@pytest.mark.parametrize("file", BLUEPRINTS, ids=lambda file: file.stem)
+def test_a_shipped_blueprint_asks_for_nothing_but_the_turn(file: Path) -> None:
+    connector = read_connector(orjson.loads(file.read_bytes())["connector"])
+    form = find_model_form(connector.action(), ConnectorParameters.compile(connector.parameters))
+    asked = {one.name for one in form.parameters if one.is_required}
+    if file.stem == "cohere-rerank":
+        assert (form.kind, asked) == ("other", {"query", "documents", "top_n"})
+    elif form.kind == "embedding":
+        assert len(asked) == 1  # which the pre-process function fills with the texts
+    else:
+        assert form.kind in ("chat", "inputs")
+        assert asked == {"inputs"}

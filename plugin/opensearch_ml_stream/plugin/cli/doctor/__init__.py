@@ -1,0 +1,1 @@
+"""The commands that find out why a stream does not arrive: `doctor`, `record`, `replay`."""

@@ -1,0 +1,1 @@
+"""The connection of a diagnosis: opened in steps, its certificate explained, its response timed."""

@@ -1,0 +1,61 @@
+"""The nodes of ML Commons on the cluster beside the sidecar, in the responses of `/profile` and `/stats`."""
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any, Protocol
+from urllib.parse import quote, urlencode
+
+import orjson
+from starlette.types import Scope
+
+from opensearch_ml_stream.connectors.errors import MLStreamError
+from opensearch_ml_stream.connectors.syntax import jsontext
+from opensearch_ml_stream.rest_handlers.resource_endpoint import ParsedRequest
+
+WAIT_SECONDS = 5.0  # for nodes that do not respond; the sidecar's own figures are not held up longer
+
+_OWN_PARAMETERS = ("view",)  # of the query; the others are about the form of the response, which is made here
+
+
+class ClusterReader(Protocol):
+    """What asks the cluster, for the caller of a request."""
+
+    async def fetch(self, scope: Scope, path: str, body: bytes = b"") -> tuple[int, bytes]:
+        """Return status and body of a GET; MLStreamErrors where the caller may not, or no host responds."""
+        ...
+
+
+class ClusterNodes:
+    """Adds what ML Commons on the cluster responds to the same request, where it lets the caller ask.
+
+    Where it refuses, is not there, or does not respond, the sidecar's response is all there is.
+    """
+
+    def __init__(self, cluster: ClusterReader) -> None:
+        self._cluster = cluster
+
+    async def add_to(self, own: Mapping[str, Any], request: ParsedRequest) -> Mapping[str, Any]:
+        """Return the sidecar's response with the cluster's merged in: of what both have the sidecar's counts."""
+        query = urlencode({name: request.query[name] for name in _OWN_PARAMETERS if name in request.query})
+        path = quote(request.scope["path"], safe="/,") + (f"?{query}" if query else "")
+        body = jsontext.dumps(request.body).encode() if request.body else b""
+        try:
+            async with asyncio.timeout(WAIT_SECONDS):
+                status, data = await self._cluster.fetch(request.scope, path, body)
+            other = orjson.loads(data) if status == 200 else None
+        except (MLStreamError, TimeoutError, orjson.JSONDecodeError):
+            return own
+        return merged(own, other) if isinstance(other, dict) else own
+
+
+def merged(own: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
+    """Return both objects as one: members that are objects merged, lists joined, of other values those of `own`."""
+    both = dict(own)
+    for name, value in other.items():
+        if name not in both:
+            both[name] = value
+        elif isinstance(both[name], Mapping) and isinstance(value, Mapping):
+            both[name] = merged(both[name], value)
+        elif isinstance(both[name], list) and isinstance(value, list):
+            both[name] = [*both[name], *(item for item in value if item not in both[name])]
+    return both
