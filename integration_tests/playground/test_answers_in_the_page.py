@@ -4,7 +4,6 @@ import asyncio
 import json
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
@@ -30,20 +29,6 @@ from integration_tests.support.conditions import eventually_async
 from integration_tests.support.connector_bodies import openai
 
 pytestmark = NEEDS_CHROMIUM
-
-
-@pytest.fixture(scope="module")
-def playground(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Playground]:
-    with running_playground(tmp_path_factory.mktemp("playground")) as running:
-        for name in ("Alpha", "Beta"):
-            running.sidecar.create_model(openai(running.provider.url), name=name)
-        yield running
-
-
-@pytest.fixture
-async def page(playground: Playground, tmp_path: Path) -> AsyncIterator[Page]:
-    async with opened(playground, tmp_path) as page:
-        yield page
 
 
 async def test_the_text_is_seen_growing_and_measured(playground: Playground, page: Page) -> None:

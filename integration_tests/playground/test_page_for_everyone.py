@@ -1,8 +1,5 @@
 """The playground by keyboard alone, by name, on narrow and wide screens, dark and light."""
 
-from collections.abc import AsyncIterator, Iterator
-from pathlib import Path
-
 import pytest
 from integration_tests.playground.open_playground import (
     ANSWER,
@@ -11,12 +8,9 @@ from integration_tests.playground.open_playground import (
     choose,
     complaints,
     finished,
-    opened,
     provider_noticed,
-    running_playground,
 )
 from integration_tests.support.browser.chromium import NEEDS_CHROMIUM, Page
-from integration_tests.support.connector_bodies import openai
 
 pytestmark = NEEDS_CHROMIUM
 WIDTHS = {360: 740, 800: 900, 1400: 900}
@@ -29,20 +23,6 @@ IS_VISIBLE = """(() => {
 })()"""
 
 ANSWER_IS_SEEN = "document.querySelector('[aria-label=Answer]').getBoundingClientRect().top < innerHeight - 50"
-
-
-@pytest.fixture(scope="module")
-def playground(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Playground]:
-    with running_playground(tmp_path_factory.mktemp("playground")) as running:
-        for name in ("Alpha", "Beta"):
-            running.sidecar.create_model(openai(running.provider.url), name=name)
-        yield running
-
-
-@pytest.fixture
-async def page(playground: Playground, tmp_path: Path) -> AsyncIterator[Page]:
-    async with opened(playground, tmp_path) as page:
-        yield page
 
 
 async def tab_to(page: Page, name: str) -> None:

@@ -1,19 +1,17 @@
 """The demo provider: an HTTP server on loopback with the streaming APIs of OpenAI and Anthropic."""
 
 import socket
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-import uvicorn
 from starlette.applications import Starlette
 from starlette.routing import Route
 
 from opensearch_ml_stream.plugin.demo.anthropic_messages import messages
+from opensearch_ml_stream.plugin.demo.background_server import serving_in_background
 from opensearch_ml_stream.plugin.demo.openai_chat import chat_completions
 
 HOST = "127.0.0.1"
-_STOP_SECONDS = 0.3
 
 
 def provider_app() -> Starlette:
@@ -29,16 +27,8 @@ def provider_app() -> Starlette:
 @contextmanager
 def demo_provider(wanted_port: int = 0) -> Iterator[str]:
     """Run the provider in a thread, on `wanted_port` if it is free, else on another; yield its URL."""
-    config = uvicorn.Config(provider_app(), log_config=None, access_log=False, lifespan="off")
-    server = uvicorn.Server(config)
-    with _listening_socket(wanted_port) as listener:
-        thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
-        thread.start()
-        try:
-            yield f"http://{HOST}:{listener.getsockname()[1]}"
-        finally:
-            server.should_exit = server.force_exit = True
-            thread.join(_STOP_SECONDS)
+    with _listening_socket(wanted_port) as listener, serving_in_background(provider_app(), listener):
+        yield f"http://{HOST}:{listener.getsockname()[1]}"
 
 
 def _listening_socket(wanted_port: int) -> socket.socket:

@@ -2,18 +2,16 @@
 
 import asyncio
 import socket
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-import uvicorn
 from starlette.types import Receive, Scope, Send
 
+from opensearch_ml_stream.plugin.demo.background_server import serving_in_background
 from opensearch_ml_stream.plugin.diagnosis.recording import Recording
 
 HOST = "127.0.0.1"
-_STOP_SECONDS = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,21 +65,12 @@ class ReplayProvider:
 @contextmanager
 def replay_provider(recording: Recording, speed: float = 1.0, port: int = 0) -> Iterator[str]:
     """Run the provider in a thread, on any free port for 0; yield its URL. OSError if the port cannot be had."""
-    config = uvicorn.Config(
-        ReplayProvider(recording, speed), log_config=None, log_level="critical", access_log=False, lifespan="off"
-    )
-    server = uvicorn.Server(config)
     with socket.socket() as listener:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind((HOST, port))
         listener.listen()
-        thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
-        thread.start()
-        try:
+        with serving_in_background(ReplayProvider(recording, speed), listener, "critical"):
             yield f"http://{HOST}:{listener.getsockname()[1]}"
-        finally:
-            server.should_exit = server.force_exit = True
-            thread.join(_STOP_SECONDS)
 
 
 async def _disconnect(receive: Receive) -> None:
