@@ -7,6 +7,7 @@ from importlib.metadata import version
 from pathlib import Path
 from socket import gethostname
 
+from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from opensearch_ml_stream.plugin.clock import now_millis
@@ -32,7 +33,7 @@ from opensearch_ml_stream.plugin.predictions.handler_calls import HandlerCalls
 from opensearch_ml_stream.plugin.predictions.painless_runner import PainlessRunner
 from opensearch_ml_stream.plugin.predictions.predictor import Predictor
 from opensearch_ml_stream.plugin.predictions.provider_call import ProviderCalls
-from opensearch_ml_stream.plugin.registry import build_registry
+from opensearch_ml_stream.plugin.registry import Registry, build_registry
 from opensearch_ml_stream.plugin.registry.access.visible_documents import VisibleDocuments
 from opensearch_ml_stream.plugin.registry.beside_ml_commons.orphans import sweeping_orphans
 from opensearch_ml_stream.plugin.registry.deployment_state_store import DeploymentStateStore
@@ -43,7 +44,8 @@ from opensearch_ml_stream.plugin.runtimes.runtime_metrics import RuntimeMetrics
 from opensearch_ml_stream.plugin.security.open_gate import open_gate
 from opensearch_ml_stream.plugin.settings import LiveSettings, Settings
 from opensearch_ml_stream.plugin.settings.dynamic import DynamicSettings, watching_settings
-from opensearch_ml_stream.plugin.statistics.request_statistics import open_statistics
+from opensearch_ml_stream.plugin.statistics.request_statistics import Statistics, open_statistics
+from opensearch_ml_stream.plugin.store import Store
 from opensearch_ml_stream.plugin.store.open_store import open_store
 from opensearch_ml_stream.plugin.upstream.circuit_breaker.breaking_upstream import BreakingUpstream
 from opensearch_ml_stream.plugin.upstream.circuit_breaker.shared_breakers import SharedBreakers
@@ -95,84 +97,135 @@ class Sidecar:
     cluster: ClusterRequests | None
 
 
+@dataclass(frozen=True, slots=True)
+class _Core:
+    """What the routes of one worker share: its store and its settings, and the predictions of the store's models."""
+
+    settings: Settings
+    live: LiveSettings
+    store: Store
+    metrics: Metrics
+    statistics: Statistics
+    states: DeploymentStateStore
+    runtimes: RuntimeCalls
+    models: CompiledModels
+    calls: ProviderCalls
+    predictor: Predictor
+    registry: Registry
+
+    @property
+    def visible(self) -> VisibleDocuments:
+        """The documents that a caller may see."""
+        return VisibleDocuments.of(self.store, self.live)
+
+
 @asynccontextmanager
 async def open_sidecar(settings: Settings, runtime: Path) -> AsyncIterator[Sidecar]:
     """Open one worker's sidecar. `runtime` is a folder that all workers of one server share, removed with it."""
     async with AsyncExitStack() as stack:
-        live = LiveSettings(settings)
-        is_shared = settings.workers > 1
-        store = await stack.enter_async_context(open_store(settings.store, settings.index_prefix))
-        upstream = await stack.enter_async_context(open_upstream(live))
-        cipher = Cipher(store, settings.master_key_cache_ttl_minutes)
-        statistics = stack.enter_context(open_statistics(runtime, is_shared=is_shared))
-        states = DeploymentStateStore(store, now_millis)
-        control = RuntimeControl(runtime / "runtimes")
-        deployment = ModelDeployment(store, cipher, live, now_millis, states, statistics.action, control)
-        models = CompiledModels(store, cipher, live, deployment.ensure)
-        metrics = Metrics()
-        breakers = stack.enter_context(closing(SharedBreakers(runtime)))
-        breaking = BreakingUpstream(upstream, breakers, live, metrics.circuit_breaker_changed)
-        counts = stack.enter_context(closing(StreamCounts(runtime, settings.max_streams, is_shared=is_shared)))
-        replicas = await stack.enter_async_context(counting_replicas(store, runtime, now_millis))
-        rate_limits = stack.enter_context(closing(RateLimits(runtime, lambda: replicas.count, is_shared=is_shared)))
-        opening = open_budgets(runtime, store, metrics.count_cost, now_millis, is_shared=is_shared)
-        budgets = await stack.enter_async_context(opening)
-        runtimes = await stack.enter_async_context(RuntimeCalls(runtime / "runtimes"))
-        open_streams = OpenStreams(counts, live, metrics)
-        metrics.show_also(RuntimeMetrics(runtimes.models.current))
-        calls = ProviderCalls(live, breaking, rate_limits, budgets, open_streams, runtimes)
-        scripts = PainlessRunner(store)
-        batch = BatchJobs(models, calls, store, scripts, now_millis)
-        registry = build_registry(store, cipher, live, now_millis, deployment, batch)
-        predictor = Predictor(models, calls, store, scripts, batch, metrics, statistics)
-        limits = ResponseLimits(
+        core = await _open_core(stack, settings, runtime)
+        gate: PassingGate = await stack.enter_async_context(open_gate(settings, core.store, runtime, now_millis))
+        if settings.multi_tenancy_enabled:
+            gate = TenantGate(gate)
+        door = await stack.enter_async_context(open_front_door(settings)) if settings.pass_through else None
+        cluster = None if door is None else ClusterRequests(door, gate)
+        await stack.enter_async_context(watching_settings(core.store, core.live))
+        await stack.enter_async_context(sweeping_orphans(core.store))
+        yield _build_sidecar(core, gate, cluster)
+
+
+async def _open_core(stack: AsyncExitStack, settings: Settings, runtime: Path) -> _Core:
+    """Open the store, the upstream, and what counts and limits predictions; all are closed with the stack."""
+    live = LiveSettings(settings)
+    is_shared = settings.workers > 1
+    store = await stack.enter_async_context(open_store(settings.store, settings.index_prefix))
+    upstream = await stack.enter_async_context(open_upstream(live))
+    cipher = Cipher(store, settings.master_key_cache_ttl_minutes)
+    statistics = stack.enter_context(open_statistics(runtime, is_shared=is_shared))
+    states = DeploymentStateStore(store, now_millis)
+    control = RuntimeControl(runtime / "runtimes")
+    deployment = ModelDeployment(store, cipher, live, now_millis, states, statistics.action, control)
+    models = CompiledModels(store, cipher, live, deployment.ensure)
+    metrics = Metrics()
+    breakers = stack.enter_context(closing(SharedBreakers(runtime)))
+    breaking = BreakingUpstream(upstream, breakers, live, metrics.circuit_breaker_changed)
+    counts = stack.enter_context(closing(StreamCounts(runtime, settings.max_streams, is_shared=is_shared)))
+    replicas = await stack.enter_async_context(counting_replicas(store, runtime, now_millis))
+    rate_limits = stack.enter_context(closing(RateLimits(runtime, lambda: replicas.count, is_shared=is_shared)))
+    opening = open_budgets(runtime, store, metrics.count_cost, now_millis, is_shared=is_shared)
+    budgets = await stack.enter_async_context(opening)
+    runtimes = await stack.enter_async_context(RuntimeCalls(runtime / "runtimes"))
+    metrics.show_also(RuntimeMetrics(runtimes.models.current))
+    calls = ProviderCalls(live, breaking, rate_limits, budgets, OpenStreams(counts, live, metrics), runtimes)
+    scripts = PainlessRunner(store)
+    batch = BatchJobs(models, calls, store, scripts, now_millis)
+    registry = build_registry(store, cipher, live, now_millis, deployment, batch)
+    predictor = Predictor(models, calls, store, scripts, batch, metrics, statistics)
+    return _Core(settings, live, store, metrics, statistics, states, runtimes, models, calls, predictor, registry)
+
+
+def _build_sidecar(core: _Core, gate: PassingGate, cluster: ClusterRequests | None) -> Sidecar:
+    """Build the ASGI application: streams in front, `/v2` behind them, then the router of all else."""
+    settings = core.settings
+    in_flight = InFlightResponses(
+        ResponseLimits(
             settings.max_body_size,
             settings.first_event_wait_seconds,
             settings.heartbeat_seconds,
             settings.max_total_body_size,
             settings.max_streams,
         )
-        in_flight = InFlightResponses(limits)
-        gate: PassingGate = await stack.enter_async_context(open_gate(settings, store, runtime, now_millis))
-        if settings.multi_tenancy_enabled:
-            gate = TenantGate(gate)
-        door = await stack.enter_async_context(open_front_door(settings)) if settings.pass_through else None
-        cluster = None if door is None else ClusterRequests(door, gate)
-        nodes = None if cluster is None else ClusterNodes(cluster)
-        entry = Entry(gate, in_flight.bodies, cluster)
-        visible = VisibleDocuments.of(store, live)
-        names = ModelNames(store, visible, states)
-        inference_models = StoredInferenceModels(names, models, predictor, registry.models, runtimes.models)
-        node = AnsweringNode(store, now_millis, f"{gethostname()}:{settings.port}")
-        diagnoses = StoredModelDiagnoses(models, calls, predictor, metrics, statistics)
-        own_version = version("opensearch-ml-stream")
-        routes = [
-            *predict_routes(predictor, in_flight, gate),
-            *diagnosis_routes(diagnoses, in_flight, gate),
-            *management_routes(registry, entry),
-            *profile_routes(Profiles(states, statistics, node, visible, runtimes.models.current), entry, nodes),
-            *stats_routes(ServerStats(store, states, statistics, node, visible), entry, nodes),
-            *settings_routes(DynamicSettings(store, live, now_millis), Entry(gate, in_flight.bodies)),
-            *operation_routes(
-                store.ping, metrics.text, own_version, gate, cluster, PAGE if settings.playground else ""
-            ),
-            *docs_routes(inference_models, gate, own_version),
-        ]
-        routes += generate_stream_routes(inference_models, lambda: live.current.generate_stream_model, in_flight, gate)
-        routes += openapi_routes(routes, V2_OPERATIONS, own_version, gate)
-        shown = StoredPlaygroundModels(store, registry, BlueprintModels(store, registry))
-        figures = LiveFigures(statistics, visible, metrics.output_tokens)
-        routes += playground_routes(shown, figures, in_flight, gate, own_version, is_on=settings.playground)
-        handlers = CustomHandlers(HandlerCalls(models, calls, metrics, statistics), in_flight, gate)
-        await stack.enter_async_context(watching_settings(store, live))
-        await stack.enter_async_context(sweeping_orphans(store))
-        server, rest = Server(own_version, store.ping), rest_application(routes, handlers, cluster)
-        kinds = StoredModelKinds(store)
-        local = None if cluster is None else LocalModels(kinds, cluster, rest, gate, in_flight.bodies)
-        v2 = open_inference(inference_models, server, in_flight, gate, local or rest, gzip=settings.v2_gzip)
-        relay_local = None if local is None else local.relay
-        app = PredictStream(predictor, in_flight, gate, v2, _browser_policy(settings), relay_local)
-        yield Sidecar(app, in_flight, live, metrics, inference_models, predictor, gate, store.ping, cluster)
+    )
+    own_version = version("opensearch-ml-stream")
+    names = ModelNames(core.store, core.visible, core.states)
+    models = StoredInferenceModels(names, core.models, core.predictor, core.registry.models, core.runtimes.models)
+    routes = _routes(core, in_flight, gate, cluster, models)
+    handlers = CustomHandlers(HandlerCalls(core.models, core.calls, core.metrics, core.statistics), in_flight, gate)
+    rest = rest_application(routes, handlers, cluster)
+    kinds = StoredModelKinds(core.store)
+    local = None if cluster is None else LocalModels(kinds, cluster, rest, gate, in_flight.bodies)
+    server = Server(own_version, core.store.ping)
+    v2 = open_inference(models, server, in_flight, gate, local or rest, gzip=settings.v2_gzip)
+    relay_local = None if local is None else local.relay
+    app = PredictStream(core.predictor, in_flight, gate, v2, _browser_policy(settings), relay_local)
+    return Sidecar(app, in_flight, core.live, core.metrics, models, core.predictor, gate, core.store.ping, cluster)
+
+
+def _routes(
+    core: _Core,
+    in_flight: InFlightResponses,
+    gate: PassingGate,
+    cluster: ClusterRequests | None,
+    inference_models: InferenceModels,
+) -> list[Route]:
+    """Return all routes behind those of streams and `/v2`."""
+    settings, store, predictor = core.settings, core.store, core.predictor
+    statistics, states, visible = core.statistics, core.states, core.visible
+    nodes = None if cluster is None else ClusterNodes(cluster)
+    entry = Entry(gate, in_flight.bodies, cluster)
+    node = AnsweringNode(store, now_millis, f"{gethostname()}:{settings.port}")
+    diagnoses = StoredModelDiagnoses(core.models, core.calls, predictor, core.metrics, statistics)
+    profiles = Profiles(states, statistics, node, visible, core.runtimes.models.current)
+    own_version = version("opensearch-ml-stream")
+    routes = [
+        *predict_routes(predictor, in_flight, gate),
+        *diagnosis_routes(diagnoses, in_flight, gate),
+        *management_routes(core.registry, entry),
+        *profile_routes(profiles, entry, nodes),
+        *stats_routes(ServerStats(store, states, statistics, node, visible), entry, nodes),
+        *settings_routes(DynamicSettings(store, core.live, now_millis), Entry(gate, in_flight.bodies)),
+        *operation_routes(
+            store.ping, core.metrics.text, own_version, gate, cluster, PAGE if settings.playground else ""
+        ),
+        *docs_routes(inference_models, gate, own_version),
+    ]
+    live = core.live
+    routes += generate_stream_routes(inference_models, lambda: live.current.generate_stream_model, in_flight, gate)
+    routes += openapi_routes(routes, V2_OPERATIONS, own_version, gate)
+    shown = StoredPlaygroundModels(store, core.registry, BlueprintModels(store, core.registry))
+    figures = LiveFigures(statistics, visible, core.metrics.output_tokens)
+    routes += playground_routes(shown, figures, in_flight, gate, own_version, is_on=settings.playground)
+    return routes
 
 
 def _browser_policy(settings: Settings) -> BrowserPolicy:
