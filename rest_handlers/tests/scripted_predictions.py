@@ -7,6 +7,8 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
+import orjson
+
 from opensearch_ml_stream.connectors.chunks import Chunk, Chunks, Ending
 from opensearch_ml_stream.connectors.errors import MLStreamError
 from opensearch_ml_stream.rest_handlers.application import rest_application
@@ -121,6 +123,9 @@ class ScriptedPredictions:
         self, caller: Caller, model_id: str, body: bytes, algorithm: str | None = None
     ) -> Mapping[str, Any]:
         return await self._whole(WHOLE, "predict", model_id, body, algorithm)
+
+    async def predict_encoded(self, caller: Caller, model_id: str, body: bytes, algorithm: str | None = None) -> bytes:
+        return orjson.dumps(await self.predict(caller, model_id, body, algorithm))
 
     async def batch_predict(self, caller: Caller, model_id: str, body: bytes) -> Mapping[str, Any]:
         return await self._whole(JOB, "batch_predict", model_id, body)

@@ -61,6 +61,14 @@ async def test_a_prediction_is_one_call_and_is_counted(setup: Setup) -> None:
     assert predictions(setup, "200") == 1
 
 
+async def test_an_encoded_prediction_is_the_same_as_compact_json(setup: Setup) -> None:
+    await setup.add_model(connector_body())
+    body = b'{"parameters": {"inputs": "hi"}}'
+    encoded = await setup.predictor.predict_encoded(ANYONE, "m", body)
+    assert encoded == orjson.dumps(await setup.predictor.predict(ANYONE, "m", body))
+    assert predictions(setup, "200") == 2
+
+
 async def test_an_error_of_the_provider_is_counted_by_our_status_and_its_own(setup: Setup) -> None:
     setup.provider.script = lambda request: Response([b"broken"], 500)
     await setup.add_model(connector_body())

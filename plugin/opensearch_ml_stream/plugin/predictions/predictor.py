@@ -11,6 +11,7 @@ from opensearch_ml_stream.connectors.predict.guardrails.configuration import INP
 from opensearch_ml_stream.connectors.predict.inputs import PredictInput, RemoteInput, read_predict_input
 from opensearch_ml_stream.connectors.rendering.action import ProviderRequest
 from opensearch_ml_stream.connectors.spending.response_usage import count_response_tokens
+from opensearch_ml_stream.connectors.v2.json_responses import to_json
 from opensearch_ml_stream.plugin.limits.budgets.charge import Charge
 from opensearch_ml_stream.plugin.metrics import Metrics, PredictionFigures, StreamFigures
 from opensearch_ml_stream.plugin.predictions.batch_jobs import BatchJobs
@@ -90,8 +91,8 @@ class Predictor:
                 try:
                     yield stream
                 finally:
-                    _fill(figures, stream)
-                    prediction.outcome = stream.outcome
+                    figures.chunks, figures.first_chunk = stream.chunks, stream.first_chunk
+                    figures.outcome = prediction.outcome = stream.outcome
 
     async def _open(
         self,
@@ -200,6 +201,10 @@ class Predictor:
         """Return a whole prediction, `{"inference_results": [...]}`, or what the body's `action_type` asks for."""
         return await self._run(caller, model_id, read_predict_input(body, algorithm), PREDICT)
 
+    async def predict_encoded(self, caller: Caller, model_id: str, body: bytes, algorithm: str | None = None) -> bytes:
+        """Return the response of `predict` as compact JSON."""
+        return to_json(await self.predict(caller, model_id, body, algorithm))
+
     async def predict_input(self, caller: Caller, model_id: str, predict_input: PredictInput) -> Mapping[str, Any]:
         """Return a whole prediction of an input that was read already."""
         return await self._predict(caller, model_id, predict_input, ())
@@ -292,9 +297,3 @@ class Predictor:
         output = prediction["inference_results"][0]["output"]
         response = output[0].get("dataAsMap", {}) if output else {}
         return response if guard.response_filter else response.get("response", response)
-
-
-def _fill(figures: StreamFigures, stream: ProviderStream | GuardedStream) -> None:
-    figures.chunks = stream.chunks
-    figures.first_chunk = stream.first_chunk
-    figures.outcome = stream.outcome

@@ -34,6 +34,10 @@ class WholePredictions(Protocol):
         """Make a whole prediction: `{"inference_results": [...]}`."""
         ...
 
+    async def predict_encoded(self, caller: Caller, model_id: str, body: bytes, algorithm: str | None = None) -> bytes:
+        """Return the response of `predict` as compact JSON."""
+        ...
+
     async def batch_predict(self, caller: Caller, model_id: str, body: bytes) -> Mapping[str, Any]:
         """Start a batch job: `{"task_id", "status", ...}`."""
         ...

@@ -109,6 +109,10 @@ class Predictions(Protocol):
         """Make a whole prediction, for callers who ask for one merged object."""
         ...
 
+    async def predict_encoded(self, caller: Caller, model_id: str, body: bytes, algorithm: str | None = None) -> bytes:
+        """Return the response of `predict` as compact JSON."""
+        ...
+
 
 RelayIfElsewhere = Callable[[Scope, Receive, Send, str], Awaitable[bool]]
 """Sends the request for a model on to where the model runs, and returns True, unless it runs here."""
