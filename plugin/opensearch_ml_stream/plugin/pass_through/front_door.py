@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from ipaddress import ip_network
 from urllib.parse import quote
 
 from starlette.requests import Request
@@ -14,7 +13,7 @@ from opensearch_ml_stream.plugin.pass_through.cluster_connection import Broken, 
 from opensearch_ml_stream.plugin.pass_through.cluster_hosts import ClusterHosts, Host
 from opensearch_ml_stream.plugin.pass_through.relay import Relay
 from opensearch_ml_stream.plugin.pass_through.request_heads import RequestHead, RequestHeads
-from opensearch_ml_stream.plugin.security.cluster.caller_headers import TrustedProxy
+from opensearch_ml_stream.plugin.security.cluster.caller_headers import trusted_proxy
 from opensearch_ml_stream.plugin.settings import Settings
 from opensearch_ml_stream.plugin.store.cluster_url import read_cluster_url
 from opensearch_ml_stream.plugin.store.opensearch_tls import store_tls, without_credentials
@@ -92,19 +91,12 @@ async def open_front_door(settings: Settings) -> AsyncIterator[FrontDoor]:
     hosts = ClusterHosts(cluster.hosts, tls)
     prefix = f"/{quote(cluster.path, safe=_PATH)}" if cluster.path else ""
     try:
-        yield FrontDoor(hosts, RequestHeads(prefix.encode("ascii"), _trusted_proxy(settings), _identity(settings)))
+        yield FrontDoor(hosts, RequestHeads(prefix.encode("ascii"), trusted_proxy(settings), _identity(settings)))
     finally:
         hosts.close()
 
 
 _PATH = "/%:@!$&'()*+,;=-._~"  # what RFC 3986 allows in a path
-
-
-def _trusted_proxy(settings: Settings) -> TrustedProxy | None:
-    if not settings.proxy_auth_trusted_addresses:
-        return None
-    networks = tuple(ip_network(address) for address in settings.proxy_auth_trusted_addresses)
-    return TrustedProxy(settings.proxy_auth_user_header, settings.proxy_auth_roles_header, networks)
 
 
 def _identity(settings: Settings) -> frozenset[bytes]:

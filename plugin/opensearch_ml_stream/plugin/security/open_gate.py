@@ -4,13 +4,12 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, closing, suppress
-from ipaddress import ip_network
 from pathlib import Path
 
 from opensearch_ml_stream.connectors.errors import MLStreamError, Unavailable
 from opensearch_ml_stream.plugin.background_task import running_beside
 from opensearch_ml_stream.plugin.clock import Clock
-from opensearch_ml_stream.plugin.security.cluster.caller_headers import TrustedProxy
+from opensearch_ml_stream.plugin.security.cluster.caller_headers import trusted_proxy
 from opensearch_ml_stream.plugin.security.cluster.cluster_gate import ClusterGate, unknown_caller
 from opensearch_ml_stream.plugin.security.lockouts import Lockouts
 from opensearch_ml_stream.plugin.security.own_accounts import has_accounts
@@ -163,14 +162,7 @@ async def open_gate(settings: Settings, store: Store, runtime: Path, now: Clock)
 
 
 def _users_of_cluster(settings: Settings, plugin: SecurityPlugin) -> ClusterGate:
-    return ClusterGate(plugin, dict(settings.role_permissions), _trusted_proxy(settings))
-
-
-def _trusted_proxy(settings: Settings) -> TrustedProxy | None:
-    if not settings.proxy_auth_trusted_addresses:
-        return None
-    networks = tuple(ip_network(address) for address in settings.proxy_auth_trusted_addresses)
-    return TrustedProxy(settings.proxy_auth_user_header, settings.proxy_auth_roles_header, networks)
+    return ClusterGate(plugin, dict(settings.role_permissions), trusted_proxy(settings))
 
 
 async def _watch(gate: OwnGate | AutoGate) -> None:

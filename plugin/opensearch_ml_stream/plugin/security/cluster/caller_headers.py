@@ -3,11 +3,12 @@
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
-from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 from typing import Any
 
 from opensearch_ml_stream.connectors.errors import Unauthorized
 from opensearch_ml_stream.plugin.security.presented_credentials import single_header
+from opensearch_ml_stream.plugin.settings import Settings
 
 MAX_CHARACTERS = 16_100  # of `Authorization`: a token with many groups is long, and OpenSearch's head ends at 16,384
 
@@ -33,6 +34,14 @@ class TrustedProxy:
     def is_at(self, address: Address | None) -> bool:
         """Whether a connection from that address is the proxy's."""
         return address is not None and any(address in network for network in self.networks)
+
+
+def trusted_proxy(settings: Settings) -> TrustedProxy | None:
+    """Return the proxy that the settings trust, None if they name no address of one."""
+    if not settings.proxy_auth_trusted_addresses:
+        return None
+    networks = tuple(ip_network(address) for address in settings.proxy_auth_trusted_addresses)
+    return TrustedProxy(settings.proxy_auth_user_header, settings.proxy_auth_roles_header, networks)
 
 
 def caller_headers(scope: Scope, proxy: TrustedProxy | None) -> dict[str, str] | None:
