@@ -108,6 +108,22 @@ def test_a_model_that_another_worker_has_forgotten_is_counted_anew(tmp_path: Pat
     assert read_model(tmp_path, "m") == ModelFigures("m", {"deploy": ActionCount(1, 0)}, 0, (), ())
 
 
+def test_a_model_that_is_forgotten_while_its_file_is_opened_is_counted_anew(
+    tmp_path: Path, files: ModelFiles, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened = os.open
+
+    def open_and_forget(path: str, flags: int, mode: int = 0o777) -> int:
+        file = opened(path, flags, mode)
+        monkeypatch.undo()
+        model_file.forget(tmp_path, "m")
+        return file
+
+    monkeypatch.setattr(os, "open", open_and_forget)
+    files.add("m", FinishedAction("predict"))
+    assert read_model(tmp_path, "m") == ModelFigures("m", {"predict": ActionCount(1, 0)}, 0, (), ())
+
+
 def test_workers_count_together_however_many_models_there_are(tmp_path: Path, files: ModelFiles) -> None:
     before = len(os.listdir("/proc/self/fd"))
     with closing(ModelFiles(tmp_path)) as other:

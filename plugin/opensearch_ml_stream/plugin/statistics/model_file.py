@@ -1,16 +1,17 @@
 """The file of one model: how often its actions were requested and failed, and how long its last predictions took.
 
 All workers of a server write the same file, under a lock that is held for microseconds, and read it without: what is
-counted is written before its count. The files of the models that a worker counted for last stay open and mapped.
+counted is written before its count. The files of the models that a worker counted for last stay open and mapped. Who
+removes a file says so in it, to those who have it open.
 """
 
 import errno
 import fcntl
 import mmap
 import os
+import sys
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass
 from hashlib import sha256
 from math import isnan, nan
@@ -26,13 +27,14 @@ WINDOW = (
 )
 
 _PREFIX = "model-"
-_THROTTLED, _MEASURED = (2 * len(ACTIONS) + offset for offset in range(2))  # behind the actions' counts
-_COUNTS = Struct(f"{_MEASURED + 1}Q")
+_THROTTLED, _MEASURED, _FORGOTTEN = (2 * len(ACTIONS) + offset for offset in range(3))  # behind the actions' counts
+_COUNTS = Struct(f"{_FORGOTTEN + 1}Q")
 _ID = Struct(f"H{MAX_ID_BYTES}s")
 _DURATIONS = Struct("dd")  # of a request, and of its inference or NaN
 _FIRST_DURATIONS = _COUNTS.size + _ID.size
 _SIZE = _FIRST_DURATIONS + WINDOW * _DURATIONS.size
 _MAX_OPEN = 32  # files of a worker
+_YES = (1).to_bytes(8, sys.byteorder)  # as one of the counts
 
 
 class FinishedAction(NamedTuple):
@@ -78,6 +80,8 @@ class _OpenFile:
             os.close(self._file)
             raise
         self.counts = memoryview(self._memory)[: _COUNTS.size].cast("Q")
+        if not os.fstat(self._file).st_nlink:  # removed since it was opened: filling it may have undone the mark
+            self.counts[_FORGOTTEN] = 1
 
     def __enter__(self) -> None:
         if self._is_shared:
@@ -87,13 +91,21 @@ class _OpenFile:
         if self._is_shared:
             fcntl.flock(self._file, fcntl.LOCK_UN)
 
-    def is_forgotten(self) -> bool:
-        """Whether some worker has removed the file."""
-        return not os.fstat(self._file).st_nlink
-
-    def write_durations(self, place: int, *durations: float) -> None:
-        """Write one of the WINDOW pairs of durations."""
-        _DURATIONS.pack_into(self._memory, _FIRST_DURATIONS + place * _DURATIONS.size, *durations)
+    def add(self, finished: FinishedAction) -> None:
+        """Count a request, under the lock."""
+        counts = self.counts
+        if finished.request_duration is not None:
+            measured = counts[_MEASURED]
+            inference = nan if finished.inference_duration is None else finished.inference_duration
+            place = _FIRST_DURATIONS + measured % WINDOW * _DURATIONS.size
+            _DURATIONS.pack_into(self._memory, place, finished.request_duration, inference)
+            counts[_MEASURED] = measured + 1
+        if finished.throttled:
+            counts[_THROTTLED] += 1
+        position = 2 * ACTIONS.index(finished.action)
+        counts[position] += 1
+        if finished.failed:
+            counts[position + 1] += 1
 
     def close(self) -> None:
         """Let go of the file."""
@@ -128,22 +140,17 @@ class ModelFiles:
 
     def add(self, model_id: str, finished: FinishedAction) -> None:
         """Count a request of the model."""
-        with self._locked(model_id) as file:
-            counts = file.counts
-            if finished.request_duration is not None:
-                inference = nan if finished.inference_duration is None else finished.inference_duration
-                file.write_durations(counts[_MEASURED] % WINDOW, finished.request_duration, inference)
-                counts[_MEASURED] += 1
-            if finished.throttled:
-                counts[_THROTTLED] += 1
-            position = 2 * ACTIONS.index(finished.action)
-            counts[position] += 1
-            if finished.failed:
-                counts[position + 1] += 1
+        file = self._file(model_id)
+        if not self._is_shared:
+            file.add(finished)
+            return
+        with file:
+            file.add(finished)
 
     def forget_predictions(self, model_id: str) -> None:
         """Forget how long predictions took and which were throttled, as ML Commons does when a model is undeployed."""
-        with self._locked(model_id) as file:
+        file = self._file(model_id)
+        with file:
             file.counts[_THROTTLED] = file.counts[_MEASURED] = 0
 
     def close(self) -> None:
@@ -151,31 +158,34 @@ class ModelFiles:
         while self._open_files:
             self._open_files.popitem()[1].close()
 
-    @contextmanager
-    def _locked(self, model_id: str) -> Iterator[_OpenFile]:
-        """Lock the model's file, new or not."""
-        file = self._open_files.get(model_id) or self._open(model_id)
-        with file:
-            if not file.is_forgotten():
-                self._open_files.move_to_end(model_id)
-                yield file
-                return
-        self._open_files.pop(model_id).close()
-        with self._locked(model_id) as new:
-            yield new
+    def _file(self, model_id: str) -> _OpenFile:
+        """Return the model's file, new or not."""
+        while (file := self._open_files.get(model_id)) is None or file.counts[_FORGOTTEN]:
+            self._open(model_id)
+        self._open_files.move_to_end(model_id)
+        return file
 
-    def _open(self, model_id: str) -> _OpenFile:
-        file = self._open_files[model_id] = _OpenFile(
-            _path(self._directory, model_id), model_id, is_shared=self._is_shared
-        )
+    def _open(self, model_id: str) -> None:
+        if (forgotten := self._open_files.pop(model_id, None)) is not None:
+            forgotten.close()
+        path = _path(self._directory, model_id)
+        self._open_files[model_id] = _OpenFile(path, model_id, is_shared=self._is_shared)
         if len(self._open_files) > _MAX_OPEN:
             self._open_files.popitem(last=False)[1].close()
-        return file
 
 
 def forget(directory: Path, model_id: str) -> None:
-    """Forget the model."""
-    Path(_path(directory, model_id)).unlink(missing_ok=True)
+    """Forget the model, also where its file is open."""
+    path = _path(directory, model_id)
+    try:
+        file = os.open(path, os.O_RDWR)
+    except FileNotFoundError:
+        return
+    try:
+        Path(path).unlink(missing_ok=True)
+        os.pwrite(file, _YES, _FORGOTTEN * len(_YES))
+    finally:
+        os.close(file)
 
 
 def read_model(directory: Path, model_id: str) -> ModelFigures | None:

@@ -1,12 +1,10 @@
 """Statistics of a server's requests, counted once per request: what `/stats` and `/profile` are made of.
 
 They are files in a folder that the server's workers share and that is removed with it, so that any worker can say what
-all of them did. Of a prediction one small write comes before the provider is called, all else when it has ended.
+all of them did. They are mapped: to count is a write to memory, which stays when a worker is killed.
 """
 
 import logging
-import os
-import secrets
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -16,10 +14,6 @@ from opensearch_ml_stream.connectors.errors import NotFound, Throttled, Unavaila
 from opensearch_ml_stream.plugin.statistics import model_file
 from opensearch_ml_stream.plugin.statistics.model_file import FinishedAction, ModelFigures, ModelFiles
 from opensearch_ml_stream.plugin.statistics.worker_file import (
-    FIRST_SLOT,
-    FREE,
-    MAX_ID_BYTES,
-    SLOT,
     ActionCount,
     RunningPrediction,
     WorkerFile,
@@ -95,9 +89,6 @@ class Statistics:
         self._directory = directory
         self._worker = worker
         self._files = files
-        self._free_slots: list[int] = []
-        self._next_slot = FIRST_SLOT
-        self._number = secrets.randbits(63)  # of the last prediction: no two workers give the same task id
         self._has_complained = False
 
     def prediction(self) -> Prediction:
@@ -125,27 +116,19 @@ class Statistics:
             if model_id is not None and not failed:
                 self._forget(action, model_id)
 
-    def start(self, model_id: str, started: float) -> int:
+    def start(self, model_id: str, started: float) -> int | None:
         """Note that a prediction of the model runs, begun then (CLOCK_MONOTONIC); return its slot, for `end`."""
-        if self._free_slots:
-            slot = self._free_slots.pop()
-        else:
-            slot = self._next_slot
-            self._next_slot += SLOT.size
-        self._number += 1
-        name = model_id.encode("utf-8", "replace")[:MAX_ID_BYTES]
         try:
-            os.pwrite(self._worker.descriptor, SLOT.pack(self._number, started, len(name), name), slot)
+            return self._worker.start(model_id, started)
         except OSError as error:
             self._complain(error)
-        return slot
+            return None
 
     def end(self, slot: int | None, model_id: str | None, finished: FinishedAction) -> None:
         """Count a request; `slot` is that of `start`."""
         try:
             if slot is not None:
-                self._free_slots.append(slot)
-                os.pwrite(self._worker.descriptor, FREE, slot)
+                self._worker.end(slot)
             self._worker.count(finished.action, failed=finished.failed)
             if model_id is not None:
                 self._files.add(model_id, finished)
