@@ -9,7 +9,7 @@ import pytest
 _ROOM = Path(__file__).parents[1] / "opensearch_ml_stream"
 _FILES = sorted(_ROOM.rglob("*.py"))
 _PACKAGE = "opensearch_ml_stream.connectors"
-_THIRD_PARTY = {"orjson", "jsonpath", "re2"}
+_THIRD_PARTY = {"jsonpath", "msgspec", "orjson", "re2"}
 _IMPURE = {
     "asyncio", "concurrent", "ftplib", "glob", "http", "imaplib", "io", "logging", "multiprocessing", "os", "pathlib",
     "poplib", "random", "sched", "secrets", "select", "selectors", "shutil", "signal", "smtplib", "socket",

@@ -10,6 +10,7 @@ reads. A response that a function cannot read, or that has nothing at the filter
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import orjson
@@ -26,7 +27,7 @@ from opensearch_ml_stream.connectors.predict.painless_source import (
 from opensearch_ml_stream.connectors.predict.tensors import Tensor
 from opensearch_ml_stream.connectors.processors.chain import compile_processors
 from opensearch_ml_stream.connectors.syntax import jsontext
-from opensearch_ml_stream.connectors.syntax.jsonpath import MISSING, compile_path
+from opensearch_ml_stream.connectors.syntax.jsonpath import MISSING, JSONPath, compile_path
 from opensearch_ml_stream.connectors.syntax.work_budget import WorkBudget
 
 RESPONSE_FILTER = "response_filter"
@@ -47,6 +48,20 @@ class _BuiltIn:
     read: _Reader
 
 
+@dataclass(frozen=True, slots=True)
+class EmbeddingPath:
+    """Where a built-in function reads embeddings: one of them if `is_one`, else a list of them."""
+
+    path: JSONPath
+    is_one: bool
+    data_type: str
+
+    @property
+    def has_only_names(self) -> bool:
+        """Return whether the path leads through objects alone."""
+        return self.path.tokens is not None and all(isinstance(token, str) for token in self.path.tokens)
+
+
 def check(action: Action, parameters: Mapping[str, str]) -> None:
     """Raise InvalidRequest for functions and parameters that could not work with any response.
 
@@ -59,6 +74,24 @@ def check(action: Action, parameters: Mapping[str, str]) -> None:
         compile_processors(parameters[OUTPUT_PROCESSORS], OUTPUT_PROCESSORS)
     if parameters.get(RESPONSE_FILTER):
         compile_path(parameters[RESPONSE_FILTER])
+
+
+def embedding_path(action: Action, parameters: Mapping[str, str]) -> EmbeddingPath | None:
+    """Return where the action's function reads embeddings in a response; None if it does something else.
+
+    None also for a path with more than names, indexes and wildcards. `parameters` and errors as for `read_response`.
+    """
+    function = fill_parameters(action.post_process_function or "", parameters).strip()
+    return _embedding_path(function, parameters.get(RESPONSE_FILTER, "").strip()) if function in _BUILT_IN else None
+
+
+@lru_cache(maxsize=256)  # of the functions there are, with paths that are none longer than MAX_PATH_CHARS
+def _embedding_path(function: str, response_filter: str) -> EmbeddingPath | None:
+    built_in = _BUILT_IN[function]
+    source = response_filter or built_in.path
+    if built_in.read not in (_embedding, _embeddings) or (path := compile_path(source)).tokens is None:
+        return None
+    return EmbeddingPath(path, built_in.read is _embedding, _data_type(source))
 
 
 def read_response(action: Action, parameters: Mapping[str, str], body: bytes) -> list[Tensor] | PainlessCall:
@@ -92,7 +125,8 @@ def read_script_result(parameters: Mapping[str, str], body: bytes, result: str |
 def _parse(body: bytes) -> Any:
     try:
         value = orjson.loads(body)
-        jsontext.check_depth(value)
+        if body.count(b"[") + body.count(b"{") > jsontext.MAX_DEPTH:
+            jsontext.check_depth(value)
     except orjson.JSONDecodeError as error:
         raise UpstreamError(f"The provider's response is not JSON: {jsontext.describe(error)}") from None
     except RecursionError:
@@ -127,11 +161,16 @@ def _built_in(function: str, response_filter: str, value: Any, size: int) -> lis
     selected = _read(path, value, size)
     if selected is MISSING:
         raise UpstreamError(f"The provider's response has nothing at [{path}], where {function} reads it")
-    types = _DATA_TYPE.findall(path)
     try:
-        return built_in.read(selected, types[-1].upper() if types else "FLOAT32")
+        return built_in.read(selected, _data_type(path))
     except (TypeError, ValueError) as error:
         raise UpstreamError(f"{function} cannot read what the provider's response has at [{path}]: {error}") from None
+
+
+def _data_type(path: str) -> str:
+    """Return the data type that a path names, such as `$.embeddings.int8`."""
+    types = _DATA_TYPE.findall(path)
+    return types[-1].upper() if types else "FLOAT32"
 
 
 def _find_built_in(function: str) -> _BuiltIn:

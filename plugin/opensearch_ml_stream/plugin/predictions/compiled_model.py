@@ -153,6 +153,11 @@ class CompiledModel:
         if (schema := self._output_schema) is not None:
             schema.validate(response)
 
+    @property
+    def promises_output(self) -> bool:
+        """Whether the model's interface says what a whole predict response is like."""
+        return self._output_schema is not None
+
     @cached_property
     def _input_schema(self) -> InterfaceSchema | None:
         return self._schema("input")

@@ -5,12 +5,14 @@ connector's functions, the templates and the input guardrail.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 from opensearch_ml_stream.connectors.documents import PREDICT, Action
 from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.connectors.predict import post_process, pre_process
+from opensearch_ml_stream.connectors.predict.encoded_results import encode, encode_embeddings, encode_results
 from opensearch_ml_stream.connectors.predict.guardrails.configuration import INPUT_TRIGGERED, OUTPUT_TRIGGERED
 from opensearch_ml_stream.connectors.predict.inputs import PredictInput, RemoteInput
 from opensearch_ml_stream.connectors.predict.painless_source import PainlessCall
@@ -37,6 +39,42 @@ async def predict_whole(
 
     Any call that fails fails all of them.
     """
+    fetched = await _call_provider(model, predict_input, fetch, scripts, checks)
+    outputs = await read_responses(fetched.action, fetched.parameters, fetched.bodies, scripts)
+    response = {"inference_results": [{"output": output, "status_code": 200} for output in outputs]}
+    model.check_output(response)
+    return response
+
+
+async def predict_whole_encoded(
+    model: CompiledModel, predict_input: PredictInput, fetch: Fetch, scripts: PainlessRunner, checks: GuardrailChecks
+) -> bytes:
+    """Return the response of `predict_whole` as compact JSON, its embeddings as the provider wrote their numbers."""
+    if model.promises_output:  # all of the response is then read
+        return encode(await predict_whole(model, predict_input, fetch, scripts, checks))
+    fetched = await _call_provider(model, predict_input, fetch, scripts, checks)
+    place = post_process.embedding_path(fetched.action, fetched.parameters)
+    if place is None:
+        return encode_results(await read_responses(fetched.action, fetched.parameters, fetched.bodies, scripts))
+    outputs = [encode_embeddings(place, body) for body in fetched.bodies]
+    others = [body for output, body in zip(outputs, fetched.bodies, strict=True) if output is None]
+    parsed = iter(await read_responses(fetched.action, fetched.parameters, others, scripts))
+    return encode_results([next(parsed) if output is None else output for output in outputs])
+
+
+@dataclass(frozen=True, slots=True)
+class _Fetched:
+    """The provider's response bodies, and what they are to be read by."""
+
+    action: Action
+    parameters: Mapping[str, str]  # the connector's, with the request's laid over them
+    bodies: Sequence[bytes]
+
+
+async def _call_provider(
+    model: CompiledModel, predict_input: PredictInput, fetch: Fetch, scripts: PainlessRunner, checks: GuardrailChecks
+) -> _Fetched:
+    """Check the input, render the requests and fetch their responses, in order."""
     connector = model.connector
     asked = predict_input.action_type if isinstance(predict_input, RemoteInput) else None
     action = model.action(asked or PREDICT)
@@ -54,17 +92,14 @@ async def predict_whole(
         texts = [request_text(request) for request in requests]
         await run_parallel([partial(checks.check, guardrails.input, text, INPUT_TRIGGERED) for text in texts], limit)
 
-    async def call(request: ProviderRequest) -> bytes:
+    async def checked_fetch(request: ProviderRequest) -> bytes:
         body = await fetch(request)
-        if guardrails.output is not None:
-            await checks.check(guardrails.output, body.decode("utf-8", "replace"), OUTPUT_TRIGGERED)
+        await checks.check(guardrails.output, body.decode("utf-8", "replace"), OUTPUT_TRIGGERED)
         return body
 
+    call = fetch if guardrails.output is None else checked_fetch
     bodies = await run_parallel([partial(call, request) for request in requests], limit)
-    outputs = await read_responses(action.action, parameters, bodies, scripts)
-    response = {"inference_results": [{"output": output, "status_code": 200} for output in outputs]}
-    model.check_output(response)
-    return response
+    return _Fetched(action.action, parameters, bodies)
 
 
 def _render_all(action: ModelAction, steps: Sequence[pre_process.Step]) -> list[ProviderRequest]:
@@ -109,6 +144,9 @@ async def read_responses(
 ) -> list[list[Tensor]]:
     """Return the tensors of each response body, in order."""
     outputs = [post_process.read_response(action, parameters, body) for body in bodies]
+    tensors = [output for output in outputs if not isinstance(output, PainlessCall)]
+    if len(tensors) == len(outputs):
+        return tensors
     results = iter(await scripts.run([output for output in outputs if isinstance(output, PainlessCall)]))
     return [
         post_process.read_script_result(parameters, body, next(results)) if isinstance(output, PainlessCall) else output
@@ -120,6 +158,9 @@ async def run_script_steps(
     steps: Sequence[pre_process.Step | pre_process.ScriptStep], scripts: PainlessRunner
 ) -> list[pre_process.Step]:
     """Return the steps in order, each ScriptStep replaced by the Step that its script makes."""
+    ready = [step for step in steps if isinstance(step, pre_process.Step)]
+    if len(ready) == len(steps):
+        return ready
     results = iter(await scripts.run([step.call for step in steps if isinstance(step, pre_process.ScriptStep)]))
     return [
         pre_process.finish_step(step, next(results)) if isinstance(step, pre_process.ScriptStep) else step
