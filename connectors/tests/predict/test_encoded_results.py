@@ -20,7 +20,8 @@ _VECTOR = [0.0123, -0.5, 1e-05, 7.0] * (_LENGTH // 4)
 def _encode(name: str, body: bytes, response_filter: str = "") -> bytes | None:
     action = Action("PREDICT", "POST", "http://p/", post_process_function=f"connector.post_process.{name}")
     place = post_process.embedding_path(action, {RESPONSE_FILTER: response_filter})
-    return None if place is None else encoded_results.encode_embeddings(place, body)
+    parts = None if place is None else encoded_results.encode_embeddings(place, body)
+    return None if parts is None else b"".join(parts)
 
 
 def _parse(name: str, body: bytes, response_filter: str = "") -> Any:
@@ -128,11 +129,14 @@ def test_a_body_is_cut_up_to_the_depth_that_may_be_passed_on() -> None:
     assert cut_arrays(nested(200)) is None
 
 
-def test_outputs_of_both_kinds_make_one_response() -> None:
-    tensors = [{"name": "response", "dataAsMap": {"a": 1}}]
-    expected = b'{"inference_results":[{"output":[],"status_code":200},{"output":%b,"status_code":200}]}'
-    assert encoded_results.encode_results([b"[]", tensors]) == expected % orjson.dumps(tensors)
-    assert encoded_results.encode_results([[], tensors]) == expected % orjson.dumps(tensors)
+def test_outputs_in_parts_make_the_response_that_tensors_make() -> None:
+    outputs = [[{"name": "response", "dataAsMap": {"a": number}}] for number in range(3)]
+    for few in (outputs[:1], outputs):
+        parts = [[b"[", orjson.dumps(output)[1:]] for output in few]
+        assert encoded_results.encode_tensors(few) == orjson.dumps(
+            {"inference_results": [{"output": output, "status_code": 200} for output in few]}
+        )
+        assert encoded_results.join_outputs(parts) == encoded_results.encode_tensors(few)
 
 
 _INSERTIONS = [b".", b"e", b"9", b",", b"]", b"[", b'"', b"-", b" ", b"\\", b"\xff"]

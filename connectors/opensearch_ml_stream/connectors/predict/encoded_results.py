@@ -14,8 +14,8 @@ from opensearch_ml_stream.connectors.predict.number_arrays import CutBody, cut_a
 from opensearch_ml_stream.connectors.predict.post_process import EmbeddingPath
 from opensearch_ml_stream.connectors.predict.tensors import Tensor
 
-Output = bytes | list[Tensor]
-"""The `output` of one provider call: JSON, or its tensors."""
+Json = list[bytes]
+"""JSON in parts, which are joined once: an embedding is long, and each time it is copied costs."""
 
 
 def encode(value: Any) -> bytes:
@@ -26,24 +26,37 @@ def encode(value: Any) -> bytes:
         return json.dumps(value).encode()
 
 
-def encode_results(outputs: Sequence[Output]) -> bytes:
+def encode_tensors(outputs: Sequence[list[Tensor]]) -> bytes:
     """Return `{"inference_results": [{"output": [...], "status_code": 200}, ...]}` of these outputs."""
-    if not any(isinstance(output, bytes) for output in outputs):
-        return encode({"inference_results": [{"output": output, "status_code": 200} for output in outputs]})
-    results = [
-        b'{"output":%b,"status_code":200}' % (output if isinstance(output, bytes) else encode(output))
-        for output in outputs
-    ]
-    return b'{"inference_results":[%b]}' % b",".join(results)
+    return encode({"inference_results": [{"output": output, "status_code": 200} for output in outputs]})
 
 
-def encode_embeddings(place: EmbeddingPath, body: bytes) -> bytes | None:
+def join_outputs(outputs: Sequence[Json]) -> bytes:
+    """Return the response of `encode_tensors`, of outputs that are JSON."""
+    parts = [b'{"inference_results":']
+    separator = b'[{"output":'
+    for output in outputs:
+        parts.append(separator)
+        parts += output
+        separator = b',"status_code":200},{"output":'
+    parts.append(b',"status_code":200}]}')
+    return b"".join(parts)
+
+
+def encode_embeddings(place: EmbeddingPath, body: bytes) -> Json | None:
     """Return the output of a provider's response with embeddings; None if `post_process` has to read it."""
     cut = cut_arrays(body)
-    if cut is None:
+    vectors = None if cut is None else _find_vectors(place, cut)
+    if vectors is None:
         return None
-    vectors = _find_vectors(place, cut)
-    return None if vectors is None else b"[%b]" % b",".join([_tensor(place.data_type, vector) for vector in vectors])
+    head = b'{"name":"sentence_embedding","data_type":"%b","shape":[' % place.data_type.encode()
+    parts: Json = []
+    separator = b"["
+    for vector in vectors:
+        parts += (separator, head, b'%d],"data":' % (vector.count(b",") + 1), write_compactly(vector))
+        separator = b"},"
+    parts.append(b"}]")
+    return parts
 
 
 def _find_vectors(place: EmbeddingPath, cut: CutBody) -> list[bytes] | None:
@@ -60,12 +73,3 @@ def _find_vectors(place: EmbeddingPath, cut: CutBody) -> list[bytes] | None:
     if len(vectors) != len(values) or (len(vectors) != len(cut.arrays) and not place.has_only_names):
         return None
     return vectors
-
-
-def _tensor(data_type: str, vector: bytes) -> bytes:
-    """Return the JSON of `tensors.embedding`."""
-    return b'{"name":"sentence_embedding","data_type":"%b","shape":[%d],"data":%b}' % (
-        data_type.encode(),
-        vector.count(b",") + 1,
-        write_compactly(vector),
-    )

@@ -4,13 +4,15 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
-from urllib.parse import quote, urlencode, urlsplit, urlunsplit
+from functools import cached_property, lru_cache
+from urllib.parse import quote, urlsplit
 
 from opensearch_ml_stream.connectors.documents import JOB_ACTION_TYPES, MAX_URL_LENGTH, Action, check_url_length
 from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.connectors.rendering.body_edits import INPUT_PROCESSORS, edit_body, may_edit_body
 from opensearch_ml_stream.connectors.rendering.charsets import find_codec
+from opensearch_ml_stream.connectors.rendering.enabled_head import enable_head
+from opensearch_ml_stream.connectors.rendering.filled_template import FilledTemplate, parameter_names
 from opensearch_ml_stream.connectors.rendering.template import (
     ConnectorParameters,
     Parameters,
@@ -31,6 +33,7 @@ _CONNECTOR_ONLY_HEADERS = frozenset({
 })  # fmt: skip
 _CREDENTIAL = re.compile(r"\$\{credential\.([^\s{}]+)\}")
 _CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
+_CHARSET = "charset"
 _METHODS = ("POST", "GET", "PUT", "DELETE")
 
 
@@ -46,6 +49,15 @@ class ProviderRequest:
 
 
 @dataclass(frozen=True, slots=True)
+class _Head:
+    """URL, headers and charset of a request."""
+
+    url: str
+    headers: Mapping[str, str]
+    charset: str
+
+
+@dataclass(frozen=True)
 class CompiledAction:
     """An action with its templates compiled and its credentials filled in, once per connector version."""
 
@@ -81,6 +93,26 @@ class CompiledAction:
         """Return the request's parameters laid over the connector's."""
         return Parameters(self.parameters, request)
 
+    @cached_property
+    def _filled_body(self) -> FilledTemplate | None:
+        return None if self.body is None else FilledTemplate(self.body, self.parameters)
+
+    @cached_property
+    def _head_names(self) -> frozenset[str]:
+        """The names of all parameters that can change URL, headers or charset."""
+        templates = [self.url, *(template for name, template in self.headers if not _is_connectors_own(name))]
+        names = [placeholder.name for template in templates for placeholder in template.placeholders]
+        return parameter_names([*names, _CHARSET], self.parameters)
+
+    @cached_property
+    def _own_head(self) -> _Head | None:
+        """The head of every request without such parameters; None if these must give something."""
+        scope = self.scope({})
+        try:
+            return _Head(self._render_url(scope), self._render_headers(scope), _find_charset(scope))
+        except InvalidRequest:
+            return None
+
     def render(self, request: Mapping[str, str], stream: Streaming | None = None) -> ProviderRequest:
         """Return the request to the provider, with streaming turned on as `stream` says, if it is given.
 
@@ -89,9 +121,11 @@ class CompiledAction:
         scope = self.scope(request)
         if self.action.method not in _METHODS:
             raise InvalidRequest(f"unsupported http method [{self.action.method}]")
-        url = self._render_url(scope)
-        headers = {name: self._render_header(name, template, scope) for name, template in self.headers}
-        body = (scope.get("http_body") or "") if self.body is None else self.body.render_json(scope)
+        head = self._own_head if self._head_names.isdisjoint(request) else None
+        url = self._render_url(scope) if head is None else head.url
+        headers = self._render_headers(scope) if head is None else head.headers
+        filled = self._filled_body
+        body = (scope.get("http_body") or "") if filled is None else filled.render_json(scope)
         enables_body = stream is not None and stream.enable.changes_body
         is_about_job = self.action.action_type in JOB_ACTION_TYPES  # no prediction, so its body is not edited
         edits_body = (self.may_edit_body or INPUT_PROCESSORS in request) and not is_about_job
@@ -102,12 +136,12 @@ class CompiledAction:
         if stream is not None:
             if enables_body:
                 body = _enable_body(stream.enable, body)
-            url, headers = _enable_head(stream.enable, url, headers)
+            url, headers = enable_head(stream.enable, url, headers)
             if len(url) > MAX_URL_LENGTH:
                 check_url_length(len(url))
         if self.action.method == "POST" and not body and self.action.action_type != "CANCEL_BATCH_PREDICT":
             raise InvalidRequest("Content length is 0. Aborting request to remote model")
-        charset = find_codec(name) if (name := scope.get("charset")) else "utf_8"
+        charset = _find_charset(scope) if head is None else head.charset
         return ProviderRequest(self.action.method, url, headers, _encode(body, charset), charset)
 
     def _render_url(self, scope: Parameters) -> str:
@@ -118,8 +152,11 @@ class CompiledAction:
         _check_url(url)
         return url
 
+    def _render_headers(self, scope: Parameters) -> dict[str, str]:
+        return {name: self._render_header(name, template, scope) for name, template in self.headers}
+
     def _render_header(self, name: str, template: Template, scope: Parameters) -> str:
-        if template.placeholders and name.lower() in _CONNECTOR_ONLY_HEADERS:
+        if template.placeholders and _is_connectors_own(name):
             scope = Parameters(scope.connector, {})
         try:
             value = template.render_text(scope)
@@ -163,6 +200,15 @@ class _PercentEncoded(Mapping[str, str]):
 
     def __len__(self) -> int:
         return len(self._values)
+
+
+def _is_connectors_own(header: str) -> bool:
+    return header.lower() in _CONNECTOR_ONLY_HEADERS
+
+
+def _find_charset(scope: Parameters) -> str:
+    """Return Python's name of the parameter `charset`, UTF-8 without it. InvalidRequest if there is none such."""
+    return find_codec(name) if (name := scope.get(_CHARSET)) else "utf_8"
 
 
 def _check_characters(value: str) -> None:
@@ -216,41 +262,6 @@ def _header_template(name: str, value: str, credential: Mapping[str, str]) -> Te
         return credential[match[1]]
 
     return Template.compile(value, json=False).map_literals(lambda literal: _CREDENTIAL.sub(fill, literal))
-
-
-def _enable_url(replacements: tuple[tuple[str, str], ...], url: str) -> str:
-    """Return the URL with the first replacement that applies made in its path, at the path's end if possible.
-
-    A path that has the new string already stays as it is.
-    """
-    parts = urlsplit(url)
-    path = parts.path
-    if any(path.endswith(new) for _, new in replacements):
-        return url
-    for old, new in replacements:
-        if path.endswith(old):
-            return urlunsplit(parts._replace(path=path.removesuffix(old) + new))
-    for old, new in replacements:
-        before, separator, after = path.rpartition(old)
-        if separator and new not in path:
-            return urlunsplit(parts._replace(path=f"{before}{new}{after}"))
-    return url
-
-
-def _enable_head(enable: Enable, url: str, headers: dict[str, str]) -> tuple[str, dict[str, str]]:
-    if enable.url:
-        url = _enable_url(enable.url, url)
-    if enable.query:
-        parts = urlsplit(url)
-        own = [pair for pair in parts.query.split("&") if pair and pair.partition("=")[0] not in enable.query]
-        url = urlunsplit(parts._replace(query="&".join([*own, urlencode(enable.query)])))
-    if enable.headers:
-        lower = {name.lower() for name in enable.headers}
-        headers = {
-            **{name: value for name, value in headers.items() if name.lower() not in lower},
-            **enable.headers,
-        }
-    return url, headers
 
 
 def _enable_body(enable: Enable, body: str) -> str:

@@ -201,19 +201,14 @@ class Template:
         return Template(tuple(change(literal) for literal in self.literals), self.placeholders)
 
     def _fill(self, values: list[str | None], parameters: Parameters) -> str:
-        parts = [self.literals[0]]
-        size = len(parts[0])
-        unfilled: list[str] = []
-        for placeholder, value, literal in zip(self.placeholders, values, self.literals[1:], strict=True):
-            if value is None:
-                unfilled.append(placeholder.name)
-            else:
-                parts.append(value)
-                size += len(value)
-            parts.append(literal)
-            size += len(literal)
-        if unfilled:
-            raise UnfilledPlaceholders(unfilled)
+        filled = [value for value in values if value is not None]
+        if len(filled) < len(values):
+            pairs = zip(self.placeholders, values, strict=True)
+            raise UnfilledPlaceholders([placeholder.name for placeholder, value in pairs if value is None])
+        parts = [""] * (2 * len(filled) + 1)
+        parts[::2] = self.literals
+        parts[1::2] = filled
+        size = sum(map(len, parts))
         if size > MAX_RENDERED_CHARS:
             check_rendered_size(size, parameters.request)
         return "".join(parts)

@@ -12,7 +12,12 @@ from typing import Any
 from opensearch_ml_stream.connectors.documents import PREDICT, Action
 from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.connectors.predict import post_process, pre_process
-from opensearch_ml_stream.connectors.predict.encoded_results import encode, encode_embeddings, encode_results
+from opensearch_ml_stream.connectors.predict.encoded_results import (
+    encode,
+    encode_embeddings,
+    encode_tensors,
+    join_outputs,
+)
 from opensearch_ml_stream.connectors.predict.guardrails.configuration import INPUT_TRIGGERED, OUTPUT_TRIGGERED
 from opensearch_ml_stream.connectors.predict.inputs import PredictInput, RemoteInput
 from opensearch_ml_stream.connectors.predict.painless_source import PainlessCall
@@ -55,11 +60,11 @@ async def predict_whole_encoded(
     fetched = await _call_provider(model, predict_input, fetch, scripts, checks)
     place = post_process.embedding_path(fetched.action, fetched.parameters)
     if place is None:
-        return encode_results(await read_responses(fetched.action, fetched.parameters, fetched.bodies, scripts))
+        return encode_tensors(await read_responses(fetched.action, fetched.parameters, fetched.bodies, scripts))
     outputs = [encode_embeddings(place, body) for body in fetched.bodies]
     others = [body for output, body in zip(outputs, fetched.bodies, strict=True) if output is None]
     parsed = iter(await read_responses(fetched.action, fetched.parameters, others, scripts))
-    return encode_results([next(parsed) if output is None else output for output in outputs])
+    return join_outputs([[encode(next(parsed))] if output is None else output for output in outputs])
 
 
 @dataclass(frozen=True, slots=True)
