@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager, closing
 from dataclasses import dataclass
+from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
 from socket import gethostname
@@ -22,7 +23,6 @@ from opensearch_ml_stream.plugin.metrics import Metrics
 from opensearch_ml_stream.plugin.monitoring.answering_node import AnsweringNode
 from opensearch_ml_stream.plugin.monitoring.profiles import Profiles
 from opensearch_ml_stream.plugin.monitoring.server_stats import ServerStats
-from opensearch_ml_stream.plugin.pass_through.front_door import open_front_door
 from opensearch_ml_stream.plugin.pass_through.stored_model_kinds import StoredModelKinds
 from opensearch_ml_stream.plugin.playground.blueprint_models import BlueprintModels
 from opensearch_ml_stream.plugin.playground.live_figures import LiveFigures
@@ -127,8 +127,10 @@ async def open_sidecar(settings: Settings, runtime: Path) -> AsyncIterator[Sidec
         gate: PassingGate = await stack.enter_async_context(open_gate(settings, core.store, runtime, now_millis))
         if settings.multi_tenancy_enabled:
             gate = TenantGate(gate)
-        door = await stack.enter_async_context(open_front_door(settings)) if settings.pass_through else None
-        cluster = None if door is None else ClusterRequests(door, gate)
+        cluster = None
+        if settings.pass_through:  # by name: its TLS is opensearch-py's, which an embedded store does not need
+            front_door = import_module("opensearch_ml_stream.plugin.pass_through.front_door")
+            cluster = ClusterRequests(await stack.enter_async_context(front_door.open_front_door(settings)), gate)
         await stack.enter_async_context(watching_settings(core.store, core.live))
         await stack.enter_async_context(sweeping_orphans(core.store))
         yield _build_sidecar(core, gate, cluster)

@@ -3,11 +3,11 @@
 import asyncio
 import os
 import signal
+from importlib import import_module
 from pathlib import Path
 
 from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.plugin.logs.loop_errors import log_loop_error
-from opensearch_ml_stream.plugin.runtimes.keeper.keeper import open_keeper
 from opensearch_ml_stream.plugin.runtimes.keeper.model_folders import check_models_folder
 from opensearch_ml_stream.plugin.server.heartbeats import Heartbeats
 from opensearch_ml_stream.plugin.settings import Settings
@@ -48,7 +48,9 @@ async def _keep(settings: Settings, runtime: Path, parent: int, heartbeats: Hear
 
     loop.add_reader(parent, be_orphaned)
     with heartbeats.beating(place):
-        async with open_keeper(settings, runtimes_folder(runtime)) as keeper:
+        # By name, and here: only this process needs its code, and most servers have no such process.
+        keeping = import_module("opensearch_ml_stream.plugin.runtimes.keeper.keeper")
+        async with keeping.open_keeper(settings, runtimes_folder(runtime)) as keeper:
 
             def stop() -> None:
                 if signals.is_set():

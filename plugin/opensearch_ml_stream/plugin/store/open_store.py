@@ -2,12 +2,12 @@
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from importlib import import_module
 from urllib.parse import urlsplit
 
 from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.plugin.store import Store
 from opensearch_ml_stream.plugin.store.cluster_url import split_urls
-from opensearch_ml_stream.plugin.store.opensearch_store import OpenSearchStore, connect
 from opensearch_ml_stream.plugin.store.sqlite_store import SQLiteStore
 
 _SQLITE = "sqlite:///"
@@ -48,5 +48,10 @@ def _store(url: str, index_prefix: str) -> Store:
     if url.startswith(_SQLITE) and len(url) > len(_SQLITE):
         return SQLiteStore(url.removeprefix(_SQLITE), index_prefix)
     if urlsplit(url).scheme in ("http", "https"):
-        return OpenSearchStore(connect(url), connect(url, with_credentials=False), index_prefix)
+        # By name: opensearch-py and aiohttp take 20 MiB, which the embedded store does not need.
+        cluster = import_module("opensearch_ml_stream.plugin.store.opensearch_store")
+        store: Store = cluster.OpenSearchStore(
+            cluster.connect(url), cluster.connect(url, with_credentials=False), index_prefix
+        )
+        return store
     raise InvalidRequest("The store must be sqlite:///PATH, sqlite:///:memory: or http(s)://[user:password@]host:port")

@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from importlib import import_module
 from urllib.request import getproxies_environment
 
 from opensearch_ml_stream.connectors.client_config import ClientConfig
@@ -9,7 +10,6 @@ from opensearch_ml_stream.connectors.rendering.action import ProviderRequest
 from opensearch_ml_stream.plugin.settings import LiveSettings
 from opensearch_ml_stream.plugin.upstream import Upstream, UpstreamResponse
 from opensearch_ml_stream.plugin.upstream.addresses import Resolver
-from opensearch_ml_stream.plugin.upstream.aiohttp_client import AiohttpUpstream, open_aiohttp
 from opensearch_ml_stream.plugin.upstream.native_client import NativeUpstream
 from opensearch_ml_stream.plugin.upstream.proxies import proxy_for
 from opensearch_ml_stream.plugin.upstream.tls import TLSContexts
@@ -18,7 +18,7 @@ from opensearch_ml_stream.plugin.upstream.tls import TLSContexts
 class _ByProxy:
     """The native client for hosts that are reached directly, aiohttp for those behind a proxy."""
 
-    def __init__(self, native: NativeUpstream, aiohttp: AiohttpUpstream, proxies: Mapping[str, str]) -> None:
+    def __init__(self, native: NativeUpstream, aiohttp: Upstream, proxies: Mapping[str, str]) -> None:
         self._native = native
         self._aiohttp = aiohttp
         self._proxies = proxies
@@ -43,13 +43,14 @@ async def open_upstream(live_settings: LiveSettings) -> AsyncIterator[Upstream]:
     native = NativeUpstream(live_settings, resolver, contexts)
     proxies = getproxies_environment()
     try:
-        async with open_aiohttp(live_settings, resolver, contexts, proxies) as aiohttp:
-            if live_settings.current.upstream == "aiohttp":
-                yield aiohttp
-            elif "http" in proxies or "https" in proxies:
-                yield _ByProxy(native, aiohttp, proxies)
-            else:
-                yield native
+        by_aiohttp = live_settings.current.upstream == "aiohttp"
+        if not by_aiohttp and "http" not in proxies and "https" not in proxies:
+            yield native
+            return
+        # By name: aiohttp takes 10 MiB, which most servers do not need.
+        client = import_module("opensearch_ml_stream.plugin.upstream.aiohttp_client")
+        async with client.open_aiohttp(live_settings, resolver, contexts, proxies) as aiohttp:
+            yield aiohttp if by_aiohttp else _ByProxy(native, aiohttp, proxies)
     finally:
         native.close()
         resolver.close()

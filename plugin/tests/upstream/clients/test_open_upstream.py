@@ -65,7 +65,7 @@ class FakeAiohttpUpstream:
 
 async def test_only_what_goes_through_a_proxy_goes_through_aiohttp() -> None:
     native, aiohttp = ScriptedUpstream([RESPONSE], [RESPONSE]), FakeAiohttpUpstream()
-    upstream = _ByProxy(native, aiohttp, {"http": "http://proxy:3128", "no": "inside.example"})  # type: ignore[arg-type]
+    upstream = _ByProxy(native, aiohttp, {"http": "http://proxy:3128", "no": "inside.example"})
     urls = ["http://outside.example/", "https://outside.example/", "http://inside.example/"]
     for url in urls:
         assert await fetch(upstream, ProviderRequest("GET", url, {}, b"")) == b"ok"
