@@ -6,11 +6,10 @@ from hashlib import sha256
 from importlib import resources
 from importlib.resources.abc import Traversable
 
-from jinja2 import Environment, StrictUndefined
 from starlette.requests import Request
 from starlette.responses import Response
 
-from opensearch_ml_stream.rest_handlers.http.pages import HTML, page_response
+from opensearch_ml_stream.rest_handlers.http.pages import HTML, PageTemplate, page_response
 
 _PACKAGE = "opensearch_ml_stream.rest_handlers.playground"
 _MAY_LOAD = ("script-src 'self'", "style-src 'self'", "img-src 'self'", "connect-src 'self'")
@@ -46,11 +45,10 @@ class PageFile:
         return response
 
 
-def read_page(version: str) -> PageFile:
+async def read_page(version: str) -> PageFile:
     """Return the page of this version of the sidecar."""
-    source = resources.files(_PACKAGE).joinpath("templates", "playground.html").read_text("utf-8")
-    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    return PageFile.of(environment.from_string(source).render(version=version).encode(), HTML)
+    page = await PageTemplate(_PACKAGE, "templates/playground.html").render(version=version)
+    return PageFile.of(page.encode(), HTML)
 
 
 def read_static_files() -> Mapping[str, PageFile]:

@@ -19,7 +19,7 @@ from opensearch_ml_stream.rest_handlers.http.requests import check_query, json_b
 from opensearch_ml_stream.rest_handlers.http.response_lifecycle import InFlightResponses
 from opensearch_ml_stream.rest_handlers.http.responses import json_response
 from opensearch_ml_stream.rest_handlers.playground.live_statistics import LiveStatistics, LiveStatisticsEndpoint
-from opensearch_ml_stream.rest_handlers.playground.page import read_page, read_static_files
+from opensearch_ml_stream.rest_handlers.playground.page import PageFile, read_page, read_static_files
 from opensearch_ml_stream.rest_handlers.playground.playground_use_cases import NewModel, PlaygroundModels
 from opensearch_ml_stream.rest_handlers.resource_endpoint import Entry, check_ids
 
@@ -54,12 +54,15 @@ class _SwitchedOff:
 
 
 def _page_routes(gate: Gate, version: str) -> list[Route]:
-    page, files = read_page(version), read_static_files()
+    files = read_static_files()
+    pages: list[PageFile] = []  # the page, once it has been asked for
 
     async def show(request: Request) -> Response:
         """Show the playground, for those who may see models or call them."""
         await gate.admit(request.scope, actions.MODEL_SEARCH, actions.PREDICT, actions.PREDICT_STREAM)
-        return page.respond(request)
+        if not pages:
+            pages.append(await read_page(version))
+        return pages[0].respond(request)
 
     async def show_file(request: Request) -> Response:
         """Return a file of the page."""

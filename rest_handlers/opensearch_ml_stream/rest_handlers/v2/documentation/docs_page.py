@@ -8,18 +8,19 @@ import base64
 import hashlib
 import json
 import shlex
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from importlib import resources
 from typing import Any
 
-from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
+from opensearch_ml_stream.rest_handlers.http.pages import PageTemplate
 from opensearch_ml_stream.rest_handlers.openapi.description import Schema
 from opensearch_ml_stream.rest_handlers.v2.documentation.dataplane import Document
 from opensearch_ml_stream.rest_handlers.v2.documentation.example_requests import Metadata
 
+_PACKAGE = "opensearch_ml_stream.rest_handlers.v2.documentation"
 _METHODS = ("get", "post")
 _JSON = "application/json"
 
@@ -36,19 +37,17 @@ class Surroundings:
     asks_for_login: bool
 
 
-def page_renderer() -> tuple[Callable[[Document, Metadata | None, Surroundings], str], str]:
+def page_renderer() -> tuple[Callable[[Document, Metadata | None, Surroundings], Awaitable[str]], str]:
     """Return what makes a page of a document, and the directive that lets the page have its style.
 
     The metadata are those of the model that the document is about, None where it is about the server.
     """
-    files = resources.files("opensearch_ml_stream.rest_handlers.v2.documentation")
-    style = files.joinpath("page.css").read_text("utf-8")
-    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    template = environment.from_string(files.joinpath("page.html").read_text("utf-8"))
+    style = resources.files(_PACKAGE).joinpath("page.css").read_text("utf-8")
+    template = PageTemplate(_PACKAGE, "page.html")
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
 
-    def render(document: Document, metadata: Metadata | None, surroundings: Surroundings) -> str:
-        return template.render(
+    async def render(document: Document, metadata: Metadata | None, surroundings: Surroundings) -> str:
+        return await template.render(
             info=document["info"],
             style=Markup(style),
             metadata=metadata,

@@ -35,18 +35,18 @@ def docs_routes(models: InferenceModels, gate: Gate, version: str) -> list[Route
         name, number = request.path_params["model_name"], request.path_params.get("model_version")
         return DescribedModel(name, number, await models.metadata(caller, name, number))
 
-    def page(request: Request, document: Document, metadata: Metadata | None) -> Response:
+    async def page(request: Request, document: Document, metadata: Metadata | None) -> Response:
         surroundings = Surroundings(
             server_url=str(request.base_url).rstrip("/"),
             document_link="dataplane.json" if request.url.path.endswith("/") else "docs/dataplane.json",
             asks_for_login=gate.asks_for_login,
         )
-        return page_response(request.scope, render(document, metadata, surroundings), [style])
+        return page_response(request.scope, await render(document, metadata, surroundings), [style])
 
     async def show_server(request: Request) -> Response:
         """Show a page about the V2 protocol."""
         await gate.admit(request.scope)
-        return page(request, of_server, None)
+        return await page(request, of_server, None)
 
     async def describe_server(request: Request) -> Response:
         """Describe the V2 protocol as OpenAPI 3.1."""
@@ -56,7 +56,7 @@ def docs_routes(models: InferenceModels, gate: Gate, version: str) -> list[Route
     async def show_model(request: Request) -> Response:
         """Show a page about the V2 protocol of a model."""
         model = await described(request)
-        return page(request, model_document(model, version), model.metadata)
+        return await page(request, model_document(model, version), model.metadata)
 
     async def describe_model(request: Request) -> Response:
         """Describe the V2 protocol of a model as OpenAPI 3.1."""
