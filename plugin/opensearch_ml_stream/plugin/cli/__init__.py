@@ -4,58 +4,71 @@ Exit codes: 0 done, 1 the request failed, 2 wrong usage, 3 the server cannot be 
 """
 
 import sys
+from collections.abc import Iterable
+from importlib import import_module
 from importlib.metadata import version
 from typing import Annotated, NoReturn
 
 import typer
 
 from opensearch_ml_stream.connectors.errors import MLStreamError
-from opensearch_ml_stream.plugin.cli.accounts.key_commands import keys_app
-from opensearch_ml_stream.plugin.cli.accounts.user_commands import users_app
-from opensearch_ml_stream.plugin.cli.blueprint_commands import blueprints_app
 from opensearch_ml_stream.plugin.cli.command_errors import USAGE, CommandFailed
-from opensearch_ml_stream.plugin.cli.doctor.doctor_command import doctor
-from opensearch_ml_stream.plugin.cli.doctor.recording_commands import record, replay
-from opensearch_ml_stream.plugin.cli.endpoint_commands import endpoints_app
-from opensearch_ml_stream.plugin.cli.login.login_commands import login, logout
-from opensearch_ml_stream.plugin.cli.model_commands import models_app
 from opensearch_ml_stream.plugin.cli.options import ModelCommand
-from opensearch_ml_stream.plugin.cli.predict_command import predict
-from opensearch_ml_stream.plugin.cli.running.serve_commands import demo, serve
-from opensearch_ml_stream.plugin.cli.settings_command import settings
 
-app = typer.Typer(
-    name="opensearch-ml-stream",
-    help="Streaming predictions of remote models for any OpenSearch, through the ML Commons API.",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-)
-app.command()(serve)
-app.command()(demo)
-app.add_typer(blueprints_app, name="blueprints")
-app.add_typer(models_app, name="models")
-app.add_typer(endpoints_app, name="endpoints")
-app.command(cls=ModelCommand)(predict)
-app.command(cls=ModelCommand)(doctor)
-app.command(cls=ModelCommand)(record)
-app.command()(replay)
-app.command()(login)
-app.command()(logout)
-app.command()(settings)
-app.add_typer(users_app, name="users")
-app.add_typer(keys_app, name="keys")
+# Where each command is defined, as `module:name`; a name with `_app` at its end has commands of its own.
+_COMMANDS = {
+    "serve": "running.serve_commands:serve",
+    "demo": "running.serve_commands:demo",
+    "blueprints": "blueprint_commands:blueprints_app",
+    "models": "model_commands:models_app",
+    "endpoints": "endpoint_commands:endpoints_app",
+    "predict": "predict_command:predict",
+    "doctor": "doctor.doctor_command:doctor",
+    "record": "doctor.recording_commands:record",
+    "replay": "doctor.recording_commands:replay",
+    "login": "login.login_commands:login",
+    "logout": "login.login_commands:logout",
+    "settings": "settings_command:settings",
+    "users": "accounts.user_commands:users_app",
+    "keys": "accounts.key_commands:keys_app",
+}
+_OF_A_MODEL = frozenset({"predict", "doctor", "record"})  # those take ids of models, which may begin with a dash
 
 
 def main() -> None:
-    """Run the console script: errors become one line on stderr and an exit code."""
+    """Run the console script: errors become one line on stderr and an exit code.
+
+    Only the code of the command that is called is loaded: the server's memory would hold that of all others, with an
+    HTTP client and what draws tables, which takes 20 MiB.
+    """
+    called = sys.argv[1:2]
     try:
-        app()
+        _program(called if called and called[0] in _COMMANDS else _COMMANDS)()
     except CommandFailed as failure:
         _exit(failure.exit_code, str(failure))
     except MLStreamError as error:
         # What our own code refuses here, before any request: a setting, a blueprint, a missing credential.
         _exit(USAGE, error.reason)
+
+
+def _program(commands: Iterable[str]) -> typer.Typer:
+    """Return the program with these of its commands."""
+    program = typer.Typer(
+        name="opensearch-ml-stream",
+        help="Streaming predictions of remote models for any OpenSearch, through the ML Commons API.",
+        no_args_is_help=True,
+        add_completion=False,
+        pretty_exceptions_enable=False,
+    )
+    program.callback()(_options)
+    for name in commands:
+        module, _, defined = _COMMANDS[name].partition(":")
+        command = getattr(import_module(f"{__name__}.{module}"), defined)
+        if defined.endswith("_app"):
+            program.add_typer(command, name=name)
+        else:
+            program.command(name, cls=ModelCommand if name in _OF_A_MODEL else None)(command)
+    return program
 
 
 def _exit(code: int, message: str) -> NoReturn:
@@ -69,7 +82,6 @@ def _show_version(wanted: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
 def _options(
     version: Annotated[
         bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version.")

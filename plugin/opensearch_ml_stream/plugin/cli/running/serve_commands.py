@@ -27,7 +27,6 @@ from opensearch_ml_stream.plugin.cli.options import (
     StorePassword,
     Workers,
 )
-from opensearch_ml_stream.plugin.cli.running.demo_command import run_demo
 from opensearch_ml_stream.plugin.cli.running.store_password import with_store_password
 from opensearch_ml_stream.plugin.cli.sidecar_options import CACerts, ClientCert
 from opensearch_ml_stream.plugin.settings import Settings
@@ -85,8 +84,10 @@ def demo(
     settings = load_settings(config, options={"host": host, "port": port, "store": own_store})
     settings = replace(settings, store=with_store_password(settings.store, store_password))
     make_store_folder(settings)
+    # Loaded here, as `serve` needs none of it: the demo is a client of a server of its own.
+    demonstration = import_module("opensearch_ml_stream.plugin.cli.running.demo_command")
     with _address_errors(settings):
-        run_demo(settings, config, ca_certs, client_cert)
+        demonstration.run_demo(settings, config, ca_certs, client_cert)
 
 
 def make_store_folder(settings: Settings) -> None:
