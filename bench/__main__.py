@@ -2,7 +2,7 @@
 
     python -m bench [--quick] [--rounds 3] [--systems sidecar,nginx]     the table
     python -m bench --scenario large | streams | workers | management | guardrails | v2 | runtimes |
-        beside-runtimes | front-door | start    what grows with what
+        beside-runtimes | front-door | start | memory    what grows with what
     python -m bench profile | soak --minutes 30 | peers | render
 
 `--write` puts the results into docs/performance.json, .md and .svg and into the README's table.
@@ -20,6 +20,7 @@ from bench.report.plot import plot
 from bench.report.table import comparison_table, ratios_table, systems_table
 from bench.runs import growth
 from bench.runs.front_door import front_door
+from bench.runs.memory import memory
 from bench.runs.profiling import profile
 from bench.runs.rounds import SYSTEMS, Results, run_rounds
 from bench.runs.runtime_streams import runtimes, runtimes_beside
@@ -56,6 +57,15 @@ GROWTH: dict[str, tuple[Callable[[int], growth.Rows], tuple[tuple[str, str], ...
         ),
     ),
     "start": (growth.cold_start, (("seconds after the process's start", "seconds"),)),
+    "memory": (
+        memory,
+        (
+            ("a worker at rest, MiB", "worker_mib"),
+            ("all processes, MiB", "server_mib"),
+            ("2,000 streams: KiB each", "kib_per_stream"),
+            ("failed streams", "errors"),
+        ),
+    ),
 }
 
 
