@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager
+from functools import partial
 from types import TracebackType
 
 from opensearch_ml_stream.connectors.client_config import ClientConfig
@@ -18,6 +19,7 @@ from opensearch_ml_stream.plugin.upstream.http1.exchange import Exchange
 from opensearch_ml_stream.plugin.upstream.http1.linger import Linger
 from opensearch_ml_stream.plugin.upstream.http1.pool import ConnectionPool, Route
 from opensearch_ml_stream.plugin.upstream.http1.request_bytes import request_bytes
+from opensearch_ml_stream.plugin.upstream.secure.tls_connector import TLSConnector
 from opensearch_ml_stream.plugin.upstream.target import Target, parse_target
 from opensearch_ml_stream.plugin.upstream.tls import PLAIN, TLSContexts, tls_key
 
@@ -36,6 +38,7 @@ class NativeUpstream:
         self._live = live
         self._resolver = resolver
         self._contexts = contexts
+        self._tls_connector = TLSConnector()
         self._policy: tuple[Settings, AddressPolicy] = (live.current, AddressPolicy.of(live.current))
 
     def open(
@@ -65,8 +68,10 @@ class NativeUpstream:
         """
         addresses = await self._resolver.resolve(route.host)
         route.policy.check(route.host, addresses)
-        context = await self._contexts.get(route.tls) if route.scheme == "https" else None
-        return await connect(addresses, target, context, seconds)
+        open_tls = None
+        if route.scheme == "https":
+            open_tls = partial(self._tls_connector.open, await self._contexts.get(route.tls))
+        return await connect(addresses, target, open_tls, seconds)
 
     def close(self) -> None:
         """Close idle connections; those in use end with their calls."""

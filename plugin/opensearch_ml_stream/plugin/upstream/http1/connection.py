@@ -1,12 +1,14 @@
 """Connections to a provider: the TCP or TLS connection itself, and `connect`, which opens one."""
 
 import asyncio
-import ssl
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import cast
 
 from opensearch_ml_stream.plugin.upstream import network_errors
 from opensearch_ml_stream.plugin.upstream.target import Target
+
+# Opens a TLS connection to an address of a target; the connection has its transport then. OSError if it cannot.
+OpenTLS = Callable[["Connection", str, Target], Awaitable[None]]
 
 
 class Connection(asyncio.Protocol):
@@ -51,9 +53,7 @@ class Connection(asyncio.Protocol):
             self.on_unusable(self)
 
 
-async def connect(
-    addresses: tuple[str, ...], target: Target, context: ssl.SSLContext | None, seconds: float
-) -> Connection:
+async def connect(addresses: tuple[str, ...], target: Target, open_tls: OpenTLS | None, seconds: float) -> Connection:
     """Connect to the first address that accepts. UpstreamError if none does, also when `seconds` have passed.
 
     The addresses are tried one after the other, each with its share of the time that remains, so that a network
@@ -66,7 +66,7 @@ async def connect(
         connection = Connection(address)
         try:
             async with asyncio.timeout((deadline - loop.time()) / count):
-                await _open(connection, address, target, context)
+                await (open_tls or _open_tcp)(connection, address, target)
             return connection
         except TimeoutError:
             connection.abort()
@@ -79,10 +79,5 @@ async def connect(
     raise failure
 
 
-async def _open(connection: Connection, address: str, target: Target, context: ssl.SSLContext | None) -> None:
-    loop = asyncio.get_running_loop()
-    if context is None:
-        await loop.create_connection(lambda: connection, address, target.port)
-    else:
-        # The certificate must be for the name, not for the address.
-        await loop.create_connection(lambda: connection, address, target.port, ssl=context, server_hostname=target.host)
+async def _open_tcp(connection: Connection, address: str, target: Target) -> None:
+    await asyncio.get_running_loop().create_connection(lambda: connection, address, target.port)
