@@ -12,11 +12,19 @@ MAX_MODULES = 12  # of a folder, beside its __init__
 MAX_LINES = 300
 _TREES = (*(f"{root}/{PACKAGE}" for root in ROOTS), *(f"{root}/tests" for root in ROOTS), "integration_tests", "bench")
 _WITH_NAMES_OF_MLSERVER = CHECKOUT / "plugin" / PACKAGE / "runtimes" / "interface"
-_FOLDERS = sorted({file.parent for tree in _TREES for file in (CHECKOUT / tree).rglob("*.py")})
+
+
+def _files_of(tree: str) -> list[Path]:
+    """Without hidden folders: environments that others make beside the code, as the benchmark's peers."""
+    files = sorted((CHECKOUT / tree).rglob("*.py"))
+    return [file for file in files if not any(part.startswith(".") for part in file.relative_to(CHECKOUT).parts)]
 
 
 def _files() -> list[Path]:
-    return [file for tree in (*_TREES, "examples", "scripts") for file in sorted((CHECKOUT / tree).rglob("*.py"))]
+    return [file for tree in (*_TREES, "examples", "scripts") for file in _files_of(tree)]
+
+
+_FOLDERS = sorted({file.parent for tree in _TREES for file in _files_of(tree)})
 
 
 @pytest.mark.parametrize("folder", _FOLDERS, ids=lambda folder: str(folder.relative_to(CHECKOUT)))
@@ -32,7 +40,7 @@ def test_a_file_has_one_subject_and_stays_short(file: Path) -> None:
 
 @pytest.mark.parametrize("tree", [*_TREES, "plugin"])
 def test_no_two_modules_of_a_room_have_the_same_name(tree: str) -> None:
-    files = [file for file in (CHECKOUT / tree).rglob("*.py") if _WITH_NAMES_OF_MLSERVER not in file.parents]
+    files = [file for file in _files_of(tree) if _WITH_NAMES_OF_MLSERVER not in file.parents]
     names = Counter(file.name for file in files if file.name not in ("__init__.py", "__main__.py", "conftest.py"))
     assert [name for name, count in names.items() if count > 1] == []
 
