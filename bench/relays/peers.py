@@ -12,12 +12,16 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from bench.relays.processes import free_port, started
-from bench.relays.systems import Place, Target, wait_for
+from bench.relays.systems import Place, Target, openai_target, wait_for
 
 PACKAGES = {
     "litellm": ["litellm[proxy]==1.106.2"],
     "mlserver": ["mlserver==1.7.1", "aiohttp", "orjson", "uvloop"],
+    "vllm-router": ["vllm-router==0.1.17"],
+    "smg": ["smg==1.13.0"],
+    "tensorzero": ["tensorzero==2026.6.0"],
 }
+_COMMANDS = {"tensorzero": "python"}  # its gateway is a function of the package
 
 _LITELLM_CONFIG = """\
 model_list:
@@ -33,7 +37,7 @@ def environments() -> Path:
 
 def command_of(peer: str) -> Path:
     """The path of the peer's command, which exists only after `install`."""
-    return environments() / peer / "bin" / peer
+    return environments() / peer / "bin" / _COMMANDS.get(peer, peer)
 
 
 def install() -> None:
@@ -63,5 +67,4 @@ def litellm(place: Place) -> Iterator[Target]:
     log = place.folder / "litellm.log"
     with started(command, place.cpus.relay, log, quiet, place.folder) as process:
         wait_for(f"http://127.0.0.1:{port}/health/liveliness", log, process)
-        body = '{"model":"bench","stream":true,"messages":[{"role":"user","content":"PROMPT"}]}'
-        yield Target(port, "/v1/chat/completions", body, "[DONE]", process.pid)
+        yield openai_target(port, process.pid)

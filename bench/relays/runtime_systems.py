@@ -12,7 +12,8 @@ from pathlib import Path
 
 from bench.relays.peers import command_of
 from bench.relays.processes import free_port, started
-from bench.relays.systems import V2_BODY, V2_PATH, Place, Target, sidecar_process, wait_for
+from bench.relays.systems import V2_BODY, V2_PATH, Ask, Place, Target, sidecar_process, wait_for
+from bench.traffic.whole_bodies import CHAT, DOCUMENTS, QUESTION, documents
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +46,15 @@ def mlserver_with(place: Place, runtime: Runtime) -> Iterator[Target]:
     # The command is run by its path: the runtime lies in the working folder.
     with started(command, place.cpus.relay, log, {"PYTHONPATH": str(place.folder)}, place.folder) as process:
         wait_for(f"http://127.0.0.1:{port}/v2/models/bench/ready", log, process)
-        yield Target(port, V2_PATH, V2_BODY, "", process.pid, grpc_port=grpc_port)
+        yield Target(port, V2_PATH, V2_BODY, "", process.pid, grpc_port=grpc_port, asks=_asks())
+
+
+def _asks() -> dict[str, Ask]:
+    def tensor(name: str, texts: list[str]) -> Ask:
+        document = {"name": name, "shape": [len(texts)], "datatype": "BYTES", "data": texts}
+        return Ask("/v2/models/bench/infer", json.dumps({"inputs": [document]}))
+
+    return {CHAT: tensor("prompt", [QUESTION]), **{what: tensor("documents", documents(what)) for what in DOCUMENTS}}
 
 
 @contextmanager

@@ -11,19 +11,20 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import httpx
 
 from bench.relays.processes import Cpus, free_port, started
 from bench.traffic.stream_plan import StreamPlan
+from bench.traffic.whole_bodies import CHAT, DOCUMENTS, QUESTION, documents
 
-BLUEPRINT = Path(__file__).parents[2] / "blueprints" / "openai-chat.json"
+BLUEPRINTS = Path(__file__).parents[2] / "blueprints"
 START_SECONDS = 120  # LiteLLM takes half a minute on a busy machine
 
 _LOOPBACK = {
-    "MLSTREAM_SETTING__PLUGINS__ML_COMMONS__TRUSTED_CONNECTOR_ENDPOINTS_REGEX": '["^http://127\\\\.0\\\\.0\\\\.1:.*$"]',
+    "MLSTREAM_SETTING__PLUGINS__ML_COMMONS__TRUSTED_CONNECTOR_ENDPOINTS_REGEX": '["^https?://127\\\\.0\\\\.0\\\\.1:.*$"]',
     "MLSTREAM_SETTING__PLUGINS__ML_COMMONS__CONNECTOR__PRIVATE_IP_ENABLED": "true",
 }
 V2_PATH = "/v2/models/bench/infer_stream"
@@ -40,7 +41,7 @@ http {{
   server {{
     listen 127.0.0.1:{port} backlog=4096;
     location / {{
-      proxy_pass http://provider; proxy_http_version 1.1; proxy_set_header Connection "";
+      proxy_pass {scheme}://provider; {tls}proxy_http_version 1.1; proxy_set_header Connection "";
       proxy_buffering off; proxy_read_timeout 600s;
     }}
   }}
@@ -48,17 +49,31 @@ http {{
 """
 
 
+BATCHING = {"max_docs": 32, "max_wait_ms": 2}
+
+Document = Mapping[str, object]
+
+
 class NotStarted(Exception):
     """A system that did not start; the message holds the end of its log."""
 
 
 @dataclass(frozen=True, slots=True)
+class Ask:
+    """A whole request: its path and its body."""
+
+    path: str
+    body: str
+
+
+@dataclass(frozen=True, slots=True)
 class Target:
-    """How streams are requested of a running system.
+    """How streams, and whole responses, are requested of a running system.
 
     `body` holds PROMPT where the plan of a stream goes; `done` is in the last bytes of every whole response; `pid` is
     the root of the process tree that is measured (None for the provider, which is called directly). `headers` are
     further lines of each request's head, `load` is the module of the load generator. On `grpc_port` is V2 over gRPC.
+    `asks` are whole requests by what they ask for (see whole_bodies.py), each made for `warm_up_seconds` unmeasured.
     """
 
     port: int
@@ -69,6 +84,8 @@ class Target:
     headers: str = ""
     load: str = "bench.traffic.load"
     grpc_port: int = 0
+    asks: Mapping[str, Ask] = field(default_factory=dict)
+    warm_up_seconds: float = 0.5
 
     def body_for(self, plan: StreamPlan) -> str:
         """The request body for a stream of that plan."""
@@ -77,20 +94,43 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """What a system needs to start: its provider's port, the CPUs, a folder of its own."""
+    """What a system needs to start: its provider's port, the CPUs, a folder of its own.
+
+    With `authority`, the file of a certificate to trust, the provider's port speaks TLS.
+    """
 
     provider: int
     cpus: Cpus
     folder: Path
+    authority: Path | None = None
+
+    @property
+    def scheme(self) -> str:
+        return "https" if self.authority else "http"
 
 
 System = Callable[[Place], AbstractContextManager[Target]]
 
 
+def openai_target(port: int, pid: int | None = None) -> Target:
+    """A system that speaks OpenAI's interface."""
+    message = {"role": "user", "content": QUESTION}
+    asks = {CHAT: Ask("/v1/chat/completions", json.dumps({"model": "bench", "messages": [message]}))}
+    for what in DOCUMENTS:
+        asks[what] = Ask("/v1/embeddings", json.dumps({"model": "bench", "input": documents(what)}))
+    return Target(port, "/v1/chat/completions", _OPENAI_BODY, "[DONE]", pid, asks=asks)
+
+
 @contextmanager
 def direct(place: Place) -> Iterator[Target]:
     """No relay: the baseline of added times, and the check that provider and load generator keep up."""
-    yield Target(place.provider, "/v1/chat/completions", _OPENAI_BODY, "[DONE]")
+    yield openai_target(place.provider)
+
+
+def nginx_config(place: Place, port: int) -> str:
+    verified = f"proxy_ssl_verify on; proxy_ssl_trusted_certificate {place.authority}; "
+    tls = verified if place.authority else ""
+    return NGINX_CONFIG.format(folder=place.folder, provider=place.provider, port=port, scheme=place.scheme, tls=tls)
 
 
 @contextmanager
@@ -98,10 +138,10 @@ def nginx(place: Place) -> Iterator[Target]:
     """nginx with one worker, which passes bytes on unread: the floor of what a relay costs."""
     port = free_port()
     config = place.folder / "nginx.conf"
-    config.write_text(NGINX_CONFIG.format(folder=place.folder, provider=place.provider, port=port))
+    config.write_text(nginx_config(place, port))
     command = [shutil.which("nginx") or "nginx", "-e", str(place.folder / "nginx.log"), "-c", str(config)]
     with started(command, place.cpus.relay, place.folder / "nginx.log") as process:
-        yield Target(port, "/v1/chat/completions", _OPENAI_BODY, "[DONE]", process.pid)
+        yield openai_target(port, process.pid)
 
 
 def sidecar(place: Place) -> AbstractContextManager[Target]:
@@ -109,19 +149,40 @@ def sidecar(place: Place) -> AbstractContextManager[Target]:
     return sidecar_of(place, place.cpus.relay)
 
 
+def sidecar_batching(place: Place) -> AbstractContextManager[Target]:
+    """This sidecar with a model that merges embedding requests into calls of up to 32 texts."""
+    return sidecar_of(place, place.cpus.relay, embedding={"_sidecar": {"batching": BATCHING}})
+
+
 @contextmanager
 def sidecar_of(
-    place: Place, cpus: frozenset[int], workers: int = 1, guardrails: Mapping[str, object] | None = None
+    place: Place,
+    cpus: frozenset[int],
+    workers: int = 1,
+    chat: Document | None = None,
+    embedding: Document | None = None,
 ) -> Iterator[Target]:
-    """This sidecar over an embedded store in the place's folder, with a new model of the openai-chat blueprint."""
+    """This sidecar over an embedded store in the place's folder, with a model for chat and one for embeddings.
+
+    `chat` and `embedding` are further fields of these models.
+    """
     port = free_port()
     with sidecar_process(place, cpus, port, workers) as process:
         wait_for(f"http://127.0.0.1:{port}/_health/ready", place.folder / "sidecar.log", process)
         with httpx.Client(base_url=f"http://127.0.0.1:{port}/_plugins/_ml", timeout=30) as client:
-            model_id = create_model(client, create_connector(client, place.provider), guardrails)
-        body = '{"parameters":{"messages":[{"role":"user","content":"PROMPT"}]}}'
-        path = f"/_plugins/_ml/models/{model_id}/_predict/stream"
-        yield Target(port, path, body, '"is_last":true', process.pid)
+            ids = create_models(client, place, chat or {}, embedding or {})
+        yield ml_commons_target(port, process.pid, *ids)
+
+
+def ml_commons_target(port: int, pid: int, chat: str, embedding: str) -> Target:
+    """A system that speaks ML Commons' interface, with the ids of its two models."""
+    body = '{"parameters":{"messages":[{"role":"user","content":"PROMPT"}]}}'
+    path = f"/_plugins/_ml/models/{chat}/_predict"
+    asks = {CHAT: Ask(path, body.replace("PROMPT", QUESTION))}
+    for what in DOCUMENTS:
+        document = json.dumps({"text_docs": documents(what)})
+        asks[what] = Ask(f"/_plugins/_ml/models/{embedding}/_predict", document)
+    return Target(port, f"{path}/stream", body, '"is_last":true', pid, asks=asks)
 
 
 def sidecar_process(
@@ -130,22 +191,32 @@ def sidecar_process(
     """The sidecar's process, which may not listen yet."""
     command = [sys.executable, "-m", "opensearch_ml_stream.plugin", "serve", "--port", str(port)]
     command += ["--workers", str(workers), "--store", f"sqlite:///{place.folder}/store.db", *arguments]
-    return started(command, cpus, place.folder / "sidecar.log", _LOOPBACK)
+    environment = {**_LOOPBACK, "SSL_CERT_FILE": str(place.authority)} if place.authority else _LOOPBACK
+    return started(command, cpus, place.folder / "sidecar.log", environment)
 
 
-def create_connector(client: httpx.Client, provider: int) -> str:
+def create_connector(client: httpx.Client, place: Place, blueprint: str = "openai-chat") -> str:
     """The id of a connector of the blueprint that calls the provider."""
-    document = json.loads(BLUEPRINT.read_text())["connector"]
-    document["parameters"]["endpoint"] = f"http://127.0.0.1:{provider}"
+    document = json.loads((BLUEPRINTS / f"{blueprint}.json").read_text())["connector"]
+    document["parameters"]["endpoint"] = f"{place.scheme}://127.0.0.1:{place.provider}"
     document["credential"] = {"openAI_key": "none"}
     document["client_config"] = {"max_connection": 10_000}
     created = client.post("/connectors/_create", json=document).raise_for_status().json()
     return str(created["connector_id"])
 
 
-def create_model(client: httpx.Client, connector_id: str, guardrails: Mapping[str, object] | None = None) -> str:
-    body = {"name": "bench", "function_name": "remote", "connector_id": connector_id, "guardrails": guardrails}
-    return str(client.post("/models/_register", json=body).raise_for_status().json()["model_id"])
+def create_models(client: httpx.Client, place: Place, chat: Document, embedding: Document) -> tuple[str, str]:
+    """The ids of a model for chat and of one for embeddings."""
+    for_chat = create_model(client, create_connector(client, place), **chat)
+    return for_chat, create_model(client, create_connector(client, place, "openai-embedding"), **embedding)
+
+
+def create_model(client: httpx.Client, connector_id: str, **fields: object) -> str:
+    body = {"name": "bench", "function_name": "remote", "connector_id": connector_id, **fields}
+    response = client.post("/models/_register", json=body)
+    if response.is_error:
+        raise NotStarted(f"a model of {fields} is refused: {response.text}")
+    return str(response.json()["model_id"])
 
 
 def wait_for(url: str, log: Path, process: subprocess.Popen[bytes]) -> None:

@@ -8,6 +8,7 @@ import subprocess
 from collections.abc import Collection
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from bench.relays import peers
 
@@ -35,11 +36,11 @@ def save(name: str, value: object) -> None:
     RESULTS.write_text(json.dumps(parts, indent=1, sort_keys=True) + "\n")
 
 
-def load() -> dict[str, object]:
+def load() -> dict[str, Any]:
     """All parts of the results file, by name."""
     if not RESULTS.exists():
         return {}
-    parts: dict[str, object] = json.loads(RESULTS.read_text())
+    parts: dict[str, Any] = json.loads(RESULTS.read_text())
     return parts
 
 
@@ -52,6 +53,12 @@ def conditions(rounds: int, systems: Collection[str]) -> str:
     if "nginx" in systems:
         parts.append(_nginx_version())
     return "; ".join([*parts, *(_plain(names[0]) for peer, names in peers.PACKAGES.items() if peer in systems)])
+
+
+def commit() -> str:
+    """The commit of this checkout, shortened; empty if it is none."""
+    command = ["git", "rev-parse", "--short", "HEAD"]
+    return subprocess.run(command, capture_output=True, text=True, cwd=DOCS.parent).stdout.strip()
 
 
 def _plain(requirement: str) -> str:

@@ -8,10 +8,17 @@ from bench.runs.rounds import Results
 TITLES = {
     "direct": "the provider itself",
     "sidecar": "**this sidecar**",
+    "sidecar-batching": "**this sidecar**, batching",
     "nginx": "nginx (bytes only)",
+    "vllm-router": "vLLM router (bytes only)",
+    "smg": "SMG (bytes only)",
+    "tensorzero": "TensorZero",
+    "ml-commons": "ML Commons",
     "mlserver": "MLServer",
     "litellm": "LiteLLM proxy",
 }
+# How many chunks they pass on at once depends on how far the provider runs ahead: no bulk is compared with theirs.
+BYTE_RELAYS = ("nginx", "vllm-router", "smg")
 HEAD = (
     "",
     "chunks per CPU-second, paced",
@@ -25,6 +32,8 @@ HEAD = (
 )
 
 NONE = "-"
+
+Rows = Sequence[tuple[str, Metrics]]
 
 
 def number(value: float | None, digits: int = 2) -> str:
@@ -79,7 +88,7 @@ def _row(results: Results, system: str) -> list[str]:
     return [
         TITLES[system],
         count(of("paced", "chunks_per_cpu_second")),
-        count(of("bulk", "chunks_per_cpu_second")),
+        count(None if system in BYTE_RELAYS else of("bulk", "chunks_per_cpu_second")),
         number(first_added(results, system)),
         f"{number(of('many', 'added_ms_p50'))} / {number(of('many', 'added_ms_p99'))}",
         number(of("open", "kib_per_stream")) if system != "direct" else NONE,
@@ -99,12 +108,53 @@ def ratios_table(results: Results) -> str:
         for scenario in ("paced", "bulk"):
             own = results["sidecar"].get(scenario, {}).get("chunks_per_cpu_second")
             other = results[system].get(scenario, {}).get("chunks_per_cpu_second")
+            if scenario == "bulk" and system in BYTE_RELAYS:
+                other = None
             cells.append(f"{number(own / other)} x" if own and other else NONE)
         rows.append([TITLES[system], *cells])
     return grid(("this sidecar to", "paced", "bulk"), rows)
 
 
-def comparison_table(rows: Sequence[tuple[str, Metrics]], columns: Sequence[tuple[str, str]]) -> str:
+OVERVIEW = (
+    "",
+    "chat requests per CPU-second",
+    "embeddings per CPU-second",
+    "streamed chunks per CPU-second, paced",
+    "bulk",
+    "request added, p50 ms",
+    "first token added, p50 ms",
+    "2,000 streams: KiB each",
+    "failed",
+)
+
+
+def overview_table(results: Results, chat: Rows, embeddings: Rows) -> str:
+    """Requests and streams side by side, a row a system."""
+    chats, vectors = dict(chat), dict(embeddings)
+    return grid(OVERVIEW, [_overview_row(results, system, chats, vectors) for system in TITLES if system in results])
+
+
+def _overview_row(results: Results, system: str, chats: dict[str, Metrics], vectors: dict[str, Metrics]) -> list[str]:
+    streams, chat, vector = _row(results, system), chats.get(system, {}), vectors.get(system, {})
+    failed = int(streams[-1]) + chat.get("errors", 0) + vector.get("errors", 0) + vector.get("errors_8", 0)
+    return [
+        streams[0],
+        count(chat.get("per_cpu_second")),
+        count(vector.get("per_cpu_second")),
+        *streams[1:3],
+        number(chat.get("added_ms_p50")),
+        streams[3],
+        streams[5],
+        f"{failed:.0f}",
+    ]
+
+
+def requests_table(rows: Rows, columns: Sequence[tuple[str, str]]) -> str:
+    """As `comparison_table`, a row a system under its title."""
+    return comparison_table([(TITLES[name], figures) for name, figures in rows], columns)
+
+
+def comparison_table(rows: Rows, columns: Sequence[tuple[str, str]]) -> str:
     """Named measurements; each column is a title and a metric."""
     lines = [[name, *(number(metrics.get(metric), 3) for _, metric in columns)] for name, metrics in rows]
     return grid(("", *(title for title, _ in columns)), lines)

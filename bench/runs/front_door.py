@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 from bench.relays.processes import free_port, started, tree_usage
-from bench.relays.systems import NGINX_CONFIG, Place, sidecar_process, wait_for
+from bench.relays.systems import Place, nginx_config, sidecar_process, wait_for
 from bench.runs.measuring import REPOSITORY, Metrics
 from bench.runs.rounds import bench_place, medians, say
 from bench.traffic.search_cluster import LARGE_BYTES
@@ -70,9 +70,8 @@ def _nginx(place: Place) -> Iterator[tuple[int, int]]:
     """nginx with one worker that passes bodies on as they come."""
     port = free_port()
     config = place.folder / "front-door.conf"
-    text = NGINX_CONFIG.format(folder=place.folder, provider=place.provider, port=port)
     unbuffered = "proxy_buffering off; proxy_request_buffering off; client_max_body_size 0;"
-    config.write_text(text.replace("proxy_buffering off;", unbuffered))
+    config.write_text(nginx_config(place, port).replace("proxy_buffering off;", unbuffered))
     command = [shutil.which("nginx") or "nginx", "-e", str(place.folder / "nginx.log"), "-c", str(config)]
     with started(command, place.cpus.relay, place.folder / "nginx.log") as process:
         wait_for(f"http://127.0.0.1:{port}/", place.folder / "nginx.log", process)

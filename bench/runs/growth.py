@@ -108,7 +108,7 @@ def _while_models_are_created(place: Place, target: Target) -> Metrics:
         watched(target.pid) as watch,
         httpx.Client(base_url=f"http://127.0.0.1:{target.port}/_plugins/_ml", timeout=60) as client,
     ):
-        connector_id = create_connector(client, place.provider)
+        connector_id = create_connector(client, place)
         load = begin_load(target, scenarios.MANAGEMENT)
         time.sleep(MANAGEMENT_STARTS_SECONDS)
         for _ in range(MODELS):
@@ -127,8 +127,8 @@ def guardrails(rounds: int) -> Rows:
         for number in range(rounds):
             for name, patterns in GUARDRAILS.items():
                 say(f"round {number + 1} of {rounds}: {name}")
-                guard = {"output_guardrail": {"regex": patterns}} if patterns else None
-                with sidecar_of(place, place.cpus.relay, guardrails=guard) as target:
+                guarded = {"guardrails": {"output_guardrail": {"regex": patterns}}} if patterns else None
+                with sidecar_of(place, place.cpus.relay, chat=guarded) as target:
                     warm_up(target, scenarios.GUARDED.stream.text)
                     runs_of.setdefault(name, []).append(measure(target, scenarios.GUARDED, place.provider))
     return [(name, _with_costs(scenarios.GUARDED, medians(runs))) for name, runs in runs_of.items()]

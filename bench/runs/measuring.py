@@ -4,7 +4,7 @@ import json
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +20,9 @@ from bench.traffic.stream_plan import StreamPlan
 
 SAMPLE_SECONDS = 0.1
 REPOSITORY = Path(__file__).parents[2]
+
+# The providers: of streams, and of whole responses.
+STREAMS, WHOLE = "bench.traffic.provider", "bench.traffic.whole_provider"
 
 Metrics = dict[str, float]
 Report = dict[str, Any]
@@ -37,13 +40,11 @@ class Watch:
 
 
 @contextmanager
-def provider(cpus: Cpus, folder: Path) -> Iterator[int]:
-    """A running provider's port."""
+def provider(cpus: Cpus, folder: Path, module: str = STREAMS, arguments: Sequence[str] = ()) -> Iterator[int]:
+    """The port of a running provider of that module; it gets the port, then the arguments."""
     port = free_port()
     log = folder / "provider.log"
-    with started(
-        [sys.executable, "-m", "bench.traffic.provider", str(port)], cpus.load, log, folder=REPOSITORY
-    ) as process:
+    with started([sys.executable, "-m", module, str(port), *arguments], cpus.load, log, folder=REPOSITORY) as process:
         wait_for(f"http://127.0.0.1:{port}/stats", log, process)
         yield port
 
@@ -103,15 +104,20 @@ def load_plan(target: Target, scenario: Scenario) -> LoadPlan:
 
 def begin_load(target: Target, scenario: Scenario) -> subprocess.Popen[str]:
     """Starts the load generator, on the CPUs of this process; `finish_load` waits for it."""
+    return begin(target.load, as_json(load_plan(target, scenario)))
+
+
+def begin(module: str, plan: str) -> subprocess.Popen[str]:
+    """Starts a load generator, which reads its plan from standard input."""
     process = subprocess.Popen(
-        [sys.executable, "-m", target.load],
+        [sys.executable, "-m", module],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
         cwd=REPOSITORY,
     )
     assert process.stdin is not None
-    process.stdin.write(as_json(load_plan(target, scenario)))
+    process.stdin.write(plan)
     process.stdin.close()
     process.stdin = None  # communicate would close it once more
     return process

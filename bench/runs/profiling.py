@@ -87,7 +87,7 @@ def _with_perf(place: Place, target: Target) -> Counter[str]:
     if perf is None:
         return Counter()
     data = place.folder / "perf.data"
-    command = [perf, "record", "-g", "-F", str(SAMPLES_PER_SECOND), "-p", str(_worker(target)), "-o", str(data)]
+    command = [perf, "record", "-g", "-F", str(SAMPLES_PER_SECOND), "-p", str(worker_of(target)), "-o", str(data)]
     if not _sampled("perf", target, [*command, "--", "sleep", str(SECONDS)]):
         return Counter()
     script = [perf, "script", "-i", str(data), "-F", "ip,sym,dso"]
@@ -104,13 +104,18 @@ def place_of_sample(stack: str) -> str:
     return first_match(LIBRARIES, library.rstrip(")"))
 
 
-def _with_py_spy(place: Place, target: Target) -> Counter[str]:
+def py_spy() -> str | None:
+    """The command, from beside this Python or the path."""
     beside = Path(sys.executable).parent / "py-spy"
-    command = str(beside) if beside.exists() else shutil.which("py-spy")
+    return str(beside) if beside.exists() else shutil.which("py-spy")
+
+
+def _with_py_spy(place: Place, target: Target) -> Counter[str]:
+    command = py_spy()
     if command is None:
         return Counter()
     raw = place.folder / "py-spy.txt"
-    options = ["--pid", str(_worker(target)), "--duration", str(SECONDS), "--rate", "499", "--format", "raw"]
+    options = ["--pid", str(worker_of(target)), "--duration", str(SECONDS), "--rate", "499", "--format", "raw"]
     if not _sampled("py-spy", target, [command, "record", *options, "--output", str(raw)]):
         return Counter()
     counted: Counter[str] = Counter()
@@ -122,7 +127,7 @@ def _with_py_spy(place: Place, target: Target) -> Counter[str]:
     return counted
 
 
-def _worker(target: Target) -> int:
+def worker_of(target: Target) -> int:
     """The process that does the work: the only child of the one that was started."""
     assert target.pid is not None
     return tree(target.pid)[-1]

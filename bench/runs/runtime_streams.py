@@ -79,7 +79,7 @@ def runtimes_beside(rounds: int) -> Rows:
 
 def _remote_model(place: Place, runtime: Target) -> Target:
     with httpx.Client(base_url=f"http://127.0.0.1:{runtime.port}/_plugins/_ml", timeout=30) as client:
-        model_id = create_model(client, create_connector(client, place.provider))
+        model_id = create_model(client, create_connector(client, place))
     body = '{"parameters":{"messages":[{"role":"user","content":"PROMPT"}]}}'
     path = f"/_plugins/_ml/models/{model_id}/_predict/stream"
     return Target(runtime.port, path, body, '"is_last":true', runtime.pid)

@@ -57,5 +57,8 @@ BYTEWISE_LONG = Scenario("1 byte a write, long", StreamPlan(2400, piece=1), 1, s
 # chunks, so that no marker is cut in two.
 GUARDED = Scenario("guardrails", StreamPlan(60, 0.16, text=32), 200, streams=200, ramp=1)
 
+# 10,000 chunks a second, as PACED, in streams of a short answer.
+SHORT = Scenario("short", StreamPlan(12, TOKEN_SECONDS), 200, seconds=4, ramp=0.5)
+
 WORKER = replace(MANY, name="worker", connections=250, streams=250)  # for each worker
 MANAGEMENT = replace(MANY, name="management", stream=StreamPlan(150, TOKEN_SECONDS))

@@ -67,7 +67,7 @@ def _sidecar(place: Place) -> Iterator[dict[str, Target]]:
     with sidecar_process(place, place.cpus.relay, port, arguments=("--grpc-port", str(grpc_port))) as process:
         wait_for(f"http://127.0.0.1:{port}/_health/ready", place.folder / "sidecar.log", process)
         with httpx.Client(base_url=f"http://127.0.0.1:{port}/_plugins/_ml", timeout=30) as client:
-            model_id = create_model(client, create_connector(client, place.provider))
+            model_id = create_model(client, create_connector(client, place))
         body = '{"parameters":{"messages":[{"role":"user","content":"PROMPT"}]}}'
         predict = Target(port, f"/_plugins/_ml/models/{model_id}/_predict/stream", body, '"is_last":true', process.pid)
         infer = Target(port, V2_PATH, V2_BODY, "finish_reason", process.pid, grpc_port=grpc_port)

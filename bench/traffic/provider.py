@@ -1,19 +1,21 @@
 """The provider: responds to any POST with the OpenAI chat completion stream that its prompt plans (see stream_plan.py).
 
-    python -m bench.traffic.provider PORT
+    python -m bench.traffic.provider PORT [TLS_PORT CERTIFICATE KEY]
 
 `GET /stats` counts, as JSON, what happened since the last one: streams `started`, `finished` and `disconnected` (by the
 client, before their end), `chunks` sent, and `most_chunks_disconnected`, the most sent into one of the latter.
 
-It writes straight to the socket and formats nothing but the marker, so that it can feed every relay on one core.
+It writes straight to the socket and formats nothing but the marker, so that it can feed every relay on one core. On the
+second port it does the same over TLS, a record for each chunk.
 """
 
 import asyncio
 import json
 import os
 import random
+import ssl
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from time import monotonic_ns
 from typing import cast
@@ -79,10 +81,12 @@ class Conversation(asyncio.Protocol):
         self._body = bytearray()
         self._url = b""
         self._plan: StreamPlan | None = None  # of the stream that runs
+        self._is_sending = False  # all of it
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast(asyncio.Transport, transport)  # uvloop's is not registered as one
         self.transport.set_write_buffer_limits(0)
+        self._is_encrypted = transport.get_extra_info("ssl_object") is not None
         self._fd: int = transport.get_extra_info("socket").fileno()
 
     def connection_lost(self, error: Exception | None) -> None:
@@ -111,6 +115,9 @@ class Conversation(asyncio.Protocol):
             head = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n" % len(body)
             self.transport.write(head + body)
             return
+        if self._parser.get_method() == b"GET":  # a router asks for its worker's health
+            self.transport.write(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+            return
         plan = plan_in(bytes(self._body))
         if plan is None:
             self.transport.write(b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n")
@@ -136,10 +143,15 @@ class Conversation(asyncio.Protocol):
 
     def _send_all(self) -> None:
         plan = self._plan
-        while plan is not None and self._sent < plan.chunks:
+        if plan is None or self._is_sending:  # TLS may call resume_writing from within write
+            return
+        self._is_sending = True
+        while self._sent < plan.chunks:
             if self.transport.is_closing() or self.transport.get_write_buffer_size():
+                self._is_sending = False
                 return  # goes on in resume_writing, if at all
             self._send_chunk(plan)
+        self._is_sending = False
         self._finish()
 
     def _send_next(self, due_ns: int) -> None:
@@ -171,7 +183,7 @@ class Conversation(asyncio.Protocol):
         if self.transport.is_closing():
             return
         sent = 0
-        if not self.transport.get_write_buffer_size():
+        if not self._is_encrypted and not self.transport.get_write_buffer_size():
             try:
                 sent = os.write(self._fd, data)
             except BlockingIOError:
@@ -184,22 +196,34 @@ class Conversation(asyncio.Protocol):
 
 
 @asynccontextmanager
-async def serving(port: int) -> AsyncIterator[asyncio.Server]:
-    """The provider on that port of loopback; 0 takes a free one."""
+async def serving(port: int, tls_port: int = 0, tls: ssl.SSLContext | None = None) -> AsyncIterator[asyncio.Server]:
+    """The provider on that port of loopback, and over `tls` on the other; 0 takes a free one."""
     loop = asyncio.get_running_loop()
     counts, pacer = Counts(), Pacer(loop)
-    server = await loop.create_server(lambda: Conversation(counts, pacer), "127.0.0.1", port, backlog=4096)
+
+    def conversation() -> Conversation:
+        return Conversation(counts, pacer)
+
+    servers = [await loop.create_server(conversation, "127.0.0.1", port, backlog=4096)]
+    if tls is not None:
+        servers.append(await loop.create_server(conversation, "127.0.0.1", tls_port, backlog=4096, ssl=tls))
     try:
-        yield server
+        yield servers[0]
     finally:
-        server.close()
+        for server in servers:
+            server.close()
         pacer.close()
 
 
-async def _serve(port: int) -> None:
-    async with serving(port) as server:
+async def _serve(port: int, tls_port: int = 0, files: Sequence[str] = ()) -> None:
+    tls = None
+    if files:
+        tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+        tls.load_cert_chain(*files)
+    async with serving(port, tls_port, tls) as server:
         await server.serve_forever()
 
 
 if __name__ == "__main__":
-    uvloop.run(_serve(int(sys.argv[1])))
+    ports = [int(argument) for argument in sys.argv[1:3]]
+    uvloop.run(_serve(ports[0], ports[-1], sys.argv[3:]))

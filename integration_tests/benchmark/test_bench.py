@@ -10,6 +10,7 @@ from xml.etree import ElementTree
 
 import httpx
 import pytest
+from bench.__main__ import GROWTH, REQUESTS
 from bench.relays.processes import tree_usage
 from bench.report import page, table
 from bench.report.plot import plot
@@ -167,7 +168,7 @@ def test_a_generated_part_of_a_page_is_replaced_and_the_rest_stays(tmp_path: Pat
 
 def test_every_generated_part_has_its_marks_in_the_page() -> None:
     text = page.PAGE.read_text()
-    for name in ("table", "profile", "streams", "large", "workers", "management", "guardrails", "soak"):
+    for name in ("table", "profile", "profile-requests", "soak", *REQUESTS, *GROWTH):
         assert text.count(f"<!-- bench:{name} -->\n") == 1
 
 
