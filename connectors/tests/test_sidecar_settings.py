@@ -6,6 +6,7 @@ import pytest
 
 from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.connectors.sidecar_settings import (
+    BatchingSettings,
     Budget,
     CallLimits,
     Prices,
@@ -14,6 +15,7 @@ from opensearch_ml_stream.connectors.sidecar_settings import (
     read_sidecar_settings,
 )
 
+BATCHING = {"max_docs": 8, "max_wait_ms": 5}
 DAILY = {"tokens": 1000, "window": "1d"}
 
 
@@ -25,6 +27,7 @@ def test_every_member_is_read() -> None:
             "prices": {"input": 2.5, "output": 10, "cached_input": 0},
             "fallback_model_ids": ["a", "b"],
             "v2": {"prompt": "my_param"},
+            "batching": {"max_docs": 64, "max_wait_ms": 10},
         }
     )
     assert read == SidecarSettings(
@@ -33,12 +36,18 @@ def test_every_member_is_read() -> None:
         Prices(2.5, 10, 0),
         ("a", "b"),
         V2Settings("my_param"),
+        BatchingSettings(64, 10),
     )
     assert [budget.window_seconds for budget in read.budgets] == [86400, 5400]
 
 
 @pytest.mark.parametrize(
-    "value", [{}, {"limits": None, "budgets": None, "prices": None, "fallback_model_ids": None, "v2": {"prompt": None}}]
+    "value",
+    [
+        {},
+        {"limits": None, "budgets": None, "prices": None, "fallback_model_ids": None, "v2": {"prompt": None}},
+        {"batching": None},
+    ],
 )
 def test_what_is_absent_or_null_limits_nothing(value: dict[str, Any]) -> None:
     assert read_sidecar_settings(value) == SidecarSettings()
@@ -74,6 +83,22 @@ def test_what_is_absent_or_null_limits_nothing(value: dict[str, Any]) -> None:
         ({"fallback_model_ids": "a"}, "_sidecar.fallback_model_ids must be an array of ids of models"),
         ({"fallback_model_ids": ["a", ""]}, "_sidecar.fallback_model_ids must be an array of ids of models"),
         ({"fallback_model_ids": ["a", "a"]}, "_sidecar.fallback_model_ids must be at most 8 different ids"),
+        ({"batching": True}, "_sidecar.batching must be an object"),
+        ({"batching": {}}, "_sidecar.batching needs max_docs and max_wait_ms"),
+        ({"batching": {"max_docs": 8}}, "_sidecar.batching needs max_docs and max_wait_ms"),
+        ({"batching": {"max_docs": 8, "max_wait_ms": None}}, "_sidecar.batching needs max_docs and max_wait_ms"),
+        ({"batching": {"max_docs": 8, "wait": 5}}, "_sidecar.batching has no member [wait]"),
+        ({"batching": BATCHING | {"max_docs": 1}}, "_sidecar.batching.max_docs must be a number from 2 to 2048"),
+        ({"batching": BATCHING | {"max_docs": 2049}}, "_sidecar.batching.max_docs must be a number from 2 to 2048"),
+        ({"batching": BATCHING | {"max_docs": 2.5}}, "_sidecar.batching.max_docs must be an integer"),
+        ({"batching": BATCHING | {"max_docs": "8"}}, "_sidecar.batching.max_docs must be a number from 2 to 2048"),
+        ({"batching": BATCHING | {"max_docs": True}}, "_sidecar.batching.max_docs must be a number from 2 to 2048"),
+        ({"batching": BATCHING | {"max_wait_ms": 0}}, "_sidecar.batching.max_wait_ms must be a number from 1 to 1000"),
+        (
+            {"batching": BATCHING | {"max_wait_ms": 1001}},
+            "_sidecar.batching.max_wait_ms must be a number from 1 to 1000",
+        ),
+        ({"batching": BATCHING | {"max_wait_ms": 1.5}}, "_sidecar.batching.max_wait_ms must be an integer"),
         ({"fallback_model_ids": list("abcdefghi")}, "_sidecar.fallback_model_ids must be at most 8 different ids"),
     ],
 )

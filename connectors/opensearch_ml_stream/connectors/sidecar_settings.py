@@ -1,6 +1,7 @@
 """The `_sidecar` object of a model: what its calls may cost, which models answer in its place, where a V2 text goes.
 
-It is read when a caller gives it and when it was stored, by the same rules: nobody but the sidecar writes it.
+It also says whether embedding requests are merged. It is read when a caller gives it and when it was stored, by the
+same rules: nobody but the sidecar writes it.
 """
 
 import re
@@ -18,6 +19,8 @@ MAX_FALLBACK_MODELS = 8
 _MAX_ID_LENGTH = 512
 _MAX_SECONDS = 7 * 86400
 _MAX_STREAMS = 1_000_000
+_MAX_BATCH_DOCS = 2048  # as OpenAI takes in one call of embeddings
+_MAX_BATCH_WAIT_MS = 1000
 _MAX_AMOUNT = 1e15  # of tokens, money, or a price; beyond it a float no longer counts every token
 _PARAMETER_NAME = re.compile(r"[^\s{}:]{1,512}")  # as placeholders have them
 _WINDOW = re.compile(r"([1-9][0-9]{0,5})([smhd])")
@@ -88,6 +91,14 @@ class V2Settings:
 
 
 @dataclass(frozen=True, slots=True)
+class BatchingSettings:
+    """How embedding requests are merged: into calls of at most `max_docs` texts, after at most `max_wait_ms`."""
+
+    max_docs: int
+    max_wait_ms: int
+
+
+@dataclass(frozen=True, slots=True)
 class SidecarSettings:
     """The sidecar's settings of one model."""
 
@@ -96,6 +107,7 @@ class SidecarSettings:
     prices: Prices | None = None
     fallback_model_ids: tuple[str, ...] = ()
     v2: V2Settings = V2Settings()
+    batching: BatchingSettings | None = None
 
 
 def read_sidecar_settings(value: object) -> SidecarSettings:
@@ -110,6 +122,7 @@ def read_sidecar_settings(value: object) -> SidecarSettings:
         _prices(given["prices"]) if "prices" in given else None,
         _fallback_model_ids(given.get("fallback_model_ids", [])),
         _v2(given.get("v2", {})),
+        _batching(given["batching"]) if "batching" in given else None,
     )
     if settings.prices is None and any(budget.cost is not None for budget in settings.budgets):
         raise InvalidRequest("A budget of cost needs the prices of tokens: give _sidecar.prices too")
@@ -118,20 +131,17 @@ def read_sidecar_settings(value: object) -> SidecarSettings:
 
 def _call_limits(value: object) -> CallLimits:
     given = _members(value, "_sidecar.limits", tuple(entry.name for entry in fields(CallLimits)))
-    counts = {name: _count(given[name], name) for name in ("max_streams", "max_streams_per_user") if name in given}
+    counts = {
+        name: _integer(given[name], f"_sidecar.limits.{name}", 1, _MAX_STREAMS)
+        for name in ("max_streams", "max_streams_per_user")
+        if name in given
+    }
     seconds = {
         name: _number(limit, f"_sidecar.limits.{name}", 0.001, _MAX_SECONDS)
         for name, limit in given.items()
         if name not in counts
     }
     return CallLimits(**counts, **seconds)  # type: ignore[arg-type]
-
-
-def _count(value: object, name: str) -> int:
-    number = _number(value, f"_sidecar.limits.{name}", 1, _MAX_STREAMS)
-    if not number.is_integer():
-        raise InvalidRequest(f"_sidecar.limits.{name} must be an integer")
-    return int(number)
 
 
 def _budgets(given: Mapping[str, Any]) -> list[Any]:
@@ -179,6 +189,16 @@ def _v2(value: object) -> V2Settings:
     return V2Settings(prompt)
 
 
+def _batching(value: object) -> BatchingSettings:
+    given = _members(value, "_sidecar.batching", tuple(entry.name for entry in fields(BatchingSettings)))
+    if len(given) < len(fields(BatchingSettings)):
+        raise InvalidRequest("_sidecar.batching needs max_docs and max_wait_ms")
+    return BatchingSettings(
+        _integer(given["max_docs"], "_sidecar.batching.max_docs", 2, _MAX_BATCH_DOCS),
+        _integer(given["max_wait_ms"], "_sidecar.batching.max_wait_ms", 1, _MAX_BATCH_WAIT_MS),
+    )
+
+
 def _members(value: object, where: str, names: tuple[str, ...]) -> dict[str, Any]:
     """Return the members of an object that are not null; InvalidRequest for one of another name."""
     if not isinstance(value, Mapping):
@@ -193,6 +213,13 @@ def _number(value: object, where: str, low: float, high: float) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not low <= value <= high:  # NaN is not
         raise InvalidRequest(f"{where} must be a number from {low:g} to {high:g}")
     return float(value)
+
+
+def _integer(value: object, where: str, low: int, high: int) -> int:
+    number = _number(value, where, low, high)
+    if not number.is_integer():
+        raise InvalidRequest(f"{where} must be an integer")
+    return int(number)
 
 
 def _choice(value: object, where: str, choices: tuple[str, ...]) -> str:

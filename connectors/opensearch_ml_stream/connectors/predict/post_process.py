@@ -94,12 +94,21 @@ def _embedding_path(function: str, response_filter: str) -> EmbeddingPath | None
     return EmbeddingPath(path, built_in.read is _embedding, _data_type(source))
 
 
+def find_row_path(action: Action, parameters: Mapping[str, str]) -> str | None:
+    """Return the JSONPath of a response's embeddings, one for each text; None for a function that reads others."""
+    function = fill_parameters(action.post_process_function or "", parameters).strip()
+    built_in = _BUILT_IN.get(function)
+    if built_in is None or built_in.read is not _embeddings:
+        return None
+    return parameters.get(RESPONSE_FILTER, "").strip() or built_in.path
+
+
 def read_response(action: Action, parameters: Mapping[str, str], body: bytes) -> list[Tensor] | PainlessCall:
     """Return the tensors of a response, or the script to run, whose result is for `read_script_result`.
 
     `parameters` are the connector's with the request's laid over them. UpstreamError if the response cannot be read.
     """
-    value = _parse(body)
+    value = parse_body(body)
     function = fill_parameters(action.post_process_function or "", parameters).strip()
     if function.startswith(_PREFIX):
         return _built_in(function, parameters.get(RESPONSE_FILTER, ""), value, len(body))
@@ -111,7 +120,7 @@ def read_response(action: Action, parameters: Mapping[str, str], body: bytes) ->
 def read_script_result(parameters: Mapping[str, str], body: bytes, result: str | None) -> list[Tensor]:
     """Return the tensors of a script's result: JSON in REST form, or any other text. None keeps the response `body`."""
     if result is None:
-        return _default(parameters, body, _parse(body))
+        return _default(parameters, body, parse_body(body))
     if not result.lstrip().startswith(("{", "[")):
         return _default(parameters, result.encode(), result)
     value = parse_result(result, "post_process_function")
@@ -122,7 +131,8 @@ def read_script_result(parameters: Mapping[str, str], body: bytes, result: str |
     return [tensors.of_rest(item) if isinstance(item, dict) else tensors.of_value(item) for item in value]
 
 
-def _parse(body: bytes) -> Any:
+def parse_body(body: bytes) -> Any:
+    """Return the JSON value of a response. UpstreamError if it is not JSON, or nested too deep."""
     try:
         value = orjson.loads(body)
         if body.count(b"[") + body.count(b"{") > jsontext.MAX_DEPTH:

@@ -32,6 +32,7 @@ MAX_CALLS = 1_000  # of one prediction
 STEP_SIZE = "input_docs_processed_step_size"
 MAX_SIZE_CHARS = 18
 _PREFIX = "connector.pre_process."
+_DEFAULT = f"{_PREFIX}default.embedding"
 _PROCESS_REMOTE = "pre_process_function.process_remote_inference_input"
 _TO_OBJECT = "pre_process_function.convert_remote_inference_param_to_object"
 _TO_STRING = "pre_process_function.convert_input_to_json_string"
@@ -97,6 +98,18 @@ def takes_texts(action: Action, free: Collection[str]) -> bool:
     """
     function = action.pre_process_function
     return "input" in free if not function else function.strip() not in _RERANK
+
+
+def find_list_parameter(action: Action, connector_parameters: Mapping[str, str], own: Mapping[str, str]) -> str | None:
+    """Return the parameter that the texts of a request with the parameters `own` are a list in, however many they are.
+
+    None for a runtime, a script, and a function that sends only so many texts in a call.
+    """
+    if is_runtime_url(action.url):
+        return None
+    function = fill_parameters(action.pre_process_function or "", {**connector_parameters, **own}).strip()
+    embedding = _EMBEDDINGS.get(function or _DEFAULT)
+    return None if embedding is None or embedding.max_texts is not None else next(iter(embedding.parameters(())))
 
 
 def finish_step(step: ScriptStep, result: str | None) -> Step:
@@ -202,7 +215,7 @@ def _is_true(parameters: Mapping[str, str], name: str) -> bool:
 
 
 def _embedding(function: str | None) -> _Embedding:
-    name = function or f"{_PREFIX}default.embedding"
+    name = function or _DEFAULT
     if name not in _EMBEDDINGS:
         raise _wrong_input(name)
     return _EMBEDDINGS[name]

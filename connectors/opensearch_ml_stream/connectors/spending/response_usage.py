@@ -47,13 +47,25 @@ def count_response_tokens(body: bytes, estimated_input: int) -> TokenCount:
 
 def read_usage(response: Mapping[str, Any]) -> Usage:
     """Return the counts where embeddings, rerankers and V2 have them: under a name of their own, or in the response."""
-    meta, own = mapping(response.get("meta")), mapping(response.get("parameters"))
-    billed = (meta.get("billed_units"), meta.get("tokens"))
-    places = (response.get("usage"), response.get("usageMetadata"), *billed, own.get("usage"))
-    counts = next((place for place in places if isinstance(place, dict)), response)
+    counts = _find_holder(response)
     return Usage(
         **{
             part: next((event_fields.count(counts[name]) for name in names if name in counts), None)
             for part, names in _USAGE_NAMES.items()
         }
     )
+
+
+def read_counts(response: Mapping[str, Any]) -> dict[str, int]:
+    """Return the counts that `read_usage` reads, by the provider's names; in a member `usage` it reads them again."""
+    holder = _find_holder(response)
+    names = [name for names in _USAGE_NAMES.values() for name in names if name in holder]
+    counts = {name: event_fields.count(holder[name]) for name in names}
+    return {name: count for name, count in counts.items() if count is not None}
+
+
+def _find_holder(response: Mapping[str, Any]) -> Mapping[str, Any]:
+    meta, own = mapping(response.get("meta")), mapping(response.get("parameters"))
+    billed = (meta.get("billed_units"), meta.get("tokens"))
+    places = (response.get("usage"), response.get("usageMetadata"), *billed, own.get("usage"))
+    return next((place for place in places if isinstance(place, dict)), response)

@@ -15,6 +15,7 @@ from opensearch_ml_stream.connectors.v2.json_responses import to_json
 from opensearch_ml_stream.plugin.limits.budgets.charge import Charge
 from opensearch_ml_stream.plugin.metrics import Metrics, PredictionFigures, StreamFigures
 from opensearch_ml_stream.plugin.predictions.batch_jobs import BatchJobs
+from opensearch_ml_stream.plugin.predictions.batching.embedding_batches import EmbeddingBatches
 from opensearch_ml_stream.plugin.predictions.compiled_model import CompiledModel
 from opensearch_ml_stream.plugin.predictions.compiled_models import CompiledModels
 from opensearch_ml_stream.plugin.predictions.fallback_models import first_to_respond
@@ -51,6 +52,7 @@ class Predictor:
     ) -> None:
         self._models = models
         self._calls = calls
+        self._batches = EmbeddingBatches(calls)
         self._store = store
         self._scripts = scripts
         self._batch = batch
@@ -264,14 +266,16 @@ class Predictor:
         has_fallbacks: bool = False,
     ) -> dict[str, Any]:
         """Predict by one model; if another may answer in its place, the response says in `model_id` which it was."""
+        is_merged = model.settings.batching is not None
+        send = partial(self._batches.fetch, model, predict_input) if is_merged else partial(self._calls.fetch, model)
 
         async def fetch(request: ProviderRequest) -> bytes:
             self._calls.apply_rate_limits(model, caller)
             charge = await self._calls.charge(model, caller, request.body)
             if charge is None:
-                return await self._calls.fetch(model, request)
+                return await send(request)
             with charge:
-                body = await self._calls.fetch(model, request)
+                body = await send(request)
                 charge.pay(count_response_tokens(body, charge.estimated_input))
             return body
 

@@ -18,6 +18,7 @@ from opensearch_ml_stream.connectors.predict.inputs import (
 from opensearch_ml_stream.connectors.sidecar_settings import (
     BUDGET_ENFORCEMENTS,
     BUDGET_SUBJECTS,
+    BatchingSettings,
     Budget,
     CallLimits,
     Prices,
@@ -87,6 +88,7 @@ _SIDECAR = value_schema(
     },
     prices=value_schema(Prices, ("input", "output")),
     v2=value_schema(V2Settings),
+    batching=value_schema(BatchingSettings, ("max_docs", "max_wait_ms")),
 )
 _MODEL_FIELDS: dict[str, Schema] = {
     "name": STRING,

@@ -1,0 +1,117 @@
+"""Split the response to a merged call into the responses that each of its requests would have had alone."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import accumulate, pairwise
+from typing import Any
+
+import orjson
+
+from opensearch_ml_stream.connectors.errors import UpstreamError
+from opensearch_ml_stream.connectors.predict.post_process import parse_body
+from opensearch_ml_stream.connectors.spending.response_usage import read_counts
+
+
+@dataclass(frozen=True, slots=True)
+class RowPath:
+    """Where a response has its embeddings: `to_rows` are the names to the array of rows, `in_row` those in each row."""
+
+    path: str
+    to_rows: tuple[str, ...]
+    in_row: tuple[str, ...]
+
+
+def split_response(body: bytes, path: RowPath, requests: Sequence[Sequence[str]]) -> list[bytes]:
+    """Return the body for each request: its own rows, and its share of the usage.
+
+    Nothing else of the response is in them: it may be about the texts of others, as Cohere's `texts` are. `requests`
+    are the texts of each, in the order in which they were sent. Usage is shared by characters. UpstreamError if the
+    response has not one row for each text.
+    """
+    response, rows = _parse(body, path)
+    ends = list(accumulate(map(len, requests), initial=0))
+    if rows is None or len(rows) != ends[-1]:
+        has = "no array" if rows is None else f"{len(rows)} embeddings"
+        raise UpstreamError(
+            f"The provider's response to {ends[-1]} texts, which _sidecar.batching has merged from {len(requests)} "
+            f"requests, has {has} at [{path.path}]"
+        )
+    counts = read_counts(response) if isinstance(response, dict) else {}
+    usages = _share(counts, requests)
+    return [
+        _body(rows[start:end], start, path, usage) for (start, end), usage in zip(pairwise(ends), usages, strict=True)
+    ]
+
+
+def _body(rows: list[Any], start: int, path: RowPath, usage: Mapping[str, int]) -> bytes:
+    """Return a response with these rows, of which the first was the row `start`."""
+    for position, row in enumerate(rows):
+        if isinstance(row, dict) and row.get("index") == start + position:
+            row["index"] = position
+    value: Any = rows
+    for name in reversed(path.to_rows):
+        value = {name: value}
+    return orjson.dumps({"usage": usage, **value} if usage and path.to_rows else value)
+
+
+def _share(counts: Mapping[str, int], requests: Sequence[Sequence[str]]) -> list[dict[str, int]]:
+    """Return the share of each request in the counts, by characters; all shares together are the whole."""
+    ends = list(accumulate((max(sum(map(len, texts)), 1) for texts in requests), initial=0))
+    total = ends[-1]
+    return [
+        {name: count * end // total - count * start // total for name, count in counts.items()}
+        for start, end in pairwise(ends)
+    ]
+
+
+def _parse(body: bytes, path: RowPath) -> tuple[Any, list[Any] | None]:
+    """Return the response and its array of rows, None without one. UpstreamError if it is not JSON.
+
+    The numbers of an embedding are never parsed: `[0.1,-0.2]` becomes `[7]` before, and is put in its place again after
+    that, if it is the embedding of row 7. Where anything else in the response looks like one, all is parsed.
+    """
+    skeleton: list[bytes] = []
+    vectors: list[bytes] = []
+    first, *pieces = body.split(b"[")
+    for piece in pieces:
+        numbers, bracket, rest = piece.partition(b"]")
+        if bracket and numbers and b'"' not in numbers:
+            skeleton.append(b"[%d]%b" % (len(vectors), rest))
+            vectors.append(numbers)
+        else:
+            skeleton.append(b"[" + piece)
+    try:
+        response = parse_body(first + b"".join(skeleton))
+    except UpstreamError:
+        response = None
+    rows = _find_rows(response, path)
+    if rows is None or len(rows) != len(vectors) or not _put_back(rows, path.in_row, vectors):
+        response = parse_body(body)
+        rows = _find_rows(response, path)
+    return response, rows
+
+
+def _put_back(rows: list[Any], in_row: Sequence[str], vectors: Sequence[bytes]) -> bool:
+    """Put each vector into the row that has its number; return False if a row has another value there."""
+    holder: Any
+    for number, row in enumerate(rows):
+        vector = orjson.Fragment(b"[%b]" % vectors[number])
+        value, holder = row, None
+        for name in in_row:
+            if not isinstance(value, dict):
+                return False
+            holder, value = value, value.get(name)
+        if value != [number]:
+            return False
+        if holder is None:
+            rows[number] = vector
+        else:
+            holder[in_row[-1]] = vector
+    return True
+
+
+def _find_rows(response: Any, path: RowPath) -> list[Any] | None:
+    value = response
+    for name in path.to_rows:
+        value = value.get(name) if isinstance(value, dict) else None
+    return value if isinstance(value, list) else None

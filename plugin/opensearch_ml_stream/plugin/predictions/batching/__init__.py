@@ -1,0 +1,1 @@
+"""Embedding requests of several callers in one call of the provider."""
