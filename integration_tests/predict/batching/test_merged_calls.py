@@ -89,7 +89,7 @@ async def test_too_few_rows_are_an_error_of_all_that_says_so(sidecar: Sidecar) -
 async def test_who_disconnects_before_the_call_takes_its_texts_along(sidecar: Sidecar) -> None:
     async with callers_of(sidecar, max_wait_ms=1000) as callers:
         stays, leaves = callers.start("stays"), callers.start("leaves")
-        await asyncio.sleep(0.3)
+        await asyncio.sleep(0.15)
         leaves.cancel()
         assert lengths(await stays) == [5]
         assert callers.texts == [["stays"]]
