@@ -11,7 +11,8 @@ from typing import Any
 import re2
 
 from opensearch_ml_stream.connectors.syntax import jsontext
-from opensearch_ml_stream.plugin.credentials.written_forms import SHORTEST, Form, fold, secret_forms, unescape
+from opensearch_ml_stream.plugin.credentials.secret_absence import SecretAbsence
+from opensearch_ml_stream.plugin.credentials.written_forms import SHORTEST, Form, anchors, fold, secret_forms, unescape
 
 MAX_TEXT_BYTES = 2048
 SHORTEST_IN_RESULTS = 8  # a good response may well hold "demo" or "test", which are common credentials of test servers
@@ -28,12 +29,14 @@ _BEARER = re.compile(r"(?i)\b(bearer|basic|api-key)\s+[A-Za-z0-9._~+/=-]{8,}")
 class Redactor:
     """Takes the secrets of one credential out of texts; made once for each version of a connector."""
 
-    __slots__ = ("_anchors", "_clean_values", "_lengths", "_search")
+    __slots__ = ("_absence", "_anchors", "_clean_values", "_lengths", "_search")
 
     def __init__(self, credential: Mapping[str, str]) -> None:
         self._anchors: dict[bytes, list[tuple[Form, int]]] = {}
-        for form in secret_forms(credential):
-            for position, anchor in _anchors(form):
+        forms = secret_forms(credential)
+        self._absence = SecretAbsence([form for form in forms if form.secret_length >= SHORTEST_IN_RESULTS])
+        for form in forms:
+            for position, anchor in anchors(form):
                 places = self._anchors.setdefault(anchor, [])
                 if len(places) < MAX_PLACES:
                     places.append((form, position))
@@ -58,6 +61,8 @@ class Redactor:
 
     def body(self, body: bytes) -> bytes:
         """Return a good response's body without credentials; JSON stays JSON."""
+        if self._absence.is_certain(body):
+            return body
         redacted = self._redact_bytes(body, SHORTEST_IN_RESULTS)
         return redacted if redacted is body or _is_json(redacted) or not _is_json(body) else b'"%b"' % _MASK
 
@@ -131,14 +136,6 @@ class Redactor:
                 if before + after >= form.least and (best is None or before + after > best[1] - best[0]):
                     best = (start - before, start + after)
         return best
-
-
-def _anchors(form: Form) -> list[tuple[int, bytes]]:
-    """Return stretches of a form, with their positions, of which every `form.least` characters hold one."""
-    length = max(SHORTEST, form.least // 2)
-    step = form.least - length + 1
-    positions = range(0, len(form.text) - length + 1, step)
-    return [(position, form.text[position : position + length]) for position in positions]
 
 
 def _at_character(data: bytes, position: int, step: int) -> int:

@@ -36,7 +36,8 @@ _ESCAPE = re.compile(
     rb"(?<!\\)\\++(?:(?:u00|x)[2-7][0-9a-fA-F]|(/))|%(?:25)*[2-7][0-9a-fA-F]"
     rb"|&(?:amp;)*+#(?:[xX]0*+([2-7][0-9a-fA-F])|0*+([3-9][0-9]|1[01][0-9]|12[0-6]));"
 )
-_MAY_BE_ESCAPE = re2.compile(rb"\\(?:u00|x)[2-7]|\\/|%[2-7]|&#|&amp;")
+MAY_BE_ESCAPE = rb"\\(?:u00|x)[2-7]|\\/|%[2-7]|&#|&amp;"  # what each of them has
+_SEARCH_ESCAPE = re2.compile(MAY_BE_ESCAPE).search
 _KEPT = b'"\\'  # unescaped they would end a JSON string, or begin an escape in it
 _BY_HEX = {
     digits.encode(): bytes((code,))
@@ -59,7 +60,7 @@ class Form(NamedTuple):
 def unescape(data: bytes) -> bytes:
     """Return the bytes with escapes of printable ASCII characters replaced. JSON text stays JSON text."""
     for _ in range(MAX_LAYERS):
-        if not _MAY_BE_ESCAPE.search(data):  # RE2, which is quicker where there is none
+        if not _SEARCH_ESCAPE(data):  # RE2, which is quicker where there is none
             return data
         data = _ESCAPE.sub(_unescape, data)
     return data
@@ -68,6 +69,14 @@ def unescape(data: bytes) -> bytes:
 def fold(data: bytes) -> bytes:
     """Return the bytes in the alphabet of `Form.text`; every position stays what it was."""
     return data.translate(_FOLD)
+
+
+def anchors(form: Form) -> list[tuple[int, bytes]]:
+    """Return stretches of a form, with their positions, of which every `form.least` characters hold one."""
+    length = max(SHORTEST, form.least // 2)
+    step = form.least - length + 1
+    positions = range(0, len(form.text) - length + 1, step)
+    return [(position, form.text[position : position + length]) for position in positions]
 
 
 def secret_forms(credential: Mapping[str, str]) -> list[Form]:
