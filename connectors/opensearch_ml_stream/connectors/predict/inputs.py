@@ -30,6 +30,7 @@ _ALGORITHMS = {
     "question_answering": "question",
 }
 
+_TEXTS_DECODER = json.JSONDecoder(parse_int=str, parse_float=str)
 _SURROGATE_PAIR = re.compile(r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}")
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")  # how clients whose JSON is ASCII write half an emoji
 
@@ -140,7 +141,7 @@ def _kind(fields: Mapping[str, str], algorithm: str | None) -> str | None:
 
 def _text_docs(fields: Mapping[str, str]) -> tuple[str, ...]:
     """Return the texts; a number or a boolean among them counts as its text, as in ML Commons."""
-    docs = json.loads(fields.get("text_docs", "[]"), parse_int=str, parse_float=str)
+    docs = _TEXTS_DECODER.decode(fields.get("text_docs", "[]"))
     if docs == []:
         raise InvalidRequest("Empty text docs")
     if not isinstance(docs, list):
