@@ -1,6 +1,6 @@
 """Parses response heads: status, headers and how the body ends. httptools does it, as strictly as node.js."""
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass
 
 import httptools
@@ -24,54 +24,86 @@ class Head:
     keep_alive: bool
 
 
+class HeadBuffer:
+    """Collects bytes until a head is complete up to its blank line."""
+
+    __slots__ = ("_buffer",)
+
+    def __init__(self) -> None:
+        self._buffer = b""
+
+    def feed(self, data: bytes, limit: int = MAX_HEAD_BYTES) -> tuple[bytes, bytes] | None:
+        """Return the head and the bytes after it, None while it is incomplete.
+
+        MalformedHead if it is larger than `limit` bytes, or if it does not begin as HTTP does.
+        """
+        buffer = self._buffer + data if self._buffer else data
+        end = buffer.find(_BLANK_LINE, max(0, len(self._buffer) - 3)) + 4
+        if (len(buffer) if end < 4 else end) > limit:
+            raise MalformedHead(f"its head is larger than {MAX_HEAD_BYTES} bytes")
+        if end < 4:
+            _check_start(buffer)
+            self._buffer = buffer
+            return None
+        self._buffer = b""
+        return buffer[:end], buffer[end:]
+
+
 class ResponseHeadParser:
     """Collects bytes until the head of the final response is complete; interim responses (1xx) are skipped."""
 
     __slots__ = ("_buffer", "_skipped_bytes")
 
     def __init__(self) -> None:
-        self._buffer = b""
+        self._buffer = HeadBuffer()
         self._skipped_bytes = 0
 
     def feed(self, data: bytes) -> tuple[Head, bytes] | None:
         """Return the head and the bytes after it, None while it is incomplete. MalformedHead if it is not HTTP/1.1."""
-        buffer = self._buffer + data if self._buffer else data
-        search_from = max(0, len(self._buffer) - 3)
-        while True:
-            end = buffer.find(_BLANK_LINE, search_from) + 4
-            if self._skipped_bytes + (len(buffer) if end < 4 else end) > MAX_HEAD_BYTES:
-                raise MalformedHead(f"its head is larger than {MAX_HEAD_BYTES} bytes")
-            if end < 4:
-                _check_start(buffer)
-                self._buffer = buffer
-                return None
-            head = read_head(buffer[:end])
+        while (complete := self._buffer.feed(data, MAX_HEAD_BYTES - self._skipped_bytes)) is not None:
+            raw, data = complete
+            head = read_head(raw)
             if head.status >= 200:
-                self._buffer = b""
-                return head, buffer[end:]
-            self._skipped_bytes += end
-            buffer = buffer[end:]
-            search_from = 0
+                return head, data
+            self._skipped_bytes += len(raw)
+        return None
 
 
-class _HeaderCallbacks:
+class _FieldCallbacks:
     """Callbacks of httptools."""
 
-    __slots__ = ("headers",)
+    __slots__ = ("fields",)
 
     def __init__(self) -> None:
-        self.headers: dict[str, str] = {}
+        self.fields: list[tuple[bytes, bytes]] = []
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        key = name.decode("latin-1").lower()
-        text = value.decode("latin-1")
-        earlier = self.headers.get(key)
-        self.headers[key] = text if earlier is None else f"{earlier}, {text}"
+        self.fields.append((name.lower(), value))
 
 
-def read_head(raw: bytes) -> Head:
+@dataclass(frozen=True, slots=True)
+class ParsedHead:
+    """The status line and the header fields of a head as they came, but for the names: they are in lower case."""
+
+    status: int
+    version: str
+    fields: list[tuple[bytes, bytes]]
+
+    def head(self, names: Container[bytes] | None = None) -> Head:
+        """Return the Head, with the header fields of these names only if `names` is given ("connection" among them)."""
+        headers: dict[str, str] = {}
+        for name, value in self.fields:
+            if names is None or name in names:
+                key, text = name.decode("latin-1"), value.decode("latin-1")
+                headers[key] = f"{headers[key]}, {text}" if key in headers else text
+        options = {option.strip().lower() for option in headers.get("connection", "").split(",")}
+        keep_alive = "close" not in options and (self.version == "1.1" or "keep-alive" in options)
+        return Head(self.status, headers, keep_alive)
+
+
+def parse_head(raw: bytes) -> ParsedHead:
     """Parse a head that is complete up to its blank line. MalformedHead if it is not HTTP/1.1, or status 101."""
-    callbacks = _HeaderCallbacks()
+    callbacks = _FieldCallbacks()
     parser = httptools.HttpResponseParser(callbacks)
     try:
         parser.feed_data(raw)
@@ -82,9 +114,12 @@ def read_head(raw: bytes) -> Head:
     status = parser.get_status_code()
     if status == 101 or status < 100:
         raise MalformedHead(f"status {status} was not asked for")
-    options = {option.strip().lower() for option in callbacks.headers.get("connection", "").split(",")}
-    keep_alive = "close" not in options and (parser.get_http_version() == "1.1" or "keep-alive" in options)
-    return Head(status, callbacks.headers, keep_alive)
+    return ParsedHead(status, parser.get_http_version(), callbacks.fields)
+
+
+def read_head(raw: bytes) -> Head:
+    """Return the Head of a head that is complete up to its blank line. MalformedHead as `parse_head`."""
+    return parse_head(raw).head()
 
 
 def body_of(head: Head) -> Body:
