@@ -12,8 +12,6 @@ from opensearch_ml_stream.plugin.upstream.http1.response_head import (
     parse_head,
 )
 
-_FRAMING = (b"connection", b"content-length", b"transfer-encoding")
-
 
 @dataclass(frozen=True, slots=True)
 class ResponseHead:
@@ -38,17 +36,14 @@ class ResponseHead:
         return LengthBody(0) if method == "HEAD" else body_of(self.framing)
 
 
-class HeadParser:
+class HeadParser(HeadBuffer):
     """Collects bytes until a head is complete."""
 
-    __slots__ = ("_buffer",)
-
-    def __init__(self) -> None:
-        self._buffer = HeadBuffer()
+    __slots__ = ()
 
     def feed(self, data: bytes) -> tuple[ResponseHead, bytes] | None:
         """Return the head and the bytes after it, None while it is incomplete. MalformedHead if it is not HTTP/1.1."""
-        complete = self._buffer.feed(data)
+        complete = self.take(data)
         if complete is None:
             return None
         raw, rest = complete
@@ -56,7 +51,7 @@ class HeadParser:
 
 
 def _read_head(raw: bytes) -> ResponseHead:
-    parsed = parse_head(raw)
-    if parsed.status >= 600:
-        raise MalformedHead(f"status {parsed.status} was not asked for")
-    return ResponseHead(parsed.status, parsed.fields, parsed.head(_FRAMING))
+    head, fields = parse_head(raw)
+    if head.status >= 600:
+        raise MalformedHead(f"status {head.status} was not asked for")
+    return ResponseHead(head.status, [(name.lower(), value) for name, value in fields], head)

@@ -8,12 +8,16 @@ from opensearch_ml_stream.plugin.upstream.http1.response_head import (
     MalformedHead,
     ResponseHeadParser,
     body_of,
-    read_head,
+    parse_head,
 )
 
 STREAM_HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
 
 MAX_HEAD_BYTES = 65_536
+
+
+def read_head(raw: bytes) -> Head:
+    return parse_head(raw)[0]
 
 
 def head(*lines: str, start: str = "HTTP/1.1 200 OK") -> Head:

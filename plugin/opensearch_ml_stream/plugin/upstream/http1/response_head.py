@@ -1,7 +1,7 @@
 """Parses response heads: status, headers and how the body ends. httptools does it, as strictly as node.js."""
 
-from collections.abc import Container, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
 
 import httptools
 
@@ -15,8 +15,7 @@ class MalformedHead(Exception):
     """The bytes are not the head of an HTTP/1.1 response to our request; the message holds none of them."""
 
 
-@dataclass(frozen=True, slots=True)
-class Head:
+class Head(NamedTuple):
     """A response head. Header names are in lower case, values of the same name joined by ", "."""
 
     status: int
@@ -27,19 +26,20 @@ class Head:
 class HeadBuffer:
     """Collects bytes until a head is complete up to its blank line."""
 
-    __slots__ = ("_buffer",)
+    __slots__ = ("_buffer", "_limit")
 
     def __init__(self) -> None:
         self._buffer = b""
+        self._limit = MAX_HEAD_BYTES
 
-    def feed(self, data: bytes, limit: int = MAX_HEAD_BYTES) -> tuple[bytes, bytes] | None:
+    def take(self, data: bytes) -> tuple[bytes, bytes] | None:
         """Return the head and the bytes after it, None while it is incomplete.
 
-        MalformedHead if it is larger than `limit` bytes, or if it does not begin as HTTP does.
+        MalformedHead if it is too large, or if it does not begin as HTTP does.
         """
         buffer = self._buffer + data if self._buffer else data
         end = buffer.find(_BLANK_LINE, max(0, len(self._buffer) - 3)) + 4
-        if (len(buffer) if end < 4 else end) > limit:
+        if (len(buffer) if end < 4 else end) > self._limit:
             raise MalformedHead(f"its head is larger than {MAX_HEAD_BYTES} bytes")
         if end < 4:
             _check_start(buffer)
@@ -49,62 +49,29 @@ class HeadBuffer:
         return buffer[:end], buffer[end:]
 
 
-class ResponseHeadParser:
+class ResponseHeadParser(HeadBuffer):
     """Collects bytes until the head of the final response is complete; interim responses (1xx) are skipped."""
 
-    __slots__ = ("_buffer", "_skipped_bytes")
-
-    def __init__(self) -> None:
-        self._buffer = HeadBuffer()
-        self._skipped_bytes = 0
+    __slots__ = ()
 
     def feed(self, data: bytes) -> tuple[Head, bytes] | None:
         """Return the head and the bytes after it, None while it is incomplete. MalformedHead if it is not HTTP/1.1."""
-        while (complete := self._buffer.feed(data, MAX_HEAD_BYTES - self._skipped_bytes)) is not None:
+        while (complete := self.take(data)) is not None:
             raw, data = complete
-            head = read_head(raw)
+            head, _ = parse_head(raw)
             if head.status >= 200:
                 return head, data
-            self._skipped_bytes += len(raw)
+            self._limit -= len(raw)
         return None
 
 
-class _FieldCallbacks:
-    """Callbacks of httptools."""
+def parse_head(raw: bytes) -> tuple[Head, list[tuple[bytes, bytes]]]:
+    """Parse a head that is complete up to its blank line; return it, and its header fields as they came.
 
-    __slots__ = ("fields",)
-
-    def __init__(self) -> None:
-        self.fields: list[tuple[bytes, bytes]] = []
-
-    def on_header(self, name: bytes, value: bytes) -> None:
-        self.fields.append((name.lower(), value))
-
-
-@dataclass(frozen=True, slots=True)
-class ParsedHead:
-    """The status line and the header fields of a head as they came, but for the names: they are in lower case."""
-
-    status: int
-    version: str
-    fields: list[tuple[bytes, bytes]]
-
-    def head(self, names: Container[bytes] | None = None) -> Head:
-        """Return the Head, with the header fields of these names only if `names` is given ("connection" among them)."""
-        headers: dict[str, str] = {}
-        for name, value in self.fields:
-            if names is None or name in names:
-                key, text = name.decode("latin-1"), value.decode("latin-1")
-                headers[key] = f"{headers[key]}, {text}" if key in headers else text
-        options = {option.strip().lower() for option in headers.get("connection", "").split(",")}
-        keep_alive = "close" not in options and (self.version == "1.1" or "keep-alive" in options)
-        return Head(self.status, headers, keep_alive)
-
-
-def parse_head(raw: bytes) -> ParsedHead:
-    """Parse a head that is complete up to its blank line. MalformedHead if it is not HTTP/1.1, or status 101."""
-    callbacks = _FieldCallbacks()
-    parser = httptools.HttpResponseParser(callbacks)
+    MalformedHead if it is not HTTP/1.1, or status 101.
+    """
+    fields: list[tuple[bytes, bytes]] = []
+    parser = httptools.HttpResponseParser(_Callbacks(fields.append))
     try:
         parser.feed_data(raw)
     except httptools.HttpParserUpgrade:
@@ -114,12 +81,10 @@ def parse_head(raw: bytes) -> ParsedHead:
     status = parser.get_status_code()
     if status == 101 or status < 100:
         raise MalformedHead(f"status {status} was not asked for")
-    return ParsedHead(status, parser.get_http_version(), callbacks.fields)
-
-
-def read_head(raw: bytes) -> Head:
-    """Return the Head of a head that is complete up to its blank line. MalformedHead as `parse_head`."""
-    return parse_head(raw).head()
+    headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in fields}
+    if len(headers) < len(fields):
+        headers = _joined(fields)
+    return Head(status, headers, _keeps_alive(headers.get("connection", ""), parser)), fields
 
 
 def body_of(head: Head) -> Body:
@@ -132,15 +97,46 @@ def body_of(head: Head) -> Body:
             raise MalformedHead("its transfer-encoding is not chunked")
         return ChunkedBody()
     length = head.headers.get("content-length")
-    if length is None:
-        return CloseBody()
-    lengths = {one.strip() for one in length.split(",")}
-    if len(lengths) != 1 or not length.isascii():
+    return CloseBody() if length is None else LengthBody(_read_length(length))
+
+
+class _Callbacks:
+    """Callbacks of httptools."""
+
+    __slots__ = ("on_header",)
+
+    def __init__(self, append: Callable[[tuple[bytes, bytes]], None]) -> None:
+        self.on_header = lambda name, value: append((name, value))
+
+
+def _joined(fields: list[tuple[bytes, bytes]]) -> dict[str, str]:
+    headers: dict[str, str] = {}
+    for name, value in fields:
+        key, text = name.decode("latin-1").lower(), value.decode("latin-1")
+        headers[key] = f"{headers[key]}, {text}" if key in headers else text
+    return headers
+
+
+def _keeps_alive(connection: str, parser: httptools.HttpResponseParser) -> bool:
+    """Return whether the connection stays open; `connection` are the values of that header field."""
+    if connection == "keep-alive":
+        return True
+    options = {option.strip().lower() for option in connection.split(",")}
+    return "close" not in options and ("keep-alive" in options or parser.get_http_version() == "1.1")
+
+
+def _read_length(value: str) -> int:
+    digits = value
+    if not value.isdigit():  # repeated, it may be given again and again
+        lengths = {one.strip() for one in value.split(",")}
+        if len(lengths) != 1:
+            raise MalformedHead("it gives more than one content-length")
+        (digits,) = lengths
+    if not value.isascii():
         raise MalformedHead("it gives more than one content-length")
-    (digits,) = lengths
     if not digits.isdigit() or len(digits) > 18:
         raise MalformedHead("its content-length is not a number")
-    return LengthBody(int(digits))
+    return int(digits)
 
 
 def _check_start(buffer: bytes) -> None:
