@@ -1,6 +1,5 @@
 """Upstream on the HTTP/1.1 client of `http1`, with a connection pool and `max_connection`."""
 
-import asyncio
 from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager
 from functools import partial
@@ -9,19 +8,19 @@ from types import TracebackType
 from opensearch_ml_stream.connectors.client_config import ClientConfig
 from opensearch_ml_stream.connectors.errors import UpstreamError
 from opensearch_ml_stream.connectors.rendering.action import ProviderRequest
-from opensearch_ml_stream.plugin.settings import LiveSettings, Settings
+from opensearch_ml_stream.plugin.settings import LiveSettings
 from opensearch_ml_stream.plugin.upstream import ReadTimedOut, UpstreamResponse
-from opensearch_ml_stream.plugin.upstream.addresses import AddressPolicy, Resolver
+from opensearch_ml_stream.plugin.upstream.addresses import Resolver
 from opensearch_ml_stream.plugin.upstream.connection_limiter import ConnectionLimiter
 from opensearch_ml_stream.plugin.upstream.http1.connection import Connection, connect
 from opensearch_ml_stream.plugin.upstream.http1.content_coding import decoded
 from opensearch_ml_stream.plugin.upstream.http1.exchange import Exchange
 from opensearch_ml_stream.plugin.upstream.http1.linger import Linger
 from opensearch_ml_stream.plugin.upstream.http1.pool import ConnectionPool, Route
-from opensearch_ml_stream.plugin.upstream.http1.request_bytes import request_bytes
+from opensearch_ml_stream.plugin.upstream.http1.prepared_calls import PreparedCall, PreparedCalls
 from opensearch_ml_stream.plugin.upstream.secure.tls_connector import TLSConnector
-from opensearch_ml_stream.plugin.upstream.target import Target, parse_target
-from opensearch_ml_stream.plugin.upstream.tls import PLAIN, TLSContexts, tls_key
+from opensearch_ml_stream.plugin.upstream.target import Target
+from opensearch_ml_stream.plugin.upstream.tls import TLSContexts
 
 # A reused connection that is closed this soon after a request was sent, before a byte was received, was closed by the
 # provider as idle while the request was on its way: the request was not processed, and is sent once more. Later than
@@ -35,31 +34,17 @@ class NativeUpstream:
     def __init__(self, live: LiveSettings, resolver: Resolver, contexts: TLSContexts) -> None:
         self.pool = ConnectionPool()
         self.limiter = ConnectionLimiter()
-        self._live = live
         self._resolver = resolver
         self._contexts = contexts
         self._tls_connector = TLSConnector()
-        self._policy: tuple[Settings, AddressPolicy] = (live.current, AddressPolicy.of(live.current))
+        self.prepared = PreparedCalls(live)
 
     def open(
         self, request: ProviderRequest, config: ClientConfig, tls: Mapping[str, str], pool_key: str = ""
     ) -> AbstractAsyncContextManager[UpstreamResponse]:
         """See Upstream.open."""
-        target = parse_target(request.url)
-        key = tls_key(config, tls) if target.scheme == "https" else PLAIN
-        policy = self.policy()
-        if policy.trusted_private:
-            policy = policy.for_url(request.url)
-        route = Route(pool_key, target.scheme, target.host, target.port, key, policy)
-        return _Call(self, request, config, target, route)
-
-    def policy(self) -> AddressPolicy:
-        """Return the address policy of the current settings."""
-        settings, policy = self._policy
-        if settings is not self._live.current:
-            policy = AddressPolicy.of(self._live.current)
-            self._policy = (self._live.current, policy)
-        return policy
+        call = self.prepared.get(request, config, tls, pool_key)
+        return _Call(self, call, call.request_bytes(request.body))
 
     async def connect(self, target: Target, route: Route, seconds: float) -> Connection:
         """Open a connection to an address that the route's policy allows, within `seconds` after the look-up.
@@ -81,26 +66,28 @@ class NativeUpstream:
 class _Call(AbstractAsyncContextManager[UpstreamResponse]):
     """One call: whatever happens inside, connection and limiter are released exactly once."""
 
-    __slots__ = ("_config", "_connection", "_data", "_exchange", "_route", "_target", "_upstream")
+    __slots__ = ("_call", "_connection", "_data", "_exchange", "_upstream")
 
-    def __init__(
-        self, upstream: NativeUpstream, request: ProviderRequest, config: ClientConfig, target: Target, route: Route
-    ) -> None:
+    def __init__(self, upstream: NativeUpstream, call: PreparedCall, data: bytes) -> None:
         self._upstream = upstream
-        self._data = request_bytes(request, target)
-        self._config = config
-        self._target = target
-        self._route = route
+        self._call = call
+        self._data = data
         self._connection: Connection | None = None
         self._exchange: Exchange | None = None
 
     async def __aenter__(self) -> UpstreamResponse:
         data, self._data = self._data, b""  # a prompt may be large, and its response long
-        config = self._config
-        await self._upstream.limiter.acquire(self._route.pool_key, config.max_connection, config.connection_timeout)
+        upstream, call = self._upstream, self._call
+        pool_key, config = call.route.pool_key, call.config
+        if not upstream.limiter.try_acquire(pool_key, config.max_connection):
+            await upstream.limiter.acquire(pool_key, config.max_connection, config.connection_timeout)
         try:
-            exchange = await self._start_on_idle(data) or await self._start(await self._connect(), data)
-            return decoded(exchange, self._target.authority) if "content-encoding" in exchange.headers else exchange
+            connection = upstream.pool.take(call.route)
+            if connection is None or (exchange := await self._start_on_idle(connection, data)) is None:
+                connection = await upstream.connect(call.target, call.route, config.connection_timeout)
+                exchange = self._begin(connection)
+                await exchange.start(data)
+            return decoded(exchange, call.target.authority) if "content-encoding" in exchange.headers else exchange
         except BaseException:
             self._close()
             raise
@@ -120,40 +107,33 @@ class _Call(AbstractAsyncContextManager[UpstreamResponse]):
         else:
             self._close()
 
-    async def _connect(self) -> Connection:
-        return await self._upstream.connect(self._target, self._route, self._config.connection_timeout)
-
-    async def _start(self, connection: Connection, data: bytes) -> Exchange:
+    def _begin(self, connection: Connection) -> Exchange:
         assert connection.transport is not None
+        call = self._call
         self._connection = connection
-        exchange = self._exchange = Exchange(connection.transport, self._target.authority, self._config.read_timeout)
-        await exchange.start(data)
+        exchange = Exchange(connection.transport, call.target.authority, call.config.read_timeout)
+        self._exchange = exchange
         return exchange
 
-    async def _start_on_idle(self, data: bytes) -> Exchange | None:
-        """Start on an idle connection; None if there is none, or if the provider had closed it unnoticed."""
-        connection = self._upstream.pool.take(self._route)
-        if connection is None:
-            return None
-        self._connection = connection
-        started_at = asyncio.get_running_loop().time()
+    async def _start_on_idle(self, connection: Connection, data: bytes) -> Exchange | None:
+        """Start on an idle connection; None if the provider had closed it unnoticed."""
+        exchange = self._begin(connection)
         try:
-            return await self._start(connection, data)
+            await exchange.start(data)
         except ReadTimedOut:
             raise  # the provider may well be at work
         except UpstreamError:
-            exchange = self._exchange
-            late = asyncio.get_running_loop().time() - started_at > STALE_SECONDS
-            if exchange is None or exchange.bytes_received or late:
+            if exchange.bytes_received or exchange.silent_seconds > STALE_SECONDS:
                 raise
             exchange.abort()
             return None
+        return exchange
 
     def _release(self, reusable: bool) -> None:
         if not reusable or self._connection is None:
             self._close()
             return
-        self._upstream.pool.put(self._route, self._connection)
+        self._upstream.pool.put(self._call.route, self._connection)
         self._release_limiter()
 
     def _close(self) -> None:
@@ -164,4 +144,5 @@ class _Call(AbstractAsyncContextManager[UpstreamResponse]):
         self._release_limiter()
 
     def _release_limiter(self) -> None:
-        self._upstream.limiter.release(self._route.pool_key, self._config.max_connection)
+        call = self._call
+        self._upstream.limiter.release(call.route.pool_key, call.config.max_connection)

@@ -109,13 +109,13 @@ async def test_an_idle_connection_that_has_closed_is_replaced() -> None:
 
 async def test_a_connection_serves_only_the_policy_under_which_it_was_allowed() -> None:
     upstream = await upstream_with_idle_connection([RESPONSE])
-    assert upstream.policy() is upstream.policy()
+    assert upstream.prepared.policy() is upstream.prepared.policy()
     upstream.live.current = Settings(restricted_ip_patterns=("^93",))
-    assert upstream.policy() == AddressPolicy(restricted=("^93",))
-    assert upstream.policy() is upstream.policy()
+    assert upstream.prepared.policy() == AddressPolicy(restricted=("^93",))
+    assert upstream.prepared.policy() is upstream.prepared.policy()
     await fetch(upstream)
     assert len(upstream.connects) == 2
-    assert [route.policy for _, route, _ in upstream.connects] == [AddressPolicy(), upstream.policy()]
+    assert [route.policy for _, route, _ in upstream.connects] == [AddressPolicy(), upstream.prepared.policy()]
 
 
 async def test_a_setting_that_is_not_about_addresses_costs_no_connection() -> None:

@@ -4,9 +4,12 @@ from collections.abc import Mapping
 
 import pytest
 
+from opensearch_ml_stream.connectors.client_config import ClientConfig
 from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.connectors.rendering.action import ProviderRequest
-from opensearch_ml_stream.plugin.upstream.http1.request_bytes import provider_headers, request_bytes
+from opensearch_ml_stream.plugin.settings import LiveSettings, Settings
+from opensearch_ml_stream.plugin.upstream.http1.prepared_calls import PreparedCalls
+from opensearch_ml_stream.plugin.upstream.http1.request_bytes import provider_headers
 from opensearch_ml_stream.plugin.upstream.target import parse_target
 
 
@@ -19,7 +22,8 @@ def headers_of(made: ProviderRequest) -> list[tuple[str, str]]:
 
 
 def bytes_of(made: ProviderRequest) -> bytes:
-    return request_bytes(made, parse_target(made.url))
+    call = PreparedCalls(LiveSettings(Settings())).get(made, ClientConfig(), {}, "connector")
+    return call.request_bytes(made.body)
 
 
 def test_a_request_is_head_and_body_in_one_piece() -> None:

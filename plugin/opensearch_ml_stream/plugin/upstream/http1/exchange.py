@@ -105,6 +105,11 @@ class Exchange(asyncio.Protocol):
         good = self.keep_alive and not self._paused and not self._unread and self._failure is None
         return self._body if good and not self.done and not self._transport.is_closing() else None
 
+    @property
+    def silent_seconds(self) -> float:
+        """For how long nothing has been received; before the first byte: since the request was sent."""
+        return self._loop.time() - self._last_activity
+
     async def start(self, request: bytes) -> None:
         """Send the request and wait for the response head.
 

@@ -29,7 +29,8 @@ class Route:
 class ConnectionPool:
     """Idle connections by route; the last used is taken first. It does not know the connections in use.
 
-    An idle connection is closed `idle_seconds` after its last use, or up to half as long again later.
+    An idle connection is closed `idle_seconds` after its last use, or up to half as long again later. A route whose
+    connections are all in use is known until then too.
     """
 
     def __init__(self, idle_seconds: float = IDLE_SECONDS) -> None:
@@ -47,8 +48,6 @@ class ConnectionPool:
         while connections:
             connection = connections.pop()
             connection.on_unusable = None
-            if not connections:
-                self._idle.pop(route, None)
             if connection.transport is not None and not connection.transport.is_closing():
                 return connection
         return None
@@ -63,7 +62,10 @@ class ConnectionPool:
         connection.on_unusable = lambda unusable: self._remove(route, unusable)
         if connection.transport is not None:
             connection.transport.set_protocol(connection)
-        self._idle.setdefault(route, []).append(connection)
+        connections = self._idle.get(route)
+        if connections is None:
+            connections = self._idle[route] = []
+        connections.append(connection)
         if self._sweep is None:
             self._sweep = loop.call_later(self._idle_seconds, self._close_expired)
 
@@ -82,8 +84,6 @@ class ConnectionPool:
         connections = self._idle.get(route)
         if connections is not None and connection in connections:
             connections.remove(connection)
-            if not connections:
-                del self._idle[route]
 
     def _close_expired(self) -> None:
         self._sweep = None
@@ -93,5 +93,6 @@ class ConnectionPool:
             for connection in tuple(connections):
                 if connection.idle_since <= expired:
                     connection.abort()
+        self._idle = {route: connections for route, connections in self._idle.items() if connections}
         if self._idle:
             self._sweep = loop.call_later(self._idle_seconds / 2, self._close_expired)

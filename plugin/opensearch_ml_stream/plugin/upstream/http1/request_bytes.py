@@ -1,4 +1,4 @@
-"""Serializes a provider request to HTTP/1.1 bytes (RFC 9112, section 3)."""
+"""Serializes the head of a provider request to HTTP/1.1 bytes (RFC 9112, section 3)."""
 
 import re
 
@@ -13,7 +13,7 @@ _RESERVED = frozenset({
     "accept-encoding", "connection", "content-length", "expect", "keep-alive", "proxy-connection", "te", "trailer",
     "transfer-encoding", "upgrade",
 })  # fmt: skip
-_WITH_BODY = ("POST", "PUT", "PATCH")
+METHODS_WITH_BODY = ("POST", "PUT", "PATCH")
 
 
 def provider_headers(request: ProviderRequest, target: Target) -> list[tuple[str, str]]:
@@ -22,6 +22,25 @@ def provider_headers(request: ProviderRequest, target: Target) -> list[tuple[str
     InvalidRequest for a name or value that HTTP does not allow. `Accept-Encoding: identity`, since a compressed stream
     would arrive in blocks, not as it is written.
     """
+    headers = _headers_without_length(request, target)
+    if request.body or request.method in METHODS_WITH_BODY:
+        headers.append(("Content-Length", str(len(request.body))))
+    return headers
+
+
+def request_head(request: ProviderRequest, target: Target) -> bytes:
+    """Return the request line and the headers that requests share whatever their body, without the last line's end.
+
+    InvalidRequest for a method or header that HTTP does not allow.
+    """
+    if not _TOKEN.fullmatch(request.method):
+        raise InvalidRequest("The connector's method is not an HTTP method")
+    lines = [f"{request.method} {target.path} HTTP/1.1"]
+    lines += [f"{name}: {value.strip()}" for name, value in _headers_without_length(request, target)]
+    return "\r\n".join(lines).encode("utf-8", "surrogatepass")
+
+
+def _headers_without_length(request: ProviderRequest, target: Target) -> list[tuple[str, str]]:
     headers = [("Host", target.host_header)]
     for name, value in request.headers.items():
         if not _TOKEN.fullmatch(name) or _CONTROL.search(value):
@@ -32,18 +51,4 @@ def provider_headers(request: ProviderRequest, target: Target) -> list[tuple[str
         elif lower not in _RESERVED:
             headers.append((name, value))
     headers.append(("Accept-Encoding", "identity"))
-    if request.body or request.method in _WITH_BODY:
-        headers.append(("Content-Length", str(len(request.body))))
     return headers
-
-
-def request_bytes(request: ProviderRequest, target: Target) -> bytes:
-    """Return head and body in one piece, so that a small request is one packet.
-
-    InvalidRequest for a method or header that HTTP does not allow.
-    """
-    if not _TOKEN.fullmatch(request.method):
-        raise InvalidRequest("The connector's method is not an HTTP method")
-    lines = [f"{request.method} {target.path} HTTP/1.1"]
-    lines += [f"{name}: {value.strip()}" for name, value in provider_headers(request, target)]
-    return "\r\n".join([*lines, "\r\n"]).encode("utf-8", "surrogatepass") + request.body

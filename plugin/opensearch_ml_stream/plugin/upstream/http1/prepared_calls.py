@@ -1,0 +1,95 @@
+"""What the calls of a connector have in common, made once: where they go, which connection they may use, their head."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from opensearch_ml_stream.connectors.client_config import ClientConfig
+from opensearch_ml_stream.connectors.rendering.action import ProviderRequest
+from opensearch_ml_stream.plugin.settings import LiveSettings, Settings
+from opensearch_ml_stream.plugin.upstream.addresses import AddressPolicy
+from opensearch_ml_stream.plugin.upstream.http1.pool import Route
+from opensearch_ml_stream.plugin.upstream.http1.request_bytes import METHODS_WITH_BODY, request_head
+from opensearch_ml_stream.plugin.upstream.target import Target, parse_target
+from opensearch_ml_stream.plugin.upstream.tls import PLAIN, tls_key
+
+MAX_PREPARED = 256  # most calls have the same few URLs and headers; those that are signed are all different
+MAX_KEPT_HEAD_BYTES = 8 * 1024  # a larger head is made for each call
+
+_Key = tuple[str, str, str, tuple[tuple[str, str], ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedCall:
+    """A call without its body. It holds for one config and one state of the settings.
+
+    `head` is without the length and the last line's end; `always_has_length` says whether an empty body has one too.
+    """
+
+    target: Target
+    route: Route
+    head: bytes = field(repr=False)  # it holds the credential
+    always_has_length: bool
+    config: ClientConfig
+    settings: Settings
+
+    def request_bytes(self, body: bytes) -> bytes:
+        """Return head and body in one piece, so that a small request is one packet."""
+        if body or self.always_has_length:
+            return b"%b\r\nContent-Length: %d\r\n\r\n%b" % (self.head, len(body), body)
+        return self.head + b"\r\n\r\n"
+
+
+class PreparedCalls:
+    """The last calls that were prepared, MAX_PREPARED at most."""
+
+    def __init__(self, live: LiveSettings) -> None:
+        self._live = live
+        self._calls: dict[_Key, PreparedCall] = {}
+        self._policy: tuple[Settings, AddressPolicy] = (live.current, AddressPolicy.of(live.current))
+
+    def get(
+        self, request: ProviderRequest, config: ClientConfig, tls: Mapping[str, str], pool_key: str
+    ) -> PreparedCall:
+        """Return the call of a request; `tls` and `pool_key` as `Upstream.open` has them.
+
+        InvalidRequest if the URL cannot be called, or if HTTP does not allow the method or a header.
+        """
+        key = (pool_key, request.method, request.url, tuple(request.headers.items()))
+        call = self._calls.get(key)
+        if call is None or call.config is not config or call.settings is not self._live.current:
+            call = self._prepare(request, config, tls, pool_key)
+            self._keep(key, call)
+        return call
+
+    def policy(self) -> AddressPolicy:
+        """Return the address policy of the current settings."""
+        settings, policy = self._policy
+        if settings is not self._live.current:
+            policy = AddressPolicy.of(self._live.current)
+            self._policy = (self._live.current, policy)
+        return policy
+
+    def _prepare(
+        self, request: ProviderRequest, config: ClientConfig, tls: Mapping[str, str], pool_key: str
+    ) -> PreparedCall:
+        target = parse_target(request.url)
+        key = tls_key(config, tls) if target.scheme == "https" else PLAIN
+        policy = self.policy()
+        if policy.trusted_private:
+            policy = policy.for_url(request.url)
+        route = Route(pool_key, target.scheme, target.host, target.port, key, policy)
+        return PreparedCall(
+            target,
+            route,
+            request_head(request, target),
+            request.method in METHODS_WITH_BODY,
+            config,
+            self._live.current,
+        )
+
+    def _keep(self, key: _Key, call: PreparedCall) -> None:
+        if len(call.head) > MAX_KEPT_HEAD_BYTES or call.config.mutual_tls_enabled:  # no certificate is in the key
+            return
+        if len(self._calls) >= MAX_PREPARED:
+            self._calls.clear()
+        self._calls[key] = call
