@@ -72,16 +72,19 @@ def _parse(body: bytes, path: RowPath) -> tuple[Any, list[Any] | None]:
     """
     skeleton: list[bytes] = []
     vectors: list[bytes] = []
-    first, *pieces = body.split(b"[")
-    for piece in pieces:
-        numbers, bracket, rest = piece.partition(b"]")
-        if bracket and numbers and b'"' not in numbers:
-            skeleton.append(b"[%d]%b" % (len(vectors), rest))
-            vectors.append(numbers)
-        else:
-            skeleton.append(b"[" + piece)
+    rest = 0  # where what is not in the skeleton yet begins
+    start = body.find(b"[")
+    while start >= 0:
+        after = start + 1
+        end = body.find(b"]", after)
+        if end > after and body.find(b"[", after, end) < 0 and body.find(b'"', after, end) < 0:
+            skeleton += body[rest:after], b"%d" % len(vectors)
+            vectors.append(body[start : end + 1])
+            rest = after = end
+        start = body.find(b"[", after)
+    skeleton.append(body[rest:])
     try:
-        response = parse_body(first + b"".join(skeleton))
+        response = parse_body(b"".join(skeleton))
     except UpstreamError:
         response = None
     rows = _find_rows(response, path)
@@ -95,7 +98,7 @@ def _put_back(rows: list[Any], in_row: Sequence[str], vectors: Sequence[bytes]) 
     """Put each vector into the row that has its number; return False if a row has another value there."""
     holder: Any
     for number, row in enumerate(rows):
-        vector = orjson.Fragment(b"[%b]" % vectors[number])
+        vector = orjson.Fragment(vectors[number])
         value, holder = row, None
         for name in in_row:
             if not isinstance(value, dict):
