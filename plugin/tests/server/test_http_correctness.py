@@ -246,6 +246,9 @@ async def test_a_connection_outlives_a_500_and_is_closed_when_a_response_breaks_
 async def test_a_stop_closes_idle_connections_at_once_and_others_after_their_response() -> None:
     app = Requests()
     idle, busy = Connection(app), Connection(app)
+    await idle.receive(GET.replace(b"/ ", b"/first ", 1))
+    await app.end("/first")
+    app.paths.clear()
     await busy.receive(GET)
     idle.protocol.shutdown()
     busy.protocol.shutdown()

@@ -232,6 +232,7 @@ class Server(uvicorn.Server):
         connections: set[Any] = self.server_state.connections
         for connection in tuple(connections):
             connection.look(now)
+        self._service.heads.look(now)
         if descriptors.are_exhausted():
             self._complaints.warn(
                 f"no file descriptor is left of {descriptors.limit()} (ulimit -n); new connections are closed"

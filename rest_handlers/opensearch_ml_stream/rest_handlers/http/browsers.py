@@ -7,6 +7,7 @@ whose own name was rebound to this sidecar's address: to the browser such a page
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 from ipaddress import ip_address
 
 from starlette.responses import Response
@@ -16,26 +17,26 @@ from opensearch_ml_stream.connectors.errors import Forbidden, MisdirectedRequest
 
 Headers = tuple[tuple[bytes, bytes], ...]
 
-_SECURITY_HEADERS: Headers = (
+_OF_ALL: Headers = (
     (b"x-content-type-options", b"nosniff"),
     (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
     (b"referrer-policy", b"no-referrer"),
 )
-_FOR_OWN_PAGES: Headers = (*_SECURITY_HEADERS, (b"cross-origin-resource-policy", b"same-origin"))
+FOR_OWN_PAGES: Headers = (*_OF_ALL, (b"cross-origin-resource-policy", b"same-origin"))
 _FOR_LISTED_PAGES: Headers = (
-    *_SECURITY_HEADERS,
+    *_OF_ALL,
     (b"cross-origin-resource-policy", b"cross-origin"),
     (b"access-control-expose-headers", b"X-Opaque-Id, X-Request-Id, Retry-After"),
     (b"vary", b"Origin"),
 )
-# For a page of the sidecar's own: its scripts, styles and requests are the sidecar's, and nothing stands in its markup.
-_HEADERS_KEY = "opensearch_ml_stream.security_headers"  # of the scope, where they are not those for own pages
+SECURITY_HEADERS = "opensearch_ml_stream.security_headers"  # of the scope, where they are not those for own pages
 
 _HEALTH = ("/_health/", "/v2/health/")
 _LOOPBACK = ("localhost", "127.0.0.1")
 _AUTHORITY = re.compile(r"(\[[^\]]*\]|[^:\[\]]*?)\.?(?::([0-9]*))?")
 _DEFAULT_PORTS = {"http": "80", "https": "443"}
 _SHOWN_LENGTH = 100  # of a name in an error
+_REMEMBERED_LENGTH = 100  # of a name that is read once for many requests
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +67,7 @@ def check_browser(scope: Scope, policy: BrowserPolicy, *, any_host: bool = False
         elif name == b"sec-fetch-site":
             is_cross_site = value.lower() == b"cross-site"
     if origin in policy.origins:
-        scope[_HEADERS_KEY] = (*_FOR_LISTED_PAGES, (b"access-control-allow-origin", origin.encode("latin-1")))
+        scope[SECURITY_HEADERS] = (*_FOR_LISTED_PAGES, (b"access-control-allow-origin", origin.encode("latin-1")))
     elif is_cross_site or (origin and not _is_same_origin(origin, host)):
         raise _foreign_page(origin)
 
@@ -87,7 +88,7 @@ def check_embedding(scope: Scope) -> None:
 def preflight_response(scope: Scope) -> Response | None:
     """Return the response to a CORS preflight (Fetch standard, section 3.2) of a listed page, None for all else."""
     names = {name for name, _ in scope["headers"]}
-    if scope["method"] != "OPTIONS" or _HEADERS_KEY not in scope or b"access-control-request-method" not in names:
+    if scope["method"] != "OPTIONS" or SECURITY_HEADERS not in scope or b"access-control-request-method" not in names:
         return None
     headers = [value for name, value in scope["headers"] if name == b"access-control-request-headers"]
     return with_security_headers(
@@ -105,8 +106,13 @@ def preflight_response(scope: Scope) -> Response | None:
 
 def security_headers(scope: Scope) -> Headers:
     """Return what every response to this request says to browsers: the same for all, but for pages that are listed."""
-    headers: Headers = scope.get(_HEADERS_KEY, _FOR_OWN_PAGES)
+    headers: Headers = scope.get(SECURITY_HEADERS, FOR_OWN_PAGES)
     return headers
+
+
+def is_of_listed_page(scope: Scope) -> bool:
+    """Whether `check_browser` has let a request in because of its `Origin`."""
+    return SECURITY_HEADERS in scope
 
 
 def with_security_headers(scope: Scope, response: Response) -> Response:
@@ -133,11 +139,28 @@ def _is_same_origin(origin: str, host: str) -> bool:
 
 def _name_and_port(authority: str) -> tuple[str, str]:
     """Return name (of IPv6 with its brackets) and port, each "" if there is none or if it is malformed."""
+    if len(authority) <= _REMEMBERED_LENGTH:
+        return _remembered_name_and_port(authority)
+    match = _AUTHORITY.fullmatch(authority)
+    return ("", "") if match is None else (match[1], match[2] or "")
+
+
+@lru_cache(256)
+def _remembered_name_and_port(authority: str) -> tuple[str, str]:
     match = _AUTHORITY.fullmatch(authority)
     return ("", "") if match is None else (match[1], match[2] or "")
 
 
 def _is_address(name: str) -> bool:
+    return _is_remembered_address(name) if len(name) <= _REMEMBERED_LENGTH else _reads_as_address(name)
+
+
+@lru_cache(256)
+def _is_remembered_address(name: str) -> bool:
+    return _reads_as_address(name)
+
+
+def _reads_as_address(name: str) -> bool:
     try:
         ip_address(name.strip("[]"))
     except ValueError:

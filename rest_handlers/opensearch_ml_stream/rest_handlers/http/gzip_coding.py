@@ -15,7 +15,7 @@ from opensearch_ml_stream.connectors.chunks import Chunks, Ending
 from opensearch_ml_stream.connectors.errors import MLStreamError
 from opensearch_ml_stream.rest_handlers.http.browsers import Headers
 from opensearch_ml_stream.rest_handlers.http.chunk_writer import CHUNK_WRITER
-from opensearch_ml_stream.rest_handlers.http.response_lifecycle import StreamFormat
+from opensearch_ml_stream.rest_handlers.http.exchange.stream_format import StreamFormat
 
 VARY: Headers = ((b"vary", b"Accept-Encoding"),)
 GZIP_HEADERS: Headers = ((b"content-encoding", b"gzip"), *VARY)

@@ -34,8 +34,18 @@ async def read_body(scope: Scope, receive: Receive, reservation: BodyReservation
     ClientDisconnect if the client disconnects before the end; InvalidRequest if the body cannot be decompressed.
     """
     body = await _read_pieces(scope, receive, reservation)
+    return decoded(body, content_coding(scope), reservation) if body else body
+
+
+def content_coding(scope: Scope) -> str:
+    """Return the coding of the body, "" for none."""
     coding = header(scope, b"content-encoding").strip().lower()
-    if not body or coding in ("", "identity"):
+    return "" if coding == "identity" else coding
+
+
+def decoded(body: bytes, coding: str, reservation: BodyReservation) -> bytes:
+    """Return a body without its coding; errors as of `read_body`."""
+    if not coding:
         return body
     if coding != "gzip":
         raise InvalidRequest(f"Content-Encoding [{coding}] is not supported; use gzip, or send the body as it is")
@@ -46,7 +56,7 @@ async def _read_pieces(scope: Scope, receive: Receive, reservation: BodyReservat
     limit = reservation.max_body_size
     content_length = header(scope, b"content-length")
     if content_length.isascii() and content_length.isdigit() and int(content_length) > limit:
-        raise _too_large(limit)
+        raise too_large(limit)
     body = bytearray()
     while True:
         message = await receive()
@@ -54,7 +64,7 @@ async def _read_pieces(scope: Scope, receive: Receive, reservation: BodyReservat
             raise ClientDisconnect
         part: bytes = message.get("body", b"")
         if len(body) + len(part) > limit:
-            raise _too_large(limit)
+            raise too_large(limit)
         reservation.add(len(part))
         more_body = message.get("more_body", False)
         if not body and not more_body:
@@ -73,7 +83,7 @@ def _decompressed(body: bytes, reservation: BodyReservation) -> bytes:
         while part := decompressor.decompress(compressed, min(left + 1, _DECOMPRESSED_STEP)):
             left -= len(part)
             if left < 0:
-                raise _too_large(reservation.max_body_size)
+                raise too_large(reservation.max_body_size)
             reservation.add(len(part))
             parts.append(part)
             compressed = decompressor.unconsumed_tail
@@ -151,8 +161,13 @@ def header(scope: Scope, name: bytes) -> str:
 def foreign_id(scope: Scope) -> str:
     """Return the `X-Request-Id` that a client or proxy sent, if it is short and plain; else ""."""
     return next(
-        (value.decode() for name, value in scope["headers"] if name == b"x-request-id" and _ID.fullmatch(value)), ""
+        (plain for name, value in scope["headers"] if name == b"x-request-id" and (plain := plain_id(value))), ""
     )
+
+
+def plain_id(value: bytes) -> str:
+    """Return the value of an `X-Request-Id` if it is short and plain; else ""."""
+    return value.decode() if _ID.fullmatch(value) else ""
 
 
 def query(scope: Scope) -> dict[str, str]:
@@ -190,7 +205,8 @@ def _named_format(name: str) -> WireFormat:
     return FORMATS[name]
 
 
-def _too_large(limit: int) -> BodyTooLarge:
+def too_large(limit: int) -> BodyTooLarge:
+    """Return the refusal of a body that is larger than the limit of one."""
     return BodyTooLarge(
         f"The request body is larger than {limit} bytes (setting opensearch_ml_stream.max_body_size)",
         type="content_too_long_exception",

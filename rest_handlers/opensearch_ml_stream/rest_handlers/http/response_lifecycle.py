@@ -1,8 +1,8 @@
 """The life of a response: started, written, ended once; given up when the client disconnects or the server stops.
 
-One task makes the response. A second one watches the client: it commits to 200 when the provider is slow to begin,
-sends heartbeats while the provider is silent, and cancels the first task, and with it the provider call, when the
-client disconnects. Neither costs anything per chunk.
+One task makes the response. The server tells when the client disconnects, which cancels the task, and with it the
+provider call. A stream has a timer: it commits to 200 when the provider is slow to begin, and sends heartbeats while
+the provider is silent. Neither costs anything per chunk.
 """
 
 import asyncio
@@ -15,13 +15,16 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from opensearch_ml_stream.connectors.chunks import Chunks, Ending
 from opensearch_ml_stream.connectors.errors import Internal, MLStreamError, Throttled, Unavailable
 from opensearch_ml_stream.rest_handlers.http.body_budget import BodyBudget, BodyReservation
-from opensearch_ml_stream.rest_handlers.http.browsers import Headers, security_headers
-from opensearch_ml_stream.rest_handlers.http.chunk_writer import HALF_CLOSED, chunk_writer
+from opensearch_ml_stream.rest_handlers.http.browsers import Headers
+from opensearch_ml_stream.rest_handlers.http.chunk_writer import CHUNK_WRITER, ChunkWriter, MessageWriter
+from opensearch_ml_stream.rest_handlers.http.exchange.direct_exchange import DIRECT_EXCHANGE, DirectExchange
+from opensearch_ml_stream.rest_handlers.http.exchange.head_lines import json_lines, stream_headers, stream_lines
+from opensearch_ml_stream.rest_handlers.http.exchange.message_watch import start_watch
+from opensearch_ml_stream.rest_handlers.http.exchange.stream_format import StreamFormat
 from opensearch_ml_stream.rest_handlers.http.request_notes import REQUEST_NOTES, RequestNotes
-from opensearch_ml_stream.rest_handlers.http.responses import error_response, json_response
+from opensearch_ml_stream.rest_handlers.http.responses import encoded_json_response, error_response, json_response
 
 Read = TypeVar("Read")
 
@@ -35,32 +38,6 @@ class ResponseLimits:
     heartbeat: float
     max_total_body_size: int = 256 * 1024 * 1024
     max_streams: int = 5_000
-
-
-class StreamFormat(Protocol):
-    """The format of a stream: a WireFormat, or one around it. Everything is the bytes of whole objects."""
-
-    @property
-    def content_type(self) -> str:
-        """The value of the header `Content-Type`."""
-        ...
-
-    @property
-    def heartbeat(self) -> bytes:
-        """What is sent while there is nothing to send."""
-        ...
-
-    def chunks(self, chunks: Chunks) -> bytes:
-        """Encode all chunks of one upstream read."""
-        ...
-
-    def last(self, chunks: Chunks, ending: Ending, extra: dict[str, Any]) -> bytes:
-        """Encode the end of a complete stream, and the chunks, if any, that came with it."""
-        ...
-
-    def error(self, error: MLStreamError) -> bytes:
-        """Encode the end of a failed stream."""
-        ...
 
 
 async def read_or_refuse(
@@ -146,8 +123,8 @@ class InFlightResponse:
     """
 
     __slots__ = (
-        "_body", "_ended", "_headers", "_in_flight", "_interrupted_by", "_receive", "_scope", "_send", "_task", "_wire",
-        "notes", "started", "writer",
+        "_begun", "_body", "_direct", "_ended", "_headers", "_in_flight", "_interrupted_by", "_keeping_alive",
+        "_receive", "_scope", "_send", "_task", "_timer", "_wire", "notes", "started", "writer",
     )  # fmt: skip
 
     def __init__(
@@ -167,17 +144,30 @@ class InFlightResponse:
         self._wire = wire
         self._headers: Headers = ()
         self._ended = False
+        self._begun = 0.0  # seconds of `monotonic`
         self._interrupted_by: ClientDisconnect | MLStreamError | None = None
         self._task: asyncio.Task[Any] | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._keeping_alive: asyncio.Task[None] | None = None
+        extensions = scope.get("extensions", {})
+        self._direct: DirectExchange | None = extensions.get(DIRECT_EXCHANGE)
         self.started = False
         self.notes: RequestNotes | None = scope.get(REQUEST_NOTES)
-        self.writer = chunk_writer(scope, send)  # for the chunks between `start` and `end`
+        # For the chunks between `start` and `end`.
+        self.writer: ChunkWriter = extensions.get(CHUNK_WRITER) or MessageWriter(send)
 
     async def run(self, work: Awaitable[None]) -> None:
-        """Run `work` beside the watch over the client; return when the response has ended or nobody waits for it."""
+        """Run `work` while the client is watched; return when the response has ended or nobody waits for it."""
         self._in_flight.add(self)
+        self._begun = monotonic()
         task = self._task = asyncio.current_task()
-        watch = asyncio.create_task(self._watch_client())
+        watch: asyncio.Task[None] | None = None
+        if self._direct is not None:
+            self._direct.watch(self)
+        else:
+            watch = start_watch(self._receive, self)
+        if self._wire is not None:
+            self._look_after(self._in_flight.limits.first_event_wait)
         try:
             await work
         except asyncio.CancelledError:
@@ -187,7 +177,7 @@ class InFlightResponse:
             if isinstance(self._interrupted_by, MLStreamError):
                 await self.fail(self._interrupted_by)
         finally:
-            watch.cancel()
+            self._stop_watching(watch)
             self._in_flight.remove(self)
             self._body.release()
             if not self._ended and self._interrupted_by is None:  # a defect of ours, on its way to the log
@@ -203,6 +193,7 @@ class InFlightResponse:
         """Note the format of a response that has not begun, and further headers of its head."""
         self._wire = wire
         self._headers = headers
+        self._look_after(self._in_flight.limits.first_event_wait - (monotonic() - self._begun))
 
     async def start(self, wire: StreamFormat) -> None:
         """Begin the stream that the provider has begun."""
@@ -213,16 +204,10 @@ class InFlightResponse:
     async def _send_head(self, wire: StreamFormat) -> None:
         """Commit to 200."""
         self.started = True
-        headers = [
-            (b"content-type", wire.content_type.encode()),
-            (b"cache-control", b"no-cache, no-transform"),
-            (b"x-accel-buffering", b"no"),
-            *self._headers,
-            *security_headers(self._scope),
-        ]
-        headers += [pair for pair in self._scope["headers"] if pair[0] == b"x-opaque-id"][:1]
-        if self.notes is not None:
-            headers.append((b"x-request-id", self.notes.id.encode()))
+        if self._direct is not None and not self._headers:
+            await self._direct.start(stream_lines(self._scope, wire.content_type, self.notes))
+            return
+        headers = stream_headers(self._scope, wire.content_type, self._headers, self.notes)
         await self._send({"type": "http.response.start", "status": 200, "headers": headers})
 
     async def end(self, data: bytes) -> None:
@@ -234,6 +219,14 @@ class InFlightResponse:
     async def send_whole(self, body: Any) -> None:
         """Send the response that is one JSON object."""
         await self.send(json_response(Request(self._scope), body))
+
+    async def send_encoded(self, content: bytes) -> None:
+        """Send the response that is one JSON object as it is encoded, whatever the query asks for."""
+        if self._direct is None:
+            await self.send(encoded_json_response(Request(self._scope), content))
+        else:
+            self._ended = True
+            await self._direct.respond(json_lines(self._scope, len(content), self.notes), content)
 
     async def send(self, response: Response) -> None:
         """Send a whole response."""
@@ -254,35 +247,50 @@ class InFlightResponse:
         else:
             await self.send(error_response(Request(self._scope), error))
 
-    async def _watch_client(self) -> None:
-        wait = self._in_flight.limits.first_event_wait
-        while True:
-            try:
-                async with asyncio.timeout(wait):
-                    message = await self._receive()
-            except TimeoutError:
-                wait = await self._keep_alive()
-            else:
-                if message["type"] == "http.disconnect":
-                    self.interrupt(ClientDisconnect())
-                    return
-                if message["type"] == HALF_CLOSED and self.started and self._wire is not None and not self._ended:
-                    await self._send_heartbeat(self._wire)  # which tells whether the client is gone
+    # As a ClientWatcher.
 
-    async def _keep_alive(self) -> float:
-        """Commit to 200, or send a heartbeat if one is due; return the seconds until the next look."""
-        wire = self._wire
+    def client_disconnected(self) -> None:
+        """Give the response up."""
+        self.interrupt(ClientDisconnect())
+
+    def client_half_closed(self) -> None:
+        """Send a heartbeat to a client that waits for a stream, which tells whether it is gone."""
+        if self.started and self._wire is not None and not (self._ended or self._is_keeping_alive()):
+            self._keeping_alive = asyncio.create_task(self._send_heartbeat(self._wire))
+
+    def _stop_watching(self, watch: asyncio.Task[None] | None) -> None:
+        if self._direct is not None:
+            self._direct.watch(None)
+        for one in (self._timer, self._keeping_alive, watch):
+            if one is not None:
+                one.cancel()
+
+    def _look_after(self, seconds: float) -> None:
+        self._timer = asyncio.get_running_loop().call_later(seconds, self._look)
+
+    def _look(self) -> None:
+        """See whether the stream has been silent for so long that its client must hear something."""
+        if self._ended or self._wire is None:
+            return
         pause = self._in_flight.limits.heartbeat
-        if wire is None or self._ended:
-            return pause
+        silent = monotonic() - self.writer.last_write
+        if self._is_keeping_alive():
+            self._look_after(pause)
+        elif self.started and silent < pause:
+            self._look_after(pause - silent)
+        else:
+            self._keeping_alive = asyncio.create_task(self._keep_alive(self._wire))
+
+    async def _keep_alive(self, wire: StreamFormat) -> None:
+        """Commit to 200 if that is still to be done, and send a heartbeat."""
         if not self.started:
             await self._send_head(wire)
-            await self._send_heartbeat(wire)
-        silent = monotonic() - self.writer.last_write
-        if silent >= pause:
-            await self._send_heartbeat(wire)
-            return pause
-        return pause - silent
+        await self._send_heartbeat(wire)
+        self._keeping_alive = None
+        self._look()
+
+    def _is_keeping_alive(self) -> bool:
+        return self._keeping_alive is not None and not self._keeping_alive.done()
 
     async def _send_heartbeat(self, wire: StreamFormat) -> None:
         if not self._ended:

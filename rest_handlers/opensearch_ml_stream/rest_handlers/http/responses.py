@@ -10,6 +10,7 @@ from typing import Any
 import orjson
 from starlette.requests import Request
 from starlette.responses import Response
+from starlette.types import Scope
 
 from opensearch_ml_stream.connectors.errors import MLStreamError, Unauthorized
 from opensearch_ml_stream.connectors.syntax.filter_path import filter_path
@@ -18,7 +19,7 @@ from opensearch_ml_stream.rest_handlers.base_path import has_plain_errors
 from opensearch_ml_stream.rest_handlers.http import yaml_text
 from opensearch_ml_stream.rest_handlers.http.browsers import with_security_headers
 from opensearch_ml_stream.rest_handlers.http.request_notes import REQUEST_NOTES
-from opensearch_ml_stream.rest_handlers.http.requests import is_yaml
+from opensearch_ml_stream.rest_handlers.http.requests import header, is_yaml
 
 JSON_CONTENT_TYPE = "application/json; charset=UTF-8"
 YAML_CONTENT_TYPE = f"{yaml_text.CONTENT_TYPE}; charset=UTF-8"
@@ -32,7 +33,7 @@ def json_response(request: Request, body: Any, status: int = 200, headers: Mappi
     if (patterns := query.get("filter_path")) and status < 400:
         body = filter_path(body, patterns.split(","))
     media_type = JSON_CONTENT_TYPE
-    if _wants_yaml(request):
+    if _wants_yaml(request.scope, query):
         media_type, content = YAML_CONTENT_TYPE, yaml_text.to_yaml(body)
     else:
         content = _pretty(body) if query.get("pretty") in ("", "true") else _compact(body)
@@ -43,6 +44,17 @@ def json_response(request: Request, body: Any, status: int = 200, headers: Mappi
         media_type=media_type,
     )
     return with_security_headers(request.scope, response)
+
+
+def encoded_json_response(request: Request, content: bytes) -> Response:
+    """Return a body that is compact JSON already, as OpenSearch's responses are."""
+    headers = {"Cache-Control": "no-store", **echoed_headers(request)}
+    return with_security_headers(request.scope, Response(content, 200, headers, JSON_CONTENT_TYPE))
+
+
+def wants_compact_json(scope: Scope, query: Mapping[str, str]) -> bool:
+    """Whether a response is wanted as compact JSON with all its fields: `json_response` does nothing else then."""
+    return not (query.get("filter_path") or query.get("pretty") in ("", "true") or _wants_yaml(scope, query))
 
 
 def error_response(request: Request, error: MLStreamError) -> Response:
@@ -91,14 +103,14 @@ def echoed_headers(request: Request) -> dict[str, str]:
     }
 
 
-def _wants_yaml(request: Request) -> bool:
+def _wants_yaml(scope: Scope, query: Mapping[str, str]) -> bool:
     """Whether YAML is asked for: by `format`, else by `Accept`, else by the body's content type, as in OpenSearch."""
-    if (format_name := request.query_params.get("format")) is not None:
+    if (format_name := query.get("format")) is not None:
         return format_name == "yaml"
-    accept = request.headers.get("accept", "").lower()
+    accept = header(scope, b"accept").lower()
     if yaml_text.CONTENT_TYPE in accept:
         return True
-    return accept in ("", "*/*") and is_yaml(request.headers.get("content-type", ""))
+    return accept in ("", "*/*") and is_yaml(header(scope, b"content-type"))
 
 
 def _compact(body: Any) -> bytes:

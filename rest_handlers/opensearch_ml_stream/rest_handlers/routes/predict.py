@@ -87,6 +87,16 @@ async def send_prediction(response: InFlightResponse, prediction: Awaitable[Mapp
         await response.send_whole(body)
 
 
+async def send_encoded_prediction(response: InFlightResponse, prediction: Awaitable[bytes]) -> None:
+    """Send the prediction, which is compact JSON, or its error, as the whole response."""
+    try:
+        content = await prediction
+    except MLStreamError as error:
+        await response.fail(error)
+    else:
+        await response.send_encoded(content)
+
+
 def predict_routes(predictions: WholePredictions, in_flight: InFlightResponses, gate: Gate) -> list[Route]:
     """Return the routes of all predictions that are not streamed."""
 

@@ -1,49 +1,42 @@
-"""`POST /_plugins/_ml/models/{model_id}/_predict/stream`: a plain ASGI endpoint in front of the router, the hot path.
+"""`POST .../_predict/stream` and `POST .../_predict`: a plain ASGI endpoint in front of the router, the hot path.
 
-Two phases. Until the first bytes are due, every failure is an HTTP status with OpenSearch's error body. From then
-on, the response is a stream of whole objects that ends with exactly one terminal object, good or bad.
+A stream has two phases. Until the first bytes are due, every failure is an HTTP status with OpenSearch's error body.
+From then on, the response is a stream of whole objects that ends with exactly one terminal object, good or bad.
 """
 
-import re
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Protocol
 
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from opensearch_ml_stream.connectors.chunks import Chunks, Ending
 from opensearch_ml_stream.connectors.errors import MLStreamError
 from opensearch_ml_stream.connectors.predict.inputs import RemoteInput, read_predict_input
-from opensearch_ml_stream.connectors.wire_format import NDJSON, SSE, WireFormat
-from opensearch_ml_stream.rest_handlers import actions
+from opensearch_ml_stream.connectors.wire_format import NDJSON, SSE
 from opensearch_ml_stream.rest_handlers.base_path import BASE_PATH
 from opensearch_ml_stream.rest_handlers.callers import Caller, Gate
 from opensearch_ml_stream.rest_handlers.http.body_budget import BodyReservation
-from opensearch_ml_stream.rest_handlers.http.browsers import BrowserPolicy, check_browser, preflight_response
+from opensearch_ml_stream.rest_handlers.http.browsers import (
+    BrowserPolicy,
+    check_browser,
+    is_of_listed_page,
+    preflight_response,
+)
 from opensearch_ml_stream.rest_handlers.http.exception_handlers import method_not_allowed
-from opensearch_ml_stream.rest_handlers.http.requests import (
-    FORMATS,
-    check_query,
-    json_body,
-    query,
-    read_body,
-    wire_format,
-)
-from opensearch_ml_stream.rest_handlers.http.response_lifecycle import (
-    InFlightResponse,
-    InFlightResponses,
-    StreamFormat,
-    read_or_refuse,
-)
+from opensearch_ml_stream.rest_handlers.http.exchange.direct_exchange import DIRECT_EXCHANGE, HEAD_MEMO, DirectExchange
+from opensearch_ml_stream.rest_handlers.http.exchange.stream_format import StreamFormat
+from opensearch_ml_stream.rest_handlers.http.requests import FORMATS, json_body, read_body
+from opensearch_ml_stream.rest_handlers.http.response_lifecycle import InFlightResponse, InFlightResponses
 from opensearch_ml_stream.rest_handlers.http.responses import error_response
 from opensearch_ml_stream.rest_handlers.openapi.description import FLAG, OperationDescription, Schema
 from opensearch_ml_stream.rest_handlers.openapi.schemas import PREDICT
-from opensearch_ml_stream.rest_handlers.routes.predict import send_prediction
+from opensearch_ml_stream.rest_handlers.routes.predict import send_encoded_prediction, send_prediction
+from opensearch_ml_stream.rest_handlers.routes.predict_head import PredictHead, read_head
 
 _PATH = f"{BASE_PATH}/models/{{model_id}}/_predict/stream"
-_PATTERN = re.compile(_PATH.replace("{model_id}", "([^/]+)") + "/?")
 _QUERY_PARAMETERS: Mapping[str, Schema] = {"format": {"enum": list(FORMATS)}, "stream": FLAG}
 
 STREAM_OPERATIONS = {
@@ -106,11 +99,11 @@ class Predictions(Protocol):
     async def predict(
         self, caller: Caller, model_id: str, body: bytes, algorithm: str | None = None
     ) -> Mapping[str, Any]:
-        """Make a whole prediction, for callers who ask for one merged object."""
+        """Make a whole prediction, also for callers who ask a stream for one merged object."""
         ...
 
     async def predict_encoded(self, caller: Caller, model_id: str, body: bytes, algorithm: str | None = None) -> bytes:
-        """Return the response of `predict` as compact JSON."""
+        """Return what `predict` returns as compact JSON."""
         ...
 
 
@@ -119,10 +112,10 @@ RelayIfElsewhere = Callable[[Scope, Receive, Send, str], Awaitable[bool]]
 
 
 class PredictStream:
-    """The ASGI application: streams here, every other path to `router`; `policy` holds for both.
+    """The ASGI application: streams and whole predictions here, every other path to `router`; `policy` holds for all.
 
-    No middleware and no router stands between a stream and its client. With `relay_if_elsewhere`, some models may run
-    on another server.
+    No middleware and no router stands between a prediction and its client; requests of another method than POST for a
+    whole one are the router's. With `relay_if_elsewhere`, some models may run on another server.
     """
 
     def __init__(
@@ -145,59 +138,77 @@ class PredictStream:
         """Handle a request, until its response has ended or its client has disconnected."""
         if scope["type"] != "http":
             await self._router(scope, receive, send)
-        elif (early := self._early_response(scope)) is not None:
-            await early(scope, receive, send)
-        elif (match := _PATTERN.fullmatch(scope["path"])) is None:
-            await self._router(scope, receive, send)
-        elif scope["method"] != "POST":
-            await method_not_allowed(Request(scope), ["POST"])(scope, receive, send)
-        elif self._relay_if_elsewhere is not None and await self._relay_if_elsewhere(scope, receive, send, match[1]):
-            pass
-        elif (begun := await self._begin(scope, receive, send, match[1])) is not None:
+            return
+        any_host = self._gate.asks_for_login
+        memo: dict[Any, PredictHead] = scope.get(HEAD_MEMO, {})
+        head = memo.get(self)
+        if head is None or head.any_host is not any_host:
+            if (early := self._early_response(scope, any_host=any_host)) is not None:
+                await early(scope, receive, send)
+                return
+            if (head := read_head(scope, any_host=any_host)) is None:
+                await self._router(scope, receive, send)
+                return
+            if scope["method"] != "POST":
+                await method_not_allowed(Request(scope), ["POST"])(scope, receive, send)
+                return
+            if not is_of_listed_page(scope):
+                memo[self] = head
+        if self._relay_if_elsewhere is not None and await self._relay_if_elsewhere(scope, receive, send, head.model_id):
+            return
+        if (begun := await self._begin(scope, receive, send, head)) is not None:
             response, work = begun
             await response.run(work)
 
-    def _early_response(self, scope: Scope) -> Response | None:
+    def _early_response(self, scope: Scope, *, any_host: bool) -> Response | None:
         """Return the response to a browser that is refused, or asks beforehand; None for all other requests."""
         try:
-            check_browser(scope, self._policy, any_host=self._gate.asks_for_login)
+            check_browser(scope, self._policy, any_host=any_host)
         except MLStreamError as error:
             return error_response(Request(scope), error)
         return preflight_response(scope) if scope["method"] == "OPTIONS" else None
 
     async def _begin(
-        self, scope: Scope, receive: Receive, send: Send, model_id: str
+        self, scope: Scope, receive: Receive, send: Send, head: PredictHead
     ) -> tuple[InFlightResponse, Awaitable[None]] | None:
         """Read the request; return its response and the work that makes it, None if the request was refused.
 
         Nothing of the prompt stays here while the response streams: a prompt may be large, and its response long.
         """
         reservation = BodyReservation(self._in_flight.bodies)
-        request = self._read(scope, receive, reservation)
-        if (read := await read_or_refuse(scope, receive, send, reservation, request)) is None:
+        remote, wire = RemoteInput(), None
+        try:
+            caller = await self._gate.admit(scope, *head.actions)
+            head.check_query(scope, _QUERY_PARAMETERS.keys() if head.is_stream else frozenset())
+            self._in_flight.check_room()
+            exchange: DirectExchange | None = scope.get("extensions", {}).get(DIRECT_EXCHANGE)
+            body = None if exchange is None else exchange.take_body()
+            if body is None:
+                body = await read_body(scope, receive, reservation)
+            else:
+                body = head.reserve_body(body, reservation)
+            self._in_flight.check_room()
+            if body and not head.is_json:
+                body = json_body(scope, body)
+            if head.is_stream:
+                predict_input = read_predict_input(body)
+                remote = predict_input if isinstance(predict_input, RemoteInput) else remote
+                wire = head.wire_format(scope, predict_input.parameters)
+        except ClientDisconnect:
+            reservation.release()
             return None
-        caller, body, remote, wire = read
+        except MLStreamError as error:
+            reservation.release()
+            await error_response(Request(scope), error)(scope, receive, send)
+            return None
         response = InFlightResponse(scope, receive, send, self._in_flight, reservation, wire)
-        if wire is None:
-            return response, send_prediction(response, self._predictions.predict(caller, model_id, body))
-        return response, relay(
-            response, self._predictions.stream(caller, model_id, remote.parameters, remote.action_type), wire
-        )
-
-    async def _read(
-        self, scope: Scope, receive: Receive, reservation: BodyReservation
-    ) -> tuple[Caller, bytes, RemoteInput, WireFormat | None]:
-        caller = await self._gate.admit(scope, actions.PREDICT_STREAM, actions.PREDICT)
-        query_parameters = query(scope)
-        check_query(scope, query_parameters, _QUERY_PARAMETERS.keys())
-        self._in_flight.check_room()
-        body = await read_body(scope, receive, reservation)
-        self._in_flight.check_room()
-        if body:
-            body = json_body(scope, body)
-        predict_input = read_predict_input(body)
-        wire = wire_format(scope, query_parameters, predict_input.parameters)
-        return caller, body, predict_input if isinstance(predict_input, RemoteInput) else RemoteInput(), wire
+        if wire is not None:
+            opening = self._predictions.stream(caller, head.model_id, remote.parameters, remote.action_type)
+            return response, relay(response, opening, wire)
+        asked = (caller, head.model_id, body, head.algorithm)
+        if head.wants_compact_json:
+            return response, send_encoded_prediction(response, self._predictions.predict_encoded(*asked))
+        return response, send_prediction(response, self._predictions.predict(*asked))
 
 
 async def relay(

@@ -22,6 +22,10 @@ class CycleConnection(Protocol):
         """Return the headers of every response."""
         ...
 
+    def default_lines(self) -> bytes:
+        """Return the same headers as the lines of a head."""
+        ...
+
     def response_ended(self) -> None:
         """Go on with what comes after the response that is being sent."""
         ...

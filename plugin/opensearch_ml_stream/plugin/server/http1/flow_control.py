@@ -1,7 +1,6 @@
 """Flow control between a client's connection and the tasks that read from it and write to it."""
 
 import asyncio
-from time import monotonic
 
 
 class FlowControl:
@@ -45,34 +44,3 @@ class FlowControl:
             if self._writable is not None:
                 self._writable.set()
                 self._writable = None
-
-
-class ChunkedWriter:
-    """ChunkWriter of `Transfer-Encoding: chunked` (RFC 9112, section 7.1); `head` announces that, until it is sent."""
-
-    __slots__ = ("_flow", "_transport", "head", "last_write")
-
-    def __init__(self, transport: asyncio.Transport, flow: FlowControl) -> None:
-        self._transport = transport
-        self._flow = flow
-        self.head = b""
-        self.last_write = monotonic()
-
-    def take_head(self) -> bytes:
-        """Return the head that is still to be sent, and hold it no longer."""
-        head, self.head = self.head, b""
-        return head
-
-    def write_chunk(self, data: bytes) -> bool:
-        """Write without waiting; return False if `drain` must be awaited before the next write."""
-        self.last_write = monotonic()
-        transport = self._transport
-        if not transport.is_closing():
-            head = self.take_head() if self.head else b""
-            transport.write(b"%b%x\r\n%b\r\n" % (head, len(data), data))
-        return not self._flow.write_paused
-
-    async def drain(self) -> None:
-        """Wait until a slow client has caught up."""
-        if self._flow.write_paused:
-            await self._flow.drain()

@@ -12,6 +12,8 @@ MAX_PIPELINED = 16
 # Of a body that nobody has taken yet, before reading is paused.
 HIGH_WATER_BYTES = 64 * 1024
 
+# When the server stops: for the first request of a connection, which may be on its way, and for the rest of a head.
+LATE_REQUEST_SECONDS = 0.5
 
 NEVER = float("inf")
 

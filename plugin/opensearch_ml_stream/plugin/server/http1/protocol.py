@@ -5,43 +5,42 @@ uvicorn runs it through its option `http`. What a client sends is counted while 
 """
 
 import asyncio
-import socket
 from collections import deque
+from typing import Any
 
 from opensearch_ml_stream.connectors.errors import MLStreamError
-from opensearch_ml_stream.plugin.server.http1.flow_control import ChunkedWriter, FlowControl
-from opensearch_ml_stream.plugin.server.http1.limits import MAX_PIPELINED, NEVER
+from opensearch_ml_stream.plugin.server.http1.flow_control import FlowControl
+from opensearch_ml_stream.plugin.server.http1.half_closed import HalfClosedClient
+from opensearch_ml_stream.plugin.server.http1.limits import LATE_REQUEST_SECONDS, MAX_PIPELINED, NEVER
+from opensearch_ml_stream.plugin.server.http1.parsing.known_heads import RequestHead
+from opensearch_ml_stream.plugin.server.http1.parsing.request_parser import RequestParser
 from opensearch_ml_stream.plugin.server.http1.refusals import Headers, body_timeout, head_timeout, refusal
 from opensearch_ml_stream.plugin.server.http1.request_cycle import RequestCycle
-from opensearch_ml_stream.plugin.server.http1.request_parser import RequestHead, RequestParser
 from opensearch_ml_stream.plugin.server.http1.secure_channel import SecureChannel
 from opensearch_ml_stream.plugin.server.http1.service import Service
 from opensearch_ml_stream.plugin.server.http1.unread_output import UnreadOutput
-from opensearch_ml_stream.rest_handlers.http.chunk_writer import CHUNK_WRITER
-
-_PROBE_SECONDS = 0.1  # after a client closed its side, for a response that is just coming; and then for its reset
-_HALF_CLOSED_LOOKS = 5  # an HTTP/1.0 client that closed its side is taken for gone after so many seconds of silence
 
 
 class StreamingProtocol(asyncio.Protocol):
     """One connection: requests one after another, each a RequestCycle, and their responses in the same order."""
 
     __slots__ = (
-        "_active", "_client", "_deadline", "_deaf", "_half_closed_looks", "_lingering", "_loop", "_parser", "_queue",
-        "_reading", "_refusal", "_server", "_service", "_unread", "flow", "secure_channel", "transport",
-        "whole_by",
+        "_active", "_client", "_deadline", "_deaf", "_half_closed", "_has_served", "_is_stopping", "_lingering",
+        "_loop", "_parser", "_queue", "_reading", "_refusal", "_server", "_service", "_unread", "flow",
+        "secure_channel", "transport", "whole_by",
     )  # fmt: skip
 
     def __init__(self, service: Service, loop: asyncio.AbstractEventLoop) -> None:
         self._service = service
         self._loop = loop
-        self._parser = RequestParser(self)
+        self._parser = RequestParser(self, service.heads)
         self._active: RequestCycle | None = None  # its response is the one being made
         self._reading: RequestCycle | None = None  # its request is the one being received
         self._queue: deque[RequestCycle] = deque()  # these wait for the active one
         self._refusal: MLStreamError | None = None  # due when all of these have ended
         self._deaf = self._lingering = False  # deaf to all that may still come
-        self._half_closed_looks = 0
+        self._has_served = self._is_stopping = False
+        self._half_closed: HalfClosedClient | None = None
         self._deadline = self.whole_by = NEVER
         self._unread = UnreadOutput()
         self.secure_channel: SecureChannel | None = None  # of a connection over TLS
@@ -82,10 +81,9 @@ class StreamingProtocol(asyncio.Protocol):
         if self._lingering or self._active is None or self._reading is not None or self.secure_channel is not None:
             return False
         self._deaf = True
-        self._half_closed_looks = 1
+        self._half_closed = HalfClosedClient(self.transport, self._loop, lambda: self._active)
         self._last().keep_alive = False
         self._active.half_close()
-        self._loop.call_later(_PROBE_SECONDS, self._probe)
         return True
 
     def pause_writing(self) -> None:
@@ -106,25 +104,15 @@ class StreamingProtocol(asyncio.Protocol):
 
     def take_head(self, head: RequestHead) -> None:
         """Start the application, or let the request wait for the response before it."""
-        if self._deaf:
-            return
-        self.wait_for_body()
-        if len(self._queue) == MAX_PIPELINED:  # the rest gets no response, as one who pipelines has to expect
-            self._deaf = True
-            self._last().keep_alive = False
-            return
-        scope = head.scope
-        scope["server"], scope["client"] = self._server, self._client
-        if self.secure_channel is not None:
-            self.secure_channel.mark(scope)
-        cycle = self._reading = RequestCycle(self, scope, head.keep_alive, head.expects_continue, self._service.bodies)
-        if self._active is not None:
-            self.flow.pause_reading()
-            self._queue.append(cycle)
-            return
-        if scope["http_version"] == "1.1" and not self.flow.write_paused:  # else the head waits, but not the chunks
-            scope["extensions"][CHUNK_WRITER] = cycle.writer = ChunkedWriter(self.transport, self.flow)
-        self._start(cycle)
+        if not self._deaf:
+            self.wait_for_body()
+            self._take(head, head.scope.copy())
+
+    def take_whole_request(self, head: RequestHead, length: bytes, body: bytes) -> None:
+        """Start the application on a request that has come whole."""
+        if (cycle := self._take(head, head.scope_with_length(length))) is not None:
+            cycle.add_body(body)
+            self.end_request(())
 
     def take_body(self, body: bytes) -> None:
         """Keep a piece of the body for the application."""
@@ -147,6 +135,13 @@ class StreamingProtocol(asyncio.Protocol):
         """Return the headers of every response: `Date`."""
         return self._service.state.default_headers
 
+    def default_lines(self) -> bytes:
+        """Return the same as lines of a head."""
+        known, headers = self._service.default_lines, self._service.state.default_headers
+        if known.headers is not headers:  # uvicorn makes new ones each second
+            known.headers, known.lines = headers, b"".join([b"%b: %b\r\n" % pair for pair in headers])
+        return known.lines
+
     def response_ended(self) -> None:
         """Close the connection, start the next request, or wait for one."""
         cycle, self._active = self._active, None
@@ -166,29 +161,60 @@ class StreamingProtocol(asyncio.Protocol):
 
     # The worker calls.
 
-    def shutdown(self) -> None:
-        """Close the connection after the responses to the requests that have come."""
-        if self._active is None:
-            self.transport.close()
-        else:
+    def shutdown(self) -> bool:
+        """Close the connection after the responses to the requests that have come; return whether one is awaited yet.
+
+        The first request of a client that has just connected may be on its way, or the rest of a head.
+        """
+        if self._active is not None:
             self._deaf = self._deaf or self._reading is None
             self._last().keep_alive = False
+        elif self._deaf or (self._has_served and not self._parser.in_head):
+            self.transport.close()
+        else:
+            if not self._is_stopping:
+                self._loop.call_later(LATE_REQUEST_SECONDS, self._give_up_waiting)
+            self._is_stopping = True
+            return True
+        return False
 
     def look(self, now: float) -> None:
         """See to what is overdue, by the loop's clock; called once a second."""
         closing = self.transport.is_closing()
         if closing or self.flow.write_paused:
-            self._check_that_it_reads(now)
+            self._unread.look(self.transport, self.secure_channel, now, self._service.limits.unread_seconds)
         else:
             self._unread.forget()
         if now >= self._deadline and not closing:
             self._expire(now)
-        elif self._half_closed_looks and not closing:
-            self._look_after_half_close()
+        elif self._half_closed is not None and not closing:
+            self._half_closed.look()
+
+    def _take(self, head: RequestHead, scope: dict[str, Any]) -> RequestCycle | None:
+        """Begin a request; None if it gets no response."""
+        if len(self._queue) == MAX_PIPELINED:  # the rest gets no response, as one who pipelines has to expect
+            self._deaf = True
+            self._last().keep_alive = False
+            return None
+        scope["server"], scope["client"] = self._server, self._client
+        cycle = self._reading = RequestCycle(self, head, scope, self._service.bodies)
+        if self.secure_channel is not None:
+            self.secure_channel.mark(scope)
+        if self._is_stopping:
+            cycle.keep_alive = False
+        self._has_served = True
+        if self._active is not None:
+            self.flow.pause_reading()
+            self._queue.append(cycle)
+            return cycle
+        if scope["http_version"] == "1.1" and not self.flow.write_paused:  # else the head waits, but not the chunks
+            cycle.offer_writer()
+        self._start(cycle)
+        return cycle
 
     def _start(self, cycle: RequestCycle) -> None:
         self._active = cycle
-        if self._half_closed_looks:
+        if self._half_closed is not None:
             cycle.half_close()
         tasks = self._service.state.tasks
         task = self._loop.create_task(cycle.run(self._service.app, self._service.log))
@@ -267,33 +293,7 @@ class StreamingProtocol(asyncio.Protocol):
             self._deadline = NEVER
             self.transport.close()
 
-    def _check_that_it_reads(self, now: float) -> None:
-        size = self.transport.get_write_buffer_size()
-        if self.secure_channel is not None:
-            size += self.secure_channel.tcp.get_write_buffer_size()
-            if size == 0 and self.transport.is_closing():  # all is sent; TLS would wait for the client's own farewell
-                self.transport.abort()
-        if self._unread.seconds(size, now) >= self._service.limits.unread_seconds:
-            self.transport.abort()
-
-    def _probe(self) -> None:
-        """Send what a client that closed its side may ignore, and one that is not there any more resets."""
-        if self._awaits_start("1.1"):
-            self.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
-            self._loop.call_later(_PROBE_SECONDS, self._look_after_half_close)
-
-    def _look_after_half_close(self) -> None:
-        """Break off a connection that was reset. An HTTP/1.0 client, which takes no probe, has its time."""
-        peer = self.transport.get_extra_info("socket")
-        if peer is not None and peer.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR):
-            self.transport.abort()
-        elif self._awaits_start("1.0"):
-            self._half_closed_looks += 1
-            if self._half_closed_looks > _HALF_CLOSED_LOOKS:
-                self.transport.abort()
-
-    def _awaits_start(self, http_version: str) -> bool:
-        """Return whether a client of that version waits for a response to begin."""
-        active = self._active
-        waits = active is not None and not active.started and not self.transport.is_closing()
-        return waits and active is not None and active.scope["http_version"] == http_version
+    def _give_up_waiting(self) -> None:
+        """Close the connection of a client that sent no request while the server began to stop."""
+        if self._active is None:
+            self.transport.close()

@@ -10,7 +10,18 @@ from uvicorn.server import ServerState
 
 from opensearch_ml_stream.plugin.logs.request_log import RequestLog
 from opensearch_ml_stream.plugin.server.http1.limits import ConnectionLimits
+from opensearch_ml_stream.plugin.server.http1.parsing.known_heads import KnownHeads
 from opensearch_ml_stream.rest_handlers.http.body_budget import BodyBudget
+
+
+class DefaultLines:
+    """The headers that were those of every response when they were last made into `lines` of a head."""
+
+    __slots__ = ("headers", "lines")
+
+    def __init__(self) -> None:
+        self.headers: list[tuple[bytes, bytes]] = []
+        self.lines = b""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +34,8 @@ class Service:
     bodies: BodyBudget
     warn: Callable[[str], None]
     log: RequestLog = field(default_factory=RequestLog)
+    heads: KnownHeads = field(default_factory=KnownHeads)
+    default_lines: DefaultLines = field(default_factory=DefaultLines)
 
     def admit(self, connection: asyncio.Protocol, transport: asyncio.Transport) -> bool:
         """Count a new connection among the open ones; False, and it is closed, if there are too many."""
