@@ -4,7 +4,7 @@
     python -m bench --scenario predict | embed [--quick] [--rounds 3] [--systems sidecar,nginx]     whole requests
     python -m bench --scenario tls     streams of a provider behind TLS
     python -m bench --scenario large | streams | workers | management | guardrails | v2 | runtimes |
-        beside-runtimes | front-door | start | memory    what grows with what
+        beside-runtimes | front-door | batching | start | memory    what grows with what
     python -m bench profile | profile-requests [--column before] | soak --minutes 30 | peers | render
 
 `--write` puts the results into docs/performance.json, .md and .svg and into the README's table.
@@ -25,6 +25,7 @@ from bench.runs.front_door import front_door
 from bench.runs.memory import memory
 from bench.runs.profiling import profile
 from bench.runs.requests import whole_requests
+from bench.runs.requests.merged_requests import batching
 from bench.runs.requests.request_profile import COLUMNS, profile_requests, profile_table
 from bench.runs.rounds import SYSTEMS, Results, run_rounds
 from bench.runs.runtime_streams import runtimes, runtimes_beside
@@ -75,6 +76,14 @@ _TLS = (
     ("64 in bulk: KiB each", "bulk_kib"),
     ("failed streams", "errors"),
 )
+_BATCHING = (
+    ("requests per CPU-second", "per_cpu_second"),
+    ("µs of CPU a request", "us"),
+    ("calls a request", "calls"),
+    ("p50 ms", "took_ms_p50"),
+    ("p99 ms", "took_ms_p99"),
+    ("failed requests", "errors"),
+)
 
 GROWTH: dict[str, tuple[Callable[[int], growth.Rows], tuple[tuple[str, str], ...]]] = {
     "large": (growth.large, _COSTS),
@@ -94,6 +103,7 @@ GROWTH: dict[str, tuple[Callable[[int], growth.Rows], tuple[tuple[str, str], ...
         ),
     ),
     "tls": (tls, _TLS),
+    "batching": (batching, _BATCHING),
     "start": (growth.cold_start, (("seconds after the process's start", "seconds"),)),
     "memory": (
         memory,

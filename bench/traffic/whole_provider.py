@@ -3,7 +3,8 @@
     python -m bench.traffic.whole_provider PORT
 
 A request whose bytes are those of one before gets that one's response without being parsed, so that the provider takes
-little of the core that it shares with the load. Any GET gets 200: routers ask for their worker's health.
+little of the core that it shares with the load. Any GET gets 200: routers ask for their worker's health. `GET /calls`
+gets the number of POSTs so far.
 """
 
 import asyncio
@@ -27,12 +28,16 @@ class Responses:
 
     def __init__(self) -> None:
         self.known: dict[bytes, bytes] = {}
+        self.calls = 0
         self._chat = _with_head(chat_response())
         self._models = _with_head(b'{"object":"list","data":[{"id":"bench","object":"model"}]}')
 
     def to(self, method: bytes, path: bytes, body: bytes) -> bytes:
+        if path == b"/calls":
+            return _with_head(b"%d" % self.calls)
         if method == b"GET":
             return self._models
+        self.calls += 1
         if not path.endswith(b"/embeddings"):
             return self._chat
         texts = orjson.loads(body)["input"]
@@ -65,6 +70,7 @@ class Conversation(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         between = self._between
         if between and (known := self._responses.known.get(data)) is not None:
+            self._responses.calls += 1
             self.transport.write(known)
             return
         self._response = b""
@@ -84,8 +90,10 @@ class Conversation(asyncio.Protocol):
 
     def on_message_complete(self) -> None:
         self._between = True
-        self._response = self._responses.to(self._parser.get_method(), self._path, self._body)
-        self.transport.write(self._response)
+        method = self._parser.get_method()
+        response = self._responses.to(method, self._path, self._body)
+        self.transport.write(response)
+        self._response = response if method == b"POST" else b""
 
 
 @asynccontextmanager
