@@ -3,18 +3,14 @@
 Its response then has an array with one row for each text: `$.data` of `$.data[*].embedding`, `$.embeddings`, or itself.
 """
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 
 from opensearch_ml_stream.connectors.documents import Action, Connector
 from opensearch_ml_stream.connectors.merging.shared_response import RowPath
 from opensearch_ml_stream.connectors.predict import post_process, pre_process
+from opensearch_ml_stream.connectors.predict.post_process import EmbeddingPath
 from opensearch_ml_stream.connectors.rendering.body_edits import INPUT_PROCESSORS
-
-_PATH = re.compile(r"\$((?:\.\w+)*)(?:\[\*\]((?:\.\w+)*))?")
-_MAX_PATHS = 256  # that are kept in parts; a caller may send any `response_filter`
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,18 +30,19 @@ def find_merging(connector: Connector, action: Action, own: Mapping[str, str]) -
     name = pre_process.find_list_parameter(action, connector.parameters, own)
     if name is None or name in own or f"${{parameters.{name}" not in (action.request_body or ""):
         return None  # the provider does not get the texts, or not as one list
-    path = post_process.find_row_path(action, parameters)
-    if path is None or INPUT_PROCESSORS in parameters:
+    place = post_process.embedding_path(action, parameters)
+    if place is None or place.is_one or INPUT_PROCESSORS in parameters:
         return None
-    rows = _read_row_path(path)
+    rows = _row_path(place)
     return None if rows is None else Merging(rows, pre_process.step_size(connector.parameters))
 
 
-@lru_cache(_MAX_PATHS)
-def _read_row_path(path: str) -> RowPath | None:
-    """Return a JSONPath of names and at most one `[*]` in its parts, None for any other."""
-    match = _PATH.fullmatch(path)
-    if match is None:
+def _row_path(place: EmbeddingPath) -> RowPath | None:
+    """Return a path of names, with one `[*]` at most, in its parts; None for any other."""
+    tokens = place.path.tokens or ()
+    stars = [at for at, token in enumerate(tokens) if not isinstance(token, str)]
+    if len(stars) > 1 or any(isinstance(token, int) for token in tokens):
         return None
-    to_rows, in_row = (tuple((names or "").split(".")[1:]) for names in match.groups())
-    return RowPath(path, to_rows, in_row)
+    names = [token for token in tokens if isinstance(token, str)]
+    rows = stars[0] if stars else len(names)
+    return RowPath(place.path.source, tuple(names[:rows]), tuple(names[rows:]))

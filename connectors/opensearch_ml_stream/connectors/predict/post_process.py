@@ -94,15 +94,6 @@ def _embedding_path(function: str, response_filter: str) -> EmbeddingPath | None
     return EmbeddingPath(path, built_in.read is _embedding, _data_type(source))
 
 
-def find_row_path(action: Action, parameters: Mapping[str, str]) -> str | None:
-    """Return the JSONPath of a response's embeddings, one for each text; None for a function that reads others."""
-    function = fill_parameters(action.post_process_function or "", parameters).strip()
-    built_in = _BUILT_IN.get(function)
-    if built_in is None or built_in.read is not _embeddings:
-        return None
-    return parameters.get(RESPONSE_FILTER, "").strip() or built_in.path
-
-
 def read_response(action: Action, parameters: Mapping[str, str], body: bytes) -> list[Tensor] | PainlessCall:
     """Return the tensors of a response, or the script to run, whose result is for `read_script_result`.
 
