@@ -12,6 +12,7 @@ from opensearch_ml_stream.connectors.errors import MLStreamError
 from opensearch_ml_stream.connectors.predict import batch_job, post_process, pre_process
 from opensearch_ml_stream.connectors.predict.inputs import read_predict_input
 from opensearch_ml_stream.connectors.predict.model_interface import InterfaceSchema
+from opensearch_ml_stream.connectors.predict.number_arrays import cut_arrays
 from opensearch_ml_stream.connectors.predict.painless_batching import combine_calls, split_results
 from opensearch_ml_stream.connectors.predict.painless_source import define_escape, fill_parameters, parse_result
 from opensearch_ml_stream.connectors.rendering.action import CompiledAction
@@ -134,6 +135,7 @@ def _response(body: str) -> None:
             post_process.read_response(action, {}, body.encode("utf-8", "surrogatepass"))
         except MLStreamError:
             continue
+    cut_arrays(body.encode("utf-8", "surrogatepass"))
     parse_result(body, "post_process_function")
 
 
