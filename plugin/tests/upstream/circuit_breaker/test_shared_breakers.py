@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from opensearch_ml_stream.plugin.shared_table import SharedTable
 from opensearch_ml_stream.plugin.upstream.circuit_breaker.shared_breakers import (
     MAX_PAUSE_SECONDS,
     PROBE_SECONDS,
@@ -118,3 +119,26 @@ def test_of_more_connectors_than_there_is_room_for_some_have_no_breaker(tmp_path
         for number in range(6000):
             breakers.succeed(str(number))
         open_one(breakers, "5999")
+
+
+def test_that_none_has_a_failure_is_known_to_every_worker(
+    breakers: SharedBreakers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with closing(SharedBreakers(tmp_path)) as other:
+        assert breakers.are_closed and other.are_closed
+        breakers.fail("c", RULES)
+        other.fail("c", RULES)
+        other.fail("d", RULES)
+        assert not breakers.are_closed
+        breakers.succeed("d")
+        assert not other.are_closed
+        other.succeed("c")
+        assert breakers.are_closed and other.are_closed
+
+        def full(*_: object) -> list[int]:
+            raise OSError("its table is full")
+
+        with monkeypatch.context() as patched, pytest.raises(OSError, match="full"):
+            patched.setattr(SharedTable, "places", full)
+            breakers.fail("c", RULES)
+        assert other.are_closed

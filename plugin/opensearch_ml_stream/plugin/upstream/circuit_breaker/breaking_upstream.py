@@ -1,9 +1,10 @@
 """Provider calls behind circuit breakers, one for each connector; see `shared_breakers`."""
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from contextlib import AbstractAsyncContextManager
 from types import TracebackType
+from typing import Any
 
 from opensearch_ml_stream.connectors.client_config import ClientConfig
 from opensearch_ml_stream.connectors.errors import UpstreamError
@@ -44,6 +45,8 @@ class BreakingUpstream:
 
     def check(self, key: str) -> None:
         """Raise CircuitOpen if the provider is not to be called now."""
+        if self._breakers.are_closed:
+            return
         try:
             wait = self._breakers.wait_seconds(key)
         except OSError as error:
@@ -54,6 +57,8 @@ class BreakingUpstream:
 
     def succeeded(self, key: str) -> None:
         """Note that the provider responded."""
+        if self._breakers.are_closed:
+            return
         try:
             if self._breakers.succeed(key):
                 log.info("The provider of connector %s responds again: its circuit breaker is closed", key)
@@ -109,10 +114,10 @@ class _Call(AbstractAsyncContextManager[UpstreamResponse]):
             upstream.succeeded(key)
         return response
 
-    async def __aexit__(
+    def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> bool | None:
-        return await self._call.__aexit__(kind, error, traceback)
+    ) -> Coroutine[Any, Any, bool | None]:
+        return self._call.__aexit__(kind, error, traceback)
 
 
 def _complain(error: OSError) -> None:

@@ -1,12 +1,14 @@
 """The state of all circuit breakers of a server, shared by its workers.
 
-A connector whose provider failed has a record in a table of one level, which every worker has mapped. One that never
-failed has none: to find that out is all that a call costs.
+A connector whose provider failed has a record in a table of one level, which every worker has mapped. How many have one
+is counted beside it, so that a call costs nothing more while no provider fails.
 
 A breaker is *closed* until so many calls in a row have failed, then *open*: for some seconds nobody calls. Then it is
 *half-open*: one call of all workers goes through. If it fails too, the breaker opens for twice as long.
 """
 
+import mmap
+import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -20,6 +22,8 @@ MAX_PAUSE_SECONDS = 60.0
 PROBE_SECONDS = 60.0  # after which another call may try: the worker of the first may have been killed
 
 _RECORD = Struct("qddd")  # failures in a row; open until; for so many seconds; probed until (monotonic)
+
+_NUMBER_SIZE = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,10 +50,17 @@ class SharedBreakers:
         self._now = now
         with self._table:
             self._table.prepare()
+            self._failing = _shared_number(directory / "failing-connectors")
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Let go of the files."""
+        self._failing.release()
         self._table.close()
+
+    @property
+    def are_closed(self) -> bool:
+        """Whether no connector has a failure: then nothing waits, and no success has to be noted."""
+        return not self._failing[0]
 
     def wait_seconds(self, key: str) -> float:
         """Return 0 if a call may be made, else in how many seconds to ask again. OSError if the file is unusable.
@@ -104,10 +115,21 @@ class SharedBreakers:
             state = self._read(place) if place else _State()
             yield state
             if state.failures:
-                [place] = table.places([digest], _is_free)
+                place = place or self._new_record(digest)
                 table.write(place, state.failures, state.open_until, state.pause, state.probed_until)
             elif place:
                 table.remove(place)
+                self._failing[0] -= 1
+
+    def _new_record(self, digest: bytes) -> int:
+        """Return the place of a new record, which is counted first: it may be counted too much, but never not."""
+        self._failing[0] += 1
+        try:
+            [place] = self._table.places([digest], _is_free)
+        except OSError:
+            self._failing[0] -= 1
+            raise
+        return place
 
     def _read(self, place: int) -> _State:
         return _State(*self._table.read(place))
@@ -115,3 +137,14 @@ class SharedBreakers:
 
 def _is_free(record: tuple[int, ...]) -> bool:
     return not record[0]
+
+
+def _shared_number(path: Path) -> memoryview:
+    """Map an integer that all who map it see, 0 at first; every byte is written before, under the lock of a table."""
+    file = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        if not os.fstat(file).st_size:
+            os.pwrite(file, bytes(_NUMBER_SIZE), 0)
+        return memoryview(mmap.mmap(file, _NUMBER_SIZE)).cast("Q")
+    finally:
+        os.close(file)
