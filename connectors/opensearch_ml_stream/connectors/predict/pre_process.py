@@ -102,10 +102,7 @@ def takes_texts(action: Action, free: Collection[str]) -> bool:
 
 
 def find_list_parameter(action: Action, connector_parameters: Mapping[str, str], own: Mapping[str, str]) -> str | None:
-    """Return the parameter that the texts of a request with the parameters `own` are a list in, however many they are.
-
-    None for a runtime, a script, and a function that sends only so many texts in a call.
-    """
+    """Return the parameter for all texts of a request with the parameters `own`, None where a call takes but some."""
     if is_runtime_url(action.url):
         return None
     function = fill_parameters(action.pre_process_function or "", {**connector_parameters, **own}).strip()

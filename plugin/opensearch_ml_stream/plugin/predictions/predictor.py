@@ -129,8 +129,8 @@ class Predictor:
         self, held: AsyncExitStack, caller: Caller, model: CompiledModel, request: ProviderRequest
     ) -> Charge | None:
         """Check a call against input guardrail, limits and budgets; what it takes of them is released with `held`."""
-        place = self._calls.open_streams.place(model.model_id, model.settings.limits, caller.name)
-        await held.enter_async_context(place)
+        streams = self._calls.open_streams
+        await held.enter_async_context(streams.place(model.model_id, model.settings.limits, caller.name))
         await self._check_guardrail(caller, model, request)
         self._calls.apply_rate_limits(model, caller)
         if (charge := await self._calls.charge(model, caller, request.body)) is not None:
@@ -230,8 +230,7 @@ class Predictor:
         return await self._predict(caller, model_id, predict_input, ())
 
     def _guarded(self, caller: Caller, stream: ProviderStream, model: CompiledModel) -> ProviderStream | GuardedStream:
-        guard = model.guardrails.output
-        if guard is None:
+        if (guard := model.guardrails.output) is None:
             return stream
         held = self._calls.live_settings.current.guardrail_held_characters
         return GuardedStream(stream, guard, self._guardrail_checks(caller, (model.model_id,)), held)
@@ -266,8 +265,7 @@ class Predictor:
         has_fallbacks: bool = False,
     ) -> dict[str, Any]:
         """Predict by one model; if another may answer in its place, the response says in `model_id` which it was."""
-        is_merged = model.settings.batching is not None
-        send = partial(self._batches.fetch, model, predict_input) if is_merged else partial(self._calls.fetch, model)
+        send = self._batches.sending(model, predict_input)
 
         async def fetch(request: ProviderRequest) -> bytes:
             self._calls.apply_rate_limits(model, caller)
@@ -291,8 +289,7 @@ class Predictor:
     async def _call_guard_model(self, caller: Caller, guarded: tuple[str, ...], guard: ModelGuard, text: str) -> Any:
         """Return a guard model's response to a text.
 
-        A guard with a `response_filter` gets the provider's whole response, whatever the guard model's connector
-        filters; one without gets the field `response` if there is one.
+        A guard with a `response_filter` gets the provider's whole response; one without, the field `response` if any.
         """
         if guard.model_id in guarded:
             raise InvalidRequest(GUARDED_BY_ITSELF)

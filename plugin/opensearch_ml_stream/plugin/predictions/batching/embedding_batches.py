@@ -22,7 +22,7 @@ from opensearch_ml_stream.connectors.predict.pre_process import Step, plan_steps
 from opensearch_ml_stream.connectors.rendering.action import ProviderRequest
 from opensearch_ml_stream.connectors.syntax.jsontext import JsonText
 from opensearch_ml_stream.plugin.predictions.compiled_model import CompiledModel
-from opensearch_ml_stream.plugin.predictions.whole_prediction import MAX_REQUEST_BYTES
+from opensearch_ml_stream.plugin.predictions.whole_prediction import MAX_REQUEST_BYTES, Fetch
 
 STATUSES_OF_INPUT = frozenset({400, 413, 422})  # with which a provider refuses what is in a request
 
@@ -78,6 +78,12 @@ class EmbeddingBatches:
     def __init__(self, calls: Calls) -> None:
         self._calls = calls
         self._open: dict[_Key, _Batch] = {}  # those that are not sent yet
+
+    def sending(self, model: CompiledModel, predict_input: PredictInput) -> Fetch:
+        """Return what sends the requests of a prediction: merged with others if the model's settings say so."""
+        if model.settings.batching is None:
+            return partial(self._calls.fetch, model)
+        return partial(self.fetch, model, predict_input)
 
     async def fetch(self, model: CompiledModel, predict_input: PredictInput, request: ProviderRequest) -> bytes:
         """Return the body of the response to a prediction's request, as if it had been sent alone.
