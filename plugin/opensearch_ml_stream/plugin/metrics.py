@@ -145,8 +145,9 @@ class Metrics:
     def prediction_ended(self, model_id: str, error: Exception | None) -> None:
         """Count one prediction that was not streamed, and `error` if it failed."""
         status = 200 if error is None else error.status if isinstance(error, MLStreamError) else 500
-        self._predictions.labels(model_id, str(status)).inc()
-        self._count_error(model_id, error)
+        self._of(self._predictions, model_id, str(status)).inc()
+        if error is not None:
+            self._count_error(model_id, error)
 
     def stream_waits(self) -> AbstractContextManager[object]:
         """Return what is held with `with` while a prediction waits for a place among the open streams."""

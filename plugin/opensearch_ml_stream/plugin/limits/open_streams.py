@@ -71,11 +71,21 @@ class OpenStreams:
         caps = self._caps(model_id, limits, user)
         return _Place(self, caps) if caps else _UNCAPPED
 
+    def are_capped(self, limits: CallLimits) -> bool:
+        """Whether streams of a model with these limits may need a place."""
+        settings = self._live.current
+        return bool(
+            settings.max_streams_per_server
+            or settings.max_streams_per_user
+            or limits.max_streams is not None
+            or limits.max_streams_per_user is not None
+        )
+
     def _caps(self, model_id: str, limits: CallLimits, user: str) -> Sequence[Cap]:
         settings = self._live.current
         of_server, of_user = settings.max_streams_per_server, settings.max_streams_per_user
         of_model, of_model_user = limits.max_streams, limits.max_streams_per_user
-        if not of_server and not of_user and of_model is None and of_model_user is None:
+        if not self.are_capped(limits):
             return ()
         return _caps(model_id, user, of_server, of_user, of_model, of_model_user)
 

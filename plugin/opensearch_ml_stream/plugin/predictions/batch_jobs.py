@@ -169,3 +169,9 @@ def _remote_job_rules(settings: Settings) -> batch_job.RemoteJobRules:
         expired=settings.remote_job_status_expired,
         failed=settings.remote_job_status_failed,
     )
+
+
+def asks_for_batch(predict_input: PredictInput, default: str) -> bool:
+    """Whether the input asks for a batch job; `default` is the route's action. As in ML Commons, the input has it."""
+    asked = predict_input.action_type if isinstance(predict_input, RemoteInput) else None
+    return (asked or default) == BATCH_PREDICT

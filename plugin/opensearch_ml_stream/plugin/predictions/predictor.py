@@ -1,20 +1,19 @@
 """The predict use cases, streamed, whole and batch; every route and transport calls these."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager, nullcontext
+from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 from opensearch_ml_stream.connectors.documents import BATCH_PREDICT, PREDICT
 from opensearch_ml_stream.connectors.errors import InvalidRequest, MLStreamError, Throttled
 from opensearch_ml_stream.connectors.predict.guardrails.configuration import INPUT_TRIGGERED, ModelGuard
 from opensearch_ml_stream.connectors.predict.inputs import PredictInput, RemoteInput, read_predict_input
 from opensearch_ml_stream.connectors.rendering.action import ProviderRequest
-from opensearch_ml_stream.connectors.spending.response_usage import count_response_tokens
 from opensearch_ml_stream.connectors.v2.json_responses import to_json
 from opensearch_ml_stream.plugin.limits.budgets.charge import Charge
 from opensearch_ml_stream.plugin.metrics import Metrics, PredictionFigures, StreamFigures
-from opensearch_ml_stream.plugin.predictions.batch_jobs import BatchJobs
+from opensearch_ml_stream.plugin.predictions.batch_jobs import BatchJobs, asks_for_batch
 from opensearch_ml_stream.plugin.predictions.batching.embedding_batches import EmbeddingBatches
 from opensearch_ml_stream.plugin.predictions.compiled_model import CompiledModel
 from opensearch_ml_stream.plugin.predictions.compiled_models import CompiledModels
@@ -24,11 +23,14 @@ from opensearch_ml_stream.plugin.predictions.guardrails.guardrail_checks import 
 from opensearch_ml_stream.plugin.predictions.painless_runner import PainlessRunner
 from opensearch_ml_stream.plugin.predictions.provider_call import ProviderCalls, check_status
 from opensearch_ml_stream.plugin.predictions.provider_stream import ProviderStream
-from opensearch_ml_stream.plugin.predictions.whole_prediction import predict_whole, request_text
+from opensearch_ml_stream.plugin.predictions.whole_prediction import request_text
+from opensearch_ml_stream.plugin.predictions.whole_responses import Respond, as_json, as_object
 from opensearch_ml_stream.plugin.settings.disabled_feature_errors import streaming_disabled
 from opensearch_ml_stream.plugin.statistics.request_statistics import Prediction, Statistics
 from opensearch_ml_stream.plugin.store import Store
 from opensearch_ml_stream.rest_handlers.callers import Caller
+
+T = TypeVar("T")
 
 WHOLE_RESPONSE = "$"  # the JSON path of a guard model's response as its provider sent it
 GUARDED_BY_ITSELF = "it is guarded, directly or through others, by this very guardrail"
@@ -129,8 +131,9 @@ class Predictor:
         self, held: AsyncExitStack, caller: Caller, model: CompiledModel, request: ProviderRequest
     ) -> Charge | None:
         """Check a call against input guardrail, limits and budgets; what it takes of them is released with `held`."""
-        streams = self._calls.open_streams
-        await held.enter_async_context(streams.place(model.model_id, model.settings.limits, caller.name))
+        streams, limits = self._calls.open_streams, model.settings.limits
+        if streams.are_capped(limits):
+            await held.enter_async_context(streams.place(model.model_id, limits, caller.name))
         await self._check_guardrail(caller, model, request)
         self._calls.apply_rate_limits(model, caller)
         if (charge := await self._calls.charge(model, caller, request.body)) is not None:
@@ -201,33 +204,38 @@ class Predictor:
         self, caller: Caller, model_id: str, body: bytes, algorithm: str | None = None
     ) -> Mapping[str, Any]:
         """Return a whole prediction, `{"inference_results": [...]}`, or what the body's `action_type` asks for."""
-        return await self._run(caller, model_id, read_predict_input(body, algorithm), PREDICT)
+        predict_input = read_predict_input(body, algorithm)
+        if asks_for_batch(predict_input, PREDICT):
+            return await self._create_job(caller, model_id, predict_input)
+        return await self._predict(caller, model_id, predict_input, (), as_object)
 
     async def predict_encoded(self, caller: Caller, model_id: str, body: bytes, algorithm: str | None = None) -> bytes:
         """Return the response of `predict` as compact JSON."""
-        return to_json(await self.predict(caller, model_id, body, algorithm))
+        predict_input = read_predict_input(body, algorithm)
+        if asks_for_batch(predict_input, PREDICT):
+            return to_json(await self._create_job(caller, model_id, predict_input))
+        return await self._predict(caller, model_id, predict_input, (), as_json)
 
     async def predict_input(self, caller: Caller, model_id: str, predict_input: PredictInput) -> Mapping[str, Any]:
         """Return a whole prediction of an input that was read already."""
-        return await self._predict(caller, model_id, predict_input, ())
+        return await self._predict(caller, model_id, predict_input, (), as_object)
 
     async def batch_predict(self, caller: Caller, model_id: str, body: bytes) -> Mapping[str, Any]:
         """Start a batch job and return its task, `{"task_id", "status", "remote_job"}`; see `predict`."""
-        return await self._run(caller, model_id, read_predict_input(body), BATCH_PREDICT)
+        predict_input = read_predict_input(body)
+        if asks_for_batch(predict_input, BATCH_PREDICT):
+            return await self._create_job(caller, model_id, predict_input)
+        return await self._predict(caller, model_id, predict_input, (), as_object)
 
-    async def _run(self, caller: Caller, model_id: str, predict_input: PredictInput, default: str) -> Mapping[str, Any]:
-        """Run the action that the input asks for; `default` is the route's. As in ML Commons, the input has it."""
-        asked = predict_input.action_type if isinstance(predict_input, RemoteInput) else None
-        if (asked or default) == BATCH_PREDICT:
-            remote_input = self._batch.check(predict_input)
-            with self._statistics.action("batch_predict", model_id):
-                checks = self._guardrail_checks(caller, (model_id,))
-                try:
-                    return await self._batch.create(caller, model_id, remote_input, checks)
-                except Throttled as error:
-                    self._metrics.count_refusal(model_id, error)
-                    raise
-        return await self._predict(caller, model_id, predict_input, ())
+    async def _create_job(self, caller: Caller, model_id: str, predict_input: PredictInput) -> Mapping[str, Any]:
+        remote_input = self._batch.check(predict_input)
+        with self._statistics.action("batch_predict", model_id):
+            checks = self._guardrail_checks(caller, (model_id,))
+            try:
+                return await self._batch.create(caller, model_id, remote_input, checks)
+            except Throttled as error:
+                self._metrics.count_refusal(model_id, error)
+                raise
 
     def _guarded(self, caller: Caller, stream: ProviderStream, model: CompiledModel) -> ProviderStream | GuardedStream:
         if (guard := model.guardrails.output) is None:
@@ -236,8 +244,8 @@ class Predictor:
         return GuardedStream(stream, guard, self._guardrail_checks(caller, (model.model_id,)), held)
 
     async def _predict(
-        self, caller: Caller, model_id: str, predict_input: PredictInput, guarded: tuple[str, ...]
-    ) -> dict[str, Any]:
+        self, caller: Caller, model_id: str, predict_input: PredictInput, guarded: tuple[str, ...], respond: Respond[T]
+    ) -> T:
         """Predict and count it; `guarded` are the models whose guardrails have led to this prediction."""
         with self._metrics.prediction() as figures, self._statistics.prediction() as prediction:
             model = await self._models.get(caller, model_id)
@@ -246,12 +254,12 @@ class Predictor:
             if model.settings.fallback_model_ids:
                 response = await first_to_respond(
                     model,
-                    lambda one: self._predict_by(caller, one, predict_input, guarded, has_fallbacks=True),
+                    lambda one: self._predict_by(caller, one, predict_input, guarded, respond, names_model=True),
                     partial(self._find_fallback, caller, guarded),
                     partial(self._fall_back, model_id, figures, prediction),
                 )
             else:
-                response = await self._predict_by(caller, model, predict_input, guarded)
+                response = await self._predict_by(caller, model, predict_input, guarded, respond)
             prediction.outcome = response
         return response
 
@@ -261,27 +269,19 @@ class Predictor:
         model: CompiledModel,
         predict_input: PredictInput,
         guarded: tuple[str, ...],
+        respond: Respond[T],
         *,
-        has_fallbacks: bool = False,
-    ) -> dict[str, Any]:
-        """Predict by one model; if another may answer in its place, the response says in `model_id` which it was."""
+        names_model: bool = False,
+    ) -> T:
+        """Predict by one model, in a place among the open streams: that of the prediction which this one guards."""
         send = self._batches.sending(model, predict_input)
-
-        async def fetch(request: ProviderRequest) -> bytes:
-            self._calls.apply_rate_limits(model, caller)
-            charge = await self._calls.charge(model, caller, request.body)
-            if charge is None:
-                return await send(request)
-            with charge:
-                body = await send(request)
-                charge.pay(count_response_tokens(body, charge.estimated_input))
-            return body
-
+        fetch = partial(self._calls.fetch_within_limits, model, caller, send)
         checks = self._guardrail_checks(caller, (*guarded, model.model_id))
-        place = self._calls.open_streams.place(model.model_id, model.settings.limits, caller.name)
-        async with nullcontext() if guarded else place:  # that of the prediction it guards
-            response = await predict_whole(model, predict_input, fetch, self._scripts, checks)
-        return {**response, "model_id": model.model_id} if has_fallbacks else response
+        streams, limits = self._calls.open_streams, model.settings.limits
+        if guarded or not streams.are_capped(limits):
+            return await respond(model, predict_input, fetch, self._scripts, checks, names_model=names_model)
+        async with streams.place(model.model_id, limits, caller.name):
+            return await respond(model, predict_input, fetch, self._scripts, checks, names_model=names_model)
 
     def _guardrail_checks(self, caller: Caller, guarded: tuple[str, ...]) -> GuardrailChecks:
         return GuardrailChecks(self._store, partial(self._call_guard_model, caller, guarded))
@@ -294,7 +294,7 @@ class Predictor:
         if guard.model_id in guarded:
             raise InvalidRequest(GUARDED_BY_ITSELF)
         parameters = {"question": text} | ({"response_filter": WHOLE_RESPONSE} if guard.response_filter else {})
-        prediction = await self._predict(caller, guard.model_id, RemoteInput(parameters), guarded)
+        prediction = await self._predict(caller, guard.model_id, RemoteInput(parameters), guarded, as_object)
         output = prediction["inference_results"][0]["output"]
         response = output[0].get("dataAsMap", {}) if output else {}
         return response if guard.response_filter else response.get("response", response)

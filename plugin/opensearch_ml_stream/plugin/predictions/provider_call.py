@@ -3,6 +3,7 @@
 The process of a runtime model is called in place of a provider where the URL is a runtime's.
 """
 
+import re
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -11,13 +12,14 @@ from opensearch_ml_stream.connectors.errors import InvalidRequest, UpstreamError
 from opensearch_ml_stream.connectors.rendering.action import ProviderRequest
 from opensearch_ml_stream.connectors.rendering.sigv4 import sign
 from opensearch_ml_stream.connectors.runtimes.urls import RUNTIME_SCHEME
+from opensearch_ml_stream.connectors.spending.response_usage import count_response_tokens
+from opensearch_ml_stream.plugin.credentials.redaction import Redactor
 from opensearch_ml_stream.plugin.limits.budgets.budgets import Budgets
 from opensearch_ml_stream.plugin.limits.budgets.charge import Charge
 from opensearch_ml_stream.plugin.limits.call_timeouts import in_time
 from opensearch_ml_stream.plugin.limits.open_streams import OpenStreams
 from opensearch_ml_stream.plugin.limits.rate_limits import RateLimits
 from opensearch_ml_stream.plugin.predictions.compiled_model import CompiledModel
-from opensearch_ml_stream.plugin.predictions.error_responses import read_error
 from opensearch_ml_stream.plugin.runtimes.further_requests import NextRequest
 from opensearch_ml_stream.plugin.runtimes.runtime_calls import RuntimeCalls
 from opensearch_ml_stream.plugin.settings import LiveSettings, Settings
@@ -25,6 +27,11 @@ from opensearch_ml_stream.plugin.upstream import Upstream, UpstreamResponse
 from opensearch_ml_stream.plugin.upstream.retries import open_with_retries
 from opensearch_ml_stream.plugin.upstream.trusted_endpoints import check_endpoint
 from opensearch_ml_stream.rest_handlers.callers import Caller
+
+# Seconds, or a date in one of the three forms that a recipient has to take (RFC 9110, sections 5.6.7 and 10.2.3).
+_RETRY_AFTER = re.compile(r"[0-9]{1,10}|[A-Z][a-z]{2,8},? [A-Za-z0-9: -]{16,24}( GMT)?")
+
+MAX_ERROR_BODY_BYTES = 64 * 1024  # of an error response no more is read; 2 KiB of it are shown
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,10 +82,24 @@ class ProviderCalls:
         opening = self.runtimes.handle(runtime, message)
         return in_time(opening, model.settings.limits) if model.is_timed else opening
 
+    async def fetch_within_limits(
+        self, model: CompiledModel, caller: Caller, send: Fetch, request: ProviderRequest
+    ) -> bytes:
+        """Fetch by `send`, which is `fetch` or does as it does, where the model's rate limits and budgets allow it."""
+        self.apply_rate_limits(model, caller)
+        charge = await self.charge(model, caller, request.body)
+        if charge is None:
+            return await send(request)
+        with charge:
+            body = await send(request)
+            charge.pay(count_response_tokens(body, charge.estimated_input))
+        return body
+
     async def fetch(self, model: CompiledModel, request: ProviderRequest) -> bytes:
         """Return the whole body of a 2xx response, redacted; UpstreamError for another status or an empty body."""
         async with self.open(model, request) as response:
-            await check_status(response, model)
+            if not 200 <= response.status < 300:
+                await check_status(response, model)
             body = await read_all(response, self.live_settings.current.max_json_size)
         if not body.strip():
             raise UpstreamError("Remote service returned empty response body")
@@ -128,3 +149,36 @@ def _signed(model: CompiledModel, request: ProviderRequest) -> ProviderRequest:
     if not region or not service:
         raise InvalidRequest("Missing region" if not region else "Missing service name")
     return sign(request, credential, region, service, datetime.now(UTC))
+
+
+async def read_error(response: UpstreamResponse, redactor: Redactor) -> UpstreamError:
+    """Read a response that is not 2xx: its body redacted, throttling as ML Commons words it."""
+    parts: list[bytes] = []
+    size = 0
+    while size < MAX_ERROR_BODY_BYTES and (data := await response.read()):
+        parts.append(data)
+        size += len(data)
+    text = redactor.error(b"".join(parts).decode("utf-8", "replace"))
+    status = response.status
+    throttled = response.headers.get("x-amzn-errortype", "").startswith("ThrottlingException")
+    reason = (
+        "The request was denied due to remote server throttling. "
+        "To change the retry policy and behavior, please update the connector client_config."
+        if throttled
+        else text
+    )
+    return UpstreamError(
+        f"Error from remote service: {reason}"
+        if reason
+        else f"Remote service returned error status {status} with empty body",
+        type="remote_connector_throttling_exception" if throttled else None,
+        retry_after=_retry_after(response.headers.get("retry-after"), redactor),
+        provider_status=429 if throttled else status,
+    )
+
+
+def _retry_after(value: str | None, redactor: Redactor) -> str | None:
+    """Return a provider's `Retry-After` for the caller, None if it is not of RFC 9110's form, or holds a credential."""
+    if value is None or not _RETRY_AFTER.fullmatch(value) or redactor.error(value) != value:
+        return None
+    return value

@@ -22,8 +22,12 @@ from opensearch_ml_stream.plugin.limits.rate_limits import RateLimits
 from opensearch_ml_stream.plugin.limits.stream_counts import StreamCounts
 from opensearch_ml_stream.plugin.metrics import Metrics
 from opensearch_ml_stream.plugin.predictions.compiled_model import CompiledModel
-from opensearch_ml_stream.plugin.predictions.error_responses import MAX_ERROR_BODY_BYTES
-from opensearch_ml_stream.plugin.predictions.provider_call import ProviderCalls, check_status, read_all
+from opensearch_ml_stream.plugin.predictions.provider_call import (
+    MAX_ERROR_BODY_BYTES,
+    ProviderCalls,
+    check_status,
+    read_all,
+)
 from opensearch_ml_stream.plugin.runtimes.runtime_calls import RuntimeCalls
 from opensearch_ml_stream.plugin.settings import LiveSettings, Settings
 from opensearch_ml_stream.plugin.store.sqlite_store import SQLiteStore

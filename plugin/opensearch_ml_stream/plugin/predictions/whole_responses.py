@@ -1,0 +1,62 @@
+"""The forms in which a whole prediction is returned: the object of the API, or that object as JSON."""
+
+from collections.abc import Awaitable
+from typing import Any, Protocol, TypeVar
+
+from opensearch_ml_stream.connectors.predict.inputs import PredictInput
+from opensearch_ml_stream.connectors.v2.json_responses import to_json
+from opensearch_ml_stream.plugin.predictions.compiled_model import CompiledModel
+from opensearch_ml_stream.plugin.predictions.guardrails.guardrail_checks import GuardrailChecks
+from opensearch_ml_stream.plugin.predictions.painless_runner import PainlessRunner
+from opensearch_ml_stream.plugin.predictions.whole_prediction import Fetch, predict_whole
+
+T_co = TypeVar("T_co", covariant=True)
+
+
+class Respond(Protocol[T_co]):
+    """Makes a whole prediction by one model and returns it in one of the forms; see `predict_whole`.
+
+    With `names_model` the response says in `model_id` which model it is of.
+    """
+
+    def __call__(
+        self,
+        model: CompiledModel,
+        predict_input: PredictInput,
+        fetch: Fetch,
+        scripts: PainlessRunner,
+        checks: GuardrailChecks,
+        *,
+        names_model: bool,
+    ) -> Awaitable[T_co]:
+        """Return the response."""
+        ...
+
+
+async def as_object(
+    model: CompiledModel,
+    predict_input: PredictInput,
+    fetch: Fetch,
+    scripts: PainlessRunner,
+    checks: GuardrailChecks,
+    *,
+    names_model: bool,
+) -> dict[str, Any]:
+    """Respond with the object of the API, `{"inference_results": [...]}`."""
+    response = await predict_whole(model, predict_input, fetch, scripts, checks)
+    return {**response, "model_id": model.model_id} if names_model else response
+
+
+async def as_json(
+    model: CompiledModel,
+    predict_input: PredictInput,
+    fetch: Fetch,
+    scripts: PainlessRunner,
+    checks: GuardrailChecks,
+    *,
+    names_model: bool,
+) -> bytes:
+    """Respond with the object of the API as compact JSON."""
+    if names_model:
+        return to_json(await as_object(model, predict_input, fetch, scripts, checks, names_model=True))
+    return to_json(await predict_whole(model, predict_input, fetch, scripts, checks))
