@@ -38,7 +38,7 @@ fuzz: .venv/installed-test ## try random inputs for a quarter of an hour, others
 	FUZZ_FACTOR=$(or $(FUZZ_FACTOR),15) .venv/bin/pytest integration_tests/fuzz $(ARGS)
 mutants: .venv/installed-test ## change the code in small ways and see whether the room tests notice (half an hour)
 	.venv/bin/python scripts/mutants.py $(ARGS)
-bench: .venv/installed-test ## measure what a streamed token costs (python -m bench --help)
+bench: .venv/installed-test ## measure what a request and a streamed token cost (python -m bench --help)
 	.venv/bin/python -m bench $(ARGS)
 build: .venv/installed-test ## build a wheel and a source distribution, and try them
 	scripts/build.sh

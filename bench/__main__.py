@@ -19,7 +19,7 @@ from bench.relays import peers
 from bench.relays.systems import NotStarted
 from bench.report import page
 from bench.report.plot import plot
-from bench.report.table import comparison_table, overview_table, ratios_table, requests_table, systems_table
+from bench.report.table import comparison_table, overview_table, ratios_table, requests_table, runs_of, systems_table
 from bench.runs import growth
 from bench.runs.front_door import front_door
 from bench.runs.memory import memory
@@ -161,7 +161,15 @@ def _requests(name: str, options: argparse.Namespace) -> None:
     rows = run(rounds, names, whole_requests.Effort(1, 100) if options.quick else whole_requests.Effort())
     _say(requests_table(rows, columns))
     if options.write:
-        page.save(name, {"conditions": page.conditions(rounds, dict(rows)), "rows": rows})
+        _save_rows(name, rows, page.conditions(rounds, dict(rows)))
+
+
+def _save_rows(name: str, rows: growth.Rows, conditions: str) -> None:
+    """Keeps the rows of systems that were not measured this time, each with the conditions of its run."""
+    kept = {row: part for row, *part in page.load().get(name, [])}
+    kept |= {row: [figures, conditions] for row, figures in rows}
+    order = [row for row in whole_requests.REQUEST_SYSTEMS if row in kept]
+    page.save(name, [[row, *kept[row]] for row in order])
 
 
 def _profile_requests(options: argparse.Namespace) -> None:
@@ -187,13 +195,14 @@ def _render() -> None:
         conditions = parts["standard"]["conditions"]
         text = f"{systems_table(results)}\n\n{ratios_table(results)}\n\n{conditions}."
         page.fill(page.PAGE, "table", text)
-        chat, embeddings = (parts.get(name, {}).get("rows", []) for name in REQUESTS)
+        chat, embeddings = ([row[:2] for row in parts.get(name, [])] for name in REQUESTS)
         page.fill(page.README, "table", f"{overview_table(results, chat, embeddings)}\n\n{conditions}.")
-        page.PLOT.write_text(plot(results, conditions.partition("; Linux")[0]))
+        page.PLOT.write_text(plot(results, conditions.partition("; Linux")[0], chat, embeddings))
     for name, (_, columns) in REQUESTS.items():
         if name in parts:
-            table = requests_table(parts[name]["rows"], columns)
-            page.fill(page.PAGE, name, f"{table}\n\n{parts[name]['conditions']}.")
+            table = requests_table([row[:2] for row in parts[name]], columns)
+            runs = runs_of([(row, conditions) for row, _, conditions in parts[name]])
+            page.fill(page.PAGE, name, f"{table}\n\n{runs}")
     for name, (_, columns) in GROWTH.items():
         if name in parts:
             page.fill(page.PAGE, name, comparison_table([(row[0], row[1]) for row in parts[name]], columns))

@@ -61,7 +61,7 @@ def started(
     folder: Path | None = None,
 ) -> Iterator[subprocess.Popen[bytes]]:
     """A process on these CPUs that writes into `log`; ended with all of its children."""
-    with log.open("ab") as output, _on_cpus(cpus):
+    with log.open("ab") as output, on_cpus(cpus):
         process = subprocess.Popen(
             command,
             stdin=subprocess.DEVNULL,
@@ -78,7 +78,7 @@ def started(
 
 
 @contextmanager
-def _on_cpus(cpus: frozenset[int]) -> Iterator[None]:
+def on_cpus(cpus: frozenset[int]) -> Iterator[None]:
     """Runs this process on these CPUs, so that children inherit them from the moment they start."""
     before = os.sched_getaffinity(0)
     os.sched_setaffinity(0, cpus)

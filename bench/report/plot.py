@@ -1,11 +1,11 @@
-"""The results as an SVG: two panels of bars (CPU), two of dots on a logarithmic scale (time). No library needed."""
+"""The results as an SVG: panels of bars (CPU), and of dots on a logarithmic scale (time). No library needed."""
 
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from html import escape
 
-from bench.report.table import BYTE_RELAYS, count, first_added, number
+from bench.report.table import BYTE_RELAYS, Rows, count, first_added, number
 from bench.runs.rounds import Results
 
 WIDTH = 880
@@ -20,6 +20,7 @@ NAMES = {
     "vllm-router": "vLLM router",
     "smg": "SMG",
     "tensorzero": "TensorZero",
+    "ml-commons": "ML Commons",
     "mlserver": "MLServer",
     "litellm": "LiteLLM",
     "direct": "no relay",
@@ -75,9 +76,9 @@ class Panel:
     dots: bool = False
 
 
-def plot(results: Results, note: str) -> str:
+def plot(results: Results, note: str, chat: Rows = (), embeddings: Rows = ()) -> str:
     """The drawing; readable on light and on dark pages. `note` is a line under the title."""
-    panels = [panel for panel in _panels(results) if panel.values]
+    panels = [panel for panel in (*_requests(chat, embeddings), *_panels(results)) if panel.values]
     parts = []
     top = TITLE + MARGIN
     for at in range(0, len(panels), 2):
@@ -88,11 +89,23 @@ def plot(results: Results, note: str) -> str:
     height = top
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" height="{height}" '
-        f'role="img" aria-label="What a streamed token costs">\n<style>{STYLE}</style>\n'
+        f'role="img" aria-label="What a request and a streamed token cost">\n<style>{STYLE}</style>\n'
         f'<rect class="paper" width="{WIDTH}" height="{height}" rx="8"/>\n'
-        f'<text class="title" x="{MARGIN}" y="36">What a streamed token costs</text>\n'
+        f'<text class="title" x="{MARGIN}" y="36">What a request and a streamed token cost</text>\n'
         f'<text class="soft" x="{MARGIN}" y="56">{escape(note)}</text>\n' + "\n".join(parts) + "\n</svg>\n"
     )
+
+
+def _requests(chat: Rows, embeddings: Rows) -> list[Panel]:
+    """Of whole requests; without the rows of a system that shows one feature."""
+
+    def of(rows: Rows) -> dict[str, tuple[float, ...]]:
+        return {name: (each["per_cpu_second"],) for name, each in rows if name in NAMES and "per_cpu_second" in each}
+
+    return [
+        Panel("Chat requests per CPU-second", "400 bytes back; more is better", of(chat)),
+        Panel("Embeddings per CPU-second", "1,536 floats back; more is better", of(embeddings)),
+    ]
 
 
 def _panels(results: Results) -> list[Panel]:

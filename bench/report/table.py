@@ -52,7 +52,7 @@ def count(value: float | None) -> str:
 
 def first_added(results: Results, system: str) -> float | None:
     """Milliseconds that the first token comes later than in a direct call, p50."""
-    own = results[system].get("first", {}).get("first_ms_p50")
+    own = results.get(system, {}).get("first", {}).get("first_ms_p50")
     base = results.get("direct", {}).get("first", {}).get("first_ms_p50")
     if own is None or base is None or system == "direct":
         return None
@@ -80,7 +80,7 @@ def systems_table(results: Results) -> str:
 
 
 def _row(results: Results, system: str) -> list[str]:
-    by = results[system]
+    by = results.get(system, {})
 
     def of(scenario: str, metric: str) -> float | None:
         return by.get(scenario, {}).get(metric)
@@ -131,7 +131,8 @@ OVERVIEW = (
 def overview_table(results: Results, chat: Rows, embeddings: Rows) -> str:
     """Requests and streams side by side, a row a system."""
     chats, vectors = dict(chat), dict(embeddings)
-    return grid(OVERVIEW, [_overview_row(results, system, chats, vectors) for system in TITLES if system in results])
+    measured = {*results, *chats, *vectors}
+    return grid(OVERVIEW, [_overview_row(results, system, chats, vectors) for system in TITLES if system in measured])
 
 
 def _overview_row(results: Results, system: str, chats: dict[str, Metrics], vectors: dict[str, Metrics]) -> list[str]:
@@ -152,6 +153,16 @@ def _overview_row(results: Results, system: str, chats: dict[str, Metrics], vect
 def requests_table(rows: Rows, columns: Sequence[tuple[str, str]]) -> str:
     """As `comparison_table`, a row a system under its title."""
     return comparison_table([(TITLES[name], figures) for name, figures in rows], columns)
+
+
+def runs_of(rows: Sequence[tuple[str, str]]) -> str:
+    """The conditions of the runs that the named rows come from; with the names, if it was more than one run."""
+    names_of: dict[str, list[str]] = {}
+    for name, conditions in rows:
+        names_of.setdefault(conditions, []).append(TITLES[name].replace("*", ""))
+    if len(names_of) == 1:
+        return f"{next(iter(names_of))}."
+    return " ".join(f"{', '.join(names)}: {conditions}." for conditions, names in names_of.items())
 
 
 def comparison_table(rows: Rows, columns: Sequence[tuple[str, str]]) -> str:

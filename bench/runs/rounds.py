@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from bench.relays import peers, routers, runtime_systems, systems
+from bench.relays import ml_commons, peers, routers, runtime_systems, systems
 from bench.relays.processes import allow_many_files, split_cpus
 from bench.relays.systems import NotStarted, Place, System, Target
 from bench.runs import measuring
@@ -39,6 +39,8 @@ def missing(name: str) -> str:
     """What to install to have this system measured; empty if it is installed."""
     if name == "nginx" and shutil.which("nginx") is None:
         return "nginx is left out: install it from the system's packages (Debian: nginx-light)"
+    if name == "ml-commons" and not ml_commons.is_named():
+        return "ml-commons is left out: ML_COMMONS_PLUGIN names its plugin (see scripts/opensearch.sh)"
     if name in peers.PACKAGES and not peers.command_of(name).exists():
         return f"{name} is left out: `python -m bench peers` installs it"
     return ""

@@ -1,7 +1,10 @@
 """The tables of whole requests, and the division of a request's CPU time into steps."""
 
+from xml.etree import ElementTree
+
 import pytest
 from bench.report import table
+from bench.report.plot import plot
 from bench.runs.requests.request_profile import STEPS, divide, profile_table, step_of
 from bench.runs.requests.whole_requests import CONNECTIONS
 from bench.runs.rounds import Results
@@ -28,6 +31,24 @@ def test_the_overview_has_requests_and_streams_of_a_system_in_a_row() -> None:
     rows = table.overview_table(RESULTS, CHATS, VECTORS).splitlines()
     assert _cells(rows[3]) == ["**this sidecar**", "13,100", "11,500", "30,000", "250,000", "0.21", "-", "-", "7"]
     assert len({len(row) for row in rows}) == 1
+
+
+def test_the_overview_has_systems_that_were_measured_for_requests_alone() -> None:
+    rows = table.overview_table({}, [("ml-commons", {"per_cpu_second": 3_900, "errors": 0})], []).splitlines()
+    assert _cells(rows[2]) == ["ML Commons", "3,900", *"------", "0"]
+
+
+def test_the_plot_has_panels_of_requests() -> None:
+    drawing = plot(RESULTS, "note", CHATS, VECTORS)
+    ElementTree.fromstring(drawing)
+    assert all(text in drawing for text in ("Chat requests", "13,100", "11,500"))
+    assert "500,000" not in drawing
+
+
+def test_rows_of_several_runs_say_which_is_whose() -> None:
+    assert table.runs_of([("sidecar", "today"), ("nginx", "today")]) == "today."
+    runs = table.runs_of([("sidecar", "today"), ("litellm", "yesterday"), ("smg", "today")])
+    assert runs == "this sidecar, SMG (bytes only): today. LiteLLM proxy: yesterday."
 
 
 def test_bulk_is_compared_with_relays_that_translate_alone() -> None:

@@ -4,6 +4,7 @@ import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from bench.relays.ml_commons import ml_commons
 from bench.relays.systems import NotStarted, Place, System, Target, sidecar_batching
 from bench.runs.measuring import WHOLE, Metrics, Report, begin, finish_load, watched
 from bench.runs.rounds import SYSTEMS, Measure, interleave
@@ -13,7 +14,7 @@ from bench.traffic.whole_bodies import CHAT, EMBEDDING, EMBEDDING_8
 CONNECTIONS = 32
 
 # Those of streams, and those that are measured for whole requests alone.
-REQUEST_SYSTEMS: dict[str, System] = {**SYSTEMS, "sidecar-batching": sidecar_batching}
+REQUEST_SYSTEMS: dict[str, System] = {**SYSTEMS, "sidecar-batching": sidecar_batching, "ml-commons": ml_commons}
 
 Rows = list[tuple[str, Metrics]]
 
