@@ -20,6 +20,7 @@ from opensearch_ml_stream.plugin.limits.call_timeouts import in_time
 from opensearch_ml_stream.plugin.limits.open_streams import OpenStreams
 from opensearch_ml_stream.plugin.limits.rate_limits import RateLimits
 from opensearch_ml_stream.plugin.predictions.compiled_model import CompiledModel
+from opensearch_ml_stream.plugin.predictions.whole_prediction import Fetch
 from opensearch_ml_stream.plugin.runtimes.further_requests import NextRequest
 from opensearch_ml_stream.plugin.runtimes.runtime_calls import RuntimeCalls
 from opensearch_ml_stream.plugin.settings import LiveSettings, Settings

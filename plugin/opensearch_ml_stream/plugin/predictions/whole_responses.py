@@ -8,7 +8,7 @@ from opensearch_ml_stream.connectors.v2.json_responses import to_json
 from opensearch_ml_stream.plugin.predictions.compiled_model import CompiledModel
 from opensearch_ml_stream.plugin.predictions.guardrails.guardrail_checks import GuardrailChecks
 from opensearch_ml_stream.plugin.predictions.painless_runner import PainlessRunner
-from opensearch_ml_stream.plugin.predictions.whole_prediction import Fetch, predict_whole
+from opensearch_ml_stream.plugin.predictions.whole_prediction import Fetch, predict_whole, predict_whole_encoded
 
 T_co = TypeVar("T_co", covariant=True)
 
@@ -59,4 +59,4 @@ async def as_json(
     """Respond with the object of the API as compact JSON."""
     if names_model:
         return to_json(await as_object(model, predict_input, fetch, scripts, checks, names_model=True))
-    return to_json(await predict_whole(model, predict_input, fetch, scripts, checks))
+    return await predict_whole_encoded(model, predict_input, fetch, scripts, checks)
