@@ -2,12 +2,14 @@
 
 import asyncio
 import ssl
+from collections import OrderedDict
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from opensearch_ml_stream.connectors.errors import InvalidRequest, MLStreamError
+from opensearch_ml_stream.connectors.errors import InvalidRequest, MLStreamError, UpstreamError
 from opensearch_ml_stream.connectors.rendering.action import ProviderRequest
 from opensearch_ml_stream.plugin.settings import LiveSettings, Settings
 from opensearch_ml_stream.plugin.upstream.addresses import Resolver
@@ -16,6 +18,7 @@ from opensearch_ml_stream.plugin.upstream.native_client import NativeUpstream
 from opensearch_ml_stream.plugin.upstream.tls import PLAIN, TLSContexts
 from tests.upstream.fake_transport import FakeTransport
 from tests.upstream.scripted_upstream import RESPONSE, SENT, fetch
+from tests.upstream.secure_ends import Provider, SecureTCP, contexts
 
 
 class FakeNetwork:
@@ -43,6 +46,23 @@ class FakeNetwork:
         return transport, connection
 
 
+class SecureNetwork(FakeNetwork):
+    """Its provider speaks TLS."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, server: ssl.SSLContext) -> None:
+        super().__init__(monkeypatch, "8.8.8.8")
+        self._server = server
+
+    async def _create_connection(
+        self, factory: Callable[[], Any], address: str, port: int, **options: Any
+    ) -> tuple[FakeTransport, Any]:
+        self.connects.append((address, port, options))
+        protocol = factory()
+        transport = SecureTCP(protocol, Provider(self._server), RESPONSE)
+        protocol.connection_made(transport)
+        return transport, protocol
+
+
 def native(settings: Settings | None = None) -> tuple[NativeUpstream, TLSContexts]:
     contexts = TLSContexts()
     return NativeUpstream(LiveSettings(settings or Settings()), Resolver(), contexts), contexts
@@ -60,13 +80,19 @@ async def test_a_provider_is_reached_at_its_first_address(monkeypatch: pytest.Mo
     assert network.transports[0].written == [SENT]
 
 
-async def test_a_provider_over_tls_gets_the_context_of_its_route(monkeypatch: pytest.MonkeyPatch) -> None:
-    network = FakeNetwork(monkeypatch, "8.8.8.8")
-    upstream, contexts = native()
-    assert await fetch(upstream, get("https://provider.example:8443/")) == b"ok"
-    context = await contexts.get(PLAIN)
-    assert context.verify_mode is ssl.CERT_REQUIRED
-    assert network.connects == [("8.8.8.8", 8443, {"ssl": context, "server_hostname": "provider.example"})]
+async def test_a_provider_over_tls_is_trusted_by_the_context_of_its_route(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    client, server = contexts(tmp_path)
+    network = SecureNetwork(monkeypatch, server)
+    upstream, trusted = native()
+    with pytest.raises(UpstreamError, match="is not trusted"):
+        await fetch(upstream, get("https://provider.example:8443/"))
+    assert (await trusted.get(PLAIN)).verify_mode is ssl.CERT_REQUIRED
+    monkeypatch.setattr(trusted, "_contexts", OrderedDict({PLAIN: client}))
+    for _ in range(2):
+        assert await fetch(upstream, get("https://provider.example:8443/")) == b"ok"
+    assert network.connects == [("8.8.8.8", 8443, {})] * 2
 
 
 @pytest.mark.parametrize(

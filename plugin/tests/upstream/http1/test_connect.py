@@ -1,7 +1,6 @@
 """A connection goes to the first address that accepts, within the time that it may take."""
 
 import asyncio
-import ssl
 from collections.abc import Callable
 from typing import Any
 
@@ -9,7 +8,7 @@ import pytest
 
 from opensearch_ml_stream.connectors.errors import UpstreamError
 from opensearch_ml_stream.plugin.upstream.http1.connection import Connection, connect
-from opensearch_ml_stream.plugin.upstream.target import parse_target
+from opensearch_ml_stream.plugin.upstream.target import Target, parse_target
 from tests.upstream.fake_transport import FakeTransport
 from tests.upstream.virtual_time_loop import now
 
@@ -52,9 +51,14 @@ async def test_the_first_address_that_accepts_is_used(monkeypatch: pytest.Monkey
 
 async def test_tls_is_spoken_for_the_name_and_not_for_the_address(monkeypatch: pytest.MonkeyPatch) -> None:
     network = FakeNetwork(monkeypatch, **{FIRST: None})
-    context = ssl.create_default_context()
-    await connect((FIRST,), TARGET, context, 10)
-    assert network.calls == [(FIRST, 8443, {"ssl": context, "server_hostname": "provider.example"})]
+    opened: list[tuple[Connection, str, Target]] = []
+
+    async def open_tls(*call: *tuple[Connection, str, Target]) -> None:
+        opened.append(call)
+
+    connection = await connect((FIRST,), TARGET, open_tls, 10)
+    assert opened == [(connection, FIRST, TARGET)]
+    assert network.calls == []
 
 
 async def test_the_next_address_is_tried_when_one_refuses(monkeypatch: pytest.MonkeyPatch) -> None:

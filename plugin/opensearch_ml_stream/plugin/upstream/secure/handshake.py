@@ -88,8 +88,8 @@ class Handshake(asyncio.BufferedProtocol):
             self._on_done(tcp, self._records, rest)
 
     def _send(self) -> None:
-        if self._records is not None and self._records.has_outgoing and self._tcp is not None:
-            self._tcp.write(self._records.take_outgoing())
+        if self._records is not None and self._records.outgoing.pending and self._tcp is not None:
+            self._tcp.write(self._records.outgoing.read())
 
     def _fail(self, error: Exception) -> None:
         if not self.finished.done():

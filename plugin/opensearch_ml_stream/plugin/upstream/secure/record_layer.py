@@ -5,7 +5,8 @@ from contextlib import suppress
 
 # How much is given to OpenSSL at once. Its buffers grow to the largest piece and never shrink, so that a large one
 # would be held for as long as the connection is.
-PIECE_BYTES = 4096
+PIECE_BYTES = 8 * 1024
+HANDSHAKE_PIECE_BYTES = 2 * 1024  # a certificate chain takes some 4 KiB; most streams have no larger read than this
 MAX_PLAINTEXT = 16 * 1024  # of one TLS record
 
 Data = bytes | bytearray | memoryview
@@ -14,33 +15,24 @@ Data = bytes | bytearray | memoryview
 class RecordLayer:
     """A TLS connection without its socket: `handshake` until it is over, then `decrypt` and `encrypt`.
 
-    What is to be sent after any of them is in `take_outgoing`. Once `ended`, nothing more is received: the peer has
+    What is to be sent after any of them is in `outgoing`. Once `ended`, nothing more is received: the peer has
     said so (close_notify), or what it sent is not TLS, which is then the `failure`.
     """
 
-    __slots__ = ("_incoming", "_outgoing", "_unsent", "ended", "failure", "tls")
+    __slots__ = ("_incoming", "_unsent", "ended", "failure", "outgoing", "tls")
 
     def __init__(self, context: ssl.SSLContext, host: str, session: ssl.SSLSession | None = None) -> None:
         self._incoming = ssl.MemoryBIO()
-        self._outgoing = ssl.MemoryBIO()
+        self.outgoing = ssl.MemoryBIO()
         self._unsent = b""
-        self.tls = context.wrap_bio(self._incoming, self._outgoing, server_hostname=host, session=session)
+        self.tls = context.wrap_bio(self._incoming, self.outgoing, server_hostname=host, session=session)
         self.ended = False
         self.failure: ssl.SSLError | None = None
-
-    @property
-    def has_outgoing(self) -> bool:
-        """Whether there is ciphertext to be sent."""
-        return self._outgoing.pending > 0
 
     @property
     def unsent_bytes(self) -> int:
         """How much plaintext waits for the end of a renegotiation."""
         return len(self._unsent)
-
-    def take_outgoing(self) -> bytes:
-        """Remove and return the ciphertext that is to be sent."""
-        return self._outgoing.read()
 
     def handshake(self, data: bytes) -> bytes | None:
         """Take bytes of the handshake, none at first. Return those behind it once it is over, None until then.
@@ -55,8 +47,8 @@ class RecordLayer:
             except ssl.SSLWantReadError:
                 if begin >= len(data):
                     return None
-                self._incoming.write(data[begin : begin + PIECE_BYTES])
-                begin += PIECE_BYTES
+                self._incoming.write(data[begin : begin + HANDSHAKE_PIECE_BYTES])
+                begin += HANDSHAKE_PIECE_BYTES
             else:
                 return data[begin:]
 
@@ -65,22 +57,18 @@ class RecordLayer:
 
         `plaintext` needs room for MAX_PLAINTEXT bytes more than `data` has: most of a record may have come before.
         """
-        incoming, length = self._incoming, 0
-        try:
-            for begin in range(0, len(data), PIECE_BYTES) or (0,):
-                incoming.write(data[begin : begin + PIECE_BYTES])
-                while incoming.pending:  # asked first: to find no record is dearer than to read one
-                    count = self._read(plaintext[length:])
-                    if count < 0:
-                        break
-                    if count == 0:
-                        self.ended = True
-                        return length
-                    length += count
-            if self._unsent:
-                self._write_unsent()
-        except ssl.SSLError as error:
-            self.ended, self.failure = True, error
+        length = 0
+        if len(data) <= PIECE_BYTES:
+            self._incoming.write(data)
+            length = self._read_records(plaintext, 0)
+        else:
+            for begin in range(0, len(data), PIECE_BYTES):
+                self._incoming.write(data[begin : begin + PIECE_BYTES])
+                length = self._read_records(plaintext, length)
+                if self.ended:
+                    break
+        if self._unsent and not self.ended:
+            self._write_unsent()
         return length
 
     def encrypt(self, data: Data) -> bytes:
@@ -90,27 +78,35 @@ class RecordLayer:
         """
         if len(data) <= PIECE_BYTES:
             self._write(data)
-            return self._outgoing.read()
+            return self.outgoing.read()
         view, ciphertext = memoryview(data), []
         for begin in range(0, len(view), PIECE_BYTES):
             self._write(view[begin : begin + PIECE_BYTES])
-            ciphertext.append(self._outgoing.read())
+            ciphertext.append(self.outgoing.read())
         return b"".join(ciphertext)
 
     def close(self) -> bytes:
         """End what is sent; return the ciphertext that says so."""
         with suppress(ssl.SSLError):  # the peer has not ended its side, which nobody waits for
             self.tls.unwrap()
-        return self._outgoing.read()
+        return self.outgoing.read()
 
-    def _read(self, plaintext: memoryview) -> int:
-        """Read a record; -1 if none is complete, 0 at the end."""
+    def _read_records(self, plaintext: memoryview, length: int) -> int:
+        """Read the complete records to behind the first `length` bytes of `plaintext`; return its new length."""
+        incoming, read = self._incoming, self.tls.read
         try:
-            return self.tls.read(MAX_PLAINTEXT, plaintext)  # type: ignore[return-value]
+            while incoming.pending:  # asked first: to find no record is dearer than to read one
+                count: int = read(MAX_PLAINTEXT, plaintext[length:])  # type: ignore[assignment]
+                if not count:
+                    self.ended = True
+                    break
+                length += count
         except ssl.SSLWantReadError:
             if not self._unsent:
                 self._release_write_buffer()
-            return -1
+        except ssl.SSLError as error:
+            self.ended, self.failure = True, error
+        return length
 
     def _release_write_buffer(self) -> None:
         """Have OpenSSL free 16 KiB, which it takes for the response to a session ticket and frees when it writes."""

@@ -52,7 +52,8 @@ class TLSTransport(asyncio.Transport, asyncio.BufferedProtocol):
         """Take over the TCP transport; `received` are bytes that came behind the handshake."""
         self._tcp.set_protocol(self)
         self._protocol.connection_made(self)
-        self._receive(memoryview(received))
+        self._buffers.ciphertext[: len(received)] = received  # one read at most
+        self.buffer_updated(len(received))
 
     # As the protocol of the TCP transport
 
@@ -62,8 +63,19 @@ class TLSTransport(asyncio.Transport, asyncio.BufferedProtocol):
 
     def buffer_updated(self, nbytes: int) -> None:
         """Decrypt what was read, and hand it on."""
-        if not self._closing:
-            self._receive(self._buffers.ciphertext[:nbytes])
+        if self._closing:
+            return
+        records, plaintext = self._records, self._buffers.plaintext
+        length = records.decrypt(self._buffers.ciphertext[:nbytes], plaintext)
+        if length:
+            if self._on_first_data is not None:
+                self._on_first_data(records.tls)
+                self._on_first_data = None
+            self._protocol.data_received(bytes(plaintext[:length]))
+        if records.ended:
+            self._end()
+        elif records.outgoing.pending and not self._closing:
+            self._tcp.write(records.outgoing.read())
 
     def eof_received(self) -> bool:
         """Let the TCP transport close itself. A protocol is not told that nothing more comes: nobody has said so."""
@@ -158,19 +170,6 @@ class TLSTransport(asyncio.Transport, asyncio.BufferedProtocol):
         if name == "cipher":
             return tls.cipher()
         return self._tcp.get_extra_info(name, default)
-
-    def _receive(self, ciphertext: memoryview) -> None:
-        records, plaintext = self._records, self._buffers.plaintext
-        length = records.decrypt(ciphertext, plaintext)
-        if length:
-            if self._on_first_data is not None:
-                self._on_first_data(records.tls)
-                self._on_first_data = None
-            self._protocol.data_received(bytes(plaintext[:length]))
-        if records.ended:
-            self._end()
-        elif records.has_outgoing and not self._closing:
-            self._tcp.write(records.take_outgoing())
 
     def _end(self) -> None:
         if self._records.failure is not None:

@@ -1,0 +1,182 @@
+"""TLS connections of the native client: bodies that end with them, slow readers, resumed sessions, cancellation."""
+
+import asyncio
+import ssl
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from integration_tests.support.certificates import Certificate, new_authority
+from integration_tests.support.fake_provider import Act, FakeProvider
+from integration_tests.upstream.calls import RawServer, fetch, post, read_to_end
+
+from opensearch_ml_stream.connectors.client_config import ClientConfig
+from opensearch_ml_stream.connectors.errors import UpstreamError
+from opensearch_ml_stream.plugin.upstream import Upstream
+
+CONFIG = ClientConfig(connection_timeout=5, read_timeout=5, skip_ssl_verification=True)
+BIG = bytes(range(256)) * 8192
+CLOSING_HEAD = b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n"
+
+
+def whole(body: bytes) -> bytes:
+    return b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body)
+
+
+@pytest.fixture(scope="module")
+def certificate() -> Certificate:
+    return new_authority().issue("localhost")
+
+
+@pytest.fixture
+def tls(certificate: Certificate, tmp_path: Path) -> ssl.SSLContext:
+    return certificate.server_context(tmp_path)
+
+
+class AbruptServer:
+    """Sends fixed bytes over TLS, and closes the socket without a close_notify."""
+
+    def __init__(self, tls: ssl.SSLContext, data: bytes) -> None:
+        self._tls = tls
+        self._data = data
+        self.url = ""
+
+    async def __aenter__(self) -> "AbruptServer":
+        self._server = await asyncio.start_server(self._accept, "127.0.0.1", 0)
+        self.url = f"https://localhost:{self._server.sockets[0].getsockname()[1]}"
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self._server.close()
+
+    async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+        end = self._tls.wrap_bio(incoming, outgoing, server_side=True)
+        request = b""
+        while not request:
+            incoming.write(await reader.read(65536))
+            try:
+                end.do_handshake()
+                request = end.read(65536)
+            except ssl.SSLWantReadError:
+                pass
+            writer.write(outgoing.read())
+        end.write(self._data)
+        writer.write(outgoing.read())
+        await writer.drain()
+        writer.close()
+
+
+@pytest.fixture
+async def cut_body(tls: ssl.SSLContext) -> AsyncIterator[str]:
+    async with AbruptServer(tls, b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nfour") as server:
+        yield server.url
+
+
+async def test_a_body_that_ends_with_its_connection_is_whole(native: Upstream, tls: ssl.SSLContext) -> None:
+    async with FakeProvider([CLOSING_HEAD, b"the whole", Act.CLOSE], tls) as provider:
+        assert await fetch(native, provider.url, CONFIG) == (200, b"the whole")
+
+
+async def test_such_a_body_is_whole_without_a_close_notify_too(native: Upstream, tls: ssl.SSLContext) -> None:
+    async with AbruptServer(tls, CLOSING_HEAD + b"the whole") as server:
+        assert await fetch(native, server.url, CONFIG) == (200, b"the whole")
+
+
+async def test_a_body_that_is_cut_off_is_an_error(native: Upstream, cut_body: str) -> None:
+    with pytest.raises(UpstreamError, match="in the middle of its response"):
+        await fetch(native, cut_body, CONFIG)
+
+
+async def test_a_connection_that_is_reset_is_an_error(native: Upstream, tls: ssl.SSLContext) -> None:
+    async with FakeProvider([CLOSING_HEAD, b"half", 0.05, Act.RESET], tls) as provider:
+        with pytest.raises(UpstreamError, match="in the middle of its response"):
+            await fetch(native, provider.url, CONFIG)
+
+
+async def test_a_slow_reader_gets_the_whole_of_a_large_body(native: Upstream, tls: ssl.SSLContext) -> None:
+    async with (
+        FakeProvider([whole(BIG)], tls) as provider,
+        native.open(post(provider.url), CONFIG, {}, "connector") as response,
+    ):
+        await asyncio.sleep(0.2)
+        first = await response.read()
+        assert len(first) < len(BIG) // 4  # the rest waits in sockets
+        await asyncio.sleep(0.05)
+        assert first + await read_to_end(response) == BIG
+
+
+async def test_large_requests_reach_the_provider(native: Upstream, tls: ssl.SSLContext) -> None:
+    async with FakeProvider([whole(b"ok")], tls) as provider:
+        async with native.open(post(provider.url, BIG), CONFIG, {}, "connector") as response:
+            assert await read_to_end(response) == b"ok"
+        assert provider.requests[0].body == BIG
+
+
+async def test_a_connection_is_kept_for_the_next_request(native: Upstream, tls: ssl.SSLContext) -> None:
+    async with FakeProvider([whole(b"ok")], tls) as provider:
+        for _ in range(5):
+            assert await fetch(native, provider.url, CONFIG) == (200, b"ok")
+        assert provider.connections == 1
+
+
+@pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
+async def test_new_connections_resume_the_session_of_the_first(
+    native: Upstream, tls: ssl.SSLContext, version: ssl.TLSVersion
+) -> None:
+    tls.maximum_version = version
+    async with FakeProvider([CLOSING_HEAD, b"ok", Act.CLOSE], tls) as provider:
+        for _ in range(5):
+            assert await fetch(native, provider.url, CONFIG) == (200, b"ok")
+        assert provider.connections == 5
+    assert tls.session_stats()["hits"] == 4
+
+
+async def test_many_connections_at_once_all_come_about(native: Upstream, tls: ssl.SSLContext) -> None:
+    async with FakeProvider([whole(b"ok")], tls) as provider:
+        results = await asyncio.gather(*(fetch(native, provider.url, CONFIG) for _ in range(50)))
+    assert results == [(200, b"ok")] * 50
+
+
+async def test_a_call_that_is_cancelled_in_the_handshake_closes_its_connection(native: Upstream) -> None:
+    closed = asyncio.Event()
+
+    async def never_respond(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read(1)  # the ClientHello has begun
+        connected.set()
+        while await reader.read(65536):
+            pass
+        closed.set()
+        writer.close()
+
+    connected = asyncio.Event()
+    server = await asyncio.start_server(never_respond, "127.0.0.1", 0)
+    async with server:
+        url = f"https://localhost:{server.sockets[0].getsockname()[1]}"
+        call = asyncio.create_task(fetch(native, url, CONFIG))
+        await connected.wait()
+        call.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await call
+        await asyncio.wait_for(closed.wait(), 5)
+
+
+async def test_a_handshake_that_is_not_responded_to_is_a_connect_timeout(native: Upstream) -> None:
+    async def never_respond(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read()
+        writer.close()
+        over.set()
+
+    over = asyncio.Event()
+    async with await asyncio.start_server(never_respond, "127.0.0.1", 0) as server:
+        url = f"https://localhost:{server.sockets[0].getsockname()[1]}"
+        with pytest.raises(UpstreamError, match="Connect timeout: no connection"):
+            await fetch(native, url, ClientConfig(connection_timeout=1, read_timeout=5))
+        await asyncio.wait_for(over.wait(), 5)
+
+
+async def test_a_provider_that_hangs_up_in_the_handshake_has_reset_it(native: Upstream) -> None:
+    async with RawServer(b"") as server:
+        with pytest.raises(UpstreamError, match="Connection reset") as raised:
+            await fetch(native, f"https://127.0.0.1:{server.port}/", CONFIG)
+    assert "Check that the port speaks the url's protocol" in raised.value.reason
