@@ -24,7 +24,7 @@ from opensearch_ml_stream.plugin.logs.loop_errors import log_loop_error
 from opensearch_ml_stream.plugin.logs.request_log import RequestLog
 from opensearch_ml_stream.plugin.metrics import MULTIPROC_DIR, Metrics
 from opensearch_ml_stream.plugin.server import descriptors
-from opensearch_ml_stream.plugin.server.http1.limits import ConnectionLimits
+from opensearch_ml_stream.plugin.server.http1.limits import LATE_REQUEST_SECONDS, ConnectionLimits
 from opensearch_ml_stream.plugin.server.http1.protocol import StreamingProtocol
 from opensearch_ml_stream.plugin.server.http1.service import Service
 from opensearch_ml_stream.plugin.server.listener import BACKLOG
@@ -198,10 +198,13 @@ class Server(uvicorn.Server):
         """End what is in flight within its time, and close (called by uvicorn)."""
         for server in self.servers:
             server.close()
-        for connection in list(self.server_state.connections):
-            connection.shutdown()  # idle ones close; the others will after their response
+        connections: list[Any] = list(self.server_state.connections)
+        # Idle ones close; the others will after their response. Some have only just connected, and send their request.
+        awaits_requests = any([connection.shutdown() for connection in connections])
         stopping_grpc = asyncio.create_task(self.stop_grpc(self._grace + LAST_WRITES_SECONDS))
-        self._drain = asyncio.create_task(self._in_flight.drain(self._grace))
+        self._drain = asyncio.create_task(
+            self._in_flight.drain(self._grace, LATE_REQUEST_SECONDS if awaits_requests else 0.0)
+        )
         if self._cluster is not None:
             self._drain_cluster = asyncio.create_task(self._cluster.drain(self._grace))
             await asyncio.wait([self._drain_cluster])

@@ -18,7 +18,7 @@ from starlette.types import Receive, Scope, Send
 from opensearch_ml_stream.connectors.errors import Internal, MLStreamError, Throttled, Unavailable
 from opensearch_ml_stream.rest_handlers.http.body_budget import BodyBudget, BodyReservation
 from opensearch_ml_stream.rest_handlers.http.browsers import Headers
-from opensearch_ml_stream.rest_handlers.http.chunk_writer import CHUNK_WRITER, ChunkWriter, MessageWriter
+from opensearch_ml_stream.rest_handlers.http.chunk_writer import chunk_writer
 from opensearch_ml_stream.rest_handlers.http.exchange.direct_exchange import DIRECT_EXCHANGE, DirectExchange
 from opensearch_ml_stream.rest_handlers.http.exchange.head_lines import json_lines, stream_headers, stream_lines
 from opensearch_ml_stream.rest_handlers.http.exchange.message_watch import start_watch
@@ -100,11 +100,16 @@ class InFlightResponses:
         if not self._in_flight:
             self._all_done.set()
 
-    async def drain(self, grace: float) -> None:
-        """Wait up to `grace` seconds for the responses in flight, then interrupt the rest."""
+    async def drain(self, grace: float, late: float = 0.0) -> None:
+        """Wait up to `grace` seconds for the responses in flight, then interrupt the rest.
+
+        For the first `late` of these seconds requests may still come.
+        """
         self.stopping.set()
         try:
             async with asyncio.timeout(grace):
+                if late:
+                    await asyncio.sleep(late)
                 await self._all_done.wait()
         except TimeoutError:
             self.interrupt_all()
@@ -149,23 +154,19 @@ class InFlightResponse:
         self._task: asyncio.Task[Any] | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._keeping_alive: asyncio.Task[None] | None = None
-        extensions = scope.get("extensions", {})
-        self._direct: DirectExchange | None = extensions.get(DIRECT_EXCHANGE)
+        self._direct: DirectExchange | None = scope.get("extensions", {}).get(DIRECT_EXCHANGE)
         self.started = False
         self.notes: RequestNotes | None = scope.get(REQUEST_NOTES)
-        # For the chunks between `start` and `end`.
-        self.writer: ChunkWriter = extensions.get(CHUNK_WRITER) or MessageWriter(send)
+        self.writer = chunk_writer(scope, send)  # for the chunks between `start` and `end`
 
     async def run(self, work: Awaitable[None]) -> None:
         """Run `work` while the client is watched; return when the response has ended or nobody waits for it."""
         self._in_flight.add(self)
         self._begun = monotonic()
         task = self._task = asyncio.current_task()
-        watch: asyncio.Task[None] | None = None
+        watch = None if self._direct is not None else start_watch(self._receive, self)
         if self._direct is not None:
             self._direct.watch(self)
-        else:
-            watch = start_watch(self._receive, self)
         if self._wire is not None:
             self._look_after(self._in_flight.limits.first_event_wait)
         try:

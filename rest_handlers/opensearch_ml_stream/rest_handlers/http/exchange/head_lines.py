@@ -56,10 +56,12 @@ def json_lines(scope: Scope, length: int, notes: RequestNotes | None) -> bytes:
 def _opaque_id_line(scope: Scope) -> bytes:
     """Return the request's `X-Opaque-Id`, the first if there are several; the server has checked what is in it."""
     memo = scope.get(HEAD_MEMO, {})
-    line: bytes | None = memo.get(_OPAQUE_ID)
-    if line is None:
-        values = [value for name, value in scope["headers"] if name == b"x-opaque-id"]
-        line = memo[_OPAQUE_ID] = b"x-opaque-id: %b\r\n" % values[0] if values else b""
+    known: bytes | None = memo.get(_OPAQUE_ID)
+    if known is not None:
+        return known
+    values = [value for name, value in scope["headers"] if name == b"x-opaque-id"]
+    line = b"x-opaque-id: %b\r\n" % values[0] if values else b""
+    memo[_OPAQUE_ID] = line
     return line
 
 
