@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
+from urllib.parse import urlencode, urlsplit, urlunsplit
 
 from opensearch_ml_stream.connectors.decoding.contract import Framing, Provider, StreamDecoder
 from opensearch_ml_stream.connectors.decoding.decoder import Decoder
@@ -29,6 +30,41 @@ class Enable:
     def changes_body(self) -> bool:
         """Return whether the body is changed at all."""
         return bool(self.body or self.inner_body or self.drop)
+
+    def change_head(self, url: str, headers: Mapping[str, str]) -> tuple[str, Mapping[str, str]]:
+        """Return the URL and headers of a request with what turns the stream on in them."""
+        if self.url:
+            url = _enable_url(self.url, url)
+        if self.query:
+            parts = urlsplit(url)
+            own = [pair for pair in parts.query.split("&") if pair and pair.partition("=")[0] not in self.query]
+            url = urlunsplit(parts._replace(query="&".join([*own, urlencode(self.query)])))
+        if self.headers:
+            lower = {name.lower() for name in self.headers}
+            headers = {
+                **{name: value for name, value in headers.items() if name.lower() not in lower},
+                **self.headers,
+            }
+        return url, headers
+
+
+def _enable_url(replacements: tuple[tuple[str, str], ...], url: str) -> str:
+    """Return the URL with the first replacement that applies made in its path, at the path's end if possible.
+
+    A path that has the new string already stays as it is.
+    """
+    parts = urlsplit(url)
+    path = parts.path
+    if any(path.endswith(new) for _, new in replacements):
+        return url
+    for old, new in replacements:
+        if path.endswith(old):
+            return urlunsplit(parts._replace(path=path.removesuffix(old) + new))
+    for old, new in replacements:
+        before, separator, after = path.rpartition(old)
+        if separator and new not in path:
+            return urlunsplit(parts._replace(path=f"{before}{new}{after}"))
+    return url
 
 
 class Streaming(Protocol):

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from opensearch_ml_stream.connectors.documents import Action
 from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.connectors.rendering.action import CompiledAction
-from opensearch_ml_stream.connectors.rendering.filled_template import MAX_FILLED_CHARS, MAX_KEPT, FilledTemplate
+from opensearch_ml_stream.connectors.rendering.filled_template import MAX_FILLED_CHARS, MAX_KEPT, FilledTemplates
 from opensearch_ml_stream.connectors.rendering.template import ConnectorParameters, Parameters, Template
 from opensearch_ml_stream.connectors.syntax.jsontext import JsonText
 
@@ -45,10 +45,13 @@ def test_a_filled_template_renders_as_the_template(
     source: str, own: dict[str, str], requests: list[dict[str, str]]
 ) -> None:
     template, parameters = Template.compile(source), ConnectorParameters.compile(own)
-    filled = FilledTemplate(template, parameters)
+    filled = FilledTemplates(template, parameters)
     for request in [*requests, *requests]:
         expected = _outcome(template.render_json, Parameters(parameters, request))
-        assert _outcome(filled.render_json, Parameters(parameters, request)) == expected
+        assert (
+            _outcome(filled[filled.names.intersection(request)].render_json, Parameters(parameters, request))
+            == expected
+        )
 
 
 @given(
@@ -89,7 +92,7 @@ def test_neither_large_nor_many_filled_templates_are_kept(size: int) -> None:
         Template.compile(source),
         ConnectorParameters.compile({"own": JsonText('"%s"' % ("x" * size))}),
     )
-    filled = FilledTemplate(template, parameters)
+    filled = FilledTemplates(template, parameters)
     for name in names:
         scope = Parameters(parameters, {name: "7"})
-        assert filled.render_json(scope) == template.render_json(scope)
+        assert filled[filled.names.intersection([name])].render_json(scope) == template.render_json(scope)

@@ -11,8 +11,7 @@ from opensearch_ml_stream.connectors.documents import JOB_ACTION_TYPES, MAX_URL_
 from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.connectors.rendering.body_edits import INPUT_PROCESSORS, edit_body, may_edit_body
 from opensearch_ml_stream.connectors.rendering.charsets import find_codec
-from opensearch_ml_stream.connectors.rendering.enabled_head import enable_head
-from opensearch_ml_stream.connectors.rendering.filled_template import FilledTemplate, parameter_names
+from opensearch_ml_stream.connectors.rendering.filled_template import FilledTemplates, parameter_names
 from opensearch_ml_stream.connectors.rendering.template import (
     ConnectorParameters,
     Parameters,
@@ -94,8 +93,8 @@ class CompiledAction:
         return Parameters(self.parameters, request)
 
     @cached_property
-    def _filled_body(self) -> FilledTemplate | None:
-        return None if self.body is None else FilledTemplate(self.body, self.parameters)
+    def _bodies(self) -> FilledTemplates | None:
+        return None if self.body is None else FilledTemplates(self.body, self.parameters)
 
     @cached_property
     def _head_names(self) -> frozenset[str]:
@@ -124,8 +123,10 @@ class CompiledAction:
         head = self._own_head if self._head_names.isdisjoint(request) else None
         url = self._render_url(scope) if head is None else head.url
         headers = self._render_headers(scope) if head is None else head.headers
-        filled = self._filled_body
-        body = (scope.get("http_body") or "") if filled is None else filled.render_json(scope)
+        if (bodies := self._bodies) is None:
+            body = scope.get("http_body") or ""
+        else:
+            body = bodies[bodies.names.intersection(request)].render_json(scope)
         enables_body = stream is not None and stream.enable.changes_body
         is_about_job = self.action.action_type in JOB_ACTION_TYPES  # no prediction, so its body is not edited
         edits_body = (self.may_edit_body or INPUT_PROCESSORS in request) and not is_about_job
@@ -136,7 +137,7 @@ class CompiledAction:
         if stream is not None:
             if enables_body:
                 body = _enable_body(stream.enable, body)
-            url, headers = enable_head(stream.enable, url, headers)
+            url, headers = stream.enable.change_head(url, headers)
             if len(url) > MAX_URL_LENGTH:
                 check_url_length(len(url))
         if self.action.method == "POST" and not body and self.action.action_type != "CANCEL_BATCH_PREDICT":

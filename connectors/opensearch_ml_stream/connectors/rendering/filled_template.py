@@ -23,27 +23,26 @@ MAX_FILLED_CHARS = 16 * 1024  # put into one of them
 _TO_STRING = ".toString()"
 
 
-class FilledTemplate:
-    """A JSON template of a connector, filled as far as it can be without a request."""
+class FilledTemplates(dict[frozenset[str], Template]):
+    """A JSON template of a connector, filled as far as it can be: by the names of the parameters that a request gives.
 
-    __slots__ = ("_kept", "_parameters", "_readers", "_template", "names")
+    Of a request's parameters only those in `names` can change what the template gives.
+    """
+
+    __slots__ = ("_parameters", "_readers", "_template", "names")
 
     def __init__(self, template: Template, parameters: ConnectorParameters) -> None:
+        super().__init__()
         self._template = template
         self._parameters = parameters
         self._readers = _find_readers(parameters)
-        self._kept: dict[frozenset[str], Template] = {}
         self.names = parameter_names((placeholder.name for placeholder in template.placeholders), parameters)
 
-    def render_json(self, scope: Parameters) -> str:
-        """Return what `Template.render_json` does with these parameters, which are over the same connector's."""
-        given = self.names.intersection(scope.request)
-        template = self._kept.get(given)
-        if template is None:
-            template = self._template
-            if len(self._kept) < MAX_KEPT:
-                template = self._kept[given] = self._fill(given)
-        return template.render_json(scope)
+    def __missing__(self, given: frozenset[str]) -> Template:
+        if len(self) >= MAX_KEPT:
+            return self._template
+        self[given] = filled = self._fill(given)
+        return filled
 
     def _fill(self, given: frozenset[str]) -> Template:
         """Return the template with all but those placeholders filled that the parameters `given` can change.
