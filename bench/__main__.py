@@ -23,7 +23,7 @@ from bench.report.table import comparison_table, overview_table, ratios_table, r
 from bench.runs import growth
 from bench.runs.front_door import front_door
 from bench.runs.memory import memory
-from bench.runs.profiling import profile
+from bench.runs.profiles.profiling import profile
 from bench.runs.requests import whole_requests
 from bench.runs.requests.merged_requests import batching
 from bench.runs.requests.request_profile import COLUMNS, profile_requests, profile_table

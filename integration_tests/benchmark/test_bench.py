@@ -14,7 +14,7 @@ from bench.__main__ import GROWTH, REQUESTS
 from bench.relays.processes import tree_usage
 from bench.report import page, table
 from bench.report.plot import plot
-from bench.runs.profiling import FILES, first_match, place_of_sample
+from bench.runs.profiles.profiling import FILES, first_match, place_of_sample
 from bench.runs.rounds import Results, medians
 from bench.traffic.load import LoadPlan, measure
 from bench.traffic.provider import chunk_format, serving

@@ -14,7 +14,7 @@ from typing import Any
 from bench.relays.systems import NotStarted, Target, sidecar
 from bench.report.table import NONE, grid, number
 from bench.runs.measuring import WHOLE, finish_load
-from bench.runs.profiling import py_spy, worker_of
+from bench.runs.profiles.profiling import py_spy, worker_of
 from bench.runs.requests.whole_requests import CONNECTIONS, Effort, begin_load, measure
 from bench.runs.rounds import bench_place, say
 from bench.traffic.whole_bodies import CHAT, EMBEDDING

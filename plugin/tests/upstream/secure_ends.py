@@ -5,7 +5,7 @@ import ssl
 from contextlib import suppress
 from pathlib import Path
 
-from opensearch_ml_stream.plugin.upstream.secure.handshake import Handshake
+from opensearch_ml_stream.plugin.upstream.secure.client_handshake import Handshake
 from opensearch_ml_stream.plugin.upstream.secure.handshake_turns import HandshakeTurns
 from opensearch_ml_stream.plugin.upstream.secure.read_buffers import ReadBuffers
 from opensearch_ml_stream.plugin.upstream.secure.record_layer import RecordLayer

@@ -18,7 +18,7 @@ from bench.relays.systems import Place, Target, sidecar
 from bench.report.table import grid, number
 from bench.runs import scenarios
 from bench.runs.measuring import begin_load, finish_load, measure, warm_up
-from bench.runs.parts import time_parts
+from bench.runs.profiles.parts import time_parts
 from bench.runs.rounds import bench_place, say
 from bench.traffic.stream_plan import StreamPlan
 
