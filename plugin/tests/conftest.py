@@ -5,6 +5,8 @@ from collections.abc import Iterator
 
 import pytest
 
+from opensearch_ml_stream.plugin import locked_file
+
 
 @pytest.fixture
 def restored_logging() -> Iterator[None]:
@@ -18,3 +20,9 @@ def restored_logging() -> Iterator[None]:
     logging.captureWarnings(capture=False)
     for name, level in levels.items():
         logging.getLogger(name).setLevel(level)
+
+
+@pytest.fixture
+def patient_locks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Locks of shared files are waited for, however slow the machine is on which many threads want them."""
+    monkeypatch.setattr(locked_file, "LOCK_SECONDS", 60)

@@ -16,7 +16,6 @@ from struct import Struct
 
 import pytest
 
-from opensearch_ml_stream.plugin import locked_file
 from opensearch_ml_stream.plugin.locked_file import LOCK_SECONDS
 from opensearch_ml_stream.plugin.shared_table import SharedTable, table_key
 
@@ -75,9 +74,8 @@ def test_workers_read_what_others_write(table: SharedTable, path: Path) -> None:
         assert [read(table, number)[0] for number in range(1, 5000)] == list(range(1, 5000))
 
 
-def test_nothing_is_lost_between_workers(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(locked_file, "LOCK_SECONDS", 60)  # eight threads share what the machine has
-
+@pytest.mark.usefixtures("patient_locks")
+def test_nothing_is_lost_between_workers(path: Path) -> None:
     def add(_: int) -> None:
         with closing(SharedTable(path, NUMBER)) as table, table:
             [place] = table.places([key(1)], is_zero)

@@ -117,6 +117,7 @@ def test_each_model_has_a_bucket_of_its_own_whatever_its_id_holds(limits: RateLi
         throttled(limits, one_an_hour, model_id)
 
 
+@pytest.mark.usefixtures("patient_locks")
 def test_a_token_is_acquired_by_one_worker_at_a_time(limits: RateLimits, tmp_path: Path) -> None:
     two_an_hour = RateLimit(2, 3600)
     limits.acquire("m", two_an_hour)

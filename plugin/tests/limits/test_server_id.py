@@ -3,9 +3,12 @@
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import pytest
+
 from opensearch_ml_stream.plugin.limits.server_id import server_id
 
 
+@pytest.mark.usefixtures("patient_locks")
 def test_workers_that_start_at_the_same_time_have_one_id(tmp_path: Path) -> None:
     with ThreadPoolExecutor(8) as workers:
         ids = set(workers.map(server_id, [tmp_path] * 32))

@@ -26,6 +26,7 @@ def test_workers_count_together(tmp_path: Path) -> None:
     assert one.read(MINUTE, NOW + 2) == Spending(END, own_tokens=15, own_cost=0.75)
 
 
+@pytest.mark.usefixtures("patient_locks")
 def test_no_spending_is_lost_between_threads(tmp_path: Path) -> None:
     with ThreadPoolExecutor(8) as workers:
         list(workers.map(lambda _: SpendingTable(tmp_path / "spending").add([MINUTE], NOW, Amount(1, 2)), range(400)))
