@@ -33,6 +33,7 @@ class NativeUpstream:
 
     def __init__(self, live: LiveSettings, resolver: Resolver, contexts: TLSContexts) -> None:
         self.pool = ConnectionPool()
+        self.lingering: dict[AbstractAsyncContextManager[UpstreamResponse], Linger] = {}  # by their calls
         self.limiter = ConnectionLimiter()
         self._resolver = resolver
         self._contexts = contexts
@@ -59,8 +60,10 @@ class NativeUpstream:
         return await connect(addresses, target, open_tls, seconds)
 
     def close(self) -> None:
-        """Close idle connections; those in use end with their calls."""
+        """Close idle connections, and those that wait for the end of a body; those in use end with their calls."""
         self.pool.close()
+        for linger in tuple(self.lingering.values()):
+            linger.end()
 
 
 class _Call(AbstractAsyncContextManager[UpstreamResponse]):
@@ -103,7 +106,7 @@ class _Call(AbstractAsyncContextManager[UpstreamResponse]):
         if exchange.reusable:
             self._release(True)
         elif kind is None and (body := exchange.lingering_body) is not None:
-            Linger(connection.transport, body, self._release)
+            self._upstream.lingering[self] = Linger(connection.transport, body, self._end_linger)
         else:
             self._close()
 
@@ -128,6 +131,10 @@ class _Call(AbstractAsyncContextManager[UpstreamResponse]):
             exchange.abort()
             return None
         return exchange
+
+    def _end_linger(self, reusable: bool) -> None:
+        del self._upstream.lingering[self]
+        self._release(reusable)
 
     def _release(self, reusable: bool) -> None:
         if not reusable or self._connection is None:

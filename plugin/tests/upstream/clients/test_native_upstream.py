@@ -129,6 +129,16 @@ async def test_a_stream_whose_end_does_not_come_soon_is_closed() -> None:
     assert upstream.transports[0].calls[-1] == "abort"
 
 
+async def test_closing_the_client_waits_for_no_stream_whose_end_is_still_to_come() -> None:
+    upstream = ScriptedUpstream([STREAM])
+    async with upstream.open(REQUEST, CONFIG, {}, "connector") as response:
+        await response.read()
+    upstream.close()
+    assert upstream.transports[0].calls[-1] == "abort"
+    assert in_use(upstream) == (0, 0)
+    assert pending_timers() == 0
+
+
 async def test_a_call_that_cannot_connect_releases_the_limiter() -> None:
     upstream = ScriptedUpstream()
     with pytest.raises(UpstreamError, match="no connection"):

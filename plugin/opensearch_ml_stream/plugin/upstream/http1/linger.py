@@ -27,7 +27,7 @@ class Linger(asyncio.Protocol):
         self._body = body
         self._on_end: Callable[[bool], None] | None = on_end
         self._remaining = LINGER_BYTES
-        self._timer = asyncio.get_running_loop().call_later(LINGER_SECONDS, self._finish)
+        self._timer = asyncio.get_running_loop().call_later(LINGER_SECONDS, self.end)
         transport.set_protocol(self)
 
     def data_received(self, data: bytes) -> None:
@@ -35,21 +35,22 @@ class Linger(asyncio.Protocol):
         try:
             self._remaining -= len(self._body.feed(data))
         except MalformedBody:
-            self._finish()
+            self.end()
             return
         if self._body.done or self._remaining < 0:
-            self._finish()
+            self.end()
 
     def eof_received(self) -> bool:
         """End, and let the transport close itself."""
-        self._finish()
+        self.end()
         return False
 
     def connection_lost(self, error: Exception | None) -> None:
         """End."""
-        self._finish()
+        self.end()
 
-    def _finish(self) -> None:
+    def end(self) -> None:
+        """Wait no longer; whether the connection can be reused is as far as has been received."""
         if self._on_end is None:
             return
         on_end, self._on_end = self._on_end, None
