@@ -59,12 +59,15 @@ class Server:
     shared: dict[str, str] = field(default_factory=dict)
     created: dict[str, set[str]] = field(default_factory=lambda: {name: set() for name in _IDS.values()})
 
-    async def share(self, shared: Mapping[str, Sequence[Step]]) -> None:
-        """Make what many exchanges use; from then on each token stands for the id that its last step gave."""
+    async def share(self, shared: Exchanges, label: str = "") -> None:
+        """Make what many exchanges use; from then on each token stands for the id that its last step gave.
+
+        A second time needs a `label`, as names cannot be used twice.
+        """
         limit = asyncio.Semaphore(CONCURRENCY)
 
         async def make(token: str, steps: Sequence[Step]) -> None:
-            values = {"@name": f"parity-{self.run}-{token[1:]}", "@provider": self.provider}
+            values = {"@name": f"parity-{self.run}-{label}{token[1:]}", "@provider": self.provider}
             async with limit:
                 for step in steps:
                     response = await self._settled(values, step)
@@ -74,19 +77,30 @@ class Server:
 
         await asyncio.gather(*(make(token, steps) for token, steps in shared.items()))
 
-    async def run_all(self, exchanges: Exchanges, label: str = "") -> dict[str, list[Outcome | None]]:
-        """Return the outcomes of each exchange's steps; None for a step without the id that it needs.
-
-        A second run needs a `label`, as names cannot be used twice.
-        """
+    async def run_all(self, exchanges: Exchanges) -> dict[str, list[Outcome | None]]:
+        """Return the outcomes of each exchange's steps; None for a step without the id that it needs."""
         limit = asyncio.Semaphore(CONCURRENCY)
 
         async def limited(number: int, steps: Sequence[Step]) -> list[Outcome | None]:
             async with limit:
-                return await self._run(f"parity-{self.run}-{label}{number}", steps)
+                return await self._run(f"parity-{self.run}-{number}", steps)
 
         runs = [limited(number, steps) for number, steps in enumerate(exchanges.values())]
         return dict(zip(exchanges, await asyncio.gather(*runs), strict=True))
+
+    async def run_each_alone(self, exchanges: Exchanges, shared: Exchanges) -> dict[str, list[Outcome | None]]:
+        """Return the same as `run_all`, with no document beside an exchange's own and those of `shared` that it names.
+
+        It begins without documents: `delete_all` before it.
+        """
+        outcomes = {}
+        for number, (name, steps) in enumerate(exchanges.items()):
+            named = set(_TOKEN.findall(repr(steps)))
+            self.shared.clear()
+            await self.share({token: made for token, made in shared.items() if token in named}, f"alone{number}-")
+            outcomes[name] = await self._run(f"parity-{self.run}-alone{number}", steps)
+            await self.delete_all()
+        return outcomes
 
     async def _run(self, name: str, steps: Sequence[Step]) -> list[Outcome | None]:
         values = {"@name": name, "@provider": self.provider, **self.shared}
