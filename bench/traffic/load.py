@@ -67,32 +67,33 @@ class Tally:
     errors: Counter[str] = field(default_factory=Counter)
 
 
-class Load:
-    """Hands out streams to the connections until the plan is done."""
+class Connections:
+    """Hands out `most` requests, or as many as start within `seconds`, to `number` connections."""
 
-    def __init__(self, plan: LoadPlan) -> None:
-        self.plan = plan
-        self.tally = Tally()
-        self.request = plan.request()
-        self.done = plan.done.encode()
-        self._loop = asyncio.get_running_loop()
-        self._ends = time.monotonic() + plan.seconds if plan.seconds else float("inf")
-        self._remaining = plan.streams or sys.maxsize
-        self._open = plan.connections
+    def __init__(
+        self, address: tuple[str, int], number: int, most: int, seconds: float, new: Callable[[], asyncio.Protocol]
+    ) -> None:
+        self.errors: Counter[str] = Counter()
         self.over = asyncio.Event()
+        self._address = address
+        self._new = new
+        self._loop = asyncio.get_running_loop()
+        self._ends = time.monotonic() + seconds if seconds else float("inf")
+        self._remaining = most or sys.maxsize
+        self._number = self._open = number
 
-    async def run(self) -> None:
-        plan = self.plan
-        for number in range(plan.connections):
-            self._loop.call_later(plan.ramp * number / plan.connections, self.connect)
+    async def run(self, seconds: float, ramp: float = 0) -> None:
+        """Opens the connections over `ramp` seconds; returns when all of them are done, or after `seconds`."""
+        for number in range(self._number):
+            self._loop.call_later(ramp * number / self._number, self.connect)
         try:
-            async with asyncio.timeout(plan.timeout):
+            async with asyncio.timeout(seconds):
                 await self.over.wait()
         except TimeoutError:
-            self.tally.errors["timeout"] += self._open
+            self.errors["timeout"] += self._open
 
     def take(self) -> bool:
-        """Counts one more stream as started; false if the plan has no more."""
+        """Counts one more request as started; false if the plan has no more."""
         if not self._remaining or time.monotonic() >= self._ends:
             return False
         self._remaining -= 1
@@ -110,30 +111,88 @@ class Load:
             self.over.set()
 
     def fail(self, kind: str) -> None:
-        self.tally.errors[kind] += 1
+        self.errors[kind] += 1
         self._loop.call_later(_PAUSE_AFTER_ERROR_SECONDS * random.random(), self.connect)
 
     async def _connect(self) -> None:
         try:
-            await self._loop.create_connection(lambda: Stream(self), self.plan.host, self.plan.port)
+            await self._loop.create_connection(self._new, *self._address)
         except OSError as error:
             self.fail(f"cannot connect: {error.strerror}")
 
 
-class Stream(asyncio.Protocol):
-    """One connection, one stream after the other."""
+class Connection(asyncio.Protocol):
+    """One connection, one request after the other."""
 
     transport: asyncio.Transport
 
-    def __init__(self, load: Load) -> None:
-        self._load = load
-        self._tally = load.tally
+    def __init__(self, connections: Connections) -> None:
+        self._connections = connections
         self._parser = httptools.HttpResponseParser(self)
         self._over = False  # nothing that still happens here counts
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast(asyncio.Transport, transport)  # uvloop's is not registered as one
         self._begin()
+
+    def connection_lost(self, error: Exception | None) -> None:
+        if not self._over:
+            self._fail("connection closed early")
+
+    def _begin(self) -> None:
+        """Sends a request."""
+        raise NotImplementedError
+
+    def _parse(self, data: bytes) -> None:
+        try:
+            self._parser.feed_data(data)
+        except httptools.HttpParserError:
+            self._fail("not HTTP")
+
+    def _go_on(self) -> None:
+        """Sends the next request of the plan, on this connection if it may."""
+        if not self._parser.should_keep_alive():
+            self._close()
+            self._connections.connect()
+        else:
+            self._ask_again()
+
+    def _ask_again(self) -> None:
+        if self._connections.take():
+            self._begin()
+        else:
+            self._close()
+            self._connections.retire()
+
+    def _close(self) -> None:
+        self._over = True
+        self.transport.close()
+
+    def _fail(self, kind: str) -> None:
+        self._over = True
+        self.transport.abort()
+        self._connections.fail(kind)
+
+
+class Load(Connections):
+    """The streams of a plan."""
+
+    def __init__(self, plan: LoadPlan) -> None:
+        self.plan = plan
+        self.tally = Tally()
+        self.request = plan.request()
+        self.done = plan.done.encode()
+        address = plan.host, plan.port
+        super().__init__(address, plan.connections, plan.streams, plan.seconds, lambda: Stream(self))
+
+
+class Stream(Connection):
+    """One connection, one stream after the other."""
+
+    def __init__(self, load: Load) -> None:
+        super().__init__(load)
+        self._load = load
+        self._tally = load.tally
 
     def _begin(self) -> None:
         self._next = 0
@@ -145,14 +204,7 @@ class Stream(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         self._now = monotonic_ns()
-        try:
-            self._parser.feed_data(data)
-        except httptools.HttpParserError:
-            self._fail("not HTTP")
-
-    def connection_lost(self, error: Exception | None) -> None:
-        if not self._over:
-            self._fail("connection closed early")
+        self._parse(data)
 
     def on_header(self, name: bytes, value: bytes) -> None:
         if name.lower() == b"content-encoding" and value == b"gzip":
@@ -199,23 +251,6 @@ class Stream(asyncio.Protocol):
             self._tally.streams += 1
             self._go_on()
 
-    def _go_on(self) -> None:
-        if not self._parser.should_keep_alive():
-            self._over = True
-            self.transport.close()
-            self._load.connect()
-        elif self._load.take():
-            self._begin()
-        else:
-            self._over = True
-            self.transport.close()
-            self._load.retire()
-
-    def _fail(self, kind: str) -> None:
-        self._over = True
-        self.transport.abort()
-        self._load.fail(kind)
-
 
 def quantiles(times: "array[int]") -> dict[str, float]:
     """p50, p95, p99 and the longest in milliseconds, of times in nanoseconds; empty if there are none."""
@@ -231,7 +266,7 @@ async def measure(plan: LoadPlan) -> dict[str, object]:
     """The report: counts, `first_ms` and `added_ms` quantiles, `errors` by kind, own `cpu_seconds`."""
     began, cpu = time.monotonic(), time.process_time()
     load = Load(plan)
-    await load.run()
+    await load.run(plan.timeout, plan.ramp)
     seconds, cpu = time.monotonic() - began, time.process_time() - cpu
     tally = load.tally
     return {
@@ -241,7 +276,7 @@ async def measure(plan: LoadPlan) -> dict[str, object]:
         "chunks": tally.chunks,
         "first_ms": quantiles(tally.first),
         "added_ms": quantiles(tally.added),
-        "errors": dict(tally.errors),
+        "errors": dict(load.errors),
         "cpu_seconds": cpu,
     }
 
