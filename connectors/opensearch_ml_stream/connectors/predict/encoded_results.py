@@ -4,31 +4,20 @@ For whole predictions whose response nothing else reads. The JSON is equal by va
 and equal byte for byte except for the numbers of an embedding: `1e-05` stays, where parsed and printed it may change.
 """
 
-import json
 from collections.abc import Sequence
-from typing import Any
-
-import orjson
 
 from opensearch_ml_stream.connectors.predict.number_arrays import CutBody, cut_arrays, write_compactly
 from opensearch_ml_stream.connectors.predict.post_process import EmbeddingPath
 from opensearch_ml_stream.connectors.predict.tensors import Tensor
+from opensearch_ml_stream.connectors.syntax.compact_json import to_json
 
 Json = list[bytes]
 """JSON in parts, which are joined once: an embedding is long, and each time it is copied costs."""
 
 
-def encode(value: Any) -> bytes:
-    """Return a response as compact JSON."""
-    try:
-        return orjson.dumps(value)
-    except orjson.JSONEncodeError:  # a number of more than 64 bits, half of a surrogate pair
-        return json.dumps(value).encode()
-
-
 def encode_tensors(outputs: Sequence[list[Tensor]]) -> bytes:
     """Return `{"inference_results": [{"output": [...], "status_code": 200}, ...]}` of these outputs."""
-    return encode({"inference_results": [{"output": output, "status_code": 200} for output in outputs]})
+    return to_json({"inference_results": [{"output": output, "status_code": 200} for output in outputs]})
 
 
 def join_outputs(outputs: Sequence[Json]) -> bytes:

@@ -8,8 +8,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from opensearch_ml_stream.connectors.errors import InvalidBody, InvalidRequest, UpstreamError
+from opensearch_ml_stream.connectors.syntax.compact_json import to_json
 from opensearch_ml_stream.connectors.v2.json_requests import Dialect, read_tensor
-from opensearch_ml_stream.connectors.v2.json_responses import response_body, to_json
+from opensearch_ml_stream.connectors.v2.json_responses import response_body
 from opensearch_ml_stream.connectors.v2.messages import InferenceResponse, ResponseShape, Tensor
 from opensearch_ml_stream.connectors.v2.request_members import as_list
 

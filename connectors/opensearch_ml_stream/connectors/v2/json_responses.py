@@ -1,6 +1,5 @@
 """Write whole responses and errors of the V2 protocol as JSON, in the dialect of the request."""
 
-import json
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -8,6 +7,7 @@ from typing import Any
 import orjson
 
 from opensearch_ml_stream.connectors.errors import InvalidBody, MLStreamError
+from opensearch_ml_stream.connectors.syntax.compact_json import to_json
 from opensearch_ml_stream.connectors.v2.json_requests import Dialect
 from opensearch_ml_stream.connectors.v2.messages import InferenceResponse, ResponseShape, Tensor
 
@@ -28,14 +28,6 @@ def error_body(error: MLStreamError) -> bytes:
     if isinstance(error, InvalidBody):
         body["detail"] = error.detail
     return orjson.dumps(body)
-
-
-def to_json(value: Any) -> bytes:
-    """Encode a value that came from anywhere, such as a script of the connector."""
-    try:
-        return orjson.dumps(value)
-    except orjson.JSONEncodeError:  # a number of more than 64 bits, half of a surrogate pair
-        return json.dumps(value).encode()
 
 
 def identity(shape: ResponseShape) -> dict[str, Any]:

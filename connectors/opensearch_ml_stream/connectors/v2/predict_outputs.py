@@ -12,8 +12,9 @@ import orjson
 
 from opensearch_ml_stream.connectors.chunks import Chunk, Ending
 from opensearch_ml_stream.connectors.errors import InvalidBody, InvalidRequest
+from opensearch_ml_stream.connectors.syntax.compact_json import to_json
 from opensearch_ml_stream.connectors.v2.json_requests import read_tensor
-from opensearch_ml_stream.connectors.v2.json_responses import STRING, to_json
+from opensearch_ml_stream.connectors.v2.json_responses import STRING
 from opensearch_ml_stream.connectors.v2.messages import InferenceResponse, ResponseShape, Tensor
 from opensearch_ml_stream.connectors.v2.request_members import as_list, optional_object
 from opensearch_ml_stream.connectors.v2.stream_formats import further_tensors, text_tensors

@@ -9,8 +9,9 @@ import orjson
 
 from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.connectors.syntax import jsontext
+from opensearch_ml_stream.connectors.syntax.compact_json import to_json
 from opensearch_ml_stream.connectors.syntax.jsontext import JsonText
-from opensearch_ml_stream.connectors.v2.json_responses import tensor_object, to_json
+from opensearch_ml_stream.connectors.v2.json_responses import tensor_object
 from opensearch_ml_stream.connectors.v2.messages import Tensor
 
 MAX_TEXTS = 10_000  # of a tensor

@@ -13,7 +13,6 @@ from opensearch_ml_stream.connectors.documents import PREDICT, Action
 from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.connectors.predict import post_process, pre_process
 from opensearch_ml_stream.connectors.predict.encoded_results import (
-    encode,
     encode_embeddings,
     encode_tensors,
     join_outputs,
@@ -25,6 +24,7 @@ from opensearch_ml_stream.connectors.predict.tensors import Tensor
 from opensearch_ml_stream.connectors.rendering.action import ProviderRequest
 from opensearch_ml_stream.connectors.runtimes.request import readable_body
 from opensearch_ml_stream.connectors.runtimes.urls import is_runtime_url
+from opensearch_ml_stream.connectors.syntax.compact_json import to_json
 from opensearch_ml_stream.plugin.predictions.compiled_model import CompiledModel, ModelAction
 from opensearch_ml_stream.plugin.predictions.guardrails.guardrail_checks import GuardrailChecks
 from opensearch_ml_stream.plugin.predictions.painless_runner import PainlessRunner
@@ -56,7 +56,7 @@ async def predict_whole_encoded(
 ) -> bytes:
     """Return the response of `predict_whole` as compact JSON, its embeddings as the provider wrote their numbers."""
     if model.promises_output:  # all of the response is then read
-        return encode(await predict_whole(model, predict_input, fetch, scripts, checks))
+        return to_json(await predict_whole(model, predict_input, fetch, scripts, checks))
     fetched = await _call_provider(model, predict_input, fetch, scripts, checks)
     place = post_process.embedding_path(fetched.action, fetched.parameters)
     if place is None:
@@ -64,7 +64,7 @@ async def predict_whole_encoded(
     outputs = [encode_embeddings(place, body) for body in fetched.bodies]
     others = [body for output, body in zip(outputs, fetched.bodies, strict=True) if output is None]
     parsed = iter(await read_responses(fetched.action, fetched.parameters, others, scripts))
-    return join_outputs([[encode(next(parsed))] if output is None else output for output in outputs])
+    return join_outputs([[to_json(next(parsed))] if output is None else output for output in outputs])
 
 
 @dataclass(frozen=True, slots=True)

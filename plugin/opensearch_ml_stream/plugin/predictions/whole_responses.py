@@ -4,7 +4,7 @@ from collections.abc import Awaitable
 from typing import Any, Protocol, TypeVar
 
 from opensearch_ml_stream.connectors.predict.inputs import PredictInput
-from opensearch_ml_stream.connectors.v2.json_responses import to_json
+from opensearch_ml_stream.connectors.syntax.compact_json import to_json
 from opensearch_ml_stream.plugin.predictions.compiled_model import CompiledModel
 from opensearch_ml_stream.plugin.predictions.guardrails.guardrail_checks import GuardrailChecks
 from opensearch_ml_stream.plugin.predictions.painless_runner import PainlessRunner

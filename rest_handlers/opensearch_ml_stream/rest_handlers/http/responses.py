@@ -7,12 +7,12 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-import orjson
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Scope
 
 from opensearch_ml_stream.connectors.errors import MLStreamError, Unauthorized
+from opensearch_ml_stream.connectors.syntax.compact_json import to_json
 from opensearch_ml_stream.connectors.syntax.filter_path import filter_path
 from opensearch_ml_stream.connectors.v2.json_responses import error_body
 from opensearch_ml_stream.rest_handlers.base_path import has_plain_errors
@@ -36,7 +36,7 @@ def json_response(request: Request, body: Any, status: int = 200, headers: Mappi
     if _wants_yaml(request.scope, query):
         media_type, content = YAML_CONTENT_TYPE, yaml_text.to_yaml(body)
     else:
-        content = _pretty(body) if query.get("pretty") in ("", "true") else _compact(body)
+        content = _pretty(body) if query.get("pretty") in ("", "true") else to_json(body)
     response = Response(
         content,
         status_code=status,
@@ -111,13 +111,6 @@ def _wants_yaml(scope: Scope, query: Mapping[str, str]) -> bool:
     if yaml_text.CONTENT_TYPE in accept:
         return True
     return accept in ("", "*/*") and is_yaml(header(scope, b"content-type"))
-
-
-def _compact(body: Any) -> bytes:
-    try:
-        return orjson.dumps(body)
-    except orjson.JSONEncodeError:  # a number of more than 64 bits, half of a surrogate pair
-        return json.dumps(body).encode()
 
 
 def _pretty(body: Any) -> bytes:
