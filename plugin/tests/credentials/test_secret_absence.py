@@ -1,6 +1,7 @@
 """Of a body in which a piece of a secret stands, wherever and however, it is never said that none is there."""
 
 import random
+import time
 
 import pytest
 
@@ -86,6 +87,15 @@ def test_an_array_of_numbers_is_not_searched_byte_by_byte() -> None:
     absence._search = count
     assert absence.is_certain(body)
     assert sum(map(len, searched)) < 300
+
+
+@pytest.mark.parametrize("between", sorted(chr(byte) for byte in SecretAbsence(forms_of(SECRETS["key"]))._telling))
+def test_many_arrays_of_numbers_take_time_that_is_linear(between: str) -> None:
+    absence = SecretAbsence(forms_of(SECRETS["key"]))
+    body = (b"0.01234," * 150 + between.encode()) * 8_000  # 10 MB: 14 s where each array looks through all that follow
+    begun = time.process_time()
+    absence.is_certain(body)
+    assert time.process_time() - begun < 3
 
 
 def test_without_secrets_only_escapes_are_looked_for() -> None:

@@ -36,8 +36,9 @@ class SecretAbsence:
     def is_certain(self, data: bytes) -> bool:
         """Whether there is certainly no piece of a secret, and no escape that could hide one."""
         position = 0
+        ahead: dict[int, int] = {}  # where telling characters stand next: each is looked for once in all of the body
         while self._has_telling and len(data) - position > 2 * _LEAST_STRETCH:
-            start, end = self._stretch(data, position)
+            start, end = self._stretch(data, position, ahead)
             if end - start < _LEAST_STRETCH or data.find(b"E", start, end) >= 0:
                 break
             if self._search(data[position : start + self._overlap]) is not None:
@@ -47,7 +48,7 @@ class SecretAbsence:
             position = end - self._overlap
         return self._search(data[position:]) is None
 
-    def _stretch(self, data: bytes, position: int) -> tuple[int, int]:
+    def _stretch(self, data: bytes, position: int, ahead: dict[int, int]) -> tuple[int, int]:
         """Return where the stretch behind the position begins and ends in which no telling character stands.
 
         It is looked for a little behind the position: an array begins soon, or there is none. Shorter than
@@ -56,8 +57,10 @@ class SecretAbsence:
         start, inside, end = position, position + _LEAST_STRETCH, len(data)
         for character in self._telling:
             start = data.rfind(character, start, inside) + 1 or start
-            if (found := data.find(character, inside, end)) >= 0:
-                end = found
+            if (found := ahead.get(character, 0)) < inside:
+                found = data.find(character, inside)
+                ahead[character] = found = len(data) if found < 0 else found
+            end = min(end, found)
             if end - start < _LEAST_STRETCH:
                 break
         return start, end
