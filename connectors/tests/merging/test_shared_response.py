@@ -1,5 +1,6 @@
 """The response to a merged call, split: each request's own rows, its share of the usage, and nothing else."""
 
+import time
 from typing import Any
 
 import orjson
@@ -122,3 +123,11 @@ def test_rows_are_those_that_a_whole_parse_finds(vectors: list[list[float]], bef
     requests = [(str(number),) for number in range(len(vectors))]
     shares = split({"a": before, "data": rows, "z": after}, DATA, *requests)
     assert [share["data"] for share in shares] == [[row] for row in rows]
+
+
+@pytest.mark.parametrize("part", ["[", "[1", "]", "[]", "[[]", "[1]", '["a"]', '["'])
+def test_the_time_is_linear_in_the_body(part: str) -> None:
+    begun = time.process_time()
+    with pytest.raises(UpstreamError):
+        split_response(part.encode() * (2_000_000 // len(part)), DATA, [("a",), ("b",)])
+    assert time.process_time() - begun < 1  # 25 s where each bracket looks through all that follows

@@ -1,6 +1,7 @@
 """Search for slow request bodies, documents, templates, schemas and charsets."""
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import fields
 from typing import Any
 
@@ -9,6 +10,7 @@ import pytest
 from opensearch_ml_stream.connectors.client_config import ClientConfig, read_client_config
 from opensearch_ml_stream.connectors.documents import Action, connector_document, read_connector
 from opensearch_ml_stream.connectors.errors import MLStreamError
+from opensearch_ml_stream.connectors.merging.shared_response import RowPath, split_response
 from opensearch_ml_stream.connectors.predict import batch_job, post_process, pre_process
 from opensearch_ml_stream.connectors.predict.inputs import read_predict_input
 from opensearch_ml_stream.connectors.predict.model_interface import InterfaceSchema
@@ -81,6 +83,9 @@ _SCRIPT: Grammar = {
 }  # fmt: skip
 
 
+_ROWS = RowPath("$[*]", (), ())
+
+
 def _fill(body: str, template: str, url: str) -> None:
     """Do what a prediction does, and what finds its stream, with the body's parameters."""
     given = read_predict_input(body.encode("utf-8", "surrogatepass"))
@@ -136,6 +141,8 @@ def _response(body: str) -> None:
         except MLStreamError:
             continue
     cut_arrays(body.encode("utf-8", "surrogatepass"))
+    with suppress(MLStreamError):
+        split_response(body.encode("utf-8", "surrogatepass"), _ROWS, [("a",)] * body.count("["))
     parse_result(body, "post_process_function")
 
 

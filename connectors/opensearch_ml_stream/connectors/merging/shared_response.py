@@ -11,6 +11,8 @@ from opensearch_ml_stream.connectors.errors import UpstreamError
 from opensearch_ml_stream.connectors.predict.post_process import parse_body
 from opensearch_ml_stream.connectors.spending.response_usage import read_counts
 
+MAX_OTHER_ARRAYS = 100  # beside the embeddings, before the body is parsed whole: each takes a turn of a Python loop
+
 
 @dataclass(frozen=True, slots=True)
 class RowPath:
@@ -28,8 +30,8 @@ def split_response(body: bytes, path: RowPath, requests: Sequence[Sequence[str]]
     are the texts of each, in the order in which they were sent. Usage is shared by characters. UpstreamError if the
     response has not one row for each text.
     """
-    response, rows = _parse(body, path)
     ends = list(accumulate(map(len, requests), initial=0))
+    response, rows = _parse(body, path, ends[-1])
     if rows is None or len(rows) != ends[-1]:
         has = "no array" if rows is None else f"{len(rows)} embeddings"
         raise UpstreamError(
@@ -64,8 +66,8 @@ def _share(counts: Mapping[str, int], requests: Sequence[Sequence[str]]) -> list
     ]
 
 
-def _parse(body: bytes, path: RowPath) -> tuple[Any, list[Any] | None]:
-    """Return the response and its array of rows, None without one. UpstreamError if it is not JSON.
+def _parse(body: bytes, path: RowPath, texts: int) -> tuple[Any, list[Any] | None]:
+    """Return the response to so many texts and its array of rows, None without one. UpstreamError if it is not JSON.
 
     The numbers of an embedding are never parsed: `[0.1,-0.2]` becomes `[7]` before, and is put in its place again after
     that, if it is the embedding of row 7. Where anything else in the response looks like one, all is parsed.
@@ -73,15 +75,17 @@ def _parse(body: bytes, path: RowPath) -> tuple[Any, list[Any] | None]:
     skeleton: list[bytes] = []
     vectors: list[bytes] = []
     rest = 0  # where what is not in the skeleton yet begins
-    start = body.find(b"[")
-    while start >= 0:
+    position = 0
+    for _ in range(texts + MAX_OTHER_ARRAYS):
+        if (end := body.find(b"]", position)) < 0:
+            break
+        start = body.rfind(b"[", position, end)
         after = start + 1
-        end = body.find(b"]", after)
-        if end > after and body.find(b"[", after, end) < 0 and body.find(b'"', after, end) < 0:
+        if 0 < after < end and body.find(b'"', after, end) < 0:
             skeleton += body[rest:after], b"%d" % len(vectors)
             vectors.append(body[start : end + 1])
-            rest = after = end
-        start = body.find(b"[", after)
+            rest = end
+        position = end + 1
     skeleton.append(body[rest:])
     try:
         response = parse_body(b"".join(skeleton))
