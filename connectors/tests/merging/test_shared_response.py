@@ -35,6 +35,20 @@ def test_each_request_gets_its_rows_counted_from_its_first() -> None:
     ]
 
 
+def test_rows_in_another_order_are_given_by_their_numbers() -> None:
+    rows = [{"index": 2, "embedding": [3.0]}, {"index": 0, "embedding": [1.0]}, {"index": 1, "embedding": [2.0]}]
+    first, second = split({"data": rows}, DATA, ("a",), ("b", "c"))
+    assert first["data"] == [{"index": 0, "embedding": [1.0]}]
+    assert second["data"] == [{"index": 0, "embedding": [2.0]}, {"index": 1, "embedding": [3.0]}]
+
+
+@pytest.mark.parametrize("numbers", [(0, 0), (1, 2), (2, 1), (1, None), (True, False), (1.0, 0.0), ("1", "0")])
+def test_numbers_that_are_not_those_of_the_texts_change_nothing(numbers: tuple[Any, Any]) -> None:
+    rows = [{"index": number, "embedding": [float(place)]} for place, number in enumerate(numbers)]
+    shares = split({"data": rows}, DATA, ("a",), ("b",))
+    assert [share["data"][0]["embedding"] for share in shares] == [[0.0], [1.0]]
+
+
 def test_usage_is_shared_by_characters_and_none_is_lost() -> None:
     shares = split(
         openai(*[[1.0]] * 3, usage={"prompt_tokens": 10, "total_tokens": 10}), DATA, ("a" * 8,), ("b",), ("",)

@@ -38,11 +38,21 @@ def split_response(body: bytes, path: RowPath, requests: Sequence[Sequence[str]]
             f"The provider's response to {ends[-1]} texts, which _sidecar.batching has merged from {len(requests)} "
             f"requests, has {has} at [{path.path}]"
         )
+    rows = _by_index(rows)
     counts = read_counts(response) if isinstance(response, dict) else {}
     usages = _share(counts, requests)
     return [
         _body(rows[start:end], start, path, usage) for (start, end), usage in zip(pairwise(ends), usages, strict=True)
     ]
+
+
+def _by_index(rows: list[Any]) -> list[Any]:
+    """Return the rows in the order of the texts: a provider that numbers them may send them in any."""
+    numbers: list[Any] = [row.get("index") if isinstance(row, dict) else None for row in rows]
+    order = list(range(len(rows)))
+    if numbers == order or any(type(number) is not int for number in numbers) or sorted(numbers) != order:
+        return rows
+    return sorted(rows, key=lambda row: row["index"])
 
 
 def _body(rows: list[Any], start: int, path: RowPath, usage: Mapping[str, int]) -> bytes:
