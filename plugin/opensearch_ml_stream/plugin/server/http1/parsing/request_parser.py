@@ -154,7 +154,7 @@ class RequestParser:
 
     def on_message_complete(self) -> None:
         """End the request, unless the parser takes its body for another protocol."""
-        if not (self._muted or self._is_upgrade):
+        if not self._is_upgrade:
             self._is_between = True
             self._receiver.end_request(self._trailers)
 
@@ -177,7 +177,10 @@ class RequestParser:
             self._receiver.end_request(())
             return
         self._muted = True
-        self._parser.feed_data(b"".join([b"POST / HTTP/1.1\r\n", *framing, b"\r\n"]))
+        try:
+            self._parser.feed_data(b"".join([b"POST / HTTP/1.1\r\n", *framing, b"\r\n"]))
+        except httptools.HttpParserError as error:
+            raise _as_refusal(error) from None
         self._muted = False
 
     def _count(self, size: int) -> None:
