@@ -187,6 +187,22 @@ async def test_a_closed_side_with_an_error_on_the_socket_is_a_client_that_is_gon
     await connection.end()
 
 
+async def test_a_probed_connection_that_is_closed_meanwhile_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Closed:
+        def getsockopt(self, level: int, option: int) -> int:
+            raise ValueError  # as uvloop's socket does
+
+    connection = Connection(Waiting())
+    await connection.receive(GET)
+    connection.transport.receive_eof()
+    connection.clock.passes(0.15)
+    assert connection.sent() == b"HTTP/1.1 100 Continue\r\n\r\n"
+    connection.transport.close()
+    monkeypatch.setattr(connection.transport, "get_extra_info", lambda name, default=None: Closed())
+    connection.clock.passes(0.15)
+    await settle()
+
+
 @pytest.mark.parametrize("body", [b"", b"abcd"])
 async def test_a_request_to_upgrade_is_served_as_it_is(connection: Connection, app: Bodies, body: bytes) -> None:
     upgrade = b"Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: x\r\n"

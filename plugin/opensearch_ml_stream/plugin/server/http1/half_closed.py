@@ -26,6 +26,8 @@ class HalfClosedClient:
 
     def look(self) -> None:
         """Break off a connection that was reset. An HTTP/1.0 client, which takes no probe, has its time."""
+        if self._transport.is_closing():  # since the probe: uvloop's closed socket has no options
+            return
         peer = self._transport.get_extra_info("socket")
         if peer is not None and peer.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR):
             self._transport.abort()
