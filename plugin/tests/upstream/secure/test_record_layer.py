@@ -1,5 +1,6 @@
 """TLS without a socket: what one end encrypts the other decrypts, however the ciphertext is cut."""
 
+import ctypes
 import random
 import ssl
 from pathlib import Path
@@ -17,6 +18,23 @@ BUFFERS = ReadBuffers()
 def decrypt(records: RecordLayer, data: bytes) -> bytes:
     length = records.decrypt(memoryview(data), BUFFERS.plaintext)
     return bytes(BUFFERS.plaintext[:length])
+
+
+class _MallocInfo(ctypes.Structure):
+    _fields_ = tuple(
+        (name, ctypes.c_size_t)
+        for name in (
+            "arena", "ordblks", "smblks", "hblks", "hblkhd", "usmblks", "fsmblks", "uordblks", "fordblks", "keepcost",
+        )
+    )  # fmt: skip
+
+
+def _allocated_bytes() -> int:
+    """What this process has allocated by malloc, as OpenSSL does; Python's small objects are elsewhere."""
+    mallinfo = ctypes.CDLL(None).mallinfo2
+    mallinfo.restype = _MallocInfo
+    allocated: int = mallinfo().uordblks
+    return allocated
 
 
 @pytest.fixture(params=[ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3], ids=["TLS 1.2", "TLS 1.3"])
@@ -126,6 +144,15 @@ def test_a_session_ticket_is_taken_in_and_shortens_the_next_handshake(tmp_path: 
         resumed, provider = agreed(client, server, session)
         assert resumed.tls.session_reused
         assert decrypt(resumed, provider.outgoing() + provider.send(b"data")) == b"data"
+
+
+def test_no_buffer_is_held_for_tickets_that_come_with_data(both: tuple[ssl.SSLContext, ssl.SSLContext]) -> None:
+    connections = [agreed(*both) for _ in range(100)]
+    reads = [provider.outgoing() + provider.send(b"data") for _, provider in connections]
+    before = _allocated_bytes()
+    for (records, _), data in zip(connections, reads, strict=True):
+        assert decrypt(records, data) == b"data"
+    assert (_allocated_bytes() - before) / len(connections) < 8 * 1024
 
 
 def test_a_certificate_for_another_name_is_not_trusted(tmp_path: Path) -> None:

@@ -19,12 +19,13 @@ class RecordLayer:
     said so (close_notify), or what it sent is not TLS, which is then the `failure`.
     """
 
-    __slots__ = ("_incoming", "_unsent", "ended", "failure", "outgoing", "tls")
+    __slots__ = ("_has_received", "_incoming", "_unsent", "ended", "failure", "outgoing", "tls")
 
     def __init__(self, context: ssl.SSLContext, host: str, session: ssl.SSLSession | None = None) -> None:
         self._incoming = ssl.MemoryBIO()
         self.outgoing = ssl.MemoryBIO()
         self._unsent = b""
+        self._has_received = False  # data
         self.tls = context.wrap_bio(self._incoming, self.outgoing, server_hostname=host, session=session)
         self.ended = False
         self.failure: ssl.SSLError | None = None
@@ -69,6 +70,9 @@ class RecordLayer:
                     break
         if self._unsent and not self.ended:
             self._write_unsent()
+        elif length and not (self._has_received or self.ended):  # tickets may have come with the first data
+            self._has_received = True
+            self._release_write_buffer()
         return length
 
     def encrypt(self, data: Data) -> bytes:
