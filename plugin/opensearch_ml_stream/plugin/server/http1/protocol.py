@@ -5,7 +5,6 @@ uvicorn runs it through its option `http`. What a client sends is counted while 
 """
 
 import asyncio
-from collections import deque
 from typing import Any
 
 from opensearch_ml_stream.connectors.errors import MLStreamError
@@ -36,7 +35,7 @@ class StreamingProtocol(asyncio.Protocol):
         self._parser = RequestParser(self, service.heads)
         self._active: RequestCycle | None = None  # its response is the one being made
         self._reading: RequestCycle | None = None  # its request is the one being received
-        self._queue: deque[RequestCycle] = deque()  # these wait for the active one
+        self._queue: tuple[RequestCycle, ...] = ()  # these wait for the active one; a deque takes 760 bytes
         self._refusal: MLStreamError | None = None  # due when all of these have ended
         self._deaf = self._lingering = False  # deaf to all that may still come
         self._has_served = self._is_stopping = False
@@ -62,7 +61,7 @@ class StreamingProtocol(asyncio.Protocol):
         for cycle in (self._active, self._reading, *self._queue):
             if cycle is not None:
                 cycle.disconnect()
-        self._queue.clear()
+        self._queue = ()
         self._deaf = True
         self.flow.resume_writing()
         self._parser.close()
@@ -153,7 +152,9 @@ class StreamingProtocol(asyncio.Protocol):
         if not cycle.keep_alive:
             self._close_after(cycle)
         elif self._queue:
-            self._start(self._queue.popleft())
+            cycle, *rest = self._queue
+            self._queue = tuple(rest)
+            self._start(cycle)
         elif self._refusal is not None:
             self._send_refusal(self._refusal)
         elif self._reading is None:
@@ -205,7 +206,7 @@ class StreamingProtocol(asyncio.Protocol):
         self._has_served = True
         if self._active is not None:
             self.flow.pause_reading()
-            self._queue.append(cycle)
+            self._queue += (cycle,)
             return cycle
         if scope["http_version"] == "1.1" and not self.flow.write_paused:  # else the head waits, but not the chunks
             cycle.offer_writer()
@@ -243,7 +244,7 @@ class StreamingProtocol(asyncio.Protocol):
         refused, self._reading = self._reading, None
         if refused is None or refused is not self._active:
             if refused is not None:
-                self._queue.remove(refused)
+                self._queue = tuple(cycle for cycle in self._queue if cycle is not refused)
                 refused.disconnect()
             self._refusal = error
             if self._active is None:
