@@ -1,6 +1,9 @@
 """Bodies are what HTTP says, however their bytes are cut; h11's reading is the measure."""
 
+import gc
+
 import h11
+import httptools
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -77,6 +80,19 @@ def test_a_damaged_stream_is_never_read_as_another_body(stream: bytes, position:
         assert ours[0] == theirs[0]
 
 
+@given(
+    st.lists(chunk_lines, min_size=1, max_size=5), ends, st.integers(0, 4), st.integers(0, 400), st.binary(max_size=3)
+)
+def test_reads_of_one_chunk_each_are_read_as_their_bytes_one_by_one(
+    chunks: list[bytes], end: bytes, which: int, position: int, damage: bytes
+) -> None:
+    reads = [*chunks[:-1], chunks[-1] + end]
+    which %= len(reads)
+    reads[which] = reads[which][:position] + damage + reads[which][position + len(damage) :]
+    whole = b"".join(reads)
+    assert as_we_read(reads) == as_we_read([bytes([byte]) for byte in whole])
+
+
 def test_every_two_cuts_of_a_stream_give_the_same_body() -> None:
     stream = b"5\r\nhello\r\nc;x=1\r\n, big\r\nworld\r\n0\r\nT: v\r\n\r\n"
     for first in range(len(stream) + 1):
@@ -99,6 +115,14 @@ def test_a_malformed_chunk_is_refused_however_it_is_cut(malformed: bytes) -> Non
         fed(ChunkedBody(), [malformed])
     with pytest.raises(MalformedBody):
         fed(ChunkedBody(), [bytes([byte]) for byte in malformed])
+
+
+def test_a_stream_of_whole_chunks_with_its_end_needs_no_parser() -> None:
+    body = ChunkedBody()
+    assert fed(body, [b"5\r\nhello\r\n", b"2\r\n, \r\n", b"5\r\nworld\r\n0\r\n\r\n"]) == b"hello, world"
+    assert (body.done, body.excess, body.trailers) == (True, False, [])
+    assert not any(isinstance(held, httptools.HttpResponseParser) for held in gc.get_referents(body))
+    assert body.feed(b"more") == b"" and body.excess
 
 
 def test_bytes_behind_the_last_chunk_are_excess() -> None:

@@ -1,11 +1,14 @@
 """HTTP/1.1 response bodies, one class for each way to end (RFC 9112, section 6): bytes in, the body's bytes out."""
 
+import re
 from typing import Protocol
 
 import httptools
 
 MAX_OVERHEAD_BYTES = 64 * 1024  # of extensions or trailers in a row, which llhttp itself does not bound
 
+_SIZE_LINE = re.compile(rb"([1-9a-fA-F][0-9a-fA-F]{0,7})\r\n")  # not of the last chunk
+_END = b"\r\n0\r\n\r\n"  # of the last chunk but one, and of the body
 _CHUNKED_HEAD = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
 
 
@@ -114,42 +117,43 @@ class _ChunkCallbacks:
 class ChunkedBody:
     """A body with `Transfer-Encoding: chunked` (RFC 9112, section 7.1). Extensions are skipped, trailers kept.
 
-    llhttp parses it, in C. Before it stands one shortcut: tokens are much of a size, so a read is most often one whole
-    chunk with the same size line as the chunk before; that needs no parser.
+    llhttp parses it, in C, from the first read on that is not one whole chunk without extensions, alone or with the end
+    of the body behind it. Tokens are flushed one by one, so most streams have no other reads.
     """
 
-    __slots__ = ("_at_chunk_start", "_callbacks", "_chunk_length", "_overhead", "_parser", "_size_line", "done")
+    __slots__ = (
+        "_at_chunk_start", "_callbacks", "_chunk_length", "_overhead", "_parser", "_size_line", "done", "excess",
+    )  # fmt: skip
 
     def __init__(self) -> None:
-        self._callbacks = _ChunkCallbacks()
+        self._callbacks: _ChunkCallbacks | None = None
+        self._parser: httptools.HttpResponseParser | None = None
         self._overhead = 0
-        self._parser = httptools.HttpResponseParser(self._callbacks)
-        self._parser.feed_data(_CHUNKED_HEAD)
-        self._callbacks.trailers.clear()  # of the head there is none
-        self._at_chunk_start = True  # whether the next byte begins a chunk
+        self._at_chunk_start = True  # and llhttp has seen nothing
         self._size_line = b""  # of the last read that was one whole chunk
         self._chunk_length = 0  # the length of that read
         self.done = False
-
-    @property
-    def excess(self) -> bool:
-        """See Body.excess."""
-        return self._callbacks.excess
+        self.excess = False
 
     @property
     def trailers(self) -> list[tuple[bytes, bytes]]:
         """The trailers, complete when the body is; names are in lower case."""
-        return self._callbacks.trailers
+        return [] if self._callbacks is None else self._callbacks.trailers
 
     def feed(self, data: bytes) -> bytes:
         """See Body.feed."""
-        if (
-            len(data) == self._chunk_length
-            and self._at_chunk_start
-            and data.startswith(self._size_line)
-            and data.endswith(b"\r\n")
-        ):
-            return data[len(self._size_line) : -2]
+        if self._at_chunk_start:
+            if len(data) == self._chunk_length and data.startswith(self._size_line) and data.endswith(b"\r\n"):
+                return data[len(self._size_line) : -2]
+            if (size_line := _SIZE_LINE.match(data)) is not None:
+                begin, end = size_line.end(), size_line.end() + int(size_line[1], 16)
+                behind = data[end : end + len(_END) + 1]
+                if behind == b"\r\n":
+                    self._size_line, self._chunk_length = data[:begin], len(data)
+                    return data[begin:end]
+                if behind == _END:
+                    self.done, self._at_chunk_start = True, False
+                    return data[begin:end]
         return self._parse(data)
 
     def eof(self) -> bool:
@@ -157,21 +161,23 @@ class ChunkedBody:
         return self.done
 
     def _parse(self, data: bytes) -> bytes:
-        callbacks = self._callbacks
         if self.done:
-            callbacks.excess = callbacks.excess or bool(data)
+            self.excess = self.excess or bool(data)
             return b""
+        if self._callbacks is None or self._parser is None:
+            self._at_chunk_start = False
+            callbacks = self._callbacks = _ChunkCallbacks()
+            self._parser = httptools.HttpResponseParser(callbacks)
+            self._parser.feed_data(_CHUNKED_HEAD)
+            callbacks.trailers.clear()  # of the head there is none
+        callbacks = self._callbacks
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserError:
             if not callbacks.done:
                 raise MalformedBody("its chunks cannot be read", b"".join(callbacks.parts)) from None
             callbacks.excess = True
-        self.done = callbacks.done
-        self._at_chunk_start = self._at_chunk_start and _is_one_chunk(data)
-        if self._at_chunk_start:
-            self._size_line = data[: data.index(b"\n") + 1]
-            self._chunk_length = len(data)
+        self.done, self.excess = callbacks.done, callbacks.excess
         parts = callbacks.parts
         if parts:
             data = parts[0] if len(parts) == 1 else b"".join(parts)
@@ -182,11 +188,3 @@ class ChunkedBody:
         if self._overhead > MAX_OVERHEAD_BYTES and not self.done:
             raise MalformedBody("its chunks have too much beside their data")
         return b""
-
-
-def _is_one_chunk(data: bytes) -> bool:
-    """Return whether bytes that llhttp has accepted, from a chunk's start on, are one whole chunk, not the last."""
-    size, line_end, rest = data.partition(b"\r\n")
-    if not line_end or not size.isalnum():
-        return False
-    return int(size, 16) == len(rest) - 2 > 0
