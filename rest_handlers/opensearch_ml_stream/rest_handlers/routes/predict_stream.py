@@ -227,6 +227,7 @@ async def relay(
             await response.start(wire)
             if outcome is None:
                 writer.write_chunk(encode(chunks))
+                chunks = []  # not held until the stream ends
             while outcome is None:
                 await writer.drain()
                 chunks = await provider.pump(encode, writer.write_chunk)
