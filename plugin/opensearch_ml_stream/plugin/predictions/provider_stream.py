@@ -203,8 +203,7 @@ class ProviderStream:
 
         Where the end of the body is a good end, a body in which nothing was found may still have been no stream.
         """
-        unread = isinstance(outcome, StreamTruncated) or self.skipped_events or outcome == Ending()
-        if unread and not self.chunks:
+        if not self.chunks and (isinstance(outcome, StreamTruncated) or self.skipped_events or outcome == Ending()):
             content_type = self._response.headers.get("content-type", "")
             outcome = non_stream_response(bytes(self._before_first_chunk), content_type) or outcome
         return self._redacted(outcome)
