@@ -3,6 +3,7 @@
 import asyncio
 import gc
 
+import httptools
 import pytest
 from starlette.types import Receive, Scope, Send
 
@@ -67,6 +68,21 @@ async def test_heads_are_known_to_all_connections_of_a_worker_and_spelled_either
     assert memos[2] is memos[4]
     assert len({id(memo) for memo in memos}) == 4
     await first.end()
+
+
+async def test_a_connection_has_no_parser_while_its_heads_are_known() -> None:
+    connection = Connection(Scopes())
+    for data, is_parsed in (
+        (request(b"a"), False),  # once it is known
+        (request(b"b"), False),
+        (request(b"c") + request(b"d"), True),
+        (request(b"e", b"content-length"), False),
+    ):
+        await connection.receive(data)
+        held = gc.get_referents(connection.protocol._parser)
+        assert any(isinstance(one, httptools.HttpRequestParser) for one in held) is is_parsed
+    assert connection.sent().count(b"HTTP/1.1 200 OK") == 5
+    await connection.end()
 
 
 @pytest.mark.parametrize(

@@ -58,7 +58,7 @@ class RequestParser:
         self._muted = False
         self._unused_bytes = 0  # since a head, or a piece of a body, was complete
         self.in_head = False
-        self._new_parser()
+        self._parser: httptools.HttpRequestParser | None = None  # until a head is not known; it takes a kilobyte
 
     def feed(self, data: bytes) -> None:
         """Parse the next bytes; an MLStreamError refuses the request, and nothing may be fed after it."""
@@ -76,12 +76,14 @@ class RequestParser:
         self._is_whole = False
         if self._is_between and self._head is not None:  # no more than these bytes, as its length says
             self._heads.remember(key, self._head)
+            self._parser = None  # the next head will be known
         self._head = None
 
     def _parse(self, data: bytes) -> None:
         self._unused_bytes += len(data)
+        parser = self._parser or self._new_parser()
         try:
-            self._parser.feed_data(data)
+            parser.feed_data(data)
         except httptools.HttpParserUpgrade as upgrade:
             self._ignore_upgrade()
             if rest := data[upgrade.args[0] :]:
@@ -136,6 +138,7 @@ class RequestParser:
         self.in_head = False
         self._unused_bytes = 0
         parser = self._parser
+        assert parser is not None
         version = parser.get_http_version()
         self._check_framing(version)
         is_current = version == "1.1"
@@ -158,10 +161,11 @@ class RequestParser:
             self._is_between = True
             self._receiver.end_request(self._trailers)
 
-    def _new_parser(self) -> None:
-        self._parser = httptools.HttpRequestParser(self)
+    def _new_parser(self) -> httptools.HttpRequestParser:
+        parser = self._parser = httptools.HttpRequestParser(self)
         # What is pipelined behind `Connection: close` is no error: the request before it gets its response.
-        self._parser.set_dangerous_leniencies(lenient_data_after_close=True)
+        parser.set_dangerous_leniencies(lenient_data_after_close=True)
+        return parser
 
     def _ignore_upgrade(self) -> None:
         """Go on in HTTP/1.1 behind a head with `Upgrade`, as a server may (RFC 9110, section 7.8).
@@ -170,7 +174,7 @@ class RequestParser:
         parser is told, by a head that nobody else sees, of the body that is due.
         """
         self._is_upgrade = False
-        self._new_parser()
+        parser = self._new_parser()
         framing = [b"%b: %b\r\n" % pair for pair in self._headers if pair[0] in _FRAMING]
         if not framing:
             self._is_between = True
@@ -178,7 +182,7 @@ class RequestParser:
             return
         self._muted = True
         try:
-            self._parser.feed_data(b"".join([b"POST / HTTP/1.1\r\n", *framing, b"\r\n"]))
+            parser.feed_data(b"".join([b"POST / HTTP/1.1\r\n", *framing, b"\r\n"]))
         except httptools.HttpParserError as error:
             raise _as_refusal(error) from None
         self._muted = False
