@@ -98,6 +98,27 @@ def test_many_arrays_of_numbers_take_time_that_is_linear(between: str) -> None:
     assert time.process_time() - begun < 3
 
 
+@pytest.mark.parametrize("name", ["key", "short", "passphrase"])
+def test_the_time_grows_with_the_body_however_many_arrays_are_in_it(name: str) -> None:
+    class Counted(bytes):
+        looked_at = 0
+
+        def find(self, part: object, start: int = 0, end: int | None = None) -> int:  # type: ignore[override]
+            end = len(self) if end is None else end
+            found = super().find(part, start, end)  # type: ignore[arg-type]
+            Counted.looked_at += (end if found < 0 else found) - start
+            return found
+
+    array = embedding(random.Random(3))
+    absence = SecretAbsence(forms_of(SECRETS[name]))
+    looked_at = []
+    for number in (10, 40):
+        Counted.looked_at = 0
+        assert absence.is_certain(Counted(b'{"all":[%b]}' % b",".join([array] * number)))
+        looked_at.append(Counted.looked_at)
+    assert looked_at[1] < 4.5 * looked_at[0]
+
+
 def test_without_secrets_only_escapes_are_looked_for() -> None:
     absence = SecretAbsence([])
     assert absence.is_certain(b"x" * 5_000) and absence.is_certain(b"")

@@ -36,9 +36,9 @@ class SecretAbsence:
     def is_certain(self, data: bytes) -> bool:
         """Whether there is certainly no piece of a secret, and no escape that could hide one."""
         position = 0
-        ahead: dict[int, int] = {}  # where telling characters stand next: each is looked for once in all of the body
+        telling = self._telling
         while self._has_telling and len(data) - position > 2 * _LEAST_STRETCH:
-            start, end = self._stretch(data, position, ahead)
+            start, end = _stretch(data, position, telling)
             if end - start < _LEAST_STRETCH or data.find(b"E", start, end) >= 0:
                 break
             if self._search(data[position : start + self._overlap]) is not None:
@@ -46,24 +46,9 @@ class SecretAbsence:
             if any(data.find(digits, start, end) >= 0 for digits in self._digits):
                 return False
             position = end - self._overlap
+            last = data[end : end + 1]
+            telling = last + telling.replace(last, b"")  # likely to end the next one too: others are not sought beyond
         return self._search(data[position:]) is None
-
-    def _stretch(self, data: bytes, position: int, ahead: dict[int, int]) -> tuple[int, int]:
-        """Return where the stretch behind the position begins and ends in which no telling character stands.
-
-        It is looked for a little behind the position: an array begins soon, or there is none. Shorter than
-        _LEAST_STRETCH if it is not all of it.
-        """
-        start, inside, end = position, position + _LEAST_STRETCH, len(data)
-        for character in self._telling:
-            start = data.rfind(character, start, inside) + 1 or start
-            if (found := ahead.get(character, 0)) < inside:
-                found = data.find(character, inside)
-                ahead[character] = found = len(data) if found < 0 else found
-            end = min(end, found)
-            if end - start < _LEAST_STRETCH:
-                break
-        return start, end
 
     def _find_telling(self, forms: Iterable[Form]) -> bool:
         """Find the telling characters, which no number has; whether there are such for all pieces."""
@@ -81,6 +66,22 @@ class SecretAbsence:
                 self._digits += [anchor for _, anchor in anchors(form._replace(text=run))]
         self._telling = b"".join(_unfolded(byte) for byte in telling)
         return True
+
+
+def _stretch(data: bytes, position: int, telling: bytes) -> tuple[int, int]:
+    """Return where the stretch behind the position begins and ends in which no telling character stands.
+
+    It is looked for a little behind the position: an array begins soon, or there is none. Shorter than _LEAST_STRETCH
+    if it is not all of it.
+    """
+    start, inside, end = position, position + _LEAST_STRETCH, len(data)
+    for character in telling:
+        start = data.rfind(character, start, inside) + 1 or start
+        if (found := data.find(character, inside, end)) >= 0:
+            end = found
+        if end - start < _LEAST_STRETCH:
+            break
+    return start, end
 
 
 def _compile(secrets: Iterable[bytes]) -> Any:
