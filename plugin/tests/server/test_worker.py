@@ -4,8 +4,12 @@ import asyncio
 import gc
 import json
 import logging
+import os
+import platform
 import signal
 import socket
+import subprocess
+import sys
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -259,3 +263,22 @@ async def test_a_response_that_goes_on_is_interrupted_after_the_grace_time() -> 
     assert [type(error) for error in response.interrupted_by] == [Unavailable]
     assert connection.shut_down_with == [1, 0]
     assert 0.05 <= seconds < 2
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="it is glibc that gives freed memory back")
+def test_responses_of_some_size_do_not_pay_for_their_memory_each_time() -> None:
+    program = """
+import resource
+from opensearch_ml_stream.plugin.server.worker import keep_freed_memory
+keep_freed_memory()
+def respond():
+    return [b"%d" % number * 100_000 for number in range(32)]
+respond()
+before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+for _ in range(20):
+    respond()
+print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
+"""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("MALLOC_")}
+    faults = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, check=True).stdout
+    assert int(faults) < 20 * 32  # of some 20,000 without it

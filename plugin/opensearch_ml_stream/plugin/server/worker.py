@@ -43,6 +43,10 @@ SWEEP_SECONDS = 1.0
 # while every stream waits.
 GC_THRESHOLDS = (20_000, 20, 50)
 
+# Of freed memory glibc keeps up to twice the largest block that was freed so far, 256 KiB at first. The rest goes back
+# to the kernel, and whole responses of some 100 kB, a few at a time, would pay for the same pages again and again.
+LARGE_BLOCK_BYTES = 4 * 1024 * 1024
+
 
 def run_worker(settings: Settings, place: WorkerPlace) -> None:
     """Serve until a signal, or until the parent process has ended."""
@@ -63,6 +67,7 @@ async def _serve(settings: Settings, place: WorkerPlace) -> None:
             _port_certificate(settings, place, sidecar.metrics) as certificate,
         ):
             _freeze_start_objects()
+            keep_freed_memory()
             limits = connection_limits(settings)
             ready = partial(place.heartbeats.set_ready, place.number)
             server = Server(sidecar, settings.shutdown_grace_seconds, limits, ready, certificate)
@@ -118,6 +123,11 @@ def _freeze_start_objects() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(*GC_THRESHOLDS)
+
+
+def keep_freed_memory() -> None:
+    """Free a large block at once, so that glibc keeps what is freed later; `MALLOC_` variables are heeded instead."""
+    bytes(LARGE_BLOCK_BYTES)
 
 
 class Server(uvicorn.Server):
