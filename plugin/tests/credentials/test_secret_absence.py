@@ -14,6 +14,7 @@ SECRETS = {
     "key": "sk-proj-9fA_2bC-4dE7gH1jK3mN5pQ8rS6tU0vW",
     "hex form of digits alone": "pqrstuvwxy0123456789QRSTUVWXYabcdefghi",
     "with e in its hex form": "nNpnNqnNrnNsnNtnNun",
+    "many hex forms of digits alone": "pqrstuvwxy0123456789QRSTUVWXYabcdefghi" + "eijklmpRSTUVWpqrstuvwxy" * 3,
     "short": "p@ss/w-rd",
     "account": "123456789012",
     "number": "12.345-6789+1234",

@@ -19,12 +19,13 @@ _IN_HEX_NUMBERS = frozenset(b"0123456789e")
 _LONGEST_ESCAPE = 5  # bytes of MAY_BE_ESCAPE
 _MAX_FORM_BYTES = 16_384  # of all forms: of more, which takes 30 ms, no telling characters are found
 _LEAST_STRETCH = 1024  # bytes
+_FEW_DIGITS = 3  # pieces of digits that are sought one by one: a long key may have 30, which RE2 seeks in the same pass
 
 
 class SecretAbsence:
     """Knows of bodies that none of some secrets, given in all their forms, is in them."""
 
-    __slots__ = ("_digits", "_has_telling", "_overlap", "_search", "_telling")
+    __slots__ = ("_digits", "_has_telling", "_overlap", "_search", "_search_digits", "_telling")
 
     def __init__(self, forms: Sequence[Form]) -> None:
         self._search = _compile({anchor for form in forms for _, anchor in anchors(form)})
@@ -32,6 +33,7 @@ class SecretAbsence:
         self._telling = b""
         self._digits: list[bytes] = []  # of which each piece of digits alone has one
         self._has_telling = sum(len(form.text) for form in forms) <= _MAX_FORM_BYTES and self._find_telling(forms)
+        self._search_digits = re2.compile(b"|".join(self._digits)).search if len(self._digits) > _FEW_DIGITS else None
 
     def is_certain(self, data: bytes) -> bool:
         """Whether there is certainly no piece of a secret, and no escape that could hide one."""
@@ -43,12 +45,18 @@ class SecretAbsence:
                 break
             if self._search(data[position : start + self._overlap]) is not None:
                 return False
-            if any(data.find(digits, start, end) >= 0 for digits in self._digits):
+            if self._has_digits(data, start, end):
                 return False
             position = end - self._overlap
             last = data[end : end + 1]
             telling = last + telling.replace(last, b"")  # likely to end the next one too: others are not sought beyond
         return self._search(data[position:]) is None
+
+    def _has_digits(self, data: bytes, start: int, end: int) -> bool:
+        """Whether a piece of a secret that is of digits alone may be there."""
+        if self._search_digits is None:
+            return any(data.find(digits, start, end) >= 0 for digits in self._digits)
+        return self._search_digits(data, start, end) is not None
 
     def _find_telling(self, forms: Iterable[Form]) -> bool:
         """Find the telling characters, which no number has; whether there are such for all pieces."""
