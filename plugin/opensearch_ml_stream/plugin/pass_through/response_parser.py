@@ -9,6 +9,7 @@ from opensearch_ml_stream.plugin.upstream.http1.response_head import (
     HeadBuffer,
     MalformedHead,
     body_of,
+    field_lines,
     parse_head,
 )
 
@@ -51,7 +52,9 @@ class HeadParser(HeadBuffer):
 
 
 def _read_head(raw: bytes) -> ResponseHead:
-    head, fields = parse_head(raw)
+    head = parse_head(raw)
     if head.status >= 600:
         raise MalformedHead(f"status {head.status} was not asked for")
-    return ResponseHead(head.status, [(name.lower(), value) for name, value in fields], head)
+    fields = [line.encode("latin-1").partition(b":") for line in field_lines(raw)]
+    headers = [(name.lower(), value.lstrip(b" \t")) for name, _, value in fields]
+    return ResponseHead(head.status, headers, head)

@@ -1,5 +1,6 @@
 """A response's head is read whole, strictly, and however its bytes are cut."""
 
+import httptools
 import pytest
 
 from opensearch_ml_stream.plugin.upstream.http1.bodies import ChunkedBody, CloseBody, LengthBody
@@ -17,7 +18,7 @@ MAX_HEAD_BYTES = 65_536
 
 
 def read_head(raw: bytes) -> Head:
-    return parse_head(raw)[0]
+    return parse_head(raw)
 
 
 def head(*lines: str, start: str = "HTTP/1.1 200 OK") -> Head:
@@ -204,3 +205,40 @@ def test_a_length_that_is_given_twice_is_one_length() -> None:
     assert body.feed(b"abc") == b"ab"
     assert body.excess
     assert not body_of(Head(200, {"content-length": "9" * 18}, True)).done
+
+
+class Reported:
+    """What llhttp itself reports of a head."""
+
+    def __init__(self, raw: bytes) -> None:
+        self.headers: dict[str, list[str]] = {}
+        httptools.HttpResponseParser(self).feed_data(raw)
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        self.headers.setdefault(name.decode("latin-1").lower(), []).append(value.decode("latin-1"))
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        b"",
+        b"a:b\r\n",
+        b"A: b\r\na: c\r\n",
+        b"a:\r\nb: \r\nc: d: e\r\n",
+        b"a: \t b \t \r\n",
+        b"a: \xa0b\x85\xff\r\nb:\t\r\n",
+        b"last: \r\n",
+    ],
+)
+@pytest.mark.parametrize("start", [b"HTTP/1.1 200 OK\r\n", b"HTTP/1.0 500\r\n", b"\r\nHTTP/1.1 200 \xff\r\n"])
+def test_the_fields_are_those_that_llhttp_reports(start: bytes, lines: bytes) -> None:
+    raw = start + lines + b"\r\n"
+    assert parse_head(raw).headers == {name: ", ".join(values) for name, values in Reported(raw).headers.items()}
+
+
+@pytest.mark.parametrize(
+    "lines", [b"a: b\r\n c\r\n", b"a:\r\n\tb\r\n", b"a: b\nc: d\r\n", b"a: b\rc: d\r\n", b"a\r\n", b"\xe9: b\r\n"]
+)
+def test_a_field_of_any_other_form_than_one_line_is_refused(lines: bytes) -> None:
+    with pytest.raises(MalformedHead):
+        parse_head(b"HTTP/1.1 200 OK\r\n" + lines + b"\r\n")

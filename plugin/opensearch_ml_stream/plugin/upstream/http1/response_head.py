@@ -1,6 +1,6 @@
 """Parses response heads: status, headers and how the body ends. httptools does it, as strictly as node.js."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import httptools
@@ -9,6 +9,7 @@ from opensearch_ml_stream.plugin.upstream.http1.bodies import Body, ChunkedBody,
 
 MAX_HEAD_BYTES = 64 * 1024  # interim responses included; node and nginx stop at 16 and 32 KiB
 _BLANK_LINE = b"\r\n\r\n"
+_NO_CALLBACKS = object()  # llhttp checks a head; its fields are split here, which costs less than a call for each
 
 
 class MalformedHead(Exception):
@@ -58,20 +59,16 @@ class ResponseHeadParser(HeadBuffer):
         """Return the head and the bytes after it, None while it is incomplete. MalformedHead if it is not HTTP/1.1."""
         while (complete := self.take(data)) is not None:
             raw, data = complete
-            head, _ = parse_head(raw)
+            head = parse_head(raw)
             if head.status >= 200:
                 return head, data
             self._limit -= len(raw)
         return None
 
 
-def parse_head(raw: bytes) -> tuple[Head, list[tuple[bytes, bytes]]]:
-    """Parse a head that is complete up to its blank line; return it, and its header fields as they came.
-
-    MalformedHead if it is not HTTP/1.1, or status 101.
-    """
-    fields: list[tuple[bytes, bytes]] = []
-    parser = httptools.HttpResponseParser(_Callbacks(fields.append))
+def parse_head(raw: bytes) -> Head:
+    """Parse a head that is complete up to its blank line. MalformedHead if it is not HTTP/1.1, or status 101."""
+    parser = httptools.HttpResponseParser(_NO_CALLBACKS)
     try:
         parser.feed_data(raw)
     except httptools.HttpParserUpgrade:
@@ -81,10 +78,17 @@ def parse_head(raw: bytes) -> tuple[Head, list[tuple[bytes, bytes]]]:
     status = parser.get_status_code()
     if status == 101 or status < 100:
         raise MalformedHead(f"status {status} was not asked for")
-    headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in fields}
-    if len(headers) < len(fields):
-        headers = _joined(fields)
-    return Head(status, headers, _keeps_alive(headers.get("connection", ""), parser)), fields
+    headers: dict[str, str] = {}
+    for line in field_lines(raw):
+        name, _, value = line.partition(":")
+        key, value = name.lower(), value.lstrip(" \t")
+        headers[key] = f"{headers[key]}, {value}" if key in headers else value
+    return Head(status, headers, _keeps_alive(headers.get("connection", ""), parser))
+
+
+def field_lines(raw: bytes) -> list[str]:
+    """Return the header fields of a head that `parse_head` takes: llhttp lets no line pass but `name: value`."""
+    return raw.decode("latin-1").strip("\r\n").split("\r\n")[1:]
 
 
 def body_of(head: Head) -> Body:
@@ -98,23 +102,6 @@ def body_of(head: Head) -> Body:
         return ChunkedBody()
     length = head.headers.get("content-length")
     return CloseBody() if length is None else LengthBody(_read_length(length))
-
-
-class _Callbacks:
-    """Callbacks of httptools."""
-
-    __slots__ = ("on_header",)
-
-    def __init__(self, append: Callable[[tuple[bytes, bytes]], None]) -> None:
-        self.on_header = lambda name, value: append((name, value))
-
-
-def _joined(fields: list[tuple[bytes, bytes]]) -> dict[str, str]:
-    headers: dict[str, str] = {}
-    for name, value in fields:
-        key, text = name.decode("latin-1").lower(), value.decode("latin-1")
-        headers[key] = f"{headers[key]}, {text}" if key in headers else text
-    return headers
 
 
 def _keeps_alive(connection: str, parser: httptools.HttpResponseParser) -> bool:
