@@ -14,7 +14,7 @@ HIGH_WATER_BYTES = 65_536  # unread, above which reading is paused
 
 def new_exchange(read_timeout: float = 30) -> tuple[Exchange, FakeTransport]:
     transport = FakeTransport(asyncio.Protocol())
-    return Exchange(transport, AUTHORITY, read_timeout), transport
+    return Exchange(transport, asyncio.get_running_loop(), AUTHORITY, read_timeout), transport
 
 
 async def start(received: bytes, read_timeout: float = 30) -> tuple[Exchange, FakeTransport]:

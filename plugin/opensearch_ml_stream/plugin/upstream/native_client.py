@@ -114,7 +114,7 @@ class _Call(AbstractAsyncContextManager[UpstreamResponse]):
         assert connection.transport is not None
         call = self._call
         self._connection = connection
-        exchange = Exchange(connection.transport, call.target.authority, call.config.read_timeout)
+        exchange = Exchange(connection.transport, connection.loop, call.target.authority, call.config.read_timeout)
         self._exchange = exchange
         return exchange
 

@@ -19,12 +19,11 @@ from opensearch_ml_stream.rest_handlers.callers import Caller, Gate
 from opensearch_ml_stream.rest_handlers.generate_stream import generate_request
 from opensearch_ml_stream.rest_handlers.http.body_budget import BodyReservation
 from opensearch_ml_stream.rest_handlers.http.browsers import check_embedding, with_security_headers
-from opensearch_ml_stream.rest_handlers.http.exception_handlers import method_not_allowed
+from opensearch_ml_stream.rest_handlers.http.exception_handlers import method_not_allowed, read_or_refuse
 from opensearch_ml_stream.rest_handlers.http.requests import header, json_body, query, read_body
 from opensearch_ml_stream.rest_handlers.http.response_lifecycle import (
     InFlightResponse,
     InFlightResponses,
-    read_or_refuse,
 )
 from opensearch_ml_stream.rest_handlers.openapi.description import OperationDescription
 from opensearch_ml_stream.rest_handlers.openapi.schemas import STRING

@@ -1,16 +1,37 @@
-"""Exception handlers: MLStreamError and what Starlette raises become OpenSearch's error responses."""
+"""MLStreamError and what Starlette raises become OpenSearch's error responses."""
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeVar
 
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
 
 from opensearch_ml_stream.connectors.errors import Internal, MLStreamError, NotFound
 from opensearch_ml_stream.rest_handlers.base_path import is_v2
+from opensearch_ml_stream.rest_handlers.http.body_budget import BodyReservation
 from opensearch_ml_stream.rest_handlers.http.browsers import with_security_headers
 from opensearch_ml_stream.rest_handlers.http.responses import echoed_headers, error_response, json_response
+
+Read = TypeVar("Read")
+
+
+async def read_or_refuse(
+    scope: Scope, receive: Receive, send: Send, reservation: BodyReservation, reading: Awaitable[Read]
+) -> Read | None:
+    """Return what `reading` reads of a request; None for one that is refused or whose client has disconnected.
+
+    The error of one that is refused is sent, and what it has reserved of its body is released.
+    """
+    try:
+        return await reading
+    except ClientDisconnect:
+        reservation.release()
+    except MLStreamError as error:
+        reservation.release()
+        await error_response(Request(scope), error)(scope, receive, send)
+    return None
 
 
 async def mlstream_error(request: Request, exc: Exception) -> Response:

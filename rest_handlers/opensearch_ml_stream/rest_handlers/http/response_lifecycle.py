@@ -8,8 +8,9 @@ the provider is silent. Neither costs anything per chunk.
 import asyncio
 from collections.abc import Awaitable
 from dataclasses import dataclass
+from functools import cached_property
 from time import monotonic
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol
 
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
@@ -26,8 +27,6 @@ from opensearch_ml_stream.rest_handlers.http.exchange.stream_format import Strea
 from opensearch_ml_stream.rest_handlers.http.request_notes import REQUEST_NOTES, RequestNotes
 from opensearch_ml_stream.rest_handlers.http.responses import encoded_json_response, error_response, json_response
 
-Read = TypeVar("Read")
-
 
 @dataclass(frozen=True, slots=True)
 class ResponseLimits:
@@ -38,23 +37,6 @@ class ResponseLimits:
     heartbeat: float
     max_total_body_size: int = 256 * 1024 * 1024
     max_streams: int = 5_000
-
-
-async def read_or_refuse(
-    scope: Scope, receive: Receive, send: Send, reservation: BodyReservation, reading: Awaitable[Read]
-) -> Read | None:
-    """Return what `reading` reads of a request; None for one that is refused or whose client has disconnected.
-
-    The error of one that is refused is sent, and what it has reserved of its body is released.
-    """
-    try:
-        return await reading
-    except ClientDisconnect:
-        reservation.release()
-    except MLStreamError as error:
-        reservation.release()
-        await error_response(Request(scope), error)(scope, receive, send)
-    return None
 
 
 class Interruptible(Protocol):
@@ -75,6 +57,11 @@ class InFlightResponses:
         self.stopping = asyncio.Event()  # set when the server begins to stop
         self._all_done = asyncio.Event()
         self._all_done.set()
+
+    @cached_property
+    def loop(self) -> asyncio.AbstractEventLoop:
+        """The loop that runs them, kept because asking asyncio for it is a system call."""
+        return asyncio.get_running_loop()
 
     def __len__(self) -> int:
         return len(self._in_flight)
@@ -163,7 +150,7 @@ class InFlightResponse:
         """Run `work` while the client is watched; return when the response has ended or nobody waits for it."""
         self._in_flight.add(self)
         self._begun = monotonic()
-        task = self._task = asyncio.current_task()
+        task = self._task = asyncio.current_task(self._in_flight.loop)
         watch = None if self._direct is not None else start_watch(self._receive, self)
         if self._direct is not None:
             self._direct.watch(self)
@@ -267,7 +254,7 @@ class InFlightResponse:
                 one.cancel()
 
     def _look_after(self, seconds: float) -> None:
-        self._timer = asyncio.get_running_loop().call_later(seconds, self._look)
+        self._timer = self._in_flight.loop.call_later(seconds, self._look)
 
     def _look(self) -> None:
         """See whether the stream has been silent for so long that its client must hear something."""

@@ -14,12 +14,11 @@ from opensearch_ml_stream.rest_handlers.base_path import is_reserved
 from opensearch_ml_stream.rest_handlers.callers import Caller, Gate
 from opensearch_ml_stream.rest_handlers.http.body_budget import BodyReservation
 from opensearch_ml_stream.rest_handlers.http.browsers import check_embedding, with_security_headers
-from opensearch_ml_stream.rest_handlers.http.exception_handlers import method_not_allowed
+from opensearch_ml_stream.rest_handlers.http.exception_handlers import method_not_allowed, read_or_refuse
 from opensearch_ml_stream.rest_handlers.http.requests import read_body
 from opensearch_ml_stream.rest_handlers.http.response_lifecycle import (
     InFlightResponse,
     InFlightResponses,
-    read_or_refuse,
 )
 from opensearch_ml_stream.rest_handlers.http.responses import PLAIN_ERRORS, echoed_headers
 from opensearch_ml_stream.rest_handlers.v2.headers import handler_headers, readable_header_list

@@ -18,13 +18,13 @@ from opensearch_ml_stream.connectors.v2.stream_formats import stream_format
 from opensearch_ml_stream.rest_handlers import actions
 from opensearch_ml_stream.rest_handlers.callers import Caller, Gate
 from opensearch_ml_stream.rest_handlers.http.body_budget import BodyReservation
+from opensearch_ml_stream.rest_handlers.http.exception_handlers import read_or_refuse
 from opensearch_ml_stream.rest_handlers.http.exchange.stream_format import StreamFormat
 from opensearch_ml_stream.rest_handlers.http.gzip_coding import GZIP_HEADERS, VARY, GzipFormat, may_stream_gzip
 from opensearch_ml_stream.rest_handlers.http.requests import header, read_body
 from opensearch_ml_stream.rest_handlers.http.response_lifecycle import (
     InFlightResponse,
     InFlightResponses,
-    read_or_refuse,
 )
 from opensearch_ml_stream.rest_handlers.routes.predict_stream import relay
 from opensearch_ml_stream.rest_handlers.v2.headers import own_headers, readable_headers, response_headers

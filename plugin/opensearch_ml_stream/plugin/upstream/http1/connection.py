@@ -14,10 +14,11 @@ OpenTLS = Callable[["Connection", str, Target], Awaitable[None]]
 class Connection(asyncio.Protocol):
     """A connection, and the protocol of its transport while no Exchange has it.
 
-    Whatever the provider does on an idle connection makes it unusable: `on_unusable` is called then.
+    Whatever the provider does on an idle connection makes it unusable: `on_unusable` is called then. `loop` is the one
+    that it was opened in, kept because asking asyncio for it is a system call, which each request would make.
     """
 
-    __slots__ = ("address", "idle_since", "on_unusable", "transport")
+    __slots__ = ("address", "idle_since", "loop", "on_unusable", "transport")
 
     def __init__(self, address: str) -> None:
         self.address = address
@@ -27,6 +28,7 @@ class Connection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Keep the transport."""
+        self.loop = asyncio.get_running_loop()
         self.transport = cast(asyncio.Transport, transport)
 
     def data_received(self, data: bytes) -> None:

@@ -58,12 +58,14 @@ class Exchange(asyncio.Protocol):
         "status",
     )  # fmt: skip
 
-    def __init__(self, transport: asyncio.Transport, authority: str, read_timeout: float) -> None:
+    def __init__(
+        self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop, authority: str, read_timeout: float
+    ) -> None:
         self._transport = transport
         self._authority = authority
         self._read_timeout = read_timeout
         self._timed_out = network_errors.read_timed_out
-        self._loop = asyncio.get_running_loop()
+        self._loop = loop
         self._head_parser: ResponseHeadParser | None = ResponseHeadParser()
         self._body: Body | None = None
         self._pending: list[bytes] = []

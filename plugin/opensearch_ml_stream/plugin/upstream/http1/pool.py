@@ -57,7 +57,7 @@ class ConnectionPool:
         if self._closed:
             connection.abort()
             return
-        loop = asyncio.get_running_loop()
+        loop = connection.loop
         connection.idle_since = loop.time()
         connection.on_unusable = lambda unusable: self._remove(route, unusable)
         if connection.transport is not None:
