@@ -73,8 +73,10 @@ async def test_every_route_is_described_once_with_or_without_its_slash(api: Api)
     paths = [route.path_format for route in api.routes if not route.path_format.startswith(UI_PATH)]
     assert len(paths) > 50
     without_slash = {path.removesuffix("/") or "/" for path in paths}
-    stream = f"{BASE}/models/{{model_id}}/_predict/stream"
-    assert api.document["paths"].keys() == {*without_slash, stream, *V2_OPERATIONS}
+    model = f"{BASE}/models/{{model_id}}"
+    predictions = {f"{model}/_predict/stream", f"{model}/_predict", f"{model}/_batch_predict"}
+    predictions.add(f"{BASE}/_predict/{{algorithm}}/{{model_id}}")
+    assert api.document["paths"].keys() == {*without_slash, *predictions, *V2_OPERATIONS}
     assert api.document["openapi"] == "3.1.0"
 
 

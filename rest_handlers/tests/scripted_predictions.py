@@ -15,7 +15,6 @@ from opensearch_ml_stream.rest_handlers.application import rest_application
 from opensearch_ml_stream.rest_handlers.callers import Caller
 from opensearch_ml_stream.rest_handlers.http.browsers import BrowserPolicy
 from opensearch_ml_stream.rest_handlers.http.response_lifecycle import InFlightResponses, ResponseLimits
-from opensearch_ml_stream.rest_handlers.routes.predict import predict_routes
 from opensearch_ml_stream.rest_handlers.routes.predict_stream import PredictStream, RelayIfElsewhere
 from tests.asgi_exchange import JSON_HEADERS, Exchange
 from tests.recording_gate import RecordingGate
@@ -151,8 +150,7 @@ class Sidecar:
     ) -> None:
         self.in_flight = InFlightResponses(limits)
         self.gate = RecordingGate()
-        routes = predict_routes(predictions, self.in_flight, self.gate)
-        router = rest_application(routes)
+        router = rest_application([])
         self.application = PredictStream(predictions, self.in_flight, self.gate, router, policy, relay_if_elsewhere)
 
     async def first_chunk(self, exchange: Exchange) -> None:

@@ -67,7 +67,6 @@ from opensearch_ml_stream.rest_handlers.routes.health_and_metrics import operati
 from opensearch_ml_stream.rest_handlers.routes.monitoring.profile import profile_routes
 from opensearch_ml_stream.rest_handlers.routes.monitoring.stats import stats_routes
 from opensearch_ml_stream.rest_handlers.routes.openapi import openapi_routes
-from opensearch_ml_stream.rest_handlers.routes.predict import predict_routes
 from opensearch_ml_stream.rest_handlers.routes.predict_stream import Predictions, PredictStream
 from opensearch_ml_stream.rest_handlers.routes.resources import management_routes
 from opensearch_ml_stream.rest_handlers.routes.settings import settings_routes
@@ -210,7 +209,6 @@ def _routes(
     profiles = Profiles(states, statistics, node, visible, core.runtimes.models.current)
     own_version = version("opensearch-ml-stream")
     routes = [
-        *predict_routes(predictor, in_flight, gate),
         *diagnosis_routes(diagnoses, in_flight, gate),
         *management_routes(core.registry, entry),
         *profile_routes(profiles, entry, nodes),

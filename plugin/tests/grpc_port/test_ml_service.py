@@ -86,6 +86,9 @@ class OneStream:
     async def predict_encoded(self, caller: Caller, model_id: str, body: bytes, algorithm: str | None = None) -> bytes:
         raise AssertionError("only streams are asked for")
 
+    async def batch_predict(self, caller: Caller, model_id: str, body: bytes) -> Mapping[str, Any]:
+        raise AssertionError("only streams are asked for")
+
 
 class AnnOnly:
     """Lets ann in, for the actions of a stream."""

@@ -13,13 +13,13 @@ from opensearch_ml_stream.rest_handlers.http.requests import check_query, query
 from opensearch_ml_stream.rest_handlers.http.responses import json_response
 from opensearch_ml_stream.rest_handlers.openapi.description import OperationDescription
 from opensearch_ml_stream.rest_handlers.openapi.document import openapi_document
-from opensearch_ml_stream.rest_handlers.routes.predict_stream import STREAM_OPERATIONS
+from opensearch_ml_stream.rest_handlers.routes.predict_stream import PREDICT_OPERATIONS
 
 
 def openapi_routes(
     routes: Sequence[BaseRoute], others: Mapping[str, Mapping[str, OperationDescription]], version: str, gate: Gate
 ) -> list[Route]:
-    """Return the routes of `/openapi.json`, which describes `routes`, the stream's, itself, and what `others` say."""
+    """Return the routes of `/openapi.json`, which describes `routes`, predictions, itself, and what `others` say."""
     document: dict[str, Any] = {}
 
     async def show(request: Request) -> Response:
@@ -30,5 +30,5 @@ def openapi_routes(
 
     path = BASE_PATH + "/openapi.json"
     own = [Route(path, show), Route(path + "/", show)]
-    document |= openapi_document([*routes, *own], {**STREAM_OPERATIONS, **others}, version)
+    document |= openapi_document([*routes, *own], {**PREDICT_OPERATIONS, **others}, version)
     return own

@@ -22,7 +22,9 @@ from opensearch_ml_stream.rest_handlers.http.requests import (
 )
 from opensearch_ml_stream.rest_handlers.http.responses import wants_compact_json
 
-_PATTERN = re.compile(f"{BASE_PATH}/(?:models/([^/]+)/_predict(/stream)?|_predict/([^/]+)/([^/]+))/?")
+_PATTERN = re.compile(
+    f"{BASE_PATH}/(?:models/([^/]+)/(_predict|_predict/stream|_batch_predict)|_predict/([^/]+)/([^/]+))/?"
+)
 _OF_STREAMS = (actions.PREDICT_STREAM, actions.PREDICT)
 _OF_WHOLE_ONES = (actions.PREDICT,)
 
@@ -34,16 +36,17 @@ class PredictHead:
     """
 
     __slots__ = (
-        "_coding", "_is_checked", "_query", "_wires", "actions", "algorithm", "any_host", "is_json", "is_stream",
-        "model_id", "wants_compact_json",
+        "_coding", "_is_checked", "_query", "_wires", "actions", "algorithm", "any_host", "is_batch", "is_json",
+        "is_stream", "model_id", "wants_compact_json",
     )  # fmt: skip
 
-    def __init__(self, scope: Scope, model_id: str, algorithm: str | None, *, is_stream: bool, any_host: bool) -> None:
-        self.model_id = model_id
-        self.algorithm = algorithm
-        self.is_stream = is_stream
+    def __init__(self, scope: Scope, path: re.Match[str], *, any_host: bool) -> None:
+        self.model_id: str = path[1] or path[4]
+        self.algorithm: str | None = path[3]
+        self.is_stream = path[2] == "_predict/stream"
+        self.is_batch = path[2] == "_batch_predict"
         self.any_host = any_host
-        self.actions = _OF_STREAMS if is_stream else _OF_WHOLE_ONES
+        self.actions = _OF_STREAMS if self.is_stream else _OF_WHOLE_ONES
         self.is_json = is_json(header(scope, b"content-type"))
         self._query = query(scope)
         self._is_checked = False
@@ -73,8 +76,6 @@ class PredictHead:
 
 
 def read_head(scope: Scope, *, any_host: bool) -> PredictHead | None:
-    """Return the head of a request for a prediction, of any method for a stream, POST for a whole one; else None."""
-    match = _PATTERN.fullmatch(scope["path"])
-    if match is None or not (match[2] or scope["method"] == "POST"):
-        return None
-    return PredictHead(scope, match[1] or match[4], match[3], is_stream=bool(match[2]), any_host=any_host)
+    """Return the head of a request for a prediction, of any method; None if the path is not of one."""
+    path = _PATTERN.fullmatch(scope["path"])
+    return None if path is None else PredictHead(scope, path, any_host=any_host)

@@ -1,4 +1,4 @@
-"""`POST .../_predict/stream` and `POST .../_predict`: a plain ASGI endpoint in front of the router, the hot path.
+"""`_predict/stream`, `_predict` and `_batch_predict`: a plain ASGI endpoint in front of the router, the hot path.
 
 A stream has two phases. Until the first bytes are due, every failure is an HTTP status with OpenSearch's error body.
 From then on, the response is a stream of whole objects that ends with exactly one terminal object, good or bad.
@@ -36,11 +36,12 @@ from opensearch_ml_stream.rest_handlers.openapi.schemas import PREDICT
 from opensearch_ml_stream.rest_handlers.routes.predict import send_encoded_prediction, send_prediction
 from opensearch_ml_stream.rest_handlers.routes.predict_head import PredictHead, read_head
 
-_PATH = f"{BASE_PATH}/models/{{model_id}}/_predict/stream"
 _QUERY_PARAMETERS: Mapping[str, Schema] = {"format": {"enum": list(FORMATS)}, "stream": FLAG}
+_MODEL = f"{BASE_PATH}/models/{{model_id}}"
+_WHOLE = {"POST": OperationDescription("Make a whole prediction.", body=PREDICT, is_body_required=True)}
 
-STREAM_OPERATIONS = {
-    _PATH: {
+PREDICT_OPERATIONS = {
+    f"{_MODEL}/_predict/stream": {
         "POST": OperationDescription(
             "Stream a prediction.",
             _QUERY_PARAMETERS,
@@ -48,9 +49,14 @@ STREAM_OPERATIONS = {
             is_body_required=True,
             content_types=(NDJSON.content_type, SSE.content_type, "application/json"),
         )
-    }
+    },
+    f"{_MODEL}/_predict": _WHOLE,
+    f"{BASE_PATH}/_predict/{{algorithm}}/{{model_id}}": _WHOLE,
+    f"{_MODEL}/_batch_predict": {
+        "POST": OperationDescription("Start a batch job.", body=PREDICT, is_body_required=True)
+    },
 }
-"""What the OpenAPI document says of the stream."""
+"""What the OpenAPI document says of predictions."""
 
 
 class ProviderStream(Protocol):
@@ -88,7 +94,11 @@ class ProviderStream(Protocol):
 
 
 class Predictions(Protocol):
-    """The use cases behind the stream route."""
+    """The use cases behind these routes.
+
+    Whole responses are JSON objects as the API has them. Errors are MLStreamErrors: InvalidRequest and NotFound, and
+    UpstreamError for a fault of the provider.
+    """
 
     def stream(
         self, caller: Caller, model_id: str, parameters: Mapping[str, str], action_type: str | None = None
@@ -99,11 +109,15 @@ class Predictions(Protocol):
     async def predict(
         self, caller: Caller, model_id: str, body: bytes, algorithm: str | None = None
     ) -> Mapping[str, Any]:
-        """Make a whole prediction, also for callers who ask a stream for one merged object."""
+        """Make a whole prediction, `{"inference_results": [...]}`, also for callers who ask a stream for one object."""
         ...
 
     async def predict_encoded(self, caller: Caller, model_id: str, body: bytes, algorithm: str | None = None) -> bytes:
         """Return what `predict` returns as compact JSON."""
+        ...
+
+    async def batch_predict(self, caller: Caller, model_id: str, body: bytes) -> Mapping[str, Any]:
+        """Start a batch job: `{"task_id", "status", ...}`."""
         ...
 
 
@@ -112,10 +126,10 @@ RelayIfElsewhere = Callable[[Scope, Receive, Send, str], Awaitable[bool]]
 
 
 class PredictStream:
-    """The ASGI application: streams and whole predictions here, every other path to `router`; `policy` holds for all.
+    """The ASGI application: every prediction here, every other path to `router`; `policy` holds for all.
 
-    No middleware and no router stands between a prediction and its client; requests of another method than POST for a
-    whole one are the router's. With `relay_if_elsewhere`, some models may run on another server.
+    No middleware and no router stands between a prediction and its client. With `relay_if_elsewhere`, some models may
+    run on another server.
     """
 
     def __init__(
@@ -205,6 +219,8 @@ class PredictStream:
         if wire is not None:
             opening = self._predictions.stream(caller, head.model_id, remote.parameters, remote.action_type)
             return response, relay(response, opening, wire)
+        if head.is_batch:
+            return response, send_prediction(response, self._predictions.batch_predict(caller, head.model_id, body))
         asked = (caller, head.model_id, body, head.algorithm)
         if head.wants_compact_json:
             return response, send_encoded_prediction(response, self._predictions.predict_encoded(*asked))
