@@ -5,7 +5,6 @@ import gc
 import json
 import logging
 import os
-import platform
 import signal
 import socket
 import subprocess
@@ -265,7 +264,6 @@ async def test_a_response_that_goes_on_is_interrupted_after_the_grace_time() -> 
     assert 0.05 <= seconds < 2
 
 
-@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="it is glibc that gives freed memory back")
 def test_responses_of_some_size_do_not_pay_for_their_memory_each_time() -> None:
     program = """
 import resource
