@@ -75,19 +75,28 @@ class CompressingProxy(Proxy):
 
 
 class CuttingProxy(Proxy):
-    """Ends responses that are not complete within so many seconds after their head, as at their end."""
+    """Ends responses that are not complete within so many seconds after their head, as at their end.
+
+    The sidecar learns of it later, and counts the request then.
+    """
 
     SECONDS = 0.4
+    LATER_SECONDS = 0.2
 
     async def relay(self, response: httpx.Response, send: Send) -> None:
         await self.send_head(response, send)
-        try:
-            async with asyncio.timeout(self.SECONDS):
-                async for data in response.aiter_raw():
-                    await send({"type": "http.response.body", "body": data, "more_body": True})
-        except TimeoutError:
-            pass
+        parts = response.aiter_raw()
+        loop = asyncio.get_running_loop()
+        ends = loop.time() + self.SECONDS
+        while True:
+            part = asyncio.ensure_future(anext(parts, b""))
+            await asyncio.wait({part}, timeout=ends - loop.time())
+            if not part.done() or not part.result():
+                break
+            await send({"type": "http.response.body", "body": part.result(), "more_body": True})
         await send({"type": "http.response.body", "body": b""})
+        await asyncio.sleep(self.LATER_SECONDS)
+        part.cancel()
 
 
 class RetryingProxy(Proxy):

@@ -108,6 +108,7 @@ def test_a_proxy_that_cuts_at_a_timeout_is_found(streaming: Streaming) -> None:
     assert code == 1
     assert findings(document) == [("cuts", "proxy", "failed", ["SSE", "NDJSON"])]
     assert {path["end"] for path in document["paths"] if path["place"] == "proxy"} == {"cut"}
+    assert [path["received"] for path in document["paths"]] == [1, 1, 1, 1]
 
 
 def test_a_proxy_that_retries_is_found(streaming: Streaming) -> None:

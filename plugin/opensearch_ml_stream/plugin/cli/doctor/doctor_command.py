@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from time import monotonic, sleep
 from typing import Annotated, Any
 
 import typer
@@ -37,6 +38,8 @@ from opensearch_ml_stream.plugin.cli.sidecar_options import SidecarOptions, take
 from opensearch_ml_stream.plugin.diagnosis.report import Report, StreamTimeline
 
 _FORMATS: tuple[WireFormat, ...] = ("SSE", "NDJSON")
+_LATE_COUNT_SECONDS = 2.0  # a request is counted at its end, which after a cut the sidecar learns of from the proxy
+_COUNT_PAUSE_SECONDS = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +132,10 @@ def _measure_and_count(meter: PathMeter, wire_format: WireFormat, api: SidecarAP
     counted = count_requests(api, meter.model_id)
     timeline = meter.measure(wire_format)
     counted_after = count_requests(api, meter.model_id)
+    waited_until = monotonic() + _LATE_COUNT_SECONDS
+    while timeline.end == "cut" and counted_after == counted is not None and monotonic() < waited_until:
+        sleep(_COUNT_PAUSE_SECONDS)
+        counted_after = count_requests(api, meter.model_id)
     if counted is None or counted_after is None:
         return timeline
     return replace(timeline, received=counted_after - counted)
