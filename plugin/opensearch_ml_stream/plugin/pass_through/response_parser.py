@@ -9,7 +9,7 @@ from opensearch_ml_stream.plugin.upstream.http1.response_head import (
     HeadBuffer,
     MalformedHead,
     body_of,
-    field_lines,
+    header_fields,
     parse_head,
 )
 
@@ -55,6 +55,5 @@ def _read_head(raw: bytes) -> ResponseHead:
     head = parse_head(raw)
     if head.status >= 600:
         raise MalformedHead(f"status {head.status} was not asked for")
-    fields = [line.encode("latin-1").partition(b":") for line in field_lines(raw)]
-    headers = [(name.lower(), value.lstrip(b" \t")) for name, _, value in fields]
+    headers = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in header_fields(raw)]
     return ResponseHead(head.status, headers, head)

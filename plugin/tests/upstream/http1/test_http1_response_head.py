@@ -17,12 +17,8 @@ STREAM_HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-E
 MAX_HEAD_BYTES = 65_536
 
 
-def read_head(raw: bytes) -> Head:
-    return parse_head(raw)
-
-
 def head(*lines: str, start: str = "HTTP/1.1 200 OK") -> Head:
-    return read_head("\r\n".join([start, *lines, "\r\n"]).encode("latin-1"))
+    return parse_head("\r\n".join([start, *lines, "\r\n"]).encode("latin-1"))
 
 
 def test_a_head_cut_anywhere_is_the_same_head() -> None:
@@ -175,12 +171,12 @@ def test_values_of_one_header_are_joined_and_names_are_in_lower_case() -> None:
 )
 def test_a_head_that_is_refused_says_why(raw: bytes, problem: str) -> None:
     with pytest.raises(MalformedHead) as raised:
-        read_head(raw)
+        parse_head(raw)
     assert str(raised.value) == problem
 
 
 def test_100_is_the_lowest_status() -> None:
-    assert read_head(b"HTTP/1.1 100 Continue\r\n\r\n").status == 100
+    assert parse_head(b"HTTP/1.1 100 Continue\r\n\r\n").status == 100
 
 
 @pytest.mark.parametrize(

@@ -79,16 +79,19 @@ def parse_head(raw: bytes) -> Head:
     if status == 101 or status < 100:
         raise MalformedHead(f"status {status} was not asked for")
     headers: dict[str, str] = {}
-    for line in field_lines(raw):
-        name, _, value = line.partition(":")
-        key, value = name.lower(), value.lstrip(" \t")
-        headers[key] = f"{headers[key]}, {value}" if key in headers else value
+    for name, value in header_fields(raw):
+        headers[name] = f"{headers[name]}, {value}" if name in headers else value
     return Head(status, headers, _keeps_alive(headers.get("connection", ""), parser))
 
 
-def field_lines(raw: bytes) -> list[str]:
-    """Return the header fields of a head that `parse_head` takes: llhttp lets no line pass but `name: value`."""
-    return raw.decode("latin-1").strip("\r\n").split("\r\n")[1:]
+def header_fields(raw: bytes) -> list[tuple[str, str]]:
+    """Return the header fields of a head that `parse_head` takes, names in lower case.
+
+    llhttp lets no line pass but `name: value`.
+    """
+    lines = raw.decode("latin-1").strip("\r\n").split("\r\n")[1:]
+    pairs = [line.partition(":") for line in lines]
+    return [(name.lower(), value.lstrip(" \t")) for name, _, value in pairs]
 
 
 def body_of(head: Head) -> Body:
