@@ -1,9 +1,9 @@
 # `make` lists the targets. ARGS are passed on: make run ARGS="--port 9600", make test ARGS="-k client -x".
 PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3.14 python3; do command -v $$p >/dev/null && $$p -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
 CODE := plugin rest_handlers connectors integration_tests bench examples scripts
-UNIT := .venv/bin/pytest --cov-branch --cov-report=
-# Searches for slow inputs measure time, which coverage takes too; `make test` runs them.
-TIMED := connectors/tests/slow_inputs
+# In as many processes as there are cores, each file in one of them.
+PYTEST := .venv/bin/pytest --numprocesses auto --dist loadfile
+UNIT := $(PYTEST) --cov-branch --cov-report=
 # The least branch coverage of each room by its own tests, in percent.
 FLOORS := connectors:95 rest_handlers:90 plugin:75
 # Both take half a minute: each package is named while it is fetched.
@@ -11,7 +11,7 @@ PIP := set -o pipefail && .venv/bin/pip install --disable-pip-version-check --pr
 SHOWN := | awk '/^Collecting |^Installing collected|^Building |^Successfully/ {print "  " substr($$0, 1, 76); fflush()}'
 SHELL := /bin/bash
 
-.PHONY: help install run test unit integration check format protos fuzz mutants bench build clean opensearch peers clients versions test-runtimes
+.PHONY: help install run test slow stable unit integration check format protos fuzz mutants bench build clean opensearch peers clients versions test-runtimes
 .DEFAULT_GOAL := help
 
 help: ## list the targets
@@ -20,16 +20,20 @@ help: ## list the targets
 install: .venv/installed-test ## set up .venv with everything for development
 run: .venv/installed ## start the sidecar with a demo provider (Ctrl-C ends it)
 	@.venv/bin/opensearch-ml-stream demo $(ARGS)
-test: .venv/installed-test ## run all tests
-	.venv/bin/pytest $(ARGS)
+test: .venv/installed-test ## run the tests (CI=true: with OpenSearch, Chromium and all else that they know)
+	$(PYTEST) $(ARGS)
+slow: .venv/installed-test ## run the tests that measure real time, and those that fail once more
+	.venv/bin/pytest -m slow $(ARGS) || .venv/bin/pytest -m slow --last-failed --last-failed-no-failures none $(ARGS)
+stable: .venv/installed-test ## run the tests ten times, in other orders, beside two busy loops, and compare (an hour)
+	.venv/bin/python scripts/stable.py $(ARGS)
 unit: .venv/installed-test ## run each room's own tests and check its coverage
 	@for floor in $(FLOORS); do room=$${floor%:*}; echo "== $$room: at least $${floor#*:} %"; \
-		COVERAGE_FILE=.coverage.$$room $(UNIT) --cov=$$room/opensearch_ml_stream $$room/tests --ignore=$(TIMED) $(ARGS) && \
+		COVERAGE_FILE=.coverage.$$room $(UNIT) --cov=$$room/opensearch_ml_stream $$room/tests $(ARGS) && \
 		COVERAGE_FILE=.coverage.$$room .venv/bin/coverage report --fail-under=$${floor#*:} --format=total || exit 1; done
 integration: .venv/installed-test ## run the tests with real servers
-	.venv/bin/pytest integration_tests $(ARGS)
+	$(PYTEST) integration_tests $(ARGS)
 check: .venv/installed-test ## check style and types
-	.venv/bin/ruff check . && .venv/bin/ruff format --check . && .venv/bin/mypy $(CODE)
+	.venv/bin/ruff check . && .venv/bin/ruff format --check . && .venv/bin/mypy $(CODE) && .venv/bin/basedpyright
 format: .venv/installed-test ## format the code and mend what ruff can
 	.venv/bin/ruff format . && .venv/bin/ruff check --fix .
 protos: .venv/installed-test ## compile the .proto files of the gRPC port, after a change of one

@@ -1,8 +1,13 @@
-"""What all integration tests share."""
+"""What all integration tests share: the tests that this machine can run, and the servers that they use."""
+
+import os
+import shutil
+from collections.abc import Iterator, Mapping
+from typing import Any, Protocol
 
 import pytest
-from integration_tests.interop.peers import servers
 from integration_tests.support import stores
+from integration_tests.support.sidecars import Sidecar, running_sidecar
 from integration_tests.support.stores import (
     embedded_store_url,
     index_prefix,
@@ -26,16 +31,50 @@ __all__ = [
 ]
 
 
+@pytest.fixture(scope="session")
+def shared_sidecar(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sidecar]:
+    """A sidecar over an embedded store, for tests that need nothing else of it and look at their own models alone."""
+    with running_sidecar(tmp_path_factory.mktemp("shared")) as running:
+        yield running
+
+
+class _Node(Protocol):
+    """A process of pytest-xdist, as the one that starts it sees it."""
+
+    config: pytest.Config
+    workerinput: dict[str, Any]
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    passed: Mapping[str, Any] | None = getattr(config, "workerinput", None)
+    config.stash[stores.SERVERS] = stores.Servers(**passed["servers"]) if passed else stores.find_servers()
+
+
+def pytest_configure_node(node: _Node) -> None:
+    servers = node.config.stash[stores.SERVERS]
+    node.workerinput["servers"] = {"urls": servers.urls, "to_start": servers.to_start}
+
+
 @pytest.hookimpl(trylast=True)  # after -k and -m have chosen
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    servers.select_tests(config, items)
-    stores.select_tests(config, items)
+    dropped = [item for item in items if not (_has_programs(item) and stores.is_there(item))]
+    if dropped:
+        config.hook.pytest_deselected(items=dropped)
+        items[:] = [item for item in items if item not in set(dropped)]
+
+
+def _has_programs(item: pytest.Item) -> bool:
+    """In CI each must be there, and a test fails without it; Chromium, the largest, is used there alone."""
+    names = [name for marker in item.iter_markers("programs") for name in marker.args]
+    return stores.IN_CI or ("chromium" not in names and all(map(shutil.which, names)))
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    stores.report_left_out(config, terminalreporter)
-    servers.report_left_out(config, terminalreporter)
+    if not stores.IN_CI:
+        needed = ", ".join([*stores.left_out(config), "Chromium"])
+        terminalreporter.write_line(f"left out: tests that need {needed}; CI=true runs them all", yellow=True)
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
-    stores.stop_servers(config)
+    if "PYTEST_XDIST_WORKER" not in os.environ:
+        stores.stop_servers(config)

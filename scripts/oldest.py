@@ -18,7 +18,7 @@ def main() -> None:
         bound = _BOUND.match(dependency)
         if bound is None:
             raise SystemExit(f"{dependency}: has no lower bound")
-        print(f"{bound[1]}=={bound[2]}")  # noqa: T201
+        print(f"{bound[1]}=={bound[2]}")
 
 
 if __name__ == "__main__":

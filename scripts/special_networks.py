@@ -90,7 +90,7 @@ def main() -> None:
     """Write the module, or compare with a registry."""
     if sys.argv[1:2] == ["--missing"] and len(sys.argv) == 3:
         with Path(sys.argv[2]).open(encoding="utf-8", newline="") as file:
-            print("\n".join(missing(file)) or "nothing is missing")  # noqa: T201
+            print("\n".join(missing(file)) or "nothing is missing")
     elif len(sys.argv) == 1:
         MODULE.write_text(module_text(), "utf-8")
     else:

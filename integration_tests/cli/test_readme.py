@@ -6,7 +6,6 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from shutil import which
 
 import pytest
 from integration_tests.cli.commands import environment, run_process
@@ -73,7 +72,7 @@ def test_every_block_of_the_readme_runs_here_or_has_a_reason() -> None:
     assert unknown == []
 
 
-@pytest.mark.skipif(which("jq") is None, reason="jq is not installed")
+@pytest.mark.programs("curl", "jq")
 def test_the_first_curl_line_shows_the_response_and_shows_errors_too(demo: Demo) -> None:
     script = block_with(RUN[0])
     ended = shell(script, demo)

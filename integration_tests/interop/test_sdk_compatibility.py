@@ -4,7 +4,6 @@ That those clients read the demo provider is in test_demo_provider.
 """
 
 import json
-import shutil
 import subprocess
 from collections.abc import Iterator
 from typing import Any
@@ -154,8 +153,8 @@ def test_opensearch_pys_own_method_gives_the_stream_as_text(
     assert [one[key] for one in maps] == [*TEXTS, ""]
 
 
+@pytest.mark.programs("jq")
 def test_jq_reads_the_objects_one_after_another(sidecar: Sidecar) -> None:
-    assert shutil.which("jq"), "this test needs jq"
     with background_provider(openai_stream(TEXTS)) as provider:
         path = f"/_plugins/_ml/models/{sidecar.create_model(connector_bodies.openai(provider.url))}/_predict/stream"
         response: httpx.Response = sidecar.client.post(path, json=BODY)

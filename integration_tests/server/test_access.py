@@ -8,7 +8,6 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from shutil import which
 from typing import Any
 
 import httpx
@@ -104,7 +103,7 @@ def test_a_change_of_access_is_in_force_on_every_worker_within_two_seconds(serve
         assert server.statuses("ann", stream) == {200}
 
 
-@pytest.mark.skipif(which("jq") is None, reason="jq is not installed")
+@pytest.mark.programs("curl", "jq")
 def test_the_example_of_the_page_runs(tmp_path: Path) -> None:
     with background_provider(openai_stream(["Ray", "leigh"])) as provider, running_sidecar(tmp_path) as sidecar:
         create = ("models", "create", "--blueprint", "openai-chat", "--set", f"endpoint={provider.url}")

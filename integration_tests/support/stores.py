@@ -1,21 +1,22 @@
-"""The stores that tests run against: SQLite, and real OpenSearch servers that are started for the run.
+"""The stores that tests run against: SQLite, and real OpenSearch servers, which all processes of a run share.
 
-A test that needs a server has the marker `opensearch` (3.6.0), `opensearch("2.19.6")`, `ml_commons` (3.6.0 with ML
-Commons) or `secured` (3.4.0 with its security plugin: secured_cluster.py). The server is the one at OPENSEARCH_URL
-(OPENSEARCH_2_URL, ML_COMMONS_URL), or one that `make opensearch` started, or is started for this run by
-scripts/opensearch.sh. Where it cannot be had its tests are left out, and the end of the run says so; with CI=true that
-is a failure, but for ML Commons where nothing names one: it is on no registry.
+A test that needs a server has the marker `opensearch` (3.6.0), `opensearch("2.19.6")`, `secured` (3.4.0 with its
+security plugin: secured_cluster.py) or `ml_commons`. The server is the one at OPENSEARCH_URL (OPENSEARCH_2_URL,
+ML_COMMONS_URL), or one that `make opensearch` started. With CI=true the first test that needs another starts it by
+scripts/opensearch.sh, and the end of the run stops it; ML Commons is on no registry and never started. Tests whose
+server is not there are left out, and the end of the run says so.
 Each test takes an index prefix of its own, so that servers can be shared; ML Commons knows no prefix, so that tests
 beside it share its indices, and look only at what they made.
 """
 
+import fcntl
 import os
 import secrets
 import socket
 import subprocess
 import urllib.error
 import urllib.request
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -31,82 +32,43 @@ OPENSEARCH_3 = "3.6.0"
 OPENSEARCH_2 = "2.19.6"
 ML_COMMONS = "ml-commons"
 SECURED = "secured"
+IN_CI = os.environ.get("CI") == "true"
 
 _CHECKOUT = Path(__file__).parents[2]
 _SCRIPT = _CHECKOUT / "scripts" / "opensearch.sh"
 _FOLDER = Path(os.environ.get("OPENSEARCH_DIR") or _CHECKOUT / ".opensearch")
 _URL_VARIABLES = {OPENSEARCH_3: "OPENSEARCH_URL", OPENSEARCH_2: "OPENSEARCH_2_URL", ML_COMMONS: "ML_COMMONS_URL"}
-_PORTS = {OPENSEARCH_3: 9236, OPENSEARCH_2: 9219, ML_COMMONS: 9237, SECURED: 9238}  # where `make opensearch` runs them
-_TO_INCLUDE = {
-    OPENSEARCH_3: "install Java and Maven, or set OPENSEARCH_URL",
-    OPENSEARCH_2: "install Java and Maven, or set OPENSEARCH_2_URL",
-    ML_COMMONS: "let ML_COMMONS_PLUGIN name ML Commons (see scripts/opensearch.sh), or set ML_COMMONS_URL",
-    SECURED: "install Java, Maven and openssl",
-}
+_PORTS = {OPENSEARCH_3: 9236, OPENSEARCH_2: 9219, SECURED: 9238}  # where `make opensearch` runs them
+_START_SECONDS = 240  # of a test that may have to wait for its server
 
 
-@dataclass(slots=True)
-class Server:
-    """One OpenSearch of this run. `version` is what this run starts, if it does; `starting` is the script at it."""
-
-    url: str
-    port: int
-    version: str | None = None
-    starting: subprocess.Popen[str] | None = None
-
-    def start(self) -> None:
-        """Begins to start the server, in the background."""
-        if self.version is not None and self.starting is None:
-            command = [str(_SCRIPT), "start", self.version, str(self.port)]
-            self.starting = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-
-    def wait(self) -> None:
-        """Returns once the server responds."""
-        self.start()
-        if self.starting is not None and self.starting.wait() != 0:
-            pytest.fail(f"OpenSearch could not be started:\n{self.starting.communicate()[1]}")
-
-    def stop(self) -> None:
-        if self.starting is not None:
-            self.starting.communicate()
-            subprocess.run([_SCRIPT, "stop", str(self.port)], check=False, capture_output=True)
-
-
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Servers:
-    """The servers of this run, and how many tests were left out for want of one, by version and reason."""
+    """The URL of each server that tests may use, by version; `to_start` are those that do not run yet."""
 
-    running: dict[str, Server] = field(default_factory=dict)
-    left_out: dict[tuple[str, str], int] = field(default_factory=dict)
+    urls: dict[str, str]
+    to_start: list[str] = field(default_factory=list)
 
 
 SERVERS = pytest.StashKey[Servers]()
 
 
-def select_tests(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Starts the servers that the chosen tests need, and takes out the tests whose server cannot be had."""
-    servers = config.stash[SERVERS] = Servers()
-    reasons: dict[str, str | None] = {}
-    kept, dropped = [], []
-    for item in items:
-        version = version_of(item)
-        if version is None:
-            kept.append(item)
-            continue
-        if version not in reasons:
-            reasons[version] = None if config.option.collectonly else _prepare(servers, version)
-        reason = reasons[version]
-        if reason is None:
-            item.add_marker(pytest.mark.timeout(240))  # the first one waits for its server
-            kept.append(item)
-        else:
-            servers.left_out[version, reason] = servers.left_out.get((version, reason), 0) + 1
-            dropped.append(item)
-    if os.environ.get("CI") == "true" and (lines := _left_out_lines(servers, _may_not_be_left_out)):
-        raise pytest.UsageError("; ".join(lines))
-    if dropped:
-        config.hook.pytest_deselected(items=dropped)
-        items[:] = kept
+def find_servers() -> Servers:
+    """Look which servers there are. One process of a run does, so that all choose the same tests."""
+    urls = {version: os.environ[name].rstrip("/") for version, name in _URL_VARIABLES.items() if name in os.environ}
+    others = {version: _url(version, port) for version, port in _PORTS.items() if version not in urls}
+    absent = [version for version, url in others.items() if not _runs(url, version)]
+    urls |= {version: url for version, url in others.items() if IN_CI or version not in absent}
+    return Servers(urls, absent if IN_CI else [])
+
+
+def is_there(item: pytest.Item) -> bool:
+    """Return whether the server that the test needs, if any, can be used."""
+    version = version_of(item)
+    if version is None:
+        return True
+    item.add_marker(pytest.mark.timeout(_START_SECONDS))
+    return version in item.config.stash[SERVERS].urls
 
 
 def version_of(item: pytest.Item) -> str | None:
@@ -121,64 +83,32 @@ def version_of(item: pytest.Item) -> str | None:
     return str(marker.args[0]) if marker.args else OPENSEARCH_3
 
 
-def report_left_out(config: pytest.Config, terminal: pytest.TerminalReporter) -> None:
-    for line in _left_out_lines(config.stash.get(SERVERS, Servers())):
-        terminal.write_line(line, yellow=True)
+def left_out(config: pytest.Config) -> list[str]:
+    """What the tests need that were left out for want of a server."""
+    return [f"OpenSearch {version}" for version in _PORTS if version not in config.stash[SERVERS].urls]
 
 
 def stop_servers(config: pytest.Config) -> None:
-    for server in config.stash.get(SERVERS, Servers()).running.values():
-        server.stop()
-
-
-def _left_out_lines(servers: Servers, counts: Callable[[str], bool] = lambda _: True) -> list[str]:
-    return [
-        f"left out: {count} tests that need a real OpenSearch {version} ({reason}); to include them "
-        f"{_TO_INCLUDE[version]}"
-        for (version, reason), count in servers.left_out.items()
-        if counts(version)
-    ]
-
-
-def _may_not_be_left_out(version: str) -> bool:
-    return version != ML_COMMONS or "ML_COMMONS_PLUGIN" in os.environ
-
-
-def _prepare(servers: Servers, version: str) -> str | None:
-    """Finds the server or begins to start it. The reason if it cannot be had.
-
-    A secured one is started by the first test that needs it: four at once would each take minutes.
-    """
-    variable = _URL_VARIABLES.get(version, "")
-    url = os.environ.get(variable) or _url(version, _PORTS[version])
-    if variable in os.environ or _runs(url, version):
-        servers.running[version] = Server(url.rstrip("/"), _PORTS[version])
-        return None
-    fetched = subprocess.run([_SCRIPT, "fetch", version], capture_output=True, text=True, check=False)
-    if fetched.returncode != 0:
-        return fetched.stderr.strip().rpartition("\n")[2].removeprefix("opensearch.sh: ")
-    port = free_port()
-    server = servers.running[version] = Server(_url(version, port), port, version)
-    if version != SECURED:
-        server.start()
-    return None
+    """Stop those that this run has started."""
+    for version in config.stash[SERVERS].to_start:
+        subprocess.run([_SCRIPT, "stop", str(_PORTS[version])], check=False, capture_output=True)
 
 
 def _url(version: str, port: int) -> str:
     return f"{'https' if version == SECURED else 'http'}://127.0.0.1:{port}"
 
 
-def _secured_at(port: int) -> SecuredCluster:
+def _secured() -> SecuredCluster:
+    port = _PORTS[SECURED]
     return SecuredCluster(_url(SECURED, port), _FOLDER / f"run-{port}" / "config" / "node.pem")
 
 
 def _runs(url: str, version: str) -> bool:
     if version == SECURED:
-        return _secured_at(_PORTS[SECURED]).responds()
-    path, mark = ("/_cat/plugins", "opensearch-ml ") if version == ML_COMMONS else ("", f'"{version}"')
+        return _secured().responds()
     try:
-        with urllib.request.urlopen(url + path, timeout=2) as response:
-            return mark in response.read().decode()
+        with urllib.request.urlopen(url, timeout=2) as response:
+            return f'"{version}"' in response.read().decode()
     except (urllib.error.URLError, OSError):
         return False
 
@@ -190,17 +120,25 @@ def free_port() -> int:
         return port
 
 
-def _server_of(config: pytest.Config, version: str) -> Server:
-    servers = config.stash[SERVERS].running
-    if version not in servers:
-        pytest.fail(f"a test that uses OpenSearch {version} needs the marker for it, see support/stores.py")
-    servers[version].wait()
-    return servers[version]
-
-
 def url_of(config: pytest.Config, version: str) -> str:
     """The URL of the run's server of that version, once it responds."""
-    return _server_of(config, version).url
+    servers = config.stash[SERVERS]
+    if version not in servers.urls:
+        pytest.fail(f"a test that uses OpenSearch {version} needs the marker for it, see support/stores.py")
+    if version in servers.to_start:
+        _start(version)
+    return servers.urls[version]
+
+
+def _start(version: str) -> None:
+    """Return once the server responds; the first process that comes starts it, and the others wait for that."""
+    _FOLDER.mkdir(exist_ok=True)
+    with (_FOLDER / "start.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        command = [str(_SCRIPT), "start", version, str(_PORTS[version])]
+        started = subprocess.run(command, capture_output=True, text=True, check=False)
+    if started.returncode != 0:
+        pytest.fail(f"OpenSearch could not be started:\n{started.stderr}")
 
 
 @pytest.fixture
@@ -224,7 +162,8 @@ def ml_commons_url(pytestconfig: pytest.Config) -> str:
 @pytest.fixture(scope="session")
 def secured_cluster(pytestconfig: pytest.Config) -> SecuredCluster:
     """OpenSearch 3.4.0 with its security plugin, one for the run; for tests with the marker `secured`."""
-    return _secured_at(_server_of(pytestconfig, SECURED).port)
+    url_of(pytestconfig, SECURED)
+    return _secured()
 
 
 @pytest.fixture(

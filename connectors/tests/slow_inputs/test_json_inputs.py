@@ -29,6 +29,8 @@ from opensearch_ml_stream.connectors.syntax import jsontext
 from tests.slow_inputs.derivations import Grammar
 from tests.slow_inputs.search import Subject, check
 
+pytestmark = pytest.mark.slow
+
 _JSON: Grammar = {
     "json": ["<atom>", "[<items>]", "[]", "{<members>}", "{}", "<blank><json>", '"<chars>"'],
     "items": ["<json>", "<items>,<items>"],

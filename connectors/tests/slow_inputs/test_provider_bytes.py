@@ -29,6 +29,8 @@ from opensearch_ml_stream.connectors.wire_format import NDJSON, SSE
 from tests.slow_inputs.derivations import Grammar
 from tests.slow_inputs.search import SEARCH_SECONDS, Subject, search
 
+pytestmark = pytest.mark.slow
+
 READ_BYTES = 64 * 1024
 
 _EVENTS: Grammar = {

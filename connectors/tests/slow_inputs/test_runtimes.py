@@ -16,6 +16,8 @@ from opensearch_ml_stream.connectors.wire_format import NDJSON
 from tests.slow_inputs.derivations import Grammar
 from tests.slow_inputs.search import Subject, check
 
+pytestmark = pytest.mark.slow
+
 READ_BYTES = 64 * 1024
 
 _JSON: Grammar = {

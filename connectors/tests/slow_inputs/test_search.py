@@ -6,6 +6,8 @@ import pytest
 
 from tests.slow_inputs.search import Subject, allowed_seconds, check, search
 
+pytestmark = pytest.mark.slow
+
 _TEXT = {"text": ["a", "b", "<text><text>"], "pattern": ["a", "<pattern>*", "(<pattern>)", "<pattern>b"]}
 _ARRAYS = {"array": ["[]", "[<items>]"], "items": ["<array>", "0", "<items>,<items>"]}
 

@@ -11,6 +11,8 @@ from opensearch_ml_stream.connectors.syntax.jsonpath import MISSING, compile_pat
 from tests.slow_inputs.grammars import FIELDS, PATH, PROCESSORS, parse
 from tests.slow_inputs.search import Subject, check
 
+pytestmark = pytest.mark.slow
+
 _REFUSALS = (InvalidRequest, UpstreamError)
 
 

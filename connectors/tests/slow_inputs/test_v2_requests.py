@@ -17,6 +17,8 @@ from opensearch_ml_stream.connectors.v2.predict_outputs import inference_respons
 from tests.slow_inputs.derivations import Grammar
 from tests.slow_inputs.search import Subject, check
 
+pytestmark = pytest.mark.slow
+
 _JSON: Grammar = {
     "json": ["<atom>", "[<items>]", "[]", "{<members>}", "{}", '"<chars>"'],
     "items": ["<json>", "<items>,<items>"],

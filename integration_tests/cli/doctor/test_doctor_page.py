@@ -6,7 +6,6 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from shutil import which
 
 import pytest
 from integration_tests.cli.commands import COMMAND, environment
@@ -80,7 +79,7 @@ def test_a_buffering_proxy_ends_the_output_as_shown(reader: Reader) -> None:
     assert [line[:40] for line in shape(ended.stdout)[-len(shown) :]] == [line[:40] for line in shown]
 
 
-@pytest.mark.skipif(which("jq") is None, reason="jq is not installed")
+@pytest.mark.programs("jq")
 def test_a_connectors_file_is_diagnosed_without_a_sidecar(reader: Reader) -> None:
     endpoint = f'.connector | .parameters.endpoint = "{reader.provider_url}" |'
     ended = reader.paste(block("jq").replace(".connector |", endpoint), MLSTREAM_URL="http://127.0.0.1:1")

@@ -1,4 +1,4 @@
-"""Starts the installed peers, and reports the tests that were deselected for want of them."""
+"""Starts the installed peers."""
 
 import json
 import os
@@ -17,7 +17,6 @@ from integration_tests.support.stores import free_port
 START_SECONDS = 90  # LiteLLM imports for a while
 
 _CHECKOUT = Path(__file__).parents[3]
-_LEFT_OUT = pytest.StashKey[int]()
 _LITELLM_CONFIG = """\
 model_list:
   - model_name: relayed
@@ -30,24 +29,6 @@ general_settings: {{master_key: {master_key}}}
 def command_of(peer: str) -> Path:
     """The peer's program, which `scripts/peers.sh` makes."""
     return Path(os.environ.get("MLSTREAM_PEERS") or _CHECKOUT / ".peers") / peer / "bin" / peer
-
-
-def select_tests(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Takes out the tests with peers, unless `-m` asks for them: they need big downloads."""
-    config.stash[_LEFT_OUT] = 0
-    if "peers" in config.option.markexpr:
-        return
-    dropped = [item for item in items if item.get_closest_marker("peers")]
-    if dropped:
-        config.stash[_LEFT_OUT] = len(dropped)
-        config.hook.pytest_deselected(items=dropped)
-        items[:] = [item for item in items if not item.get_closest_marker("peers")]
-
-
-def report_left_out(config: pytest.Config, terminal: pytest.TerminalReporter) -> None:
-    if count := config.stash.get(_LEFT_OUT, 0):
-        line = f"left out: {count} tests behind a real MLServer and LiteLLM proxy; to include them: make peers"
-        terminal.write_line(line, yellow=True)
 
 
 @contextmanager

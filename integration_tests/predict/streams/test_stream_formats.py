@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import shutil
 import subprocess
 from typing import Any
 
@@ -132,8 +131,8 @@ async def test_reasoning_and_tool_calls_stay_out_of_the_text(client: httpx.Async
     assert last["finish_reason"] == "tool_calls"
 
 
+@pytest.mark.programs("curl", "jq")
 async def test_curl_and_jq_print_the_text_as_it_comes(sidecar: Sidecar) -> None:
-    assert shutil.which("curl") and shutil.which("jq"), "this test needs curl and jq"
     texts = ["For", "ty", "-two"]
     gates = [Gate() for _ in texts]
     script: list[Step] = [SSE_HEAD]

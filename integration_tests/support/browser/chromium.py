@@ -9,7 +9,6 @@ async with open_page(tmp_path) as page:
 import asyncio
 import itertools
 import json
-import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -21,7 +20,7 @@ import pytest
 from integration_tests.support.conditions import eventually_async
 
 CHROMIUM = which("chromium") or which("google-chrome")
-NEEDS_CHROMIUM = pytest.mark.skipif(CHROMIUM is None and "CI" not in os.environ, reason="Chromium is not installed")
+NEEDS_CHROMIUM = pytest.mark.programs("chromium")
 # Key -> its Windows key code, and the text that it types.
 KEYS = {
     "Tab": (9, ""),

@@ -73,7 +73,11 @@ def test_public_authorities_are_trusted_where_none_is_named() -> None:
     assert context.minimum_version == ssl.TLSVersion.TLSv1_2
 
 
-@pytest.mark.parametrize("written", [fingerprint(SERVER), fingerprint(SERVER).replace(":", "").lower()])
+@pytest.mark.parametrize(
+    "written",
+    [fingerprint(SERVER), fingerprint(SERVER).replace(":", "").lower()],
+    ids=["openssl", "plain"],
+)
 def test_a_pinned_certificate_needs_no_authority_and_no_name(server: ssl.SSLContext, written: str) -> None:
     connect(server, "other.example", fingerprint=written)
     connect(server, fingerprint=f"{fingerprint(ADMIN)}, {written}")  # while it is being replaced
