@@ -12,10 +12,8 @@
 # Without VERSION it is 3.6.0; without PORT 9219 for 2.19.6, 9237 for ml-commons, 9238 for secured, else 9236, where
 # `make test` looks for them first. VERSION secured is OpenSearch 3.4.0 with its security plugin, with HTTPS, and the
 # users and roles of scripts/secured; run-PORT/config/node.pem is the certificate to trust. VERSION ml-commons is
-# OpenSearch 3.6.0 with ML Commons, which ML_COMMONS_PLUGIN names:
-#   a zip             the plugin's, as a path or a URL: of opensearch-ml 3.6.0.0
-#   a folder          with a start.sh in it, that is called as `start.sh FOLDER PORT`, with JAVA21_HOME set. It makes
-#                     FOLDER if it is not there, and runs OpenSearch from FOLDER/opensearch, its pid in FOLDER/opensearch/pid
+# OpenSearch 3.6.0 with ML Commons, whose zip (opensearch-ml 3.6.0.0, on no registry) ML_COMMONS_PLUGIN names as a path
+# or a URL; the tests beside one look for it at ML_COMMONS_URL.
 # Everything lies in .opensearch/ of the checkout (OPENSEARCH_DIR changes that). OpenSearch refuses to run as root:
 # started by root it runs as `nobody`. OpenSearch 3 needs Java 21 or newer, OpenSearch 2 needs Java 11 to 23.
 set -euo pipefail
@@ -55,13 +53,10 @@ find_java() {  # the Java home that fits the version; $1 is VERSION (ml-commons 
     die "OpenSearch $1 needs Java 11 to 23; found: ${found:-none} (set JAVA17_HOME)"
 }
 
-plugin_folder() { [ "$1" = ml-commons ] && [ -f "${ML_COMMONS_PLUGIN:-}/start.sh" ]; }
-
 check() {
     find_java "$1" >/dev/null
     if [ "$1" = ml-commons ]; then
-        [ -n "${ML_COMMONS_PLUGIN:-}" ] || die "ML_COMMONS_PLUGIN is not set: the plugin's zip (a path or a URL), or a folder with a start.sh"
-        plugin_folder "$1" && { command -v unzip >/dev/null || die "unzip is needed to unpack ML Commons"; }
+        [ -n "${ML_COMMONS_PLUGIN:-}" ] || die "ML_COMMONS_PLUGIN is not set: the plugin's zip, a path or a URL"
     fi
     [ "$1" != secured ] || command -v openssl >/dev/null || die "openssl is needed to make a certificate"
     [ -d "$base/opensearch-$1" ] || command -v mvn >/dev/null || die "Maven (mvn) is needed to get OpenSearch $1"
@@ -75,7 +70,7 @@ check() {
 fetch() {
     local home=$base/opensearch-$1
     check "$1"
-    if [ -d "$home" ] || plugin_folder "$1"; then return; fi
+    [ ! -d "$home" ] || return 0
     case $1 in ml-commons | secured) fetch 3.6.0 ;; esac
     mkdir -p "$base/zips"
     fresh=$(mktemp -d "$base/unpack.XXXXXX")
@@ -159,7 +154,6 @@ start() {
     java=$(find_java "$version")
     if answers "$version" "$port"; then echo "$(url_of "$version" "$port") already answers"; return; fi
     rm -rf "$run" && mkdir -p "$run/data" "$run/logs"
-    if plugin_folder "$version"; then start_plugin_folder "$port" "$run" "$java"; return; fi
     cp -r "$base/opensearch-$version/config" "$run/config"
     [ "$version" != secured ] || secure "$run/config"
     give_to_server_user "$run"
@@ -181,27 +175,6 @@ start() {
     done
     stop "$port"
     die "OpenSearch $version did not answer within 180 s; see $run/out"
-}
-
-start_plugin_folder() {  # PORT RUN JAVA: ML Commons as the start.sh of ML_COMMONS_PLUGIN makes it
-    local port=$1 run=$2 made=$base/ml-commons
-    if [ -e "$made/opensearch/config" ]; then  # its own settings, but a port and data of this run
-        cp -r "$made/opensearch/config" "$run/config"
-        sed -i -E '/^(http\.port|transport\.port|path\.)/d' "$run/config/opensearch.yml"
-        printf 'http.port: %s\ntransport.port: 0\npath.data: %s/data\npath.logs: %s/logs\n' "$port" "$run" "$run" \
-            >>"$run/config/opensearch.yml"
-        chown -R --reference="$made/opensearch" "$run"
-        export OPENSEARCH_PATH_CONF=$run/config
-    fi
-    JAVA21_HOME=$3 "$ML_COMMONS_PLUGIN/start.sh" "$made" "$port" </dev/null >"$run/out" 2>&1 ||
-        { tail -20 "$run/out" >&2; die "ML Commons did not start, see above"; }
-    cp "$made/opensearch/pid" "$run/pid"
-    for _ in $(seq 120); do
-        if answers ml-commons "$port"; then url_of ml-commons "$port"; return; fi
-        sleep 0.5
-    done
-    stop "$port"
-    die "ML Commons did not answer within 60 s; see $run/out"
 }
 
 stop() {
@@ -232,5 +205,5 @@ case "${1:-}" in
     stop) stop "${2:-$(default_port 3)}" ;;
     ml-commons | secured) start "$1" "${2:-$(default_port "$1")}" ;;
     rest-tests) fetch_rest_tests ;;
-    *) sed -n '4,20s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" >&2; exit 2 ;;
+    *) sed -n '4,18s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" >&2; exit 2 ;;
 esac
