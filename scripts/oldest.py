@@ -1,4 +1,4 @@
-"""Print the oldest allowed version of each dependency in pyproject.toml, as constraints for pip.
+"""Print the oldest allowed version of each dependency in pyproject.toml, and of the extra grpc, as constraints for pip.
 
 python scripts/oldest.py > constraints.txt && pip install -e '.[test]' -c constraints.txt
 """
@@ -13,8 +13,8 @@ _BOUND = re.compile(r"([A-Za-z0-9_.-]+)(?:\[[^\]]*\])?>=([0-9][0-9a-z.]*)")
 
 def main() -> None:
     """Print one `name==version` a line."""
-    dependencies: list[str] = tomllib.loads(PROJECT.read_text("utf-8"))["project"]["dependencies"]
-    for dependency in dependencies:
+    project = tomllib.loads(PROJECT.read_text("utf-8"))["project"]
+    for dependency in [*project["dependencies"], *project["optional-dependencies"]["grpc"]]:
         bound = _BOUND.match(dependency)
         if bound is None:
             raise SystemExit(f"{dependency}: has no lower bound")
