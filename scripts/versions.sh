@@ -1,14 +1,15 @@
 #!/usr/bin/env bash
 # Runs tests with the Pythons and dependencies that are supported, beside the one of .venv.
 #
-#   scripts/versions.sh [pythons]   the room tests with every other Python from 3.11 on that is here
-#   scripts/versions.sh [oldest]    the room tests, and those of client and server that need no OpenSearch, with the oldest
-#                                   allowed version of each dependency
+#   scripts/versions.sh [pythons]   with every other Python from 3.11 on that is here: what Python itself could change,
+#                                   the event loop, sockets, TLS, SQLite, processes, the command line
+#   scripts/versions.sh [oldest]    with the oldest allowed version of each dependency, the extra grpc's too: the room
+#                                   tests of what calls libraries, and the client and servers that need no OpenSearch
 #
 # Without a word both. The environments lie in .venvs/ of the checkout.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-timed=connectors/tests/slow_inputs  # a search that takes its time, and finds the same with every version
+parallel=(--numprocesses auto --dist loadfile)
 
 make_environment() {  # NAME PYTHON PIP_ARGUMENT...
     local name=$1 python=$2; shift 2
@@ -31,7 +32,7 @@ pythons() {
         tried="$tried$version "
         echo "== Python $version"
         make_environment "py$version" "$python"
-        ".venvs/py$version/bin/pytest" --ignore="$timed" connectors/tests rest_handlers/tests plugin/tests
+        ".venvs/py$version/bin/pytest" "${parallel[@]}" rest_handlers/tests plugin/tests integration_tests/client integration_tests/upstream
     done
 }
 
@@ -41,8 +42,9 @@ oldest() {
     .venv/bin/python scripts/oldest.py >.venvs/oldest.txt
     make_environment oldest "${PYTHON:-.venv/bin/python}" --constraint .venvs/oldest.txt
     # The oldest httpx leaves sockets of closed clients to the garbage collector.
-    .venvs/oldest/bin/pytest --ignore="$timed" -m 'not opensearch and not peers' -W ignore::pytest.PytestUnraisableExceptionWarning \
-        connectors/tests rest_handlers/tests plugin/tests integration_tests/client integration_tests/server
+    CI='' .venvs/oldest/bin/pytest "${parallel[@]}" -W ignore::pytest.PytestUnraisableExceptionWarning \
+        connectors/tests rest_handlers/tests plugin/tests integration_tests/client integration_tests/server/grpc_port \
+        integration_tests/server/test_workers.py integration_tests/server/v2
 }
 
 case "${1:-all}" in
