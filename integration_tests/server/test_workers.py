@@ -4,19 +4,24 @@ import asyncio
 import os
 import re
 import signal
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 
+import grpc
 import httpx
 import pytest
+from integration_tests.predict.streams.stream_calls import QUESTION, openai_model, stream_path
+from integration_tests.server.grpc_port.grpc_clients import GRPC
+from integration_tests.server.grpc_port.ml_service.grpc_ports import Port, open_port
+from integration_tests.server.grpc_port.ml_service.ml_service_client import MLServiceClient, ml_service_client, request
 from integration_tests.support import connector_bodies
-from integration_tests.support.conditions import eventually, eventually_async, promptly_async
+from integration_tests.support.background_provider import background_provider
+from integration_tests.support.conditions import eventually, eventually_async
 from integration_tests.support.fake_provider import Act, FakeProvider, openai_stream
 from integration_tests.support.sidecars import Sidecar, running_sidecar
 from integration_tests.support.worker_processes import runs, worker_pids
-
-QUESTION = {"parameters": {"inputs": "x"}}
 
 
 async def wait_for_workers(sidecar: Sidecar, number: int, without: int = 0) -> list[int]:
@@ -31,75 +36,76 @@ async def wait_for_workers(sidecar: Sidecar, number: int, without: int = 0) -> l
 
 
 @pytest.fixture(scope="module")
-def two_workers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sidecar]:
-    with running_sidecar(tmp_path_factory.mktemp("workers"), arguments=("--workers", "2")) as sidecar:
+def own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sidecar]:
+    """Two workers for tests that kill one, or change a setting."""
+    with running_sidecar(tmp_path_factory.mktemp("workers"), arguments=("--workers", "2", *GRPC)) as sidecar:
         yield sidecar
 
 
-async def test_metrics_and_rate_limits_are_those_of_all_workers(two_workers: Sidecar) -> None:
+@pytest.fixture
+async def client(two_workers: Sidecar) -> AsyncIterator[httpx.AsyncClient]:
+    """Makes a connection for each request, so that the kernel spreads them."""
+    headers = {"Connection": "close"}
+    async with httpx.AsyncClient(base_url=two_workers.url, headers=headers, timeout=30) as opened:
+        yield opened
+
+
+async def test_metrics_and_rate_limits_are_those_of_all_workers(
+    two_workers: Sidecar, client: httpx.AsyncClient
+) -> None:
     async with FakeProvider(openai_stream(["a", "b"])) as provider:
-        limiter = {"limit": "30", "unit": "HOURS"}
-        model_id = await asyncio.to_thread(
-            two_workers.create_model, connector_bodies.openai(provider.url), rate_limiter=limiter
-        )
-        statuses = []
-        for _ in range(40):  # a connection each, so that the kernel spreads them
-            async with httpx.AsyncClient(base_url=two_workers.url) as client:
-                response = await client.post(f"/_plugins/_ml/models/{model_id}/_predict/stream", json=QUESTION)
-                statuses.append(response.status_code)
+        limiter = {"limit": "30", "unit": "DAYS"}
+        model_id = await openai_model(two_workers, provider.url, rate_limiter=limiter)
+        statuses = [(await client.post(stream_path(model_id), json=QUESTION)).status_code for _ in range(40)]
         assert statuses == [200] * 30 + [429] * 10
         for _ in range(5):
-            async with httpx.AsyncClient(base_url=two_workers.url) as client:
-                text = (await client.get("/metrics")).text
+            text = (await client.get("/metrics")).text
             counted = dict(re.findall(rf'mlstream_streams_total{{model_id="{model_id}",outcome="(\w+)"}} (\S+)', text))
             assert counted == {"ok": "30.0", "error": "10.0"}
             assert f'mlstream_stream_chunks_total{{model_id="{model_id}"}} 60.0' in text
 
 
-async def test_a_new_model_of_a_name_is_the_one_that_it_means_on_every_worker_within_two_seconds(
-    two_workers: Sidecar,
+async def test_a_new_model_of_a_name_is_the_one_that_it_means_on_every_worker(
+    two_workers: Sidecar, client: httpx.AsyncClient
 ) -> None:
+    """After a second: `plugin/tests/v2/test_model_names.py`."""
     request = {"inputs": [{"name": "x", "shape": [1], "datatype": "BYTES", "data": ["a"]}]}
     async with FakeProvider(openai_stream(["a"])) as provider:
-        connector = connector_bodies.openai(provider.url)
 
-        async def all_workers_respond(version: str) -> bool:
-            for _ in range(12):  # a connection each, so that the kernel spreads them
-                async with httpx.AsyncClient(base_url=two_workers.url) as client:
-                    response = await client.post("/v2/models/versioned/infer_stream", json=request)
-                    if f'"model_version":"{version}"' not in response.text:
-                        return False
-            return True
+        async def versions() -> set[str]:
+            responses = [await client.post("/v2/models/versioned/infer_stream", json=request) for _ in range(12)]
+            return {version for one in responses for version in re.findall(r'"model_version":"(\d+)"', one.text)}
 
         for version in ("1", "2"):
-            await asyncio.to_thread(two_workers.create_model, connector, name="versioned")
-            await promptly_async(partial(all_workers_respond, version), 2)
+            await openai_model(two_workers, provider.url, name="versioned")
+            await eventually_async(partial(_are, versions, {version}))
 
 
-async def test_a_changed_setting_is_in_force_on_every_worker_within_two_seconds(two_workers: Sidecar) -> None:
+async def test_a_changed_setting_is_in_force_on_every_worker(own: Sidecar) -> None:
+    """After a second: `plugin/tests/settings/test_watching_settings.py`."""
     async with FakeProvider(openai_stream(["a"])) as provider:
-        model_id = await asyncio.to_thread(two_workers.create_model, connector_bodies.openai(provider.url))
-        path = f"/_plugins/_ml/models/{model_id}/_predict/stream"
+        path = stream_path(await openai_model(own, provider.url))
 
-        async def all_workers_respond(status: int) -> bool:
-            for _ in range(12):  # a connection each, so that the kernel spreads them
-                async with httpx.AsyncClient(base_url=two_workers.url) as client:
-                    if (await client.post(path, json=QUESTION)).status_code != status:
-                        return False
-            return True
+        async def statuses() -> set[int]:
+            headers = {"Connection": "close"}
+            async with httpx.AsyncClient(base_url=own.url, headers=headers, timeout=30) as client:
+                return {(await client.post(path, json=QUESTION)).status_code for _ in range(12)}
 
         for value, status in ((False, 403), (None, 200)):
             change = {"persistent": {"plugins.ml_commons.stream_enabled": value}}
-            assert two_workers.client.put("/_plugins/_ml/_settings", json=change).status_code == 200
-            await promptly_async(partial(all_workers_respond, status), 2)
+            assert own.client.put("/_plugins/_ml/_settings", json=change).status_code == 200
+            await eventually_async(partial(_are, statuses, {status}))
 
 
-async def test_a_worker_that_dies_is_replaced_and_only_its_own_streams_are_lost(two_workers: Sidecar) -> None:
-    before = await wait_for_workers(two_workers, 2)
+async def _are(values: Callable[[], Awaitable[object]], expected: object) -> bool:
+    return await values() == expected
+
+
+async def test_a_worker_that_dies_is_replaced_and_only_its_own_streams_are_lost(own: Sidecar) -> None:
+    before = await wait_for_workers(own, 2)
     async with FakeProvider([*openai_stream(["a"])[:3], Act.WAIT]) as provider:
-        model_id = await asyncio.to_thread(two_workers.create_model, connector_bodies.openai(provider.url))
-        path = f"/_plugins/_ml/models/{model_id}/_predict/stream"
-        clients = [httpx.AsyncClient(base_url=two_workers.url, timeout=60) for _ in range(16)]
+        path = stream_path(await openai_model(own, provider.url))
+        clients = [httpx.AsyncClient(base_url=own.url, timeout=60) for _ in range(16)]
 
         async def outcome(client: httpx.AsyncClient) -> str:
             try:
@@ -113,7 +119,7 @@ async def test_a_worker_that_dies_is_replaced_and_only_its_own_streams_are_lost(
         streams = [asyncio.create_task(outcome(client)) for client in clients]
         await eventually_async(lambda: len(provider.requests) == 16)
         os.kill(before[0], signal.SIGKILL)
-        after = await wait_for_workers(two_workers, 2, without=before[0])
+        after = await wait_for_workers(own, 2, without=before[0])
         assert before[1] in after
         # Its connections to the provider end with the worker, those to its clients at the same moment.
         await eventually_async(lambda: sum(task.done() for task in streams) == provider.disconnects > 0)
@@ -127,12 +133,44 @@ async def test_a_worker_that_dies_is_replaced_and_only_its_own_streams_are_lost(
             await client.aclose()
 
 
-def test_a_stop_ends_every_process(tmp_path: Path) -> None:
-    with running_sidecar(tmp_path, arguments=("--workers", "2")) as sidecar:
-        pids = worker_pids(sidecar)
-        assert len(pids) == 2
-        assert sidecar.stop() == 0
-        assert not any(map(runs, pids))
+def test_a_worker_that_dies_takes_its_own_grpc_streams_only_and_its_port_is_served_again(own: Sidecar) -> None:
+    with (
+        open_port(own) as port,
+        background_provider([*openai_stream(["a"])[:3], Act.WAIT]) as provider,
+        background_provider(openai_stream(["ok"])) as quick,
+        ExitStack() as channels,
+    ):
+        model_id, other = (own.create_model(connector_bodies.openai(one.url)) for one in (provider, quick))
+        eventually(lambda: _listeners(port) == 2)
+        options = [("grpc.use_local_subchannel_pool", 1)]
+        calls = [
+            MLServiceClient(channels.enter_context(grpc.insecure_channel(port.target, options))).start(
+                request(model_id)
+            )
+            for _ in range(16)
+        ]
+        for call in calls:
+            next(call)
+        victim, survivor = worker_pids(own)
+        os.kill(victim, signal.SIGKILL)
+        eventually(lambda: sum(not call.is_active() for call in calls) == provider.disconnects > 0)
+        eventually(lambda: len(worker_pids(own)) == 2 and _listeners(port) == 2)
+        assert survivor in worker_pids(own)
+        lost = [call for call in calls if not call.is_active()]
+        assert len(lost) < len(calls)
+        assert {call.code() for call in lost} == {grpc.StatusCode.UNAVAILABLE}
+        for call in calls:
+            call.cancel()
+        for _ in range(6):
+            with ml_service_client(port.target) as client:
+                assert client.predict(other).text == "ok"
+
+
+def _listeners(port: Port) -> int:
+    """How many sockets listen on the port: one for each worker that has begun to serve it."""
+    suffix, listens = f":{int(port.target.rpartition(':')[2]):04X}", "0A"
+    sockets = [line.split() for name in ("tcp", "tcp6") for line in Path(f"/proc/net/{name}").read_text().splitlines()]
+    return sum(fields[1].endswith(suffix) and fields[3] == listens for fields in sockets)
 
 
 def test_workers_end_with_a_supervisor_that_was_killed(tmp_path: Path) -> None:
@@ -142,12 +180,10 @@ def test_workers_end_with_a_supervisor_that_was_killed(tmp_path: Path) -> None:
         eventually(lambda: not any(map(runs, pids)))
 
 
-def test_a_port_in_use_is_named(tmp_path: Path) -> None:
-    with running_sidecar(tmp_path) as sidecar:
-        port = sidecar.url.rpartition(":")[2]
-        for workers in ("1", "2"):
-            with (
-                pytest.raises(AssertionError, match=f"(?s)the sidecar ended:.*{port}.*in use"),
-                running_sidecar(tmp_path, arguments=("--port", port, "--workers", workers)),
-            ):
-                pass
+def test_a_port_in_use_is_named(shared_sidecar: Sidecar, tmp_path: Path) -> None:
+    port = shared_sidecar.url.rpartition(":")[2]
+    with (
+        pytest.raises(AssertionError, match=f"(?s)the sidecar ended:.*{port}.*in use"),
+        running_sidecar(tmp_path, arguments=("--port", port, "--workers", "2")),
+    ):
+        pass

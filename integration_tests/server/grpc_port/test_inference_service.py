@@ -1,4 +1,4 @@
-"""`inference.GRPCInferenceService` of a running sidecar, with one worker and with two."""
+"""`inference.GRPCInferenceService` of a running sidecar of two workers."""
 
 import asyncio
 from collections.abc import AsyncIterator

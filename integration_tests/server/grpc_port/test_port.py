@@ -15,8 +15,8 @@ import pytest
 from integration_tests.cli.commands import COMMAND, environment
 from integration_tests.server.grpc_port.grpc_clients import GRPC, InferenceClient, grpc_address, inference_client
 from integration_tests.server.tls.https_sidecars import running_https_sidecar
-from integration_tests.support.conditions import eventually, eventually_async
-from integration_tests.support.sidecars import Sidecar, running_sidecar
+from integration_tests.support.conditions import eventually_async
+from integration_tests.support.sidecars import Sidecar
 
 WITHOUT_PACKAGES = """
 import sys
@@ -59,46 +59,26 @@ def test_the_parent_of_the_workers_starts_no_thread_of_grpc() -> None:
     assert subprocess.run(shown, capture_output=True, text=True, check=True).stdout.split() == ["1"]
 
 
-async def test_tls_is_that_of_the_http_port_and_follows_its_files(tmp_path: Path) -> None:
-    with running_https_sidecar(tmp_path, "none", GRPC, **{"tls.client_authorities": ""}) as running:
-        port = grpc_address(running.sidecar).rpartition(":")[2]
-        trust = grpc.ssl_channel_credentials(running.ca_certs.read_bytes())
-        async with grpc.aio.secure_channel(f"localhost:{port}", trust) as channel:
-            assert (await InferenceClient(channel).call("ServerLive")).live
-        new = await asyncio.to_thread(running.replace_certificate)
-
-        def is_replaced() -> bool:
-            context = running.context()
-            context.set_alpn_protocols(["h2"])
-            with (
-                socket.create_connection(("localhost", int(port))) as tcp,
-                context.wrap_socket(tcp, server_hostname="localhost") as tls,
-            ):
-                return tls.getpeercert(binary_form=True) == new
-
-        await asyncio.to_thread(eventually, is_replaced)
-        old = running.context()
-        with pytest.warns(DeprecationWarning):
-            old.minimum_version = old.maximum_version = ssl.TLSVersion.TLSv1_1
-        with pytest.raises(OSError), socket.create_connection(("localhost", int(port))) as tcp:
-            old.wrap_socket(tcp, server_hostname="localhost")
-        async with inference_client(f"localhost:{port}") as plain:
-            with pytest.raises(grpc.aio.AioRpcError) as failed:
-                await plain.call("ServerLive", timeout=5)
-            assert failed.value.code() == grpc.StatusCode.UNAVAILABLE
-
-
-async def test_a_required_client_certificate_is_asked_for(tmp_path: Path) -> None:
+async def test_tls_is_that_of_the_http_port_and_a_required_certificate_is_asked_for(tmp_path: Path) -> None:
+    """A new certificate in its files: `integration_tests/server/tls/test_certificate_reload.py`."""
     with running_https_sidecar(tmp_path, "required", GRPC) as running:
         port = grpc_address(running.sidecar).rpartition(":")[2]
         authority, own = running.ca_certs.read_bytes(), running.client_certificate.read_bytes()
         known = grpc.ssl_channel_credentials(authority, own, own)
         async with grpc.aio.secure_channel(f"localhost:{port}", known) as channel:
             assert (await InferenceClient(channel).call("ServerLive")).live
-        async with grpc.aio.secure_channel(f"localhost:{port}", grpc.ssl_channel_credentials(authority)) as channel:
-            with pytest.raises(grpc.aio.AioRpcError) as failed:
-                await InferenceClient(channel).call("ServerLive", timeout=5)
-            assert failed.value.code() == grpc.StatusCode.UNAVAILABLE
+        unknown = grpc.aio.secure_channel(f"localhost:{port}", grpc.ssl_channel_credentials(authority))
+        for refused in (unknown, grpc.aio.insecure_channel(f"localhost:{port}")):
+            async with refused as channel:
+                with pytest.raises(grpc.aio.AioRpcError) as failed:
+                    await InferenceClient(channel).call("ServerLive", timeout=20)
+                assert failed.value.code() == grpc.StatusCode.UNAVAILABLE
+        old = running.context()
+        old.load_cert_chain(running.client_certificate)
+        with pytest.warns(DeprecationWarning):
+            old.minimum_version = old.maximum_version = ssl.TLSVersion.TLSv1_1
+        with pytest.raises(OSError), socket.create_connection(("localhost", int(port))) as tcp:
+            old.wrap_socket(tcp, server_hostname="localhost")
 
 
 def frame(kind: int, flags: int, stream: int, payload: bytes) -> bytes:
@@ -135,17 +115,3 @@ async def test_a_path_that_is_no_text_does_not_end_the_port(sidecar: Sidecar) ->
 
     for _ in range(10):  # a connection each, so that the kernel spreads them
         await eventually_async(is_live)
-
-
-async def test_messages_and_metadata_over_their_limits_are_refused(tmp_path: Path) -> None:
-    settings = {"opensearch_ml_stream.max_body_size": "100000"}
-    with running_sidecar(tmp_path, settings=settings, arguments=GRPC) as sidecar:
-        async with inference_client(grpc_address(sidecar)) as client:
-            infer = client.channel.unary_unary("/inference.GRPCInferenceService/ModelInfer")
-            for compression in (None, grpc.Compression.Gzip):  # a small message may become a large one
-                with pytest.raises(grpc.aio.AioRpcError) as failed:
-                    await infer(b"\0" * 1_000_000, compression=compression)
-                assert failed.value.code() == grpc.StatusCode.RESOURCE_EXHAUSTED
-            with pytest.raises(grpc.aio.AioRpcError) as failed:
-                await client.call("ServerLive", metadata=(("x-large", "x" * 100_000),))
-            assert failed.value.code() == grpc.StatusCode.RESOURCE_EXHAUSTED

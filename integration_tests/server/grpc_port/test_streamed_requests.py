@@ -4,13 +4,11 @@ import asyncio
 import re
 from collections.abc import Iterator
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import grpc
 import grpc.aio
 import pytest
-from integration_tests.cli.commands import output_of
 from integration_tests.server.grpc_port.grpc_clients import (
     END,
     GRPC,
@@ -20,13 +18,10 @@ from integration_tests.server.grpc_port.grpc_clients import (
     inference_client,
     texts,
 )
-from integration_tests.server.grpc_port.test_withdrawn_rights import is_refused
-from integration_tests.server.runtimes.faulty_models import MODELS, serving_models
+from integration_tests.server.runtimes.faulty_models import serving_models
 from integration_tests.support.conditions import eventually, eventually_async
-from integration_tests.support.sidecars import Sidecar, running_sidecar
+from integration_tests.support.sidecars import Sidecar
 from integration_tests.support.worker_processes import resident_mib, worker_pids
-
-from opensearch_ml_stream.plugin.grpc_port import messages
 
 PATIENCE_SECONDS = 20
 MODEL = "/_plugins/_ml/models/runtime-joining"
@@ -97,7 +92,8 @@ async def test_what_the_model_raises_at_a_later_request_is_the_calls_status(side
 
 
 async def test_a_client_that_floods_has_to_wait_for_the_model(sidecar: Sidecar) -> None:
-    size, count = 1_000_000, 200
+    """Another client sends as much meanwhile to a model that reads it, and keeps nothing."""
+    size, count = 1_000_000, 50
     async with inference_client(grpc_address(sidecar)) as client:
         stream = opened(client)
         await stream.write(asks("wait"))
@@ -107,40 +103,35 @@ async def test_a_client_that_floods_has_to_wait_for_the_model(sidecar: Sidecar) 
 
         async def flood() -> None:
             nonlocal written
-            for _ in range(count):
+            while True:
                 await stream.write(asks("x" * size))
                 written += 1
 
         flooding = asyncio.create_task(flood())
-        await asyncio.wait([flooding], timeout=2)  # in which all would have been taken
-        assert not flooding.done() and written < 20
-        assert resident_mib(worker_pids(sidecar)[0]) - before < 50
-        stream.cancel()
-        await asyncio.wait([flooding])
-        patient = opened(client)  # a model that reads takes the same without keeping it
-        for _ in range(50):
+        patient = opened(client)
+        for _ in range(count):
             await patient.write(asks("x" * size))
         await patient.write(asks("tell"))
-        assert len(await said(patient)) == 50 * 11 + 4
+        assert len(await said(patient)) == count * 11 + 4
+        assert written < count / 2
         assert resident_mib(worker_pids(sidecar)[0]) - before < 50
+        stream.cancel()
         patient.cancel()
+        await asyncio.wait([flooding])
 
 
 @pytest.mark.parametrize("last", ["tell", "wait"], ids=["the model reads", "the model works"])
-@pytest.mark.parametrize("how", ["cancelled", "deadline", "connection"])
+@pytest.mark.parametrize("how", ["cancelled", "connection"])
 async def test_a_client_that_leaves_ends_the_models_work(sidecar: Sidecar, how: str, last: str) -> None:
+    """A client's deadline ends a call as its cancelling does: `test_call_lifecycle.py`."""
     ended = len(ends(sidecar))
     async with inference_client(grpc_address(sidecar)) as client:
-        stream = client.open_stream(timeout=1 if how == "deadline" else PATIENCE_SECONDS)
+        stream = opened(client)
         await stream.write(asks("one"))
         await stream.write(asks(last))
         assert await said(stream) == f"one {last}"
         if how == "cancelled":
             stream.cancel()
-        elif how == "deadline":
-            with pytest.raises(grpc.aio.AioRpcError) as late:
-                await stream.read()
-            assert late.value.code() is grpc.StatusCode.DEADLINE_EXCEEDED
     await eventually_async(lambda: len(ends(sidecar)) > ended)
     assert ends(sidecar)[ended:] == ["ended by its client after 2 requests"]
 
@@ -163,37 +154,3 @@ async def test_an_input_guardrail_reads_every_request(sidecar: Sidecar) -> None:
     assert refused.value.code() is grpc.StatusCode.INVALID_ARGUMENT
     await eventually_async(lambda: len(ends(sidecar)) > ended)
     assert ends(sidecar)[ended:] == ["ended by its client after 1 requests"]
-
-
-async def test_in_tritons_form_each_message_is_a_request_of_its_own(tmp_path: Path) -> None:
-    settings = {"opensearch_ml_stream.grpc_stream_response": "triton"}
-    with serving_models(tmp_path, "joining", settings=settings, arguments=GRPC) as sidecar:
-        async with inference_client(grpc_address(sidecar), messages.ModelStreamInferResponse) as client:
-            stream = opened(client)
-            for number in ("1", "2"):  # the client waits for the end of a response before it sends the next request
-                await stream.write(asks("tell", id=number))
-                first, again, final = [(await stream.read()).infer_response for _ in range(3)]
-                assert texts([first, again]) == ["tell", "tell"]
-                assert [one.id for one in (first, again, final)] == [number] * 3
-                assert final.parameters["triton_final_response"].bool_param
-            stream.cancel()
-
-
-async def test_each_message_needs_the_right_to_the_stream(tmp_path: Path) -> None:
-    store = f"sqlite:///{tmp_path}/store.db"
-    key = output_of("keys", "create", "caller", "--role", "ml_full_access", "--store", store)
-    arguments = ("--models", str(MODELS / "joining"), *GRPC)
-    with running_sidecar(tmp_path, store, arguments=arguments) as sidecar:
-        ready, headers = f"{sidecar.url}/v2/models/joining/ready", {"Authorization": f"Bearer {key}"}
-        eventually(lambda: sidecar.client.get(ready, headers=headers).status_code == 200, 40)
-        async with inference_client(grpc_address(sidecar)) as client:
-            stream = opened(client, metadata=[("x-api-key", key)])
-            await stream.write(asks("tell"))
-            assert await said(stream) == "tell"
-            await asyncio.to_thread(output_of, "keys", "revoke", key.split("_")[1], "--store", store)
-            await asyncio.to_thread(eventually, lambda: is_refused(sidecar, key))
-            await stream.write(asks("tell"))
-            with pytest.raises(grpc.aio.AioRpcError) as refused:
-                await stream.read()
-        assert refused.value.code() is grpc.StatusCode.UNAUTHENTICATED
-        await eventually_async(lambda: ends(sidecar) == ["ended by its client after 1 requests"])

@@ -10,12 +10,15 @@ from google.protobuf.descriptor_pb2 import FileDescriptorProto
 from grpc_reflection.v1alpha.reflection_pb2 import ServerReflectionRequest
 from grpc_reflection.v1alpha.reflection_pb2_grpc import ServerReflectionStub
 from integration_tests.server.grpc_port.grpc_clients import GRPC, grpc_address, infer_request, inference_client, texts
+from integration_tests.server.runtimes.faulty_models import serving_models
 from integration_tests.support import connector_bodies
 from integration_tests.support.background_provider import background_provider
 from integration_tests.support.fake_provider import openai_stream
-from integration_tests.support.sidecars import Sidecar, running_sidecar
+from integration_tests.support.sidecars import Sidecar
 
 from opensearch_ml_stream.plugin.grpc_port import messages
+
+PATIENCE_SECONDS = 20
 
 
 @pytest.fixture(scope="module")
@@ -23,7 +26,7 @@ def triton(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sidecar]:
     settings = {"opensearch_ml_stream.grpc_stream_response": "triton", "opensearch_ml_stream.grpc_compression": "gzip"}
     with (
         background_provider(openai_stream(["a", "b"])) as provider,
-        running_sidecar(tmp_path_factory.mktemp("triton"), settings=settings, arguments=GRPC) as running,
+        serving_models(tmp_path_factory.mktemp("triton"), "joining", settings=settings, arguments=GRPC) as running,
     ):
         running.create_model(connector_bodies.openai(provider.url), name="text-model")
         yield running
@@ -53,6 +56,18 @@ async def test_clients_of_mlservers_form_read_the_text_of_an_error_too(triton: S
     async with inference_client(grpc_address(triton)) as client:
         (response,) = [one async for one in client.stream(infer_request("Hi", "none-such"))]
     assert response.model_name == "Model none-such not found" and not response.outputs
+
+
+async def test_each_message_is_a_request_of_its_own_to_a_model_that_reads_further_ones(triton: Sidecar) -> None:
+    async with inference_client(grpc_address(triton), messages.ModelStreamInferResponse) as client:
+        stream = client.open_stream(timeout=PATIENCE_SECONDS)
+        for number in ("1", "2"):  # the client waits for the end of a response before it sends the next request
+            await stream.write(infer_request("tell", "joining", id=number))
+            first, again, final = [(await stream.read()).infer_response for _ in range(3)]
+            assert texts([first, again]) == ["tell", "tell"]
+            assert [one.id for one in (first, again, final)] == [number] * 3
+            assert final.parameters["triton_final_response"].bool_param
+        stream.cancel()
 
 
 async def test_reflection_shows_the_form_that_clients_get(triton: Sidecar) -> None:

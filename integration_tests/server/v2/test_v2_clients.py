@@ -11,6 +11,7 @@ import pytest
 from httpx_sse import aconnect_sse
 from integration_tests.predict.streams.stream_calls import openai_model
 from integration_tests.server.v2.v2_calls import GENERATE, WORDS, events, model_path, texts
+from integration_tests.support.conditions import eventually_async
 from integration_tests.support.fake_provider import (
     LAST_CHUNK,
     SSE_HEAD,
@@ -23,7 +24,6 @@ from integration_tests.support.fake_provider import (
 )
 from integration_tests.support.sidecars import Sidecar
 
-CODINGS = pytest.mark.parametrize("accepted", ["gzip", "identity", "gzip;q=0"])
 WHOLE = {
     "choices": [{"message": {"role": "assistant", "content": "Paris"}, "finish_reason": "stop"}],
     "usage": {"prompt_tokens": 5, "completion_tokens": 1, "total_tokens": 6},
@@ -34,13 +34,15 @@ async def run(*command: str) -> subprocess.CompletedProcess[bytes]:
     return await asyncio.to_thread(subprocess.run, command, capture_output=True, timeout=30, check=True)
 
 
-@CODINGS
-@pytest.mark.parametrize("operation", ["infer_stream", "generate_stream", "infer_stream/"])
+@pytest.mark.parametrize(
+    ("operation", "accepted"),
+    [("infer_stream", "gzip"), ("generate_stream", "identity"), ("infer_stream/", "gzip;q=0")],
+)
 async def test_a_client_of_server_sent_events_reads_a_response_for_each_word(
-    client: httpx.AsyncClient, v2_sidecar: Sidecar, accepted: str, operation: str
+    client: httpx.AsyncClient, two_workers: Sidecar, accepted: str, operation: str
 ) -> None:
     async with FakeProvider(openai_stream(WORDS, 0.01)) as provider:
-        model_id = await openai_model(v2_sidecar, provider.url)
+        model_id = await openai_model(two_workers, provider.url)
         path = model_path(model_id, operation)
         headers = {"Accept-Encoding": accepted}
         async with aconnect_sse(client, "POST", path, json=GENERATE, headers=headers) as source:
@@ -53,12 +55,12 @@ async def test_a_client_of_server_sent_events_reads_a_response_for_each_word(
     assert finishes == [None] * (len(responses) - 1) + ["stop"]
 
 
-async def test_a_compressed_stream_is_flushed_with_every_event(client: httpx.AsyncClient, v2_sidecar: Sidecar) -> None:
+async def test_a_compressed_stream_is_flushed_with_every_event(client: httpx.AsyncClient, two_workers: Sidecar) -> None:
     """The provider says the next word only when the client has read the one before."""
     gates = [Gate() for _ in WORDS]
     said = [step for word, gate in zip(WORDS, gates, strict=True) for step in (chunk(openai_delta(word)), gate)]
     async with FakeProvider([SSE_HEAD, *said, chunk(b"data: [DONE]\n\n"), LAST_CHUNK]) as provider:
-        path = model_path(await openai_model(v2_sidecar, provider.url), "infer_stream")
+        path = model_path(await openai_model(two_workers, provider.url), "infer_stream")
         reader, words = zlib.decompressobj(31), []
         async with client.stream("POST", path, json=GENERATE, headers={"Accept-Encoding": "gzip"}) as response:
             async for part in response.aiter_raw():
@@ -68,23 +70,27 @@ async def test_a_compressed_stream_is_flushed_with_every_event(client: httpx.Asy
     assert words == WORDS and reader.eof
 
 
-async def test_heartbeats_keep_a_compressed_stream_readable(client: httpx.AsyncClient, v2_sidecar: Sidecar) -> None:
-    async with FakeProvider(openai_stream(WORDS[:3], 0.8)) as provider:
-        model_id = await openai_model(v2_sidecar, provider.url)
-        response = await client.post(model_path(model_id, "infer_stream"), json=GENERATE)
+async def test_heartbeats_keep_a_compressed_stream_readable(client: httpx.AsyncClient, two_workers: Sidecar) -> None:
+    gate, script = Gate(), openai_stream(WORDS)
+    async with FakeProvider([*script[:3], gate, *script[3:]]) as provider:
+        path = model_path(await openai_model(two_workers, provider.url), "infer_stream")
+        text = ""
+        async with client.stream("POST", path, json=GENERATE) as response:
+            async for part in response.aiter_text():
+                text += part
+                if text.count(": ping\n") >= 2:
+                    gate.open()
     assert response.headers["content-encoding"] == "gzip"
-    assert response.text.count(": ping\n") >= 3
-    assert texts(events(response.text)) == WORDS[:3]
+    assert texts(events(text)) == WORDS
 
 
-@CODINGS
-@pytest.mark.parametrize("operation", ["infer", "generate"])
+@pytest.mark.parametrize(("operation", "accepted"), [("infer", "gzip"), ("generate", "identity")])
 async def test_a_whole_inference_is_one_response(
-    client: httpx.AsyncClient, v2_sidecar: Sidecar, accepted: str, operation: str
+    client: httpx.AsyncClient, two_workers: Sidecar, accepted: str, operation: str
 ) -> None:
     whole = {**WHOLE, "choices": [{"message": {"content": "Paris " * 300}, "finish_reason": "stop"}]}
     async with FakeProvider(json_response(whole)) as provider:
-        model_id = await openai_model(v2_sidecar, provider.url)
+        model_id = await openai_model(two_workers, provider.url)
         response = await client.post(
             model_path(model_id, operation),
             content=gzip.compress(json.dumps({**GENERATE, "id": "r1"}).encode()),
@@ -100,11 +106,12 @@ async def test_a_whole_inference_is_one_response(
     assert (body["id"], texts([body]), body["parameters"]["finish_reason"]) == ("r1", ["Paris " * 300], "stop")
 
 
+@pytest.mark.programs("curl")
 @pytest.mark.parametrize("options", [(), ("--compressed",)])
-async def test_curl_prints_a_stream(v2_sidecar: Sidecar, options: tuple[str, ...]) -> None:
+async def test_curl_prints_a_stream(two_workers: Sidecar, options: tuple[str, ...]) -> None:
     async with FakeProvider(openai_stream(WORDS)) as provider:
-        model_id = await openai_model(v2_sidecar, provider.url)
-        url = v2_sidecar.url + model_path(model_id, "generate_stream")
+        model_id = await openai_model(two_workers, provider.url)
+        url = two_workers.url + model_path(model_id, "generate_stream")
         ended = await run(
             "curl", "-sN", *options, url, "-H", "Content-Type: application/json", "-d", json.dumps(GENERATE)
         )
@@ -112,10 +119,10 @@ async def test_curl_prints_a_stream(v2_sidecar: Sidecar, options: tuple[str, ...
 
 
 async def test_a_model_has_metadata_and_is_ready_and_in_the_index(
-    client: httpx.AsyncClient, v2_sidecar: Sidecar
+    client: httpx.AsyncClient, two_workers: Sidecar
 ) -> None:
     async with FakeProvider([]) as provider:
-        model_id = await openai_model(v2_sidecar, provider.url, name="acme/Chatty-8B")
+        model_id = await openai_model(two_workers, provider.url, name="acme/Chatty-8B")
     for name in (model_id, "acme/Chatty-8B", "acme%2FChatty-8B"):
         for version in ("", "/versions/1"):
             metadata = await client.get(f"/v2/models/{name}{version}")
@@ -126,9 +133,9 @@ async def test_a_model_has_metadata_and_is_ready_and_in_the_index(
     assert "acme/Chatty-8B" in [entry["name"] for entry in index]
 
 
-async def test_a_model_is_unloaded_and_loaded(client: httpx.AsyncClient, v2_sidecar: Sidecar) -> None:
+async def test_a_model_is_unloaded_and_loaded(client: httpx.AsyncClient, two_workers: Sidecar) -> None:
     async with FakeProvider(openai_stream(["Hi"])) as provider:
-        model_id = await openai_model(v2_sidecar, provider.url, name="comes-and-goes")
+        model_id = await openai_model(two_workers, provider.url, name="comes-and-goes")
         repository = f"/v2/repository/models/{model_id}"
         assert (await client.post(f"{repository}/unload")).status_code == 200
         ready = {"ready": True}
@@ -151,11 +158,16 @@ async def test_the_server_says_what_it_is(client: httpx.AsyncClient) -> None:
         assert server.keys() == {"name", "version", "extensions"}
 
 
-async def test_two_hundred_streams_at_once_are_each_whole(client: httpx.AsyncClient, v2_sidecar: Sidecar) -> None:
-    async with FakeProvider(openai_stream(WORDS, 0.01)) as provider:
-        model_id = await openai_model(v2_sidecar, provider.url)
-        path = model_path(model_id, "infer_stream")
-        limits = httpx.Limits(max_connections=200)
-        async with httpx.AsyncClient(base_url=v2_sidecar.url, timeout=30, limits=limits) as many:
-            responses = await asyncio.gather(*(many.post(path, json=GENERATE) for _ in range(200)))
+async def test_a_hundred_streams_at_once_are_each_whole(two_workers: Sidecar) -> None:
+    gate, script = Gate(), openai_stream(WORDS)
+    limits = httpx.Limits(max_connections=100)
+    async with (
+        FakeProvider([*script[:3], gate, *script[3:]]) as provider,
+        httpx.AsyncClient(base_url=two_workers.url, timeout=30, limits=limits) as many,
+    ):
+        path = model_path(await openai_model(two_workers, provider.url), "infer_stream")
+        streams = [asyncio.create_task(many.post(path, json=GENERATE)) for _ in range(100)]
+        await eventually_async(lambda: len(provider.requests) == 100)
+        gate.open()
+        responses = await asyncio.gather(*streams)
     assert all(texts(events(response.text)) == WORDS for response in responses)

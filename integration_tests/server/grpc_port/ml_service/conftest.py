@@ -1,12 +1,13 @@
-"""A sidecar of two workers with a gRPC port."""
+"""The gRPC port of a sidecar of two workers."""
 
 from collections.abc import Iterator
 
 import pytest
-from integration_tests.server.grpc_port.ml_service.grpc_ports import Port, running_port
+from integration_tests.server.grpc_port.ml_service.grpc_ports import Port, open_port
+from integration_tests.support.sidecars import Sidecar
 
 
 @pytest.fixture(scope="module")
-def port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Port]:
-    with running_port(tmp_path_factory.mktemp("sidecar"), arguments=("--workers", "2")) as running:
-        yield running
+def port(two_workers: Sidecar) -> Iterator[Port]:
+    with open_port(two_workers) as opened:
+        yield opened

@@ -1,10 +1,7 @@
 """What an attacker or a bad network does to the gRPC port: each fault ends its own call, and the workers serve on."""
 
-import os
 import random
-import signal
 import socket
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,26 +11,28 @@ import pytest
 from integration_tests.server.grpc_port.ml_service.grpc_ports import Port, running_port
 from integration_tests.server.grpc_port.ml_service.ml_service_client import (
     METHOD,
-    Request,
-    Response,
     ml_service_client,
     read,
     request,
 )
 from integration_tests.support.background_provider import background_provider
-from integration_tests.support.conditions import eventually, promptly
+from integration_tests.support.conditions import eventually
 from integration_tests.support.connector_bodies import openai
-from integration_tests.support.fake_provider import SSE_HEAD, Act, Script, chunk, openai_delta, openai_stream
+from integration_tests.support.fake_provider import Act, openai_stream
 from integration_tests.support.worker_processes import resident_mib, worker_pids
 
 MIB = 2**20
+MAX_BODY_MIB = 5
 StatusCode = grpc.StatusCode
 INFER = "/inference.GRPCInferenceService/ModelInfer"
 
 
 @pytest.fixture(scope="module")
 def port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Port]:
-    settings = {"opensearch_ml_stream.max_connections": "40"}
+    settings = {
+        "opensearch_ml_stream.max_connections": "40",
+        "opensearch_ml_stream.max_body_size": str(MAX_BODY_MIB * MIB),
+    }
     with running_port(tmp_path_factory.mktemp("sidecar"), settings=settings) as running:
         yield running
 
@@ -66,7 +65,7 @@ def field(number: int, content: bytes) -> bytes:
 
 
 def test_a_message_over_the_limit_is_refused(serving: Port) -> None:
-    refused = serving.client.send(field(1, b"m" * 11 * MIB))
+    refused = serving.client.send(field(1, b"m" * (MAX_BODY_MIB + 1) * MIB))
     assert refused.status is StatusCode.RESOURCE_EXHAUSTED
 
 
@@ -75,7 +74,7 @@ def test_a_small_message_that_unpacks_to_a_large_one_is_refused(serving: Port) -
     before = resident_mib(worker)
     call = serving.client.channel.unary_stream(METHOD, None, None)
     with pytest.raises(grpc.RpcError) as refused:
-        list(call(field(1, b"m" * 400 * MIB), timeout=30, compression=grpc.Compression.Gzip))
+        list(call(field(1, b"m" * 200 * MIB), timeout=30, compression=grpc.Compression.Gzip))
     assert refused.value.code() is StatusCode.RESOURCE_EXHAUSTED
     assert resident_mib(worker) - before < 60
 
@@ -155,39 +154,37 @@ def test_metadata_over_their_limit_are_refused(serving: Port) -> None:
 
 
 def test_a_deadline_of_a_millisecond_is_kept(serving: Port) -> None:
-    with background_provider(openai_stream(["ok"], pause=0.05)) as provider:
+    with background_provider([Act.WAIT]) as provider:
         model_id = serving.sidecar.create_model(openai(provider.url))
         statuses = {serving.client.predict(model_id, timeout=0.001).status for _ in range(50)}
     assert statuses == {StatusCode.DEADLINE_EXCEEDED}
 
 
 def test_a_slow_reader_holds_up_the_provider_and_takes_no_memory(serving: Port) -> None:
+    """Another client reads as much meanwhile, so that a server that reads on would have read the stream to its end."""
     (worker,) = worker_pids(serving.sidecar)
-    texts = ["x" * 1_000] * 40_000
-    with background_provider(openai_stream(texts)) as provider:
-        model_id = serving.sidecar.create_model(openai(provider.url))
+    texts = ["x" * 20_000] * 1_000
+    with background_provider(openai_stream(texts)) as provider, background_provider(openai_stream(texts)) as other:
+        slowly_read, quickly_read = (serving.sidecar.create_model(openai(one.url)) for one in (provider, other))
         before = resident_mib(worker)
-        calls = [serving.client.start(request(model_id), timeout=60) for _ in range(4)]
-        for call in calls:
-            next(call)
-        time.sleep(1)
-        assert resident_mib(worker) - before < 40
-        streamed = read(calls[0])
-        assert (len(streamed.texts), streamed.status) == (40_000, StatusCode.OK)
-        for call in calls:
-            call.cancel()
+        slow = serving.client.start(request(slowly_read), timeout=60)
+        next(slow)
+        assert len(serving.client.predict(quickly_read).text) == 20_000_000
+        assert provider.played == 0
+        assert resident_mib(worker) - before < 15
+        assert len(read(slow).text) == 20_000_000 - 20_000
 
 
 def test_idle_connections_are_bounded_and_let_others_in_once_they_close(serving: Port) -> None:
     host, _, number = serving.target.rpartition(":")
     idle = [socket.create_connection((host, int(number))) for _ in range(120)]
     try:
-        promptly(lambda: sum(is_open(connection) for connection in idle) <= 40, 5)
+        eventually(lambda: sum(is_open(connection) for connection in idle) <= 40)
     finally:
         for connection in idle:
             connection.close()
     with ml_service_client(serving.target) as client:
-        promptly(lambda: client.predict("m", timeout=1).status is StatusCode.NOT_FOUND, 5)
+        eventually(lambda: client.predict("m", timeout=1).status is StatusCode.NOT_FOUND)
 
 
 def is_open(connection: socket.socket) -> bool:
@@ -201,56 +198,3 @@ def is_open(connection: socket.socket) -> bool:
     except OSError:
         return False
     return False
-
-
-def test_a_stop_ends_streams_with_a_status_within_its_grace(tmp_path: Path) -> None:
-    script: Script = [SSE_HEAD, chunk(openai_delta("first")), Act.WAIT]
-    settings = {"opensearch_ml_stream.shutdown_grace_seconds": "1"}
-    with running_port(tmp_path, settings=settings) as port, background_provider(script) as provider:
-        call = port.client.start(request(port.sidecar.create_model(openai(provider.url))))
-        next(call)
-        began = time.monotonic()
-        port.sidecar.process.send_signal(signal.SIGTERM)
-        streamed = read(call)
-        assert streamed.status is StatusCode.UNAVAILABLE
-        assert "stopping" in streamed.details
-        assert port.sidecar.process.wait(timeout=10) == 0
-        assert time.monotonic() - began < 6
-
-
-def test_a_worker_that_is_killed_takes_its_own_streams_only(tmp_path: Path) -> None:
-    script: Script = [SSE_HEAD, chunk(openai_delta("first")), Act.WAIT]
-    with running_port(tmp_path, arguments=("--workers", "2")) as port, background_provider(script) as provider:
-        model_id = port.sidecar.create_model(openai(provider.url))
-        eventually(lambda: _listeners(port) >= 2)
-        channels = [grpc.insecure_channel(port.target, [("grpc.use_local_subchannel_pool", 1)]) for _ in range(16)]
-        calls = [
-            channel.unary_stream(METHOD, Request.SerializeToString, Response.FromString)(request(model_id), timeout=30)
-            for channel in channels
-        ]
-        for call in calls:
-            next(call)
-        victim, *_ = worker_pids(port.sidecar)
-        os.kill(victim, signal.SIGKILL)
-        eventually(lambda: any(not call.is_active() for call in calls))
-        time.sleep(0.3)
-        lost = [call for call in calls if not call.is_active()]
-        assert 0 < len(lost) < len(calls)
-        assert {call.code() for call in lost} == {StatusCode.UNAVAILABLE}
-        eventually(lambda: len(worker_pids(port.sidecar)) == 2)
-        for call in calls:
-            call.cancel()
-        with background_provider(openai_stream(["ok"])) as again:
-            other = port.sidecar.create_model(openai(again.url))
-            for _ in range(6):
-                with ml_service_client(port.target) as client:
-                    assert client.predict(other).text == "ok"
-        for channel in channels:
-            channel.close()
-
-
-def _listeners(port: Port) -> int:
-    """Return how many sockets listen on the port: one for each worker that has begun to serve it."""
-    suffix, listens = f":{int(port.target.rpartition(':')[2]):04X}", "0A"
-    sockets = [line.split() for name in ("tcp", "tcp6") for line in Path(f"/proc/net/{name}").read_text().splitlines()]
-    return sum(fields[1].endswith(suffix) and fields[3] == listens for fields in sockets)

@@ -7,9 +7,8 @@ from typing import Any
 import grpc
 import pytest
 from integration_tests.server.grpc_port.ml_service.grpc_ports import Port, running_port
-from integration_tests.server.grpc_port.ml_service.ml_service_client import QUESTION, ml_service_client, request
+from integration_tests.server.grpc_port.ml_service.ml_service_client import QUESTION, ml_service_client
 from integration_tests.support.background_provider import background_provider
-from integration_tests.support.conditions import promptly
 from integration_tests.support.connector_bodies import openai
 from integration_tests.support.fake_provider import (
     SSE_HEAD,
@@ -163,44 +162,6 @@ def test_a_rate_limit_holds_over_both_ports(port: Port) -> None:
         assert port.sidecar.client.post(path, json={"parameters": QUESTION}).status_code == 200
         statuses = [port.client.predict(model_id).status for _ in range(2)]
     assert statuses == [StatusCode.OK, StatusCode.RESOURCE_EXHAUSTED]
-
-
-def test_a_client_that_cancels_ends_the_call_of_the_provider(port: Port) -> None:
-    script: Script = [SSE_HEAD, chunk(openai_delta("first")), Act.WAIT]
-    with background_provider(script) as provider:
-        call = port.client.start(request(port.sidecar.create_model(openai(provider.url))))
-        next(call)
-        call.cancel()
-        promptly(provider.disconnected.is_set, 1)
-
-
-@pytest.mark.parametrize("begun", [False, True])
-def test_a_deadline_ends_the_call_of_the_provider(port: Port, begun: bool) -> None:
-    script: Script = [SSE_HEAD, chunk(openai_delta("first")), Act.WAIT] if begun else [Act.WAIT]
-    with background_provider(script) as provider:
-        streamed = port.client.predict(port.sidecar.create_model(openai(provider.url)), timeout=0.5)
-        promptly(provider.disconnected.is_set, 1)
-    assert streamed.status is StatusCode.DEADLINE_EXCEEDED
-    assert streamed.texts == ["first"] * begun
-
-
-@pytest.mark.parametrize(
-    ("name", "code"),
-    [
-        ("plugins.ml_commons.remote_inference.enabled", StatusCode.FAILED_PRECONDITION),
-        ("plugins.ml_commons.stream_enabled", StatusCode.PERMISSION_DENIED),
-    ],
-)
-def test_a_feature_that_is_switched_off_is_refused(port: Port, name: str, code: grpc.StatusCode) -> None:
-    with background_provider(openai_stream(["ok"])) as provider:
-        model_id = port.sidecar.create_model(openai(provider.url))
-        port.change_setting(name, False)
-        try:
-            promptly(lambda: port.client.predict(model_id).status is code, 3)
-            assert name in port.client.predict(model_id).details
-        finally:
-            port.change_setting(name, None)
-        promptly(lambda: port.client.predict(model_id).status is StatusCode.OK, 3)
 
 
 def test_a_model_of_another_tenant_is_not_for_the_caller(tmp_path: Path) -> None:
