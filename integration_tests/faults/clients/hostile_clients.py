@@ -1,7 +1,6 @@
 """Clients that misbehave, on plain sockets, and what a worker holds while they do."""
 
 import logging
-import select
 import socket
 import sys
 import threading
@@ -114,11 +113,3 @@ def nothing_left(sidecar: Sidecar, pid: int) -> Iterator[None]:
     yield
     eventually(lambda: sockets(pid) <= before)
     sidecar.client.get("/_health/live").raise_for_status()
-
-
-def dawdle(client: socket.socket, data: bytes, pause: float) -> None:
-    """Send a byte after each pause, until something comes back."""
-    for number in range(len(data)):
-        client.sendall(data[number : number + 1])
-        if select.select([client], [], [], pause)[0]:
-            return

@@ -2,9 +2,9 @@
 
 import json
 import resource
-import time
+import select
+import socket
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from integration_tests.faults.clients.hostile_clients import (
@@ -12,17 +12,12 @@ from integration_tests.faults.clients.hostile_clients import (
     Gauge,
     ask,
     connect,
-    impatient_worker,
     many,
     nothing_left,
     read_to_end,
     send_all,
 )
-from integration_tests.support.background_provider import background_provider
 from integration_tests.support.conditions import eventually
-from integration_tests.support.connector_bodies import openai
-from integration_tests.support.fake_provider import json_response
-from integration_tests.support.raw_requests import predict_request
 from integration_tests.support.sidecars import Sidecar, running_sidecar
 from integration_tests.support.worker_processes import MIB, descriptors, worker_pids
 
@@ -36,13 +31,6 @@ def sidecar(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sidecar]:
         patch.setenv("MALLOC_MMAP_THRESHOLD_", str(128 * 1024))  # what is large and freed goes back at once
         with running_sidecar(tmp_path_factory.mktemp("sidecar"), settings=settings) as running:
             yield running
-
-
-@pytest.fixture(scope="module")
-def impatient(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sidecar]:
-    limits = {"head_seconds": 2, "body_read_seconds": 2, "keep_alive_seconds": 2, "unread_seconds": 2}
-    with impatient_worker(tmp_path_factory.mktemp("impatient"), limits) as running:
-        yield running
 
 
 @pytest.fixture
@@ -65,22 +53,21 @@ def test_a_head_without_end_is_431_and_takes_no_memory(sidecar: Sidecar, worker:
     assert gauge.growth < 16
 
 
+def responded(clients: list[socket.socket]) -> list[socket.socket]:
+    """Those for whom something has come."""
+    return select.select(clients, [], [], 0)[0]
+
+
 def test_half_sent_bodies_take_no_more_memory_than_all_bodies_may(sidecar: Sidecar, worker: int) -> None:
     head = (
         b"POST /_plugins/_ml/models/m/_predict/stream HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
     )
     request = head + b"Content-Length: %d\r\n\r\n" % (10 * MIB - 1) + b" " * (5 * MIB)
-    with nothing_left(sidecar, worker), Gauge(worker) as gauge, many(sidecar, 100) as clients:
-        refused = []
+    with nothing_left(sidecar, worker), Gauge(worker) as gauge, many(sidecar, 30) as clients:
         for client in clients:
             send_all(client, [request])
-        for client in clients:
-            client.setblocking(False)
-            try:
-                refused.append(client.recv(65536))
-            except BlockingIOError:
-                continue
-        assert len(clients) - len(refused) <= BODIES // 5 + 2  # of which one or two are about to be refused
+        eventually(lambda: len(responded(clients)) >= len(clients) - BODIES // 5)
+        refused = [client.recv(65536) for client in responded(clients)]
         assert {one.partition(b"\r\n")[0] for one in refused} == {b"HTTP/1.1 429 Too Many Requests"}
         assert all(b"\r\nretry-after: 1\r\n" in one for one in refused)
         assert b"opensearch_ml_stream.max_total_body_size" in refused[0]
@@ -88,37 +75,22 @@ def test_half_sent_bodies_take_no_more_memory_than_all_bodies_may(sidecar: Sidec
     assert gauge.growth < BODIES + 48
 
 
+@pytest.mark.slow  # the times themselves are those of plugin/tests/server/test_connection_limits.py
 @pytest.mark.parametrize(
     "request_bytes", [b"", b"GET /_health", b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Header: y\r\n"]
 )
 def test_3000_silent_clients_are_closed_in_time(impatient: Sidecar, request_bytes: bytes) -> None:
     pid = impatient.process.pid
     with nothing_left(impatient, pid), Gauge(pid) as gauge, many(impatient, 3000) as clients:
-        began = time.monotonic()
         for client in clients:
             client.sendall(request_bytes)
         answers = [read_to_end(client) for client in clients]
-        seconds = time.monotonic() - began
     expected = b"HTTP/1.1 408 " if request_bytes else b""
     assert all(answer.startswith(expected) and bool(answer) is bool(expected) for answer in answers)
-    assert 1 < seconds < 20
     assert gauge.growth < 80
 
 
-def test_a_client_that_reads_nothing_of_a_large_response_is_given_up(impatient: Sidecar) -> None:
-    pid = impatient.process.pid
-    answer = json_response({"choices": [{"message": {"content": "z" * 20_000_000}}]})
-    with nothing_left(impatient, pid), background_provider(answer) as provider:
-        model_id = impatient.create_model(openai(provider.url))
-        before = descriptors(pid)
-        with connect(impatient) as client:
-            client.sendall(predict_request(model_id, "a", "_predict"))
-            eventually(lambda: provider.played == 1)
-            # The connection to the provider may be kept, and the file of the model's statistics.
-            eventually(lambda: descriptors(pid) <= before + 2)
-            assert len(read_to_end(client)) < 20_000_000
-
-
+@pytest.mark.slow
 def test_as_many_clients_as_descriptors_allow_are_connected_and_more_are_closed(sidecar: Sidecar, worker: int) -> None:
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
@@ -132,14 +104,3 @@ def test_as_many_clients_as_descriptors_allow_are_connected_and_more_are_closed(
             assert clients[-1].recv(1) == b""
             assert sidecar.log.read_text().count("clients are connected, as many as may be") == 1
     assert gauge.growth < 150
-
-
-def test_more_streams_than_the_limit_are_refused_with_when_to_try_again(tmp_path: Path) -> None:
-    with impatient_worker(tmp_path, {}, max_streams=2) as sidecar:
-        with background_provider([0.5, *json_response({"choices": [{"message": {"content": "z"}}]})]) as provider:
-            model_id = sidecar.create_model(openai(provider.url))
-            with many(sidecar, 3) as clients:
-                for client in clients:
-                    client.sendall(predict_request(model_id, "a", "_predict", close=True))
-                answers = sorted(read_to_end(client)[:12] for client in clients)
-        assert answers == [b"HTTP/1.1 200", b"HTTP/1.1 200", b"HTTP/1.1 429"]

@@ -2,35 +2,37 @@
 
 import json
 import socket
-import time
-from collections.abc import Iterator
 
 import pytest
 from integration_tests.faults.clients.hostile_clients import (
     LIVE,
     ask,
     connect,
-    dawdle,
-    impatient_worker,
     nothing_left,
     read_to_end,
 )
 from integration_tests.support.background_provider import background_provider
-from integration_tests.support.conditions import eventually, promptly
+from integration_tests.support.conditions import eventually
 from integration_tests.support.connector_bodies import openai
-from integration_tests.support.fake_provider import SSE_HEAD, Act, chunk, json_response, openai_delta, openai_stream
+from integration_tests.support.fake_provider import (
+    SSE_HEAD,
+    Act,
+    Gate,
+    chunk,
+    json_response,
+    openai_delta,
+    openai_stream,
+)
 from integration_tests.support.raw_requests import predict_request
 from integration_tests.support.sidecars import Sidecar
+from integration_tests.support.worker_processes import sockets
 
-LIMITS = {"head_seconds": 1, "body_read_seconds": 1, "keep_alive_seconds": 60}
 FIRST = [SSE_HEAD, chunk(openai_delta("first")), Act.WAIT]
 
 
-@pytest.fixture(scope="module")
-def sidecar(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sidecar]:
-    settings = {"request_timeout_seconds": 3, "first_event_wait_seconds": 60, "heartbeat_seconds": 60}
-    with impatient_worker(tmp_path_factory.mktemp("sidecar"), {**LIMITS, "request_seconds": 3}, **settings) as running:
-        yield running
+@pytest.fixture
+def sidecar(impatient: Sidecar) -> Sidecar:
+    return impatient
 
 
 @pytest.fixture
@@ -43,18 +45,16 @@ def leave(client: socket.socket) -> None:
     client.close()
 
 
-@pytest.mark.parametrize("part", [0.0, 0.1, 0.5, 0.9, 0.999])
-def test_a_client_may_leave_in_the_middle_of_its_request(sidecar: Sidecar, worker: int, part: float) -> None:
-    request = predict_request("m", "x" * 1000)
+def test_a_client_may_leave_in_the_middle_of_its_request(sidecar: Sidecar, worker: int) -> None:
     with nothing_left(sidecar, worker):
         client = connect(sidecar)
-        client.sendall(request[: int(len(request) * part)])
+        client.sendall(predict_request("m", "x" * 1000)[:-100])
         leave(client)
 
 
 @pytest.mark.parametrize("path", ["_predict/stream", "_predict"])
 @pytest.mark.parametrize("script", [[Act.WAIT], FIRST], ids=["before the response", "in the middle"])
-def test_the_provider_is_given_up_soon_after_a_client_that_left(
+def test_the_provider_is_given_up_after_a_client_that_left(
     sidecar: Sidecar, worker: int, script: list[bytes | Act], path: str
 ) -> None:
     with nothing_left(sidecar, worker), background_provider(script) as provider:
@@ -65,19 +65,24 @@ def test_the_provider_is_given_up_soon_after_a_client_that_left(
         if script is FIRST and path == "_predict/stream":
             assert client.recv(65536)
         leave(client)
-        promptly(lambda: provider.disconnects == 1, 4)
+        eventually(lambda: provider.disconnects == 1)
 
 
-@pytest.mark.parametrize("wait", [0.0, 1.5])
 @pytest.mark.parametrize("path", ["_predict/stream", "_predict"])
 def test_a_client_that_closes_its_side_behind_its_request_gets_the_response(
-    sidecar: Sidecar, worker: int, path: str, wait: float
+    sidecar: Sidecar, worker: int, path: str
 ) -> None:
+    gate = Gate()
     whole = json_response({"choices": [{"message": {"content": "b"}}]})
-    script = [wait, *(whole if path == "_predict" else openai_stream(["a", "b"], 0.3))]
+    script = [gate, *(whole if path == "_predict" else openai_stream(["a", "b"]))]
     with nothing_left(sidecar, worker), background_provider(script) as provider:
         model_id = sidecar.create_model(openai(provider.url))
-        received = ask(sidecar, predict_request(model_id, "x", path), closes=True)
+        with connect(sidecar) as client:
+            client.sendall(predict_request(model_id, "x", path))
+            client.shutdown(socket.SHUT_WR)
+            received = client.recv(65536)  # a probe or a heartbeat, which one that has left would reset
+            gate.open()
+            received += read_to_end(client)
     assert received.count(b"HTTP/1.1 200 OK") == 1
     assert b'"b"' in received
     assert received.endswith(b"0\r\n\r\n" if path == "_predict/stream" else b"}")
@@ -88,7 +93,7 @@ def test_an_http_1_0_client_gets_a_response_without_chunk_framing(sidecar: Sidec
     whole = json_response({"choices": [{"message": {"content": "b"}}]})
     with (
         nothing_left(sidecar, worker),
-        background_provider(whole if path == "_predict" else openai_stream(["a", "b"], 0.05)) as provider,
+        background_provider(whole if path == "_predict" else openai_stream(["a", "b"])) as provider,
     ):
         model_id = sidecar.create_model(openai(provider.url))
         request = predict_request(model_id, "x", path).replace(b"HTTP/1.1\r\nHost: 127.0.0.1\r\n", b"HTTP/1.0\r\n")
@@ -99,54 +104,37 @@ def test_an_http_1_0_client_gets_a_response_without_chunk_framing(sidecar: Sidec
     assert len(lines) == (1 if path == "_predict" else 3)
 
 
-def test_a_slow_reader_gets_all_of_a_stream(sidecar: Sidecar, worker: int) -> None:
-    texts = [f"{number} " + "x" * 1000 for number in range(200)]
-    with nothing_left(sidecar, worker), background_provider(openai_stream(texts)) as provider:
-        model_id = sidecar.create_model(openai(provider.url))
-        with connect(sidecar) as client:
-            client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 8192)
-            client.sendall(predict_request(model_id, "x", close=True))
-            received = b""
-            while data := client.recv(4096):
-                received += data
-                time.sleep(0.001)
-    assert received.count(b'"response":"') == 201
-    assert received.endswith(b"0\r\n\r\n")
-
-
 def test_a_body_may_come_a_byte_at_a_time(sidecar: Sidecar, worker: int) -> None:
     request = predict_request("no-such-model", "x", close=True)
     head, _, body = request.partition(b"\r\n\r\n")
     with nothing_left(sidecar, worker), connect(sidecar) as client:
         client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         client.sendall(head + b"\r\n\r\n")
-        dawdle(client, body, 0.01)
+        for byte in body:
+            client.sendall(bytes([byte]))
         assert read_to_end(client).startswith(b"HTTP/1.1 404 ")
 
 
-@pytest.mark.parametrize(
-    ("slow", "seconds"), [("head", 1), ("body", 1), ("pause", 3)], ids=["head", "no body", "a byte each half second"]
-)
-def test_a_client_that_takes_too_long_over_its_request_gets_408(
-    sidecar: Sidecar, worker: int, slow: str, seconds: float
-) -> None:
-    head, _, body = predict_request("m", "x" * 100).partition(b"\r\n\r\n")
-    with nothing_left(sidecar, worker), connect(sidecar) as client:
-        began = time.monotonic()
-        if slow == "head":
-            dawdle(client, head, 0.3)
-        else:
-            client.sendall(head + b"\r\n\r\n")
-        if slow == "pause":
-            dawdle(client, body, 0.5)
-        received = read_to_end(client)
-    assert seconds <= time.monotonic() - began < 15
-    assert received.startswith(b"HTTP/1.1 408 ")
+@pytest.mark.parametrize("size", [9, -1], ids=["head", "body"])
+def test_a_client_that_takes_too_long_over_its_request_gets_408(sidecar: Sidecar, worker: int, size: int) -> None:
+    with nothing_left(sidecar, worker):
+        assert ask(sidecar, predict_request("m", "x")[:size]).startswith(b"HTTP/1.1 408 ")
 
 
-@pytest.mark.parametrize("bad", [b" / HTTP/1.1\r\n", b" /\r\n", b"\0", b" / HTTP/1.1\r\nHost: a\r\nHost: a\r\n"])
-def test_a_refused_request_disturbs_no_other_connection(sidecar: Sidecar, worker: int, bad: bytes) -> None:
+def test_a_client_that_reads_nothing_of_a_large_response_is_given_up(sidecar: Sidecar, worker: int) -> None:
+    response = json_response({"choices": [{"message": {"content": "z" * 20_000_000}}]})
+    with nothing_left(sidecar, worker), background_provider(response) as provider:
+        model_id = sidecar.create_model(openai(provider.url))
+        before = sockets(worker)
+        with connect(sidecar) as client:
+            client.sendall(predict_request(model_id, "a", "_predict"))
+            eventually(lambda: provider.played == 1)
+            eventually(lambda: sockets(worker) <= before + 1)  # the connection to the provider may be kept
+            assert len(read_to_end(client)) < 20_000_000
+
+
+def test_a_refused_request_disturbs_no_other_connection(sidecar: Sidecar, worker: int) -> None:
     with nothing_left(sidecar, worker), connect(sidecar) as good:
-        assert ask(sidecar, b"GET" + bad + b"\r\n").startswith(b"HTTP/1.1 400 ")
+        assert ask(sidecar, b"GET\0\r\n").startswith(b"HTTP/1.1 400 ")
         good.sendall(LIVE.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n"))
         assert read_to_end(good).startswith(b"HTTP/1.1 200 ")

@@ -1,6 +1,7 @@
 """A server whose first worker hangs in `hang_here` soon after it serves: `python hanging_server.py MARKER`.
 
-Its supervisor waits a second where the real one waits ten. The second worker, which finds the marker, asks for a stop.
+Its supervisor waits a second where the real one waits ten, and looks more often. The second worker, which finds the
+marker, asks for a stop.
 """
 
 import asyncio
@@ -43,6 +44,7 @@ async def work(heartbeats: Heartbeats) -> None:
 def main() -> int:
     configure_logging(Settings())
     supervisor_module.BLOCKED_SECONDS = 1.0
+    supervisor_module.TURN_SECONDS = 0.1
     machine, heartbeats = Processes(), Heartbeats(1)
     supervisor = Supervisor(
         Settings(shutdown_grace_seconds=0),

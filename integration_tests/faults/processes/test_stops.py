@@ -8,6 +8,7 @@ import subprocess
 import time
 from pathlib import Path
 
+import httpx
 import pytest
 from integration_tests.cli.commands import COMMAND, environment
 from integration_tests.support.background_provider import background_provider
@@ -17,6 +18,7 @@ from integration_tests.support.fake_provider import (
     SSE_HEAD,
     Act,
     FakeProvider,
+    Gate,
     Step,
     chunk,
     openai_delta,
@@ -30,10 +32,23 @@ GRACE = "opensearch_ml_stream.shutdown_grace_seconds"
 ENDLESS: list[Step] = [SSE_HEAD, chunk(openai_delta("first")), Act.WAIT]
 
 
+def connect(sidecar: Sidecar) -> socket.socket:
+    return socket.create_connection(("127.0.0.1", int(sidecar.url.rpartition(":")[2])), timeout=30)
+
+
+def has_closed_its_port(sidecar: Sidecar) -> bool:
+    """Whether all its processes have been told to stop."""
+    try:
+        connect(sidecar).close()
+    except ConnectionError:
+        return True
+    return False
+
+
 def streaming(sidecar: Sidecar, provider: FakeProvider) -> socket.socket:
     """A client whose stream has begun."""
     model_id = sidecar.create_model(openai(provider.url))
-    client = socket.create_connection(("127.0.0.1", int(sidecar.url.rpartition(":")[2])), timeout=30)
+    client = connect(sidecar)
     client.sendall(predict_request(model_id, "x"))
     received = b""
     while b"first" not in received:
@@ -48,6 +63,7 @@ def read_all(client: socket.socket) -> bytes:
     return received
 
 
+@pytest.mark.slow  # the same with a clock that the test moves: plugin/tests/server/test_supervisor.py
 def test_a_worker_that_does_not_stop_under_load_is_killed_after_the_grace_time(tmp_path: Path) -> None:
     with running_sidecar(tmp_path, settings={GRACE: "1"}) as sidecar, background_provider(ENDLESS) as provider:
         clients = [streaming(sidecar, provider) for _ in range(5)]
@@ -63,15 +79,18 @@ def test_a_worker_that_does_not_stop_under_load_is_killed_after_the_grace_time(t
 
 
 def test_streams_get_their_grace_time_after_ctrl_c_and_nothing_is_traced(tmp_path: Path) -> None:
-    script: list[Step] = [SSE_HEAD, chunk(openai_delta("first")), 1.0, *openai_stream(["second"])[1:]]
-    with running_sidecar(tmp_path, settings={GRACE: "10"}) as sidecar, background_provider(script) as provider:
+    gate = Gate()
+    script: list[Step] = [SSE_HEAD, chunk(openai_delta("first")), gate, *openai_stream(["second"])[1:]]
+    with running_sidecar(tmp_path, settings={GRACE: "60"}) as sidecar, background_provider(script) as provider:
         client = streaming(sidecar, provider)
         (worker,) = worker_pids(sidecar)
         for pid in (worker, sidecar.process.pid):  # a terminal sends it to all
             os.kill(pid, signal.SIGINT)
+        eventually(lambda: has_closed_its_port(sidecar))
+        gate.open()
         assert b"second" in read_all(client)
         client.close()
-        assert sidecar.process.wait(10) == 0
+        assert sidecar.process.wait(30) == 0
     assert "Traceback" not in sidecar.log.read_text()
     assert not runs(worker)
 
@@ -81,26 +100,16 @@ def test_a_second_signal_ends_it_at_once(tmp_path: Path) -> None:
         client = streaming(sidecar, provider)
         (worker,) = worker_pids(sidecar)
         sidecar.process.send_signal(signal.SIGTERM)
-        with pytest.raises(TimeoutError):  # the stream goes on
-            client.settimeout(0.5)
-            client.recv(1)
-        began = time.monotonic()
-        assert sidecar.stop() == 0
-        assert time.monotonic() - began < 3
-        client.settimeout(10)
+        eventually(lambda: has_closed_its_port(sidecar))
+        assert sidecar.stop() == 0  # which waits for less than the grace time
         assert b'"error"' in read_all(client)
         client.close()
         assert not runs(worker)
 
 
-def test_the_only_worker_ends_with_a_server_that_was_killed(tmp_path: Path) -> None:
-    with running_sidecar(tmp_path, settings={GRACE: "0"}) as sidecar:
-        (worker,) = worker_pids(sidecar)
-        sidecar.stop(signal.SIGKILL)
-        eventually(lambda: not runs(worker))
-
-
-@pytest.mark.parametrize("delay", [0.05, 0.3, 0.0])
+@pytest.mark.parametrize(
+    "delay", [0.0, pytest.param(0.05, marks=pytest.mark.slow), pytest.param(0.3, marks=pytest.mark.slow)]
+)
 def test_a_stop_while_it_starts_ends_all_processes_without_an_error(tmp_path: Path, delay: float) -> None:
     log = tmp_path / "log"
     command = [*COMMAND, "serve", "--port", "0", "--workers", "3", "--store", f"sqlite:///{tmp_path}/store.db"]
@@ -115,22 +124,23 @@ def test_a_stop_while_it_starts_ends_all_processes_without_an_error(tmp_path: Pa
     assert all(" INFO " in line for line in log.read_text().splitlines()), log.read_text()
 
 
-def test_without_descriptors_streams_go_on_and_clients_are_accepted_again_when_there_are_some(tmp_path: Path) -> None:
-    script: list[Step] = [SSE_HEAD, chunk(openai_delta("first")), 6.0, *openai_stream(["second"])[1:]]
-    with running_sidecar(tmp_path) as sidecar, background_provider(script) as provider:
-        client = streaming(sidecar, provider)
-        (worker,) = worker_pids(sidecar)
+def test_without_descriptors_streams_go_on_and_clients_are_accepted_again_when_there_are_some(
+    shared_sidecar: Sidecar,
+) -> None:
+    gate = Gate()
+    script: list[Step] = [SSE_HEAD, chunk(openai_delta("first")), gate, *openai_stream(["second"])[1:]]
+    with background_provider(script) as provider, streaming(shared_sidecar, provider) as client:
+        (worker,) = worker_pids(shared_sidecar)
         limits = resource.prlimit(worker, resource.RLIMIT_NOFILE)
         resource.prlimit(worker, resource.RLIMIT_NOFILE, (descriptors(worker), limits[1]))
-        refused = socket.create_connection(("127.0.0.1", int(sidecar.url.rpartition(":")[2])), timeout=20)
-        eventually(lambda: "no file descriptor is left" in sidecar.log.read_text())
-        time.sleep(1.5)
-        resource.prlimit(worker, resource.RLIMIT_NOFILE, limits)
-        assert sidecar.client.get("/_health/live").status_code == 200
+        try:
+            with connect(shared_sidecar):
+                eventually(lambda: "no file descriptor is left" in shared_sidecar.log.read_text())
+        finally:
+            resource.prlimit(worker, resource.RLIMIT_NOFILE, limits)
+        assert httpx.get(f"{shared_sidecar.url}/_health/live", timeout=30).status_code == 200
+        gate.open()
         received = b""
         while b'"is_last":true' not in received:
             received += client.recv(65536)
         assert b"second" in received
-        client.close()
-        refused.close()
-    assert sidecar.log.read_text().count("no file descriptor is left") == 1

@@ -5,7 +5,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -18,13 +17,15 @@ from integration_tests.support.worker_processes import runs, worker_pids
 HANGING_SERVER = Path(__file__).parent / "hanging_server.py"
 
 
-@pytest.fixture(scope="module")
-def sidecar(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sidecar]:
-    with running_sidecar(tmp_path_factory.mktemp("sidecar")) as running:
-        yield running
+def test_the_only_worker_is_replaced_when_it_is_killed_and_ends_with_a_server_that_is_killed(tmp_path: Path) -> None:
+    with running_sidecar(tmp_path, settings={"opensearch_ml_stream.shutdown_grace_seconds": "0"}) as sidecar:
+        after = replaced(sidecar)
+        sidecar.stop(signal.SIGKILL)
+        eventually(lambda: not runs(after))
 
 
-def test_the_only_worker_is_replaced_when_it_is_killed_and_no_client_is_refused(sidecar: Sidecar) -> None:
+def replaced(sidecar: Sidecar) -> int:
+    """The worker in place of the only one, which is killed; no client is refused meanwhile."""
     (before,) = worker_pids(sidecar)
     os.kill(before, signal.SIGKILL)
     eventually(lambda: not runs(before))
@@ -35,12 +36,15 @@ def test_the_only_worker_is_replaced_when_it_is_killed_and_no_client_is_refused(
         f"worker {before} was killed by signal 9 (Killed; has memory run out?); it is replaced"
         in sidecar.log.read_text()
     )
+    return after
 
 
+@pytest.mark.slow  # the same with a clock that the test moves: plugin/tests/server/test_supervisor.py
 def test_a_worker_that_is_stopped_is_killed_and_replaced_after_10_s_and_one_that_slept_with_its_server_is_not(
-    sidecar: Sidecar, tmp_path: Path
+    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    with running_sidecar(tmp_path) as sleeper, ThreadPoolExecutor() as pool:
+    sleepers = tmp_path_factory.mktemp("sleeper")
+    with running_sidecar(tmp_path) as sidecar, running_sidecar(sleepers) as sleeper, ThreadPoolExecutor() as pool:
         (stopped,), (sleeping,) = worker_pids(sidecar), worker_pids(sleeper)
         for pid in (stopped, sleeper.process.pid, sleeping):
             os.kill(pid, signal.SIGSTOP)
