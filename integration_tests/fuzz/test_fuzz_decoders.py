@@ -1,4 +1,4 @@
-"""Provider streams that are damaged, foreign or hostile: one ending each, in time, and wherever they are cut."""
+"""Provider streams that are damaged, foreign or hostile: one ending each, wherever they are cut."""
 
 import json
 from collections.abc import Sequence

@@ -1,7 +1,6 @@
 """What connectors and callers supply on the way to a provider and back: templates, processors, paths, responses."""
 
 import json
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -27,7 +26,6 @@ from opensearch_ml_stream.connectors.selection.presets import PRESETS
 from opensearch_ml_stream.connectors.syntax.filter_path import filter_path
 
 pytestmark = pytest.mark.timeout(TIMEOUT_SECONDS)
-SECONDS = 5  # of the processor, for one small input: far more than it needs, far less than a stopped worker
 
 NAMES = st.sampled_from(["a", "b", "prompt", "messages", "model", "_stream", "http_body", "charset", "response_filter"])
 PIECES = [
@@ -106,13 +104,11 @@ CHAINS = st.lists(st.recursive(processor(), processor, max_leaves=5), max_size=4
 
 
 def done(work: Callable[[], object]) -> None:
-    """The work is done or refused, in time."""
-    started = time.thread_time()
+    """The work is done or refused."""
     try:
         work()
     except MLStreamError as error:
         assert error.status in (400, 424) and len(error.reason) < 20_000
-    assert time.thread_time() - started < SECONDS
 
 
 def render(url: str, header: str, body: str, own: dict[str, str], request: dict[str, str]) -> None:

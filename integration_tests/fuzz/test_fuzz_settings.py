@@ -1,7 +1,6 @@
 """Configuration files and environments of any content: settings, or an error that says what is wrong."""
 
 import sys
-import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -20,7 +19,6 @@ from opensearch_ml_stream.plugin.settings.all_settings import SETTINGS
 from opensearch_ml_stream.plugin.settings.sources import SETTING_PREFIX, load_settings
 
 pytestmark = pytest.mark.timeout(TIMEOUT_SECONDS)
-SECONDS = 5  # of the processor, far more than a file needs
 
 GOOD = b"""
 opensearch_ml_stream:
@@ -48,15 +46,13 @@ PIECES = st.one_of(st.sampled_from([*YAML_PIECES, *NAMES, *PARTS]), st.text(max_
 
 
 def load(path: Path, environment: Mapping[str, str]) -> None:
-    """The settings are loaded or refused, in time."""
-    started = time.thread_time()
+    """The settings are loaded or refused."""
     try:
         settings = load_settings(path, {"HOME": "/h", **environment})
     except InvalidRequest as error:
         assert len(error.reason) < 2_000 and "\n" not in error.reason.replace(str(path), "")
     else:
         assert isinstance(settings, Settings)
-    assert time.thread_time() - started < SECONDS
 
 
 def load_text(folder: Path, data: bytes) -> None:

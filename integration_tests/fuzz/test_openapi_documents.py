@@ -1,19 +1,16 @@
 """The documents that a sidecar makes of its routes and models, by the schema of OpenAPI 3.1 documents."""
 
-from collections.abc import Iterator
-
 import jsonschema
 import pytest
 from integration_tests.support.connector_bodies import openai
-from integration_tests.support.sidecars import Sidecar, running_sidecar
+from integration_tests.support.sidecars import Sidecar
 from schemathesis.specs.openapi.definitions import OPENAPI_31
 
 
 @pytest.fixture(scope="module")
-def sidecar(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sidecar]:
-    with running_sidecar(tmp_path_factory.mktemp("documents")) as running:
-        running.create_model(openai("http://127.0.0.1:1"), name="text-model")
-        yield running
+def sidecar(shared_sidecar: Sidecar) -> Sidecar:
+    shared_sidecar.create_model(openai("http://127.0.0.1:1"), name="documented-model")
+    return shared_sidecar
 
 
 @pytest.mark.parametrize(
@@ -21,8 +18,8 @@ def sidecar(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sidecar]:
     [
         "/_plugins/_ml/openapi.json",
         "/v2/docs/dataplane.json",
-        "/v2/models/text-model/docs/dataplane.json",
-        "/v2/models/text-model/versions/1/docs/dataplane.json",
+        "/v2/models/documented-model/docs/dataplane.json",
+        "/v2/models/documented-model/versions/1/docs/dataplane.json",
     ],
 )
 def test_a_document_is_valid_openapi(sidecar: Sidecar, path: str) -> None:
