@@ -2,11 +2,20 @@
 
 import asyncio
 
+import pytest
 from integration_tests.front_door.scripted_cluster import OK, Connection, Host, body_of, door_to, host
 from integration_tests.support.conditions import eventually_async
 
+from opensearch_ml_stream.plugin.pass_through import cluster_hosts
+
 GET = b"GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"
 POST = b"POST /_doc HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Length: 2\r\n\r\n{}"
+
+
+@pytest.fixture(autouse=True)
+def long_pause(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A host that is left out is so until the end of the test, however slow the machine."""
+    monkeypatch.setattr(cluster_hosts, "FIRST_PAUSE_SECONDS", 60.0)
 
 
 async def break_off(connection: Connection) -> None:

@@ -6,7 +6,9 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+import pytest
 from integration_tests.front_door.scripted_cluster import OK, Connection, Script, body_of, header_lines, host
+from integration_tests.support.conditions import eventually_async
 from integration_tests.support.sidecars import Sidecar, running_sidecar
 
 GET = b"GET /slow HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n"
@@ -44,19 +46,38 @@ async def front_door(folder: Path, script: Script, grace: str) -> AsyncIterator[
             await asyncio.to_thread(opening.__exit__, None, None, None)
 
 
+async def has_closed_its_port(sidecar: Sidecar) -> bool:
+    """Whether it has been told to stop."""
+    try:
+        client = await connected(sidecar)
+    except ConnectionError:
+        return True
+    client.reset()
+    return False
+
+
+async def connected(sidecar: Sidecar) -> Connection:
+    return Connection(*await asyncio.open_connection("127.0.0.1", int(sidecar.url.rpartition(":")[2])))
+
+
 async def slow_request(sidecar: Sidecar) -> Connection:
-    client = Connection(*await asyncio.open_connection("127.0.0.1", int(sidecar.url.rpartition(":")[2])))
+    client = await connected(sidecar)
     await client.send(GET)
     return client
 
 
-async def test_a_request_that_has_gone_on_ends_before_the_sidecar_does(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "seconds",
+    [0, pytest.param(4, marks=pytest.mark.slow)],  # longer than a response may take that nothing waits for
+)
+async def test_a_request_that_has_gone_on_ends_before_the_sidecar_does(tmp_path: Path, seconds: float) -> None:
     cluster = SlowCluster()
     async with front_door(tmp_path, cluster.play, "60") as sidecar:
         client = await slow_request(sidecar)
         await cluster.asked.wait()
         sidecar.process.send_signal(signal.SIGTERM)
-        await asyncio.sleep(4)  # longer than a response may take that nothing waits for
+        await eventually_async(lambda: has_closed_its_port(sidecar))
+        await asyncio.sleep(seconds)
         cluster.goes_on.set()
         await client.closed()
         assert client.received.startswith(b"HTTP/1.1 200 ")
@@ -70,9 +91,9 @@ async def test_a_second_signal_ends_it_at_once(tmp_path: Path) -> None:
     async with front_door(tmp_path, cluster.play, "600") as sidecar:
         client = await slow_request(sidecar)
         await cluster.asked.wait()
-        for _ in range(2):
-            sidecar.process.send_signal(signal.SIGTERM)
-            await asyncio.sleep(0.5)  # two that come at once are one
+        sidecar.process.send_signal(signal.SIGTERM)
+        await eventually_async(lambda: has_closed_its_port(sidecar))  # two that come at once are one
+        sidecar.process.send_signal(signal.SIGTERM)
         await client.closed()
         assert not client.received
         client.reset()

@@ -5,9 +5,16 @@ import asyncio
 import pytest
 from integration_tests.front_door.scripted_cluster import OK, Connection, body_of, door_to, header_lines, host
 
+from opensearch_ml_stream.plugin.pass_through import relay
 from opensearch_ml_stream.plugin.server.http1.limits import ConnectionLimits
 
 GET = b"GET %b HTTP/1.1\r\nHost: sidecar\r\nConnection: close\r\n%b\r\n"
+
+
+@pytest.fixture(autouse=True)
+def patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Hosts have the time to refuse a body, however slow the machine."""
+    monkeypatch.setattr(relay, "CONTINUE_SECONDS", 60.0)
 
 
 async def test_a_request_comes_as_it_was_sent_but_for_host_and_connection() -> None:
