@@ -15,7 +15,7 @@ from opensearch_ml_stream.plugin.security.own_accounts import create_key, key_id
 from opensearch_ml_stream.plugin.store.open_store import open_store
 
 BASE = "/_plugins/_ml"
-ROLES = ("ml_full_access", "ml_read_access", "ml_predict_access")
+ROLES = ("ml_full_access", "ml_predict_access", "ml_read_access")
 _SETTINGS = {
     "plugins.ml_commons.model_access_control_enabled": "true",
     "plugins.ml_commons.connector_access_control_enabled": "true",
@@ -40,9 +40,9 @@ class Guarded:
         return {self.ask(method, path, key, **options).status_code for _ in range(8)}
 
     def create_model(self, connector: dict[str, Any], **fields: Any) -> str:
-        """The id of a model over a new connector, both those of the key with full access."""
+        """The id of a model over a new connector, both those of the key with full access; the model has its own group."""
         connector_id = self._created("/connectors/_create", connector)["connector_id"]
-        model = {"name": "m", "function_name": "remote", "connector_id": connector_id, **fields}
+        model = {"name": f"over-{connector_id}", "function_name": "remote", "connector_id": connector_id, **fields}
         return str(self._created("/models/_register", model)["model_id"])
 
     def new_key(self, name: str, role: str) -> str:

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import signal
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -10,8 +9,9 @@ from typing import Any
 
 import httpx
 import pytest
+from integration_tests.server.shared_sidecars import Replicas
 from integration_tests.support.background_provider import background_provider
-from integration_tests.support.conditions import eventually, promptly
+from integration_tests.support.conditions import eventually
 from integration_tests.support.connector_bodies import openai
 from integration_tests.support.fake_provider import FakeProvider, openai_stream
 from integration_tests.support.sidecars import Sidecar, running_sidecar
@@ -22,7 +22,6 @@ from opensearch_ml_stream.plugin.store.open_store import open_store
 QUESTION = {"parameters": {"messages": [{"role": "user", "content": "hi"}]}}
 TOKENS = 7  # of each call: 5 and a chunk each
 WINDOW = "300d"  # which ends in no test
-SHARED_WITHIN = 4  # seconds, as docs/budgets.md has it
 
 
 @pytest.fixture(scope="module")
@@ -39,8 +38,8 @@ def add_model(sidecar: Sidecar, provider: FakeProvider, calls: int) -> str:
 
 def ask(sidecar: Sidecar, model_id: str) -> httpx.Response:
     """A streamed prediction on a connection of its own, so that either worker may have it."""
-    path = f"{sidecar.url}/_plugins/_ml/models/{model_id}/_predict/stream"
-    return httpx.post(path, json=QUESTION, timeout=30)
+    path = f"/_plugins/_ml/models/{model_id}/_predict/stream"
+    return sidecar.client.post(path, json=QUESTION, headers={"Connection": "close"})
 
 
 def left(response: httpx.Response) -> int:
@@ -70,39 +69,34 @@ def documented_settings() -> dict[str, Any]:
     return body
 
 
-def test_two_workers_count_every_call_exactly(tmp_path: Path, provider: FakeProvider) -> None:
-    with running_sidecar(tmp_path, arguments=("--workers", "2")) as sidecar:
-        many, one = add_model(sidecar, provider, 1000), add_model(sidecar, provider, 1)
-        with ThreadPoolExecutor(8) as clients:
-            list(clients.map(lambda _: left(ask(sidecar, many)), range(40)))
-        assert left(ask(sidecar, many)) == (1000 - 41) * TOKENS
-        assert left(ask(sidecar, one)) == 0
-        refused = [ask(sidecar, one) for _ in range(6)]  # by either worker
-        assert {(each.status_code, each.headers["retry-after"]) for each in refused} == {(429, "86400")}
-        assert refused[0].json()["error"]["type"] == "budget_exceeded_exception"
-        metrics = sidecar.client.get("/metrics").text
-        sidecar.client.put(f"/_plugins/_ml/models/{one}", json=documented_settings()).raise_for_status()
-        assert f'mlstream_refused_total{{limit="model_budget",model_id="{one}"}} 6.0' in metrics
+def test_two_workers_count_every_call_exactly(two_workers: Sidecar, provider: FakeProvider) -> None:
+    many, one = add_model(two_workers, provider, 1000), add_model(two_workers, provider, 1)
+    with ThreadPoolExecutor(8) as clients:
+        list(clients.map(lambda _: left(ask(two_workers, many)), range(40)))
+    assert left(ask(two_workers, many)) == (1000 - 41) * TOKENS
+    assert left(ask(two_workers, one)) == 0
+    refused = [ask(two_workers, one) for _ in range(6)]  # by either worker
+    assert {(each.status_code, each.headers["retry-after"]) for each in refused} == {(429, "86400")}
+    assert refused[0].json()["error"]["type"] == "budget_exceeded_exception"
+    metrics = two_workers.client.get("/metrics").text
+    two_workers.client.put(f"/_plugins/_ml/models/{one}", json=documented_settings()).raise_for_status()
+    assert f'mlstream_refused_total{{limit="model_budget",model_id="{one}"}} 6.0' in metrics
 
 
-def test_what_one_server_spends_is_refused_by_the_other(tmp_path: Path, provider: FakeProvider) -> None:
-    store = f"sqlite:///{tmp_path}/store.db"
-    with running_sidecar(tmp_path, store) as one, running_sidecar(tmp_path, store) as other:
-        model_id = add_model(one, provider, 3)
-        assert left(ask(other, model_id)) == 2 * TOKENS
-        assert ask(one, model_id).status_code == ask(one, model_id).status_code == 200
-        promptly(lambda: ask(other, model_id).status_code == 429, SHARED_WITHIN)
+def test_what_one_server_spends_is_refused_by_the_other(replicas: Replicas, provider: FakeProvider) -> None:
+    """After how long: `plugin/tests/limits/budgets/test_shared_spending.py`."""
+    model_id = add_model(replicas.one, provider, 3)
+    assert left(ask(replicas.other, model_id)) == 2 * TOKENS
+    assert ask(replicas.one, model_id).status_code == ask(replicas.one, model_id).status_code == 200
+    eventually(lambda: ask(replicas.other, model_id).status_code == 429)
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
-def test_a_restart_renews_no_budget(tmp_path: Path, provider: FakeProvider, number: signal.Signals) -> None:
+def test_a_restart_renews_no_budget(tmp_path: Path, provider: FakeProvider) -> None:
     store = f"sqlite:///{tmp_path}/store.db"
     with running_sidecar(tmp_path, store) as sidecar:
         model_id = add_model(sidecar, provider, 1)
         assert left(ask(sidecar, model_id)) == 0
-        if number == signal.SIGKILL:  # which loses the last second
-            eventually(lambda: stored_tokens(store) == TOKENS)
-        sidecar.stop(number)
+        sidecar.stop()
     assert stored_tokens(store) == TOKENS
     with running_sidecar(tmp_path, store) as sidecar:
         assert ask(sidecar, model_id).status_code == 429

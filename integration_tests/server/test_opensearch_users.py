@@ -25,7 +25,7 @@ GROUPS = {
     "streaming": {"allowed_actions": ["cluster:admin/opensearch/ml/predict/stream"]},
     "cluster_monitor": {"allowed_actions": ["cluster:monitor/*"]},
 }
-USERS: dict[str, list[str]] = {"ann": ["ml_full_access"], "sam": ["streamer"], "nobody": []}
+USERS: dict[str, list[str]] = {"ann": ["ml_full_access"], "sam": ["streamer"], "eve": ["streamer"], "nobody": []}
 
 
 def basic(name: str, password: str) -> str:
@@ -63,7 +63,8 @@ class Secured:
 
     def ask(self, method: str, path: str, **options: Any) -> httpx.Response:
         """Send a request over a connection of its own, which any of the workers may have."""
-        return httpx.request(method, self.sidecar.url + path, **options)
+        headers = {"Connection": "close", **options.pop("headers", {})}
+        return self.sidecar.client.request(method, path, headers=headers, **options)
 
     def asked(self, path: str) -> list[str | None]:
         """The `Authorization` of each request to a path of the cluster."""
@@ -124,7 +125,6 @@ def test_health_needs_no_login(secured: Secured) -> None:
 
 def test_each_worker_asks_once_with_the_callers_own_login_and_for_roles_with_the_stores(secured: Secured) -> None:
     before = len(secured.asked(f"{SECURITY}/authinfo"))
-    USERS["eve"] = ["streamer"]
     statuses = {secured.ask("GET", "/", auth=("eve", "eve")).status_code for _ in range(30)}
     assert statuses == {200}
     asked = secured.asked(f"{SECURITY}/authinfo")
