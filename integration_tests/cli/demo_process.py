@@ -7,7 +7,9 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from integration_tests.support.conditions import promptly
+from integration_tests.support.conditions import PATIENCE_SECONDS
+
+LAST_LINE = "Ctrl-C ends the sidecar"
 
 
 class Demo:
@@ -27,10 +29,8 @@ class Demo:
         return self.output
 
     def stop(self, number: int) -> None:
-        """Sends the signal, after which the demo has to end within 2 s."""
         self.process.send_signal(number)
-        promptly(lambda: self.process.poll() is not None, 2)
-        assert self.process.returncode == 0
+        assert self.process.wait(PATIENCE_SECONDS) == 0
 
 
 @contextmanager

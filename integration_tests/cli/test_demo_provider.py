@@ -109,6 +109,7 @@ def test_pings_are_sent_as_anthropic_does(url: str) -> None:
     assert 'event: ping\ndata: {"type":"ping"}\n\n' in response
 
 
+@pytest.mark.slow
 def test_tokens_come_at_the_pace_of_a_real_model(gpt: openai.OpenAI) -> None:
     question: Any = [{"role": "user", "content": QUESTION}]
     chunks = gpt.chat.completions.create(model="m", messages=question, stream=True, max_tokens=8)

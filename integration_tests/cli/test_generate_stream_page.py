@@ -4,26 +4,17 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from integration_tests.cli.commands import environment
-from integration_tests.cli.demo_process import Demo, running_demo
+from integration_tests.cli.demo_process import Demo
 from integration_tests.support.conditions import eventually
-from integration_tests.support.stores import free_port
 
 PAGE = (Path(__file__).parents[2] / "docs" / "generate-stream.md").read_text()
 BLOCKS = [
     "\n".join(line[4:] for line in block.splitlines()) for block in re.findall(r"(?:(?:^ {4}.*|^)\n)+", PAGE, re.M)
 ]
-
-
-@pytest.fixture(scope="module")
-def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Demo]:
-    with running_demo(tmp_path_factory.mktemp("demo"), free_port()) as running:
-        running.read_until("Ctrl-C ends")
-        yield running
 
 
 def paste(words: str, demo: Demo) -> str:
@@ -41,6 +32,7 @@ def paste(words: str, demo: Demo) -> str:
     return ended.stdout
 
 
+@pytest.mark.programs("curl")
 def test_a_model_is_named_and_answers_as_the_page_says(demo: Demo) -> None:
     assert "generate_stream_model" in paste("curl -X PUT", demo)
     eventually(lambda: paste("curl -sN", demo).startswith('data: {"text": "The'))  # cut as the demo cuts its words

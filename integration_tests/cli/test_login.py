@@ -1,53 +1,23 @@
 """`login` and the commands after it, as processes at a sidecar whose callers log in."""
 
-import asyncio
 import os
 import subprocess
 import sys
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
 
 import httpx
 import pytest
-from integration_tests.cli.commands import COMMAND, environment, run_process
+from integration_tests.cli.commands import COMMAND, Ended, environment, run_command
+from integration_tests.cli.guarded import PASSWORD, Guarded
 from integration_tests.support.background_provider import background_provider
 from integration_tests.support.conditions import PATIENCE_SECONDS, eventually
 from integration_tests.support.fake_provider import head, json_response
-from integration_tests.support.sidecars import running_sidecar
 
 from opensearch_ml_stream.plugin.clock import now_millis
 from opensearch_ml_stream.plugin.security import own_accounts
-from opensearch_ml_stream.plugin.store import Store
-from opensearch_ml_stream.plugin.store.open_store import open_store
-
-pytestmark = pytest.mark.timeout(120)  # of which a busy machine may need most to start the processes
-
-PASSWORD = "correct horse"
-T = TypeVar("T")
-
-
-@dataclass(frozen=True)
-class Guarded:
-    """A sidecar whose callers log in, and the store of its users and keys."""
-
-    url: str
-    store: str
-
-    def new_key(self, role: str, expires: int | None = None) -> str:
-        made = self.in_store(lambda store: own_accounts.create_key(store, "k", role, now_millis(), expires))
-        return made.value
-
-    def in_store(self, work: Callable[[Store], Awaitable[T]]) -> T:
-        """What `users` and `keys` do, without a process for each."""
-
-        async def run() -> T:
-            async with open_store(self.store, "") as store:
-                return await work(store)
-
-        return asyncio.run(run())
 
 
 @dataclass(frozen=True)
@@ -57,21 +27,12 @@ class Person:
     config: Path
     url: str
 
-    def run(self, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
-        return run_process(*arguments, MLSTREAM_URL=self.url, XDG_CONFIG_HOME=str(self.config), **variables)
+    def run(self, *arguments: str, **variables: str) -> Ended:
+        return run_command(*arguments, MLSTREAM_URL=self.url, XDG_CONFIG_HOME=str(self.config), **variables)
 
     @property
     def logins(self) -> Path:
         return self.config / "opensearch-ml-stream" / "logins.json"
-
-
-@pytest.fixture(scope="module")
-def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
-    folder = tmp_path_factory.mktemp("login")
-    store = f"sqlite:///{folder}/store.db"
-    Guarded("", store).in_store(lambda opened: own_accounts.add_user(opened, "ann", PASSWORD, "ml_read_access", 0))
-    with running_sidecar(folder, store, arguments=("--workers", "2")) as sidecar:
-        yield Guarded(sidecar.url, store)
 
 
 @pytest.fixture
@@ -142,8 +103,7 @@ def test_a_revoked_key_is_named_by_where_it_comes_from(person: Person, guarded: 
     key = guarded.new_key("ml_read_access")
     assert person.run("login", "--api-key", "env:KEY", KEY=key).returncode == 0
     guarded.in_store(lambda store: own_accounts.remove_account(store, own_accounts.key_id(key.split("_")[1])))
-    headers = {"x-api-key": key, "Connection": "close"}
-    eventually(lambda: {httpx.get(guarded.url, headers=headers).status_code for _ in range(8)} == {401})
+    eventually(lambda: httpx.get(guarded.url, headers={"x-api-key": key}).status_code == 401)
     remembered = person.run("models", "list").stderr
     assert "(status 401); the login that is remembered for it is wrong, expired or revoked; log in with" in remembered
     of_variable = person.run("models", "list", MLSTREAM_API_KEY=key).stderr
@@ -156,7 +116,7 @@ def test_an_expired_key_is_refused_and_listed_as_expired(person: Person, guarded
     refused = person.run("models", "list", "--api-key", "env:KEY", KEY=key)
     assert refused.returncode == 1
     assert "the key of --api-key is wrong, expired or revoked" in refused.stderr
-    rows = [line.split("\t") for line in run_process("keys", "list", "--store", guarded.store).stdout.splitlines()]
+    rows = [line.split("\t") for line in run_command("keys", "list", "--store", guarded.store).stdout.splitlines()]
     assert [row[3].endswith(" UTC (expired)") for row in rows if row[0] == key.split("_")[1]] == [True]
 
 

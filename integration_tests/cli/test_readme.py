@@ -4,14 +4,12 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from integration_tests.cli.commands import environment, run_process
-from integration_tests.cli.demo_process import Demo, running_demo
-from integration_tests.support.sidecars import running_sidecar
-from integration_tests.support.stores import free_port
+from integration_tests.cli.commands import environment, run_command
+from integration_tests.cli.demo_process import Demo
+from integration_tests.cli.guarded import Guarded
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text()
@@ -46,13 +44,6 @@ NOT_RUN = {
 }
 
 
-@pytest.fixture(scope="module")
-def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Demo]:
-    with running_demo(tmp_path_factory.mktemp("demo"), free_port()) as running:
-        running.read_until("Ctrl-C ends")
-        yield running
-
-
 def shell(script: str, demo: Demo, **variables: str) -> subprocess.CompletedProcess[str]:
     """A script of the README run by a shell, with the port of the demo for the default one."""
     programs = str(Path(sys.executable).parent)
@@ -84,7 +75,7 @@ def test_the_first_curl_line_shows_the_response_and_shows_errors_too(demo: Demo)
 
 def test_a_model_is_made_and_asked_in_two_commands(demo: Demo) -> None:
     script = block_with(RUN[1])
-    trusted = run_process("endpoints", "list", "--url", demo.url).stdout.replace("\\", "")
+    trusted = run_command("endpoints", "list", "--url", demo.url).stdout.replace("\\", "")
     provider = re.search(r"http://127\.0\.0\.1:[0-9]+", trusted)
     assert provider is not None
     script = script.replace("--set model=gpt-4o", f"--set model=gpt-4o --set endpoint={provider[0]}")
@@ -102,7 +93,7 @@ def test_a_model_server_of_ones_own_takes_one_command_before(demo: Demo) -> None
 def test_the_python_program_runs_with_the_client_of_a_cluster_that_is_elsewhere(demo: Demo, tmp_path: Path) -> None:
     program = tmp_path / "ask.py"
     program.write_text(block_with(RUN[3]).replace("http://127.0.0.1:9510", demo.url).replace(":9200", ":1"))
-    model = run_process("models", "list", "--url", demo.url).stdout.split("\t")[0]
+    model = run_command("models", "list", "--url", demo.url).stdout.split("\t")[0]
     ended = subprocess.run(
         [sys.executable, str(program), model], env=environment(), capture_output=True, text=True, timeout=60
     )
@@ -110,13 +101,12 @@ def test_the_python_program_runs_with_the_client_of_a_cluster_that_is_elsewhere(
     assert len(ended.stdout) > 20
 
 
-def test_a_key_is_made_and_used_in_two_commands(demo: Demo, tmp_path: Path) -> None:
-    store = f"sqlite:///{tmp_path}/store.db"
-    with running_sidecar(tmp_path, store) as sidecar:
-        script = block_with(RUN[4]).replace("http://127.0.0.1:9510", sidecar.url)
-        ended = shell(script, demo, MLSTREAM_STORE=store)
-        assert ended.returncode == 0, ended.stderr
-        assert '"name":"opensearch-ml-stream"' in ended.stdout
+@pytest.mark.programs("curl")
+def test_a_key_is_made_and_used_in_two_commands(demo: Demo, guarded: Guarded) -> None:
+    script = block_with(RUN[4]).replace("http://127.0.0.1:9510", guarded.url)
+    ended = shell(script, demo, MLSTREAM_STORE=guarded.store)
+    assert ended.returncode == 0, ended.stderr
+    assert '"name":"opensearch-ml-stream"' in ended.stdout
 
 
 @pytest.mark.parametrize("words", [*RUN, "serve --store https://user@host:9200", "git clone"])
@@ -133,12 +123,12 @@ COMMANDS = (
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_help_fits_a_terminal_and_says_what_the_command_is_for(command: str) -> None:
-    shown = run_process(*command.split(), "--help", COLUMNS=str(COLUMNS), TERMINAL_WIDTH=str(COLUMNS)).stdout
+    shown = run_command(*command.split(), "--help", COLUMNS=str(COLUMNS), TERMINAL_WIDTH=str(COLUMNS)).stdout
     assert "Usage:" in shown
     assert [line for line in shown.splitlines() if len(line) > COLUMNS] == []
 
 
 def test_the_options_of_commands_that_cannot_run_here_exist() -> None:
-    shown = run_process("serve", "--help").stdout
+    shown = run_command("serve", "--help").stdout
     options = re.findall(r"--[a-z-]+", block_with("serve --store https://user@host:9200"))
     assert options and all(option in shown for option in options)

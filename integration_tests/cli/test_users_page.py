@@ -9,9 +9,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-from integration_tests.cli.commands import environment, run_process
+from integration_tests.cli.commands import environment
 from integration_tests.support.background_provider import background_provider
-from integration_tests.support.conditions import promptly
+from integration_tests.support.conditions import eventually
+from integration_tests.support.connector_bodies import openai
 from integration_tests.support.fake_provider import openai_stream
 from integration_tests.support.sidecars import Sidecar, running_sidecar
 
@@ -60,19 +61,17 @@ class Reader:
 @pytest.fixture
 def reader(tmp_path: Path) -> Iterator[Reader]:
     with background_provider(openai_stream(["Ray", "leigh"])) as provider, running_sidecar(tmp_path) as sidecar:
-        create = ("models", "create", "--blueprint", "openai-chat", "--set", f"endpoint={provider.url}")
-        made = run_process(*create, "--credential", "openAI_key=none", "--url", sidecar.url)
-        assert made.returncode == 0, made.stderr
-        yield Reader(tmp_path, sidecar, made.stdout.strip())
+        yield Reader(tmp_path, sidecar, sidecar.create_model(openai(provider.url)))
 
 
+@pytest.mark.programs("curl")
 @pytest.mark.timeout(180)  # of which a busy machine may need most to start the processes
 def test_the_story_of_the_page_runs_from_its_first_line_to_its_last(reader: Reader) -> None:
     added = reader.paste("users add ann", f"{PASSWORD}\n")
     assert "Added the user ann with the role ml_full_access" in added.stderr
     reader.paste("keys create app")
     assert (reader.folder / "app.key").stat().st_mode & 0o777 == 0o600
-    promptly(lambda: reader.sidecar.client.get("/").status_code == 401, 2)
+    eventually(lambda: reader.sidecar.client.get("/").status_code == 401)
     # Each of the two commands reads standard input: the first its login, the second nothing.
     listed = reader.paste("opensearch-ml-stream login\n", f"ann\n{PASSWORD}\n")
     assert "Logged in to" in listed.stderr and reader.model_id in listed.stdout
@@ -85,7 +84,7 @@ def test_the_story_of_the_page_runs_from_its_first_line_to_its_last(reader: Read
     ended = reader.paste("keys revoke")
     assert "app\tml_predict_access" in ended.stdout and "Forgot the login for" in ended.stderr
     headers = {"x-api-key": (reader.folder / "app.key").read_text().strip()}
-    promptly(lambda: reader.sidecar.client.get("/", headers=headers).status_code == 401, 2)
+    eventually(lambda: reader.sidecar.client.get("/", headers=headers).status_code == 401)
     assert "AuthenticationException" in reader.run([sys.executable, "ask.py", reader.model_id]).stderr
     log = reader.sidecar.log.read_text()
     assert PASSWORD not in log and "mls_" not in log

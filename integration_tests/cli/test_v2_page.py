@@ -4,14 +4,12 @@ import json
 import os
 import re
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from integration_tests.cli.commands import environment
-from integration_tests.cli.demo_process import Demo, running_demo
+from integration_tests.cli.demo_process import Demo
 from integration_tests.server.v2.v2_calls import events, texts
-from integration_tests.support.stores import free_port
 
 PAGE = (Path(__file__).parents[2] / "docs" / "v2.md").read_text()
 BLOCKS = [
@@ -20,13 +18,6 @@ BLOCKS = [
     if block.strip()
 ]
 OUTPUT = 'data: {"model_name"'
-
-
-@pytest.fixture(scope="module")
-def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Demo]:
-    with running_demo(tmp_path_factory.mktemp("demo"), free_port()) as running:
-        running.read_until("Ctrl-C ends")
-        yield running
 
 
 def paste(demo: Demo, words: str) -> str:
@@ -49,6 +40,7 @@ def test_every_block_of_the_page_is_run_or_is_output() -> None:
     assert [sum(words in block for block in BLOCKS) for words in run] == [1, 1, 1]
 
 
+@pytest.mark.programs("curl")
 def test_the_stream_is_as_the_page_shows_it(demo: Demo) -> None:
     responses = events(paste(demo, "infer_stream -H"))
     assert "".join(texts(responses)).startswith("The meaning of life is a question people have answered")
@@ -58,11 +50,13 @@ def test_the_stream_is_as_the_page_shows_it(demo: Demo) -> None:
     assert responses[-1]["parameters"]["finish_reason"] == "stop"
 
 
+@pytest.mark.programs("curl")
 def test_the_text_of_the_generate_extension_comes_back_whole(demo: Demo) -> None:
     response = json.loads(paste(demo, "generate -H"))
     assert response["text_output"].startswith("The meaning of life is a question people have answered")
 
 
+@pytest.mark.programs("curl")
 def test_the_server_tells_of_its_models(demo: Demo) -> None:
     printed = paste(demo, "health/ready")
     metadata, end = json.JSONDecoder().raw_decode(printed)

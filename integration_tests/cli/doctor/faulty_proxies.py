@@ -99,6 +99,15 @@ class CuttingProxy(Proxy):
         part.cancel()
 
 
+class TruncatingProxy(Proxy):
+    """Ends responses after their first object, as at their end, once the sidecar has sent all of them."""
+
+    async def relay(self, response: httpx.Response, send: Send) -> None:
+        await self.send_head(response, send)
+        first, newline, _ = (await response.aread()).partition(b"\n")
+        await send({"type": "http.response.body", "body": first + newline})
+
+
 class RetryingProxy(Proxy):
     """Gives the first response up, and sends the request a second time."""
 

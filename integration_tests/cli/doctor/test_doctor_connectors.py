@@ -10,7 +10,7 @@ from typing import Any
 
 import httpx
 import pytest
-from integration_tests.cli.commands import COMMAND, environment, run_process
+from integration_tests.cli.commands import COMMAND, Ended, environment, run_command
 from integration_tests.support.background_provider import background_provider
 from integration_tests.support.certificates import new_authority
 from integration_tests.support.conditions import PATIENCE_SECONDS
@@ -32,11 +32,11 @@ class Desk:
         self.folder = folder
         self.variables = dict(TRUSTED)
 
-    def run(self, command: str, url: str, *arguments: str, **client_config: int) -> subprocess.CompletedProcess[str]:
+    def run(self, command: str, url: str, *arguments: str, **client_config: int) -> Ended:
         """A command with the file of a connector to `url`; neither output may show its credential."""
         file = self.folder / "connector.json"
         file.write_text(json.dumps(openai(url, **({"client_config": client_config} if client_config else {}))))
-        ended = run_process(command, *arguments, "--connector", str(file), **self.variables)
+        ended = run_command(command, *arguments, "--connector", str(file), **self.variables)
         assert KEY not in ended.stdout + ended.stderr
         return ended
 
@@ -95,7 +95,7 @@ def test_a_provider_that_says_nothing_is_told_after_the_read_timeout(desk: Desk)
 
 
 def test_a_stream_that_breaks_is_recorded_and_plays_as_it_was(desk: Desk) -> None:
-    with background_provider([SSE_HEAD, chunk(openai_delta("part")), 0.05, Act.RESET]) as provider:
+    with background_provider([SSE_HEAD, chunk(openai_delta("part")), Act.CLOSE]) as provider:
         recorded = desk.run("record", provider.url, str(desk.folder / "broken.jsonl"), PROMPT)
     assert recorded.returncode == 0 and "with the broken connection at its end" in recorded.stderr
     with replaying(desk.folder / "broken.jsonl") as url:
@@ -121,7 +121,7 @@ def test_a_port_in_use_is_told(desk: Desk) -> None:
     file = desk.folder / "stream.jsonl"
     with background_provider(openai_stream(["a"])) as provider:
         assert desk.run("record", provider.url, str(file), PROMPT).returncode == 0
-        ended = run_process("replay", str(file), "--port", str(provider.port))
+        ended = run_command("replay", str(file), "--port", str(provider.port))
     assert ended.returncode == 1 and f"Cannot listen on port {provider.port}" in ended.stderr
 
 

@@ -1,4 +1,8 @@
-"""`doctor` of a model: what it says of the way to the sidecar, and of a proxy before it."""
+"""`doctor` of a model: what it says of the way to the sidecar, and of a proxy before it.
+
+How it judges times is in plugin/tests/cli/doctor, by a clock of the test. The text here comes in so few parts that it
+says nothing of them; those tests in which it has to are slow.
+"""
 
 import json
 from collections.abc import Iterator
@@ -6,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
-from integration_tests.cli.commands import run_process
+from integration_tests.cli.commands import run_command
 from integration_tests.cli.doctor.faulty_proxies import (
     BufferingProxy,
     CompressingProxy,
@@ -14,16 +18,15 @@ from integration_tests.cli.doctor.faulty_proxies import (
     Proxy,
     RefusingProxy,
     RetryingProxy,
+    TruncatingProxy,
     running_proxy,
 )
 from integration_tests.support.background_provider import background_provider
 from integration_tests.support.connector_bodies import openai
 from integration_tests.support.fake_provider import FakeProvider, openai_stream
-from integration_tests.support.sidecars import running_sidecar
+from integration_tests.support.sidecars import Sidecar
 
-# Far enough apart that a busy machine joins few of them.
-TEXTS = [f"w{number} " for number in range(8)]
-PAUSE_SECONDS = 0.1
+FEW_TEXTS = ["Al", "ice ", "lives"]
 KEY = "sk-secret-1234567890"
 QUESTION = "where does Alice live"
 
@@ -38,7 +41,7 @@ class Streaming:
 
     def doctor(self, *arguments: str) -> tuple[int, str]:
         """The exit code and the output of `doctor`, which must show no secret and nothing on stderr."""
-        ended = run_process("doctor", self.model_id, QUESTION, "--url", self.url, *arguments)
+        ended = run_command("doctor", self.model_id, QUESTION, "--url", self.url, *arguments)
         assert ended.stderr == "" and KEY not in ended.stdout
         return ended.returncode, ended.stdout
 
@@ -52,12 +55,17 @@ class Streaming:
 
 
 @pytest.fixture(scope="module")
-def streaming(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Streaming]:
-    with (
-        background_provider(openai_stream(TEXTS, PAUSE_SECONDS)) as provider,
-        running_sidecar(tmp_path_factory.mktemp("doctor")) as sidecar,
-    ):
-        yield Streaming(sidecar.url, sidecar.create_model(openai(provider.url)), provider)
+def streaming(shared_sidecar: Sidecar) -> Iterator[Streaming]:
+    with background_provider(openai_stream(FEW_TEXTS)) as provider:
+        yield Streaming(shared_sidecar.url, shared_sidecar.create_model(openai(provider.url)), provider)
+
+
+@pytest.fixture(scope="module")
+def steadily(shared_sidecar: Sidecar) -> Iterator[Streaming]:
+    """Text that comes in many parts, far enough apart that a busy machine joins few of them."""
+    texts = [f"w{number} " for number in range(8)]
+    with background_provider(openai_stream(texts, pause=0.1)) as provider:
+        yield Streaming(shared_sidecar.url, shared_sidecar.create_model(openai(provider.url)), provider)
 
 
 def findings(document: dict[str, Any]) -> list[tuple[str, str, str, list[str]]]:
@@ -88,14 +96,6 @@ def test_for_people_it_ends_with_a_line_that_says_so(streaming: Streaming) -> No
     assert printed.endswith("is looked at with --through URL.\nAll works.\n")
 
 
-def test_a_proxy_that_buffers_is_found(streaming: Streaming) -> None:
-    code, document = streaming.through(BufferingProxy)
-    assert code == 1
-    assert findings(document) == [("buffers", "proxy", "failed", ["SSE", "NDJSON"])]
-    assert "holds the text back until the end" in document["findings"][0]["summary"]
-    assert "proxy_buffering off" in document["advice"][0]
-
-
 def test_a_proxy_that_compresses_is_a_warning_as_long_as_the_text_arrives(streaming: Streaming) -> None:
     code, document = streaming.through(CompressingProxy)
     assert code == 0
@@ -103,8 +103,8 @@ def test_a_proxy_that_compresses_is_a_warning_as_long_as_the_text_arrives(stream
     assert {path["headers"].get("content-encoding") for path in document["paths"]} == {None, "gzip"}
 
 
-def test_a_proxy_that_cuts_at_a_timeout_is_found(streaming: Streaming) -> None:
-    code, document = streaming.through(CuttingProxy)
+def test_a_proxy_that_cuts_is_found(streaming: Streaming) -> None:
+    code, document = streaming.through(TruncatingProxy)
     assert code == 1
     assert findings(document) == [("cuts", "proxy", "failed", ["SSE", "NDJSON"])]
     assert {path["end"] for path in document["paths"] if path["place"] == "proxy"} == {"cut"}
@@ -133,6 +133,24 @@ def test_a_proxy_that_cannot_be_reached_is_found_and_said_for_people(streaming: 
 
 
 def test_an_unknown_model_is_an_error_of_the_command(streaming: Streaming) -> None:
-    ended = run_process("doctor", "wrong", "--url", streaming.url)
+    ended = run_command("doctor", "wrong", "--url", streaming.url)
     assert (ended.returncode, ended.stdout) == (1, "")
     assert "Failed to find model" in ended.stderr
+
+
+@pytest.mark.slow
+def test_a_proxy_that_buffers_is_found(steadily: Streaming) -> None:
+    code, document = steadily.through(BufferingProxy)
+    assert code == 1
+    assert findings(document) == [("buffers", "proxy", "failed", ["SSE", "NDJSON"])]
+    assert "holds the text back until the end" in document["findings"][0]["summary"]
+    assert "proxy_buffering off" in document["advice"][0]
+
+
+@pytest.mark.slow
+def test_a_proxy_that_cuts_at_a_timeout_is_found(steadily: Streaming) -> None:
+    code, document = steadily.through(CuttingProxy)
+    assert code == 1
+    assert findings(document) == [("cuts", "proxy", "failed", ["SSE", "NDJSON"])]
+    assert {path["end"] for path in document["paths"] if path["place"] == "proxy"} == {"cut"}
+    assert [path["received"] for path in document["paths"]] == [1, 1, 1, 1]
