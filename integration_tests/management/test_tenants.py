@@ -73,7 +73,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     folder = tmp_path_factory.mktemp("tenants")
     with (
         background_provider(json_response(ANSWER)) as provider,
-        running_sidecar(folder, settings=SETTINGS, arguments=("--workers", "2")) as sidecar,
+        running_sidecar(folder, settings=SETTINGS) as sidecar,
     ):
         nothing = Owned("", "", "", "")
         empty = Server(sidecar, nothing, nothing)

@@ -4,7 +4,6 @@ import asyncio
 import sqlite3
 import stat
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -37,13 +36,16 @@ asyncio.run(main())
 """
 
 OPEN_MANY = """
-import asyncio, sys, time
+import asyncio, os, sys
+from pathlib import Path
 from opensearch_ml_stream.plugin.store.open_store import open_store
 
 async def main() -> None:
-    for number in range(100):
+    for number in range(30):
         async with open_store(f"sqlite:///{sys.argv[1]}/{number}") as store:
-            time.sleep(max(0, float(sys.argv[2]) + number * 0.01 - time.time()))
+            Path(sys.argv[1], f"{number}.{os.getpid()}").touch()
+            while len(list(Path(sys.argv[1]).glob(f"{number}.*"))) < 3:
+                os.sched_yield()  # until the others are here
             await store.ping()
 
 asyncio.run(main())
@@ -63,10 +65,7 @@ async def test_processes_that_share_a_file_lose_no_update(embedded_store_url: st
 
 async def test_processes_that_open_a_new_file_at_once_all_open(tmp_path: Path) -> None:
     """Many files, as the race for a new one's journal is lost only now and then."""
-    start = str(time.time() + 1)
-    processes = [
-        await asyncio.create_subprocess_exec(sys.executable, "-c", OPEN_MANY, str(tmp_path), start) for _ in range(3)
-    ]
+    processes = [await asyncio.create_subprocess_exec(sys.executable, "-c", OPEN_MANY, str(tmp_path)) for _ in range(3)]
     assert [await process.wait() for process in processes] == [0, 0, 0]
 
 
@@ -93,16 +92,11 @@ async def test_a_lock_of_another_process_does_not_hold_up_the_event_loop(embedde
         other = sqlite3.connect(embedded_store_url.removeprefix("sqlite:///"), isolation_level=None)
         other.execute("BEGIN IMMEDIATE")
         writing = asyncio.create_task(store.put(Index.MODEL, "m", {"name": "y"}))
-        longest = 0.0
-        for _ in range(20):
-            before = time.perf_counter()
-            await asyncio.sleep(0.005)
-            longest = max(longest, time.perf_counter() - before)
+        await asyncio.sleep(0.05)  # a loop that is held up goes on when the write has given up
         assert not writing.done()
         other.execute("COMMIT")
         other.close()
         await writing
-    assert longest < 1  # and not the 5 s that the write waits for the lock
 
 
 async def test_a_path_that_cannot_be_written_says_what_to_check(tmp_path: Path) -> None:
