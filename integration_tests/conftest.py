@@ -46,6 +46,8 @@ class _Node(Protocol):
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    # What tests start, and processes of pytest-xdist, would else compile all that they import each time.
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     passed: Mapping[str, Any] | None = getattr(config, "workerinput", None)
     config.stash[stores.SERVERS] = stores.Servers(**passed["servers"]) if passed else stores.find_servers()
 
