@@ -16,12 +16,6 @@ from integration_tests.support.sidecars import Sidecar, running_sidecar
 BATCH_BODY = '{"input_file_id": "${parameters.input_file_id}", "completion_window": "24h"}'
 
 
-@pytest.fixture(scope="module")
-def sidecar(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sidecar]:
-    with running_sidecar(tmp_path_factory.mktemp("sidecar")) as running:
-        yield running
-
-
 def batch_connector(endpoint: str, path: str = "/v1/batches", *actions: dict[str, Any]) -> dict[str, Any]:
     body = connector(endpoint)
     headers = body["actions"][0]["headers"]
@@ -93,17 +87,14 @@ def test_a_job_becomes_a_task_that_holds_the_providers_response(sidecar: Sidecar
     assert status_call.headers["authorization"] == f"Bearer {SECRET}"
 
 
-@pytest.mark.parametrize(
-    ("status", "state"), [("completed", "COMPLETED"), ("failed", "FAILED"), ("expired", "EXPIRED")]
-)
-def test_a_finished_job_is_not_looked_up_again(sidecar: Sidecar, status: str, state: str) -> None:
+def test_a_finished_job_is_not_looked_up_again(sidecar: Sidecar) -> None:
     jobs = Jobs()
     with jobs_of(sidecar, jobs) as (provider, model_id):
         task_id = begun(sidecar, model_id)
-        jobs.status = status
+        jobs.status = "completed"
         first, second = task(sidecar, task_id), task(sidecar, task_id)
     assert first == second
-    assert (first["state"], first["remote_job"]["status"]) == (state, status)
+    assert (first["state"], first["remote_job"]["status"]) == ("COMPLETED", "completed")
     assert len(provider.requests) == 2
 
 
@@ -188,35 +179,21 @@ def test_a_connector_without_a_batch_action_is_named(sidecar: Sidecar) -> None:
     assert reason(begin(sidecar, model_id)) == "no BATCH_PREDICT action found in connector c"
 
 
-def test_the_settings_limit_the_jobs_and_define_their_states(tmp_path: Path, store_url: str, index_prefix: str) -> None:
+@pytest.mark.opensearch
+def test_unfinished_jobs_are_counted_in_a_cluster_too(tmp_path: Path, opensearch_url: str, index_prefix: str) -> None:
     settings = {
         "opensearch_ml_stream.index_prefix": index_prefix,
         "plugins.ml_commons.max_batch_inference_tasks": "1",
-        "plugins.ml_commons.remote_job.status_field": '["phase", "status"]',
-        "plugins.ml_commons.remote_job.status_regex.completed": "(over)",
     }
     jobs = Jobs()
-    jobs.status = "completed"
     with (
-        running_sidecar(tmp_path, store_url, settings) as sidecar,
+        running_sidecar(tmp_path, opensearch_url, settings) as sidecar,
         jobs_of(sidecar, jobs) as (_, model_id),
     ):
         task_id = begun(sidecar, model_id)
-        assert task(sidecar, task_id)["state"] == "CREATED"
         message = reason(begin(sidecar, model_id), 429)
-        jobs.status = "over"
+        jobs.status = "completed"
         assert task(sidecar, task_id)["state"] == "COMPLETED"
         assert begin(sidecar, model_id).status_code == 200
     assert "1 are not finished" in message
     assert "plugins.ml_commons.max_batch_inference_tasks" in message
-
-
-def test_batch_inference_can_be_switched_off(tmp_path: Path) -> None:
-    settings = {"plugins.ml_commons.offline_batch_inference_enabled": "false"}
-    with (
-        running_sidecar(tmp_path, settings=settings) as sidecar,
-        jobs_of(sidecar) as (provider, model_id),
-    ):
-        message = reason(begin(sidecar, model_id), 403)
-    assert '"plugins.ml_commons.offline_batch_inference_enabled" to true' in message
-    assert provider.requests == []

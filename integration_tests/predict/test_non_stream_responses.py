@@ -1,24 +1,17 @@
 """A provider that ignores the request for a stream: the error that the client gets before the stream begins."""
 
 import json
-from collections.abc import Iterator
 
 import pytest
 from integration_tests.support.background_provider import background_provider
 from integration_tests.support.connector_bodies import blueprint_connector
 from integration_tests.support.fake_provider import head, json_response
 from integration_tests.support.predict_calls import SECRET, reason
-from integration_tests.support.sidecars import Sidecar, running_sidecar
+from integration_tests.support.sidecars import Sidecar
 from integration_tests.support.streamed_responses import objects, stream
 
 QUESTION = {"parameters": {"inputs": "What is the meaning of life?"}}
 BLUEPRINTS = ("openai-chat", "anthropic-messages", "gemini-chat", "cohere-chat", "ollama-chat", "tgi-generate")
-
-
-@pytest.fixture(scope="module")
-def sidecar(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sidecar]:
-    with running_sidecar(tmp_path_factory.mktemp("sidecar")) as running:
-        yield running
 
 
 @pytest.mark.parametrize("blueprint", [*BLUEPRINTS, "mlserver-infer"])

@@ -1,22 +1,14 @@
 """`_predict`: from a request's body over the connector's functions to tensors, through a real sidecar."""
 
 import json
-import threading
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from integration_tests.support.background_provider import background_provider
 from integration_tests.support.connector_bodies import blueprint_connector
-from integration_tests.support.fake_provider import Act, Request, Script, head, json_response
+from integration_tests.support.fake_provider import Act, Gate, Request, Script, head, json_response
 from integration_tests.support.predict_calls import SECRET, ask, connector, data_as_map, outputs, predict, reason
-from integration_tests.support.sidecars import Sidecar, running_sidecar
-
-
-@pytest.fixture(scope="module")
-def sidecar(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sidecar]:
-    with running_sidecar(tmp_path_factory.mktemp("sidecar")) as running:
-        yield running
+from integration_tests.support.sidecars import Sidecar
 
 
 def vectors_of(request: Request) -> Script:
@@ -97,40 +89,26 @@ def test_a_response_filter_without_a_match_is_424_and_names_its_path(sidecar: Si
     assert response.json()["error"]["reason"].startswith("The provider's response has nothing at [$.nothing]")
 
 
-@pytest.mark.parametrize(("connections", "parallel"), [(3, 3), (30, 8)])
-def test_many_texts_go_in_steps_beside_each_other_and_keep_their_order(
-    sidecar: Sidecar, connections: int, parallel: int
-) -> None:
-    calls, most, lock = 0, 0, threading.Lock()
+def test_many_texts_go_in_steps_beside_each_other_and_keep_their_order(sidecar: Sidecar) -> None:
+    unplayed, all_asked = [], Gate()
 
     def script(request: Request) -> Script:
-        nonlocal calls, most
-        with lock:
-            calls += 1
-            most = max(most, calls)
+        unplayed.append(len(provider.requests) - provider.played)
+        if len(provider.requests) == 10:
+            all_asked.open()
         # The response to the first texts comes last.
-        pause = 0.4 if "00" in request.json()["input"][0] else 0.1
-        response = vectors_of(request)
-
-        def steps() -> Iterator[Any]:
-            nonlocal calls
-            yield pause
-            with lock:
-                calls -= 1
-            yield from response
-
-        return steps()  # type: ignore[return-value]  # a script is only iterated over
+        return [all_asked, *vectors_of(request)] if "00" in request.json()["input"][0] else vectors_of(request)
 
     texts = [f"{number:02}" + "x" * number for number in range(20)]
     with background_provider(script) as provider:
         body = blueprint_connector("openai-embedding", provider.url, input_docs_processed_step_size="2")
-        body["client_config"] = {"max_connection": connections}
+        body["client_config"] = {"max_connection": 3}
         response = outputs(predict(sidecar, sidecar.create_model(body), {"text_docs": texts}))
     assert [[tensor["data"][0] for tensor in output] for output in response] == [
         [2 + first, 3 + first] for first in range(0, 20, 2)
     ]
     assert len(provider.requests) == 10
-    assert most == parallel
+    assert 2 <= max(unplayed) <= 3
 
 
 def test_one_call_that_fails_fails_the_prediction_with_its_own_status(sidecar: Sidecar) -> None:
@@ -216,9 +194,7 @@ def test_an_output_that_breaks_the_interface_is_refused(sidecar: Sidecar) -> Non
         assert "Error validating output schema" in reason(ask(sidecar, model_id, inputs="x"))
 
 
-@pytest.mark.parametrize(
-    ("status", "expected"), [(400, 400), (422, 400), (401, 424), (404, 424), (429, 429), (503, 424)]
-)
+@pytest.mark.parametrize(("status", "expected"), [(400, 400), (401, 424), (429, 429)])
 def test_a_provider_that_refuses_gives_a_status_and_its_own_words(sidecar: Sidecar, status: int, expected: int) -> None:
     refusal = json_response({"error": f"no {SECRET} today"}, status, retry_after="7")
     with background_provider(refusal) as provider:

@@ -1,7 +1,6 @@
 """Guardrails of a model: what they stop, streamed and whole, and that a guard that cannot be checked stops all."""
 
 import json
-from collections.abc import Iterator
 from typing import Any
 
 import httpx
@@ -16,12 +15,6 @@ from opensearchpy import OpenSearch
 INPUT = "guardrails triggered for user input"
 OUTPUT = "guardrails triggered for LLM output"
 BY_PATTERN = " by regex[0]"
-
-
-@pytest.fixture(scope="module")
-def sidecar(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sidecar]:
-    with running_sidecar(tmp_path_factory.mktemp("sidecar")) as running:
-        yield running
 
 
 def stream(sidecar: Sidecar, model_id: str, **parameters: Any) -> httpx.Response:

@@ -1,7 +1,6 @@
 """What happens to a request before its stream begins: interface, processors, structured output."""
 
 import json
-from collections.abc import Iterator
 from typing import Any
 
 import httpx
@@ -10,13 +9,7 @@ from integration_tests.support.background_provider import background_provider
 from integration_tests.support.connector_bodies import openai
 from integration_tests.support.fake_provider import openai_stream
 from integration_tests.support.predict_calls import reason
-from integration_tests.support.sidecars import Sidecar, running_sidecar
-
-
-@pytest.fixture(scope="module")
-def sidecar(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sidecar]:
-    with running_sidecar(tmp_path_factory.mktemp("sidecar")) as running:
-        yield running
+from integration_tests.support.sidecars import Sidecar
 
 
 def stream(sidecar: Sidecar, model_id: str, **parameters: Any) -> httpx.Response:

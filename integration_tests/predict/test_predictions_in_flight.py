@@ -4,14 +4,15 @@ import asyncio
 import json
 import os
 import signal
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
 import httpx
 import pytest
+from integration_tests.predict.generate_stream.tutorial import Tutorial
 from integration_tests.support import connector_bodies
-from integration_tests.support.conditions import eventually_async, promptly_async
+from integration_tests.support.conditions import eventually_async
 from integration_tests.support.fake_provider import (
     SSE_HEAD,
     Act,
@@ -24,16 +25,16 @@ from integration_tests.support.fake_provider import (
     openai_delta,
     openai_stream,
 )
-from integration_tests.support.sidecars import Sidecar, running_sidecar
+from integration_tests.support.sidecars import Sidecar
 from integration_tests.support.worker_processes import worker_pids
 
 QUESTION = {"parameters": {"inputs": "x"}}
 
 
-@pytest.fixture(scope="module")
-def sidecar(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sidecar]:
-    with running_sidecar(tmp_path_factory.mktemp("in-flight"), arguments=("--workers", "2")) as running:
-        yield running
+@pytest.fixture
+def sidecar(tutorial: Tutorial) -> Sidecar:
+    """Of two workers."""
+    return tutorial.sidecar
 
 
 class Model:
@@ -45,7 +46,8 @@ class Model:
         self.path = f"/_plugins/_ml/models/{model_id}/_predict"
 
     async def call(self, route: str = "/stream") -> httpx.Response:
-        async with httpx.AsyncClient(base_url=self._sidecar.url, timeout=60) as client:
+        # Without TLS, whose certificates would take more time to read than all else.
+        async with httpx.AsyncClient(base_url=self._sidecar.url, timeout=60, verify=False) as client:
             return await client.post(self.path + route, json=QUESTION)
 
     def start(self, number: int, route: str = "/stream") -> list[asyncio.Task[httpx.Response]]:
@@ -66,45 +68,21 @@ def statuses(responses: list[httpx.Response]) -> list[int]:
     return sorted(response.status_code for response in responses)
 
 
-async def test_of_ten_callers_three_are_let_in_and_the_others_wait_and_are_refused(sidecar: Sidecar) -> None:
-    gate = Gate()
+async def test_ten_callers_share_three_places_and_none_is_refused(sidecar: Sidecar) -> None:
+    unplayed, gate = [], Gate()
 
     def respond(request: Request) -> Script:
+        unplayed.append(len(model.provider.requests) - model.provider.played)
         whole = json_response({"choices": [{"message": {"content": "a"}}]})
         return [gate, *(openai_stream(["a"]) if request.json().get("stream") else whole)]
 
     async with model_over(sidecar, respond, max_streams=3) as model:
         calls = [*model.start(5), *model.start(5, "")]
-        refused = []
-        for call in asyncio.as_completed(calls):
-            refused.append(await call)
-            if len(refused) == 7:
-                break
-        assert statuses(refused) == [429] * 7
-        assert {response.headers["retry-after"] for response in refused} == {"1"}
-        assert {response.json()["error"]["type"] for response in refused} == {"rejected_execution_exception"}
-        assert len(model.provider.requests) == 3
+        await eventually_async(lambda: len(model.provider.requests) == 3 and waiting(sidecar) == 7)
         gate.open()
-        responses = await asyncio.gather(*calls)
-        assert statuses(responses) == [200] * 3 + [429] * 7
-        assert len(model.provider.requests) == 3
-
-
-async def test_ten_callers_share_three_places_and_none_is_refused(sidecar: Sidecar) -> None:
-    most = 0
-
-    async def watch(model: Model) -> None:
-        nonlocal most
-        while True:
-            most = max(most, len(model.provider.requests) - model.provider.played)
-            await asyncio.sleep(0.001)
-
-    async with model_over(sidecar, openai_stream(["a", "b"], 0.02), max_streams=3) as model:
-        watching = asyncio.create_task(watch(model))
-        responses = await asyncio.gather(*model.start(10))
-        watching.cancel()
-        assert statuses(responses) == [200] * 10
-        assert 1 <= most <= 3
+        assert statuses(await asyncio.gather(*calls)) == [200] * 10
+        assert len(unplayed) == 10
+        assert max(unplayed) == 3
 
 
 async def test_a_killed_worker_gives_its_places_back(sidecar: Sidecar) -> None:
@@ -119,7 +97,9 @@ async def test_a_killed_worker_gives_its_places_back(sidecar: Sidecar) -> None:
         assert lost < 16
         calls += model.start(lost)
         await eventually_async(lambda: len(model.provider.requests) == 16 + lost)
-        assert (await model.call()).status_code == 429
+        calls += model.start(1)
+        await eventually_async(lambda: waiting(sidecar) == 1)
+        assert len(model.provider.requests) == 16 + lost
         await asyncio.gather(*[call for call in calls if call.done()], return_exceptions=True)
     await eventually_async(lambda: len(worker_pids(sidecar)) == 2)
 
@@ -132,7 +112,7 @@ async def test_a_client_that_disconnects_while_it_waits_calls_no_provider(sideca
         leaver = model.start(1)[0]
         await eventually_async(lambda: waiting(sidecar) == 1)
         leaver.cancel()
-        await promptly_async(lambda: waiting(sidecar) == 0, 1.5)
+        await eventually_async(lambda: waiting(sidecar) == 0)
         gate.open()
         assert statuses(await asyncio.gather(*first, *model.start(1))) == [200, 200]
         assert len(model.provider.requests) == 2
@@ -160,6 +140,7 @@ def last_object(response: httpx.Response) -> dict[str, Any]:
     return last
 
 
+@pytest.mark.slow
 async def test_a_stream_that_drips_ends_with_one_error_object_at_the_total_time(sidecar: Sidecar) -> None:
     async with model_over(sidecar, DRIP, total_timeout_seconds=0.5) as model:
         response, whole = await asyncio.gather(model.call(), model.call(""))
@@ -167,22 +148,24 @@ async def test_a_stream_that_drips_ends_with_one_error_object_at_the_total_time(
         for error in (last_object(response)["error"], whole.json()["error"]):
             assert error["type"] == "timeout_exception"
             assert "not complete within 0.5 s" in error["reason"]
-        await promptly_async(lambda: model.provider.disconnects == 2, 1)
+        await eventually_async(lambda: model.provider.disconnects == 2)
 
 
+@pytest.mark.slow
 async def test_a_provider_that_falls_silent_or_does_not_begin_is_let_go(sidecar: Sidecar) -> None:
     limits = {"first_byte_timeout_seconds": 0.3, "between_chunks_timeout_seconds": 0.2}
     async with model_over(sidecar, [SSE_HEAD, chunk(openai_delta("a")), Act.WAIT], **limits) as model:
         assert "sent nothing for 0.2 s in the middle" in last_object(await model.call())["error"]["reason"]
-        await promptly_async(lambda: model.provider.disconnects == 1, 1)
+        await eventually_async(lambda: model.provider.disconnects == 1)
     async with model_over(sidecar, [SSE_HEAD, Act.WAIT], **limits) as model:
         for route in ("/stream", ""):
             response = await model.call(route)
             assert response.status_code == 424
             assert "did not begin within 0.3 s" in response.json()["error"]["reason"]
-        await promptly_async(lambda: model.provider.disconnects == 2, 1)
+        await eventually_async(lambda: model.provider.disconnects == 2)
 
 
+@pytest.mark.slow
 async def test_a_client_that_reads_nothing_does_not_hold_the_provider_longer(sidecar: Sidecar) -> None:
     flood: Script = [SSE_HEAD, *[chunk(openai_delta("a" * 60_000)) for _ in range(400)], Act.WAIT]
     async with (
@@ -191,4 +174,4 @@ async def test_a_client_that_reads_nothing_does_not_hold_the_provider_longer(sid
         client.stream("POST", model.path + "/stream", json=QUESTION),
     ):
         assert model.provider.open_connections == 1
-        await promptly_async(lambda: model.provider.open_connections == 0, 3)
+        await eventually_async(lambda: model.provider.open_connections == 0)

@@ -13,6 +13,7 @@ from integration_tests.support.raw_requests import connected, predict_request
 from integration_tests.support.sidecars import Sidecar, running_sidecar
 from integration_tests.support.worker_processes import MIB, resident_mib, worker_pids
 
+pytestmark = pytest.mark.slow
 STREAMS = 16
 
 

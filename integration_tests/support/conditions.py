@@ -5,7 +5,8 @@ import inspect
 import time
 from collections.abc import Awaitable, Callable
 
-PATIENCE_SECONDS = 20.0
+# Less than the time that a test may take, so that a failure names the condition.
+PATIENCE_SECONDS = 50.0
 _POLL_SECONDS = 0.01
 # A single look at the condition counts for no more than this, however long the machine took over it.
 _LOOK_SECONDS = 0.25

@@ -60,7 +60,8 @@ class Callers:
 
     async def post(self, path: str, body: Any, key: str = "") -> httpx.Response:
         headers = {"x-api-key": key} if key else {}
-        async with httpx.AsyncClient(base_url=self._sidecar.url, timeout=60, headers=headers) as client:
+        # Without TLS, whose certificates would take more time to read than all else.
+        async with httpx.AsyncClient(base_url=self._sidecar.url, timeout=60, headers=headers, verify=False) as client:
             return await client.post(path, json=body)
 
     async def embed(self, *texts: str, key: str = "", **body: Any) -> httpx.Response:
@@ -78,9 +79,9 @@ class Callers:
 @asynccontextmanager
 async def callers_of(
     sidecar: Sidecar,
+    max_docs: int,
     script: Script | Callable[[Request], Script] = embedded,
-    max_docs: int = 64,
-    max_wait_ms: int = 200,
+    max_wait_ms: int = 1000,  # the longest; a test fills its calls, and none waits for so long
     **fields: Any,
 ) -> AsyncIterator[Callers]:
     """Callers of a new model whose provider plays the script; `fields` are the model's own, `_sidecar` among them."""

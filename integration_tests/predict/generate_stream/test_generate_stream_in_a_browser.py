@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -18,12 +18,6 @@ TEXT = "".join(WORDS)
 ANSWER = "document.getElementById('answer').textContent"
 STATUS = "document.getElementById('status').textContent"
 ERROR = "document.querySelector('[role=alert]').textContent"
-
-
-@pytest.fixture(scope="module")
-def tutorial(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tutorial]:
-    with running_tutorial(tmp_path_factory.mktemp("tutorial")) as running:
-        yield running
 
 
 @pytest.fixture

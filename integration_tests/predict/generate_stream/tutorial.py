@@ -23,6 +23,8 @@ from integration_tests.support.sidecars import Sidecar, running_sidecar
 
 SETTING = "opensearch_ml_stream.generate_stream_model"
 PATH = "/generate-stream"
+# Who waits for a place in flight waits for as long as a test does.
+_SETTINGS = {SETTING: "tutorial", "opensearch_ml_stream.stream_queue_seconds": "60"}
 WORDS = ["What", " is", " the", " capital", " of", " France?"]
 BEGUN: list[Step] = [SSE_HEAD, chunk(openai_delta("What")), 0.05, chunk(openai_delta(" is"))]
 SCRIPTS: dict[str, Callable[[], Script]] = {
@@ -53,7 +55,7 @@ class Tutorial:
 def running_tutorial(folder: Path) -> Iterator[Tutorial]:
     with (
         background_provider(lambda request: SCRIPTS[_prompt(request).split(" ")[0]]()) as provider,
-        running_sidecar(folder, settings={SETTING: "tutorial"}, arguments=("--workers", "2")) as sidecar,
+        running_sidecar(folder, settings=_SETTINGS, arguments=("--workers", "2")) as sidecar,
     ):
         sidecar.create_model(openai(provider.url), name="tutorial")
         yield Tutorial(sidecar, provider)

@@ -6,7 +6,7 @@ from typing import Any
 
 import httpx
 from integration_tests.support import connector_bodies
-from integration_tests.support.fake_provider import FakeProvider, Script
+from integration_tests.support.fake_provider import FakeProvider, Gate, Script
 from integration_tests.support.sidecars import Sidecar
 
 QUESTION = {"parameters": {"inputs": "What is the meaning of life?"}}
@@ -19,6 +19,18 @@ def stream_path(model_id: str, query: str = "") -> str:
 async def openai_model(sidecar: Sidecar, provider_url: str, **fields: Any) -> str:
     """The id of a new model over the shipped connector of OpenAI, pointed at the provider."""
     return await asyncio.to_thread(sidecar.create_model, connector_bodies.openai(provider_url), **fields)
+
+
+async def piecewise(client: httpx.AsyncClient, model_id: str, until: str, gate: Gate, query: str = "") -> str:
+    """The text of the response to the question, whose gate is opened once that much of it has come."""
+    text = ""
+    async with client.stream("POST", stream_path(model_id, query), json=QUESTION) as response:
+        assert response.status_code == 200
+        async for piece in response.aiter_text():
+            text += piece
+            if until in text:
+                gate.open()
+    return text
 
 
 async def streamed(client: httpx.AsyncClient, sidecar: Sidecar, script: Script, query: str = "") -> httpx.Response:

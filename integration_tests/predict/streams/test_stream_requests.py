@@ -10,11 +10,8 @@ from integration_tests.support.fake_provider import FakeProvider, openai_stream
 from integration_tests.support.sidecars import Sidecar
 
 
-@pytest.mark.parametrize("size", [1, 7, 1000])
-async def test_a_body_in_any_number_of_pieces_is_one_request(
-    client: httpx.AsyncClient, sidecar: Sidecar, size: int
-) -> None:
-    prompt = "ünï " * (20 if size == 1 else 20_000)
+async def test_a_body_in_many_pieces_is_one_request(client: httpx.AsyncClient, sidecar: Sidecar) -> None:
+    prompt, size = "ünï " * 200, 7
     body = json.dumps({"parameters": {"inputs": prompt}}, ensure_ascii=False).encode()
 
     async def pieces() -> AsyncIterator[bytes]:
