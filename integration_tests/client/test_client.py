@@ -8,7 +8,7 @@ import pytest
 from integration_tests.client.streaming_clients import CONNECTIONS, Streaming
 from integration_tests.support.background_provider import background_provider
 from integration_tests.support.conditions import eventually, eventually_async
-from integration_tests.support.fake_provider import LAST_CHUNK, Act, Gate, Script, Step, chunk, head, json_response
+from integration_tests.support.fake_provider import LAST_CHUNK, Act, Gate, Step, chunk, head, json_response
 from opensearchpy import AIOHttpConnection, AsyncOpenSearch, OpenSearch
 from opensearchpy.connection import RequestsHttpConnection, Urllib3HttpConnection
 from opensearchpy.exceptions import ConnectionTimeout, NotFoundError, OpenSearchException, RequestError, TransportError
@@ -190,23 +190,39 @@ async def test_an_error_inside_the_stream_comes_after_the_chunks_before_it(
 
 @pytest.mark.parametrize(
     ("ending", "idle_timeout"),
-    [([LAST_CHUNK], 20), ([Act.CLOSE], 20), ([Act.RESET], 20), ([b"5\r\n{", Act.CLOSE], 20), ([Act.WAIT], 1)],
-    ids=["ended", "closed", "reset", "cut in a line", "silent"],
+    [
+        pytest.param([LAST_CHUNK], 20, id="ended"),
+        pytest.param([Act.CLOSE], 20, id="closed"),
+        pytest.param([Act.RESET], 20, id="reset"),
+        pytest.param([b"5\r\n{", Act.CLOSE], 20, id="cut in a line"),
+        pytest.param([Act.WAIT], 1, id="silent", marks=pytest.mark.slow),
+    ],
 )
 async def test_a_response_without_its_last_chunk_is_an_error(
     streaming: Streaming, ending: list[Step], idle_timeout: float
 ) -> None:
-    script: Script = [HEAD, text("a"), 0.02, *ending]
+    gate = Gate()
     received: list[Chunk] = []
-    with background_provider(script) as provider, pytest.raises(StreamError) as error:
-        await streaming.collect(provider.url, received.append, idle_timeout=idle_timeout)
+
+    def note(chunk: Chunk) -> None:
+        received.append(chunk)
+        gate.open()
+
+    with background_provider([HEAD, text("a"), gate, *ending]) as provider, pytest.raises(StreamError) as error:
+        await streaming.collect(provider.url, note, idle_timeout=idle_timeout)
     assert [one.text for one in received] == ["a"]
     assert error.value.type == "stream_truncated_exception"
 
 
 async def test_a_fault_after_the_last_chunk_is_no_error(streaming: Streaming) -> None:
-    with background_provider([HEAD, text("a"), chunk(GOOD_END), 0.02, Act.RESET]) as provider:
-        received = await streaming.collect(provider.url)
+    gate = Gate()
+
+    def break_off(chunk: Chunk) -> None:
+        if chunk.is_last:
+            gate.open()
+
+    with background_provider([HEAD, text("a"), chunk(GOOD_END), gate, Act.RESET]) as provider:
+        received = await streaming.collect(provider.url, break_off)
     assert [one.is_last for one in received] == [False, True]
 
 
@@ -225,9 +241,9 @@ async def test_ending_the_loop_early_closes_the_connection(streaming: Streaming)
 
 
 async def test_heartbeats_keep_a_stream_open_beyond_the_clients_own_timeout(streaming: Streaming) -> None:
-    beats = [step for _ in range(8) for step in (0.1, chunk(NDJSON.heartbeat))]
+    beats = [step for _ in range(3) for step in (0.1, chunk(NDJSON.heartbeat))]
     with background_provider([HEAD, *beats, chunk(GOOD_END), LAST_CHUNK]) as provider:
-        received = await streaming.collect(provider.url, timeout=0.4, idle_timeout=20)
+        received = await streaming.collect(provider.url, timeout=0.05, idle_timeout=20)
     assert [one.is_last for one in received] == [True]
 
 

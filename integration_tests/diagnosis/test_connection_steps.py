@@ -7,6 +7,7 @@ import pytest
 from integration_tests.diagnosis.diagnoses import SETTINGS, connector, diagnosed, failure, mutual_tls, steps
 from integration_tests.support.certificates import Certificate, new_authority
 from integration_tests.support.fake_provider import FakeProvider, openai_stream
+from integration_tests.upstream.calls import RawServer
 
 from opensearch_ml_stream.plugin.settings import Settings
 
@@ -94,8 +95,7 @@ async def test_a_certificate_that_is_not_checked_or_nearly_expired_is_a_warning(
 
 
 async def test_a_port_that_speaks_no_tls_fails_the_handshake() -> None:
-    async with FakeProvider(openai_stream(["a"])) as provider:
-        url = provider.url.replace("http:", "https:")
-        step = failure(await diagnosed(connector(url, client_config={"connection_timeout": 1})))
+    async with RawServer(b"SSH-2.0-OpenSSH_9.6\r\n") as server:
+        step = failure(await diagnosed(connector(server.url.replace("http:", "https:"))))
     assert step.name == "tls"
     assert step.advice is not None and "Check that the port speaks TLS" in step.advice

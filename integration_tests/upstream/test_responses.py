@@ -118,6 +118,7 @@ async def test_a_small_body_that_unpacks_to_a_large_one_comes_in_bounded_pieces(
 @pytest.mark.parametrize(
     ("coding", "body"),
     [("gzip", gzip.compress(b"text")[:-9]), ("gzip", b"plain text"), ("deflate", b"plain"), ("zstd", b"?")],
+    ids=["cut", "not gzip", "not deflate", "not known"],
 )
 async def test_a_body_that_cannot_be_unpacked_is_an_error(native: Upstream, coding: str, body: bytes) -> None:
     async with FakeProvider([head(content_encoding=coding, content_length=str(len(body))) + body]) as provider:

@@ -113,9 +113,9 @@ async def test_credentials_that_cannot_be_used_are_the_connectors_fault(
 
 
 async def test_a_port_that_does_not_speak_tls_is_an_error(upstream: Upstream) -> None:
-    async with FakeProvider(openai_stream(["a"])) as provider:
-        with pytest.raises(UpstreamError, match=f"127.0.0.1:{provider.port}") as raised:
-            await call(upstream, f"https://127.0.0.1:{provider.port}/", UNVERIFIED, {})
+    async with RawServer(b"SSH-2.0-OpenSSH_9.6\r\n") as server:
+        with pytest.raises(UpstreamError, match=f"127.0.0.1:{server.port}") as raised:
+            await call(upstream, f"https://127.0.0.1:{server.port}/", UNVERIFIED, {})
     assert raised.value.status == 424
 
 

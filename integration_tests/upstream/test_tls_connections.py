@@ -171,7 +171,7 @@ async def test_a_handshake_that_is_not_responded_to_is_a_connect_timeout(native:
     async with await asyncio.start_server(never_respond, "127.0.0.1", 0) as server:
         url = f"https://localhost:{server.sockets[0].getsockname()[1]}"
         with pytest.raises(UpstreamError, match="Connect timeout: no connection"):
-            await fetch(native, url, ClientConfig(connection_timeout=1, read_timeout=5))
+            await fetch(native, url, ClientConfig(connection_timeout=0.1, read_timeout=5))
         await asyncio.wait_for(over.wait(), 5)
 
 
