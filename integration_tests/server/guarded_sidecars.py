@@ -40,7 +40,7 @@ class Guarded:
         return {self.ask(method, path, key, **options).status_code for _ in range(8)}
 
     def create_model(self, connector: dict[str, Any], **fields: Any) -> str:
-        """The id of a model over a new connector, both those of the key with full access; the model has its own group."""
+        """The id of a model over a new connector, both of the key with full access; the model has its own group."""
         connector_id = self._created("/connectors/_create", connector)["connector_id"]
         model = {"name": f"over-{connector_id}", "function_name": "remote", "connector_id": connector_id, **fields}
         return str(self._created("/models/_register", model)["model_id"])

@@ -37,7 +37,7 @@ async def served(folder: Path) -> AsyncIterator[httpx.AsyncClient]:
 
 @pytest.mark.parametrize("pause", [0.0, 0.01])
 async def test_every_chunk_comes_once_and_in_order(tmp_path: Path, pause: float) -> None:
-    texts = [f"{number} " for number in range(50)]
+    texts = [f"{number} " for number in range(20)]
     async with served(tmp_path) as client, FakeProvider(openai_stream(texts, pause)) as provider:
         created = await client.post("/connectors/_create", json=connector_bodies.openai(provider.url))
         model = {"name": "m", "function_name": "remote", "connector_id": created.json()["connector_id"]}

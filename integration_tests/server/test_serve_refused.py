@@ -3,17 +3,10 @@
 import subprocess
 from pathlib import Path
 
-import pytest
 from integration_tests.cli.commands import COMMAND, environment
 from integration_tests.support.certificates import new_authority
 
 SECRET = "pw-1234567890"
-STORES = {
-    f"postgres://u:{SECRET}@h/x": "The store must be sqlite:///PATH",
-    f"http://u:{SECRET}@h:99999": "no number from 0 to 65535",
-    "sqlite://": "The store must be sqlite:///PATH",
-    f"https://u:{SECRET}@h?ca_certs=/nowhere/ca.pem": "/nowhere/ca.pem",
-}
 
 
 def serve(*arguments: str, **variables: str) -> tuple[int, str]:
@@ -23,11 +16,12 @@ def serve(*arguments: str, **variables: str) -> tuple[int, str]:
     return ended.returncode, ended.stderr
 
 
-@pytest.mark.parametrize("url", STORES)
-def test_an_invalid_store_is_refused_before_any_worker_starts(url: str) -> None:
+def test_an_invalid_store_is_refused_before_any_worker_starts() -> None:
+    """Others: `plugin/tests/store/test_open_store.py`."""
+    url = f"postgres://u:{SECRET}@h/x"
     code, shown = serve("--store", url, "--workers", "2")  # a worker that cannot start would be started again
     assert (code, len(shown.splitlines())) == (2, 1), shown
-    assert STORES[url] in shown
+    assert "The store must be sqlite:///PATH" in shown
     assert SECRET not in shown
 
 
@@ -35,12 +29,6 @@ def test_a_host_that_is_no_name_is_named() -> None:
     code, shown = serve("--store", "sqlite:///:memory:", "--host", "a..b")
     assert (code, len(shown.splitlines())) == (1, 1), shown
     assert "The host a..b is not a host name" in shown
-
-
-def test_a_host_without_an_address_is_named() -> None:
-    code, shown = serve("--store", "sqlite:///:memory:", "--host", "nowhere.invalid")
-    assert (code, len(shown.splitlines())) == (1, 1), shown
-    assert "The host nowhere.invalid has no address" in shown
 
 
 def test_a_certificate_that_cannot_be_used_is_refused_with_its_file(tmp_path: Path) -> None:
@@ -51,16 +39,3 @@ def test_a_certificate_that_cannot_be_used_is_refused_with_its_file(tmp_path: Pa
     code, shown = serve("--store", "sqlite:///:memory:", "--workers", "2", **files)
     assert (code, len(shown.splitlines())) == (2, 1), shown
     assert f"{tmp_path / 'key.pem'}: the key does not match the certificate" in shown
-
-
-def test_users_of_opensearch_need_a_store_in_a_cluster() -> None:
-    security = {"MLSTREAM_SETTING__OPENSEARCH_ML_STREAM__SECURITY": "opensearch"}
-    code, shown = serve("--store", "sqlite:///:memory:", **security)
-    assert (code, len(shown.splitlines())) == (2, 1), shown
-    assert "name a cluster with --store, or set it to own" in shown
-
-
-def test_requests_are_passed_on_to_a_cluster_alone() -> None:
-    code, shown = serve("--store", "sqlite:///:memory:", "--pass-through")
-    assert (code, len(shown.splitlines())) == (2, 1), shown
-    assert "embedded store is no cluster that requests could go to: name one with --store" in shown
