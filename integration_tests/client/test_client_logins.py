@@ -1,11 +1,11 @@
 """Python programs at a sidecar whose callers log in: keys, users, and what is raised for those who may not."""
 
+import asyncio
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import pytest
-from integration_tests.cli.commands import output_of
 from integration_tests.client.streaming_clients import CONNECTIONS, Streaming
 from integration_tests.support import connector_bodies
 from integration_tests.support.background_provider import background_provider
@@ -15,6 +15,8 @@ from opensearchpy import OpenSearch
 from opensearchpy.exceptions import AuthenticationException, AuthorizationException
 
 from opensearch_ml_stream.client import StreamingMLClient, predict_stream
+from opensearch_ml_stream.plugin.security.own_accounts import add_user, create_key
+from opensearch_ml_stream.plugin.store.open_store import open_store
 
 # opensearch-py's AsyncHttpConnection still uses it.
 pytestmark = pytest.mark.filterwarnings("ignore:BasicAuth is deprecated:DeprecationWarning")
@@ -38,9 +40,13 @@ def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
     folder = tmp_path_factory.mktemp("logins")
     store = f"sqlite:///{folder}/store.db"
     roles = ("ml_full_access", "ml_read_access", "ml_predict_access")
-    keys = {role: output_of("keys", "create", role, "--role", role, "--store", store) for role in roles}
-    add = ("users", "add", "ann", "--role", "ml_predict_access", "--password", "env:PW")
-    output_of(*add, "--store", store, PW=PASSWORD)
+
+    async def accounts() -> dict[str, str]:
+        async with open_store(store) as opened:
+            await add_user(opened, "ann", PASSWORD, "ml_predict_access", 1)
+            return {role: (await create_key(opened, role, role, 1)).value for role in roles}
+
+    keys = asyncio.run(accounts())
     with background_provider(openai_stream(["a", "b"])) as provider, running_sidecar(folder, store) as sidecar:
         sidecar.client.headers["Authorization"] = f"Bearer {keys['ml_full_access']}"
         yield Guarded(sidecar.url, sidecar.create_model(connector_bodies.openai(provider.url)), keys)

@@ -1,10 +1,11 @@
 """Diagnoses of a connector's document, and what to look at in them."""
 
-from collections.abc import Mapping
+import asyncio
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from integration_tests.support.certificates import Certificate
-from integration_tests.support.fake_provider import FakeProvider, Script
+from integration_tests.support.fake_provider import FakeProvider, Request, Script
 
 from opensearch_ml_stream.plugin.diagnosis.connector_file import diagnose_connector
 from opensearch_ml_stream.plugin.diagnosis.diagnose import Diagnosis
@@ -45,7 +46,14 @@ async def diagnosed(document: Mapping[str, Any], settings: Settings = SETTINGS, 
     return diagnosis
 
 
-async def of_script(script: Script, **fields: Any) -> Diagnosis:
+def pass_time(seconds: float) -> None:
+    """Set the clock of the running loop ahead."""
+    loop = asyncio.get_running_loop()
+    now = loop.time
+    loop.time = lambda: now() + seconds  # type: ignore[method-assign]
+
+
+async def of_script(script: Script | Callable[[Request], Script], **fields: Any) -> Diagnosis:
     async with FakeProvider(script) as provider:
         return await diagnosed(connector(provider.url, **fields))
 

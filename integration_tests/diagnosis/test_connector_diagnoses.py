@@ -1,13 +1,26 @@
 """Diagnoses of a connector's document against providers that are healthy, or broken in one way each."""
 
 import gzip
+from collections.abc import Callable
 
 import pytest
-from integration_tests.diagnosis.diagnoses import KEY, PROMPT, SETTINGS, connector, diagnosed, failure, of_script, steps
+from integration_tests.diagnosis.diagnoses import (
+    KEY,
+    PROMPT,
+    SETTINGS,
+    connector,
+    diagnosed,
+    failure,
+    of_script,
+    pass_time,
+    steps,
+)
 from integration_tests.support.fake_provider import (
     SSE_HEAD,
     Act,
     FakeProvider,
+    Request,
+    Script,
     chunk,
     chunked_stream,
     head,
@@ -98,16 +111,31 @@ async def test_a_connection_that_is_closed_before_a_response_fails_the_response(
     assert (step.name, "closed the connection before it responded" in step.summary) == ("response", True)
 
 
+def silent_for(seconds: float) -> Callable[[Request], Script]:
+    """A provider that is asked, and sends nothing while so much time passes at once."""
+
+    def respond(_: Request) -> Script:
+        pass_time(seconds)
+        return [Act.WAIT]
+
+    return respond
+
+
 async def test_a_provider_that_is_silent_fails_after_its_read_timeout() -> None:
-    step = failure(await of_script([Act.WAIT], client_config={"read_timeout": 1}))
+    step = failure(await of_script(silent_for(40), client_config={"read_timeout": 39}))
     assert step.name == "response"
     assert step.advice is not None and "read_timeout" in step.advice
 
 
 async def test_a_diagnosis_gives_up_after_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(diagnose, "TOTAL_SECONDS", 0.2)
-    step = failure(await of_script([Act.WAIT]))
-    assert (step.name, "not complete within 0.2 s" in step.summary) == ("response", True)
+    monkeypatch.setattr(diagnose, "TOTAL_SECONDS", 39)
+    step = failure(await of_script(silent_for(40), client_config={"read_timeout": 60}))
+    assert (step.name, "not complete within 39 s" in step.summary) == ("response", True)
+
+
+@pytest.mark.slow
+async def test_a_diagnosis_that_gives_up_in_the_stream_shows_what_came(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(diagnose, "TOTAL_SECONDS", 2)
     diagnosis = await of_script([SSE_HEAD, chunk(openai_delta("a")), Act.WAIT])
     assert failure(diagnosis).name == "end"
     assert steps(diagnosis)["first_token"].verdict == "ok"

@@ -1,12 +1,11 @@
 """`_diagnose` of models that are stored, through a running sidecar."""
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import httpx
-import pytest
 from integration_tests.diagnosis.diagnoses import KEY, PROMPT, connector, mutual_tls
 from integration_tests.support.certificates import new_authority
 from integration_tests.support.fake_provider import (
@@ -19,15 +18,9 @@ from integration_tests.support.fake_provider import (
     openai_delta,
     openai_stream,
 )
-from integration_tests.support.sidecars import Sidecar, running_sidecar
+from integration_tests.support.sidecars import Sidecar
 
 BASE = "/_plugins/_ml"
-
-
-@pytest.fixture(scope="module")
-def sidecar(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sidecar]:
-    with running_sidecar(tmp_path_factory.mktemp("sidecar")) as running:
-        yield running
 
 
 async def create_model(sidecar: Sidecar, document: dict[str, Any], **fields: Any) -> str:
@@ -56,8 +49,8 @@ def failed(report: dict[str, Any]) -> dict[str, Any]:
     return step
 
 
-async def test_a_healthy_model_works_and_shows_its_stream(sidecar: Sidecar) -> None:
-    report = await diagnosed(sidecar, openai_stream(["Deep", " sea"]))
+async def test_a_healthy_model_works_and_shows_its_stream(shared_sidecar: Sidecar) -> None:
+    report = await diagnosed(shared_sidecar, openai_stream(["Deep", " sea"]))
     assert report["works"] is True
     assert set(report) == {"works", "steps", "stream"}
     assert {step["verdict"] for step in report["steps"]} == {"ok", "skipped"}
@@ -65,98 +58,100 @@ async def test_a_healthy_model_works_and_shows_its_stream(sidecar: Sidecar) -> N
     assert sum(size for _, size in report["stream"]["reads"]) > 100
 
 
-async def test_what_the_provider_says_is_in_no_report_without_a_recording(sidecar: Sidecar) -> None:
-    report = await diagnosed(sidecar, openai_stream(["Unutterable"]))
+async def test_what_the_provider_says_is_in_no_report_without_a_recording(shared_sidecar: Sidecar) -> None:
+    report = await diagnosed(shared_sidecar, openai_stream(["Unutterable"]))
     assert "Unutterable" not in str(report)
-    recorded = await diagnosed(sidecar, openai_stream(["Unutterable"]), record=True)
+    recorded = await diagnosed(shared_sidecar, openai_stream(["Unutterable"]), record=True)
     assert "Unutterable" in str(recorded["recording"])
     assert recorded["recording"][0]["format"] == "opensearch-ml-stream recording"
 
 
-async def test_a_provider_that_refuses_the_credential_fails_the_response(sidecar: Sidecar) -> None:
-    step = failed(await diagnosed(sidecar, json_response({"error": f"wrong key {KEY}"}, 401)))
+async def test_a_provider_that_refuses_the_credential_fails_the_response(shared_sidecar: Sidecar) -> None:
+    step = failed(await diagnosed(shared_sidecar, json_response({"error": f"wrong key {KEY}"}, 401)))
     assert (step["name"], step["details"]["status"]) == ("response", 401)
 
 
-async def test_the_steps_of_tls_are_those_of_the_servers_own_event_loop(sidecar: Sidecar, tmp_path: Path) -> None:
+async def test_the_steps_of_tls_are_those_of_the_servers_own_event_loop(
+    shared_sidecar: Sidecar, tmp_path: Path
+) -> None:
     authority = new_authority()
     for days, works in ((-1, False), (100, True)):
         context = authority.issue("localhost", days).server_context(tmp_path)
         async with FakeProvider(openai_stream(["a"]), context) as provider:
-            model_id = await create_model(sidecar, connector(provider.url, **mutual_tls(authority)))
-            report = (await ask(sidecar, model_id)).json()
+            model_id = await create_model(shared_sidecar, connector(provider.url, **mutual_tls(authority)))
+            report = (await ask(shared_sidecar, model_id)).json()
         assert report["works"] is works
         step = next(step for step in report["steps"] if step["name"] == "tls")
         assert step["details"]["certificate"]["subject"] == "CN=localhost"
         assert step["summary"].startswith("The certificate has expired on ") is not works
 
 
-async def test_a_model_that_is_disabled_or_unknown_is_an_error_as_for_a_prediction(sidecar: Sidecar) -> None:
+async def test_a_model_that_is_disabled_or_unknown_is_an_error_as_for_a_prediction(shared_sidecar: Sidecar) -> None:
     async with FakeProvider(openai_stream(["a"])) as provider:
-        model_id = await create_model(sidecar, connector(provider.url), is_enabled=False)
+        model_id = await create_model(shared_sidecar, connector(provider.url), is_enabled=False)
         for asked, status in ((model_id, 403), ("none-such", 404)):
-            response = await ask(sidecar, asked)
+            response = await ask(shared_sidecar, asked)
             assert (response.status_code, response.json()["status"]) == (status, status)
         assert provider.requests == []
 
 
-async def test_a_diagnosis_counts_in_the_models_limits(sidecar: Sidecar) -> None:
+async def test_a_diagnosis_counts_in_the_models_limits(shared_sidecar: Sidecar) -> None:
     async with FakeProvider(openai_stream(["a"])) as provider:
         limited = {"rate_limiter": {"limit": "1", "unit": "HOURS"}}
-        model_id = await create_model(sidecar, connector(provider.url), **limited)
-        assert [(await ask(sidecar, model_id)).status_code for _ in range(2)] == [200, 429]
+        model_id = await create_model(shared_sidecar, connector(provider.url), **limited)
+        assert [(await ask(shared_sidecar, model_id)).status_code for _ in range(2)] == [200, 429]
         assert len(provider.requests) == 1
 
 
-async def test_a_diagnosis_is_paid_from_the_models_budget_as_the_provider_counts(sidecar: Sidecar) -> None:
+async def test_a_diagnosis_is_paid_from_the_models_budget_as_the_provider_counts(shared_sidecar: Sidecar) -> None:
     async with FakeProvider(openai_stream(["a", "b"])) as provider:  # 7 tokens
         budget = {"budgets": [{"window": "1d", "tokens": 20}]}
-        model_id = await create_model(sidecar, connector(provider.url), _sidecar=budget)
-        assert [(await ask(sidecar, model_id)).status_code for _ in range(4)] == [200, 200, 200, 429]
+        model_id = await create_model(shared_sidecar, connector(provider.url), _sidecar=budget)
+        assert [(await ask(shared_sidecar, model_id)).status_code for _ in range(4)] == [200, 200, 200, 429]
         assert len(provider.requests) == 3
 
 
-async def test_a_call_that_fails_before_a_response_costs_nothing(sidecar: Sidecar) -> None:
+async def test_a_call_that_fails_before_a_response_costs_nothing(shared_sidecar: Sidecar) -> None:
     async with FakeProvider(json_response({}, 401)) as provider:
         budget = {"budgets": [{"window": "1d", "tokens": 1}]}
-        model_id = await create_model(sidecar, connector(provider.url), _sidecar=budget)
-        assert [(await ask(sidecar, model_id)).status_code for _ in range(3)] == [200] * 3
+        model_id = await create_model(shared_sidecar, connector(provider.url), _sidecar=budget)
+        assert [(await ask(shared_sidecar, model_id)).status_code for _ in range(3)] == [200] * 3
 
 
 def _guarded(side: str) -> dict[str, Any]:
     return {"guardrails": {"type": "local_regex", side: {"regex": [".*Alice.*"]}}}
 
 
-async def test_an_input_guardrail_holds_for_a_diagnosis(sidecar: Sidecar) -> None:
+async def test_an_input_guardrail_holds_for_a_diagnosis(shared_sidecar: Sidecar) -> None:
     async with FakeProvider(openai_stream(["a"])) as provider:
-        model_id = await create_model(sidecar, connector(provider.url), **_guarded("input_guardrail"))
-        response = await ask(sidecar, model_id)
+        model_id = await create_model(shared_sidecar, connector(provider.url), **_guarded("input_guardrail"))
+        response = await ask(shared_sidecar, model_id)
         assert (response.status_code, provider.requests) == (400, [])
         assert "guardrails triggered" in response.text
 
 
-async def test_guarded_output_is_not_recorded(sidecar: Sidecar) -> None:
+async def test_guarded_output_is_not_recorded(shared_sidecar: Sidecar) -> None:
     async with FakeProvider(openai_stream(["Alice"])) as provider:
-        model_id = await create_model(sidecar, connector(provider.url), **_guarded("output_guardrail"))
-        response = await ask(sidecar, model_id, record=True)
+        model_id = await create_model(shared_sidecar, connector(provider.url), **_guarded("output_guardrail"))
+        response = await ask(shared_sidecar, model_id, record=True)
         assert (response.status_code, provider.requests) == (400, [])
-        assert (await ask(sidecar, model_id)).json()["works"] is True
+        assert (await ask(shared_sidecar, model_id)).json()["works"] is True
 
 
-async def test_a_client_that_disconnects_ends_the_providers_call(sidecar: Sidecar) -> None:
+async def test_a_client_that_disconnects_ends_the_providers_call(shared_sidecar: Sidecar) -> None:
     async with FakeProvider([SSE_HEAD, chunk(openai_delta("a")), Act.WAIT]) as provider:
-        model_id = await create_model(sidecar, connector(provider.url))
-        asking = asyncio.create_task(ask(sidecar, model_id))
+        model_id = await create_model(shared_sidecar, connector(provider.url))
+        asking = asyncio.create_task(ask(shared_sidecar, model_id))
         await asyncio.wait_for(provider.called.wait(), 30)
         asking.cancel()
         await asyncio.wait_for(provider.disconnected.wait(), 30)
 
 
-async def test_fallback_models_are_not_called(sidecar: Sidecar) -> None:
+async def test_fallback_models_are_not_called(shared_sidecar: Sidecar) -> None:
     refusing: Callable[..., Script] = lambda request: json_response({}, 503)  # noqa: E731
     async with FakeProvider(openai_stream(["a"])) as other, FakeProvider(refusing) as provider:
-        fallback = await create_model(sidecar, connector(other.url))
+        fallback = await create_model(shared_sidecar, connector(other.url))
         settings = {"fallback_model_ids": [fallback]}
-        model_id = await create_model(sidecar, connector(provider.url), _sidecar=settings)
-        assert failed((await ask(sidecar, model_id)).json())["name"] == "response"
+        model_id = await create_model(shared_sidecar, connector(provider.url), _sidecar=settings)
+        assert failed((await ask(shared_sidecar, model_id)).json())["name"] == "response"
         assert other.requests == []
