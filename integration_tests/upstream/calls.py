@@ -1,13 +1,16 @@
 """Calls of an upstream as tests make them."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+
+from integration_tests.support.fake_provider import FakeProvider, json_response
 
 from opensearch_ml_stream.connectors.client_config import ClientConfig
 from opensearch_ml_stream.connectors.rendering.action import ProviderRequest
 from opensearch_ml_stream.plugin.upstream import Upstream, UpstreamResponse
 
-CONFIG = ClientConfig(connection_timeout=10, read_timeout=10)
+# No call of a test ends by these times.
+CONFIG = ClientConfig(connection_timeout=600, read_timeout=600)
 
 
 def post(url: str, body: bytes = b'{"stream":true}', headers: Mapping[str, str] | None = None) -> ProviderRequest:
@@ -25,6 +28,16 @@ async def fetch(upstream: Upstream, url: str, config: ClientConfig = CONFIG) -> 
     """Status and whole body of one call."""
     async with upstream.open(post(url), config, {}, "connector") as response:
         return response.status, await read_to_end(response)
+
+
+async def comes_to_rest(upstream: Upstream, value: Callable[[], int]) -> None:
+    """Return once a count stays as it is while the loop serves other calls, and would go on if it could."""
+    async with FakeProvider(json_response({})) as other:
+        before = None
+        while before != value():
+            before = value()
+            for _ in range(20):
+                await fetch(upstream, other.url)
 
 
 class RawServer:

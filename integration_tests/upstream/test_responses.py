@@ -25,7 +25,7 @@ from opensearch_ml_stream.connectors.client_config import ClientConfig
 from opensearch_ml_stream.connectors.errors import InvalidRequest, UpstreamError
 from opensearch_ml_stream.plugin.upstream import ReadTimedOut, Upstream
 
-IMPATIENT = ClientConfig(connection_timeout=2, read_timeout=0.1)
+IMPATIENT = ClientConfig(connection_timeout=30, read_timeout=0.1)
 
 
 async def test_a_chunk_can_be_read_before_the_next_is_sent(upstream: Upstream) -> None:
@@ -203,7 +203,15 @@ async def test_a_provider_that_promises_a_head_and_sends_none_times_out(upstream
 
 
 async def test_a_provider_that_falls_silent_times_out(upstream: Upstream) -> None:
-    patient = ClientConfig(connection_timeout=2, read_timeout=0.4)
+    script: Script = [head(transfer_encoding="chunked") + chunk(b"a"), Act.WAIT]
+    async with FakeProvider(script) as provider:
+        with pytest.raises(ReadTimedOut):
+            await fetch(upstream, provider.url, IMPATIENT)
+
+
+@pytest.mark.slow
+async def test_each_chunk_has_a_timeout_of_its_own(upstream: Upstream) -> None:
+    patient = ClientConfig(connection_timeout=30, read_timeout=0.4)
     body = b""
     script = [*chunked_stream([b"a"] * 4, pause=0.12)[:-1], Act.WAIT]
     async with FakeProvider(script) as provider, upstream.open(post(provider.url), patient, {}) as response:

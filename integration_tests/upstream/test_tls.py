@@ -13,9 +13,9 @@ from opensearch_ml_stream.connectors.client_config import ClientConfig
 from opensearch_ml_stream.connectors.errors import InvalidRequest, UpstreamError
 from opensearch_ml_stream.plugin.upstream import Upstream
 
-UNVERIFIED = ClientConfig(connection_timeout=2, read_timeout=2, skip_ssl_verification=True)
-MUTUAL = ClientConfig(connection_timeout=2, read_timeout=2, mutual_tls_enabled=True)
-MUTUAL_PKCS12 = ClientConfig(connection_timeout=2, read_timeout=2, mutual_tls_enabled=True, keystore_type="PKCS12")
+UNVERIFIED = ClientConfig(connection_timeout=30, read_timeout=30, skip_ssl_verification=True)
+MUTUAL = ClientConfig(connection_timeout=30, read_timeout=30, mutual_tls_enabled=True)
+MUTUAL_PKCS12 = ClientConfig(connection_timeout=30, read_timeout=30, mutual_tls_enabled=True, keystore_type="PKCS12")
 
 
 @pytest.fixture(scope="module")

@@ -7,14 +7,15 @@ from pathlib import Path
 
 import pytest
 from integration_tests.support.certificates import Certificate, new_authority
+from integration_tests.support.conditions import PATIENCE_SECONDS
 from integration_tests.support.fake_provider import Act, FakeProvider
-from integration_tests.upstream.calls import RawServer, fetch, post, read_to_end
+from integration_tests.upstream.calls import RawServer, comes_to_rest, fetch, post, read_to_end
 
 from opensearch_ml_stream.connectors.client_config import ClientConfig
 from opensearch_ml_stream.connectors.errors import UpstreamError
 from opensearch_ml_stream.plugin.upstream import Upstream
 
-CONFIG = ClientConfig(connection_timeout=5, read_timeout=5, skip_ssl_verification=True)
+CONFIG = ClientConfig(connection_timeout=60, read_timeout=60, skip_ssl_verification=True)
 BIG = bytes(range(256)) * 8192
 CLOSING_HEAD = b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n"
 
@@ -99,10 +100,9 @@ async def test_a_slow_reader_gets_the_whole_of_a_large_body(native: Upstream, tl
         FakeProvider([whole(BIG)], tls) as provider,
         native.open(post(provider.url), CONFIG, {}, "connector") as response,
     ):
-        await asyncio.sleep(0.2)
+        await comes_to_rest(native, lambda: provider.played)
         first = await response.read()
         assert len(first) < len(BIG) // 4  # the rest waits in sockets
-        await asyncio.sleep(0.05)
         assert first + await read_to_end(response) == BIG
 
 
@@ -158,7 +158,7 @@ async def test_a_call_that_is_cancelled_in_the_handshake_closes_its_connection(n
         call.cancel()
         with pytest.raises(asyncio.CancelledError):
             await call
-        await asyncio.wait_for(closed.wait(), 5)
+        await asyncio.wait_for(closed.wait(), PATIENCE_SECONDS)
 
 
 async def test_a_handshake_that_is_not_responded_to_is_a_connect_timeout(native: Upstream) -> None:
@@ -172,7 +172,7 @@ async def test_a_handshake_that_is_not_responded_to_is_a_connect_timeout(native:
         url = f"https://localhost:{server.sockets[0].getsockname()[1]}"
         with pytest.raises(UpstreamError, match="Connect timeout: no connection"):
             await fetch(native, url, ClientConfig(connection_timeout=0.1, read_timeout=5))
-        await asyncio.wait_for(over.wait(), 5)
+        await asyncio.wait_for(over.wait(), PATIENCE_SECONDS)
 
 
 async def test_a_provider_that_hangs_up_in_the_handshake_has_reset_it(native: Upstream) -> None:
