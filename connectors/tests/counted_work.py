@@ -31,3 +31,23 @@ def steps(call: Callable[[], object]) -> int:
         sys.setprofile(profiled)
         sys.settrace(traced)
     return count
+
+
+class CountedBytes(bytes):
+    """Bytes that count those of them that searches looked at, without what is made of slices."""
+
+    looked_at = 0
+
+    def find(self, part: Any, start: Any = 0, end: Any = None) -> int:
+        """Search as `bytes` does."""
+        end = len(self) if end is None else end
+        found = super().find(part, start, end)
+        self.looked_at += (end if found < 0 else found) - start
+        return found
+
+    def rfind(self, part: Any, start: Any = 0, end: Any = None) -> int:
+        """Search as `bytes` does."""
+        end = len(self) if end is None else end
+        found = super().rfind(part, start, end)
+        self.looked_at += end - max(found, start)
+        return found

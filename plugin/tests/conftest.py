@@ -6,6 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from opensearch_ml_stream.plugin import locked_file
+from opensearch_ml_stream.plugin.security import own_gate, secret_hashes
 
 
 @pytest.fixture
@@ -26,3 +27,11 @@ def restored_logging() -> Iterator[None]:
 def patient_locks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Locks of shared files are waited for, however slow the machine is on which many threads want them."""
     monkeypatch.setattr(locked_file, "LOCK_SECONDS", 60)
+
+
+@pytest.fixture
+def cheap_passwords(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A password is hashed in microseconds, not in 130 ms."""
+    monkeypatch.setattr(secret_hashes, "_COST", 2)
+    monkeypatch.setattr(secret_hashes, "_PARALLELISM", 1)
+    monkeypatch.setattr(own_gate, "_ABSENT_USER_HASH", secret_hashes.hash_password("of nobody"))

@@ -7,7 +7,6 @@ import resource
 import stat
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing
@@ -16,7 +15,6 @@ from struct import Struct
 
 import pytest
 
-from opensearch_ml_stream.plugin.locked_file import LOCK_SECONDS
 from opensearch_ml_stream.plugin.shared_table import SharedTable, table_key
 
 NUMBER = Struct("qq")
@@ -173,10 +171,8 @@ def test_a_worker_that_is_stopped_with_the_lock_holds_others_for_a_moment_and_on
     with subprocess.Popen([sys.executable, "-c", holds + stops, path], stdout=subprocess.PIPE) as worker:
         assert worker.stdout is not None
         worker.stdout.readline()
-        began = time.monotonic()
         with pytest.raises(TimeoutError, match="another worker holds a file of it"):
             write(table, 1)
-        assert LOCK_SECONDS <= time.monotonic() - began < 10
         worker.kill()
     write(table, 2)
     assert read(table, 1) == (1, -1)

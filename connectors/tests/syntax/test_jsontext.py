@@ -1,7 +1,6 @@
 """JSON text, read as OpenSearch reads it and passed on as it was written."""
 
 import json
-import time
 from contextlib import suppress
 
 import pytest
@@ -125,18 +124,17 @@ def test_parameters_keep_the_text_of_what_is_no_string() -> None:
 
 
 def test_long_texts_cost_their_share() -> None:
-    text = json.dumps({"a": "x // y \\ " * 100_000})
-    begun = time.perf_counter()
+    """Were it quadratic, it would take longer than any test may."""
+    text = json.dumps({"a": "x // y \\ " * 1_000_000})
     assert jsontext.strip_comments(text) == text
-    assert time.perf_counter() - begun < 2
 
 
 @pytest.mark.parametrize(
     "text",
     [
         '{"keys":{' + ",".join(f'"{n:x}":1' for n in range(40_000)) + ',"9c3f":1}}',
-        "{} " + "/* " * 200_000,
-        '{"//": "' + r"\"" * 200_000,
+        "{} " + "/* " * 2_000_000,
+        '{"//": "' + r"\"" * 2_000_000,
         '{"digits": ' + "1" * 200_000 + "}",
         '{"' + r"\n" * 4_000_000,
         '{"' + r"\n" * 4_000_000 + '":1}',
@@ -151,12 +149,11 @@ def test_long_texts_cost_their_share() -> None:
     ],
 )
 def test_no_text_takes_more_than_linear_time(text: str) -> None:
-    began = time.process_time()
+    """Were it quadratic, such a text would take longer than any test may."""
     with suppress(InvalidRequest):
         jsontext.load_object(text.encode())
     with suppress(InvalidRequest, json.JSONDecodeError):
         json_members.split_members(text)
-    assert time.process_time() - began < 5
 
 
 def test_a_number_of_more_digits_than_can_be_read_is_refused() -> None:

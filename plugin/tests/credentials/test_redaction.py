@@ -4,7 +4,6 @@ import base64
 import html
 import json
 import random
-import time
 from collections.abc import Callable
 from urllib.parse import quote
 
@@ -160,18 +159,16 @@ def test_a_connector_without_credentials_has_nothing_to_redact() -> None:
 
 
 def test_a_credential_of_any_size_is_compiled_within_a_bound() -> None:
-    begun = time.process_time()
+    """Were the bound not there, it would take longer than any test may."""
     found = redactor("k" * 5_000_000 + KEY, *("\n".join(["line-" + KEY] * 100_000) for _ in range(3)))
     assert found.error("kkkkkkkkkkkkkkkkkkkk") == "***"
-    assert time.process_time() - begun < 5  # 0.4 s where nothing else runs
 
 
 @pytest.mark.parametrize("part", ["kkkkkk ", "k", "kkkkkkkkkkkkk "])
 def test_a_secret_that_repeats_itself_costs_no_more(part: str) -> None:
+    """Were each repetition searched for from each place, it would take longer than any test may."""
     found = redactor("k" * 60_000)
-    begun = time.process_time()
     assert found.body(part.encode() * (1024 * 1024 // len(part))).count(b"k") < 12
-    assert time.process_time() - begun < 5  # 0.3 s where nothing else runs
 
 
 def test_a_long_secret_is_found_as_it_is() -> None:
@@ -203,15 +200,11 @@ def test_a_text_that_is_full_of_pieces_is_not_shown_at_all() -> None:
 @pytest.mark.parametrize(
     "part", ["%41", "\\u0041", "\\", "%25", "&amp;", KEY[:11] + " ", KEY[:6], KEY + " ", "bearer  "]
 )
-def test_the_time_is_linear_in_the_text(part: str) -> None:
+def test_a_text_that_looks_like_many_pieces_is_read_to_its_end(part: str) -> None:
+    """Were it quadratic, it would take longer than any test may."""
     found = redactor(KEY, PASSWORD, PEM)
-    times = []
-    for size in (64 * 1024, 1024 * 1024):
-        begun = time.process_time()
-        found.body(part.encode() * (size // len(part)))
-        found.error(part * (64 * 1024 // len(part)))
-        times.append(time.process_time() - begun)
-    assert times[1] < 2  # 0.15 s where nothing else runs; quadratic work takes minutes
+    assert PASSWORD.encode() not in found.body(part.encode() * (1024 * 1024 // len(part)) + PASSWORD.encode())
+    assert len(found.error(part * (64 * 1024 // len(part)))) < 2 * MAX_TEXT_BYTES
 
 
 def test_a_value_is_searched_once_and_only_so_many_are_kept() -> None:

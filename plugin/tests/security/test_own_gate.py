@@ -1,6 +1,7 @@
 """Users and keys of the sidecar's own, over SQLite."""
 
 import asyncio
+import threading
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
@@ -32,6 +33,8 @@ from opensearch_ml_stream.plugin.security.turns import Turns
 from opensearch_ml_stream.plugin.store import Document, Index, Store
 from opensearch_ml_stream.plugin.store.sqlite_store import SQLiteStore
 from opensearch_ml_stream.rest_handlers.actions import MODEL_DELETE, MODEL_GET, PASS_THROUGH, PREDICT, PREDICT_STREAM
+
+pytestmark = pytest.mark.usefixtures("cheap_passwords")
 
 ANN = NameAndPassword("ann", "correct horse")
 NOW = 1_000_000
@@ -201,9 +204,19 @@ async def test_known_accounts_stay_in_force_while_the_store_is_down(
         await own.admit(ANN, PREDICT)
 
 
-async def test_logins_that_wait_for_their_turn_are_bounded(own: OwnAccounts) -> None:
+async def test_logins_that_wait_for_their_turn_are_bounded(own: OwnAccounts, monkeypatch: pytest.MonkeyPatch) -> None:
+    others_are_refused = threading.Event()
+
+    def is_password(password: str, stored: str) -> bool:
+        return not others_are_refused.wait(30)
+
+    monkeypatch.setattr(own_gate, "is_password", is_password)
     own._turns = Turns(1, 1, None)
-    attempts = [own.admit(NameAndPassword(f"user{number}", "guess"), PREDICT) for number in range(5)]
+    guesses = [NameAndPassword(f"user{number}", "guess") for number in range(5)]
+    attempts = [asyncio.create_task(own.admit(guess, PREDICT)) for guess in guesses]
+    while sum(attempt.done() for attempt in attempts) < 3:
+        await asyncio.wait([each for each in attempts if not each.done()], return_when=asyncio.FIRST_COMPLETED)
+    others_are_refused.set()
     outcomes = await asyncio.gather(*attempts, return_exceptions=True)
     assert Counter(type(outcome) for outcome in outcomes) == {Unauthorized: 2, Throttled: 3}
 

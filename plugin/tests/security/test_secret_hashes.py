@@ -11,6 +11,13 @@ from opensearch_ml_stream.plugin.security.secret_hashes import (
 )
 
 
+def test_a_hash_is_as_costly_as_owasp_asks() -> None:
+    stored = hash_password("correct horse")
+    assert stored.startswith("scrypt$16384$8$5$")
+    assert is_password("correct horse", stored)
+
+
+@pytest.mark.usefixtures("cheap_passwords")
 def test_a_password_fits_its_own_hash_alone() -> None:
     stored = hash_password("correct horse")
     assert is_password("correct horse", stored)

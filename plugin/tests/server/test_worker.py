@@ -9,7 +9,7 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -36,6 +36,7 @@ from opensearch_ml_stream.rest_handlers.http.response_lifecycle import (
     ResponseLimits,
 )
 from tests.upstream.fake_transport import FakeTransport
+from tests.upstream.virtual_time_loop import VirtualTimeLoop
 
 PARENT = 987_654
 SETTINGS = Settings(store="sqlite:///:memory:")
@@ -233,7 +234,10 @@ class FakeConnection:
             self._server.server_state.connections.discard(cast(Any, self))
 
 
-async def stopped(grace: float, ends_after: float | None) -> tuple[FakeResponse, FakeConnection, float]:
+Outcome = tuple[FakeResponse, FakeConnection, float]
+
+
+async def stopped(grace: float, ends_after: float | None) -> Outcome:
     """A server with one response in flight is shut down."""
     server, in_flight = new_server(grace)
     server.servers = cast(Any, [FakeServer(cast(Any, None), {})])
@@ -250,18 +254,23 @@ async def stopped(grace: float, ends_after: float | None) -> tuple[FakeResponse,
     return response, connection, loop.time() - began
 
 
-async def test_a_response_may_end_within_the_grace_time() -> None:
-    response, connection, seconds = await stopped(grace=5, ends_after=0.05)
+def in_virtual_time(call: Coroutine[Any, Any, Outcome]) -> Outcome:
+    with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
+        return runner.run(call)
+
+
+def test_a_response_may_end_within_the_grace_time() -> None:
+    response, connection, seconds = in_virtual_time(stopped(grace=30, ends_after=10))
     assert response.interrupted_by == []
     assert connection.shut_down_with == [1, 0]  # told at once that it is the last response, and again at the end
-    assert 0.05 <= seconds < 2
+    assert 10 <= seconds < 11
 
 
-async def test_a_response_that_goes_on_is_interrupted_after_the_grace_time() -> None:
-    response, connection, seconds = await stopped(grace=0.05, ends_after=None)
+def test_a_response_that_goes_on_is_interrupted_after_the_grace_time() -> None:
+    response, connection, seconds = in_virtual_time(stopped(grace=30, ends_after=None))
     assert [type(error) for error in response.interrupted_by] == [Unavailable]
     assert connection.shut_down_with == [1, 0]
-    assert 0.05 <= seconds < 2
+    assert 30 <= seconds < 31
 
 
 def test_responses_of_some_size_do_not_pay_for_their_memory_each_time() -> None:

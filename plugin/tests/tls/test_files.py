@@ -1,7 +1,6 @@
 """Files of certificates and keys: the forms that are read, and what is said of those that cannot be."""
 
 import base64
-import time
 from pathlib import Path
 
 import pytest
@@ -66,11 +65,10 @@ def test_a_key_may_have_its_parameters_before_it(tmp_path: Path) -> None:
     assert is_own(pair_of(tmp_path, OWN.pem, parameters + traditional))
 
 
-def test_a_key_is_looked_for_in_linear_time() -> None:
-    begun = time.process_time()
+def test_a_key_that_begins_again_and_again_is_looked_for_to_the_end() -> None:
+    """Were it quadratic, it would take longer than any test may."""
     with pytest.raises(ValueError, match="cannot be read"):
-        parse_private_key(b"-----BEGIN PRIVATE KEY-----\n" * 20_000)
-    assert time.process_time() - begun < 1
+        parse_private_key(b"-----BEGIN PRIVATE KEY-----\n" * 400_000)
 
 
 def test_the_password_comes_from_a_file_or_the_environment(

@@ -1,7 +1,6 @@
 """Requests as browsers send them: under which host names and from which pages they are taken, and what comes back."""
 
 import json
-import time
 
 import pytest
 
@@ -9,6 +8,7 @@ from opensearch_ml_stream.connectors.chunks import Ending
 from opensearch_ml_stream.connectors.errors import Forbidden, MisdirectedRequest
 from opensearch_ml_stream.rest_handlers.http.browsers import BrowserPolicy, check_browser
 from tests.asgi_exchange import JSON_HEADERS, SECURITY_HEADERS, Exchange, send_request
+from tests.counted_work import steps
 from tests.scripted_predictions import BODY, QUESTION, STREAM_PATH, ScriptedPredictions, Sidecar, text
 
 LISTED = "https://app.example.com"
@@ -187,16 +187,16 @@ async def test_options_that_asks_nothing_beforehand_is_an_ordinary_request() -> 
     assert (exchange.status, exchange.headers["allow"]) == (200, "POST")
 
 
-def test_the_check_costs_microseconds_and_is_linear_in_the_host() -> None:
-    started = time.process_time()
-    for _ in range(1_000):
-        check(host="127.0.0.1:9510", accept="*/*", user_agent="x", content_type="application/json", content_length="9")
-    assert time.process_time() - started < 3
-    started = time.process_time()
-    for host in ("." * 60_000, "[" * 60_000, ":" * 60_000, "a." * 30_000, "1:" * 30_000):
-        with pytest.raises(MisdirectedRequest):
-            check(host=host)
-    assert time.process_time() - started < 4
+def test_the_check_takes_few_steps() -> None:
+    fields = {"accept": "*/*", "user_agent": "x", "content_type": "application/json", "content_length": "9"}
+    assert steps(lambda: check(host="127.0.0.1:9510", **fields)) < 500
+
+
+@pytest.mark.parametrize("piece", [".", "[", ":", "a.", "1:"])
+def test_the_check_of_a_host_of_any_length_ends(piece: str) -> None:
+    """Were it quadratic, it would take longer than any test may."""
+    with pytest.raises(MisdirectedRequest):
+        check(host=piece * 500_000)
 
 
 async def test_where_every_caller_logs_in_any_host_will_do() -> None:

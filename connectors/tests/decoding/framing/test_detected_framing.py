@@ -64,6 +64,7 @@ def test_an_error_of_the_framing_is_an_error(data: bytes, error: type[UpstreamEr
     assert type(framing.error) is error
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("framing", "data"),
     [

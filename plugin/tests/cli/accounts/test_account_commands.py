@@ -8,6 +8,8 @@ from opensearch_ml_stream.plugin.cli.accounts.account_store import why_unused
 from tests.cli.conftest import Run
 from tests.security.cluster.scripted_plugin import StoreInCluster
 
+pytestmark = pytest.mark.usefixtures("cheap_passwords")
+
 ADD = ("users", "add", "ann", "--role", "ml_full_access", "--password", "env:PW")
 ENDS = "In force within 2 s."
 

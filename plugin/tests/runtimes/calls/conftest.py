@@ -1,4 +1,7 @@
-"""Calls of runtimes hold on the loop of the standard library and on uvloop, which production runs on."""
+"""Calls of runtimes hold on the loop of the standard library and on uvloop, which production runs on.
+
+How long they wait is seen on a loop whose clock jumps to the next timer.
+"""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
@@ -9,9 +12,12 @@ import uvloop
 
 from opensearch_ml_stream.plugin.runtimes.runtime_calls import RuntimeCalls
 from tests.runtimes.calls.scripted_host import ScriptedHost, write_models
+from tests.upstream.virtual_time_loop import VirtualTimeLoop
 
 
-def pytest_asyncio_loop_factories() -> Mapping[str, Callable[[], asyncio.AbstractEventLoop]]:
+def pytest_asyncio_loop_factories(item: pytest.Item) -> Mapping[str, Callable[[], asyncio.AbstractEventLoop]]:
+    if item.path.name == "test_silence.py":
+        return {"virtual time": VirtualTimeLoop}
     return {"asyncio": asyncio.new_event_loop, "uvloop": uvloop.new_event_loop}
 
 

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple
@@ -17,6 +18,7 @@ from opensearch_ml_stream.plugin.upstream import UpstreamResponse
 from opensearch_ml_stream.runtimes.frames import FrameParser, Kind, frame
 
 REQUEST = b'{"inputs":[]}'
+READ = (Kind.READ, b"")
 
 
 class Frame(NamedTuple):
@@ -93,6 +95,47 @@ class ScriptedHost:
             pass
         finally:
             writer.close()
+
+
+class Client:
+    """Gives the requests that the test puts; None ends them, an error is raised."""
+
+    def __init__(self) -> None:
+        self.requests: asyncio.Queue[bytes | Exception | None] = asyncio.Queue()
+        self.asked = 0
+        self.waits = asyncio.Event()
+        self.left = asyncio.Event()
+
+    async def next(self) -> bytes | None:
+        self.asked += 1
+        self.waits.set()
+        try:
+            request = await self.requests.get()
+        except asyncio.CancelledError:
+            self.left.set()
+            raise
+        if isinstance(request, Exception):
+            raise request
+        return request
+
+
+@dataclass
+class Sink:
+    """Takes what comes, and wants no more once it has `enough` bytes."""
+
+    enough: int = 2**31
+    taken: list[bytes] = field(default_factory=list)
+    came: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def __call__(self, data: bytes) -> bool:
+        self.taken.append(data)
+        self.came.set()
+        return sum(map(len, self.taken)) < self.enough
+
+    async def next(self) -> bytes:
+        await asyncio.wait_for(self.came.wait(), 10)
+        self.came.clear()
+        return self.taken[-1]
 
 
 def write_models(folder: Path, queue_size: int = 100, **hosts: Sequence[ScriptedHost]) -> None:

@@ -9,12 +9,11 @@ import pytest
 
 from opensearch_ml_stream.connectors.errors import Forbidden, InvalidRequest, Throttled
 from opensearch_ml_stream.plugin.runtimes.runtime_calls import RuntimeCalls
-from opensearch_ml_stream.plugin.runtimes.runtime_response import RuntimeResponse
-from opensearch_ml_stream.plugin.upstream import ReadTimedOut
 from opensearch_ml_stream.runtimes.frames import MAX_PAYLOAD, Kind
 from tests.runtimes.calls.scripted_host import (
+    READ,
     REQUEST,
-    Frame,
+    Client,
     ScriptedHost,
     opened_stream,
     read_to_end,
@@ -34,29 +33,6 @@ class Model(MLModel):
                 yield text_response(*said)
         yield text_response(*said)
 """
-READ = (Kind.READ, b"")
-
-
-class Client:
-    """Gives the requests that the test puts; None ends them, an error is raised."""
-
-    def __init__(self) -> None:
-        self.requests: asyncio.Queue[bytes | Exception | None] = asyncio.Queue()
-        self.asked = 0
-        self.waits = asyncio.Event()
-        self.left = asyncio.Event()
-
-    async def next(self) -> bytes | None:
-        self.asked += 1
-        self.waits.set()
-        try:
-            request = await self.requests.get()
-        except asyncio.CancelledError:
-            self.left.set()
-            raise
-        if isinstance(request, Exception):
-            raise request
-        return request
 
 
 @asynccontextmanager
@@ -159,37 +135,6 @@ async def test_a_read_of_a_stream_with_one_request_is_dropped(calls: RuntimeCall
     async with opened_stream(calls, host) as (response, begin):
         begin.reply(READ, (Kind.DATA, b"2"), READ, (Kind.END, b""), READ)
         assert await read_to_end(response) == b"2\0"
-
-
-async def test_while_the_model_waits_for_its_client_it_is_not_silent(calls: RuntimeCalls, host: ScriptedHost) -> None:
-    client = Client()
-    async with call_with_silence(calls, host, client, 0.05) as (response, begin):
-        begin.reply(READ)
-        await client.waits.wait()
-        await asyncio.sleep(0.2)  # several times what it may be silent
-        assert not response.is_over
-        client.requests.put_nowait(b"1")
-        assert (await host.next_frame()).kind == Kind.INPUT
-        with pytest.raises(ReadTimedOut):
-            await response.read()
-
-
-@asynccontextmanager
-async def call_with_silence(
-    calls: RuntimeCalls, host: ScriptedHost, client: Client, seconds: float
-) -> AsyncIterator[tuple[RuntimeResponse, Frame]]:
-    call = calls.open(request_to(), client.next)
-    entering = asyncio.ensure_future(call.__aenter__())
-    begin = await host.next_frame()
-    begin.data(b"{}")
-    response = await entering
-    assert isinstance(response, RuntimeResponse)
-    await response.read()
-    response.limit_silence(seconds)
-    try:
-        yield response, begin
-    finally:
-        await call.__aexit__(None, None, None)
 
 
 async def test_a_real_model_joins_requests_and_responds_before_the_last(calls: RuntimeCalls, tmp_path: Path) -> None:

@@ -1,39 +1,15 @@
 """The responses to one call: how they are passed on, what is granted for them, and what ends them."""
 
 import asyncio
-from dataclasses import dataclass, field
 
 import pytest
 
 from opensearch_ml_stream.connectors.errors import StreamTruncated, UpstreamError
-from opensearch_ml_stream.connectors.sidecar_settings import CallLimits
-from opensearch_ml_stream.plugin.limits.call_timeouts import in_time
 from opensearch_ml_stream.plugin.runtimes.runtime_calls import RuntimeCalls
 from opensearch_ml_stream.plugin.runtimes.runtime_response import GRANT_BYTES
-from opensearch_ml_stream.plugin.upstream import ReadTimedOut, ResponseFailed
+from opensearch_ml_stream.plugin.upstream import ResponseFailed
 from opensearch_ml_stream.runtimes.frames import CREDIT, INITIAL_CREDIT, Kind, frame
-from tests.runtimes.calls.scripted_host import ScriptedHost, error_payload, opened_stream, read_to_end, request_to
-
-SILENT_SECONDS = 0.05
-
-
-@dataclass
-class Sink:
-    """Takes what comes, and wants no more once it has `enough` bytes."""
-
-    enough: int = 2**31
-    taken: list[bytes] = field(default_factory=list)
-    came: asyncio.Event = field(default_factory=asyncio.Event)
-
-    def __call__(self, data: bytes) -> bool:
-        self.taken.append(data)
-        self.came.set()
-        return sum(map(len, self.taken)) < self.enough
-
-    async def next(self) -> bytes:
-        await asyncio.wait_for(self.came.wait(), 10)
-        self.came.clear()
-        return self.taken[-1]
+from tests.runtimes.calls.scripted_host import ScriptedHost, Sink, error_payload, opened_stream, read_to_end, request_to
 
 
 async def test_what_one_read_of_the_socket_brings_goes_to_the_sink_together(
@@ -180,53 +156,3 @@ async def test_a_response_that_is_failed_is_cancelled_and_raises_that_from_then_
         assert await response.read() == b""
         response.fail(UpstreamError("too late"))
         assert await response.read() == b""
-
-
-async def test_a_runtime_that_does_not_respond_in_time_is_cancelled(calls: RuntimeCalls, host: ScriptedHost) -> None:
-    limits = CallLimits(first_byte_timeout_seconds=SILENT_SECONDS)
-    opening = in_time(calls.open(request_to()), limits)
-    entering = asyncio.ensure_future(opening.__aenter__())
-    begin = await host.next_call()
-    with pytest.raises(ReadTimedOut, match="did not begin"):
-        await entering
-    assert (await host.next_frame())[:2] == (begin.call, Kind.CANCEL)
-    assert calls.waiting["m"] == 0
-
-
-@pytest.mark.parametrize(
-    ("limits", "reason"),
-    [
-        (CallLimits(between_chunks_timeout_seconds=SILENT_SECONDS), "model m sent nothing for 0.05 s in the middle"),
-        (CallLimits(total_timeout_seconds=SILENT_SECONDS), "was not complete within 0.05 s"),
-    ],
-)
-async def test_a_runtime_that_falls_silent_or_takes_too_long_is_cancelled(
-    calls: RuntimeCalls, host: ScriptedHost, limits: CallLimits, reason: str
-) -> None:
-    opening = in_time(calls.open(request_to()), limits)
-    entering = asyncio.ensure_future(opening.__aenter__())
-    begin = await host.next_call()
-    begin.data(b"1")
-    response = await entering
-    sink = Sink()
-    with pytest.raises(ReadTimedOut, match=reason):
-        await response.pump(sink)
-    assert sink.taken == [b"1\0"]
-    assert (await host.next_frame())[:2] == (begin.call, Kind.CANCEL)
-    await opening.__aexit__(None, None, None)
-
-
-async def test_a_slow_consumer_is_no_silence_of_the_runtime(calls: RuntimeCalls, host: ScriptedHost) -> None:
-    async with opened_stream(calls, host) as (response, begin):
-        response.limit_silence(SILENT_SECONDS)
-        begin.data(b"x" * INITIAL_CREDIT)
-        sink = Sink(enough=1)
-        while sum(map(len, sink.taken)) < INITIAL_CREDIT:
-            assert not await response.pump(sink)
-        await asyncio.sleep(3 * SILENT_SECONDS)  # the process has no credit meanwhile
-        reading = asyncio.ensure_future(response.read())
-        assert (await host.next_frame()).kind == Kind.CREDIT
-        begin.data(b"2")
-        assert await reading == b"2\0"
-        with pytest.raises(ReadTimedOut):
-            await response.read()

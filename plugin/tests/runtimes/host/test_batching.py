@@ -115,14 +115,15 @@ async def test_a_response_that_cannot_be_cut_is_asked_for_again_for_each(tmp_pat
 
 
 async def test_a_request_that_is_cancelled_leaves_its_batch(tmp_path: Path) -> None:
-    async with ready_host(tmp_path, COUNTING, BATCHING) as (host, worker):
+    async with ready_host(tmp_path, COUNTING, LONG) as (host, worker):
         calls = [worker.begin(Kind.PREDICT, text_request(text)) for text in ("a", "b", "c")]
         worker.send(worker.begin(Kind.PREDICT, b"{"), Kind.CANCEL)
-        await asyncio.sleep(0.05)  # they are in the batch now
-        worker.send(calls[1], Kind.CANCEL)
-        assert texts_of((await worker.rest(calls[0]))[0].payload) == ["a of 2"]
-        assert texts_of((await worker.rest(calls[2]))[0].payload) == ["c of 2"]
-        await host.figures(in_flight=0, batched_requests=2)
+        await host.figures(in_flight=3)
+        worker.send(calls.pop(1), Kind.CANCEL)
+        calls.append(worker.begin(Kind.PREDICT, text_request("d")))
+        found = [texts_of((await worker.rest(call))[0].payload) for call in calls]
+        assert found == [["a of 3"], ["c of 3"], ["d of 3"]]
+        await host.figures(in_flight=0, batched_requests=3)
 
 
 async def test_a_prediction_that_nobody_waits_for_is_cancelled(tmp_path: Path) -> None:

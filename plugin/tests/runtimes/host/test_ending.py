@@ -92,6 +92,9 @@ async def test_a_process_that_blocks_ends_with_its_keeper(tmp_path: Path) -> Non
 
 async def _blocks_and_ends(folder: Path, method: str) -> None:
     code = f"""
+    from opensearch_ml_stream.runtimes.host import keeper_socket
+    keeper_socket.SECONDS_TO_END = 0.2
+
     class Model(MLModel):
         async def {method}(self, *arguments):
             print("blocks", flush=True)

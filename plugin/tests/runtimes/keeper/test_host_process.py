@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from opensearch_ml_stream.plugin.runtimes.keeper import host_process
+from opensearch_ml_stream.plugin.runtimes.keeper import host_process, loaded_model
 from opensearch_ml_stream.plugin.runtimes.keeper.host_process import Launch
 from opensearch_ml_stream.plugin.runtimes.keeper.loaded_model import LoadedModel
 
@@ -67,15 +67,16 @@ async def test_a_process_is_told_its_model_and_says_when_it_is_loaded(tmp_path: 
 
 
 async def test_a_process_that_ends_is_started_again_later_each_time(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(host_process, "FIRST_RETRY_SECONDS", 0.05)
     async with loaded(tmp_path, "ready end", "ready end", "ready stay") as model:
         await until(lambda: model.statuses[0].restarts == 2 and model.is_ready)
         assert model.was_ready
         assert len(starts(tmp_path)) == 3
     said = [message for message in caplog.messages if "started again" in message]
     assert said == [
-        f"runtime m: a process of it ended with exit code 3; it is started again in {s} s" for s in (0.5, 1)
+        f"runtime m: a process of it ended with exit code 3; it is started again in {s} s" for s in (0.05, 0.1)
     ]
 
 
@@ -131,9 +132,15 @@ async def test_an_interpreter_that_cannot_be_run_is_told(tmp_path: Path) -> None
         await model.stop()
 
 
-async def test_draining_waits_for_calls_in_flight_but_not_for_ever(tmp_path: Path) -> None:
+async def test_draining_waits_for_calls_in_flight_but_not_for_ever(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(loaded_model, "_FIGURES_SECONDS", 0.001)
     async with loaded(tmp_path, "ready busy stay") as model:
         await until(lambda: model.statuses[0].in_flight)
-        began = asyncio.get_running_loop().time()
-        await model.drain(2)
-        assert asyncio.get_running_loop().time() - began >= 2
+        await model.drain(0.01)
+        draining = asyncio.create_task(model.drain(3600))
+        await asyncio.sleep(0.01)
+        assert not draining.done()
+        model.statuses[0].in_flight = 0
+        await draining
