@@ -25,15 +25,14 @@ def serving_models(
     workers: int = 1,
     arguments: tuple[str, ...] = (),
 ) -> Iterator[Sidecar]:
-    """A server with these models of `models/`, all of them loaded but `missing`."""
+    """A server with these models of `models/`, all of them loaded."""
     models = folder / "models"
     for name in names:
         shutil.copytree(MODELS / name, models / name, ignore=shutil.ignore_patterns("__pycache__"))
     arguments = ("--models", str(models), "--workers", str(workers), *arguments)
     with running_sidecar(folder, settings=settings, arguments=arguments) as sidecar:
         for name in names:
-            if name != "missing":
-                eventually(lambda name=name: is_ready(sidecar, name), START_SECONDS)  # type: ignore[misc]
+            eventually(lambda name=name: is_ready(sidecar, name), START_SECONDS)  # type: ignore[misc]
         yield sidecar
 
 

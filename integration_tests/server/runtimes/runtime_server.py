@@ -17,9 +17,10 @@ _KEEPER = re.compile(r"keeper ([0-9]+) serves")
 
 @dataclass(frozen=True, slots=True)
 class RuntimeServer:
-    """The server, and what it shows of its models' processes."""
+    """The server, and what it shows of its models' processes; `models` is their folder."""
 
     sidecar: Sidecar
+    models: Path
 
     @property
     def log(self) -> str:
@@ -80,7 +81,7 @@ def serving_models(folder: Path, models: Path, *arguments: str, **settings: str)
     """A server with the models of a folder, stopped at the end."""
     named = {f"opensearch_ml_stream.{name}": value for name, value in settings.items()}
     with running_sidecar(folder, settings=named, arguments=("--models", str(models), *arguments)) as sidecar:
-        yield RuntimeServer(sidecar)
+        yield RuntimeServer(sidecar, models)
 
 
 def exists(pid: int) -> bool:

@@ -6,7 +6,6 @@ import json
 import os
 import signal
 import threading
-import time
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
@@ -24,6 +23,7 @@ from integration_tests.server.runtimes.faulty_models import (
     tensors,
     texts,
 )
+from integration_tests.server.runtimes.runtime_server import RuntimeServer
 from integration_tests.support.conditions import eventually, eventually_async, steady
 from integration_tests.support.raw_requests import connected, predict_request
 from integration_tests.support.sidecars import Sidecar
@@ -36,7 +36,7 @@ QUEUE = "opensearch_ml_stream.runtime_queue_size"
 @pytest.fixture(scope="module")
 def sidecar(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sidecar]:
     folder = tmp_path_factory.mktemp("runtimes")
-    with serving_models(folder, "obedient", "steady", "missing", settings={QUEUE: "2"}) as running:
+    with serving_models(folder, "obedient", "steady", settings={QUEUE: "2"}) as running:
         yield running
 
 
@@ -55,7 +55,7 @@ async def test_a_killed_process_ends_each_of_its_streams_with_one_error_and_no_o
     killed = []
     async with asyncio.TaskGroup() as group:
         for event in begun:  # one after the other: two at most may wait for their first response
-            killed.append(group.create_task(first_lines(client, "obedient", "count 1000 0.02", event)))
+            killed.append(group.create_task(first_lines(client, "obedient", "count 100000 0.02", event)))
             await event.wait()
         others = [group.create_task(streamed(client, "steady", "count 60 0.02")) for _ in range(2)]
         os.kill(pid, signal.SIGKILL)
@@ -63,7 +63,7 @@ async def test_a_killed_process_ends_each_of_its_streams_with_one_error_and_no_o
         *chunks, last = task.result()
         assert "error" in last and not any("error" in chunk for chunk in chunks)
         assert not any('"is_last": true' in json.dumps(chunk) for chunk in chunks)
-        assert counted(1000).startswith(texts(chunks)) and chunks
+        assert counted(100_000).startswith(texts(chunks)) and chunks
     for task in others:
         assert texts(task.result()) == counted(60)
         assert "error" not in task.result()[-1]
@@ -78,28 +78,30 @@ def test_a_process_that_exits_in_a_prediction_is_an_error_and_is_started_again(s
     eventually(lambda: infer(sidecar, "obedient", "again").status_code == 200)
 
 
-def test_a_model_that_blocks_stops_neither_other_models_nor_routes_and_its_queue_is_bounded(sidecar: Sidecar) -> None:
+def test_a_model_that_blocks_stops_neither_other_models_nor_routes_and_its_queue_is_bounded(
+    sidecar: Sidecar, tmp_path: Path
+) -> None:
+    gate = tmp_path / "gate"
     responses: list[httpx.Response] = []
 
     def block() -> None:
         with httpx.Client(base_url=sidecar.url, timeout=60) as client:
-            responses.append(client.post("/v2/models/obedient/infer", json=tensors("block 3")))
+            responses.append(client.post("/v2/models/obedient/infer", json=tensors(f"block {gate}")))
 
     threads = [threading.Thread(target=block) for _ in range(4)]
     for thread in threads:
         thread.start()
-    eventually(
-        lambda: [one.status_code for one in responses] == [429, 429]
-    )  # two of four wait for their first response
-    began = time.monotonic()
-    assert said(infer(sidecar, "steady", "x")) == "steady"
-    assert sidecar.client.get("/_health/ready").status_code == 200
-    assert sidecar.client.get("/v2/models/obedient").status_code == 200
-    assert sidecar.client.get("/metrics").status_code == 200
-    assert time.monotonic() - began < 2
-    assert len(responses) == 2  # the model still blocks
-    for thread in threads:
-        thread.join()
+    try:  # two of four wait for their first response
+        eventually(lambda: [one.status_code for one in responses] == [429, 429])
+        assert said(infer(sidecar, "steady", "x")) == "steady"
+        assert sidecar.client.get("/_health/ready").status_code == 200
+        assert sidecar.client.get("/v2/models/obedient").status_code == 200
+        assert sidecar.client.get("/metrics").status_code == 200
+        assert len(responses) == 2  # the model still blocks
+    finally:
+        gate.touch()
+        for thread in threads:
+            thread.join()
     assert sorted(one.status_code for one in responses) == [200, 200, 429, 429]
 
 
@@ -124,19 +126,6 @@ async def test_what_a_model_writes_to_standard_output_is_not_in_its_stream_but_i
     assert texts(await streamed(client, "obedient", "print 20 0.01")) == counted(20)
     await eventually_async(lambda: b"printed by the model" in sidecar.log.read_bytes())
     await eventually_async(lambda: b"printed by a child" in sidecar.log.read_bytes())
-
-
-def test_a_model_that_cannot_be_imported_says_why_and_stops_no_other(sidecar: Sidecar) -> None:
-    assert not is_ready(sidecar, "missing")
-    index = sidecar.client.post("/v2/repository/index", json={}).json()
-    by_name = {model["name"]: model for model in index}
-    assert by_name["steady"]["state"] == "READY"
-    assert by_name["missing"]["state"] != "READY"
-    assert "a_package_that_nobody_has" in by_name["missing"]["reason"]
-    response = infer(sidecar, "missing", "x")
-    assert response.status_code >= 400
-    assert "a_package_that_nobody_has" in response.text
-    assert said(infer(sidecar, "steady", "x")) == "steady"
 
 
 def state(sidecar: Sidecar) -> tuple[int, int, int]:
@@ -166,37 +155,32 @@ async def test_a_client_that_does_not_read_stops_the_models_generator(sidecar: S
     ahead = state(sidecar)[0] - before
     assert 0 < ahead < 20_000  # a kilobyte each: the kernel's socket buffers take most of it
     assert said(infer(sidecar, "steady", "x")) == "steady"
-    received = 0
-    while received < 30 * 2**20:  # more than was on its way: the generator goes on
-        received += len(await reader.read(2**16))
-    assert state(sidecar)[0] - before > ahead
+    while state(sidecar)[0] - before <= ahead:  # with what was on its way read, the generator goes on
+        await reader.read(2**20)
     writer.close()
     await eventually_async(lambda: state(sidecar)[2] == 0)
 
 
-async def test_two_workers_share_a_models_processes_and_compress_its_streams(tmp_path: Path) -> None:
-    with serving_models(tmp_path, "obedient", "steady", workers=2) as sidecar:
-        assert len(host_pids(sidecar, "obedient")) == 1
-        headers = {"connection": "close", "accept-encoding": "gzip"}  # a connection each, for both workers to have some
-        async with httpx.AsyncClient(base_url=sidecar.url, timeout=60, headers=headers) as client:
+async def test_two_workers_share_a_models_processes_and_compress_its_streams(server: RuntimeServer) -> None:
+    assert len(host_pids(server.sidecar, "steady")) == 1
+    headers = {"connection": "close", "accept-encoding": "gzip"}  # a connection each, for both workers to have some
+    async with httpx.AsyncClient(base_url=server.sidecar.url, timeout=60, headers=headers) as client:
 
-            async def ask(number: int) -> None:
-                path = f"/v2/models/obedient/{'infer_stream' if number % 2 else 'generate_stream'}"
-                async with client.stream("POST", path, json=tensors(f"count {number} 0.002")) as response:
-                    assert response.headers["content-encoding"] == "gzip"
-                    body = gzip.decompress(b"".join([part async for part in response.aiter_raw()]))
-                events = [json.loads(line[6:]) for line in body.decode().split("\n") if line.startswith("data: ")]
-                assert "".join(event["outputs"][0]["data"][0] for event in events) == counted(number)
+        async def ask(number: int) -> None:
+            path = f"/v2/models/steady/{'infer_stream' if number % 2 else 'generate_stream'}"
+            async with client.stream("POST", path, json=tensors(f"count {number} 0.002")) as response:
+                assert response.headers["content-encoding"] == "gzip"
+                body = gzip.decompress(b"".join([part async for part in response.aiter_raw()]))
+            events = [json.loads(line[6:]) for line in body.decode().split("\n") if line.startswith("data: ")]
+            assert "".join(event["outputs"][0]["data"][0] for event in events) == counted(number)
 
-            await asyncio.gather(*[ask(number) for number in range(1, 41)])
+        await asyncio.gather(*[ask(number) for number in range(1, 41)])
 
 
 async def test_a_stop_ends_streams_with_an_error_and_leaves_no_process(tmp_path: Path) -> None:
-    with serving_models(
-        tmp_path, "obedient", "steady", settings={"opensearch_ml_stream.shutdown_grace_seconds": "1"}
-    ) as sidecar:
-        pids = host_pids(sidecar)
-        assert len(pids) == 2
+    settings = {"opensearch_ml_stream.shutdown_grace_seconds": "0.2"}
+    with serving_models(tmp_path, "steady", settings=settings) as sidecar:
+        (pid,) = host_pids(sidecar)
         begun = asyncio.Event()
         async with httpx.AsyncClient(base_url=sidecar.url, timeout=60) as client:
             task = asyncio.create_task(first_lines(client, "steady", "count 100000 0.01", begun))
@@ -204,13 +188,5 @@ async def test_a_stop_ends_streams_with_an_error_and_leaves_no_process(tmp_path:
             assert await asyncio.to_thread(sidecar.stop) == 0
             *chunks, last = await task
         assert "error" in last and not any("error" in chunk for chunk in chunks)
-        await eventually_async(lambda: not any(runs(pid) for pid in pids))
+        await eventually_async(lambda: not runs(pid))
     assert "Traceback" not in sidecar.log.read_text()
-
-
-async def test_a_server_that_is_killed_leaves_no_process(tmp_path: Path) -> None:
-    with serving_models(tmp_path, "steady") as sidecar:
-        pids = host_pids(sidecar)
-        assert pids
-        sidecar.stop(signal.SIGKILL)
-        await eventually_async(lambda: not any(runs(pid) for pid in pids))

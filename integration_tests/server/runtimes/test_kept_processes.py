@@ -6,7 +6,7 @@ import threading
 from pathlib import Path
 
 from integration_tests.server.runtimes.model_folder import write_model
-from integration_tests.server.runtimes.runtime_server import RuntimeServer, exists, serving_models
+from integration_tests.server.runtimes.runtime_server import READY_SECONDS, RuntimeServer, exists, serving_models
 from integration_tests.support.conditions import eventually
 
 
@@ -24,52 +24,55 @@ def test_a_model_of_the_folder_is_found_and_called_as_any_other(server: RuntimeS
 
 
 def test_a_process_that_is_killed_is_started_again(server: RuntimeServer) -> None:
-    first = server.pid()
+    first, restarts = server.pid(), server.processes()[0]["restarts"]
     os.kill(first, signal.SIGKILL)
     eventually(lambda: server.pid() not in (0, first))
     assert server.said() == "hello"
-    assert server.processes()[0]["restarts"] == 1
+    assert server.processes()[0]["restarts"] == restarts + 1
     assert "was killed by signal 9" in server.log
 
 
-def test_a_keeper_that_is_killed_comes_again_and_processes_with_it(server: RuntimeServer) -> None:
-    keeper, process = server.keeper(), server.pid()
-    os.kill(keeper, signal.SIGKILL)
-    eventually(lambda: not exists(process))
-    eventually(lambda: server.pid() not in (0, process), 40)
-    eventually(lambda: server.said() == "hello")
-    eventually(lambda: server.keeper() != keeper)
+def test_a_keeper_that_is_killed_comes_again_with_its_processes_and_goes_with_its_server(
+    tmp_path: Path, models: Path
+) -> None:
+    with serving_models(tmp_path, models) as server:
+        server.wait_for("echo")
+        keeper, process = server.keeper(), server.pid()
+        os.kill(keeper, signal.SIGKILL)
+        eventually(lambda: not exists(process))
+        eventually(lambda: server.pid() not in (0, process), 40)
+        eventually(lambda: server.said() == "hello")
+        eventually(lambda: server.keeper() != keeper)
+        keeper, process = server.keeper(), server.pid()
+        server.sidecar.process.kill()
+        eventually(lambda: not exists(process) and not exists(keeper))
 
 
-def test_ctrl_c_ends_all_and_the_model_is_unloaded(server: RuntimeServer) -> None:
-    process = server.pid()
-    assert server.sidecar.stop(signal.SIGINT) == 0
-    assert not exists(process)
-    assert f"unloaded in {process}" in server.log
-
-
-def test_a_call_in_flight_ends_before_the_processes_do(tmp_path: Path) -> None:
-    write_model(tmp_path / "models", "slow", parameters={"extra": {"seconds": 2}})
+def test_at_ctrl_c_a_call_in_flight_ends_then_the_model_is_unloaded_then_all_ends(tmp_path: Path) -> None:
+    gate = tmp_path / "gate"
+    write_model(tmp_path / "models", "gated", parameters={"extra": {"gate": str(gate)}})
     with serving_models(tmp_path, tmp_path / "models") as server:
-        server.wait_for("slow")
+        server.wait_for("gated")
+        process = server.pid("gated")
         said: list[str] = []
-        call = threading.Thread(target=lambda: said.append(server.said("slow")))
+        call = threading.Thread(target=lambda: said.append(server.said("gated")))
         call.start()
         eventually(lambda: "predicting in" in server.log)
-        assert server.sidecar.stop() == 0
+        server.sidecar.process.send_signal(signal.SIGINT)
+        gate.touch()
         call.join()
         assert said == ["hello"]
+        assert server.sidecar.process.wait(READY_SECONDS) == 0
+        assert not exists(process)
+        assert f"unloaded in {process}" in server.log
 
 
-def test_a_server_that_is_killed_takes_the_processes_with_it(server: RuntimeServer) -> None:
-    process, keeper = server.pid(), server.keeper()
-    server.sidecar.process.kill()
-    eventually(lambda: not exists(process) and not exists(keeper))
+def test_a_model_may_have_several_processes_and_a_server_several_workers(server: RuntimeServer) -> None:
+    assert [process["ready"] for process in server.processes("double")] == [True, True]
 
+    def calls() -> int:
+        return sum(process["calls"] for process in server.processes("double"))
 
-def test_a_model_may_have_several_processes_and_a_server_several_workers(tmp_path: Path) -> None:
-    write_model(tmp_path / "models", "echo", parameters={"extra": {"processes": 2}})
-    with serving_models(tmp_path, tmp_path / "models", "--workers", "2") as server:
-        eventually(lambda: [process["ready"] for process in server.processes()] == [True, True], 60)
-        assert {server.said() for _ in range(8)} == {"hello"}
-        eventually(lambda: sum(process["calls"] for process in server.processes()) == 8)
+    before = calls()
+    assert {server.said("double") for _ in range(8)} == {"hello"}
+    eventually(lambda: calls() == before + 8)

@@ -11,7 +11,7 @@ from integration_tests.server.v2.v2_calls import events
 from integration_tests.support.conditions import eventually
 from integration_tests.support.sidecars import Sidecar, running_sidecar
 
-pytestmark = pytest.mark.timeout(180)
+pytestmark = [pytest.mark.timeout(180), pytest.mark.programs("curl")]
 PAGE = "runtimes.md"
 
 
@@ -26,7 +26,10 @@ def reader(tmp_path: Path) -> Reader:
 def sidecar(reader: Reader) -> Iterator[Sidecar]:
     serve = reader.block("serve --models").split()
     with running_sidecar(reader.folder, arguments=(serve[2], str(reader.folder / serve[3]))) as running:
-        reader.replaced["http://127.0.0.1:9510"] = running.url
+        reader.replaced |= {
+            "http://127.0.0.1:9510": running.url,
+            "python3 -m venv": "python3 -m venv --without-pip",  # which would take seconds
+        }
         eventually(lambda: is_ready(running, "words"))
         yield running
 

@@ -1,4 +1,4 @@
-"""Does what its input says: `count 200 0.01`, `block 3`, `leak 64`, `print`, `exit`, `state`."""
+"""Does what its input says: `count 200 0.01`, `block FILE`, `leak 64`, `print`, `exit`, `state`."""
 
 import asyncio
 import os
@@ -22,7 +22,8 @@ class Obedient(MLModel):
     async def predict(self, payload: InferenceRequest) -> InferenceResponse:
         words = _words(payload)
         if words[0] == "block":
-            time.sleep(float(words[1]))  # noqa: ASYNC251 - the fault that is tested
+            while not os.path.exists(words[1]):  # noqa: ASYNC240 - the fault that is tested
+                time.sleep(0.01)  # noqa: ASYNC251
         elif words[0] == "wait":
             await asyncio.sleep(float(words[1]))
         elif words[0] == "leak":
