@@ -55,6 +55,13 @@ async def test_ids_may_hold_any_character(store: Store) -> None:
     assert (await store.delete(Index.MODEL, id)).response["result"] == "deleted"
 
 
+async def test_no_document_has_an_empty_id(store: Store) -> None:
+    await store.create(Index.MODEL, {"name": "n"})
+    assert await store.get(Index.MODEL, "") is None
+    assert not await store.changed(Index.MODEL, "", *ABSENT_SEQUENCE)
+    assert (await store.delete(Index.MODEL, "")).response["result"] == "not_found"
+
+
 async def test_a_put_replaces_the_whole_document(store: Store) -> None:
     first = await store.put(Index.MODEL, "m", {"name": "a", "description": "b"})
     second = await store.put(Index.MODEL, "m", {"name": "c"})

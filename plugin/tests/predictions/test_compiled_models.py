@@ -222,7 +222,7 @@ async def test_a_model_whose_connector_is_missing_is_not_ready(clock: Clock, sto
     with pytest.raises(NotFound, match=r"^Failed to find connector:gone$"):
         await setup.models.get(ANYONE, "x")
     await store.create(Index.MODEL, {"name": "none at all"}, "y")
-    with pytest.raises(NotFound, match=r"^Failed to find connector:None$"):
+    with pytest.raises(InvalidRequest, match=r"^The model has no connector"):
         await setup.models.get(ANYONE, "y")
 
 

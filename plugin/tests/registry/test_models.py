@@ -245,6 +245,37 @@ async def test_a_deployed_model_cannot_be_deleted(store: Store, registry: Regist
     assert await store.get(Index.MODEL, model_id) is None
 
 
+async def test_with_a_local_model_its_chunks_are_deleted(store: Store, registry: Registry) -> None:
+    await store.create(Index.MODEL, {"algorithm": "TEXT_EMBEDDING", "total_chunks": 2}, "local")
+    for id in ("local_0", "local_1", "local_2"):
+        await store.create(Index.MODEL, {"model_id": "local"}, id)
+    assert (await registry.models.delete(ANYONE, "local"))["_id"] == "local"
+    assert [await store.get(Index.MODEL, id) for id in ("local", "local_0", "local_1")] == [None, None, None]
+    assert await store.get(Index.MODEL, "local_2") is not None
+
+
+async def test_an_update_leaves_guardrails_alone_that_only_ml_commons_can_read(
+    store: Store, registry: Registry
+) -> None:
+    model_id = await add_model(registry)
+    guardrails = {"type": "local_regex", "input_guardrail": {"regex": ["(?=.*bad).*"]}}
+    await store.put(Index.MODEL, model_id, {**await source(store, model_id), "guardrails": guardrails})
+    await registry.models.update(ANYONE, model_id, {"description": "new"})
+    updated = await source(store, model_id)
+    assert (updated["description"], updated["guardrails"]) == ("new", guardrails)
+    with pytest.raises(InvalidRequest, match=r"^guardrails\.input_guardrail\.regex: The regular expression"):
+        await registry.models.update(ANYONE, model_id, {"guardrails": {"type": "local_regex"}})
+
+
+@pytest.mark.parametrize("name", ["connector_id", "model_group_id"])
+async def test_an_empty_id_means_that_none_is_given(store: Store, registry: Registry, name: str) -> None:
+    model_id = await add_model(registry)
+    before = await source(store, model_id)
+    await registry.models.update(ANYONE, model_id, {name: "", "description": "new"})
+    after = await source(store, model_id)
+    assert (after["description"], after[name]) == ("new", before[name])
+
+
 async def test_a_model_is_deployed_with_a_task_and_no_choice_of_nodes(registry: Registry) -> None:
     model_id = await add_model(registry)
     response = await registry.models.deploy(ANYONE, model_id, {"node_ids": []})

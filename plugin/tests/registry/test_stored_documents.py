@@ -11,6 +11,8 @@ from opensearch_ml_stream.plugin.clock import now_millis
 from opensearch_ml_stream.plugin.registry.node_id import NODE_DOCUMENT, node_id
 from opensearch_ml_stream.plugin.registry.stored_documents import (
     MAX_ATTEMPTS,
+    Json,
+    connector_of,
     existing,
     existing_connector,
     existing_model,
@@ -67,9 +69,22 @@ async def test_models_and_connectors_are_missed_in_ml_commons_words(store: Store
     assert (await existing_connector(store, "c")).id == "c"
     with pytest.raises(NotFound, match=r"^Failed to find model$"):
         await existing_model(store, "c")
-    for connector_id in ("m", None):
-        with pytest.raises(NotFound, match=f"^Failed to find connector:{connector_id}$"):
-            await existing_connector(store, connector_id)
+    with pytest.raises(NotFound, match=r"^Failed to find connector:m$"):
+        await existing_connector(store, "m")
+
+
+@pytest.mark.parametrize(
+    ("model", "reason"),
+    [
+        ({}, "The model has no connector"),
+        ({"algorithm": "REMOTE", "connector_id": ""}, "The model has no connector"),
+        ({"algorithm": "REMOTE", "connector_id": None, "connector": []}, "The model has no connector"),
+        ({"algorithm": "TEXT_EMBEDDING"}, "The function category TEXT_EMBEDDING is not supported here"),
+    ],
+)
+async def test_what_ml_commons_stored_and_cannot_be_called_is_refused(store: Store, model: Json, reason: str) -> None:
+    with pytest.raises(InvalidRequest, match=reason):
+        await connector_of(store, model)
 
 
 def add_one(document: Document) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from opensearch_ml_stream.connectors.selection.spec_for import spec_for
 from opensearch_ml_stream.connectors.sidecar_settings import read_sidecar_settings
 from opensearch_ml_stream.plugin.playground.blueprint_models import BlueprintModels
 from opensearch_ml_stream.plugin.registry import Registry
-from opensearch_ml_stream.plugin.registry.stored_documents import Json, existing_connector
+from opensearch_ml_stream.plugin.registry.stored_documents import Json, connector_of
 from opensearch_ml_stream.plugin.store import Index, Store
 from opensearch_ml_stream.rest_handlers.callers import Caller
 from opensearch_ml_stream.rest_handlers.playground.playground_use_cases import NewModel
@@ -59,9 +59,8 @@ class StoredPlaygroundModels:
         """Return the form for a call of a model; a connector's values only for who may see the connector."""
         view = await self.registry.models.get(caller, model_id)
         model = read_model(view)
-        connector = model.connector
-        if connector is None:
-            connector = read_connector((await existing_connector(self.store, model.connector_id)).source)
+        connector, apart = await connector_of(self.store, view)
+        if apart is not None:
             shows_connector = shows_connector and await self._may_see(caller, model.connector_id or "")
         form = _form(model_id, view, connector)
         return {

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from time import monotonic
 
-from opensearch_ml_stream.connectors.documents import read_connector, read_model
+from opensearch_ml_stream.connectors.documents import read_model
 from opensearch_ml_stream.connectors.errors import Forbidden, MLStreamError, Unavailable
 from opensearch_ml_stream.connectors.sidecar_settings import read_sidecar_settings
 from opensearch_ml_stream.connectors.syntax import jsontext
@@ -17,7 +17,7 @@ from opensearch_ml_stream.plugin.credentials.cipher import Cipher
 from opensearch_ml_stream.plugin.limits.rate_limits import user_limiters
 from opensearch_ml_stream.plugin.predictions.compiled_model import CompiledModel
 from opensearch_ml_stream.plugin.registry.access.model_access import NOT_READ, ModelAccess
-from opensearch_ml_stream.plugin.registry.stored_documents import Json, existing_connector, existing_model
+from opensearch_ml_stream.plugin.registry.stored_documents import Json, connector_of, existing_model
 from opensearch_ml_stream.plugin.settings import LiveSettings
 from opensearch_ml_stream.plugin.settings.disabled_feature_errors import remote_inference_disabled
 from opensearch_ml_stream.plugin.store import Document, Index, Store, absent
@@ -146,13 +146,10 @@ class CompiledModels:
             group, access = await self._access.read(document.source)
             documents += [] if group is None else [(Index.MODEL_GROUP, group)]
         self._access.check_group(caller, access)
-        definition = read_model(document.source)
-        connector = definition.connector
-        if connector is None:
-            connector_document = await existing_connector(self._store, definition.connector_id)
+        connector, connector_document = await connector_of(self._store, document.source)
+        if connector_document is not None:
             caller.check_tenant(connector_document.source)
             documents.append((Index.CONNECTOR, connector_document))
-            connector = read_connector(connector_document.source)
         controller = absent(model_id)
         if document.source.get("is_controller_enabled") is True:
             controller = await self._store.get(Index.CONTROLLER, model_id) or controller
@@ -164,7 +161,7 @@ class CompiledModels:
         documents.append((Index.MODEL_SETTINGS, settings))
         model = CompiledModel(
             model_id,
-            definition,
+            read_model(document.source),
             connector,
             credential,
             external_credentials_enabled=external,

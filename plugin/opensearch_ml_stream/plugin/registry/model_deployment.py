@@ -11,14 +11,14 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Protocol
 
-from opensearch_ml_stream.connectors.documents import read_connector, read_model
+from opensearch_ml_stream.connectors.documents import read_model
 from opensearch_ml_stream.connectors.errors import Conflict, InvalidRequest, Unavailable
 from opensearch_ml_stream.connectors.runtimes.urls import find_runtime
 from opensearch_ml_stream.plugin.clock import Clock
 from opensearch_ml_stream.plugin.credentials.cipher import Cipher
 from opensearch_ml_stream.plugin.registry.deployment_state_store import DeploymentStateStore, is_deployed
 from opensearch_ml_stream.plugin.registry.node_id import node_id
-from opensearch_ml_stream.plugin.registry.stored_documents import Json, existing_connector, existing_model
+from opensearch_ml_stream.plugin.registry.stored_documents import Json, connector_of, existing_model
 from opensearch_ml_stream.plugin.registry.tasks import record_task
 from opensearch_ml_stream.plugin.settings import LiveSettings
 from opensearch_ml_stream.plugin.store import Document, Index, Store
@@ -127,13 +127,7 @@ class ModelDeployment:
             await self.runtimes.load(name)
 
     async def _check_callable(self, source: Json) -> None:
-        algorithm = source.get("algorithm", "REMOTE")
-        if algorithm != "REMOTE":
-            raise InvalidRequest(f"The function category {algorithm} is not supported here, only remote models are")
-        model = read_model(source)
-        connector = model.connector
-        if connector is None:
-            connector = read_connector((await existing_connector(self.store, model.connector_id)).source)
+        connector, _ = await connector_of(self.store, source)
         cipher = self.cipher.of(source.get("tenant_id"))
         for cipher_text in connector.credential.values():
             await cipher.decrypt(cipher_text)

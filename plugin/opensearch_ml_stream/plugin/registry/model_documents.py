@@ -23,6 +23,7 @@ _TIME_UNITS = ("NANOSECONDS", "MICROSECONDS", "MILLISECONDS", "SECONDS", "MINUTE
 _FRAMEWORK_TYPES = ("HUGGINGFACE_TRANSFORMERS", "SENTENCE_TRANSFORMERS", "HUGGINGFACE_TRANSFORMERS_NEURON")
 _POOLING_MODES = ("MEAN", "MEAN_SQRT_LEN", "MAX", "WEIGHTED_MEAN", "CLS", "LAST_TOKEN")
 _NEVER = -1  # the `model_ttl_minutes` of a model that is not undeployed by time
+MAX_CHUNKS = 10_000  # of 10 MB each, in ML Commons
 _INTEGER = re.compile(r"-?[0-9]{1,9}")
 FUNCTIONS = frozenset({
     "LINEAR_REGRESSION", "KMEANS", "AD_LIBSVM", "SAMPLE_ALGO", "LOCAL_SAMPLE_CALCULATOR", "FIT_RCF", "BATCH_RCF",
@@ -40,6 +41,12 @@ def check_function(body: Json) -> None:
         raise InvalidRequest(f"The function category {name.upper()} is not supported here, only remote models are")
     if name.upper() != "REMOTE":
         raise InvalidRequest("Wrong function name")
+
+
+def chunk_count(source: Json) -> int:
+    """Return how many chunks ML Commons stored of a local model, as documents `{model id}_{number}`; else 0."""
+    count = source.get("total_chunks")
+    return min(count, MAX_CHUNKS) if isinstance(count, int) else 0
 
 
 def settable_fields(body: Json) -> dict[str, Any]:

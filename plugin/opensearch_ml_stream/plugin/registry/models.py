@@ -21,7 +21,12 @@ from opensearch_ml_stream.plugin.registry.connector_documents import (
 from opensearch_ml_stream.plugin.registry.default_model_interfaces import default_interface
 from opensearch_ml_stream.plugin.registry.deployment_state_store import is_deployed, is_deploying
 from opensearch_ml_stream.plugin.registry.model_deployment import ModelDeployment
-from opensearch_ml_stream.plugin.registry.model_documents import check_function, model_view, settable_fields
+from opensearch_ml_stream.plugin.registry.model_documents import (
+    check_function,
+    chunk_count,
+    model_view,
+    settable_fields,
+)
 from opensearch_ml_stream.plugin.registry.model_groups import ModelGroups
 from opensearch_ml_stream.plugin.registry.node_id import node_id
 from opensearch_ml_stream.plugin.registry.search import search
@@ -29,10 +34,10 @@ from opensearch_ml_stream.plugin.registry.stored_documents import (
     Json,
     existing,
     existing_model,
+    id_of,
     merged,
     name_of,
     rewrite,
-    string_of,
     strings_of,
 )
 from opensearch_ml_stream.plugin.registry.tasks import record_task
@@ -80,8 +85,8 @@ class Models:
         connection, connector = await self.connectors.of_new(caller, body)
         if "interface" not in fields and (preset := default_interface(connector)) is not None:
             fields["interface"] = preset
-        group_id = string_of(body, "model_group_id")
-        if group_id:
+        group_id = id_of(body, "model_group_id")
+        if group_id is not None:
             await self.groups.check_joinable(caller, group_id, asked)
         else:
             group_id = await self.groups.for_model(caller, name, fields.get("description"), asked)
@@ -129,7 +134,8 @@ class Models:
             before = document.source
             changed: dict[str, Any] = {**merged(document.source, changes), "last_updated_time": self.clock()}
             changed["model_id"] = model_id  # as ML Commons does, but not when it registers
-            read_guardrails(changed.get("guardrails"))
+            if "guardrails" in changes:  # those that are stored may be ones that only ML Commons can read
+                read_guardrails(changed.get("guardrails"))
             if connector_changes is not None:
                 changed["connector"] = changed_document(
                     document.source["connector"], connector_changes, settings, inline=True
@@ -143,7 +149,7 @@ class Models:
         return {} if written is None else written.response
 
     async def delete(self, caller: Caller, model_id: str) -> Json:
-        """Delete the model, its controller and its settings.
+        """Delete the model with its chunks, if it is one that ML Commons uploaded, its controller and its settings.
 
         InvalidRequest while it is deployed, Conflict if a safe deletion finds it in use.
         """
@@ -160,6 +166,8 @@ class Models:
         with self.deployment.count("delete", model_id):
             await self.deployment.unload(model_id, source)
             response = (await self.store.delete(Index.MODEL, model_id)).response
+            for number in range(chunk_count(source)):
+                await self.store.delete(Index.MODEL, f"{model_id}_{number}")
         await self.deployment.states.forget(model_id)
         await self.store.delete(Index.CONTROLLER, model_id)
         await self.store.delete(Index.MODEL_SETTINGS, model_id)
@@ -222,7 +230,7 @@ class Models:
         return (await self.store.create(Index.MODEL, document)).id
 
     async def _group_change(self, caller: Caller, stored: Json, body: Json) -> Json:
-        group_id = string_of(body, "model_group_id")
+        group_id = id_of(body, "model_group_id")
         if group_id is None or group_id == stored.get("model_group_id"):
             return {}
         missing = NotFound(

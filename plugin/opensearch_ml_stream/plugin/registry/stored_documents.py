@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from opensearch_ml_stream.connectors.documents import blank_name
+from opensearch_ml_stream.connectors.documents import Connector, blank_name, read_connector, read_model
 from opensearch_ml_stream.connectors.errors import Conflict, InvalidRequest, MLStreamError, NotFound
 from opensearch_ml_stream.connectors.syntax.scalars import scalar_text
 from opensearch_ml_stream.plugin.store import Document, Index, Store, Written
@@ -27,10 +27,27 @@ async def existing_model(store: Store, model_id: str) -> Document:
     return await existing(store, Index.MODEL, model_id, NotFound("Failed to find model"))
 
 
-async def existing_connector(store: Store, connector_id: str | None) -> Document:
-    """Return the document of a model's connector; NotFound if there is none."""
-    missing = NotFound(f"Failed to find connector:{connector_id}")
-    return await existing(store, Index.CONNECTOR, connector_id or "", missing)
+async def existing_connector(store: Store, connector_id: str) -> Document:
+    """Return the connector's document; NotFound if there is none."""
+    return await existing(store, Index.CONNECTOR, connector_id, NotFound(f"Failed to find connector:{connector_id}"))
+
+
+async def connector_of(store: Store, model: Json) -> tuple[Connector, Document | None]:
+    """Return the connector of a model's source, and its document if it is not in the model.
+
+    InvalidRequest for what ML Commons may have stored and cannot be called here: a model that is not remote, or has no
+    connector. NotFound if the connector was deleted.
+    """
+    algorithm = model.get("algorithm", "REMOTE")
+    if algorithm != "REMOTE":
+        raise InvalidRequest(f"The function category {algorithm} is not supported here, only remote models are")
+    definition = read_model(model)
+    if definition.connector is not None:
+        return definition.connector, None
+    if not definition.connector_id:
+        raise InvalidRequest("The model has no connector, so that it cannot be called")
+    document = await existing_connector(store, definition.connector_id)
+    return read_connector(document.source), document
 
 
 async def rewrite(
@@ -84,6 +101,11 @@ def merged(stored: Json, changes: Json) -> dict[str, Any]:
         if isinstance(present, Mapping) and isinstance(change, Mapping):
             both[name] = merged(present, change)
     return both
+
+
+def id_of(body: Json, name: str) -> str | None:
+    """Return a field that must be the id of a document; None if absent, null or empty, which no id is."""
+    return string_of(body, name) or None
 
 
 def string_of(body: Json, name: str) -> str | None:

@@ -103,7 +103,7 @@ class SecurityPlugin(Protocol):
 
 
 class Store(Protocol):
-    """What the use cases need of a store; a write returns when searches find it.
+    """What the use cases need of a store; a write returns when searches find it. No document has an empty id.
 
     Every method raises Unavailable (503) if the store is down. `put` with `if_seq_no` and `if_primary_term` raises
     Conflict (409) if the document has changed since.

@@ -103,11 +103,15 @@ class OpenSearchStore:
 
     async def get(self, index: Index, id: str) -> Document | None:
         """Return the document (realtime), or None if there is no document or no index."""
+        if not id:  # opensearch-py raises ValueError for it, and OpenSearch has no such document
+            return None
         params = {"ignore": 404}
         return read_document(await _read(lambda: self._client.get(index=self._name(index), id=id, params=params)))
 
     async def changed(self, index: Index, id: str, seq_no: int, primary_term: int) -> bool:
         """Whether the document was changed, deleted or created since that write."""
+        if not id:
+            return (seq_no, primary_term) != ABSENT_SEQUENCE
         params = {"ignore": 404, "_source": "false", "filter_path": "found,_seq_no,_primary_term,error.type"}
         response = await _read(lambda: self._client.get(index=self._name(index), id=id, params=params))
         return (read_sequence(response) or ABSENT_SEQUENCE) != (seq_no, primary_term)
@@ -140,6 +144,8 @@ class OpenSearchStore:
 
     async def delete(self, index: Index, id: str) -> Written:
         """Delete the document; the result is "not_found" if there is no document or no index."""
+        if not id:
+            return read_written(_not_found(self._name(index), id))
         with mapped_errors("write"):
             response = await self._client.delete(index=self._name(index), id=id, params={**_REFRESH, "ignore": 404})
         return read_written(_not_found(self._name(index), id) if is_missing(response) else response)

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 from uuid import uuid4
 
-from opensearch_ml_stream.connectors.documents import read_connector, read_model
+from opensearch_ml_stream.connectors.documents import read_model
 from opensearch_ml_stream.connectors.errors import Forbidden, InvalidRequest, NotFound
 from opensearch_ml_stream.connectors.predict.inputs import RemoteInput
 from opensearch_ml_stream.connectors.rendering.template import ConnectorParameters
@@ -27,7 +27,7 @@ from opensearch_ml_stream.plugin.predictions.run_parallel import run_parallel
 from opensearch_ml_stream.plugin.predictions.whole_prediction import MAX_PARALLEL_CALLS
 from opensearch_ml_stream.plugin.registry.deployment_state_store import is_deployed, is_undeployed
 from opensearch_ml_stream.plugin.registry.models import Models
-from opensearch_ml_stream.plugin.registry.stored_documents import Json, existing_connector, existing_model
+from opensearch_ml_stream.plugin.registry.stored_documents import Json, connector_of, existing_model
 from opensearch_ml_stream.plugin.runtimes.runtime_models import RuntimeModels
 from opensearch_ml_stream.plugin.runtimes.status import ModelStatus
 from opensearch_ml_stream.plugin.settings.disabled_feature_errors import remote_inference_disabled
@@ -99,9 +99,7 @@ class StoredInferenceModels:
         with self._worded(model_id, name, version):
             view = await self.models.get(caller, model_id)
         model = read_model(view)
-        connector = model.connector
-        if connector is None:
-            connector = read_connector((await existing_connector(self.models.store, model.connector_id)).source)
+        connector, _ = await connector_of(self.models.store, view)
         parameters = {"model_id": model_id, "description": view.get("description")}
         parameters = {name: value for name, value in parameters.items() if value is not None}
         versions = await self.names.versions(caller, model.name)

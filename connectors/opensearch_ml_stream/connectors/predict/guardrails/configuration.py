@@ -91,7 +91,11 @@ def is_accepted(guard: ModelGuard, response: Any) -> bool:
 
 
 def _read_local(guard: Mapping[str, Any], path: str) -> LocalGuard:
-    patterns = tuple(GuardPattern.compile(source) for source in _strings(guard.get("regex"), f"{path}.regex"))
+    sources = _strings(guard.get("regex"), f"{path}.regex")
+    try:
+        patterns = tuple(GuardPattern.compile(source) for source in sources)
+    except InvalidRequest as error:
+        raise InvalidRequest(f"{path}.regex: {error.reason}") from None
     stop_words = guard.get("stop_words") or []
     if not isinstance(stop_words, list) or not all(isinstance(words, Mapping) for words in stop_words):
         raise InvalidRequest(f"{path}.stop_words must be an array of objects with index_name and source_fields")

@@ -9,7 +9,7 @@ from opensearch_ml_stream.plugin.registry.connector_documents import (
     new_document,
     require_predict_action,
 )
-from opensearch_ml_stream.plugin.registry.stored_documents import Json, existing_connector, object_of, string_of
+from opensearch_ml_stream.plugin.registry.stored_documents import Json, existing_connector, id_of, object_of
 from opensearch_ml_stream.plugin.security.access_control import AccessControl
 from opensearch_ml_stream.plugin.settings import LiveSettings
 from opensearch_ml_stream.plugin.store import Store
@@ -30,7 +30,7 @@ class ModelConnectors:
 
         If the body has both, `connector_id` counts, since only one can be called.
         """
-        if connector_id := string_of(body, "connector_id"):
+        if connector_id := id_of(body, "connector_id"):
             refusal = InvalidRequest(
                 f"You don't have permission to use the connector provided, connector id: {connector_id}"
             )
@@ -55,7 +55,7 @@ class ModelConnectors:
 
     async def changed_id(self, caller: Caller, stored: Json, body: Json) -> Json:
         """Return the change of a stored model's `connector_id`, empty if the body has none."""
-        connector_id = string_of(body, "connector_id")
+        connector_id = id_of(body, "connector_id")
         if connector_id is None:
             return {}
         if body.get("connector") is not None:
