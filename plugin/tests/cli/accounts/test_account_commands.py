@@ -1,32 +1,56 @@
 """The commands `users` and `keys`, on a store in a file."""
 
+import asyncio
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from opensearch_ml_stream.plugin.cli.accounts.account_store import why_unused
+from opensearch_ml_stream.plugin.clock import now_millis
+from opensearch_ml_stream.plugin.store import Index
+from opensearch_ml_stream.plugin.store.open_store import open_store
 from tests.cli.conftest import Run
 from tests.security.cluster.scripted_plugin import StoreInCluster
 
 pytestmark = pytest.mark.usefixtures("cheap_passwords")
 
 ADD = ("users", "add", "ann", "--role", "ml_full_access", "--password", "env:PW")
-ENDS = "In force within 2 s."
 
 
 @pytest.fixture
 def store(tmp_path: Path) -> tuple[str, str]:
-    return ("--store", f"sqlite:///{tmp_path}/store.db")
+    """The options for a store in which no account is, and that no server uses."""
+    url = f"sqlite:///{tmp_path}/store.db"
+    with closing(sqlite3.connect(tmp_path / "store.db")):
+        return ("--store", url)
+
+
+def unused(store: tuple[str, str]) -> str:
+    return f"No running server uses this store: start one with `opensearch-ml-stream serve {' '.join(store)}`."
+
+
+def serve(store: tuple[str, str], seconds_ago: int) -> None:
+    """Leave the lease that a server renewed at that time."""
+
+    async def renew() -> None:
+        async with open_store(store[1]) as opened:
+            await opened.put(Index.LEASE, "server", {"renewed_time": now_millis() - 1000 * seconds_ago})
+
+    asyncio.run(renew())
 
 
 def test_users_are_added_listed_changed_and_removed(run: Run, store: tuple[str, str]) -> None:
+    serve(store, seconds_ago=3)
     added = run(*ADD, *store, PW="correct horse")
     assert (added.code, added.stdout) == (0, "")
-    assert added.stderr == f"Added the user ann with the role ml_full_access. {ENDS}\n"
-    assert run("users", "list", *store).stdout == "ann\tml_full_access\n"
+    assert added.stderr == "Added the user ann with the role ml_full_access. In force within 2 s.\n"
+    listed = run("users", "list", *store)
+    assert (listed.stdout, listed.stderr) == ("ann\tml_full_access\n", "")
     changed = run("users", "password", "ann", "--password", "env:PW", *store, PW="another horse")
-    assert changed.stderr == f"Changed the password of ann. {ENDS}\n"
-    assert run("users", "remove", "ann", *store).stderr == f"Removed the user ann. {ENDS}\n"
+    assert changed.stderr == "Changed the password of ann. In force within 2 s.\n"
+    assert run("users", "remove", "ann", *store).stderr == "Removed the user ann. In force within 2 s.\n"
     assert run("users", "list", *store).stdout == ""
 
 
@@ -66,8 +90,36 @@ def test_a_key_is_printed_once_and_listed_without_its_secret(run: Run, store: tu
     assert [row[:3] for row in listed if row[0] == id] == [[id, "app", "ml_predict_access"]]
     assert [row[3] for row in listed if row[1] == "other"] == ["no end"]
     assert key.split("_")[2] not in str(listed)
-    assert run("keys", "revoke", id, *store).stderr == f"Revoked the key {id}. {ENDS}\n"
+    assert run("keys", "revoke", id, *store).stderr == f"Revoked the key {id}. {unused(store)}\n"
     assert id not in run("keys", "list", *store).stdout
+
+
+@pytest.mark.parametrize("is_stopped", [False, True])
+def test_a_store_that_no_server_uses_is_named_to_be_pasted(
+    run: Run, store: tuple[str, str], *, is_stopped: bool
+) -> None:
+    if is_stopped:
+        serve(store, seconds_ago=120)
+    assert run(*ADD, *store, PW="correct horse").stderr.endswith(f"{unused(store)}\n")
+    assert run("users", "list", *store).stderr == run("keys", "list", *store).stderr == f"{unused(store)}\n"
+    assert run("keys", "create", "app", "--role", "ml_read_access", *store).stderr.endswith(f"{unused(store)}\n")
+
+
+def test_only_what_adds_an_account_makes_a_store(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "store.db").touch()
+    store = ("--store", f"sqlite:///{tmp_path}/stores.db")
+    for command in (
+        ("users", "list"), ("keys", "list"), ("keys", "revoke", "1"), ("users", "remove", "ann"),
+        ("users", "password", "ann", "--password", "env:PW"),
+    ):  # fmt: skip
+        refused = run(*command, *store, PW="correct horse")
+        assert (refused.code, refused.stdout, len(refused.stderr.splitlines())) == (2, "", 1)
+        assert f"There is no store {tmp_path}/stores.db. Did you mean --store sqlite:///{tmp_path}/store.db?" in (
+            refused.stderr
+        )
+    assert not (tmp_path / "stores.db").exists()
+    assert f"Made a new store: {' '.join(store)}\n" in run(*ADD, *store, PW="correct horse").stderr
+    assert "Made" not in run("keys", "create", "app", "--role", "ml_read_access", *store).stderr
 
 
 def test_an_account_that_the_settings_do_not_look_at_comes_with_a_warning(run: Run, store: tuple[str, str]) -> None:

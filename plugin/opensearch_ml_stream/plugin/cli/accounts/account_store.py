@@ -1,9 +1,12 @@
 """The options that name the store, and how these commands work on it."""
 
 import asyncio
+import os
+import shlex
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
 from importlib import import_module
 from pathlib import Path
 from typing import Annotated, TypeVar
@@ -11,12 +14,18 @@ from typing import Annotated, TypeVar
 import typer
 
 from opensearch_ml_stream.connectors.errors import MLStreamError
+from opensearch_ml_stream.plugin.cli.command_errors import WrongUsage
 from opensearch_ml_stream.plugin.cli.running.store_password import with_store_password
+from opensearch_ml_stream.plugin.clock import now_millis
 from opensearch_ml_stream.plugin.security.permissions import SHIPPED_ROLES
-from opensearch_ml_stream.plugin.settings.sources import load_settings
-from opensearch_ml_stream.plugin.store import Store
+from opensearch_ml_stream.plugin.settings.sources import default_store, load_settings
+from opensearch_ml_stream.plugin.store import Index, Store
 
 T = TypeVar("T")
+
+IN_FORCE = "In force within 2 s."
+MAX_SERVERS = 1_000
+_LEASE_MILLIS = 60_000  # a server renews every 3 s; its host's clock may be another one's
 
 Role = Annotated[
     str, typer.Option("--role", help=f"What it may do: {', '.join(SHIPPED_ROLES)}; or several, separated by commas.")
@@ -32,23 +41,64 @@ class StoreOptions:
     password: str | None
 
 
-def with_store(options: StoreOptions, work: Callable[[Store], Awaitable[T]], *, adds: bool = False) -> T:
-    """Open the store of the settings, await `work` on it and return its result.
+def with_store(options: StoreOptions, work: Callable[[Store], Awaitable[T]], *, adds: bool = False) -> tuple[T, str]:
+    """Open the store of the settings, await `work` on it; return its result, and a sentence on who uses the store.
 
-    If that `adds` an account to which no sidecar with these settings would look, say so on stderr.
+    An embedded store is made only where that `adds` an account, and stderr says so, as it does if no sidecar with these
+    settings would look at the account. WrongUsage if there is no such store otherwise.
     """
     settings = load_settings(options.config, options={"store": options.store})
     settings = replace(settings, store=with_store_password(settings.store, options.password))
     opening = import_module("opensearch_ml_stream.plugin.store.open_store")  # loaded late: it takes half a second
+    pasted = f"--store {shlex.quote(opening.shown_store(settings.store))}"
+    file = embedded_file(settings.store)
+    is_new = file is not None and not file.exists()
+    if file is not None and is_new and not adds:
+        raise WrongUsage(f"There is no store {file}. {_nearest(file)}Give the --store of `serve`, which makes one")
 
-    async def run() -> T:
+    async def run() -> tuple[T, str]:
         async with opening.open_store(settings.store, settings.index_prefix) as store:
             result = await work(store)
+            if is_new:
+                typer.echo(f"Made a new store: {pasted}", err=True)
             if adds and (reason := await why_unused(settings.security, store)):
                 typer.echo(f"warning: it lets nobody in: {reason}", err=True)
-            return result
+            if await is_served(store, now_millis()):
+                return result, IN_FORCE
+            return result, f"No running server uses this store: start one with `opensearch-ml-stream serve {pasted}`."
 
     return asyncio.run(run())
+
+
+def tell(use: str) -> None:
+    """Print on stderr that no server uses the store, where `with_store` found so."""
+    if use != IN_FORCE:
+        typer.echo(use, err=True)
+
+
+def embedded_file(url: str) -> Path | None:
+    """Return the file of an embedded store; None for one in memory or in a cluster."""
+    path = url.removeprefix("sqlite:///")
+    return None if path in (url, ":memory:") else Path(path)
+
+
+def _nearest(file: Path) -> str:
+    """Return a hint at a store whose path is much like that of a file that is not there."""
+    beside = [str(path) for path in file.parent.glob("*") if path.is_file()]
+    known = [embedded_file(default_store(os.environ, name)) for name in ("store", "demo")]
+    candidates = [*beside, *(str(path) for path in known if path is not None and path.exists())]
+    similar = get_close_matches(str(file), candidates, n=1)
+    return f"Did you mean --store {shlex.quote(f'sqlite:///{similar[0]}')}? " if similar else ""
+
+
+async def is_served(store: Store, now: int) -> bool:
+    """Whether a server renewed its lease of the store in the last minute; True if the store does not say."""
+    try:
+        found = await store.search(Index.LEASE, {"size": MAX_SERVERS})
+    except MLStreamError:
+        return True
+    times = [hit["_source"].get("renewed_time") for hit in found["hits"]["hits"]]
+    return any(isinstance(time, int) and time > now - _LEASE_MILLIS for time in times)
 
 
 async def why_unused(security: str, store: Store) -> str | None:

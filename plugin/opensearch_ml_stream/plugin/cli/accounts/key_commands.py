@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from opensearch_ml_stream.plugin.cli.accounts.account_store import Role, StoreOptions, with_store
+from opensearch_ml_stream.plugin.cli.accounts.account_store import Role, StoreOptions, tell, with_store
 from opensearch_ml_stream.plugin.cli.command_errors import WrongUsage
 from opensearch_ml_stream.plugin.cli.options import Config, Store, StorePassword
 from opensearch_ml_stream.plugin.cli.printing import print_table
@@ -34,9 +34,9 @@ def create(
     now = now_millis()
     end = None if expires is None else now + 1000 * _seconds(expires)
     options = StoreOptions(config, store, store_password)
-    key = with_store(options, lambda store: own_accounts.create_key(store, name, role, now, end), adds=True)
+    key, use = with_store(options, lambda store: own_accounts.create_key(store, name, role, now, end), adds=True)
     until = "" if end is None else f", valid until {_time(end)}"
-    typer.echo(f"Key {key.id} with the role {role}{until}. It is shown this once; in force within 2 s.", err=True)
+    typer.echo(f"Key {key.id} with the role {role}{until}. It is shown this once. {use}", err=True)
     typer.echo(key.value)
 
 
@@ -44,7 +44,9 @@ def create(
 def list_keys(config: Config = None, store: Store = None, store_password: StorePassword = None) -> None:
     """List the keys' ids, names, roles and ends; the keys themselves are not known any more."""
     now = now_millis()
-    found = with_store(StoreOptions(config, store, store_password), lambda store: own_accounts.accounts(store, "key"))
+    found, use = with_store(
+        StoreOptions(config, store, store_password), lambda store: own_accounts.accounts(store, "key")
+    )
     print_table(
         ("Id", "Name", "Roles", "Valid until"),
         [
@@ -57,6 +59,7 @@ def list_keys(config: Config = None, store: Store = None, store_password: StoreP
             for key in found
         ],
     )
+    tell(use)
 
 
 @keys_app.command()
@@ -68,8 +71,8 @@ def revoke(
 ) -> None:
     """Revoke a key."""
     options = StoreOptions(config, store, store_password)
-    with_store(options, lambda store: own_accounts.remove_account(store, own_accounts.key_id(id)))
-    typer.echo(f"Revoked the key {id}. In force within 2 s.", err=True)
+    _, use = with_store(options, lambda store: own_accounts.remove_account(store, own_accounts.key_id(id)))
+    typer.echo(f"Revoked the key {id}. {use}", err=True)
 
 
 def _seconds(duration: str) -> int:

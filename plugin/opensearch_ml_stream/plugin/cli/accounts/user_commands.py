@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from opensearch_ml_stream.plugin.cli.accounts.account_store import Role, StoreOptions, with_store
+from opensearch_ml_stream.plugin.cli.accounts.account_store import Role, StoreOptions, tell, with_store
 from opensearch_ml_stream.plugin.cli.options import (
     Config,
     Store,
@@ -38,15 +38,20 @@ def add(
     """Add a user. From the first one on, every caller has to log in."""
     secret = _read_password(name, password)
     options = StoreOptions(config, store, store_password)
-    with_store(options, lambda store: own_accounts.add_user(store, name, secret, role, now_millis()), adds=True)
-    typer.echo(f"Added the user {name} with the role {role}. In force within 2 s.", err=True)
+    _, use = with_store(
+        options, lambda store: own_accounts.add_user(store, name, secret, role, now_millis()), adds=True
+    )
+    typer.echo(f"Added the user {name} with the role {role}. {use}", err=True)
 
 
 @users_app.command("list")
 def list_users(config: Config = None, store: Store = None, store_password: StorePassword = None) -> None:
     """List the users and their roles."""
-    found = with_store(StoreOptions(config, store, store_password), lambda store: own_accounts.accounts(store, "user"))
+    found, use = with_store(
+        StoreOptions(config, store, store_password), lambda store: own_accounts.accounts(store, "user")
+    )
     print_table(("Name", "Roles"), [(user.name, ", ".join(user.roles)) for user in found])
+    tell(use)
 
 
 @users_app.command()
@@ -60,16 +65,16 @@ def password(
     """Change the password of a user."""
     secret = _read_password(name, password)
     options = StoreOptions(config, store, store_password)
-    with_store(options, lambda store: own_accounts.change_password(store, name, secret))
-    typer.echo(f"Changed the password of {name}. In force within 2 s.", err=True)
+    _, use = with_store(options, lambda store: own_accounts.change_password(store, name, secret))
+    typer.echo(f"Changed the password of {name}. {use}", err=True)
 
 
 @users_app.command()
 def remove(name: Name, config: Config = None, store: Store = None, store_password: StorePassword = None) -> None:
     """Remove a user. Removing the last one opens nothing while the sidecar runs."""
     options = StoreOptions(config, store, store_password)
-    with_store(options, lambda store: own_accounts.remove_account(store, own_accounts.user_id(name)))
-    typer.echo(f"Removed the user {name}. In force within 2 s.", err=True)
+    _, use = with_store(options, lambda store: own_accounts.remove_account(store, own_accounts.user_id(name)))
+    typer.echo(f"Removed the user {name}. {use}", err=True)
 
 
 def _read_password(name: str, source: str) -> str:
