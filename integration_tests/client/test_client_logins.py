@@ -11,7 +11,8 @@ from integration_tests.support import connector_bodies
 from integration_tests.support.background_provider import background_provider
 from integration_tests.support.fake_provider import openai_stream
 from integration_tests.support.sidecars import running_sidecar
-from opensearchpy import OpenSearch
+from opensearchpy import AIOHttpConnection, OpenSearch
+from opensearchpy.connection import Urllib3HttpConnection
 from opensearchpy.exceptions import AuthenticationException, AuthorizationException
 
 from opensearch_ml_stream.client import StreamingMLClient, predict_stream
@@ -72,6 +73,7 @@ async def test_a_users_name_and_password_are_those_of_opensearch_py(streaming: S
     assert "".join(chunk.text for chunk in chunks) == "ab"
 
 
+@pytest.mark.parametrize("streaming", [Urllib3HttpConnection, AIOHttpConnection], indirect=True)
 async def test_without_a_login_or_a_role_opensearch_pys_exception_says_which(
     streaming: Streaming, guarded: Guarded
 ) -> None:
