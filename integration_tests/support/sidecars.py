@@ -20,7 +20,7 @@ LOOPBACK = {
     "plugins.ml_commons.trusted_connector_endpoints_regex": '["^https?://(127\\\\.0\\\\.0\\\\.1|localhost)(:[0-9]+)?/.*$"]',
     "plugins.ml_commons.connector.private_ip_enabled": "true",
 }
-START_SECONDS = 40
+START_SECONDS = 50
 _LISTENING = re.compile(r'listening on (https?://[^\s"]+)')
 
 
