@@ -19,18 +19,12 @@ from integration_tests.support.fake_provider import (
     sse_event,
 )
 from integration_tests.support.predict_calls import SECRET, ask, data_as_map, reason
-from integration_tests.support.sidecars import Sidecar, running_sidecar
+from integration_tests.support.sidecars import Sidecar
 from integration_tests.support.streamed_responses import objects, stream
 
 pytestmark = [pytest.mark.peers, pytest.mark.timeout(180)]
 
 QUESTION = {"parameters": {"inputs": 'Grüße an "die" Welt'}}
-
-
-@pytest.fixture(scope="module")
-def sidecar(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sidecar]:
-    with running_sidecar(tmp_path_factory.mktemp("sidecar")) as running:
-        yield running
 
 
 @pytest.fixture(scope="module")

@@ -5,7 +5,6 @@ That those clients read the demo provider is in test_demo_provider.
 
 import json
 import subprocess
-from collections.abc import Iterator
 from typing import Any
 
 import anthropic
@@ -16,7 +15,7 @@ from httpx_sse import connect_sse
 from integration_tests.support import connector_bodies
 from integration_tests.support.background_provider import background_provider
 from integration_tests.support.fake_provider import Script, anthropic_stream, chunked_stream, openai_stream, sse_event
-from integration_tests.support.sidecars import Sidecar, running_sidecar
+from integration_tests.support.sidecars import Sidecar
 from opensearchpy import OpenSearch
 from opensearchpy.serializer import TextSerializer
 
@@ -36,12 +35,6 @@ BY_NAME = {recorded.name: recorded for recorded in ALL_STREAMS}
 
 def replayed(recorded: Recorded) -> Script:
     return chunked_stream([recorded.data])
-
-
-@pytest.fixture(scope="module")
-def sidecar(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sidecar]:
-    with running_sidecar(tmp_path_factory.mktemp("sidecar")) as running:
-        yield running
 
 
 def openai_chunks(url: str) -> list[Any]:

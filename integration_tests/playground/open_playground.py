@@ -82,7 +82,7 @@ def running_playground(folder: Path, **settings: str) -> Iterator[Playground]:
         "slowly": lambda: openai_stream(WORDS * 6, pause=0.05),
         "gated": gated,
         "endless": lambda: [SSE_HEAD, chunk(openai_delta("One")), Act.WAIT],
-        "broken": lambda: [SSE_HEAD, chunk(openai_delta("One")), 0.05, Act.RESET],
+        "broken": lambda: [SSE_HEAD, chunk(openai_delta("One")), Act.CLOSE],
         "refused": lambda: json_response({"error": {"message": "no such key"}}, 401),
         "thinking": thinking,
         "hostile": lambda: openai_stream([HOSTILE]),

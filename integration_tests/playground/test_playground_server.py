@@ -16,12 +16,6 @@ BLUEPRINT = "/_ui/blueprints/openai-chat"
 WORKERS = ("--workers", "2")
 
 
-@pytest.fixture(scope="module")
-def sidecar(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sidecar]:
-    with running_sidecar(tmp_path_factory.mktemp("playground"), arguments=WORKERS) as running:
-        yield running
-
-
 def new_model(endpoint: str, **fields: Any) -> dict[str, Any]:
     return {
         "model_name": "Mine",
@@ -49,15 +43,15 @@ def read_events(lines: Iterator[str], count: int) -> list[dict[str, Any]]:
     return events
 
 
-def test_a_browser_finds_the_page_and_all_that_it_loads(sidecar: Sidecar) -> None:
-    page = sidecar.client.get("/", headers={"Accept": "text/html"}, follow_redirects=True)
+def test_a_browser_finds_the_page_and_all_that_it_loads(shared_sidecar: Sidecar) -> None:
+    page = shared_sidecar.client.get("/", headers={"Accept": "text/html"}, follow_redirects=True)
     assert (page.status_code, page.url.path) == (200, "/_ui/")
     for name in ("playground.js", "playground.css", "icon.svg"):
         assert f'"static/{name}"' in page.text
-        file = sidecar.client.get(page.url.join(f"static/{name}"))
-        again = sidecar.client.get(file.url, headers={"If-None-Match": file.headers["etag"]})
+        file = shared_sidecar.client.get(page.url.join(f"static/{name}"))
+        again = shared_sidecar.client.get(file.url, headers={"If-None-Match": file.headers["etag"]})
         assert (file.status_code, again.status_code, again.content) == (200, 304, b"")
-    assert sidecar.client.get("/").json()["name"] == "opensearch-ml-stream"
+    assert shared_sidecar.client.get("/").json()["name"] == "opensearch-ml-stream"
 
 
 def test_a_model_is_made_called_and_deleted_in_every_store(tmp_path: Path, store_url: str, index_prefix: str) -> None:
@@ -91,17 +85,20 @@ def test_a_model_is_made_called_and_deleted_in_every_store(tmp_path: Path, store
         ({"parameters": {"endpiont": "x"}}, "did you mean [endpoint]?"),
     ],
 )
-def test_a_model_that_cannot_be_made_leaves_nothing(sidecar: Sidecar, fields: dict[str, Any], reason: str) -> None:
-    before = connectors(sidecar.client)
-    response = sidecar.client.post(BLUEPRINT, json=new_model("http://127.0.0.1:9", **fields))
+def test_a_model_that_cannot_be_made_leaves_nothing(
+    shared_sidecar: Sidecar, fields: dict[str, Any], reason: str
+) -> None:
+    client = shared_sidecar.client
+    before = names(client), connectors(client)
+    response = client.post(BLUEPRINT, json=new_model("http://127.0.0.1:9", **fields))
     assert response.status_code == 400
     assert reason in response.json()["error"]["reason"]
     assert "sk-123" not in response.text
-    assert (names(sidecar.client), connectors(sidecar.client)) == ([], before)
+    assert (names(client), connectors(client)) == before
 
 
-def test_every_blueprint_is_a_form(sidecar: Sidecar) -> None:
-    blueprints = sidecar.client.get("/_ui/blueprints").raise_for_status().json()["blueprints"]
+def test_every_blueprint_is_a_form(shared_sidecar: Sidecar) -> None:
+    blueprints = shared_sidecar.client.get("/_ui/blueprints").raise_for_status().json()["blueprints"]
     assert len(blueprints) > 50
     assert all(one["title"] and one["credential"] and isinstance(one["parameters"], list) for one in blueprints)
 
@@ -120,12 +117,3 @@ def test_the_statistics_of_all_workers_come_until_the_server_stops(tmp_path: Pat
             sidecar.process.send_signal(signal.SIGTERM)
             list(lines)  # it ends, as a whole response does; a broken one would raise
         assert sidecar.process.wait(timeout=30) == 0
-
-
-def test_a_server_without_a_playground_says_so_and_redirects_nobody(tmp_path: Path) -> None:
-    with running_sidecar(tmp_path, settings={"opensearch_ml_stream.playground": "false"}) as sidecar:
-        assert sidecar.client.get("/", headers={"Accept": "text/html"}).json()["name"] == "opensearch-ml-stream"
-        for method, path in (("GET", "/_ui/"), ("GET", "/_ui/models"), ("POST", BLUEPRINT)):
-            response = sidecar.client.request(method, path)
-            assert response.status_code == 404
-            assert "opensearch_ml_stream.playground is false" in response.json()["error"]["reason"]

@@ -12,7 +12,7 @@ _PROTO = CHECKOUT / "plugin/opensearch_ml_stream/plugin/grpc_port/protos/inferen
 
 
 def printed(python: Path, program: str, served: Served, folder: Path) -> str:
-    """What a program prints. Nothing is changed in it but its ports, where the documented ones are taken."""
+    """What a program prints. Nothing is changed in it but its ports."""
     shutil.copy(PROGRAMS / "generate-request.json", folder)
     shutil.copy(_PROTO, folder)
     text = (PROGRAMS / program).read_text("utf-8")

@@ -3,12 +3,12 @@
 As MLServer's own text model does, so that the programs written for that one print the same.
 """
 
-import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from integration_tests.server.grpc_port.grpc_clients import GRPC, grpc_address
 from integration_tests.support.background_provider import background_provider
 from integration_tests.support.connector_bodies import openai
 from integration_tests.support.fake_provider import (
@@ -21,12 +21,11 @@ from integration_tests.support.fake_provider import (
     sse_event,
 )
 from integration_tests.support.sidecars import Sidecar, running_sidecar
-from integration_tests.support.stores import free_port
 
 QUESTION = "What is the capital of France?"
 WORDS = ["What", " is", " the", " capital", " of", " France?"]
 USAGE = {"prompt_tokens": 7, "completion_tokens": 6, "total_tokens": 13}
-DOCUMENTED_PORTS = (8080, 8081)
+DOCUMENTED_PORTS = (8080, 8081)  # of the programs
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,15 +41,14 @@ class Served:
 
 @contextmanager
 def serving(folder: Path, workers: int, gzip: bool) -> Iterator[Served]:
-    """`serve --port 8080 --grpc-port 8081`, on others only where these are taken; with the model `text-model`."""
-    port, grpc_port = DOCUMENTED_PORTS if all(map(_is_free, DOCUMENTED_PORTS)) else (free_port(), free_port())
-    arguments = ("--port", str(port), "--grpc-port", str(grpc_port), "--workers", str(workers))
+    """Serves the model `text-model` at both ports."""
     settings = {"opensearch_ml_stream.v2.gzip": str(gzip).lower()}
     with (
         background_provider(say_again) as provider,
-        running_sidecar(folder, settings=settings, arguments=arguments) as sidecar,
+        running_sidecar(folder, settings=settings, arguments=(*GRPC, "--workers", str(workers))) as sidecar,
     ):
         sidecar.create_model(openai(provider.url), name="text-model")
+        port, grpc_port = (int(url.rpartition(":")[2]) for url in (sidecar.url, grpc_address(sidecar)))
         yield Served(sidecar, provider, port, grpc_port, gzip)
 
 
@@ -66,13 +64,3 @@ def say_again(request: Request) -> Script:
     end = sse_event({"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]})
     usage = sse_event({"choices": [], "model": "gpt-fake", "usage": USAGE})
     return chunked_stream([*events, last + end + usage + b"data: [DONE]\n\n"], pause=0.005)
-
-
-def _is_free(port: int) -> bool:
-    with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind(("127.0.0.1", port))
-        except OSError:
-            return False
-    return True
