@@ -73,7 +73,7 @@ class OpenedDoor:
     cluster: FakeProvider
 
     def ask(self, method: str, path: str, **options: Any) -> httpx.Response:
-        return httpx.request(method, self.sidecar.url + path, **options)
+        return httpx.request(method, self.sidecar.url + path, verify=False, **options)
 
     def echoed(self, path: str = "/echo", **options: Any) -> dict[str, str]:
         """The headers of a request as they have come to the cluster."""

@@ -254,7 +254,7 @@ async def test_two_workers_answer_with_one_sum_and_forget_a_deleted_model(tmp_pa
             base = f"{sidecar.url}/_plugins/_ml"
 
             async def on_new_connection(method: str, path: str, body: Any = None) -> httpx.Response:
-                async with httpx.AsyncClient(timeout=30) as http:  # so that the kernel spreads them
+                async with httpx.AsyncClient(timeout=30, verify=False) as http:  # so that the kernel spreads them
                     return await http.request(method, base + path, json=body)
 
             async def wait() -> None:

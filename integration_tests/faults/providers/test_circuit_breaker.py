@@ -44,7 +44,9 @@ def test_it_is_left_alone_after_three_failures_and_called_again_when_it_is_back(
 
         def stream() -> httpx.Response:
             url = f"{two_workers.url}/_plugins/_ml/models/{model_id}/_predict/stream"
-            return httpx.post(url, json={"parameters": {"inputs": "x"}}, timeout=20)  # on a connection of its own
+            return httpx.post(
+                url, json={"parameters": {"inputs": "x"}}, timeout=20, verify=False
+            )  # on a connection of its own
 
         def is_left_alone() -> bool:
             """Not while a call tries whether the provider is back."""
@@ -76,7 +78,7 @@ def test_a_fallback_model_answers_for_one_whose_provider_is_down_and_is_named(tw
         model_id = two_workers.create_model(connector_bodies.openai(down.url), _sidecar=settings)
         for wire, start in (("json", ""), ("sse", "data: ")):
             url = f"{two_workers.url}/_plugins/_ml/models/{model_id}/_predict/stream?format={wire}"
-            response = httpx.post(url, json={"parameters": {"inputs": "x"}}, timeout=20)
+            response = httpx.post(url, json={"parameters": {"inputs": "x"}}, timeout=20, verify=False)
             objects = [json.loads(line.removeprefix(start)) for line in response.text.splitlines() if line]
             last = objects[-1]["inference_results"][0]["output"][0]["dataAsMap"]
             assert (response.status_code, len(objects), last["model_id"]) == (200, 3, fallback)

@@ -102,7 +102,7 @@ async def test_a_fault_ends_one_stream_and_no_other(sidecar: Sidecar, fault: Fau
     sockets = open_sockets(sidecar)
     async with (
         FakeProvider(OnceFaulty(fault.script, openai_stream(["go", "od"]))) as provider,
-        httpx.AsyncClient(base_url=sidecar.url, timeout=20) as client,
+        httpx.AsyncClient(base_url=sidecar.url, timeout=20, verify=False) as client,
     ):
         path = f"/_plugins/_ml/models/{await new_model(sidecar, provider.url)}/_predict/stream"
         outcome = outcome_of(await client.post(path, json=QUESTION))
@@ -125,7 +125,7 @@ async def test_a_fault_ends_one_stream_and_no_other(sidecar: Sidecar, fault: Fau
 async def test_a_fault_ends_one_whole_prediction_and_no_other(sidecar: Sidecar, name: str) -> None:
     async with (
         FakeProvider(OnceFaulty(FAULTS[name].script, json_response({"a": 1}))) as provider,
-        httpx.AsyncClient(base_url=sidecar.url, timeout=20) as client,
+        httpx.AsyncClient(base_url=sidecar.url, timeout=20, verify=False) as client,
     ):
         path = f"/_plugins/_ml/models/{await new_model(sidecar, provider.url)}/_predict"
         response = await client.post(path, json=QUESTION)
@@ -141,7 +141,7 @@ async def test_a_port_where_nobody_listens_is_named(sidecar: Sidecar) -> None:
         unused.bind(("127.0.0.1", 0))
         authority = f"127.0.0.1:{unused.getsockname()[1]}"
         path = f"/_plugins/_ml/models/{await new_model(sidecar, f'http://{authority}')}/_predict/stream"
-        async with httpx.AsyncClient(base_url=sidecar.url, timeout=20) as client:
+        async with httpx.AsyncClient(base_url=sidecar.url, timeout=20, verify=False) as client:
             outcome = outcome_of(await client.post(path, json=QUESTION))
     assert outcome.status == 424
     assert f"Connection refused: {authority}. Check that the provider runs" in outcome.reason

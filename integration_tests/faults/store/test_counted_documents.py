@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import httpx
+import pytest
 from integration_tests.support.conditions import eventually
 from integration_tests.support.predict_calls import SECRET, connector
 from integration_tests.support.sidecars import Sidecar, running_sidecar
@@ -38,7 +39,7 @@ class Writers:
 
     def __init__(self, url: str) -> None:
         self.acknowledged: list[str] = []
-        self._url = url
+        self._url = f"{url}/_plugins/_ml/connectors/_create"
         self._body = connector("http://127.0.0.1:9")
         self._stop = threading.Event()
         self._pool = ThreadPoolExecutor(WRITERS)
@@ -56,13 +57,14 @@ class Writers:
     def _write(self) -> None:
         while not self._stop.is_set():
             try:
-                response = httpx.post(f"{self._url}/_plugins/_ml/connectors/_create", json=self._body, timeout=10)
+                response = httpx.post(self._url, json=self._body, timeout=10, verify=False)
             except httpx.TransportError:  # of a worker that was killed
                 continue
             if response.status_code == 200:
                 self.acknowledged.append(response.json()["connector_id"])
 
 
+@pytest.mark.timeout(180)  # two workers start, write and die, on a busy machine too
 async def test_no_acknowledged_document_is_lost_when_workers_and_supervisor_are_killed(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/store.db"
     with running_sidecar(tmp_path, url, arguments=("--workers", "2")) as sidecar:
