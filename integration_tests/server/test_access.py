@@ -57,6 +57,7 @@ def test_a_change_of_access_is_in_force_on_every_worker(guarded: Guarded) -> Non
         assert guarded.statuses("POST", stream, full, json=QUESTION) == {200}
 
 
+@pytest.mark.slow  # it sleeps, as the page says, for the two seconds after which a change is in force
 @pytest.mark.programs("curl", "jq")
 def test_the_example_of_the_page_runs(tmp_path: Path) -> None:
     with background_provider(openai_stream(["Ray", "leigh"])) as provider, running_sidecar(tmp_path) as sidecar:

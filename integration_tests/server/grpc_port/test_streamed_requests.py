@@ -93,7 +93,7 @@ async def test_what_the_model_raises_at_a_later_request_is_the_calls_status(side
 
 async def test_a_client_that_floods_has_to_wait_for_the_model(sidecar: Sidecar) -> None:
     """Another client sends as much meanwhile to a model that reads it, and keeps nothing."""
-    size, count = 1_000_000, 50
+    size, count = 100_000, 700
     async with inference_client(grpc_address(sidecar)) as client:
         stream = opened(client)
         await stream.write(asks("wait"))

@@ -163,16 +163,16 @@ def test_a_deadline_of_a_millisecond_is_kept(serving: Port) -> None:
 def test_a_slow_reader_holds_up_the_provider_and_takes_no_memory(serving: Port) -> None:
     """Another client reads as much meanwhile, so that a server that reads on would have read the stream to its end."""
     (worker,) = worker_pids(serving.sidecar)
-    texts = ["x" * 20_000] * 1_000
+    texts = ["x" * 20_000] * 1_500
     with background_provider(openai_stream(texts)) as provider, background_provider(openai_stream(texts)) as other:
         slowly_read, quickly_read = (serving.sidecar.create_model(openai(one.url)) for one in (provider, other))
         before = resident_mib(worker)
         slow = serving.client.start(request(slowly_read), timeout=60)
         next(slow)
-        assert len(serving.client.predict(quickly_read).text) == 20_000_000
+        assert len(serving.client.predict(quickly_read).text) == 30_000_000
         assert provider.played == 0
-        assert resident_mib(worker) - before < 15
-        assert len(read(slow).text) == 20_000_000 - 20_000
+        assert resident_mib(worker) - before < 20
+        assert len(read(slow).text) == 30_000_000 - 20_000
 
 
 def test_idle_connections_are_bounded_and_let_others_in_once_they_close(serving: Port) -> None:
