@@ -19,7 +19,7 @@ def runs(pid: int) -> bool:
     """Whether the process is there and has not ended; what has is a zombie until its parent has seen it."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except FileNotFoundError:
+    except (FileNotFoundError, ProcessLookupError):  # the latter between open and read
         return False
 
 
