@@ -100,7 +100,7 @@ def test_every_blueprint_has_a_row() -> None:
 
 
 @every_chat
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=6, deadline=None)
 @given(data=st.data())
 def test_what_a_caller_gives_arrives_at_its_place_and_changes_nothing_else(name: str, data: st.DataObject) -> None:
     row = PROVIDER_REQUESTS[name]
@@ -127,7 +127,7 @@ def test_the_least_that_a_caller_can_send_has_nothing_empty_in_it(name: str, str
 
 
 @every_vector
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=6, deadline=None)
 @given(data=st.data())
 def test_texts_arrive_in_their_order(name: str, data: st.DataObject) -> None:
     row = PROVIDER_REQUESTS[name]

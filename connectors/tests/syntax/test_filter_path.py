@@ -84,10 +84,10 @@ def test_many_patterns_on_many_keys_are_refused_when_they_take_too_much_work() -
 @pytest.mark.parametrize("pattern", ["**.b", "-**.c", "a.**", "-a.b"])
 def test_a_value_may_be_nested_to_any_depth(pattern: str) -> None:
     body: Any = {"b": 1}
-    for _ in range(50_000):
+    for _ in range(10_000):
         body = {"a": [body]}
     kept = filter_path(body, [pattern])
-    for _ in range(50_000):
+    for _ in range(10_000):
         kept = kept["a"][0]
     assert kept == {"b": 1}
 

@@ -113,9 +113,7 @@ INFERENCE = {"inputs": [{"name": "text", "datatype": "BYTES", "shape": [1], "dat
 OUTPUT = {"name": "text", "shape": [1], "datatype": "BYTES", "parameters": None, "data": ["DEEP"]}
 
 
-@pytest.mark.parametrize(
-    ("method", "path", "body", "query", "status", "response"),
-    [
+_CALLS: list[tuple[str, str, Any, str, int, Any]] = [
         ("POST", "/sum", [1, 2, 3], "", 200, 6),
         ("POST", "/names", {"a": "1", "b": "2"}, "", 200, "trial: a, b"),
         ("POST", "/bytes", {}, "", 200, "as text"),
@@ -128,13 +126,13 @@ OUTPUT = {"name": "text", "shape": [1], "datatype": "BYTES", "parameters": None,
             "POST", "/infer", INFERENCE, "", 200,
             {"model_name": "", "model_version": None, "id": None, "parameters": None, "outputs": [OUTPUT]},
         ),
-    ],
-)  # fmt: skip
-async def test_a_handler_gets_its_arguments_and_its_response_is_json(
-    served: tuple[RunningHost, WorkerSide], method: str, path: str, body: Any, query: str, status: int, response: Any
-) -> None:
-    told = await said(served[1], method, path, body, query)
-    assert (told.status, told.body, told.headers["content-type"]) == (status, response, "application/json")
+]  # fmt: skip
+
+
+async def test_a_handler_gets_its_arguments_and_its_response_is_json(served: tuple[RunningHost, WorkerSide]) -> None:
+    for method, path, body, query, status, response in _CALLS:
+        told = await said(served[1], method, path, body, query)
+        assert (told.status, told.body, told.headers["content-type"]) == (status, response, "application/json"), path
 
 
 async def test_a_handler_may_take_the_request_and_make_the_response_itself(
@@ -144,23 +142,21 @@ async def test_a_handler_may_take_the_request_and_make_the_response_itself(
     assert (told.status, told.body, told.headers["x-own"]) == (201, b"PUT /raw?a=%20b hello 3", "1")
 
 
-@pytest.mark.parametrize(
-    ("method", "path", "body", "status", "kind", "reason"),
-    [
-        ("POST", "/sum", b"", 422, "MalformedRequest", "body: Field required"),
-        ("POST", "/sum", b"{}", 422, "MalformedRequest", "body: Input should be a valid list"),
-        ("POST", "/sum", b"[", 422, "MalformedRequest", "body: Invalid JSON"),
-        ("POST", "/infer", b"{}", 422, "MalformedRequest", "body: inputs: Field required"),
-        ("GET", "/items/x", b"", 422, "MalformedRequest", "path.item: Input should be a valid int"),
-        ("POST", "/fails", b'{"as": "inference"}', 400, "InferenceError", "cannot"),
-        ("POST", "/fails", b'{"as": "value"}', 500, "ValueError", "no such value"),
-        ("POST", "/stream", b"{}", 500, "UnsendableResponse", "a custom handler cannot stream its response here"),
-    ],
-)
-async def test_what_goes_wrong_is_told_as_for_a_prediction(
-    served: tuple[RunningHost, WorkerSide], method: str, path: str, body: bytes, status: int, kind: str, reason: str
-) -> None:
-    [error] = await asked(served[1], method, path, body)
-    assert error.kind == Kind.ERROR
-    assert (error.json["status"], error.json["type"]) == (status, kind)
-    assert error.json["reason"].startswith(reason)
+_FAILURES = [
+    ("POST", "/sum", b"", 422, "MalformedRequest", "body: Field required"),
+    ("POST", "/sum", b"{}", 422, "MalformedRequest", "body: Input should be a valid list"),
+    ("POST", "/sum", b"[", 422, "MalformedRequest", "body: Invalid JSON"),
+    ("POST", "/infer", b"{}", 422, "MalformedRequest", "body: inputs: Field required"),
+    ("GET", "/items/x", b"", 422, "MalformedRequest", "path.item: Input should be a valid int"),
+    ("POST", "/fails", b'{"as": "inference"}', 400, "InferenceError", "cannot"),
+    ("POST", "/fails", b'{"as": "value"}', 500, "ValueError", "no such value"),
+    ("POST", "/stream", b"{}", 500, "UnsendableResponse", "a custom handler cannot stream its response here"),
+]
+
+
+async def test_what_goes_wrong_is_told_as_for_a_prediction(served: tuple[RunningHost, WorkerSide]) -> None:
+    for method, path, body, status, kind, reason in _FAILURES:
+        [error] = await asked(served[1], method, path, body)
+        assert error.kind == Kind.ERROR
+        assert (error.json["status"], error.json["type"]) == (status, kind), (path, body)
+        assert error.json["reason"].startswith(reason)

@@ -223,7 +223,7 @@ async def test_an_error_behind_responses_comes_behind_them(tmp_path: Path) -> No
         assert "predict_stream() raised OSError: disk" in host.stderr()
 
 
-async def test_a_thousand_streams_come_whole(tmp_path: Path) -> None:
+async def test_hundreds_of_streams_at_once_come_whole(tmp_path: Path) -> None:
     code = """
     class Model(MLModel):
         async def predict_stream(self, requests):
@@ -234,7 +234,7 @@ async def test_a_thousand_streams_come_whole(tmp_path: Path) -> None:
     """
     async with ready_host(tmp_path, code) as (host, worker):
         other = await host.connect()
-        found = await asyncio.gather(*((worker, other)[n % 2].texts(text_request(str(n))) for n in range(1000)))
-        assert found == [[[f"{n} {step}"] for step in range(20)] for n in range(1000)]
+        found = await asyncio.gather(*((worker, other)[n % 2].texts(text_request(str(n))) for n in range(300)))
+        assert found == [[[f"{n} {step}"] for step in range(20)] for n in range(300)]
         await other.close()
-        await host.figures(calls=1000, in_flight=0, failures=0)
+        await host.figures(calls=300, in_flight=0, failures=0)
