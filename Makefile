@@ -10,6 +10,8 @@ FLOORS := connectors:95 rest_handlers:90 plugin:75
 PIP := set -o pipefail && .venv/bin/pip install --disable-pip-version-check --progress-bar off
 SHOWN := | awk '/^Collecting |^Installing collected|^Building |^Successfully/ {print "  " substr($$0, 1, 76); fflush()}'
 SHELL := /bin/bash
+# Tests start many processes; without kept bytecode each compiles hundreds of files anew.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help install run test slow stable unit integration check format protos fuzz mutants bench build clean opensearch peers clients versions test-runtimes
 .DEFAULT_GOAL := help
