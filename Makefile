@@ -40,7 +40,7 @@ format: .venv/installed-test ## format the code and mend what ruff can
 	.venv/bin/ruff format . && .venv/bin/ruff check --fix .
 protos: .venv/installed-test ## compile the .proto files of the gRPC port, after a change of one
 	.venv/bin/python scripts/protos.py
-fuzz: .venv/installed-test ## try random inputs for a quarter of an hour, others each time (`make test` tries a minute of them)
+fuzz: .venv/installed-test ## try random inputs for a quarter of an hour, others each time (`make test` tries a small sample of them)
 	FUZZ_FACTOR=$(or $(FUZZ_FACTOR),15) .venv/bin/pytest integration_tests/fuzz $(ARGS)
 mutants: .venv/installed-test ## change the code in small ways and see whether the room tests notice (half an hour)
 	.venv/bin/python scripts/mutants.py $(ARGS)
