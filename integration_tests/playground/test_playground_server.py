@@ -117,3 +117,9 @@ def test_the_statistics_of_all_workers_come_until_the_server_stops(tmp_path: Pat
             sidecar.process.send_signal(signal.SIGTERM)
             list(lines)  # it ends, as a whole response does; a broken one would raise
         assert sidecar.process.wait(timeout=30) == 0
+
+
+def test_a_server_without_a_playground_has_no_page_and_redirects_nobody_to_it(tmp_path: Path) -> None:
+    with running_sidecar(tmp_path, settings={"opensearch_ml_stream.playground": "false"}) as sidecar:
+        assert sidecar.client.get("/", headers={"Accept": "text/html"}).json()["name"] == "opensearch-ml-stream"
+        assert sidecar.client.get("/_ui/").status_code == 404

@@ -37,7 +37,13 @@ class Reader:
 
     def paste(self, script: str, **variables: str) -> subprocess.CompletedProcess[str]:
         programs = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
-        own = {"PATH": programs, "MLSTREAM_URL": self.sidecar.url, "MODEL": self.model_id, "OPENAI_API_KEY": "none"}
+        own = {
+            "PATH": programs,
+            "MLSTREAM_URL": self.sidecar.url,
+            "MODEL": self.model_id,
+            "OPENAI_API_KEY": "none",
+            "COLUMNS": "200",
+        }
         every = environment(**{**own, **SETTINGS, **variables})
         return subprocess.run(
             ["bash", "-euo", "pipefail", "-c", script], env=every, capture_output=True, text=True, timeout=100,

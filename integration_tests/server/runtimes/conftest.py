@@ -1,4 +1,4 @@
-"""One server with all models that tests can share; each test looks at its own, and leaves `echo` deployed."""
+"""One server with all models that tests can share: a test that loads or unloads one has one of its own."""
 
 import shutil
 from collections.abc import Iterator
@@ -24,8 +24,8 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RuntimeServer]:
     """Of two workers; its folder is watched."""
     folder = tmp_path_factory.mktemp("runtimes")
     models = folder / "models"
-    ready = ("echo", "deleted", "changing", "double", "first", "limited", "steady", "telling-v2")
-    for name in ("echo", "deleted", "changing"):
+    echoes = ("echo", "undeployed", "predicted", "reloaded", "deleted", "changing")
+    for name in echoes:
         write_model(models, name)
     write_model(models, "double", parameters={"extra": {"processes": 2}})
     write_handlers(models, "first", HANDLERS)
@@ -37,6 +37,6 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RuntimeServer]:
     (models / "unreadable" / "model-settings.json").write_text('{"name": ')
     arguments = ("--models-watch", "--workers", "2", *GRPC)
     with serving_models(folder, models, *arguments, max_body_size="100000") as running:
-        for name in ready:
+        for name in (*echoes, "double", "first", "limited", "steady", "telling-v2"):
             running.wait_for(name)
         yield running

@@ -10,28 +10,28 @@ from integration_tests.support.conditions import eventually
 
 
 def test_a_model_is_undeployed_and_deployed_through_the_api(server: RuntimeServer) -> None:
-    process = server.pid()
-    response = server.post("/models/runtime-echo/_undeploy")
-    assert [node["stats"] for node in response.json().values()] == [{"runtime-echo": "undeployed"}]
+    process = server.pid("undeployed")
+    response = server.post("/models/runtime-undeployed/_undeploy")
+    assert [node["stats"] for node in response.json().values()] == [{"runtime-undeployed": "undeployed"}]
     assert not exists(process)
-    assert server.state("echo") == "UNDEPLOYED"
-    assert server.post("/models/runtime-echo/_deploy").json()["status"] == "COMPLETED"
-    assert server.pid() not in (0, process)
+    assert server.state("undeployed") == "UNDEPLOYED"
+    assert server.post("/models/runtime-undeployed/_deploy").json()["status"] == "COMPLETED"
+    assert server.pid("undeployed") not in (0, process)
 
 
 def test_a_prediction_deploys_an_undeployed_model(server: RuntimeServer) -> None:
-    server.post("/models/runtime-echo/_undeploy")
-    assert server.said() == "hello"
-    assert server.state("echo") == "DEPLOYED"
+    server.post("/models/runtime-predicted/_undeploy")
+    assert server.said("predicted") == "hello"
+    assert server.state("predicted") == "DEPLOYED"
 
 
 def test_the_repository_of_v2_unloads_and_loads(server: RuntimeServer) -> None:
-    process = server.pid()
+    process = server.pid("reloaded")
     client = server.sidecar.client
-    assert client.post("/v2/repository/models/echo/unload").status_code == 200
+    assert client.post("/v2/repository/models/reloaded/unload").status_code == 200
     assert not exists(process)
-    assert client.post("/v2/repository/models/echo/load").status_code == 200
-    assert server.said() == "hello"
+    assert client.post("/v2/repository/models/reloaded/load").status_code == 200
+    assert server.said("reloaded") == "hello"
 
 
 def test_a_deleted_model_is_gone_until_the_next_start(server: RuntimeServer) -> None:
