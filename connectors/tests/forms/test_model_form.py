@@ -6,7 +6,7 @@ from pathlib import Path
 import orjson
 import pytest
 
-from opensearch_ml_stream.connectors.documents import read_connector
+from opensearch_ml_stream.connectors.documents import Action, read_connector
 from opensearch_ml_stream.connectors.forms.model_form import FormParameter, ModelForm, find_model_form
 from opensearch_ml_stream.connectors.rendering.template import ConnectorParameters
 
@@ -74,12 +74,41 @@ def test_parameters_come_as_the_request_names_them_with_what_stands_for_them() -
         FormParameter("model", "m", True),
         FormParameter("messages", CHAT_DEFAULT, True),
         FormParameter("top_p", "null"),
-        FormParameter("endpoint", "https://x.example", True),
         FormParameter("path", "chat"),
         FormParameter("team", None),
         FormParameter("inputs", None),
     )
     assert [one.name for one in form.parameters if one.is_required] == ["team", "inputs"]
+
+
+def names(url: str, own: Mapping[str, str], **headers: str) -> list[str]:
+    form = form_of(
+        '{"model": "${parameters.model}"}',
+        own,
+        url,
+        headers={name.replace("_", "-"): value for name, value in headers.items()},
+    )
+    return [one.name for one in form.parameters]
+
+
+def test_what_a_request_may_not_set_is_not_asked() -> None:
+    own = {"endpoint": "https://${parameters.region}.example", "region": "r", "account": "a", "model": "m"}
+    url = "${parameters.endpoint}/${parameters.account}/${parameters.model}"
+    assert names(url, {**own, "org": "o"}, X_Org="${parameters.org}", Host="${parameters.host}") == ["model"]
+    assert names("https://${parameters.host}/v1", {}) == ["model"]
+    assert names("https://x.${parameters.region}.example/v1", {}) == ["model"]
+
+
+def test_what_a_request_may_set_is_asked() -> None:
+    own = {"endpoint": "https://${parameters.region}.example", "region": "r", "_caller_parameters": '["region"]'}
+    assert names("${parameters.endpoint}/${parameters.project}", own) == ["model", "project", "region"]
+    assert names("https://x.example${parameters.path}", {}, X_Org="${parameters.org}") == ["model", "path", "org"]
+
+
+def test_without_a_credential_the_host_is_asked() -> None:
+    action = Action("PREDICT", "POST", "https://${parameters.host}/v1", request_body="{}")
+    form = find_model_form(action, ConnectorParameters.compile({}), has_credential=False)
+    assert [one.name for one in form.parameters] == ["host"]
 
 
 def test_a_default_counts_wherever_a_template_has_it() -> None:

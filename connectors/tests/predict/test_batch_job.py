@@ -10,10 +10,10 @@ from opensearch_ml_stream.connectors.predict.batch_job import (
     RemoteJobRules,
     batch_action,
     job_parameters,
+    job_request,
     task_state,
 )
-from opensearch_ml_stream.connectors.rendering.action import CompiledAction, ProviderRequest
-from opensearch_ml_stream.connectors.rendering.template import ConnectorParameters
+from opensearch_ml_stream.connectors.rendering.action import ProviderRequest
 
 _HEADERS = {"Authorization": "Bearer x"}
 
@@ -25,8 +25,7 @@ def _connector(url: str, *actions: Action, **parameters: str) -> Connector:
 
 def _request(url: str, action_type: str, job: dict[str, object]) -> ProviderRequest:
     connector = _connector(url, host="provider")
-    parameters = ConnectorParameters.compile({**connector.parameters, **job_parameters(job)})
-    return CompiledAction.compile(batch_action(connector, action_type), parameters, {}).render({})
+    return job_request(connector, batch_action(connector, action_type), job, {})
 
 
 @pytest.mark.parametrize(
@@ -95,6 +94,50 @@ def test_a_provider_behind_a_gateway_is_known_by_its_path(url: str, status: str)
 def test_an_action_of_the_connector_itself_comes_first() -> None:
     own = Action(STATUS, "GET", "http://provider/mine")
     assert batch_action(_connector("https://api.openai.com/v1/batches", own), STATUS) is own
+
+
+def _about(job: dict[str, object], status_url: str, **parameters: str) -> str:
+    status = Action(STATUS, "GET", status_url, headers={"A": "${credential.key}"})
+    connector = _connector("https://${parameters.host}/jobs", status, host="own.example", **parameters)
+    request = job_request(connector, status, job, {"key": "secret"})
+    assert request.headers["A"] == "secret"
+    return request.url
+
+
+@pytest.mark.parametrize(
+    ("job", "url"),
+    [
+        ({"host": "evil.example", "id": "1"}, "https://${parameters.host}/jobs/${parameters.id}"),
+        ({"region": "evil.example/", "id": "1"}, "https://${parameters.region}own.example/jobs/${parameters.id}"),
+        ({"base": "https://evil.example", "id": "1"}, "${parameters.base}/jobs/${parameters.id}"),
+        ({"status_url": "https://own.example/jobs/1"}, "${parameters.status_url}"),
+        ({"status_url": "HTTPS://OWN.example:443/jobs/1"}, "${parameters.status_url}"),
+    ],
+)
+def test_a_job_is_where_it_was_made_or_where_the_connector_says(job: dict[str, object], url: str) -> None:
+    asked = _about(job, url, region="", base="https://${parameters.host}")
+    assert asked.lower().replace(":443", "") == "https://own.example/jobs/1"
+
+
+def test_an_action_for_jobs_may_spell_out_another_host() -> None:
+    assert _about({"id": "1"}, "https://status.example/${parameters.id}") == "https://status.example/1"
+
+
+@pytest.mark.parametrize(
+    ("job", "url"),
+    [
+        ({"status_url": "https://evil.example/jobs/1"}, "${parameters.status_url}"),
+        ({"status_url": "http://own.example/jobs/1"}, "${parameters.status_url}"),
+        ({"status_url": "https://own.example:8443/jobs/1"}, "${parameters.status_url}"),
+        ({"status_url": "https://own.example@evil.example/1"}, "${parameters.status_url}"),
+        ({"status_url": ".evil.example/1"}, "https://own.example${parameters.status_url}"),
+        ({"status_url": "8443/1"}, "https://own.example:${parameters.status_url}"),
+        ({"status_url": "evil"}, "https://${parameters.status_url}.own.example/1"),
+    ],
+)
+def test_no_description_of_a_job_leads_to_another_host(job: dict[str, object], url: str) -> None:
+    with pytest.raises(InvalidRequest, match=r"leads to another host, by \[status_url\]"):
+        _about(job, url)
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,6 @@ from opensearch_ml_stream.connectors.v2.predict_inputs import (
 
 BLUEPRINTS = sorted((Path(__file__).parents[3] / "blueprints").glob("*.json"))
 QUESTION = 'What is "the meaning"?\n世界'
-PLACEHOLDERS = {"region": "r", "location": "l", "project": "p", "account_id": "a", "project_id": "p"}
 
 
 def compiled(connector: Mapping[str, Any]) -> CompiledAction:

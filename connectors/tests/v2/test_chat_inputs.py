@@ -10,7 +10,6 @@ from opensearch_ml_stream.connectors.v2.messages import Tensor
 from tests.v2.predict_input_setup import (
     BLUEPRINTS,
     MESSAGES,
-    PLACEHOLDERS,
     PROMPT,
     QUESTION,
     action,
@@ -29,7 +28,7 @@ def test_a_chat_is_written_in_the_connectors_own_form_of_a_message(name: str) ->
     chat = [text("user", "assistant", name="role"), text("a", "b", name="content"), text("text", "text", name="type")]
     found = read(target, *chat)
     assert found.is_chat
-    body = orjson.loads(target.render({**PLACEHOLDERS, **found.inputs[0].parameters}).body)
+    body = orjson.loads(target.render(found.inputs[0].parameters).body)
     assert body.get("messages", body.get("contents")) == {
         "bedrock-converse": [
             {"role": "user", "content": [{"text": "a"}]}, {"role": "assistant", "content": [{"text": "b"}]},

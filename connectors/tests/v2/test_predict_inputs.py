@@ -18,7 +18,6 @@ from opensearch_ml_stream.connectors.v2.predict_inputs import (
 from tests.v2.predict_input_setup import (
     BLUEPRINTS,
     MESSAGES,
-    PLACEHOLDERS,
     PROMPT,
     QUESTION,
     action,
@@ -40,7 +39,7 @@ def test_every_shipped_connector_takes_a_text_in_a_tensor_of_any_name(path: Path
         if isinstance(one, TextDocsInput):
             assert one.text_docs == (QUESTION,)
         else:
-            body = json.loads(target.render({**PLACEHOLDERS, **one.parameters}).body)
+            body = json.loads(target.render(one.parameters).body)
             assert json.dumps(QUESTION)[1:-1] in json.dumps(body)
 
 
@@ -175,7 +174,7 @@ def test_parameters_that_hold_each_other_are_looked_at_once() -> None:
 
 
 def test_no_parameter_of_a_caller_reaches_a_credential_or_another_host() -> None:
-    target = action('{"a": "${parameters.inputs}"}', url="http://h/${parameters.path}", path="p")
+    target = action('{"a": "${parameters.inputs}"}', url="http://h/${parameters.path}")
     (one,) = read(target, text("${credential.key}"), path="x?y@evil/").inputs
     request = target.render(one.parameters)
     assert request.url.startswith("http://h/x%3Fy")

@@ -78,6 +78,29 @@ async def test_a_form_names_the_turn_and_every_parameter(playground: Playground)
     }
 
 
+async def test_a_form_has_no_field_that_a_request_may_not_set(playground: Playground) -> None:
+    own = {"endpoint": "https://api.openai.com", "model": "m"}
+    for url, expected in (
+        ("${parameters.endpoint}/v1/chat/completions", ["messages", "model"]),
+        ("https://api.openai.com/${parameters.path}", ["messages", "model", "path"]),
+    ):
+        body = connector_body(actions=[{**ACTION, "url": url}], parameters=own)
+        stored = await add_connector(playground.registry, **body)
+        for fields in ({"connector_id": stored}, {"connector": body}):
+            model_id = await add_model(playground.registry, **fields)
+            form = await playground.models.form(ANYONE, model_id, shows_connector=True)
+            assert sorted(by_name(form)) == expected
+
+
+async def test_a_form_asks_for_the_host_only_where_the_connector_has_no_credential(playground: Playground) -> None:
+    action = {**ACTION, "url": "https://api.${parameters.host}.com/v1/chat/completions", "headers": {}}
+    for credential, asks in (({"key": "k"}, False), ({}, True)):
+        document = {"name": "c", "protocol": "http", "actions": [action], "credential": credential}
+        await playground.store.put(Index.MODEL, "open", {"name": "open", "algorithm": "REMOTE", "connector": document})
+        form = await playground.models.form(ANYONE, "open", shows_connector=True)
+        assert ("host" in by_name(form)) is asks
+
+
 async def test_a_connectors_values_are_not_for_those_who_may_not_see_it(playground: Playground) -> None:
     made = await playground.models.create(ANYONE, "chat", NEW)
     form = await playground.models.form(ANYONE, made["model_id"], shows_connector=False)

@@ -63,18 +63,6 @@ def test_credentials_outside_the_store_are_refused_unless_they_are_allowed() -> 
         model.action()
 
 
-def test_another_action_is_compiled_with_parameters_over_the_connectors() -> None:
-    model = ready(parameters={"id": "own", "kept": "yes"})
-    url = "https://api.openai.com/v1/${parameters.id}/${parameters.kept}"
-    headers = {"X": "${credential.key}"}
-    action = read_connector(
-        connector_body(url, action={"headers": headers, "method": "GET", "request_body": None})
-    ).actions[0]
-    request = model.compile_action(action, {"id": "job"}).render({})
-    assert (request.url, request.headers["X"]) == ("https://api.openai.com/v1/job/yes", SECRET)
-    assert model.connector.parameters["id"] == "own"
-
-
 def test_a_spec_is_found_once_for_each_interface_that_a_request_names() -> None:
     model = ready(url="https://api.openai.com/unknown/path")
     assert model.spec({"_llm_interface": "openai/v1/chat/completions"}) is OPENAI_CHAT

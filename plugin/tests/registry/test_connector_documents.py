@@ -29,3 +29,15 @@ def test_a_stream_given_as_an_object_is_stored_as_json_text() -> None:
     document = connector_document({**BODY, "parameters": {"_stream": {"preset": "ollama/api/chat"}}})
     assert document["parameters"] == {"_stream": '{"preset":"ollama/api/chat"}'}
     check_connector(document, Settings())
+
+
+@pytest.mark.parametrize("listed", ["region", '{"region": true}', {"region": True}, [1]])
+def test_a_wrong_list_of_what_callers_may_set_is_refused_when_the_connector_is_made(listed: Any) -> None:
+    with pytest.raises(InvalidRequest, match=r"^_caller_parameters: must be a JSON list"):
+        check_connector(connector_document({**BODY, "parameters": {"_caller_parameters": listed}}), Settings())
+
+
+def test_a_list_of_what_callers_may_set_may_be_an_array() -> None:
+    document = connector_document({**BODY, "parameters": {"_caller_parameters": ["region"]}})
+    assert document["parameters"] == {"_caller_parameters": '["region"]'}
+    check_connector(document, Settings())

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from opensearch_ml_stream.connectors.documents import Action
+from opensearch_ml_stream.connectors.rendering.caller_parameters import CallerParameters, is_connectors_own
 from opensearch_ml_stream.connectors.rendering.template import ConnectorParameters, find_placeholders
 from opensearch_ml_stream.connectors.v2.model_inputs import find_model_inputs
 
@@ -44,11 +45,13 @@ class ModelForm:
     parameters: tuple[FormParameter, ...]
 
 
-def find_model_form(action: Action, connector: ConnectorParameters, prompt: str | None = None) -> ModelForm:
+def find_model_form(
+    action: Action, connector: ConnectorParameters, prompt: str | None = None, *, has_credential: bool = True
+) -> ModelForm:
     """Return the form of an action; `prompt` is the parameter for a text, if the model's settings name one.
 
-    Takes time linear in the templates and the connector's parameters. InvalidRequest for a template with too many
-    placeholders.
+    What a request may not set is left out. Takes time linear in the templates and the connector's parameters.
+    InvalidRequest for a template with too many placeholders, and for a wrong `_caller_parameters`.
     """
     inputs = find_model_inputs(action, connector, prompt)
     kind, turn = OTHER, inputs.prompt
@@ -58,14 +61,16 @@ def find_model_form(action: Action, connector: ConnectorParameters, prompt: str 
         kind, turn = CHAT, inputs.chat.parameter
     elif turn in _TEXTS:
         kind = turn
-    return ModelForm(kind, turn, _parameters(action, connector))
+    refused = CallerParameters.compile(action, connector, has_credential=has_credential).refused
+    return ModelForm(kind, turn, tuple(one for one in _parameters(action, connector) if one.name not in refused))
 
 
 def _parameters(action: Action, connector: ConnectorParameters) -> tuple[FormParameter, ...]:
     """Return what the templates name, and what the connector's values that stand in them name."""
     defaults: dict[str, str | None] = {}
     read = set[str]()
-    left = [action.request_body or "", action.url, *action.headers.values()]
+    headers = [value for header, value in action.headers.items() if not is_connectors_own(header)]
+    left = [action.request_body or "", action.url, *headers]
     while left:
         nested: list[str] = []
         for name, default in _placeholders(left):

@@ -4,9 +4,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from opensearch_ml_stream.connectors.documents import Action, Connector, check_url_length
+from opensearch_ml_stream.connectors.documents import BATCH_PREDICT, Action, Connector, check_url_length
 from opensearch_ml_stream.connectors.errors import InvalidRequest
+from opensearch_ml_stream.connectors.rendering.action import CompiledAction, ProviderRequest
+from opensearch_ml_stream.connectors.rendering.caller_parameters import names_in_origin, own_origin
 from opensearch_ml_stream.connectors.rendering.template import ConnectorParameters, Parameters, Template
+from opensearch_ml_stream.connectors.rendering.url import find_origin
 from opensearch_ml_stream.connectors.syntax.regex import compile_regex
 
 STATUS = "BATCH_PREDICT_STATUS"
@@ -35,7 +38,7 @@ def batch_action(connector: Connector, action_type: str) -> Action:
     for action in connector.actions:
         if action.action_type == action_type:
             return action
-    create = connector.action("BATCH_PREDICT")
+    create = connector.action(BATCH_PREDICT)
     parameters = Parameters(ConnectorParameters.compile(connector.parameters), {})
     url = Template.compile(create.url, json=False).render_text(parameters)
     check_url_length(len(url))
@@ -72,10 +75,34 @@ def task_state(remote_job: Mapping[str, Any], rules: RemoteJobRules | None = Non
     return None
 
 
+def job_request(
+    connector: Connector, action: Action, remote_job: Mapping[str, Any], credential: Mapping[str, str]
+) -> ProviderRequest:
+    """Render a STATUS or CANCEL action's request about the job that a provider has described.
+
+    It goes where the connector itself says, by this action's URL or by that of its BATCH_PREDICT action: InvalidRequest
+    for a description that would lead it elsewhere.
+    """
+    own = ConnectorParameters.compile(connector.parameters)
+    url = Template.compile(action.url, json=False)
+    kept = names_in_origin(url, own) & own.values.keys()
+    # As parameters of a connector: in a URL a request's are percent-encoded, which would encode an ARN twice.
+    job = {name: value for name, value in job_parameters(remote_job).items() if name not in kept}
+    parameters = ConnectorParameters.compile({**connector.parameters, **job})
+    request = CompiledAction.compile(action, parameters, credential).render({})
+    creating = [Template.compile(one.url, json=False) for one in connector.actions if one.action_type == BATCH_PREDICT]
+    if find_origin(request.url) not in [own_origin(one, own) for one in (url, *creating)]:
+        names = ", ".join(f"[{one.name}]" for one in url.placeholders if one.name in job)
+        raise InvalidRequest(
+            f"The provider's description of its batch job leads to another host, by {names}. If the job is there, "
+            f"spell the host out in the url of the connector's {action.action_type} action"
+        )
+    return request
+
+
 def job_parameters(remote_job: Mapping[str, Any]) -> dict[str, str]:
     """Return the parameters that a job description gives for the URL and body of STATUS and CANCEL: its strings.
 
-    Use these as connector parameters: request parameters are percent-encoded in URLs, which would encode the ARN twice.
     Strings with `${` are left out, since the provider's text is no template. SageMaker identifies its job only by ARN,
     so its name is taken from that; Bedrock's ARN is encoded for the URL.
     """

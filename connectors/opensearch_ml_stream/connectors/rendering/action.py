@@ -2,14 +2,14 @@
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
-from urllib.parse import quote, urlsplit
+from functools import cached_property
 
 from opensearch_ml_stream.connectors.documents import JOB_ACTION_TYPES, MAX_URL_LENGTH, Action, check_url_length
 from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.connectors.rendering.body_edits import INPUT_PROCESSORS, edit_body, may_edit_body
+from opensearch_ml_stream.connectors.rendering.caller_parameters import CallerParameters, is_connectors_own
 from opensearch_ml_stream.connectors.rendering.charsets import find_codec
 from opensearch_ml_stream.connectors.rendering.filled_template import FilledTemplates, parameter_names
 from opensearch_ml_stream.connectors.rendering.template import (
@@ -18,20 +18,14 @@ from opensearch_ml_stream.connectors.rendering.template import (
     Template,
     UnfilledPlaceholders,
 )
+from opensearch_ml_stream.connectors.rendering.url import CONTROL, check_characters, check_url, render_url
 from opensearch_ml_stream.connectors.stream_spec import Enable, Streaming
 from opensearch_ml_stream.connectors.syntax import json_members, jsontext
 
 MAX_HEADER_BYTES = 8192  # of name and value together, the limit of ML Commons 3.7
 MAX_JSON_LINES = 50_000  # of a request body
 
-# Only the connector's own parameters may fill these headers: they say who calls, and where to.
-_CONNECTOR_ONLY_HEADERS = frozenset({
-    "authorization", "proxy-authorization", "cookie", "x-api-key", "x-auth-token", "x-auth-header",
-    "x-forwarded-for", "x-real-ip", "x-client-ip", "cf-connecting-ip", "true-client-ip", "x-originating-ip",
-    "host", "x-forwarded-host", "x-forwarded-server", "forwarded",
-})  # fmt: skip
 _CREDENTIAL = re.compile(r"\$\{credential\.([^\s{}]+)\}")
-_CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 _CHARSET = "charset"
 _METHODS = ("POST", "GET", "PUT", "DELETE")
 
@@ -66,6 +60,7 @@ class CompiledAction:
     headers: tuple[tuple[str, Template], ...]
     body: Template | None
     may_edit_body: bool  # see body_edits.may_edit_body
+    has_credential: bool
 
     @classmethod
     def compile(
@@ -86,6 +81,7 @@ class CompiledAction:
             headers=tuple((name, _header_template(name, value, credential)) for name, value in headers.items()),
             body=None if action.request_body is None else Template.compile(action.request_body),
             may_edit_body=may_edit_body(action, parameters.values),
+            has_credential=bool(credential),
         )
 
     def scope(self, request: Mapping[str, str]) -> Parameters:
@@ -97,9 +93,13 @@ class CompiledAction:
         return None if self.body is None else FilledTemplates(self.body, self.parameters)
 
     @cached_property
+    def _caller_parameters(self) -> CallerParameters:
+        return CallerParameters.compile(self.action, self.parameters, has_credential=self.has_credential)
+
+    @cached_property
     def _head_names(self) -> frozenset[str]:
         """The names of all parameters that can change URL, headers or charset."""
-        templates = [self.url, *(template for name, template in self.headers if not _is_connectors_own(name))]
+        templates = [self.url, *(template for name, template in self.headers if not is_connectors_own(name))]
         names = [placeholder.name for template in templates for placeholder in template.placeholders]
         return parameter_names([*names, _CHARSET], self.parameters)
 
@@ -115,7 +115,8 @@ class CompiledAction:
     def render(self, request: Mapping[str, str], stream: Streaming | None = None) -> ProviderRequest:
         """Return the request to the provider, with streaming turned on as `stream` says, if it is given.
 
-        InvalidRequest for a placeholder without a value, and for a URL, header or body that cannot be sent.
+        InvalidRequest for a placeholder without a value, for a parameter that a request may not set, and for a URL,
+        header or body that cannot be sent.
         """
         scope = self.scope(request)
         if self.action.method not in _METHODS:
@@ -146,18 +147,17 @@ class CompiledAction:
         return ProviderRequest(self.action.method, url, headers, _encode(body, charset), charset)
 
     def _render_url(self, scope: Parameters) -> str:
-        """Return the URL with the request's values percent-encoded, so that none can change its path, host or query."""
-        url = self.url.render_text(Parameters(scope.connector, _PercentEncoded(scope.request)))
-        if len(url) > MAX_URL_LENGTH:
-            check_url_length(len(url))
-        _check_url(url)
+        url = render_url(self.url, scope)
+        if scope.request:
+            self._caller_parameters.check(scope.request, url)
+        check_url(url)
         return url
 
     def _render_headers(self, scope: Parameters) -> dict[str, str]:
         return {name: self._render_header(name, template, scope) for name, template in self.headers}
 
     def _render_header(self, name: str, template: Template, scope: Parameters) -> str:
-        if template.placeholders and _is_connectors_own(name):
+        if template.placeholders and is_connectors_own(name):
             scope = Parameters(scope.connector, {})
         try:
             value = template.render_text(scope)
@@ -165,77 +165,17 @@ class CompiledAction:
             raise InvalidRequest(
                 f"Header '{name}' contains unresolved placeholder. Required parameter is missing."
             ) from None
-        _check_characters(value)
+        check_characters(value)
         if len(name) + len(value) > MAX_HEADER_BYTES:
             raise InvalidRequest("Header size (key + value) exceeds 8KB limit")
-        if _CONTROL.search(value):
+        if CONTROL.search(value):
             raise InvalidRequest("Header value contains invalid control character")
         return value
-
-
-class _PercentEncoded(Mapping[str, str]):
-    """Values percent-encoded when they are read: most parameters are no part of the URL, and some are long.
-
-    Each is encoded once, and no more of them than a URL may have.
-    """
-
-    def __init__(self, values: Mapping[str, str]) -> None:
-        self._values = values
-        self._encoded: dict[str, str] = {}
-        self._length = 0
-
-    def __getitem__(self, name: str) -> str:
-        if name not in self._encoded:
-            value = self._values[name]
-            self._length += len(value)
-            check_url_length(self._length)
-            _check_characters(value)
-            self._encoded[name] = quote(value, safe=":@,/-._~")
-        return self._encoded[name]
-
-    def __contains__(self, name: object) -> bool:
-        return name in self._values
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._values)
-
-    def __len__(self) -> int:
-        return len(self._values)
-
-
-def _is_connectors_own(header: str) -> bool:
-    return header.lower() in _CONNECTOR_ONLY_HEADERS
 
 
 def _find_charset(scope: Parameters) -> str:
     """Return Python's name of the parameter `charset`, UTF-8 without it. InvalidRequest if there is none such."""
     return find_codec(name) if (name := scope.get(_CHARSET)) else "utf_8"
-
-
-def _check_characters(value: str) -> None:
-    try:
-        value.encode()
-    except UnicodeEncodeError:  # a script's result or a connector's own parameter may hold it
-        raise InvalidRequest("A value in the connector's url or headers holds half of a surrogate pair") from None
-
-
-@lru_cache(maxsize=256)  # most requests go to the same few URLs; up to 4 MB of them, that of urlsplit as many
-def _check_url(url: str) -> None:
-    try:
-        parts = urlsplit(url)
-    except ValueError:  # a bracket without its other half, a host name that is none after normalisation
-        raise _no_uri() from None
-    if parts.scheme not in ("http", "https"):
-        raise InvalidRequest(f"Protocol is not http or https: {parts.scheme}")
-    if not parts.hostname or ".." in parts.path.split("/") or _CONTROL.search(url):
-        raise _no_uri()
-
-
-def _no_uri() -> InvalidRequest:
-    return InvalidRequest(
-        "Encountered error when trying to create uri from endpoint in ml connector. "
-        "Please update the endpoint in connection configuration"
-    )
 
 
 def _encode(body: str, charset: str) -> bytes:

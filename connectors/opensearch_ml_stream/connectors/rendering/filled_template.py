@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 
 from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.connectors.rendering.template import (
+    TO_STRING,
     ConnectorParameters,
     Parameters,
     Placeholder,
@@ -19,8 +20,6 @@ from opensearch_ml_stream.connectors.rendering.template import (
 
 MAX_KEPT = 16  # filled templates of one template: callers may send any parameters
 MAX_FILLED_CHARS = 16 * 1024  # put into one of them
-
-_TO_STRING = ".toString()"
 
 
 class FilledTemplates(dict[frozenset[str], Template]):
@@ -91,7 +90,7 @@ def parameter_names(names: Iterable[str], parameters: ConnectorParameters) -> fr
         found.add(name)
         if (value := parameters.templates.get(name)) is not None:
             for read in _names_in(value.source):
-                waiting += (read, read.removesuffix(_TO_STRING))
+                waiting += (read, read.removesuffix(TO_STRING))
     return frozenset(found)
 
 
@@ -101,7 +100,7 @@ def _find_readers(parameters: ConnectorParameters) -> Mapping[str, list[str]]:
     for name, value in parameters.templates.items():
         for read in _names_in(value.source):
             readers.setdefault(read, []).append(name)
-            readers.setdefault(read.removesuffix(_TO_STRING), []).append(name)
+            readers.setdefault(read.removesuffix(TO_STRING), []).append(name)
     return readers
 
 

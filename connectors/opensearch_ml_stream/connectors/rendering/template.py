@@ -31,7 +31,7 @@ MAX_RENDERED_CHARS = 16 * 1024 * 1024  # of a rendered template, or twice what t
 MAX_NESTED_PARAMETERS = 50  # connector parameters within each other
 
 _PLACEHOLDER = re.compile(r"(\$)?\$\{parameters\.([^\s{}:]+?)(?::-([^}]*))?\}")  # groups: escape, name, default
-_TO_STRING = ".toString()"
+TO_STRING = ".toString()"
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,7 @@ class Parameters:
         if name in self.request:
             return self.request[name]
         if name not in self.connector.values:
-            base = name.removesuffix(_TO_STRING)
+            base = name.removesuffix(TO_STRING)
             if enclosing and base != name and (base in self.request or base in self.connector.values):
                 return self.text(base, enclosing)
             return None

@@ -13,7 +13,7 @@ from opensearch_ml_stream.connectors.selection.spec_for import spec_for
 from opensearch_ml_stream.connectors.sidecar_settings import read_sidecar_settings
 from opensearch_ml_stream.plugin.playground.blueprint_models import BlueprintModels
 from opensearch_ml_stream.plugin.registry import Registry
-from opensearch_ml_stream.plugin.registry.stored_documents import Json, connector_of
+from opensearch_ml_stream.plugin.registry.stored_documents import Json, connector_of, existing_model
 from opensearch_ml_stream.plugin.store import Index, Store
 from opensearch_ml_stream.rest_handlers.callers import Caller
 from opensearch_ml_stream.rest_handlers.playground.playground_use_cases import NewModel
@@ -58,8 +58,9 @@ class StoredPlaygroundModels:
     async def form(self, caller: Caller, model_id: str, *, shows_connector: bool) -> Json:
         """Return the form for a call of a model; a connector's values only for who may see the connector."""
         view = await self.registry.models.get(caller, model_id)
-        model = read_model(view)
-        connector, apart = await connector_of(self.store, view)
+        source = (await existing_model(self.store, model_id)).source  # a view has no credential
+        model = read_model(source)
+        connector, apart = await connector_of(self.store, source)
         if apart is not None:
             shows_connector = shows_connector and await self._may_see(caller, model.connector_id or "")
         form = _form(model_id, view, connector)
@@ -141,7 +142,8 @@ def _form(model_id: str, view: Json, connector: Connector) -> ModelForm:
     if find_runtime(model_id, connector) is not None:
         return _RUNTIME_FORM
     prompt = read_sidecar_settings(view.get("_sidecar", {})).v2.prompt
-    return find_model_form(connector.action(), ConnectorParameters.compile(connector.parameters), prompt)
+    parameters = ConnectorParameters.compile(connector.parameters)
+    return find_model_form(connector.action(), parameters, prompt, has_credential=bool(connector.credential))
 
 
 def _parameter(parameter: FormParameter, *, shows_value: bool) -> Json:

@@ -157,7 +157,7 @@ class BatchJobs:
 
 def _job_request(model: CompiledModel, action: Action, source: Json) -> ProviderRequest:
     """Render an action's request about the job of a task's source."""
-    return model.compile_action(action, batch_job.job_parameters(source.get("remote_job") or {})).render({})
+    return batch_job.job_request(model.connector, action, source.get("remote_job") or {}, model.credential)
 
 
 def _remote_job_rules(settings: Settings) -> batch_job.RemoteJobRules:

@@ -5,7 +5,7 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import Any
 
-from opensearch_ml_stream.connectors.documents import PREDICT, Action, Connector, Model
+from opensearch_ml_stream.connectors.documents import PREDICT, Connector, Model
 from opensearch_ml_stream.connectors.errors import MLStreamError
 from opensearch_ml_stream.connectors.predict.guardrails.configuration import Guardrails, read_guardrails
 from opensearch_ml_stream.connectors.predict.inputs import PredictInput
@@ -102,11 +102,6 @@ class CompiledModel:
         compiled = CompiledAction.compile(self.connector.action(action_type), self._parameters, credential)
         self._compiled[action_type] = (credential, compiled)
         return compiled
-
-    def compile_action(self, action: Action, parameters: Mapping[str, str]) -> CompiledAction:
-        """Compile another action for one call, with `parameters` laid over the connector's."""
-        merged = ConnectorParameters.compile({**self.connector.parameters, **parameters})
-        return CompiledAction.compile(action, merged, self.credential)
 
     @cached_property
     def rate_limit(self) -> RateLimit | None:

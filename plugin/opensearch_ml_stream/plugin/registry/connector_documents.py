@@ -5,6 +5,7 @@ from typing import Any
 
 from opensearch_ml_stream.connectors.documents import connector_document, parameter_texts, read_connector
 from opensearch_ml_stream.connectors.errors import InvalidRequest
+from opensearch_ml_stream.connectors.rendering.caller_parameters import CALLER_PARAMETERS, read_caller_parameters
 from opensearch_ml_stream.connectors.selection.stream_parameter import read_stream_spec
 from opensearch_ml_stream.connectors.syntax.scalars import scalar_texts
 from opensearch_ml_stream.plugin.credentials.cipher import Cipher
@@ -65,7 +66,7 @@ def changed_document(stored: Json, changes: Json, settings: Settings, *, inline:
 
 
 def check_connector(document: Json, settings: Settings) -> None:
-    """Raise InvalidRequest for a URL that is not trusted or a `_stream` that is wrong.
+    """Raise InvalidRequest for a URL that is not trusted, or a `_stream` or `_caller_parameters` that is wrong.
 
     A header may name a credential that the connector lacks (blueprints of the managed service get theirs from a role).
     This is not refused here; the first prediction fails.
@@ -73,6 +74,7 @@ def check_connector(document: Json, settings: Settings) -> None:
     connector = read_connector(document)
     if (spec := connector.parameters.get(_STREAM)) is not None:
         read_stream_spec(spec)
+    read_caller_parameters(connector.parameters.get(CALLER_PARAMETERS))
     for action in connector.actions:
         check_connector_url(action.url, connector.parameters, settings)
         _check_written_address(fill_url(action.url, connector.parameters), settings)

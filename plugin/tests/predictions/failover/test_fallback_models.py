@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import orjson
 import pytest
 
 from opensearch_ml_stream.connectors.chunks import Ending, to_chunk_list
@@ -280,3 +281,19 @@ async def test_a_prompt_is_not_kept_while_a_fallbacks_response_streams(setup: Se
             assert is_kept() is None
     finally:
         gc.enable()
+
+
+async def test_a_parameter_that_only_a_fallback_refuses_is_that_fallbacks_failure(
+    setup: Setup, providers: Providers
+) -> None:
+    url, host = "https://${parameters.host}/openai/v1/chat/completions", "api.groq.com"
+    await setup.add_model(connector_body(url, parameters={"host": host}), "strict")
+    await put_settings(setup, fallback_model_ids=["strict", "third"])
+    providers.responses["first"] = OVERLOADED
+    parameters = {"inputs": "hi", "host": "evil.example"}
+    async with setup.predictor.stream(ANYONE, "first", parameters) as stream:
+        assert await stream.read()
+    body = orjson.dumps({"parameters": parameters})
+    with pytest.raises(InvalidRequest, match=r"may not set \[host\]"):
+        await setup.predictor.predict(ANYONE, "strict", body)
+    assert providers.called == ["first", "third"]

@@ -1,0 +1,186 @@
+"""Which parameters a caller may set of those that say where a connector's requests go, and with them its credential.
+
+They stand in the connector's URL, and in headers that name a host or an account. Where the connector gives a value, a
+caller sets another only for a name of MODEL_NAMES, in path and query, or for one that the connector lists in its
+parameter `_caller_parameters`. Where it gives none, a caller fills in path and query, but the origin (scheme, host,
+port) only if the connector has no credential, or lists the name.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from opensearch_ml_stream.connectors.documents import MAX_URL_LENGTH, Action
+from opensearch_ml_stream.connectors.errors import InvalidRequest
+from opensearch_ml_stream.connectors.rendering.filled_template import parameter_names
+from opensearch_ml_stream.connectors.rendering.template import TO_STRING, ConnectorParameters, Parameters, Template
+from opensearch_ml_stream.connectors.rendering.url import Origin, find_origin, render_url, split_url
+from opensearch_ml_stream.connectors.syntax import jsontext
+
+CALLER_PARAMETERS = "_caller_parameters"
+# Names under which the URLs of providers hold a model: Azure's has a deploy-name, SageMaker's an endpoint_name.
+MODEL_NAMES = frozenset({
+    "model", "model_id", "modelId", "model_name", "modelName", "deployment", "deployment_id", "deploymentId",
+    "deployment_name", "deploymentName", "deploy-name", "deploy_name", "endpoint_name",
+})  # fmt: skip
+
+# Only the connector's own parameters may fill these headers: they say who calls, and where to.
+_CONNECTOR_ONLY_HEADERS = frozenset({
+    "authorization", "proxy-authorization", "cookie", "x-api-key", "x-auth-token", "x-auth-header",
+    "x-forwarded-for", "x-real-ip", "x-client-ip", "cf-connecting-ip", "true-client-ip", "x-originating-ip",
+    "host", "x-forwarded-host", "x-forwarded-server", "forwarded",
+})  # fmt: skip
+# Words in the names of other headers, or of parameters in them, that name a host or an account.
+_HOST = re.compile(r"\b(host|hostname|ur[il]|endpoint|api-base|origin|authority|server|region)\b")
+_ACCOUNT = re.compile(
+    r"\b(account|organi[sz]ation|org|project|tenant|work-?space|subscription|team|folder|billing|bill|customer)\b"
+)
+_WORD_BOUNDARY = re.compile(r"_|(?<=[a-z0-9])(?=[A-Z])")
+_WHOLE_ORIGIN = re.compile(r"://[^/?#]*[/?#]")
+_PATH_STARTS = ("/", "?", "#")
+
+
+@dataclass(frozen=True)
+class CallerParameters:
+    """What callers may set in the URL and headers of an action, found once per connector version.
+
+    `fixed` may not be set to another value, `bound` may not change the origin. `open` are those of the origin to which
+    the connector gives no value, and its credential lets no caller give one.
+    """
+
+    url: Template
+    headers: tuple[Template, ...]  # that name a host or an account
+    connector: ConnectorParameters
+    fixed: frozenset[str]
+    bound: frozenset[str]
+    open: frozenset[str]
+
+    @classmethod
+    def compile(
+        cls, action: Action, connector: ConnectorParameters, *, has_credential: bool = True
+    ) -> "CallerParameters":
+        """Find the parameters of an action's URL and headers. InvalidRequest for a wrong `_caller_parameters`."""
+        listed = read_caller_parameters(connector.values.get(CALLER_PARAMETERS))
+        has_credential |= any(map(is_connectors_own, action.headers))
+        url = Template.compile(action.url, json=False)
+        in_url = _names_of(url, connector)
+        in_origin = names_in_origin(url, connector)
+        given = frozenset(name for name in in_url if _is_given(name, connector))
+        fixed = {name for name in given if _base(name) not in listed | MODEL_NAMES}
+        free = {name for name in in_url if _base(name) in listed and not _begins_path(name, connector)}
+        if not has_credential:
+            free |= in_url - given
+        headers: list[Template] = []
+        for header, value in action.headers.items():
+            template = Template.compile(value, json=False)
+            named = _account_names(header, template, connector)
+            fixed |= {name for name in named if _base(name) not in listed and _is_given(name, connector)}
+            if has_credential:
+                fixed |= {name for name in named if _base(name) not in listed and _names(_HOST, header, name)}
+            if named:
+                headers.append(template)
+        return cls(url, tuple(headers), connector, frozenset(fixed), in_url - free, in_origin - given - free)
+
+    def check(self, request: Mapping[str, str], url: str) -> None:
+        """Raise InvalidRequest that names what a request sets and may not; `url` is the action's, filled with it."""
+        if given := self.fixed.intersection(request):
+            own = self._destination({name: value for name, value in request.items() if name not in given})
+            if own is None or own != self._destination(request):
+                raise _refused(given)
+        if given := self.bound.intersection(request):
+            origin = self._find_origin({name: request[name] for name in request.keys() - self.bound})
+            if origin != find_origin(url) or (self.open and (origin is None or not origin.host)):
+                raise _refused(given & self.open or given)
+
+    @cached_property
+    def refused(self) -> frozenset[str]:
+        """The names of all parameters that no request can set."""
+        origin = self._find_origin({})
+        is_whole = origin is not None and bool(origin.host)
+        return self.fixed | {name for name in self.open if not is_whole or self._find_origin({name: "/"}) != origin}
+
+    def _destination(self, request: Mapping[str, str]) -> object:
+        """Return where a request goes: its URL as parsed, and what the headers say; None if that cannot be told."""
+        scope = Parameters(self.connector, request)
+        try:
+            url = split_url(render_url(self.url, scope))
+            return url and (url, [template.render_text(scope) for template in self.headers])
+        except InvalidRequest:
+            return None
+
+    def _find_origin(self, request: Mapping[str, str]) -> Origin | None:
+        """Return the origin of the connector's URL with these of a request's parameters, empty where it has none."""
+        return own_origin(self.url, self.connector, request)
+
+
+def read_caller_parameters(text: str | None) -> frozenset[str]:
+    """Return the names in a connector's `_caller_parameters`. InvalidRequest if it is no JSON list of names."""
+    names = [] if text is None else jsontext.value_or_text(text)
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        raise InvalidRequest(
+            f'{CALLER_PARAMETERS}: must be a JSON list of the names that callers may set, such as ["region"]'
+        )
+    return frozenset(names)
+
+
+def own_origin(
+    url: Template, connector: ConnectorParameters, request: Mapping[str, str] | None = None
+) -> Origin | None:
+    """Return the origin that a connector itself says; what it gives no value counts as empty."""
+    return find_origin(render_url(url, Parameters(connector, request or {}, lambda name: "")))
+
+
+def names_in_origin(url: Template, connector: ConnectorParameters) -> frozenset[str]:
+    """Return the names of the parameters in a URL's origin, or where it ends, as the connector's own values fill it."""
+    own = Parameters(connector, {}, lambda name: "")
+    names: list[str] = []
+    text = url.literals[0]
+    for placeholder, literal in zip(url.placeholders, url.literals[1:], strict=True):
+        if len(text) > MAX_URL_LENGTH or _WHOLE_ORIGIN.search(text):
+            break
+        names.append(placeholder.name)
+        text += (own.get(placeholder.name) or placeholder.default or "") + literal
+    return parameter_names(names, connector)
+
+
+def is_connectors_own(header: str) -> bool:
+    """Return whether only the connector's own parameters may fill a header, whatever a request has."""
+    return header.lower() in _CONNECTOR_ONLY_HEADERS
+
+
+def _names_of(template: Template, connector: ConnectorParameters) -> frozenset[str]:
+    return parameter_names((placeholder.name for placeholder in template.placeholders), connector)
+
+
+def _account_names(header: str, template: Template, connector: ConnectorParameters) -> set[str]:
+    """Return the names in a header that name a host or an account; none of a header that no caller can fill."""
+    if is_connectors_own(header):
+        return set()
+    names = _names_of(template, connector)
+    return {name for name in names if _names(_HOST, header, name) or _names(_ACCOUNT, header, name)}
+
+
+def _names(what: re.Pattern[str], *names: str) -> bool:
+    return any(what.search(_WORD_BOUNDARY.sub("-", name).lower()) for name in names)
+
+
+def _base(name: str) -> str:
+    return name.removesuffix(TO_STRING)
+
+
+def _is_given(name: str, connector: ConnectorParameters) -> bool:
+    return name in connector.values or _base(name) in connector.values
+
+
+def _begins_path(name: str, connector: ConnectorParameters) -> bool:
+    """Whether a name is no part of the origin, as the connector's own value of it shows."""
+    return (Parameters(connector, {}, lambda name: "").get(_base(name)) or "").startswith(_PATH_STARTS)
+
+
+def _refused(names: Iterable[str]) -> InvalidRequest:
+    shown = ", ".join(f"[{name}]" for name in sorted(names))
+    return InvalidRequest(
+        f"A request may not set {shown}: it says where the connector's requests and credential go. The connector's "
+        f"author allows it by listing the name in the connector's parameter {CALLER_PARAMETERS}"
+    )
