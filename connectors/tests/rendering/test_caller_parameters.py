@@ -17,6 +17,7 @@ KEY = {"key": "secret"}
 BLUEPRINT = "${parameters.endpoint}/v1/${parameters.model}"
 OWN = {"endpoint": "https://api.example.com", "model": "m"}
 REGION = {"endpoint": "https://api.${parameters.region}.example.com", "region": "eu-1", "model": "m"}
+NESTED = {"a": "${parameters.b.toString()}", "b": "1"}
 
 
 def render(
@@ -64,6 +65,7 @@ def refusal(
         (BLUEPRINT, OWN, {"endpoint": ""}, "[endpoint]"),
         (BLUEPRINT, OWN, {"endpoint": "https://[::1"}, "[endpoint]"),
         (BLUEPRINT, OWN, {"endpoint": "https://evil.example", "model": "n"}, "[endpoint]"),
+        (BLUEPRINT, {"endpoint": "${parameters.a}", "model": "m"}, {"endpoint": "https://h:99999"}, "[endpoint]"),
         (BLUEPRINT, REGION, {"region": "us-1"}, "[region]"),
         (BLUEPRINT, REGION, {"region": "evil.example/"}, "[region]"),
         (BLUEPRINT, REGION, {"region": "us-1", "endpoint": "https://evil.example"}, "[endpoint], [region]"),
@@ -76,8 +78,8 @@ def refusal(
         ("https://h${parameters.path}", {"path": "/v1"}, {"path": "/v2"}, "[path]"),
         ("https://h/${parameters.account}/x", {"account": "a"}, {"account": "b"}, "[account]"),
         ("https://h/x?org=${parameters.org}", {"org": "a"}, {"org": "b"}, "[org]"),
-        ("https://h/${parameters.a}", {"a": "${parameters.b.toString()}", "b": "1"}, {"b": "2"}, "[b]"),
-        ("https://h/${parameters.a}", {"a": "${parameters.b.toString()}", "b": "1"}, {"b.toString()": "2"}, "[b.toS"),
+        ("https://h/${parameters.a}", NESTED, {"b": "2"}, "[b]"),
+        ("https://h/${parameters.a}", NESTED, {"b.toString()": "2"}, "[b.toString()]"),
         # A model's name is settable in path and query only.
         ("https://${parameters.model}.example.com/v1", {"model": "m"}, {"model": "evil"}, "[model]"),
         ("https://h${parameters.model}", {"model": "/m"}, {"model": ".evil.example/m"}, "[model]"),
@@ -88,7 +90,7 @@ def refusal(
 def test_no_request_sets_another_value_than_the_connectors(
     url: str, own: dict[str, str], request_: dict[str, str], names: str, credential: dict[str, str]
 ) -> None:
-    assert names in refusal(url, own, request_, credential)
+    assert f"may not set {names}:" in refusal(url, own, request_, credential)
 
 
 @pytest.mark.parametrize("name", sorted(MODEL_NAMES))
@@ -125,6 +127,8 @@ def test_a_parameter_that_is_in_no_url_is_the_callers() -> None:
         ("${parameters.endpoint}/v1", {"endpoint": "https://u@evil.example"}, "[endpoint]"),
         ("${parameters.endpoint}/v1", {"endpoint": "x"}, "[endpoint]"),
         ("${parameters.endpoint}/${parameters.a}", {"endpoint": "https://evil", "a": "1"}, "[endpoint]"),
+        ("${parameters.a:-https://h}/v1/${parameters.b}", {"a": "https://evil", "b": "1"}, "[a]"),
+        ("https://${parameters.user}h/v1", {"user": "me@"}, "[user]"),
         ("https://${parameters.host}/v1", {"host": "evil.example"}, "[host]"),
         ("https://${parameters.resource}.openai.azure.com/v1", {"resource": "evil"}, "[resource]"),
         ("https://h.${parameters.region}.example.com/v1", {"region": "evil"}, "[region]"),
@@ -142,9 +146,9 @@ def test_a_parameter_that_is_in_no_url_is_the_callers() -> None:
 def test_only_without_a_credential_a_request_fills_in_the_origin(
     url: str, request_: dict[str, str], names: str
 ) -> None:
-    assert names in refusal(url, {}, request_)
+    assert f"may not set {names}:" in refusal(url, {}, request_)
     assert "may not set" not in _outcome(url, request_)
-    assert names in refusal(url, {}, request_, {}, {"Authorization": "Bearer literal"})
+    assert f"may not set {names}:" in refusal(url, {}, request_, {}, {"Authorization": "Bearer literal"})
 
 
 def _outcome(url: str, request: dict[str, str]) -> str:
@@ -275,3 +279,25 @@ def test_a_long_url_is_checked_in_steps_for_each_of_its_placeholders() -> None:
         return steps(lambda: render(url, own, {f"q{n}": "x" for n in range(placeholders)}))
 
     assert work(800) < 5 * work(200)
+
+
+def compiled(own: dict[str, str], url: str = "https://${parameters.p0}", headers: int = 0) -> CallerParameters:
+    filled = {f"X-Account-{n}": "${parameters.p0}" for n in range(headers)}
+    action = Action("PREDICT", "POST", url, headers=filled)
+    return CallerParameters.compile(action, ConnectorParameters.compile(own))
+
+
+def test_neither_headers_nor_listed_names_multiply_the_steps_of_a_connectors_parameters() -> None:
+    own = {f"p{n}": f"${{parameters.p{n + 1}}}" for n in range(40)}
+    for n in range(40):
+        own[f"p{n}"] += "".join(f"${{parameters.q{n}-{m}}}" for m in range(20))
+    plain = steps(lambda: compiled(own).refused)
+    listed = own | {"_caller_parameters": json.dumps(list(own))}
+    assert steps(lambda: compiled(listed).refused) < 3 * plain
+    assert steps(lambda: compiled(own, headers=100).refused) < 3 * plain
+
+
+def test_a_url_that_is_too_long_is_not_read_to_its_end() -> None:
+    url = "".join(f"${{parameters.p{n}}}" for n in range(800))
+    short = steps(lambda: compiled({"p0": "x"}, url))
+    assert steps(lambda: compiled({"p0": "x" * 20_000}, url)) < short

@@ -37,7 +37,7 @@ _ACCOUNT = re.compile(
     r"\b(account|organi[sz]ation|org|project|tenant|work-?space|subscription|team|folder|billing|bill|customer)\b"
 )
 _WORD_BOUNDARY = re.compile(r"_|(?<=[a-z0-9])(?=[A-Z])")
-_WHOLE_ORIGIN = re.compile(r"://[^/?#]*[/?#]")
+_WHOLE_ORIGIN = re.compile(r"://[^/?#]*[/?#]|^[^:/?#]*[/?#]")
 _PATH_STARTS = ("/", "?", "#")
 
 
@@ -50,7 +50,7 @@ class CallerParameters:
     """
 
     url: Template
-    headers: tuple[Template, ...]  # that name a host or an account
+    headers: tuple[Template, ...]  # but those that only the connector fills
     connector: ConnectorParameters
     fixed: frozenset[str]
     bound: frozenset[str]
@@ -64,23 +64,23 @@ class CallerParameters:
         listed = read_caller_parameters(connector.values.get(CALLER_PARAMETERS))
         has_credential |= any(map(is_connectors_own, action.headers))
         url = Template.compile(action.url, json=False)
-        in_url = _names_of(url, connector)
-        in_origin = names_in_origin(url, connector)
+        in_url = _names_of([url], connector)
         given = frozenset(name for name in in_url if _is_given(name, connector))
         fixed = {name for name in given if _base(name) not in listed | MODEL_NAMES}
-        free = {name for name in in_url if _base(name) in listed and not _begins_path(name, connector)}
+        own = Parameters(connector, {}, lambda name: "")
+        free = {name for name in in_url if _base(name) in listed and not _begins_path(name, own)}
         if not has_credential:
             free |= in_url - given
-        headers: list[Template] = []
-        for header, value in action.headers.items():
-            template = Template.compile(value, json=False)
-            named = _account_names(header, template, connector)
-            fixed |= {name for name in named if _base(name) not in listed and _is_given(name, connector)}
-            if has_credential:
-                fixed |= {name for name in named if _base(name) not in listed and _names(_HOST, header, name)}
-            if named:
-                headers.append(template)
-        return cls(url, tuple(headers), connector, frozenset(fixed), in_url - free, in_origin - given - free)
+        headers = {
+            name: Template.compile(value, json=False)
+            for name, value in action.headers.items()
+            if not is_connectors_own(name)
+        }
+        hosts, accounts = _names_about(_HOST, headers, connector), _names_about(_ACCOUNT, headers, connector)
+        in_headers = {name for name in hosts | accounts if _is_given(name, connector)}
+        fixed |= {name for name in in_headers | (hosts if has_credential else set()) if _base(name) not in listed}
+        in_origin = names_in_origin(url, connector)
+        return cls(url, tuple(headers.values()), connector, frozenset(fixed), in_url - free, in_origin - given - free)
 
     def check(self, request: Mapping[str, str], url: str) -> None:
         """Raise InvalidRequest that names what a request sets and may not; `url` is the action's, filled with it."""
@@ -96,9 +96,12 @@ class CallerParameters:
     @cached_property
     def refused(self) -> frozenset[str]:
         """The names of all parameters that no request can set."""
-        origin = self._find_origin({})
-        is_whole = origin is not None and bool(origin.host)
-        return self.fixed | {name for name in self.open if not is_whole or self._find_origin({name: "/"}) != origin}
+        refused = self.fixed | self.open
+        for name in [placeholder.name for placeholder in self.url.placeholders if placeholder.name in self.open][-1:]:
+            origin = self._find_origin({})
+            if origin is not None and origin.host and self._find_origin({name: "/"}) == origin:
+                return refused - {name}  # it stands behind a host, so it may begin the path
+        return refused
 
     def _destination(self, request: Mapping[str, str]) -> object:
         """Return where a request goes: its URL as parsed, and what the headers say; None if that cannot be told."""
@@ -149,20 +152,22 @@ def is_connectors_own(header: str) -> bool:
     return header.lower() in _CONNECTOR_ONLY_HEADERS
 
 
-def _names_of(template: Template, connector: ConnectorParameters) -> frozenset[str]:
-    return parameter_names((placeholder.name for placeholder in template.placeholders), connector)
+def _names_of(templates: Iterable[Template], connector: ConnectorParameters) -> frozenset[str]:
+    return parameter_names(
+        (placeholder.name for template in templates for placeholder in template.placeholders), connector
+    )
 
 
-def _account_names(header: str, template: Template, connector: ConnectorParameters) -> set[str]:
-    """Return the names in a header that name a host or an account; none of a header that no caller can fill."""
-    if is_connectors_own(header):
-        return set()
-    names = _names_of(template, connector)
-    return {name for name in names if _names(_HOST, header, name) or _names(_ACCOUNT, header, name)}
+def _names_about(
+    what: re.Pattern[str], headers: Mapping[str, Template], connector: ConnectorParameters
+) -> frozenset[str]:
+    """Return the parameters of headers that are named so, and those of all headers that are named so themselves."""
+    in_headers = _names_of((template for name, template in headers.items() if _names(what, name)), connector)
+    return in_headers | {name for name in _names_of(headers.values(), connector) if _names(what, name)}
 
 
-def _names(what: re.Pattern[str], *names: str) -> bool:
-    return any(what.search(_WORD_BOUNDARY.sub("-", name).lower()) for name in names)
+def _names(what: re.Pattern[str], name: str) -> bool:
+    return what.search(_WORD_BOUNDARY.sub("-", name).lower()) is not None
 
 
 def _base(name: str) -> str:
@@ -173,9 +178,9 @@ def _is_given(name: str, connector: ConnectorParameters) -> bool:
     return name in connector.values or _base(name) in connector.values
 
 
-def _begins_path(name: str, connector: ConnectorParameters) -> bool:
+def _begins_path(name: str, own: Parameters) -> bool:
     """Whether a name is no part of the origin, as the connector's own value of it shows."""
-    return (Parameters(connector, {}, lambda name: "").get(_base(name)) or "").startswith(_PATH_STARTS)
+    return (own.get(_base(name)) or "").startswith(_PATH_STARTS)
 
 
 def _refused(names: Iterable[str]) -> InvalidRequest:
