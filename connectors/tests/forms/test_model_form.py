@@ -97,6 +97,7 @@ def test_what_a_request_may_not_set_is_not_asked() -> None:
     assert names(url, {**own, "org": "o"}, X_Org="${parameters.org}", Host="${parameters.host}") == ["model"]
     assert names("https://${parameters.host}/v1", {}) == ["model"]
     assert names("https://x.${parameters.region}.example/v1", {}) == ["model"]
+    assert names("https://x.${parameters.region}.example${parameters.path}", {}) == ["model", "path"]
 
 
 def test_what_a_request_may_set_is_asked() -> None:

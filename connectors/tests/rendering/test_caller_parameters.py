@@ -127,7 +127,7 @@ def test_a_parameter_that_is_in_no_url_is_the_callers() -> None:
         ("${parameters.endpoint}/v1", {"endpoint": "https://u@evil.example"}, "[endpoint]"),
         ("${parameters.endpoint}/v1", {"endpoint": "x"}, "[endpoint]"),
         ("${parameters.endpoint}/${parameters.a}", {"endpoint": "https://evil", "a": "1"}, "[endpoint]"),
-        ("${parameters.a:-https://h}/v1/${parameters.b}", {"a": "https://evil", "b": "1"}, "[a]"),
+        ("${parameters.a:-https://h/}v1${parameters.b}", {"a": "https://evil/", "b": "1"}, "[a]"),
         ("https://${parameters.user}h/v1", {"user": "me@"}, "[user]"),
         ("https://${parameters.host}/v1", {"host": "evil.example"}, "[host]"),
         ("https://${parameters.resource}.openai.azure.com/v1", {"resource": "evil"}, "[resource]"),

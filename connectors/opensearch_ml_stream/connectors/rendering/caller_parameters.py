@@ -45,8 +45,8 @@ _PATH_STARTS = ("/", "?", "#")
 class CallerParameters:
     """What callers may set in the URL and headers of an action, found once per connector version.
 
-    `fixed` may not be set to another value, `bound` may not change the origin. `open` are those of the origin to which
-    the connector gives no value, and its credential lets no caller give one.
+    `fixed` may not be set to another value, `bound` may not change the origin, `free` may. `open` are those of the
+    origin to which the connector gives no value, and its credential lets no caller give one.
     """
 
     url: Template
@@ -54,6 +54,7 @@ class CallerParameters:
     connector: ConnectorParameters
     fixed: frozenset[str]
     bound: frozenset[str]
+    free: frozenset[str]
     open: frozenset[str]
 
     @classmethod
@@ -80,7 +81,8 @@ class CallerParameters:
         in_headers = {name for name in hosts | accounts if _is_given(name, connector)}
         fixed |= {name for name in in_headers | (hosts if has_credential else set()) if _base(name) not in listed}
         in_origin = names_in_origin(url, connector)
-        return cls(url, tuple(headers.values()), connector, frozenset(fixed), in_url - free, in_origin - given - free)
+        bound, left_open = in_url - free, in_origin - given - free
+        return cls(url, tuple(headers.values()), connector, frozenset(fixed), bound, frozenset(free), left_open)
 
     def check(self, request: Mapping[str, str], url: str) -> None:
         """Raise InvalidRequest that names what a request sets and may not; `url` is the action's, filled with it."""
@@ -89,7 +91,8 @@ class CallerParameters:
             if own is None or own != self._destination(request):
                 raise _refused(given)
         if given := self.bound.intersection(request):
-            origin = self._find_origin({name: request[name] for name in request.keys() - self.bound})
+            chosen = self.free.intersection(request)
+            origin = self._find_origin({name: request[name] for name in chosen}) if chosen else self._own_origin
             if origin != find_origin(url) or (self.open and (origin is None or not origin.host)):
                 raise _refused(given & self.open or given)
 
@@ -98,10 +101,14 @@ class CallerParameters:
         """The names of all parameters that no request can set."""
         refused = self.fixed | self.open
         for name in [placeholder.name for placeholder in self.url.placeholders if placeholder.name in self.open][-1:]:
-            origin = self._find_origin({})
+            origin = self._own_origin
             if origin is not None and origin.host and self._find_origin({name: "/"}) == origin:
                 return refused - {name}  # it stands behind a host, so it may begin the path
         return refused
+
+    @cached_property
+    def _own_origin(self) -> Origin | None:
+        return self._find_origin({})
 
     def _destination(self, request: Mapping[str, str]) -> object:
         """Return where a request goes: its URL as parsed, and what the headers say; None if that cannot be told."""
