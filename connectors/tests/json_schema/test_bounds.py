@@ -177,3 +177,17 @@ def test_bad_keywords_are_named_by_their_path() -> None:
     schema = json.loads('{"properties": {"p": {"anyOf": [{"type": "text"}]}}}')
     with pytest.raises(BadSchema, match=r"^\$\.properties\.p\.anyOf\[0\]\.type: must be one or several of null"):
         JSONSchema.compile(schema)
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"properties": {f"{n}": {"pattern": rf"\pL{{9}}{n}"} for n in range(20)}},
+        {"patternProperties": {rf"\pL{{9}}{n}": True for n in range(20)}},
+        {"allOf": [{"pattern": f"a{n}"} for n in range(2_000)]},
+    ],
+    ids=["large patterns", "large patterns of names", "many patterns"],
+)
+def test_a_schema_has_no_more_patterns_than_can_be_compiled_at_once(schema: dict[str, Any]) -> None:
+    with pytest.raises(BadSchema, match="The regular expressions of the schema have more than 100000 instr"):
+        JSONSchema.compile(schema)

@@ -159,3 +159,33 @@ def test_a_configuration_that_is_too_large_or_too_deep_is_refused_with_the_limit
 
 def test_processors_nest_as_deep_as_is_allowed() -> None:
     compile_processors(_nest(MAX_CONFIG_DEPTH // 2 - 2), "output_processors")
+
+
+_LETTERS = r"\pL{9}"
+
+
+@pytest.mark.parametrize(
+    "configs",
+    [
+        [{"type": "regex_replace", "pattern": f"{_LETTERS}{n}"} for n in range(20)],
+        [{"type": "regex_capture", "pattern": f"{_LETTERS}{n}"} for n in range(20)],
+        [{"type": "conditional", "routes": [{f"regex:{_LETTERS}{n}": []} for n in range(20)]}],
+        [{"type": "conditional", "routes": [{"exists": [{"type": "regex_replace", "pattern": f"{_LETTERS}{n}"}]}]}
+         for n in range(20)],
+    ],
+    ids=["replace", "capture", "conditions", "within each other"],
+)  # fmt: skip
+def test_processors_have_no_more_patterns_than_can_be_compiled_at_once(configs: list[dict[str, Any]]) -> None:
+    with pytest.raises(InvalidRequest, match="The regular expressions of output_processors have more than 100000 inst"):
+        _run("a", *configs)
+
+
+def test_jsonpaths_of_processors_have_ten_patterns_together() -> None:
+    path = "$[?(@.a =~ /b/)]"
+    with pytest.raises(InvalidRequest, match="may have 10 regular expressions together"):
+        _run("a", *[{"type": "jsonpath_filter", "path": path}] * 11)
+
+
+def test_a_value_that_looks_like_a_pattern_is_none() -> None:
+    value = {"pattern": "(", "routes": [1], "regex:(": 1}
+    assert _run({}, {"type": "set_field", "path": "$.a", "value": value}) == {"a": value}

@@ -92,6 +92,7 @@ def _nest(depth: int, innermost: object) -> Any:
         ("$[" + "0," * 900 + "0]", ["a" * 10_000]),
         ("$..*", _nest(900, "a" * 100_000)),
         ("$[?match(@.t, @.p)]", [{"t": "a", "p": f"{number}" + "a" * 1000} for number in range(100)]),
+        ("$[?match(@.t, @.p)]", [{"t": "a", "p": f"{number}" + r"\pL{9}"} for number in range(20)]),
         ("$[?" + "@.x == 1 || " * 100 + "@.x]", [{"x": 0}] * 3000),
     ],
 )
@@ -164,6 +165,12 @@ def test_a_path_that_cannot_be_compiled_is_refused(path: str) -> None:
 def test_a_filter_compares_json_values(condition: str, expected: list[Any]) -> None:
     document = [1, True, None, "b", "bb", [1, True], [1, 1], {"a": 2}]
     assert repr(compile_path(f"$[?{condition}]").read(document)) == repr(expected)
+
+
+def test_a_path_has_ten_patterns_at_most() -> None:
+    assert compile_path("$[?" + " || ".join(["@ =~ /a/"] * 5 + ["match(@, 'b')"] * 5) + "]").read(["b"]) == ["b"]
+    with pytest.raises(InvalidRequest, match="A JSONPath may have 10 regular expressions"):
+        compile_path("$[?" + " || ".join(["search(@, 'b')"] * 11) + "]")
 
 
 def test_a_pattern_of_the_document_that_is_wrong_matches_nothing() -> None:

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.connectors.syntax import json_members, jsontext
 from opensearch_ml_stream.connectors.syntax.jsontext import JsonText
+from tests.counted_work import steps
 
 values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(),
@@ -154,6 +155,38 @@ def test_no_text_takes_more_than_linear_time(text: str) -> None:
         jsontext.load_object(text.encode())
     with suppress(InvalidRequest, json.JSONDecodeError):
         json_members.split_members(text)
+
+
+@pytest.mark.parametrize("comment", ["//\n", "/**/", "1//\n", "/* a */ "])
+def test_comments_take_as_many_steps_as_there_may_be_comments(comment: str) -> None:
+    def load(count: int) -> None:
+        with suppress(InvalidRequest):
+            jsontext.load_object(b'{"a":1' + comment.encode() * count + b"}")
+
+    assert steps(lambda: load(100_000)) == steps(lambda: load(20_000))
+
+
+@pytest.mark.parametrize("filling", [" ", '""', '"a"', '"//"', "\n\t", '"a" '], ids=repr)
+def test_blanks_and_strings_are_walked_in_no_steps(filling: str) -> None:
+    def load(count: int) -> None:
+        with suppress(InvalidRequest):
+            jsontext.load_object(b'/**/{"a":1' + filling.encode() * count + b"}")
+
+    assert steps(lambda: load(400_000)) == steps(lambda: load(100_000))
+
+
+def test_a_body_may_have_so_many_comments_and_no_more() -> None:
+    assert jsontext.load_object(b'{"a":1' + b"//\n" * jsontext.MAX_COMMENTS + b"}") == {"a": 1}
+    with pytest.raises(InvalidRequest, match="The request body has more than 10000 comments"):
+        jsontext.load_object(b'{"a":1' + b"//\n" * (jsontext.MAX_COMMENTS + 1) + b"}")
+
+
+def test_the_parts_of_a_compressed_body_are_paid_by_what_was_sent() -> None:
+    text = b'{"a":[' + b"0," * jsontext.MAX_COMPRESSED_PARTS + b"0]}"
+    jsontext.check_compressed(text, 2 * len(text))
+    jsontext.check_compressed(b'{"a":[' + b"0," * (jsontext.MAX_COMPRESSED_PARTS - 10) + b"0]}", 900)
+    with pytest.raises(InvalidRequest, match="A compressed body of 900 bytes may hold 400000 of the characters"):
+        jsontext.check_compressed(text, 900)
 
 
 def test_a_number_of_more_digits_than_can_be_read_is_refused() -> None:

@@ -97,6 +97,17 @@ async def test_a_model_with_a_connector_of_its_own_is_one_document(
     assert (store.gets, store.checks) == ([Index.MODEL, Index.MODEL_SETTINGS], [Index.MODEL, Index.MODEL_SETTINGS])
 
 
+async def test_guardrails_are_compiled_before_a_model_is_ready_also_wrong_ones(setup: Setup) -> None:
+    patterns = [f".*bad {number}.*" for number in range(200)]
+    for regex in (patterns, [*patterns, "("]):
+        await setup.add_model(connector_body(), f"{len(regex)}", guardrails={"input_guardrail": {"regex": regex}})
+        model = await setup.models.get(ANYONE, f"{len(regex)}")
+        assert "_guardrails" in vars(model)
+    for _ in range(2):
+        with pytest.raises(InvalidRequest, match=r"The regular expression \[\(\] cannot be used"):
+            _ = model.guardrails
+
+
 async def test_an_unchanged_model_is_checked_once_a_second_and_kept(
     clock: Clock, store: WatchedStore, setup: Setup
 ) -> None:

@@ -1,10 +1,16 @@
+import asyncio
 from typing import Any
 
 import pytest
 
 from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.plugin.registry.default_model_interfaces import default_interface
-from opensearch_ml_stream.plugin.registry.model_documents import check_function, model_view, settable_fields
+from opensearch_ml_stream.plugin.registry.model_documents import (
+    check_function,
+    check_guardrails,
+    model_view,
+    settable_fields,
+)
 
 EMBEDDING = {"model_type": "TEXT_EMBEDDING", "embedding_dimension": 8, "framework_type": "sentence_transformers"}
 
@@ -136,3 +142,15 @@ def test_known_aws_models_get_an_interface(parameters: dict[str, str], required:
 def test_a_deploy_setting_is_shown_with_its_default() -> None:
     view = model_view({"deploy_setting": {"is_auto_deploy_enabled": True}}, dashboards=False)
     assert view == {"deploy_setting": {"is_auto_deploy_enabled": True, "model_ttl_minutes": -1}}
+
+
+async def test_guardrails_are_compiled_while_the_event_loop_turns() -> None:
+    check = asyncio.ensure_future(
+        check_guardrails({"input_guardrail": {"regex": [f".*bad {n}.*" for n in range(200)]}})
+    )
+    turns = 0
+    while not check.done():
+        await asyncio.sleep(0)
+        turns += 1
+    await check
+    assert turns > 2

@@ -3,6 +3,7 @@
 import gzip
 import tracemalloc
 import zlib
+from random import randbytes
 
 import pytest
 from starlette.requests import ClientDisconnect
@@ -90,6 +91,31 @@ async def test_a_small_body_that_decompresses_beyond_the_limit_is_refused(size: 
 
 async def test_a_body_that_decompresses_to_the_limit_is_taken() -> None:
     assert await read(gzip.compress(b"x" * 50), GZIP, limit=50) == b"x" * 50
+
+
+async def test_a_small_body_may_not_become_as_much_as_a_large_one() -> None:
+    packed = gzip.compress(b"x" * (9 * 1024 * 1024))
+    with pytest.raises(BodyTooLarge, match=f"A compressed body of {len(packed)} bytes may become 8388608; send it"):
+        await _read_within(packed, 100 * 1024 * 1024)
+
+
+async def test_a_body_may_become_ten_times_as_much() -> None:
+    body = randbytes(1024 * 1024).hex().encode() * 5
+    assert await _read_within(gzip.compress(body), 100 * 1024 * 1024) == body
+
+
+async def test_a_small_body_may_not_become_json_of_many_parts() -> None:
+    packed = gzip.compress(b"[" + b"0," * 500_000 + b"0]")
+    with pytest.raises(InvalidRequest, match="may hold 400000 of the characters"):
+        await _read_within(packed, 100 * 1024 * 1024)
+    request = Exchange("POST", "/", packed, GZIP)
+    held = reservation(100 * 1024 * 1024, 100 * 1024 * 1024)
+    assert len(await read_body(request.scope, request.receive, held, is_of_parts=False)) == 1_000_003
+
+
+async def _read_within(body: bytes, limit: int) -> bytes:
+    request = Exchange("POST", "/", body, GZIP)
+    return await read_body(request.scope, request.receive, reservation(limit, limit))
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from typing import Any
 
 from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.connectors.json_schema.evaluation import Evaluation
-from opensearch_ml_stream.connectors.syntax.regex import compile_regex
+from opensearch_ml_stream.connectors.syntax.regex import Regex, compile_regex
 
 Test = Callable[[Evaluation, Any], bool]
 
@@ -141,14 +141,19 @@ def _pattern(rule: Any) -> Test:
     return lambda run, value: not isinstance(value, str) or search(run, value)
 
 
+def compile_pattern(pattern: str) -> Regex:
+    """Compile a pattern of a schema. BadKeyword if RE2 does not take it."""
+    try:
+        return compile_regex(pattern, has_groups=False)
+    except InvalidRequest as error:
+        raise BadKeyword(error.reason) from None
+
+
 def searcher(pattern: Any) -> Callable[[Evaluation, str], bool]:
     """Return a search for a pattern in a text. BadKeyword if it is not a pattern for RE2."""
     if not isinstance(pattern, str):
         raise BadKeyword("must be a string")
-    try:
-        regex = compile_regex(pattern, has_groups=False)
-    except InvalidRequest as error:
-        raise BadKeyword(error.reason) from None
+    regex = compile_pattern(pattern)
 
     def search(run: Evaluation, text: str) -> bool:
         run.spend(4 + regex.search_steps(text))

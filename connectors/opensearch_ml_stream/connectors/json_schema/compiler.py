@@ -4,8 +4,9 @@ from collections.abc import Callable, Sequence
 from graphlib import CycleError, TopologicalSorter
 from typing import Any
 
+from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.connectors.json_schema.applicators import add_applicators
-from opensearch_ml_stream.connectors.json_schema.assertions import ASSERTIONS, BadKeyword
+from opensearch_ml_stream.connectors.json_schema.assertions import ASSERTIONS, BadKeyword, compile_pattern
 from opensearch_ml_stream.connectors.json_schema.evaluation import Evaluation, Path, TooComplex, Violation, to_json_path
 from opensearch_ml_stream.connectors.json_schema.references import References
 from opensearch_ml_stream.connectors.json_schema.subschema import Subschema
@@ -13,6 +14,7 @@ from opensearch_ml_stream.connectors.json_schema.unevaluated import (
     add_unevaluated_items,
     add_unevaluated_properties,
 )
+from opensearch_ml_stream.connectors.syntax.regex import PatternBudget
 
 MAX_SUBSCHEMAS = 5_000
 
@@ -53,6 +55,7 @@ class _Compiler:
         self._references = References(schema)
         self._nodes: dict[int, Subschema] = {}  # by the id() of the schema, which `_schema` keeps alive
         self._pending: list[tuple[Subschema, dict[str, Any], Path]] = []
+        self._patterns = PatternBudget("the schema")
         self._in_place: dict[int, list[int]] = {}  # id() of a subschema -> those that it applies to the same value
 
     def compile(self) -> Subschema:
@@ -100,6 +103,7 @@ class _Compiler:
             keyword = ""
             in_place = self._referred(node, schema, path)
             in_place += add_applicators(node, schema, compile)
+            self._spend_on_patterns(schema)
         except (BadKeyword, TooComplex) as error:
             raise BadSchema(f"{to_json_path((path, keyword) if keyword else path)}: {error}") from None
         if "unevaluatedProperties" in schema:
@@ -107,6 +111,15 @@ class _Compiler:
         if "unevaluatedItems" in schema:
             add_unevaluated_items(node, compile(schema["unevaluatedItems"], ("unevaluatedItems",)))
         self._in_place[id(node)] = [id(part) for part in in_place]
+
+    def _spend_on_patterns(self, schema: dict[str, Any]) -> None:
+        """Pay for the patterns of a subschema, which have just been compiled."""
+        found = [schema["pattern"]] if "pattern" in schema else []
+        for pattern in (*found, *schema.get("patternProperties", ())):
+            try:
+                self._patterns.spend(compile_pattern(pattern))
+            except InvalidRequest as error:
+                raise BadKeyword(error.reason) from None
 
     def _referred(self, node: Subschema, schema: dict[str, Any], path: Path) -> list[Subschema]:
         """Add the references. `$dynamicRef` is followed as `$ref` is: a schema of one document has no other scopes."""

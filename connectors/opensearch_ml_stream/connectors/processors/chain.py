@@ -14,18 +14,20 @@ from functools import lru_cache
 from typing import Any
 
 from opensearch_ml_stream.connectors.errors import InvalidRequest, MLStreamError
-from opensearch_ml_stream.connectors.processors.conditions import compile_condition
+from opensearch_ml_stream.connectors.processors.conditions import compile_condition, condition_regex
 from opensearch_ml_stream.connectors.processors.document_processors import jsonpath_filter, remove_jsonpath, set_field
 from opensearch_ml_stream.connectors.processors.json_edit import set_value
 from opensearch_ml_stream.connectors.processors.processing import Config, Processing, Processor, required_string
 from opensearch_ml_stream.connectors.processors.text_processors import (
+    compile_pattern,
     extract_json,
     regex_capture,
     regex_replace,
     to_string,
 )
 from opensearch_ml_stream.connectors.syntax import jsontext
-from opensearch_ml_stream.connectors.syntax.jsonpath import MISSING, compile_path
+from opensearch_ml_stream.connectors.syntax.jsonpath import MAX_PATTERNS, MISSING, compile_path, count_patterns
+from opensearch_ml_stream.connectors.syntax.regex import PatternBudget
 from opensearch_ml_stream.connectors.syntax.work_budget import WorkBudget
 
 MAX_CONFIG_CHARS = 100_000  # configurations come from callers and are kept compiled
@@ -81,24 +83,42 @@ def _compile(text: str, name: str) -> Processors:
 
 
 def _check_size(config: Any, name: str) -> None:
-    values, paths, level, depth = 0, 0, [config], 0
+    values, paths, patterns, level, depth = 0, 0, 0, [config], 0
+    budget = PatternBudget(name)
     while level:
         values, depth = values + len(level), depth + 1
         if values > MAX_CONFIG_VALUES:
             raise InvalidRequest(f"{name} may have {MAX_CONFIG_VALUES} values; use fewer processors and paths")
         if depth > MAX_CONFIG_DEPTH:
             raise InvalidRequest(f"{name} may be nested {MAX_CONFIG_DEPTH} deep")
-        paths += sum(_count_path_chars(value) for value in level if isinstance(value, dict))
+        objects = [value for value in level if isinstance(value, dict)]
+        found = [path for value in objects for path in _paths(value)]
+        paths, patterns = paths + sum(map(len, found)), patterns + sum(map(count_patterns, found))
         if paths > MAX_PATHS_CHARS:
             raise InvalidRequest(f"The JSONPaths of {name} may have {MAX_PATHS_CHARS} characters together")
+        if patterns > MAX_PATTERNS:
+            raise InvalidRequest(f"The JSONPaths of {name} may have {MAX_PATTERNS} regular expressions together")
+        for value in objects:
+            _spend_on_patterns(value, budget)
         containers = [value for value in level if isinstance(value, dict | list)]
         level = [inner for value in containers for inner in (value.values() if isinstance(value, dict) else value)]
 
 
-def _count_path_chars(config: Config) -> int:
+def _paths(config: Config) -> list[str]:
     several = config.get("paths")
     paths = [config.get("path"), config.get("source_path"), *(several if isinstance(several, list) else ())]
-    return sum(len(path) for path in paths if isinstance(path, str))
+    return [path for path in paths if isinstance(path, str)]
+
+
+def _spend_on_patterns(config: Config, budget: PatternBudget) -> None:
+    """Compile the regular expressions of a processor while the budget lasts; its function finds them compiled."""
+    if _TYPES.get(str(config.get("type"))) in (regex_replace, regex_capture) and isinstance(config.get("pattern"), str):
+        budget.spend(compile_pattern(config["pattern"]))
+    routes = config.get("routes")
+    for route in routes if isinstance(routes, list) else ():
+        for condition in route if isinstance(route, dict) else ():
+            if (regex := condition_regex(condition)) is not None:
+                budget.spend(regex)
 
 
 def _run(chain: Sequence[Processor], value: Any, processing: Processing) -> Any:

@@ -7,7 +7,7 @@ that the JSON value must equal.
 import operator
 from collections.abc import Callable
 
-from opensearch_ml_stream.connectors.syntax.regex import compile_regex
+from opensearch_ml_stream.connectors.syntax.regex import Regex, compile_regex
 from opensearch_ml_stream.connectors.syntax.work_budget import WorkBudget
 
 _TOLERANCE = 1e-10  # of `==` between numbers
@@ -38,12 +38,16 @@ def compile_condition(condition: str) -> Condition:
     return matches
 
 
+def condition_regex(condition: str) -> Regex | None:
+    """Return the regular expression of a condition that is one. InvalidRequest if RE2 does not take it."""
+    return compile_regex(condition.removeprefix("regex:")) if condition.startswith("regex:") else None
+
+
 def _other_condition(condition: str) -> Callable[[str, WorkBudget], bool]:
     for sign, compare in _COMPARISONS:
         if condition.startswith(sign):
             return _comparison(compare, _number(condition[len(sign) :]))
-    if condition.startswith("regex:"):
-        regex = compile_regex(condition.removeprefix("regex:"))
+    if (regex := condition_regex(condition)) is not None:
 
         def matches(text: str, budget: WorkBudget) -> bool:
             budget.spend(regex.steps(text))

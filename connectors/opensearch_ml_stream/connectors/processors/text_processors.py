@@ -13,7 +13,7 @@ from opensearch_ml_stream.connectors.processors.processing import (
 )
 from opensearch_ml_stream.connectors.processors.replacement import compile_replacement, replace
 from opensearch_ml_stream.connectors.syntax import jsontext
-from opensearch_ml_stream.connectors.syntax.regex import compile_regex
+from opensearch_ml_stream.connectors.syntax.regex import Regex, compile_regex
 
 _MAX_GROUP_DIGITS = 4
 
@@ -31,9 +31,14 @@ def to_string(config: Config, config_path: str) -> Processor:
     return escape
 
 
+def compile_pattern(pattern: str) -> Regex:
+    """Compile a processor's `pattern`."""
+    return compile_regex(pattern, dot_all=True)
+
+
 def regex_replace(config: Config, config_path: str) -> Processor:
     """Compile `regex_replace`, with `pattern`, `replacement` and `replace_all`."""
-    regex = compile_regex(required_string(config, "pattern", config_path), dot_all=True)
+    regex = compile_pattern(required_string(config, "pattern", config_path))
     replacement = compile_replacement(str(config.get("replacement", "")), regex.groups, f"{config_path}.replacement")
     only_first = config.get("replace_all", True) is not True
     return lambda value, processing: replace(
@@ -43,7 +48,7 @@ def regex_replace(config: Config, config_path: str) -> Processor:
 
 def regex_capture(config: Config, config_path: str) -> Processor:
     """Compile `regex_capture`, with `pattern` and `groups`."""
-    regex = compile_regex(required_string(config, "pattern", config_path), dot_all=True)
+    regex = compile_pattern(required_string(config, "pattern", config_path))
     groups = [group for group in _groups(config.get("groups", "1"), config_path) if group <= regex.groups]
 
     def capture(value: Any, processing: Processing) -> Any:

@@ -31,9 +31,10 @@ from opensearch_ml_stream.connectors.syntax.jsonpath_query import MAX_NESTING, c
 from opensearch_ml_stream.connectors.syntax.jsonpath_values import MISSING, Missing
 from opensearch_ml_stream.connectors.syntax.work_budget import WorkBudget
 
-__all__ = ["MAX_PATH_CHARS", "MISSING", "JSONPath", "Missing", "Node", "compile_path"]
+__all__ = ["MAX_PATH_CHARS", "MAX_PATTERNS", "MISSING", "JSONPath", "Missing", "Node", "compile_path", "count_patterns"]
 
 MAX_PATH_CHARS = 2_000  # paths come from callers and are kept compiled
+MAX_PATTERNS = 10  # regular expressions in a path: one takes up to 7 ms to compile
 
 
 class _Wildcard(Enum):
@@ -97,7 +98,14 @@ def compile_path(source: str) -> JSONPath:
     """Compile a path. InvalidRequest if it is too long or not a JSONPath."""
     if len(source) > MAX_PATH_CHARS:
         raise InvalidRequest(f"A JSONPath may have {MAX_PATH_CHARS} characters; this one has {len(source)}")
+    if count_patterns(source) > MAX_PATTERNS:
+        raise InvalidRequest(f"A JSONPath may have {MAX_PATTERNS} regular expressions")
     return _compile(source)
+
+
+def count_patterns(source: str) -> int:
+    """Return how many regular expressions a path has, at most."""
+    return source.count("=~") + source.count("match(") + source.count("search(")
 
 
 @lru_cache(maxsize=512)

@@ -107,4 +107,5 @@ def matches_pattern(pattern: Any, value: Any, budget: WorkBudget, *, whole: bool
         regex = compile_regex(pattern)
     except InvalidRequest:
         return False
+    budget.spend(regex.compile_steps)
     return matches(regex, value, budget, whole=whole)

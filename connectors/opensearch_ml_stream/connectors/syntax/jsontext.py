@@ -20,15 +20,19 @@ from opensearch_ml_stream.connectors.syntax.scalars import WrittenNumber, parse_
 MAX_DEPTH = 200  # of objects and arrays within each other; orjson writes no more than 254
 MAX_VALUES = 160_000  # of a text, or one for each 8 characters; an image as numbers has 150,528 (224 x 224 x 3)
 MAX_NAMES = 40_000  # of members, or one for each 24 characters: a name costs ten times as much as a number
+MAX_COMPRESSED_PARTS = 400_000  # of a body that came compressed, or one for each 2 bytes sent
+MAX_COMMENTS = 10_000  # each takes a step of Python, all else of a text is walked by functions of C
 _MAX_CHARS_WITH_WRITTEN_NUMBERS = 128 * 1024  # keeping the texts of more numbers takes longer than parsing them
 _MAX_DIGITS = 1000  # of a number, the limit of OpenSearch's parser (Jackson)
+_PART_MARKS = b',:{["'
 _CONTAINERS = (dict, list)
 _BYTE_ORDER_MARK = "\ufeff"
 _BLANK = re.compile(r"[ \t\n\r]*")
 # Possessive and unrolled: any other form keeps a backtracking state for every character or escape of a long text.
 _STRING = r'"[^"\\]*+(?:\\.[^"\\]*+)*+"'
+_UNCOMMENTED = rf'(?:[^"/]++|{_STRING}?|/(?![/*]))*+'
 # An unclosed string or comment matches up to the end: without a match, each of a million `/*` would be searched again.
-_COMMENT_OR_STRING = re.compile(rf"{_STRING}?|//[^\n]*|/\*.*?(?:\*/|\Z)", re.DOTALL)
+_UP_TO_COMMENT = re.compile(rf"({_UNCOMMENTED})(?://[^\n]*+|/\*(?:[^*]++|\*(?!/))*+(?:\*/|\Z))?+", re.DOTALL)
 _STRINGS = re.compile(_STRING, re.DOTALL)
 
 
@@ -48,10 +52,17 @@ def decode(data: bytes) -> str:
 
 
 def strip_comments(text: str) -> str:
-    """Replace each `//` and `/* */` comment outside of strings by a blank."""
-    if "//" not in text and "/*" not in text:
+    """Replace each `//` and `/* */` comment outside of strings by a blank. InvalidRequest beyond MAX_COMMENTS."""
+    if "/" not in text or ("//" not in text and "/*" not in text):
         return text
-    return _COMMENT_OR_STRING.sub(lambda match: match[0] if match[0][0] == '"' else " ", text)
+    parts: list[str] = []
+    for found in _UP_TO_COMMENT.finditer(text):
+        parts.append(found[1])
+        if found.end() == found.end(1):  # no comment: the text is over
+            break
+        if len(parts) > MAX_COMMENTS:
+            raise InvalidRequest(f"The request body has more than {MAX_COMMENTS} comments", type="json_parse_exception")
+    return " ".join(parts)
 
 
 def loads(data: bytes) -> Any:
@@ -141,6 +152,20 @@ def check_value_count(text: str) -> None:
     if has_too_many(text) and has_too_many(_STRINGS.sub("", text)):
         raise InvalidRequest(
             f"A JSON text of this length may hold {values} values, and {names} names in its objects",
+            type="json_parse_exception",
+        )
+
+
+def check_compressed(body: bytes, sent: int) -> None:
+    """Raise InvalidRequest for a body that holds more parts than the `sent` bytes pay for that it was compressed to.
+
+    A byte of gzip may be a thousand of JSON, and each part takes far longer than the bytes of a text.
+    """
+    limit = max(MAX_COMPRESSED_PARTS, sent // 2)
+    if len(body) > limit and len(body) - len(body.translate(None, _PART_MARKS)) > limit:
+        raise InvalidRequest(
+            f"A compressed body of {sent} bytes may hold {limit} of the characters {_PART_MARKS.decode()}; this one"
+            " holds more. Send it without Content-Encoding",
             type="json_parse_exception",
         )
 

@@ -16,6 +16,8 @@ from opensearch_ml_stream.connectors.errors import InvalidRequest
 MAX_PATTERN_CHARS = 10_000  # patterns come from callers and are kept compiled
 MAX_UNICODE_CLASSES = 50  # such as `\\pL`, of hundreds of ranges each, in one pattern
 MAX_GROUPS = 100  # RE2 copies the positions of all groups for each instruction of a pattern
+MAX_INSTRUCTIONS = 100_000  # of all patterns of a schema or of a chain of processors: 50 ms to compile
+_INSTRUCTIONS_A_PATTERN = 50  # in time, beside its own
 _MAX_MEMORY = 2 << 20  # bytes, of one compiled pattern with its states
 _MAX_WORK = 1 << 26  # instructions times bytes, for each started MiB of text
 _WORK_A_STEP = 1 << 10  # of a work budget
@@ -41,6 +43,11 @@ class Regex:
     _compiled: Any
     _weight: int  # instructions, more with groups
     _looks_far: bool
+
+    @property
+    def compile_steps(self) -> int:
+        """Return the steps of half a microsecond that it takes to compile the expression, at most."""
+        return _INSTRUCTIONS_A_PATTERN + int(self._compiled.programsize)
 
     def search(self, text: str | bytes, start: int | None = None, end: int | None = None) -> Any:
         """Return the first match in the text, None without one. InvalidRequest if the text is too long for it.
@@ -80,6 +87,25 @@ class Regex:
                 f" here; the text has {size}. Make the expression simpler: fewer alternatives, smaller repetitions"
             )
         return text if isinstance(text, bytes) or text.isascii() else text.encode("utf-8", "replace").decode()
+
+
+class PatternBudget:
+    """The instructions that all patterns of one document may have together, at most the largest one more."""
+
+    __slots__ = ("_left", "_limit", "_name")
+
+    def __init__(self, name: str, limit: int = MAX_INSTRUCTIONS) -> None:
+        self._name = name
+        self._limit = self._left = limit
+
+    def spend(self, regex: Regex) -> None:
+        """Take a pattern's instructions from the budget. InvalidRequest if it has no more."""
+        self._left -= regex.compile_steps
+        if self._left < 0:
+            raise InvalidRequest(
+                f"The regular expressions of {self._name} have more than {self._limit} instructions together; use"
+                r" fewer and simpler ones: repetitions such as {100} and classes such as \p{L} have many"
+            )
 
 
 def _count_bytes(text: str | bytes) -> int:

@@ -76,3 +76,9 @@ def test_wrong_guardrails_are_refused_with_the_field(document: dict[str, Any], r
     with pytest.raises(InvalidRequest) as caught:
         read_guardrails(document)
     assert reason in caught.value.reason
+
+
+def test_the_patterns_of_a_guard_are_bounded_together() -> None:
+    patterns = [rf".*\pL{{20}}{n}.*" for n in range(50)]
+    with pytest.raises(InvalidRequest, match=r"of guardrails.input_guardrail have more than 1000000 instructions"):
+        read_guardrails({"type": "local_regex", "input_guardrail": {"regex": patterns}})

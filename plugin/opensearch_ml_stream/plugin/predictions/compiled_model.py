@@ -6,7 +6,7 @@ from types import MappingProxyType
 from typing import Any
 
 from opensearch_ml_stream.connectors.documents import PREDICT, Connector, Model
-from opensearch_ml_stream.connectors.errors import MLStreamError
+from opensearch_ml_stream.connectors.errors import InvalidRequest, MLStreamError
 from opensearch_ml_stream.connectors.predict.guardrails.configuration import Guardrails, read_guardrails
 from opensearch_ml_stream.connectors.predict.inputs import PredictInput
 from opensearch_ml_stream.connectors.predict.model_interface import InterfaceSchema
@@ -130,10 +130,23 @@ class CompiledModel:
         """What the model takes of a V2 request. Raises InvalidRequest if its connector has no predict action."""
         return find_model_inputs(self.connector.action(), self._parameters, self.settings.v2.prompt)
 
-    @cached_property
+    @property
     def guardrails(self) -> Guardrails:
         """The model's `guardrails`. Raises InvalidRequest that names what is wrong in them: nothing passes then."""
-        return read_guardrails(self.definition.document.get("guardrails"))
+        if isinstance(self._guardrails, InvalidRequest):
+            raise self._guardrails.with_traceback(None)
+        return self._guardrails
+
+    @cached_property
+    def _guardrails(self) -> Guardrails | InvalidRequest:
+        try:
+            return read_guardrails(self.definition.document.get("guardrails"))
+        except InvalidRequest as error:
+            return error
+
+    def compile_guardrails(self) -> None:
+        """Compile the guardrails ahead of the first prediction, in a thread: that may take a second."""
+        _ = self._guardrails
 
     def check_input(self, predict_input: PredictInput, steps: Sequence[Mapping[str, str]] | None = None) -> None:
         """Raise InvalidRequest if the model's interface does not allow the input.

@@ -168,6 +168,8 @@ class CompiledModels:
             settings=read_sidecar_settings(settings.source.get("settings", {})),
             limiters_by_user=user_limiters(controller.source),
         )
+        if definition.document.get("guardrails"):
+            await asyncio.to_thread(model.compile_guardrails)
         await self._ensure_deployed(model_id, document)
         characters = sum(len(jsontext.dumps(document.source)) for _, document in documents)
         return _Entry(model, access, tuple(documents), checked_at, characters)

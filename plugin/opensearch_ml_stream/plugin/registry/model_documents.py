@@ -1,5 +1,6 @@
 """Convert models between their three forms: a caller's body, the stored document, the response."""
 
+import asyncio
 import re
 from typing import Any
 
@@ -52,7 +53,7 @@ def chunk_count(source: Json) -> int:
 def settable_fields(body: Json) -> dict[str, Any]:
     """Return the fields that register and update share, in their stored form, without absent ones.
 
-    InvalidRequest names the field that is wrong.
+    InvalidRequest names the field that is wrong. `check_guardrails` looks into `guardrails`.
     """
     fields: dict[str, Any] = {
         "description": string_of(body, "description"),
@@ -65,8 +66,13 @@ def settable_fields(body: Json) -> dict[str, Any]:
     }
     for name, value in fields.items():
         _check_storable(name, value)
-    read_guardrails(fields["guardrails"])
     return {name: value for name, value in fields.items() if value is not None}
+
+
+async def check_guardrails(guardrails: Json | None) -> None:
+    """Raise InvalidRequest, which names the field, for guardrails that cannot be compiled."""
+    if guardrails:
+        await asyncio.to_thread(read_guardrails, guardrails)
 
 
 def model_view(source: Json, *, dashboards: bool) -> dict[str, Any]:

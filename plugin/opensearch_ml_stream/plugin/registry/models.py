@@ -23,6 +23,7 @@ from opensearch_ml_stream.plugin.registry.deployment_state_store import is_deplo
 from opensearch_ml_stream.plugin.registry.model_deployment import ModelDeployment
 from opensearch_ml_stream.plugin.registry.model_documents import (
     check_function,
+    check_guardrails,
     chunk_count,
     model_view,
     settable_fields,
@@ -81,6 +82,7 @@ class Models:
         asked = asked_access(body)
         self.access.groups.check_applies(caller, asked)
         fields = settable_fields(body)
+        await check_guardrails(fields.get("guardrails"))
         settings = await model_settings.changed_settings(self.store, None, body)
         connection, connector = await self.connectors.of_new(caller, body)
         if "interface" not in fields and (preset := default_interface(connector)) is not None:
@@ -128,13 +130,16 @@ class Models:
         sidecar = await model_settings.changed_settings(self.store, model_id, body)
         settings = self.live_settings.current
         before = stored
+        guardrails = merged(stored, changes).get("guardrails")
+        if "guardrails" in changes:  # those that are stored may be ones that only ML Commons can read
+            await check_guardrails(guardrails)
 
         def change(document: Document) -> Json:
             nonlocal before
             before = document.source
             changed: dict[str, Any] = {**merged(document.source, changes), "last_updated_time": self.clock()}
             changed["model_id"] = model_id  # as ML Commons does, but not when it registers
-            if "guardrails" in changes:  # those that are stored may be ones that only ML Commons can read
+            if "guardrails" in changes and changed.get("guardrails") != guardrails:  # another request was quicker
                 read_guardrails(changed.get("guardrails"))
             if connector_changes is not None:
                 changed["connector"] = changed_document(

@@ -10,6 +10,7 @@ from starlette.requests import ClientDisconnect
 from starlette.types import Receive, Scope
 
 from opensearch_ml_stream.connectors.errors import BodyTooLarge, InvalidRequest, NotAcceptable
+from opensearch_ml_stream.connectors.syntax import jsontext
 from opensearch_ml_stream.connectors.syntax.filter_path import check_patterns
 from opensearch_ml_stream.connectors.wire_format import NDJSON, SSE, WireFormat
 from opensearch_ml_stream.rest_handlers.http import yaml_text
@@ -20,21 +21,25 @@ LLM_INTERFACE = "_llm_interface"
 FORMATS: Mapping[str, WireFormat] = {"sse": SSE, "json": NDJSON, "ndjson": NDJSON}
 _ID = re.compile(rb"[A-Za-z0-9._-]{1,64}")
 _GZIP = 16 + zlib.MAX_WBITS  # zlib's way to say gzip
+# What a body may become: the functions of C that walk it take some 5 ms for each MiB.
+_DECOMPRESSED_FREELY = 8 * 1024 * 1024  # bytes, however few were sent
+_DECOMPRESSED_RATIO = 10
 _DECOMPRESSED_STEP = 256 * 1024  # bytes, so that a small body cannot take much memory before it is counted
 
 COMMON_FLAGS = frozenset({"pretty", "human", "error_trace"})
 _COMMON_PARAMETERS = COMMON_FLAGS | {"filter_path", "format", "source", "source_content_type"}
 
 
-async def read_body(scope: Scope, receive: Receive, reservation: BodyReservation) -> bytes:
+async def read_body(scope: Scope, receive: Receive, reservation: BodyReservation, *, is_of_parts: bool = True) -> bytes:
     """Return the whole body, in however many pieces it comes, and decompressed if it is gzip.
 
     Its size is reserved as it arrives; the caller releases the reservation when the body is let go.
     BodyTooLarge beyond the limit of one body, before or after decompression; Throttled beyond that of all together;
-    ClientDisconnect if the client disconnects before the end; InvalidRequest if the body cannot be decompressed.
+    ClientDisconnect if the client disconnects before the end; InvalidRequest if the body cannot be decompressed, or
+    becomes too much for what was sent: in bytes, and in parts if it `is_of_parts`, JSON that this thread parses.
     """
     body = await _read_pieces(scope, receive, reservation)
-    return decoded(body, content_coding(scope), reservation) if body else body
+    return decoded(body, content_coding(scope), reservation, is_of_parts=is_of_parts) if body else body
 
 
 def content_coding(scope: Scope) -> str:
@@ -43,13 +48,16 @@ def content_coding(scope: Scope) -> str:
     return "" if coding == "identity" else coding
 
 
-def decoded(body: bytes, coding: str, reservation: BodyReservation) -> bytes:
+def decoded(body: bytes, coding: str, reservation: BodyReservation, *, is_of_parts: bool = True) -> bytes:
     """Return a body without its coding; errors as of `read_body`."""
     if not coding:
         return body
     if coding != "gzip":
         raise InvalidRequest(f"Content-Encoding [{coding}] is not supported; use gzip, or send the body as it is")
-    return _decompressed(body, reservation)
+    plain = _decompressed(body, reservation)
+    if is_of_parts:
+        jsontext.check_compressed(plain, len(body))
+    return plain
 
 
 async def _read_pieces(scope: Scope, receive: Receive, reservation: BodyReservation) -> bytes:
@@ -77,13 +85,19 @@ async def _read_pieces(scope: Scope, receive: Receive, reservation: BodyReservat
 def _decompressed(body: bytes, reservation: BodyReservation) -> bytes:
     decompressor = zlib.decompressobj(_GZIP)
     parts: list[bytes] = []
-    left = reservation.max_body_size
+    limit = min(reservation.max_body_size, max(_DECOMPRESSED_FREELY, _DECOMPRESSED_RATIO * len(body)))
+    left = limit
     compressed = body
     try:
         while part := decompressor.decompress(compressed, min(left + 1, _DECOMPRESSED_STEP)):
             left -= len(part)
+            if left < 0 and limit == reservation.max_body_size:
+                raise too_large(limit)
             if left < 0:
-                raise too_large(reservation.max_body_size)
+                raise BodyTooLarge(
+                    f"A compressed body of {len(body)} bytes may become {limit}; send it without Content-Encoding",
+                    type="content_too_long_exception",
+                )
             reservation.add(len(part))
             parts.append(part)
             compressed = decompressor.unconsumed_tail

@@ -97,7 +97,7 @@ class CustomHandlers:
         if scope["method"] == "GET":
             check_embedding(scope)
         self._in_flight.check_room()
-        body = await read_body(scope, receive, reservation)
+        body = await read_body(scope, receive, reservation, is_of_parts=False)
         self._in_flight.check_room()
         headers = [pair for pair in readable_header_list(scope) if pair[0] not in _OF_THE_TRANSFER]
         headers.append(("content-length", str(len(body))))

@@ -7,7 +7,7 @@
 Stop words need a query and a guard model a prediction, which the caller makes.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,10 +16,12 @@ import orjson
 from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.connectors.predict.guardrails.patterns import GuardPattern
 from opensearch_ml_stream.connectors.syntax.jsonpath import MISSING, compile_path
-from opensearch_ml_stream.connectors.syntax.regex import compile_regex
+from opensearch_ml_stream.connectors.syntax.regex import PatternBudget, compile_regex
 
 INPUT_TRIGGERED = "guardrails triggered for user input"
 OUTPUT_TRIGGERED = "guardrails triggered for LLM output"
+
+MAX_INSTRUCTIONS = 1_000_000  # of all patterns of a guard: half a second to compile, which a thread does
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +64,10 @@ class Guardrails:
 
 
 def read_guardrails(document: Mapping[str, Any] | None) -> Guardrails:
-    """Return the guardrails of a model document. InvalidRequest names the field that is wrong."""
+    """Return the guardrails of a model document, for which a thread is right: thousands of patterns take a second.
+
+    InvalidRequest names the field that is wrong.
+    """
     if not document:
         return Guardrails()
     kind = document.get("type", "local_regex")
@@ -92,14 +97,21 @@ def is_accepted(guard: ModelGuard, response: Any) -> bool:
 
 def _read_local(guard: Mapping[str, Any], path: str) -> LocalGuard:
     sources = _strings(guard.get("regex"), f"{path}.regex")
-    try:
-        patterns = tuple(GuardPattern.compile(source) for source in sources)
-    except InvalidRequest as error:
-        raise InvalidRequest(f"{path}.regex: {error.reason}") from None
+    patterns = tuple(_compiled(sources, f"{path}.regex", PatternBudget(path, MAX_INSTRUCTIONS)))
     stop_words = guard.get("stop_words") or []
     if not isinstance(stop_words, list) or not all(isinstance(words, Mapping) for words in stop_words):
         raise InvalidRequest(f"{path}.stop_words must be an array of objects with index_name and source_fields")
     return LocalGuard(patterns, tuple(_read_stop_words(words, f"{path}.stop_words") for words in stop_words))
+
+
+def _compiled(sources: Iterable[str], path: str, budget: PatternBudget) -> Iterator[GuardPattern]:
+    for source in sources:
+        try:
+            pattern = GuardPattern.compile(source)
+        except InvalidRequest as error:
+            raise InvalidRequest(f"{path}: {error.reason}") from None
+        budget.spend(pattern.regex)
+        yield pattern
 
 
 def _read_stop_words(words: Mapping[str, Any], path: str) -> StopWords:

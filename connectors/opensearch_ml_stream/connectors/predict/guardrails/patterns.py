@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.connectors.syntax.regex import compile_regex
 
 # An escape, a quoted part, a character class, a group of nothing but flags, or a single character.
@@ -24,24 +25,28 @@ class GuardPattern:
     """A pattern of a guardrail.
 
     `core` is what is left without `.*` around it: the pattern matches a text as a whole exactly if the core is found
-    in it. None if only the whole text can tell.
+    in it. None if only the whole text can tell. `regex` is the core, or the whole pattern without one.
     """
 
     source: str
-    whole: Any = field(compare=False, repr=False)
+    regex: Any = field(compare=False, repr=False)
     core: Any | None = field(compare=False, repr=False)
 
     @classmethod
     def compile(cls, source: str) -> "GuardPattern":
         """Compile a pattern. InvalidRequest if RE2 does not take it."""
         core = _core(source)
-        whole = compile_regex(source, dot_all=True)
-        return cls(source, whole, None if core is None else compile_regex(core, dot_all=True))
+        if core is not None:
+            try:
+                regex = compile_regex(core, dot_all=True)
+                return cls(source, regex, regex)
+            except InvalidRequest:  # which does not show the pattern as its author knows it
+                pass
+        return cls(source, compile_regex(source, dot_all=True), None)
 
     def refuses(self, text: bytes) -> bool:
         """Return whether the pattern matches the whole UTF-8 text."""
-        matched = self.whole.fullmatch(text) if self.core is None else self.core.search(text)
-        return matched is not None
+        return (self.regex.fullmatch(text) if self.core is None else self.core.search(text)) is not None
 
 
 def _core(source: str) -> str | None:
