@@ -1,5 +1,6 @@
 """Bodies of inference requests in both dialects, and what a client is told of a body that is none."""
 
+from math import prod
 from typing import Any
 
 import orjson
@@ -203,9 +204,22 @@ def test_a_body_beyond_the_bounds_of_json_is_refused(body: bytes) -> None:
     assert failure(body).status in (400, 422)
 
 
-def test_a_body_of_more_values_than_its_length_allows_is_refused() -> None:
-    with pytest.raises(InvalidRequest, match="values"):
-        read({"inputs": [tensor(shape=[200_000], datatype="INT8", data=[1] * 200_000)]})
+@pytest.mark.parametrize(
+    ("shape", "data"),
+    [([8, 224, 224, 3], [[[[0.25, 1.5, 2.0]] * 224] * 224] * 8), ([3_000_000], [0.5] * 3_000_000)],
+    ids=["eight images", "three million floats"],
+)
+def test_as_many_numbers_are_read_as_mlserver_takes(shape: list[int], data: list[Any]) -> None:
+    request = read({"inputs": [tensor(shape=shape, datatype="FP32", data=data)]})
+    assert len(request.inputs[0].data) == prod(shape)
+
+
+@pytest.mark.parametrize(
+    ("value", "count"), [(b"[]", 1_600_000), (b'{"":1}', 600_000), (b"1", 6_300_000), (b'"ab"', 2_100_000)], ids=str
+)
+def test_a_body_whose_values_take_more_memory_than_a_request_may_have_is_refused(value: bytes, count: int) -> None:
+    with pytest.raises(InvalidRequest, match="would take more than 192 MiB of memory"):
+        read_request(b'{"inputs":[' + (value + b",") * count + b"0]}")
 
 
 @given(

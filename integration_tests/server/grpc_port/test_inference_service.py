@@ -154,7 +154,7 @@ async def test_a_message_that_is_no_request_is_an_invalid_argument(client: Infer
     with pytest.raises(grpc.aio.AioRpcError) as failed:
         await call(b"\x0a\xff")
     assert failed.value.code() == grpc.StatusCode.INVALID_ARGUMENT
-    assert failed.value.details() == "The message is no inference.ModelInferRequest"
+    assert failed.value.details() == "The request is not a protobuf message"
 
 
 async def test_reflection_shows_the_services_and_their_messages(client: InferenceClient) -> None:

@@ -6,10 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from opensearch_ml_stream.connectors.errors import InvalidRequest
+from opensearch_ml_stream.connectors.v2 import tensor_data
 from opensearch_ml_stream.connectors.v2.messages import InferenceResponse, ResponseShape, Tensor
-from opensearch_ml_stream.plugin.grpc_port import request_tensors
 from opensearch_ml_stream.plugin.grpc_port.messages import ModelInferRequest
-from opensearch_ml_stream.plugin.grpc_port.request_tensors import inference_request, parse
+from opensearch_ml_stream.plugin.grpc_port.request_tensors import RequestHead, inference_request, parse, read_head
 from opensearch_ml_stream.plugin.grpc_port.response_messages import infer_response
 
 NUMBERS: dict[str, list[Any]] = {
@@ -96,12 +96,12 @@ def test_a_tensor_that_does_not_fit_is_refused(tensor: Any, raw: list[bytes], pr
 
 @pytest.mark.parametrize("is_raw", [False, True])
 def test_elements_are_counted_before_they_are_made(is_raw: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(request_tensors, "MAX_ELEMENTS", 3)
+    monkeypatch.setattr(tensor_data, "MAX_BYTES", 4 * tensor_data.TEXT_BYTES)
     message = request(shape=[5], contents={} if is_raw else {"bytes_contents": [b""] * 5})
     if is_raw:
         message.inputs[0].ClearField("contents")
         message.raw_input_contents.append(b"\0\0\0\0" * 5)
-    assert "3 elements at most" in refusal(message)
+    assert "tensors would take more than" in refusal(message)
 
 
 def test_bytes_that_are_no_message_are_refused() -> None:
@@ -116,3 +116,47 @@ def test_parameters_of_any_kind_are_written() -> None:
     shown = {name: getattr(entry, entry.WhichOneof("parameter_choice")) for name, entry in written.parameters.items()}
     assert shown == {"a": True, "b": 1, "c": 0.5, "d": "x", "f.g.h": 2, "i": '[1,"2"]', "j": str(2**70)}
     assert str(written.outputs[0].contents.fp32_contents[0]) == "nan"
+
+
+def test_the_head_of_a_request_is_known_before_its_tensors_are_read() -> None:
+    message = request(contents={"bytes_contents": [b"a"]})
+    message.model_name, message.model_version = "m", "2"
+    assert read_head(message.SerializeToString()) == RequestHead("m", "2", is_raw=False)
+    message.raw_input_contents.append(b"")
+    assert read_head(message.SerializeToString() + b"\x0a\1n") == RequestHead("n", "2", is_raw=True)
+    assert read_head(b"") == RequestHead("", "", is_raw=False)
+
+
+@pytest.mark.parametrize(
+    ("data", "problem"),
+    [
+        (b"\x0a\xff", "not a protobuf message"),
+        (b"\x0a\1\xff", "model_name is not UTF-8"),
+        (b"\x2a\0" * 40_001, "40000 fields"),
+    ],
+)
+def test_a_request_without_a_head_is_refused(data: bytes, problem: str) -> None:
+    with pytest.raises(InvalidRequest, match=problem):
+        read_head(data)
+
+
+@pytest.mark.parametrize(
+    ("datatype", "contents", "raw"),
+    [
+        ("INT64", {"int64_contents": [1] * 3}, None), ("FP32", {"fp32_contents": [1] * 3}, None),
+        ("BYTES", {"bytes_contents": [b""] * 3}, None), ("INT8", {"int_contents": [1] * 3}, None),
+        ("FP64", {}, bytes(24)), ("UINT8", {}, bytes(3)), ("BYTES", {}, bytes(12)), ("FP16", {}, bytes(6)),
+    ],
+)  # fmt: skip
+def test_all_tensors_of_a_request_share_one_bound_however_they_came(
+    datatype: str, contents: dict[str, Any], raw: bytes | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    each = {"BYTES": tensor_data.TEXT_BYTES, "INT8": 8, "UINT8": 8}.get(datatype, tensor_data.NUMBER_BYTES)
+    monkeypatch.setattr(tensor_data, "MAX_BYTES", 6 * each)
+    message = ModelInferRequest()
+    for tensors in range(1, 4):
+        message.inputs.add(name=f"{tensors}", datatype=datatype, shape=[3], contents=contents or None)
+        message.raw_input_contents.extend([] if raw is None else [raw])
+        if tensors < 3:
+            assert len(inference_request(message, {}).inputs) == tensors
+    assert "tensors would take more than" in refusal(message)

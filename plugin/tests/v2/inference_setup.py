@@ -18,6 +18,7 @@ from opensearch_ml_stream.plugin.store.sqlite_store import SQLiteStore
 from opensearch_ml_stream.plugin.v2.model_names import ModelNames
 from opensearch_ml_stream.plugin.v2.stored_inference_models import StoredInferenceModels
 from opensearch_ml_stream.rest_handlers.callers import ANYONE, Caller
+from opensearch_ml_stream.rest_handlers.v2.use_cases import UnreadRequest
 from tests.predictions.prediction_setup import Setup, connector_body, prediction_setup
 from tests.predictions.scripted_provider import ScriptedProvider
 
@@ -56,7 +57,11 @@ async def inference_setup(
         yield InferenceSetup(setup, registry, inference_models)
 
 
-def asks(*texts: str, id: str = "", output: str = "", **parameters: Any) -> InferenceRequest:
+def asks(*texts: str, id: str = "", output: str = "", **parameters: Any) -> UnreadRequest:
     """A request of a tensor of texts."""
     tensor = Tensor("prompt", "BYTES", [len(texts)], texts)
-    return InferenceRequest([tensor], id, parameters, (RequestedOutput(output),) if output else ())
+    return unread(InferenceRequest([tensor], id, parameters, (RequestedOutput(output),) if output else ()))
+
+
+def unread(request: InferenceRequest) -> UnreadRequest:
+    return UnreadRequest(0, lambda: request)

@@ -22,7 +22,7 @@ from opensearch_ml_stream.runtimes.frames import Kind
 from tests.predictions.prediction_setup import connector_body
 from tests.predictions.scripted_provider import Response, ScriptedProvider, json_response, openai_stream
 from tests.runtimes.calls.scripted_host import ScriptedHost
-from tests.v2.inference_setup import InferenceSetup, inference_setup
+from tests.v2.inference_setup import InferenceSetup, inference_setup, unread
 
 ID = "runtime-echo-v2"
 BODY = {
@@ -95,14 +95,14 @@ async def while_answering(
 async def inferred(setup: InferenceSetup, name: str = "echo", version: str | None = None, body: Any = None) -> Any:
     request, _ = read_request(orjson.dumps(body or BODY))
     models = setup.inference_models
-    return await models.infer(await models.prepare(ANYONE, name, version, request))
+    return await models.infer(await models.prepare(ANYONE, name, version, unread(request)))
 
 
 async def streamed(setup: InferenceSetup, name: str = "echo") -> tuple[list[Chunks], Any]:
     request, _ = read_request(orjson.dumps(BODY))
     reads = []
     models = setup.inference_models
-    async with models.stream(await models.prepare(ANYONE, name, None, request)) as stream:
+    async with models.stream(await models.prepare(ANYONE, name, None, unread(request))) as stream:
         while stream.outcome is None:
             reads.append(await stream.read())
     return [read for read in reads if read], stream.outcome

@@ -15,10 +15,10 @@ from opensearch_ml_stream.plugin.settings import Settings
 from opensearch_ml_stream.plugin.store import Index
 from opensearch_ml_stream.plugin.v2.stored_inference_models import StoredInferenceModels
 from opensearch_ml_stream.rest_handlers.callers import ANYONE
-from opensearch_ml_stream.rest_handlers.v2.use_cases import InferenceModels
+from opensearch_ml_stream.rest_handlers.v2.use_cases import InferenceModels, UnreadRequest
 from tests.predictions.prediction_setup import EMBEDDING_URL, connector_body
 from tests.predictions.scripted_provider import Response, ScriptedProvider, json_response, openai_stream
-from tests.v2.inference_setup import InferenceSetup, asks, inference_setup
+from tests.v2.inference_setup import InferenceSetup, asks, inference_setup, unread
 
 EMBEDDING = connector_body(
     EMBEDDING_URL,
@@ -59,7 +59,7 @@ def models(setup: InferenceSetup) -> StoredInferenceModels:
     return setup.inference_models
 
 
-async def inferred(models: InferenceModels, request: InferenceRequest, name: str = "m") -> Any:
+async def inferred(models: InferenceModels, request: UnreadRequest, name: str = "m") -> Any:
     return await models.infer(await models.prepare(ANYONE, name, None, request))
 
 
@@ -146,7 +146,7 @@ async def test_tensors_that_the_model_cannot_take_are_refused_before_any_call(
 ) -> None:
     await setup.register()
     with pytest.raises(InvalidRequest, match="It takes a text in a BYTES tensor"):
-        await models.prepare(ANYONE, "m", None, InferenceRequest([Tensor("x", "FP32", [1], [0.5])]))
+        await models.prepare(ANYONE, "m", None, unread(InferenceRequest([Tensor("x", "FP32", [1], [0.5])])))
     assert provider.calls == []
 
 
@@ -277,3 +277,15 @@ async def test_a_connector_that_was_deleted_is_named(models: InferenceModels, se
     await setup.predictions.store.delete(Index.CONNECTOR, "c")
     with pytest.raises(NotFound, match="connector"):
         await models.prepare(ANYONE, "m", None, asks("a"))
+
+
+async def test_nothing_is_read_of_a_request_for_a_model_that_its_caller_may_not_use(
+    models: InferenceModels, setup: InferenceSetup
+) -> None:
+    def read() -> InferenceRequest:
+        raise AssertionError("read")
+
+    await setup.register("disabled", is_enabled=False)
+    for name, refused in (("disabled", Forbidden), ("nobodys", NotFound)):
+        with pytest.raises(refused):
+            await models.prepare(ANYONE, name, None, UnreadRequest(1, read))

@@ -8,7 +8,7 @@ from opensearch_ml_stream.connectors.errors import MLStreamError
 from opensearch_ml_stream.connectors.v2.messages import InferenceRequest, InferenceResponse, ResponseShape
 from opensearch_ml_stream.rest_handlers.callers import Caller
 from opensearch_ml_stream.rest_handlers.routes.predict_stream import ProviderStream
-from opensearch_ml_stream.rest_handlers.v2.use_cases import Inference, NextInference
+from opensearch_ml_stream.rest_handlers.v2.use_cases import Inference, NextInference, UnreadRequest
 from tests.scripted_predictions import ScriptedPredictions
 
 
@@ -20,8 +20,8 @@ class ScriptedModels:
         self._predictions = predictions
         self._error = error
 
-    async def prepare(self, caller: Caller, name: str, version: str | None, request: InferenceRequest) -> Inference:
-        self.prepared.append((caller, name, version, request))
+    async def prepare(self, caller: Caller, name: str, version: str | None, unread: UnreadRequest) -> Inference:
+        self.prepared.append((caller, name, version, unread.read()))
         if self._error is not None:
             raise self._error
         return Inference(caller, "m1", {}, ResponseShape(name, version, ""))

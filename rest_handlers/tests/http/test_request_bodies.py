@@ -101,7 +101,7 @@ async def test_a_small_body_may_not_become_as_much_as_a_large_one() -> None:
 
 async def test_a_body_may_become_ten_times_as_much() -> None:
     body = randbytes(1024 * 1024).hex().encode() * 5
-    assert await _read_within(gzip.compress(body), 100 * 1024 * 1024) == body
+    assert await _read_within(gzip.compress(body, 1), 100 * 1024 * 1024) == body
 
 
 async def test_a_small_body_may_not_become_json_of_many_parts() -> None:
@@ -168,7 +168,7 @@ async def test_what_a_compressed_body_becomes_is_reserved_before_it_takes_more_m
     held = BodyReservation(budget)
     tracemalloc.start()
     try:
-        with pytest.raises(Throttled):
+        with pytest.raises(BodyTooLarge, match="max_total_body_size"):
             await read_body(request.scope, request.receive, held)
         assert tracemalloc.get_traced_memory()[1] < 3_000_000
     finally:

@@ -14,7 +14,7 @@ from opensearch_ml_stream.rest_handlers.http.chunk_writer import CHUNK_WRITER
 from opensearch_ml_stream.rest_handlers.http.response_lifecycle import InFlightResponses, ResponseLimits
 from opensearch_ml_stream.rest_handlers.routes.predict_stream import PredictStream
 from opensearch_ml_stream.rest_handlers.v2.model_endpoints import Server
-from opensearch_ml_stream.rest_handlers.v2.use_cases import Inference, NextInference
+from opensearch_ml_stream.rest_handlers.v2.use_cases import Inference, NextInference, UnreadRequest
 from tests.asgi_exchange import JSON_HEADERS, Exchange
 from tests.recording_gate import RecordingGate
 from tests.scripted_predictions import LIMITS, ScriptedPredictions, ScriptedStream
@@ -41,7 +41,8 @@ class ScriptedInferences:
         self.text = text
         self._error = error
 
-    async def prepare(self, caller: Caller, name: str, version: str | None, request: InferenceRequest) -> Inference:
+    async def prepare(self, caller: Caller, name: str, version: str | None, unread: UnreadRequest) -> Inference:
+        request = unread.read()
         self.requests.append(request)
         self._called("prepare", caller, name, version)
         return Inference(caller, "id-1", {"inputs": "Why?"}, ResponseShape(name, version, request.id))

@@ -23,11 +23,19 @@ from opensearch_ml_stream.connectors.v2.request_members import (
     optional_object,
     required,
 )
-from opensearch_ml_stream.connectors.v2.tensor_data import MAX_DIMENSIONS, MAX_LENGTH, checked_shape, flat_data
+from opensearch_ml_stream.connectors.v2.tensor_data import (
+    MAX_DIMENSIONS,
+    MAX_LENGTH,
+    NUMBER_BYTES,
+    TensorMemory,
+    checked_shape,
+    flat_data,
+)
 
 TEXT_INPUT = "text_input"
 
 _EXPECTED_DATATYPE = f"Input should be {', '.join(map(repr, DATATYPES[:-1]))} or {DATATYPES[-1]!r}"
+_CONTAINER_BYTES, _MEMBER_BYTES = 96, 200  # of an array or object, and of a member with its name
 _TEXT_FIELDS = frozenset({"id", "parameters", "outputs", TEXT_INPUT})
 
 
@@ -51,7 +59,7 @@ def read_request(body: bytes) -> tuple[InferenceRequest, Dialect]:
 
 def _parse(body: bytes) -> Any:
     text = jsontext.decode(body)
-    jsontext.check_value_count(text)
+    TensorMemory().spend(_memory(text))
     try:
         value = orjson.loads(text)
         if jsontext.may_be_deep(text):
@@ -61,6 +69,13 @@ def _parse(body: bytes) -> Any:
     except RecursionError:
         raise jsontext.too_deep() from None
     return value
+
+
+def _memory(text: str) -> int:
+    """Return how many bytes the values of a JSON text take at most; a comma in a string counts for a number."""
+    containers = text.count("[") + text.count("{")
+    values = text.count(",") + text.count('"')
+    return NUMBER_BYTES * values + _CONTAINER_BYTES * containers + _MEMBER_BYTES * text.count(":")
 
 
 def _not_json(error: orjson.JSONDecodeError) -> InvalidBody:

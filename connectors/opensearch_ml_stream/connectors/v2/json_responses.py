@@ -47,7 +47,7 @@ def tensor_object(tensor: Tensor) -> dict[str, Any]:
     """Return a tensor for JSON; elements that are no text are written in base64, which its content type says."""
     data: Sequence[Any] = tensor.data
     parameters = tensor.parameters
-    if bytes in set(map(type, data)):
+    if tensor.datatype == "BYTES" and bytes in set(map(type, data)):
         data = [b64encode(element if isinstance(element, bytes) else element.encode()).decode() for element in data]
         parameters = {**parameters, **_BASE64}
     written = {"name": tensor.name, "shape": tensor.shape, "datatype": tensor.datatype}

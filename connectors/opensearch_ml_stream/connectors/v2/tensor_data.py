@@ -6,11 +6,36 @@ from typing import Any
 
 from opensearch_ml_stream.connectors.errors import InvalidRequest
 
+# What a request's tensors may take while they are read, whichever way they came: three million floats take half of it.
+MAX_BYTES = 192 * 1024 * 1024
+NUMBER_BYTES = 32  # in a list; of BOOL, INT8 and UINT8 PLACE_BYTES, as Python has these numbers already
+PLACE_BYTES = 8
+TEXT_BYTES = 128  # of an element of BYTES, beside what it holds
+
 MAX_DIMENSIONS = 32  # of a tensor, as in NumPy before 2.0
 MAX_LENGTH = 2**63 - 1  # of a dimension
 
 _NUMBERS = frozenset({bool, int, float, type(None)})  # null is how pandas and orjson write a missing number
 _STRINGS = frozenset({str, bytes, type(None)})
+
+
+class TensorMemory:
+    """The memory that a request's tensors may take."""
+
+    __slots__ = ("_left",)
+
+    def __init__(self) -> None:
+        self._left = MAX_BYTES
+
+    def spend(self, size: int) -> None:
+        """Take bytes from what there may be, before they are taken from the machine. InvalidRequest beyond it."""
+        self._left -= size
+        if self._left < 0:
+            raise InvalidRequest(
+                f"The request's tensors would take more than {MAX_BYTES >> 20} MiB of memory; send fewer elements at a"
+                " time",
+                type="content_too_long_exception",
+            )
 
 
 def flat_data(data: Any, name: str) -> list[Any]:

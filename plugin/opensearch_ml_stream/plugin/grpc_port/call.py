@@ -101,6 +101,10 @@ class Call:
         data: bytes = message
         return data
 
+    def cover(self, size: int) -> None:
+        """Reserve what the message in work has become, in bytes; Throttled as `next_message`."""
+        self._reservation.cover(size)
+
     def wait(self) -> None:
         """Wait from now on for what may never come: the call is not in flight any more, and a stop ends it at once."""
         self._reservation.release()
@@ -141,6 +145,9 @@ class Call:
 
     async def fail(self, error: MLStreamError) -> None:
         """End the call with the error's status; raises grpc's AbortError, which must reach grpc."""
+        # Else the frames of its traceback, and with them the message and what was read of it, would stay until a rare
+        # full collection: grpc keeps the error by which a call is aborted, which keeps this one.
+        error.__traceback__ = error.__context__ = error.__cause__ = None
         self.notes.error = error
         self.status = error.status
         self.ended = True

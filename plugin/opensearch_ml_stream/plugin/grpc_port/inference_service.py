@@ -9,13 +9,13 @@ from opensearch_ml_stream.connectors.v2.messages import ResponseShape
 from opensearch_ml_stream.plugin.grpc_port import messages, response_messages
 from opensearch_ml_stream.plugin.grpc_port.call import Call
 from opensearch_ml_stream.plugin.grpc_port.calls import Calls, Handler
-from opensearch_ml_stream.plugin.grpc_port.request_tensors import inference_request, parse, read_request
+from opensearch_ml_stream.plugin.grpc_port.request_tensors import inference_request, parse, read_head, read_request
 from opensearch_ml_stream.plugin.grpc_port.services.health_service import Ready
 from opensearch_ml_stream.plugin.grpc_port.stream_messages import StreamMessages, error_message
 from opensearch_ml_stream.rest_handlers import actions
 from opensearch_ml_stream.rest_handlers.callers import Caller, Gate
 from opensearch_ml_stream.rest_handlers.v2.headers import SERVER_NAME, own_headers, readable_headers, response_headers
-from opensearch_ml_stream.rest_handlers.v2.use_cases import Inference, InferenceModels, NextInference
+from opensearch_ml_stream.rest_handlers.v2.use_cases import Inference, InferenceModels, NextInference, UnreadRequest
 
 _STREAM_ACTIONS = (actions.PREDICT_STREAM, actions.PREDICT)
 
@@ -103,14 +103,14 @@ class InferenceService:
 
     async def infer(self, call: Call, caller: Caller, request: bytes) -> bytes:
         """Make a whole inference."""
-        message = read_request(request)
-        inference = await self._prepare(call, caller, message, message.model_name, message.model_version)
+        head = read_head(request)
+        inference = await self._prepare(call, caller, request, head.model_name, head.model_version)
+        del request
         response = await self._models.infer(inference)
         call.set_trailing_metadata((*response_headers(call.scope, response.shape), *own_headers(response)))
-        is_raw = bool(message.raw_input_contents)
         if isinstance(response, OwnResponse):
             response = response.read()
-        return _message(response_messages.infer_response(response, is_raw=is_raw))
+        return _message(response_messages.infer_response(response, is_raw=head.is_raw))
 
     async def stream_infer(self, call: Call, caller: Caller) -> None:
         """Stream the inferences of each message of the client, in their order.
@@ -126,18 +126,17 @@ class InferenceService:
         name = version = ""
         message = await call.first_message()
         while message is not None:
-            request = read_request(message)
-            if request.model_name:
-                name, version = request.model_name, request.model_version
-            elif request.model_version:
-                version = request.model_version
-            del message
+            head = read_head(message)
+            if head.model_name:
+                name, version = head.model_name, head.model_version
+            elif head.model_version:
+                version = head.model_version
             shape: ResponseShape | None = None
             try:
-                inference = await self._prepare(call, caller, request, name, version)
+                inference = await self._prepare(call, caller, message, name, version)
+                del message
                 shape = inference.shape
-                encoder = StreamMessages(shape, is_raw=bool(request.raw_input_contents), is_triton=self._is_triton)
-                del request
+                encoder = StreamMessages(shape, is_raw=head.is_raw, is_triton=self._is_triton)
                 if inference.takes_further and not self._is_triton:
                     await self._relay(call, inference, encoder, partial(self._further, call, name, version))
                     return
@@ -151,10 +150,13 @@ class InferenceService:
             if message is not None:  # rights may have changed since the last one: a stream may be open for days
                 caller = await self._gate.admit(call.scope, *_STREAM_ACTIONS)
 
-    async def _prepare(self, call: Call, caller: Caller, message: Any, name: str, version: str) -> Inference:
+    async def _prepare(self, call: Call, caller: Caller, message: bytes, name: str, version: str) -> Inference:
         call.notes.model = name
-        request = inference_request(message, readable_headers(call.scope))
-        return await self._models.prepare(caller, name, version or None, request)
+        headers = readable_headers(call.scope)
+        request = UnreadRequest(len(message), lambda: inference_request(read_request(message), headers))
+        inference = await self._models.prepare(caller, name, version or None, request)
+        call.cover(inference.size)
+        return inference
 
     async def _further(self, call: Call, name: str, version: str) -> Inference | None:
         """Return the inference of the client's next message while its stream is open, None after its last."""
@@ -162,7 +164,7 @@ class InferenceService:
         if message is None:
             return None
         caller = await self._gate.admit(call.scope, *_STREAM_ACTIONS)
-        return await self._prepare(call, caller, read_request(message), name, version)
+        return await self._prepare(call, caller, message, name, version)
 
     async def _relay(
         self, call: Call, inference: Inference, encoder: StreamMessages, further: NextInference | None = None

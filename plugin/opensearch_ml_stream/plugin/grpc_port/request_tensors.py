@@ -5,22 +5,53 @@ Raw contents: kserve/open-inference-protocol, `inference_grpc.md`, "Raw Tensor C
 
 import struct
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from google.protobuf.message import DecodeError
 
 from opensearch_ml_stream.connectors.errors import InvalidRequest
-from opensearch_ml_stream.connectors.protobuf_wire import check_field_count
+from opensearch_ml_stream.connectors.protobuf_wire import FieldReader, check_field_count, text
 from opensearch_ml_stream.connectors.v2.messages import DATATYPES, InferenceRequest, RequestedOutput, Tensor
-from opensearch_ml_stream.connectors.v2.tensor_data import MAX_DIMENSIONS, MAX_LENGTH, checked_shape
+from opensearch_ml_stream.connectors.v2.tensor_data import (
+    MAX_DIMENSIONS,
+    MAX_LENGTH,
+    NUMBER_BYTES,
+    PLACE_BYTES,
+    TEXT_BYTES,
+    TensorMemory,
+    checked_shape,
+)
 from opensearch_ml_stream.plugin.grpc_port.messages import MODEL_INFER_REQUEST_SHAPE, ModelInferRequest
-
-MAX_ELEMENTS = 1_000_000  # of BYTES: each is an object, however short
 
 STRUCT_FORMATS = {
     "BOOL": "?", "UINT8": "B", "UINT16": "H", "UINT32": "I", "UINT64": "Q", "INT8": "b", "INT16": "h", "INT32": "i",
     "INT64": "q", "FP16": "e", "FP32": "f", "FP64": "d",
 }  # fmt: skip
+
+
+_ONE_BYTE_TYPES = ("BOOL", "INT8", "UINT8")
+_MODEL_NAME, _MODEL_VERSION, _RAW_CONTENTS = 1, 2, 7  # fields of a ModelInferRequest
+
+
+@dataclass(frozen=True, slots=True)
+class RequestHead:
+    """What is known of a ModelInferRequest before it is read."""
+
+    model_name: str
+    model_version: str
+    is_raw: bool
+
+
+def read_head(data: bytes) -> RequestHead:
+    """Return the head of a ModelInferRequest. InvalidRequest for what is none, or has too many fields."""
+    found = {_MODEL_NAME: b"", _MODEL_VERSION: b""}
+    is_raw = False
+    for number, content in FieldReader(0).fields(data):
+        if number in found:
+            found[number] = content
+        is_raw = is_raw or number == _RAW_CONTENTS
+    return RequestHead(text(found[_MODEL_NAME], "model_name"), text(found[_MODEL_VERSION], "model_version"), is_raw)
 
 
 def parse(message_class: Any, data: bytes) -> Any:
@@ -42,19 +73,26 @@ def inference_request(message: Any, headers: Mapping[str, str]) -> InferenceRequ
 
     InvalidRequest for tensors whose contents do not fit their shape and datatype.
     """
+    memory = TensorMemory()
     raw = list(message.raw_input_contents)
     inputs: list[Tensor] = []
     for tensor in message.inputs:
         contents = tensor.contents.ListFields()
         if not contents and raw:
-            inputs.append(_tensor(tensor, _unpack(tensor, raw.pop(0))))
+            inputs.append(_tensor(tensor, _unpack(tensor, raw.pop(0), memory)))
         else:
-            inputs.append(_tensor(tensor, _typed_data(tensor, contents)))
+            inputs.append(_tensor(tensor, _typed_data(tensor, contents, memory)))
     if raw:
         raise InvalidRequest(f"raw_input_contents has {len(raw)} entries more than there are inputs without contents")
     outputs = tuple(RequestedOutput(output.name, parameters(output.parameters)) for output in message.outputs)
     given = parameters(message.parameters)
     return InferenceRequest(inputs, message.id, {**given, "headers": headers}, outputs)
+
+
+def _bytes_of_each(datatype: str) -> int:
+    if datatype == "BYTES":
+        return TEXT_BYTES
+    return PLACE_BYTES if datatype in _ONE_BYTE_TYPES else NUMBER_BYTES
 
 
 def parameters(entries: Mapping[str, Any]) -> dict[str, Any]:
@@ -73,27 +111,29 @@ def _tensor(tensor: Any, data: Sequence[Any]) -> Tensor:
     return Tensor(name, datatype, checked_shape(name, datatype, shape, data), data, parameters(tensor.parameters))
 
 
-def _typed_data(tensor: Any, contents: Sequence[tuple[Any, Any]]) -> Sequence[Any]:
+def _typed_data(tensor: Any, contents: Sequence[tuple[Any, Any]], memory: TensorMemory) -> Sequence[Any]:
     datatype = _datatype(tensor)
     if len(contents) > 1:
         names = ", ".join(field.name for field, _ in contents)
         raise InvalidRequest(f"Tensor {tensor.name}: its contents are in several fields ({names}); one is needed")
     elements = contents[0][1] if contents else ()
+    memory.spend(_bytes_of_each(datatype) * len(elements))
     if datatype == "BYTES":
-        return _texts(tensor.name, elements)
+        return _texts(elements)
     if datatype == "FP16" and contents and contents[0][0].name == "bytes_contents":
-        return _unpack(tensor, b"".join(elements))
+        return _unpack(tensor, b"".join(elements), memory)
     return list(elements)
 
 
-def _unpack(tensor: Any, raw: bytes) -> Sequence[Any]:
+def _unpack(tensor: Any, raw: bytes, memory: TensorMemory) -> Sequence[Any]:
     datatype = _datatype(tensor)
     if datatype == "BYTES":
-        return _texts(tensor.name, _split(tensor.name, raw))
+        return _texts(_split(tensor.name, raw, memory))
     code = STRUCT_FORMATS[datatype]
     count, rest = divmod(len(raw), struct.calcsize(code))
     if rest:
         raise InvalidRequest(f"Tensor {tensor.name}: its raw contents end within an element of {datatype}")
+    memory.spend(_bytes_of_each(datatype) * count)
     return struct.unpack(f"<{count}{code}", raw)
 
 
@@ -104,27 +144,21 @@ def _datatype(tensor: Any) -> str:
     return datatype
 
 
-def _split(name: str, raw: bytes) -> list[bytes]:
+def _split(name: str, raw: bytes, memory: TensorMemory) -> list[bytes]:
     """Return the elements of raw BYTES, each behind its length."""
     elements: list[bytes] = []
     place, end = 0, len(raw)
     while place < end:
         if end - place < 4 or end - place - 4 < (length := int.from_bytes(raw[place : place + 4], "little")):
             raise InvalidRequest(f"Tensor {name}: its raw contents end within an element")
-        _check_count(name, len(elements))
+        memory.spend(TEXT_BYTES)
         elements.append(raw[place + 4 : place + 4 + length])
         place += 4 + length
     return elements
 
 
-def _texts(name: str, elements: Sequence[bytes]) -> list[str | bytes]:
-    _check_count(name, len(elements))
+def _texts(elements: Sequence[bytes]) -> list[str | bytes]:
     return [_text(element) for element in elements]
-
-
-def _check_count(name: str, count: int) -> None:
-    if count > MAX_ELEMENTS:
-        raise InvalidRequest(f"Tensor {name}: a tensor of BYTES has {MAX_ELEMENTS} elements at most")
 
 
 def _text(element: bytes) -> str | bytes:

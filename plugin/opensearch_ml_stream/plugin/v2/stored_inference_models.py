@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 from uuid import uuid4
@@ -32,10 +32,11 @@ from opensearch_ml_stream.plugin.runtimes.runtime_models import RuntimeModels
 from opensearch_ml_stream.plugin.runtimes.status import ModelStatus
 from opensearch_ml_stream.plugin.settings.disabled_feature_errors import remote_inference_disabled
 from opensearch_ml_stream.plugin.v2.model_names import IS_REMOTE, ModelNames, model_not_found, version_of
+from opensearch_ml_stream.plugin.v2.reading_thread import ReadingThread
 from opensearch_ml_stream.plugin.v2.runtime_states import check_runtime, indexed_runtime, runtime_metadata
 from opensearch_ml_stream.rest_handlers.callers import Caller
 from opensearch_ml_stream.rest_handlers.routes.predict_stream import ProviderStream
-from opensearch_ml_stream.rest_handlers.v2.use_cases import Inference, NextInference
+from opensearch_ml_stream.rest_handlers.v2.use_cases import Inference, NextInference, UnreadRequest
 
 MAX_INDEXED = 10_000  # models of the repository's index: as far as a search goes
 _NO_MODEL = "Failed to find model"  # how ML Commons begins to say so
@@ -50,25 +51,19 @@ class StoredInferenceModels:
     predictor: Predictor
     models: Models
     runtimes: RuntimeModels
+    reading: ReadingThread = field(default_factory=ReadingThread)
 
-    async def prepare(self, caller: Caller, name: str, version: str | None, request: InferenceRequest) -> Inference:
+    async def prepare(self, caller: Caller, name: str, version: str | None, request: UnreadRequest) -> Inference:
         """Return the inference that a request asks for; the model is deployed if a prediction would do so."""
         model_id = await self.names.model_id(caller, name, version)
         with self._worded(model_id, name, version):
             model = await self.compiled.get(caller, model_id)
-        if model.runtime is not None:
+        if model.runtime is None:
+            make = partial(_of_remote, caller, model, name, version or version_of(model.definition.document))
+        else:
             status = self.runtimes.current().get(model.runtime)
-            return _of_runtime(caller, model, request, None if status is None else status.version)
-        found = predict_inputs(request, model.v2_inputs)
-        output = request.outputs[0].name if request.outputs else "output"
-        shape = ResponseShape(
-            name,
-            version or version_of(model.definition.document),
-            request.id or str(uuid4()),
-            "content" if found.is_chat else output,
-            found.is_chat,
-        )
-        return Inference(caller, model_id, found.inputs[0].parameters, shape, found.inputs)
+            make = partial(_of_runtime, caller, model, None if status is None else status.version)
+        return await self.reading.run(request.size, lambda: make(request.read()))
 
     def stream(
         self, inference: Inference, further: NextInference | None = None
@@ -177,7 +172,18 @@ class StoredInferenceModels:
         return "not deployed", False
 
 
-def _of_runtime(caller: Caller, model: CompiledModel, request: InferenceRequest, version: str | None) -> Inference:
+def _of_remote(
+    caller: Caller, model: CompiledModel, name: str, version: str | None, request: InferenceRequest
+) -> Inference:
+    """Return the inference of a remote model, whose templates say what it takes."""
+    found = predict_inputs(request, model.v2_inputs)
+    output = request.outputs[0].name if request.outputs else "output"
+    id = request.id or str(uuid4())
+    shape = ResponseShape(name, version, id, "content" if found.is_chat else output, found.is_chat)
+    return Inference(caller, model.model_id, found.inputs[0].parameters, shape, found.inputs)
+
+
+def _of_runtime(caller: Caller, model: CompiledModel, version: str | None, request: InferenceRequest) -> Inference:
     """Return the inference of a runtime: it gets the request as it is, and its responses go on as they are."""
     id = request.id or str(uuid4())
     output = request.outputs[0].name if request.outputs else "output"

@@ -6,6 +6,8 @@ ones), and it is made once: an EventSource that comes again, as each does when i
 
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
+from dataclasses import replace
+from functools import partial
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -28,7 +30,7 @@ from opensearch_ml_stream.rest_handlers.http.response_lifecycle import (
 from opensearch_ml_stream.rest_handlers.openapi.description import OperationDescription
 from opensearch_ml_stream.rest_handlers.openapi.schemas import STRING
 from opensearch_ml_stream.rest_handlers.routes.predict_stream import ProviderStream, relay
-from opensearch_ml_stream.rest_handlers.v2.use_cases import InferenceModels
+from opensearch_ml_stream.rest_handlers.v2.use_cases import InferenceModels, UnreadRequest
 
 SETTING = "opensearch_ml_stream.generate_stream_model"
 _BODY = {"type": "object", "required": ["prompt"], "properties": {"prompt": STRING}}
@@ -94,8 +96,9 @@ class GenerateStreamEndpoint:
 
     @asynccontextmanager
     async def _stream(self, caller: Caller, name: str, request: InferenceRequest) -> AsyncIterator[ProviderStream]:
-        opening = self._models.stream(await self._models.prepare(caller, name, None, request))
-        del request  # a prompt may be large, and the stream of its response long
+        unread = UnreadRequest(0, partial(replace, request))
+        opening = self._models.stream(await self._models.prepare(caller, name, None, unread))
+        del request, unread  # a prompt may be large, and the stream of its response long
         async with opening as stream:
             yield stream
 

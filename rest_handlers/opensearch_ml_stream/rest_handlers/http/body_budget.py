@@ -1,6 +1,6 @@
 """The memory that request bodies may take: one, and all of a worker together."""
 
-from opensearch_ml_stream.connectors.errors import Throttled
+from opensearch_ml_stream.connectors.errors import BodyTooLarge, Throttled
 
 
 class BodyBudget:
@@ -31,8 +31,17 @@ class BodyReservation:
         self.release()
 
     def add(self, size: int) -> None:
-        """Reserve `size` bytes more; Throttled if the bodies of all requests would be larger than their limit."""
+        """Reserve `size` bytes more.
+
+        Throttled if the bodies of all requests would be larger than their limit, BodyTooLarge if this one is.
+        """
         budget = self._budget
+        if self.size + size > budget.max_total_body_size:
+            raise BodyTooLarge(
+                f"The bodies of all requests in this worker may be {budget.max_total_body_size} bytes together "
+                "(setting opensearch_ml_stream.max_total_body_size); this one is larger",
+                type="content_too_long_exception",
+            )
         if budget.reserved + size > budget.max_total_body_size:
             raise Throttled(
                 f"The bodies of all requests in this worker may be {budget.max_total_body_size} bytes together "
@@ -42,6 +51,10 @@ class BodyReservation:
             )
         budget.reserved += size
         self.size += size
+
+    def cover(self, size: int) -> None:
+        """Reserve what is missing to `size` bytes; errors as of `add`."""
+        self.add(max(size - self.size, 0))
 
     def release(self) -> None:
         """Give back all that is reserved."""

@@ -28,7 +28,7 @@ from opensearch_ml_stream.rest_handlers.http.response_lifecycle import (
 )
 from opensearch_ml_stream.rest_handlers.routes.predict_stream import relay
 from opensearch_ml_stream.rest_handlers.v2.headers import own_headers, readable_headers, response_headers
-from opensearch_ml_stream.rest_handlers.v2.use_cases import InferenceModels
+from opensearch_ml_stream.rest_handlers.v2.use_cases import Inference, InferenceModels, UnreadRequest
 from opensearch_ml_stream.rest_handlers.v2.whole_responses import whole_response
 
 # What a form of a web page can send with JSON in it, and no client of V2 does. An urlencoded form holds none, as its
@@ -44,6 +44,23 @@ class ModelPath:
     version: str | None
 
 
+class _Body:
+    """A request's body, which goes when it is read; how it was written is known then."""
+
+    __slots__ = ("_data", "_scope", "dialect", "unread")
+
+    def __init__(self, data: bytes, scope: Scope) -> None:
+        self._data = data
+        self._scope = scope
+        self.dialect = Dialect.TENSORS
+        self.unread = UnreadRequest(len(data), self._read)
+
+    def _read(self) -> InferenceRequest:
+        data, self._data = self._data, b""
+        request, self.dialect = read_request(data)
+        return replace(request, parameters={**request.parameters, "headers": readable_headers(self._scope)})
+
+
 @dataclass(frozen=True, slots=True)
 class _Asked:
     """An inference as a client asked for it."""
@@ -51,7 +68,8 @@ class _Asked:
     scope: Scope
     caller: Caller
     path: ModelPath
-    dialect: Dialect
+    body: _Body
+    reservation: BodyReservation
 
 
 class InferenceEndpoints:
@@ -87,29 +105,34 @@ class InferenceEndpoints:
         reading = self._read(scope, receive, reservation, allowing)
         if (read := await read_or_refuse(scope, receive, send, reservation, reading)) is None:
             return None
-        caller, request, dialect = read
-        request = replace(request, parameters={**request.parameters, "headers": readable_headers(scope)})
+        caller, body = read
         response = InFlightResponse(scope, receive, send, self._in_flight, reservation)
-        asked = _Asked(scope, caller, path, dialect)
-        return response, (self._stream if is_stream else self._whole)(response, asked, request)
+        asked = _Asked(scope, caller, path, body, reservation)
+        return response, (self._stream if is_stream else self._whole)(response, asked)
 
     async def _read(
         self, scope: Scope, receive: Receive, reservation: BodyReservation, allowing: Sequence[str]
-    ) -> tuple[Caller, InferenceRequest, Dialect]:
+    ) -> tuple[Caller, _Body]:
         caller = await self._gate.admit(scope, *allowing)
         _check_media_type(scope)
         self._in_flight.check_room()
-        body = await read_body(scope, receive, reservation)
+        body = await read_body(scope, receive, reservation, is_of_parts=False)
         self._in_flight.check_room()
-        return caller, *read_request(body)
+        return caller, _Body(body, scope)
 
-    async def _stream(self, response: InFlightResponse, asked: _Asked, request: InferenceRequest) -> None:
+    async def _prepare(self, asked: _Asked) -> Inference:
+        path = asked.path
+        inference = await self._models.prepare(asked.caller, path.name, path.version, asked.body.unread)
+        asked.reservation.cover(inference.size)
+        return inference
+
+    async def _stream(self, response: InFlightResponse, asked: _Asked) -> None:
         try:
-            inference = await self._models.prepare(asked.caller, asked.path.name, asked.path.version, request)
+            inference = await self._prepare(asked)
         except MLStreamError as error:
             await response.fail(error)
             return
-        wire: StreamFormat = stream_format(inference.shape, asked.dialect)
+        wire: StreamFormat = stream_format(inference.shape, asked.body.dialect)
         headers = response_headers(asked.scope, inference.shape)
         if self._gzip and may_stream_gzip(asked.scope):
             wire, headers = GzipFormat(wire), (*headers, *GZIP_HEADERS)
@@ -117,18 +140,17 @@ class InferenceEndpoints:
             headers = (*headers, *VARY)
         response.become_stream(wire, headers)
         opening = self._models.stream(inference)
-        del request, inference
+        del inference
         await relay(response, opening, wire)
 
-    async def _whole(self, response: InFlightResponse, asked: _Asked, request: InferenceRequest) -> None:
+    async def _whole(self, response: InFlightResponse, asked: _Asked) -> None:
         try:
-            inference = await self._models.prepare(asked.caller, asked.path.name, asked.path.version, request)
-            del request
+            inference = await self._prepare(asked)
             inferred = await self._models.infer(inference)
             if isinstance(inferred, OwnResponse):
-                body = inferred.encoded(asked.dialect)
+                body = inferred.encoded(asked.body.dialect)
             else:
-                body = response_body(inferred, asked.dialect)
+                body = response_body(inferred, asked.body.dialect)
         except MLStreamError as error:
             await response.fail(error)
             return

@@ -17,6 +17,17 @@ from opensearch_ml_stream.rest_handlers.routes.predict_stream import ProviderStr
 
 
 @dataclass(frozen=True, slots=True)
+class UnreadRequest:
+    """A request that is read once its caller is known to be allowed to use the model. `size` is that of its bytes.
+
+    `read` returns it; InvalidRequest, or InvalidBody, if it is none. A thread may call it.
+    """
+
+    size: int
+    read: Callable[[], InferenceRequest]
+
+
+@dataclass(frozen=True, slots=True)
 class Inference:
     """An inference that can be made: whose it is, the parameters of its prediction, the shape of its responses.
 
@@ -31,6 +42,11 @@ class Inference:
     inputs: Sequence[PredictInput] = ()
     takes_further: bool = False
 
+    @property
+    def size(self) -> int:
+        """How many characters the parameters have."""
+        return sum(map(len, self.parameters.values()))
+
 
 NextInference = Callable[[], Awaitable[Inference | None]]
 """Returns the next inference of an open stream, None if there are no more; it may wait for a client."""
@@ -39,9 +55,10 @@ NextInference = Callable[[], Awaitable[Inference | None]]
 class InferenceModels(Protocol):
     """Inferences by the models that there are, and the models themselves."""
 
-    async def prepare(self, caller: Caller, name: str, version: str | None, request: InferenceRequest) -> Inference:
+    async def prepare(self, caller: Caller, name: str, version: str | None, request: UnreadRequest) -> Inference:
         """Return the inference that a request asks for; no provider is called yet.
 
+        The request is read when all is known of the model: a caller who may not use it has nothing read.
         InvalidRequest for tensors that the model cannot take.
         """
         ...
