@@ -78,7 +78,8 @@ ALLOWED: dict[str, set[str]] = {
     "plugin.credentials": {"connectors", "plugin.store"},
     "plugin.settings": {"connectors", "plugin.background_task", "plugin.store"},
     "plugin.store": {"connectors", "plugin.tls"},
-    "plugin.metrics": {"connectors"},
+    "plugin.metric_files": set(),
+    "plugin.metrics": {"connectors", "plugin.metric_files"},
     "plugin.statistics": {"connectors", "plugin.locked_file"},
 }  # fmt: skip
 

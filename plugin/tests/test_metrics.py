@@ -1,5 +1,7 @@
 """Metrics as Prometheus reads them, of one process and of several workers that share a folder."""
 
+import errno
+import os
 import re
 from asyncio import CancelledError
 from collections.abc import Iterator
@@ -222,3 +224,61 @@ def test_money_is_counted_by_model() -> None:
     metrics.count_cost("m", 0.25)
     metrics.count_cost("m", 0.5)
     assert samples(metrics)['mlstream_cost_total{model_id="m"}'] == 0.75
+
+
+MODELS = [f"a-model-with-a-long-id-{number:050}" for number in range(150)]
+
+
+def count_all(metrics: Metrics) -> None:
+    """Make the series of all models, some hundred kilobytes."""
+    for model_id in MODELS:
+        with metrics.stream() as figures:
+            figures.model_id, figures.outcome, figures.first_chunk = model_id, Ending(), 1.0
+
+
+def test_every_page_that_a_worker_maps_has_its_place_on_the_disk(worker: Any, tmp_path: Path) -> None:
+    count_all(worker(os.getpid()))
+    sizes = {path.name.partition("_")[0]: path.stat() for path in tmp_path.glob("*.db")}
+    assert sizes["histogram"].st_size > 8 * sizes["gauge"].st_size
+    assert all(stat.st_blocks * 512 >= stat.st_size for stat in sizes.values())
+
+
+def test_what_the_disk_has_no_room_for_is_not_counted_and_said_once(
+    worker: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def full(*_: object) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    metrics = worker(os.getpid())
+    add_stream(metrics, Ending())
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "pwrite", full)
+        count_all(metrics)
+        add_stream(metrics, Ending())
+        assert metrics.problem == (
+            "Metrics are not counted as there is no room for them (No space left on device); is the disk full?"
+        )
+    assert len(caplog.records) == 1
+    counted = samples(metrics)
+    assert counted['mlstream_streams_total{model_id="m",outcome="ok"}'] == 2
+    assert 0 < sum(model_id in name for model_id in MODELS for name in counted) < len(MODELS) * 4
+    count_all(metrics)
+    assert metrics.problem is None
+    counted = samples(metrics)
+    assert all(f'mlstream_streams_total{{model_id="{model_id}",outcome="ok"}}' in counted for model_id in MODELS)
+
+
+def test_a_worker_that_begins_on_a_full_disk_shows_its_open_streams_when_there_is_room(
+    worker: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "pwrite", full)
+        metrics = worker(os.getpid())
+        opened = metrics.stream()
+        with opened:
+            assert samples(metrics) == {}
+    with metrics.stream(), metrics.stream():
+        assert samples(metrics)["mlstream_streams_open"] == 2

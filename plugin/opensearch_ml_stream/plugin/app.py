@@ -215,7 +215,13 @@ def _routes(
         *stats_routes(ServerStats(store, states, statistics, node, visible), entry, nodes),
         *settings_routes(DynamicSettings(store, core.live, now_millis), Entry(gate, in_flight.bodies)),
         *operation_routes(
-            store.ping, core.metrics.text, own_version, gate, cluster, PAGE if settings.playground else ""
+            store.ping,
+            core.metrics.text,
+            own_version,
+            gate,
+            cluster,
+            PAGE if settings.playground else "",
+            lambda: (core.metrics.problem, statistics.problem),
         ),
         *docs_routes(inference_models, gate, own_version),
     ]

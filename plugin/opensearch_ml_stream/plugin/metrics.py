@@ -4,10 +4,13 @@ With several workers each keeps its metrics in files under PROMETHEUS_MULTIPROC_
 start), and `/metrics` of any worker shows the metrics of all.
 """
 
+import logging
 import os
-from contextlib import AbstractContextManager
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from time import monotonic
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.multiprocess import MultiProcessCollector
@@ -15,6 +18,9 @@ from prometheus_client.registry import Collector
 
 from opensearch_ml_stream.connectors.chunks import Ending
 from opensearch_ml_stream.connectors.errors import MLStreamError, Throttled
+from opensearch_ml_stream.plugin.metric_files import MetricFiles
+
+log = logging.getLogger(__name__)
 
 MULTIPROC_DIR = "PROMETHEUS_MULTIPROC_DIR"
 
@@ -24,8 +30,30 @@ UNKNOWN_MODEL = "unknown"
 _FIRST_CHUNK_BUCKETS = (0.05, 0.1, 0.25, 0.5, 1, 2, 4, 8, 16, 32, 64)
 _DURATION_BUCKETS = (0.1, 0.5, 1, 2, 5, 10, 30, 60, 120, 300, 600)
 
+_OPEN, _WAITING = "mlstream_streams_open", "mlstream_streams_waiting"
+_CERTIFICATE = "mlstream_tls_certificate_expiry_timestamp_seconds"
+_GAUGES: dict[
+    str, tuple[str, Literal["livesum", "livemin"]]
+] = {  # by name: what it shows, and what is shown of several workers
+    _OPEN: ("Streams that run now.", "livesum"),
+    _WAITING: ("Predictions that wait for a place among the open streams.", "livesum"),
+    _CERTIFICATE: ("When the certificate of the sidecar's port expires.", "livemin"),
+}
 
 Metric = TypeVar("Metric", Counter, Histogram)
+
+
+class _Uncounted:
+    """Stands for a series for which the disk has no room."""
+
+    def inc(self, amount: float = 1) -> None:
+        """Count nothing."""
+
+    def observe(self, amount: float) -> None:
+        """Count nothing."""
+
+
+_UNCOUNTED = _Uncounted()
 
 
 class StreamFigures:
@@ -79,14 +107,20 @@ class PredictionFigures:
 
 
 class Metrics:
-    """The metrics of this process; `text` shows those of all workers."""
+    """The metrics of this process; `text` shows those of all workers.
+
+    What finds no room on the disk is not counted: that is logged once, and `problem` says it while it is so.
+    """
 
     def __init__(self) -> None:
         registry = self._registry = CollectorRegistry()
         model = ["model_id"]
-        self._open = Gauge(
-            "mlstream_streams_open", "Streams that run now.", registry=registry, multiprocess_mode="livesum"
-        )
+        directory = os.environ.get(MULTIPROC_DIR)
+        self._files = None if directory is None else MetricFiles(Path(directory), os.getpid())
+        self.problem: str | None = None
+        self._has_complained = False
+        self._gauges: dict[str, Gauge] = {}
+        self._values = {_OPEN: 0.0, _WAITING: 0.0}
         self._streams = Counter(
             "mlstream_streams", "Streams that ended, by outcome: ok, error or client_left.",
             [*model, "outcome"], registry=registry,
@@ -122,17 +156,14 @@ class Metrics:
         self._cost = Counter(
             "mlstream_cost", "Money spent, by the prices of the models that have some.", model, registry=registry
         )
-        self._waiting = Gauge(
-            "mlstream_streams_waiting", "Predictions that wait for a place among the open streams.",
-            registry=registry, multiprocess_mode="livesum",
-        )  # fmt: skip
         self._fallbacks = Counter(
             "mlstream_fallbacks", "Calls of fallback models, in place of the model that was asked.",
             [*model, "fallback_model_id"], registry=registry,
         )  # fmt: skip
         self._collectors: list[Collector] = []
-        self._certificate: Gauge | None = None
         self._labelled: dict[tuple[object, ...], Any] = {}  # as many as the registry has
+        for name in (_OPEN, _WAITING):
+            self._change(name, 0)
 
     def stream(self) -> StreamFigures:
         """Return the figures of a new stream, to be entered with `with` where it begins."""
@@ -149,17 +180,22 @@ class Metrics:
         if error is not None:
             self._count_error(model_id, error)
 
-    def stream_waits(self) -> AbstractContextManager[object]:
-        """Return what is held with `with` while a prediction waits for a place among the open streams."""
-        return self._waiting.track_inprogress()
+    @contextmanager
+    def stream_waits(self) -> Iterator[None]:
+        """Count a prediction that waits for a place among the open streams, while the block runs."""
+        self._change(_WAITING, 1)
+        try:
+            yield
+        finally:
+            self._change(_WAITING, -1)
 
     def stream_opened(self) -> None:
         """Count one more open stream."""
-        self._open.inc()
+        self._change(_OPEN, 1)
 
     def stream_closed(self, figures: StreamFigures) -> None:
         """Count one open stream less, and its figures."""
-        self._open.dec()
+        self._change(_OPEN, -1)
         model_id = figures.model_id
         outcome = figures.outcome
         name = "client_left" if outcome is None else "ok" if isinstance(outcome, Ending) else "error"
@@ -178,17 +214,17 @@ class Metrics:
 
     def count_fallback(self, asked: str, model_id: str, failed: str, error: MLStreamError) -> None:
         """Count that a fallback model is tried for the model that was asked, as another of them failed with `error`."""
-        self._fallbacks.labels(asked, model_id).inc()
+        self._of(self._fallbacks, asked, model_id).inc()
         self._count_error(failed, error)
 
     def circuit_breaker_changed(self, connector_id: str, state: str) -> None:
         """Count that the circuit breaker of a connector is `opened` or `closed` now."""
-        self._breakers.labels(connector_id, state).inc()
+        self._of(self._breakers, connector_id, state).inc()
 
     def count_refusal(self, model_id: str, error: Exception | None) -> None:
         """Count a call that `error` ended, if it was a limit of models that refused it."""
         if isinstance(error, Throttled) and error.limit is not None:
-            self._refused.labels(model_id, error.limit).inc()
+            self._of(self._refused, model_id, error.limit).inc()
 
     def count_cost(self, model_id: str, cost: float) -> None:
         """Count what a call has cost."""
@@ -196,13 +232,7 @@ class Metrics:
 
     def certificate_expires(self, when: float) -> None:
         """Note when the port's certificate expires, in epoch seconds; without TLS there is no such metric."""
-        if self._certificate is None:
-            self._certificate = Gauge(
-                "mlstream_tls_certificate_expiry_timestamp_seconds",
-                "When the certificate of the sidecar's port expires.",
-                registry=self._registry, multiprocess_mode="livemin",
-            )  # fmt: skip
-        self._certificate.set(when)
+        self._show(_CERTIFICATE, when)
 
     def show_also(self, collector: Collector) -> None:
         """Show what the collector yields beside the metrics of all workers; it yields the same in each of them."""
@@ -236,15 +266,44 @@ class Metrics:
         MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
         return registry
 
-    def _of(self, metric: Metric, *labels: str) -> Metric:
+    def _of(self, metric: Metric, *labels: str) -> Metric | _Uncounted:
         """Return the metric's series of these labels; `labels` would check them again each time."""
         key = (metric, *labels)
         series: Metric | None = self._labelled.get(key)
         if series is None:
+            if not self._has_room():
+                return _UNCOUNTED
             series = self._labelled[key] = metric.labels(*labels)
         return series
+
+    def _change(self, name: str, by: int) -> None:
+        self._values[name] += by
+        self._show(name, self._values[name])
+
+    def _show(self, name: str, value: float) -> None:
+        gauge = self._gauges.get(name)
+        if gauge is None:
+            if not self._has_room():
+                return
+            text, mode = _GAUGES[name]
+            gauge = self._gauges[name] = Gauge(name, text, registry=self._registry, multiprocess_mode=mode)
+        gauge.set(value)
+
+    def _has_room(self) -> bool:
+        """Whether one more series can be kept."""
+        try:
+            if self._files is not None:
+                self._files.reserve()
+        except OSError as error:
+            self.problem = f"Metrics are not counted as there is no room for them ({error.strerror}); is the disk full?"
+            if not self._has_complained:
+                self._has_complained = True
+                log.warning("%s They are kept in %s", self.problem, os.environ[MULTIPROC_DIR])
+            return False
+        self.problem = None
+        return True
 
     def _count_error(self, model_id: str, error: Exception | None) -> None:
         self.count_refusal(model_id, error)
         if isinstance(error, MLStreamError) and (error.provider_status is not None or error.status == 424):
-            self._provider_errors.labels(model_id, str(error.provider_status or "none")).inc()
+            self._of(self._provider_errors, model_id, str(error.provider_status or "none")).inc()

@@ -194,7 +194,9 @@ def test_a_full_disk_is_logged_once_and_stops_no_prediction(
         with statistics.action("undeploy", "m"):
             pass
         assert statistics.running() == {}
+        assert statistics.problem is not None and "No space left on device" in statistics.problem
     [record] = caplog.records
     assert "No space left on device" in record.getMessage()
     predict(statistics, Ending())
+    assert statistics.problem is None
     assert len(figures(statistics).request_durations) == 1

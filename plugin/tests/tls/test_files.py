@@ -1,6 +1,9 @@
 """Files of certificates and keys: the forms that are read, and what is said of those that cannot be."""
 
 import base64
+import ssl
+import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -11,7 +14,7 @@ from cryptography.hazmat.primitives.serialization import pkcs12
 from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.plugin.tls import files as files_module
 from opensearch_ml_stream.plugin.tls.files import KeyPairFiles, parse_files, read_files
-from opensearch_ml_stream.plugin.tls.key_pairs import KeyPair, parse_private_key
+from opensearch_ml_stream.plugin.tls.key_pairs import KeyPair, load_key_pair, parse_private_key
 from tests.upstream.certificates import issue
 
 AUTHORITY = issue("authority", authority=True)
@@ -130,3 +133,11 @@ def test_files_that_cannot_be_read_are_named(tmp_path: Path, monkeypatch: pytest
     (tmp_path / "large").write_bytes(b"four")
     with pytest.raises(InvalidRequest, match="large: the file is larger than 3 bytes"):
         read_files([str(tmp_path / "large")])
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems have no files in memory")
+def test_a_certificate_needs_no_room_on_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "not there"))
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    load_key_pair(context, pair_of(tmp_path, OWN.pem, OWN.key_pem()))
+    assert not (tmp_path / "not there").exists()

@@ -136,3 +136,17 @@ async def test_a_browser_is_sent_to_the_page_that_there_is(method: str, accept: 
     exchange = await send_request(rest_application(routes), method, "/", headers={"accept": accept})
     assert exchange.status == status
     assert exchange.headers.get("location") == ("_ui/" if status == 302 else None)
+
+
+async def test_what_a_server_that_is_ready_cannot_do_is_for_operators() -> None:
+    async def ping() -> None:
+        pass
+
+    routes = operation_routes(ping, bytes, "1.2.3", RecordingGate(REFUSED), problems=lambda: (None, "The disk is full"))
+    seen = []
+    for client in (HERE, AWAY):
+        exchange = Exchange("GET", "/_health/ready")
+        exchange.scope["client"] = client
+        await exchange.run(rest_application(routes))
+        seen.append((exchange.status, exchange.json()))
+    assert seen == [(200, {"status": "ready", "details": ["The disk is full"]}), (200, {"status": "ready"})]

@@ -90,6 +90,7 @@ class Statistics:
         self._worker = worker
         self._files = files
         self._has_complained = False
+        self.problem: str | None = None  # why the last request could not be counted
 
     def prediction(self) -> Prediction:
         """Return a prediction that begins now, to be entered with `with`."""
@@ -132,6 +133,7 @@ class Statistics:
             self._worker.count(finished.action, failed=finished.failed)
             if model_id is not None:
                 self._files.add(model_id, finished)
+            self.problem = None
         except OSError as error:
             self._complain(error)
 
@@ -165,13 +167,10 @@ class Statistics:
             self._complain(error)
 
     def _complain(self, error: OSError) -> None:
+        self.problem = f"Requests cannot be counted ({error.strerror}); is the disk full, or a worker stopped?"
         if not self._has_complained:
             self._has_complained = True
-            log.warning(
-                "Requests cannot be counted in %s (%s); is its disk full, or a worker stopped?",
-                self._directory,
-                error.strerror,
-            )
+            log.warning("%s Their statistics are in %s", self.problem, self._directory)
 
 
 @contextmanager

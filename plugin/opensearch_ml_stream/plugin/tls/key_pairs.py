@@ -3,12 +3,17 @@
 A ValueError says what is wrong with the bytes. None repeats a password or a part of a key.
 """
 
+import os
 import re
 import secrets
 import ssl
+import sys
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
+from typing import IO
 
 from cryptography import x509
 from cryptography.exceptions import UnsupportedAlgorithm
@@ -95,16 +100,28 @@ def checked_pair(certificates: tuple[x509.Certificate, ...], key: PrivateKey) ->
 def load_key_pair(context: ssl.SSLContext, pair: KeyPair) -> None:
     """Let connections of the context identify themselves with the certificate.
 
-    OpenSSL reads a key from a file only: it is written to one for a moment, encrypted with a new password. ssl.SSLError
-    if OpenSSL refuses it, another OSError if no file can be written.
+    OpenSSL reads a key from a file only: it is written to one for a moment, encrypted with a new password; to one in
+    memory where the system has such files, as the disk may be full. ssl.SSLError if OpenSSL refuses it, another OSError
+    if no file can be written.
     """
     password = secrets.token_bytes(24).hex()
     encryption = serialization.BestAvailableEncryption(password.encode())
     key_pem = pair.key.private_bytes(_PEM, serialization.PrivateFormat.PKCS8, encryption)
-    with tempfile.NamedTemporaryFile(suffix=".pem") as file:  # readable by this user only
+    with _private_file() as (file, path):
         file.write(key_pem + b"".join(one.public_bytes(_PEM) for one in pair.certificates))
         file.flush()
-        context.load_cert_chain(file.name, password=password)
+        context.load_cert_chain(path, password=password)
+
+
+@contextmanager
+def _private_file() -> Iterator[tuple[IO[bytes], str]]:
+    """Open a new file, which nobody but this user can read, while the block runs; it gets its path too."""
+    if sys.platform == "linux":
+        with os.fdopen(os.memfd_create("key pair"), "wb") as memory:
+            yield memory, f"/proc/self/fd/{memory.fileno()}"
+    else:
+        with tempfile.NamedTemporaryFile(suffix=".pem") as file:
+            yield file.file, file.name
 
 
 def _supported(key: object) -> PrivateKey:

@@ -2,6 +2,7 @@
 
 import logging
 import ssl
+import sys
 import tempfile
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
@@ -213,6 +214,7 @@ def test_a_new_certificate_that_a_full_disk_kept_out_is_in_force_once_there_is_s
     certificate = reloading(files)
     files.write(NEXT)
     with monkeypatch.context() as full:
+        full.setattr(sys, "platform", "one without files in memory")
         full.setattr(tempfile, "tempdir", str(files.folder / "missing"))
         assert not any(certificate.look() for _ in range(4))
     assert len(caplog.messages) == 1

@@ -1,7 +1,7 @@
 """Health, metrics, and the name and version of the sidecar: routes for operators, outside the base path."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from ipaddress import ip_address
 
 from starlette.requests import Request
@@ -28,13 +28,15 @@ def operation_routes(
     gate: Gate,
     cluster: ASGIApp | None = None,
     page: str = "",
+    problems: Callable[[], Sequence[str | None]] = tuple,
 ) -> list[Route]:
     """Return the routes of `/`, `/_health/live`, `/_health/ready` and `/metrics`.
 
     `ping` raises Unavailable while the store does not respond; `metrics` returns Prometheus' text format. Everyone may
-    ask for the health. Metrics, and why the store does not respond, are for this machine and for those who have the
-    permission. `page` is the path, relative to `/`, to which a browser is sent from there; "" for none. Where requests
-    go on to the `cluster`, `/` is the cluster's for all others: clients read its version there.
+    ask for the health. Metrics, why the store does not respond, and the `problems` of a server that is ready all the
+    same are for this machine and for those who have the permission. `page` is the path, relative to `/`, to which a
+    browser is sent from there; "" for none. Where requests go on to the `cluster`, `/` is the cluster's for all others:
+    clients read its version there.
     """
 
     async def live(request: Request) -> Response:
@@ -44,9 +46,12 @@ def operation_routes(
     async def ready(request: Request) -> Response:
         """Whether the store responds."""
         error = await ping_error(ping)
-        if error is None:
+        details = [problem for problem in problems() if problem is not None]
+        if error is None and not details:
             return json_response(request, {"status": "ready"})
         may_know = _is_from_this_machine(request) or await _is_admitted(request, gate)
+        if error is None:
+            return json_response(request, {"status": "ready", **({"details": details} if may_know else {})})
         return error_response(request, error if may_know else Unavailable("The store does not respond"))
 
     async def show_metrics(request: Request) -> Response:

@@ -1,5 +1,6 @@
 """OpenSearch's `MLService`: `PredictModelStream`, as ML Commons 3.8 has it on OpenSearch's own gRPC port."""
 
+import asyncio
 from contextlib import AbstractAsyncContextManager
 
 from grpc import StatusCode
@@ -14,6 +15,7 @@ from opensearch_ml_stream.rest_handlers import actions
 from opensearch_ml_stream.rest_handlers.callers import Caller
 from opensearch_ml_stream.rest_handlers.routes.predict_stream import Predictions, ProviderStream
 
+_MAX_BYTES_AT_ONCE = 64 * 1024  # of a message that is read where others wait
 _PREDICT_MODEL_STREAM = "PredictModelStream"
 
 # ML Commons' GrpcStatusMapper. Whatever is not named is INTERNAL, as there: a provider's fault (424) among it. It is
@@ -34,7 +36,12 @@ def ml_handlers(predictions: Predictions, calls: Calls) -> dict[str, Handler]:
     """Return grpc's handlers of all methods, by the method's name; it asks for the actions of `_predict/stream`."""
 
     async def predict_model_stream(call: Call, caller: Caller) -> None:
-        request = read_predict_request(await call.first_message() or b"")
+        message = await call.first_message() or b""
+        if len(message) > _MAX_BYTES_AT_ONCE:  # it may have come compressed, a thousand bytes in one
+            request = await asyncio.to_thread(read_predict_request, message)
+        else:
+            request = read_predict_request(message)
+        del message
         call.notes.model = request.model_id
         opening = predictions.stream(caller, request.model_id, request.parameters)
         del request  # a prompt may be large, and the stream of its response long
