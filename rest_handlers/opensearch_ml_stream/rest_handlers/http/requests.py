@@ -21,8 +21,9 @@ LLM_INTERFACE = "_llm_interface"
 FORMATS: Mapping[str, WireFormat] = {"sse": SSE, "json": NDJSON, "ndjson": NDJSON}
 _ID = re.compile(rb"[A-Za-z0-9._-]{1,64}")
 _GZIP = 16 + zlib.MAX_WBITS  # zlib's way to say gzip
-# What a body may become: the functions of C that walk it take some 5 ms for each MiB.
-_DECOMPRESSED_FREELY = 8 * 1024 * 1024  # bytes, however few were sent
+# What a body may become: to decompress it takes some 1 ms for each MiB, and all that walks JSON 10.
+_DECOMPRESSED_FREELY = 16 * 1024 * 1024  # bytes, however few were sent
+_PARSED_FREELY = 4 * 1024 * 1024  # of JSON that the event loop's thread parses: 50 ms
 _DECOMPRESSED_RATIO = 10
 _DECOMPRESSED_STEP = 256 * 1024  # bytes, so that a small body cannot take much memory before it is counted
 
@@ -54,7 +55,7 @@ def decoded(body: bytes, coding: str, reservation: BodyReservation, *, is_of_par
         return body
     if coding != "gzip":
         raise InvalidRequest(f"Content-Encoding [{coding}] is not supported; use gzip, or send the body as it is")
-    plain = _decompressed(body, reservation)
+    plain = _decompressed(body, reservation, _PARSED_FREELY if is_of_parts else _DECOMPRESSED_FREELY)
     if is_of_parts:
         jsontext.check_compressed(plain, len(body))
     return plain
@@ -82,10 +83,10 @@ async def _read_pieces(scope: Scope, receive: Receive, reservation: BodyReservat
             return bytes(body)
 
 
-def _decompressed(body: bytes, reservation: BodyReservation) -> bytes:
+def _decompressed(body: bytes, reservation: BodyReservation, freely: int) -> bytes:
     decompressor = zlib.decompressobj(_GZIP)
     parts: list[bytes] = []
-    limit = min(reservation.max_body_size, max(_DECOMPRESSED_FREELY, _DECOMPRESSED_RATIO * len(body)))
+    limit = min(reservation.max_body_size, max(freely, _DECOMPRESSED_RATIO * len(body)))
     left = limit
     compressed = body
     try:
