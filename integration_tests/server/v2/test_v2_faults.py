@@ -81,7 +81,7 @@ async def test_a_body_that_is_no_request_is_refused_with_fastapis_detail(
     client: httpx.AsyncClient, two_workers: Sidecar
 ) -> None:
     wrong = {"inputs": [{"name": "a", "shape": [1], "datatype": "INT65", "data": [1]}]}
-    path = model_path(await openai_model(v2_sidecar, "http://127.0.0.1:1/v1"), "infer")
+    path = model_path(await openai_model(two_workers, "http://127.0.0.1:1/v1"), "infer")
     response = await client.post(path, json=wrong)
     assert response.status_code == 422
     assert response.json()["detail"][0]["msg"].startswith("Input should be 'BOOL', 'UINT8'")

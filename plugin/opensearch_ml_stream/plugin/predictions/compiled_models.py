@@ -168,7 +168,7 @@ class CompiledModels:
             settings=read_sidecar_settings(settings.source.get("settings", {})),
             limiters_by_user=user_limiters(controller.source),
         )
-        if definition.document.get("guardrails"):
+        if document.source.get("guardrails"):
             await asyncio.to_thread(model.compile_guardrails)
         await self._ensure_deployed(model_id, document)
         characters = sum(len(jsontext.dumps(document.source)) for _, document in documents)
