@@ -87,15 +87,15 @@ async def test_a_client_whose_connection_breaks_ends_the_providers_call(sidecar:
 
 async def test_a_slow_client_stops_the_reading_of_the_provider(sidecar: Sidecar) -> None:
     """Another client reads as much meanwhile, so that a server that reads on would have read the stream to its end."""
-    number, size = 600, 32_000  # more than all buffers between provider, server and client hold
+    number, size = 1_200, 32_000  # more than all buffers between provider, server and client hold
     script = [SSE_HEAD, *[chunk(openai_delta("x" * size))] * number, chunk(b"data: [DONE]\n\n"), LAST_CHUNK]
     async with FakeProvider(script) as provider, FakeProvider(script) as other:
         await create_model(sidecar, provider, "slowly-read")
         await create_model(sidecar, other, "quickly-read")
-        async with inference_client(grpc_address(sidecar)) as client:
+        async with inference_client(grpc_address(sidecar)) as client, inference_client(grpc_address(sidecar)) as beside:
             slow = client.stream(infer_request("Hi", "slowly-read"))
             assert len(texts([await slow.read()])[0]) == size
-            quick = client.stream(infer_request("Hi", "quickly-read"))
+            quick = beside.stream(infer_request("Hi", "quickly-read"))
             for _ in range(number):
                 assert len(texts([await quick.read()])[0]) == size
             assert (other.played, provider.played, provider.disconnects) == (1, 0, 0)
