@@ -41,6 +41,23 @@ MODELS: Mapping[str, Mapping[str, Any]] = {
     },
 }
 
+DATES: list[tuple[Mapping[str, object], set[str]]] = [
+    ({"gte": "now-20y", "lt": "now+1h"}, {"gpt", "claude", "titan"}),
+    ({"gte": "now-1d"}, set()),
+    ({"lte": "now/d"}, {"gpt", "claude", "titan"}),
+    ({"gte": None, "lt": None}, {"gpt", "claude", "titan"}),
+    ({"gte": "2023-11-14T22:13:20.200Z"}, {"gpt", "titan"}),
+    ({"gt": "2023-11-14T23:13:20.200+01:00"}, {"gpt"}),
+    ({"gte": "1700000000300||-1m", "lt": "1700000000300"}, {"claude", "titan"}),
+    ({"lte": "2023-11-14", "format": "yyyy-MM-dd"}, {"gpt", "claude", "titan"}),
+    ({"gt": "2023-11-14", "format": "strict_date"}, set()),
+    ({"lt": "2023-11-14", "format": "strict_date_optional_time"}, set()),
+    ({"gte": "2023-11", "format": "strict_date_optional_time"}, {"gpt", "claude", "titan"}),
+    ({"gte": "2023-11-14||/M", "lte": "2023-11-14||/M", "format": "yyyy-MM-dd"}, {"gpt", "claude", "titan"}),
+    ({"gte": "14/11/2023 22:13:20", "format": "dd/MM/yyyy HH:mm:ss"}, {"gpt", "claude", "titan"}),
+    ({"gt": "1700000000", "format": "epoch_second"}, set()),
+]
+
 QUERIES: list[tuple[object, set[str]]] = [
     ({"match_all": {}}, {"gpt", "claude", "titan"}),
     ({"term": {"model_state": "DEPLOYED"}}, {"claude"}),
@@ -88,6 +105,16 @@ QUERIES: list[tuple[object, set[str]]] = [
     ({"range": {"created_time": {"gt": 1700000000100, "lt": 1700000000300}}}, {"titan"}),
     ({"range": {"current_worker_node_count": {"lte": 2}}}, {"claude"}),
     ({"range": {"name.keyword": {"gte": "D", "lt": "u"}}}, {"gpt", "titan"}),
+    ({"range": {"name": {"gte": "su", "lt": "sv"}}}, {"gpt"}),
+    ({"range": {"model_state": {"gte": 1}}}, {"gpt", "claude", "titan"}),
+    ({"range": {"connector.parameters.max_tokens": {"gte": "10"}}}, {"claude"}),
+    ({"range": {"current_worker_node_count": {"gte": 1.5}}}, {"claude"}),
+    ({"range": {"current_worker_node_count": {"gte": None}}}, {"claude"}),
+    ({"range": {"guardrails": {"gte": "a"}}}, set()),
+    *[({"range": {"created_time": limits}}, found) for limits, found in DATES],
+    ({"term": {"created_time": "2023-11-14T22:13:20.200Z"}}, {"titan"}),
+    ({"term": {"created_time": "1700000000000||/d"}}, {"gpt", "claude", "titan"}),
+    ({"terms": {"current_worker_node_count": ["2.0", 7]}}, {"claude"}),
     ({"match_phrase": {"name": "for SUPPORT"}}, {"gpt"}),
     ({"match_phrase": {"name": "support for"}}, set()),
     ({"match_phrase": {"name": {"query": "titan"}}}, {"titan"}),
@@ -98,6 +125,7 @@ QUERIES: list[tuple[object, set[str]]] = [
     ({"query_string": {"query": '"for support" OR tit*', "fields": ["name"]}}, {"gpt", "titan"}),
     ({"query_string": {"query": "gpt titan NOT support", "fields": ["name", "description"]}}, {"titan"}),
     ({"query_string": {"query": "gpt support", "fields": ["name"], "default_operator": "AND"}}, {"gpt"}),
+    ({"query_string": {"query": "gpt", "fields": ["name^2"]}}, {"gpt"}),
     ({"ids": {"values": ["titan", "gpt"]}}, {"titan", "gpt"}),
     ({"exists": {"field": "description"}}, {"claude"}),
     ({"exists": {"field": "guardrails"}}, {"gpt"}),
@@ -225,6 +253,47 @@ async def test_source_can_be_omitted(store: Store) -> None:
         ({"sort": ["no_such_field"]}, "No mapping found for .no_such_field"),
         ({"aggs": {"a": {"terms": {"field": "name"}}}}, "Text fields are not optimised"),
         ({"query": {"terms": {"model_state": "DEPLOYED"}}}, "terms"),
+        ({"query": {"range": {"created_time": {"gte": "yesterday"}}}}, "failed to parse date field .yesterday."),
+        ({"query": {"range": {"created_time": {"gte": "2023-11-14"}}}}, "failed to parse date field .2023-11-14."),
+        ({"query": {"range": {"created_time": {"gte": ""}}}}, "cannot parse empty date"),
+        ({"query": {"range": {"created_time": {"gte": "now/z"}}}}, "unit .z. not supported for date math"),
+        ({"query": {"range": {"created_time": {"gte": "now-1"}}}}, "truncated date math .-1."),
+        ({"query": {"range": {"created_time": {"gte": "now-1dd"}}}}, "operator not supported for date math"),
+        ({"query": {"range": {"created_time": {"gte": "x", "format": "nonsense"}}}}, "Invalid format: .nonsense."),
+        ({"query": {"range": {"current_worker_node_count": {"gte": "now-1d"}}}}, 'For input string: "now-1d"'),
+        ({"query": {"range": {"current_worker_node_count": {"lt": 10**30}}}}, "out of range"),
+        ({"query": {"range": {"is_hidden": {"gte": "x"}}}}, "Can't parse boolean value .x."),
+        ({"query": {"range": {"_id": {"gte": "a"}}}}, "does not support range queries"),
+        ({"query": {"term": {"created_time": "x"}}}, "failed to parse date field .x."),
+        ({"query": {"term": {"current_worker_node_count": "x"}}}, 'For input string: "x"'),
+        ({"query": {"terms": {"is_hidden": [1]}}}, "Can't parse boolean value .1."),
+        ({"query": {"match": {"current_worker_node_count": "x"}}}, 'For input string: "x"'),
+        ({"query": {"match": {"name": None}}}, "text"),
+        ({"query": {"term": {"model_content": "x"}}}, "Binary fields do not support searching"),
+        ({"query": {"prefix": {"created_time": "17"}}}, "Can only use prefix queries on keyword and text fields"),
+        ({"query": {"wildcard": {"_id": "g*"}}}, "Can only use wildcard queries on keyword and text fields"),
+        ({"query": {"ids": {"values": [{}]}}}, "values"),
+        ({"query": {"exists": {"field": ""}}}, "field"),
+        ({"query": {"query_string": {"query": "gpt AND", "fields": ["name"]}}}, "Failed to parse query"),
+        ({"query": {"query_string": {"query": 'a "b', "fields": ["name"]}}}, "Failed to parse query"),
+        (
+            {"query": {"query_string": {"query": "+" * 32_001, "fields": ["name"]}}},
+            "length|Failed to parse",
+        ),
+        ({"query": {"bool": {"should": [{"match_all": {}}] * 1025}}}, "maxClauseCount is set to 1024"),
+        ({"query": {"match": {"name": " ".join(map(str, range(1025)))}}}, "maxClauseCount is set to 1024"),
+        ({"query": {"terms": {"model_state": ["x"] * 65_537}}}, "exceeded the allowed maximum of .65536."),
+        ({"sort": ["guardrails"]}, "No mapping found for .guardrails."),
+        ({"sort": ["model_state.keyword"]}, "No mapping found for .model_state.keyword."),
+        ({"sort": ["connector.parameters"]}, "connector.parameters"),
+        ({"sort": [None]}, "malformed sort format"),
+        ({"track_total_hits": "x"}, "x|track_total_hits"),
+        ({"version": "x"}, "Failed to parse value .x."),
+        ({"aggs": {"a": {"top_hits": {"size": 101}}}}, "Top hits result window is too large"),
+        ({"aggs": {"a": {"top_hits": {"size": 0}}}}, "must be"),
+        ({"aggs": {"a": {"terms": {"field": "model_state", "size": 0}}}}, "size"),
+        ({"aggs": {"a[": {"terms": {"field": "model_state"}}}}, "Invalid aggregation name"),
+        ({"aggs": None}, "aggs"),
     ],
 )
 async def test_a_search_that_is_not_understood_is_the_callers_mistake(
@@ -252,6 +321,73 @@ async def test_sorted_hits_hold_what_they_were_sorted_by(store: Store, sort: obj
     await fill(store)
     response = await store.search(Index.MODEL, {"sort": sort})
     assert [hit["sort"] for hit in response["hits"]["hits"]] == values
+
+
+@pytest.mark.parametrize(
+    ("tracked", "total"),
+    [
+        (True, {"value": 3, "relation": "eq"}),
+        (2, {"value": 2, "relation": "gte"}),
+        (3, {"value": 3, "relation": "eq"}),
+        (False, None),
+        (-1, None),
+    ],
+)
+async def test_the_total_is_counted_as_far_as_asked(store: Store, tracked: object, total: object) -> None:
+    await fill(store)
+    hits = (await store.search(Index.MODEL, {"track_total_hits": tracked}))["hits"]
+    assert (hits.get("total"), len(hits["hits"])) == (total, 3)
+
+
+FILTERED = {"query": {"bool": {"filter": {"match_all": {}}}}}
+
+
+@pytest.mark.parametrize(
+    ("body", "max_score", "score", "sort"),
+    [
+        ({}, 1.0, 1.0, None),
+        ({"size": 0}, None, None, None),
+        (FILTERED, 0.0, 0.0, None),
+        ({"query": {"bool": {"must_not": {"term": {"name": "gpt"}}}}}, 0.0, 0.0, None),
+        ({"query": {"bool": {"must": FILTERED["query"]}}}, 0.0, 0.0, None),
+        ({"query": {"bool": {}}}, 1.0, 1.0, None),
+        ({"sort": "_score"}, 1.0, 1.0, None),
+        ({"sort": [{"_score": "asc"}]}, None, 1.0, [1.0]),
+        ({"sort": ["_score", "created_time"]}, 1.0, 1.0, [1.0, 1700000000100]),
+        ({"sort": ["created_time", "_score"]}, None, 1.0, [1700000000100, 1.0]),
+        ({"sort": [{"algorithm": "asc", "created_time": "asc"}]}, None, None, ["REMOTE", 1700000000100]),
+    ],
+)
+async def test_scores_are_shown_where_they_are_sorted_by(
+    store: Store, body: Mapping[str, Any], max_score: object, score: object, sort: object
+) -> None:
+    await fill(store)
+    hits = (await store.search(Index.MODEL, body))["hits"]
+    first = next(iter(hits["hits"]), {})
+    assert (hits["max_score"], first.get("_score"), first.get("sort")) == (max_score, score, sort)
+
+
+async def test_top_hits_have_scores_and_no_versions(store: Store) -> None:
+    await fill(store)
+    body = {**FILTERED, "size": 0, "aggs": {"all": {"top_hits": {"size": 1, "_source": False}}}}
+    hits = (await store.search(Index.MODEL, body))["aggregations"]["all"]["hits"]
+    assert (hits["total"], hits["max_score"]) == ({"value": 3, "relation": "eq"}, 0.0)
+    assert [sorted(hit) for hit in hits["hits"]] == [["_id", "_index", "_score"]]
+
+
+async def test_dates_are_counted_with_their_text(store: Store) -> None:
+    await fill(store)
+    terms = {"terms": {"field": "created_time", "size": 1, "order": {"_key": "asc"}}}
+    [bucket] = (await store.search(Index.MODEL, {"size": 0, "aggs": {"times": terms}}))["aggregations"]["times"][
+        "buckets"
+    ]
+    assert bucket == {"key": 1700000000100, "key_as_string": "2023-11-14T22:13:20.100Z", "doc_count": 1}
+
+
+async def test_a_caller_finds_what_the_sidecar_finds(store: Store) -> None:
+    await fill(store)
+    body = {"query": {"match": {"name": "gpt titan"}}, "sort": ["created_time"]}
+    assert ids(await store.search_for_caller(Index.MODEL, body)) == ids(await store.search(Index.MODEL, body))
 
 
 async def test_a_field_that_may_be_unmapped_sorts_nothing(store: Store) -> None:

@@ -75,7 +75,7 @@ async def test_an_aggregation_may_have_any_name(kind: str, name: str) -> None:
     options: Json = {"match_all": {}} if kind == "filter" else {"field": "name.keyword"}
 
     class Answering:
-        async def search(self, index: Index, body: Json) -> dict[str, Any]:
+        async def search_for_caller(self, index: Index, body: Json) -> dict[str, Any]:
             return {"hits": {"hits": []}, "aggregations": results}
 
     await search(Answering(), Index.MODEL, {"aggs": {name: {kind: options, "aggs": below}}}, HIDDEN, None)

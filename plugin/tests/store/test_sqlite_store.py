@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 
 from opensearch_ml_stream.connectors.errors import Conflict, Internal, InvalidRequest, Unavailable
-from opensearch_ml_stream.plugin.store import Index, Written, sqlite_store
+from opensearch_ml_stream.plugin.store import Index, Written
+from opensearch_ml_stream.plugin.store.sqlite import sqlite_connection
 from opensearch_ml_stream.plugin.store.sqlite_store import SQLiteStore
 
 
@@ -267,7 +268,7 @@ async def test_a_folder_that_cannot_be_made_is_unavailable(tmp_path: Path) -> No
 async def test_opening_tries_again_while_another_process_has_the_file_locked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sqlite_store, "_LOCK_WAIT_SECONDS", 0)  # as SQLite itself does in some cases
+    monkeypatch.setattr(sqlite_connection, "_LOCK_WAIT_SECONDS", 0)  # as SQLite itself does in some cases
     path = tmp_path / "store.db"
     other = sqlite3.connect(path, isolation_level=None)
     other.execute("CREATE TABLE other (value)")

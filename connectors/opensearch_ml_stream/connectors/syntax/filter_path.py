@@ -37,11 +37,11 @@ def filter_path(body: Any, patterns: Iterable[str]) -> Any:
 
 
 class FieldFilter:
-    """Patterns for several JSON values, with one budget for all of them."""
+    """Patterns for several JSON values, with one budget for all of them, which other filters may share."""
 
-    def __init__(self, patterns: Iterable[str]) -> None:
+    def __init__(self, patterns: Iterable[str], budget: WorkBudget | None = None) -> None:
         checked = check_patterns(patterns)
-        budget = WorkBudget("Matching the patterns of filter_path or _source")
+        budget = budget or pattern_budget()
         excluded = [pattern[1:] for pattern in checked if pattern.startswith("-")]
         included = [pattern for pattern in checked if not pattern.startswith("-")]
         self._excluded = _Automaton(excluded, budget) if excluded else None
@@ -52,6 +52,11 @@ class FieldFilter:
         if self._excluded is not None:
             body = _exclude(body, self._excluded)
         return body if self._included is None else _include(body, self._included)
+
+
+def pattern_budget() -> WorkBudget:
+    """Return the budget of one response's patterns."""
+    return WorkBudget("Matching the patterns of filter_path or _source")
 
 
 def check_patterns(patterns: Iterable[str]) -> list[str]:

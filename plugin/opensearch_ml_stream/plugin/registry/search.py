@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from typing import Any, Protocol
 
 from opensearch_ml_stream.connectors.errors import InvalidRequest
-from opensearch_ml_stream.connectors.syntax.filter_path import FieldFilter
+from opensearch_ml_stream.connectors.syntax.filter_path import FieldFilter, pattern_budget
 from opensearch_ml_stream.plugin.registry.stored_documents import Json
 from opensearch_ml_stream.plugin.store import Index
 from opensearch_ml_stream.plugin.store.query_string import parse_query_string
@@ -21,7 +21,7 @@ View = Callable[[Mapping[str, Json]], Awaitable[Mapping[str, Json]]]
 class Searched(Protocol):
     """What a search runs in: a Store, or one that shows other values than it stores."""
 
-    async def search(self, index: Index, body: Json) -> dict[str, Any]:
+    async def search_for_caller(self, index: Index, body: Json) -> dict[str, Any]:
         """Return OpenSearch's search response."""
         ...
 
@@ -67,15 +67,18 @@ async def search(
     check_search(body)
     if visible is not None:
         _check_no_empty_buckets(_aggregations(body))
-    response = await store.search(index, _only(visible, _without_source(body)))
+    response = await store.search_for_caller(index, _only(visible, _without_source(body)))
     shown = list(_hit_lists(body, response))
     shown_fields = FieldFilter(f"-{field}" for field in hidden)
     hits = [hit for hits, _ in shown for hit in hits]
     sources: Mapping[str, Json] = {hit["_id"]: shown_fields.apply(hit.pop("_source", {})) for hit in hits}
     if view is not None:
         sources = await view(sources)
+    budget = pattern_budget()
     filters = {
-        patterns: FieldFilter(patterns) for patterns in {patterns for _, patterns in shown} if patterns is not None
+        patterns: FieldFilter(patterns, budget)
+        for patterns in {patterns for _, patterns in shown}
+        if patterns is not None
     }
     for hits, patterns in shown:
         if patterns is not None:

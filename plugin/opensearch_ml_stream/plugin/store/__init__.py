@@ -147,6 +147,13 @@ class Store(Protocol):
         """
         ...
 
+    async def search_for_caller(self, index: Index, body: Mapping[str, Any]) -> dict[str, Any]:
+        """Search as a caller asks, apart from the sidecar's own searches.
+
+        Throttled (429) if the store searches as much as it may already.
+        """
+        ...
+
     async def ping(self) -> None:
         """Raise Unavailable if the store is down."""
         ...

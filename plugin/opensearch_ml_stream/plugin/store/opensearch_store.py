@@ -158,6 +158,10 @@ class OpenSearchStore:
         name = self._name(index)
         return read_search(await _read(lambda: self._client.search(index=name, body=request, params=params)))
 
+    async def search_for_caller(self, index: Index, body: Mapping[str, Any]) -> dict[str, Any]:
+        """Search as for the sidecar itself: OpenSearch has bounds of its own, for all its clients."""
+        return await self.search(index, body)
+
     async def ping(self) -> None:
         """Raise Unavailable if the cluster does not respond, or not as OpenSearch does."""
         check_info(await _read(self._client.info))

@@ -10,11 +10,14 @@ from dataclasses import dataclass
 from opensearch_ml_stream.connectors.errors import InvalidRequest
 
 MAX_CLAUSES = 1024  # OpenSearch's default for indices.query.bool.max_clause_count
+MAX_QUERY_STRING_CHARS = 32_000  # search.query.max_query_string_length
 
 _TOKEN = re.compile(r'([+\-!]?)(?:"([^"]*)"|([^\s"]+))')
 _UNSUPPORTED = re.compile(r"[(){}\[\]^~:/\\<>=]")
 _AND, _OR = ("AND", "&&"), ("OR", "||")
 _OPERATORS = (*_AND, *_OR, "NOT")
+_SIGNS = ("+", "-", "!")
+_SHOWN_CHARS = 200
 
 
 @dataclass(slots=True)
@@ -28,33 +31,63 @@ class Clause:
 
 def parse_query_string(query: object, default_operator: str = "or") -> list[Clause]:
     """Return the clauses of a query string. InvalidRequest names what is not supported."""
-    if not isinstance(query, str):
-        raise InvalidRequest("[query_string] needs its [query], a string")
+    text = _checked_text(query)
     if default_operator.lower() not in ("or", "and"):
         raise InvalidRequest(f"default_operator of [query_string] must be or, and; not [{default_operator}]")
     usual = "must" if default_operator.lower() == "and" else "should"
     clauses: list[Clause] = []
     operator, negated = "", False
-    for sign, phrase, word in _TOKEN.findall(query):
+    for sign, phrase, word in _TOKEN.findall(text):
         if not sign and word in _OPERATORS:
+            if negated or (word != "NOT" and (operator or not clauses)):
+                raise _unreadable(text, f"nothing stands before [{word}]")
             negated = word == "NOT"
             operator = operator or ("" if negated else word)
             continue
-        if found := _UNSUPPORTED.search(word):
-            raise InvalidRequest(
-                f'[query_string] with [{found[0]}] is not supported here; it takes words, "phrases", AND, OR, NOT'
-            )
+        _check_word(text, word)
         _join(clauses, operator, usual)
-        occurs = "must_not" if negated or sign in ("-", "!") else "must" if sign == "+" else usual
-        if operator in _AND and occurs == "should":
-            occurs = "must"
-        elif operator in _OR and occurs == "must" and sign != "+":
-            occurs = "should"
-        clauses.append(Clause(phrase or word, not word, occurs))
+        clauses.append(Clause(phrase or word, not word, _occurs("-" if negated else sign, operator, usual)))
         operator, negated = "", False
-        if len(clauses) > MAX_CLAUSES:
-            raise InvalidRequest(f"[query_string] may have {MAX_CLAUSES} clauses")
+    if operator or negated:
+        raise _unreadable(text, f"nothing stands behind [{operator or 'NOT'}]")
+    if len(clauses) > MAX_CLAUSES:
+        raise InvalidRequest(f"[query_string] may have {MAX_CLAUSES} clauses", type="too_many_clauses")
     return clauses
+
+
+def _checked_text(query: object) -> str:
+    if not isinstance(query, str):
+        raise InvalidRequest("[query_string] needs its [query], a string")
+    if len(query) > MAX_QUERY_STRING_CHARS:
+        raise InvalidRequest(
+            f"Query string length exceeds max allowed length {MAX_QUERY_STRING_CHARS}; actual length: {len(query)}",
+            type="parse_exception",
+        )
+    if query.count('"') % 2:
+        raise _unreadable(query, "a quotation mark is not closed")
+    return query
+
+
+def _check_word(text: str, word: str) -> None:
+    if word in _SIGNS:
+        raise _unreadable(text, f"nothing stands behind [{word}]")
+    if found := _UNSUPPORTED.search(word):
+        raise InvalidRequest(
+            f'[query_string] with [{found[0]}] is not supported here; it takes words, "phrases", AND, OR, NOT'
+        )
+
+
+def _occurs(sign: str, operator: str, usual: str) -> str:
+    """Return how the clause behind an operator occurs."""
+    if sign in ("-", "!"):
+        return "must_not"
+    if sign == "+" or operator in _AND:
+        return "must"
+    return "should" if operator in _OR else usual
+
+
+def _unreadable(query: str, reason: str) -> InvalidRequest:
+    return InvalidRequest(f"Failed to parse query [{query[:_SHOWN_CHARS]}]: {reason}", type="query_shard_exception")
 
 
 def _join(clauses: list[Clause], operator: str, usual: str) -> None:

@@ -1,53 +1,47 @@
 """The embedded store: one SQLite file that several worker processes share, or memory.
 
-Every call runs in the store's own thread, so that waiting for another process's lock never blocks the event loop.
-Versions and sequence numbers count as in OpenSearch: `version` by document, `seq_no` by index.
+Every call runs in a thread of the store's own, so that waiting for another process's lock never blocks the event loop:
+one for documents, one for the sidecar's own searches, one for those of callers, which are counted and bounded. None
+waits for another. Versions and sequence numbers count as in OpenSearch: `version` by document, `seq_no` by index.
 """
 
-import asyncio
 import base64
 import os
 import sqlite3
 import time
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, contextmanager
-from pathlib import Path
+from contextlib import closing
+from functools import partial
 from typing import Any, TypeVar
 
 import orjson
 
-from opensearch_ml_stream.connectors.errors import Conflict, Internal, InvalidRequest, Unavailable
+from opensearch_ml_stream.connectors.errors import Conflict, Internal, InvalidRequest, Throttled
 from opensearch_ml_stream.plugin.store import ABSENT_SEQUENCE, Cluster, Document, Index, SecurityPlugin, Written
-from opensearch_ml_stream.plugin.store.private_files import make_private
+from opensearch_ml_stream.plugin.store.sqlite.search_bounds import MAX_STEPS, SearchWork
+from opensearch_ml_stream.plugin.store.sqlite.sqlite_connection import Database, DatabaseThread, read_within
 from opensearch_ml_stream.plugin.store.sqlite.sqlite_search import search
 
 T = TypeVar("T")
 
 _PRIMARY_TERM = 1
-_LOCK_WAIT_SECONDS = 5
-_SCHEMA = """
-CREATE TABLE IF NOT EXISTS documents (
-    index_name TEXT NOT NULL,
-    id TEXT NOT NULL,
-    source BLOB NOT NULL,
-    version INTEGER NOT NULL,
-    seq_no INTEGER NOT NULL,
-    PRIMARY KEY (index_name, id)
-) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS sequences (index_name TEXT PRIMARY KEY, next_seq_no INTEGER NOT NULL) WITHOUT ROWID;
-"""
+MAX_SEARCHES = 8  # of callers, that run or wait in one worker
 
 
 class SQLiteStore:
-    """A Store in one file; `path` may be `:memory:`, which lasts as long as the store is open."""
+    """A Store in one file; `path` may be `:memory:`, which lasts as long as the store is open.
 
-    def __init__(self, path: str, index_prefix: str = "") -> None:
-        self._path = path
+    A search of a caller may take `max_search_steps`; see `search_bounds`.
+    """
+
+    def __init__(self, path: str, index_prefix: str = "", max_search_steps: float = MAX_STEPS) -> None:
+        database = Database(path)
         self._prefix = index_prefix
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="sqlite-store")
-        self._connection: sqlite3.Connection | None = None
-        self._file: tuple[int, int] | None = None  # device and inode of the file that is open
+        self._max_search_steps = max_search_steps
+        self._documents, self._searches, self._searches_of_callers = (
+            DatabaseThread(database, f"sqlite-{name}") for name in ("documents", "searches", "callers")
+        )
+        self._open_searches = 0
 
     @property
     def cluster(self) -> Cluster | None:
@@ -116,13 +110,34 @@ class SQLiteStore:
 
     async def search(self, index: Index, body: Mapping[str, Any]) -> dict[str, Any]:
         """Return OpenSearch's response to the part of its search body that `sqlite.sqlite_search` supports."""
+        return await self._searches.run(self._search(index, body, SearchWork()))
+
+    async def search_for_caller(self, index: Index, body: Mapping[str, Any]) -> dict[str, Any]:
+        """Search as a caller asks: in bounded work, and Throttled where MAX_SEARCHES wait already."""
+        if self._open_searches >= MAX_SEARCHES:
+            raise Throttled(
+                f"{MAX_SEARCHES} searches run or wait in this worker already; send the request again later",
+                type="rejected_execution_exception",
+                retry_after="1",
+            )
+        self._open_searches += 1
+        try:
+            return await self._searches_of_callers.run(self._search(index, body, SearchWork(self._max_search_steps)))
+        finally:
+            self._open_searches -= 1
+
+    def _search(
+        self, index: Index, body: Mapping[str, Any], work: SearchWork
+    ) -> Callable[[sqlite3.Connection], dict[str, Any]]:
         query = "SELECT id, source, version, seq_no FROM documents WHERE index_name = ? ORDER BY seq_no"
+        name = self._name(index)
 
-        def run(db: sqlite3.Connection) -> dict[str, Any]:
-            rows = db.execute(query, (self._name(index),))
-            return search(index, self._name(index), (_document(*row) for row in rows), body)
+        def documents(rows: list[Any]) -> Iterator[Document]:
+            for row in rows:
+                work.spend_on_text(len(row[1]))
+                yield _document(*row)
 
-        return await self._run(run)
+        return lambda db: search(index, name, documents(read_within(db, work, query, (name,))), body, work)
 
     async def ping(self) -> None:
         """Raise Unavailable if the file cannot be read."""
@@ -146,42 +161,16 @@ class SQLiteStore:
         """Return None: a file has no health."""
 
     async def close(self) -> None:
-        """Close the connection and end the thread."""
-
-        def close() -> None:
-            if self._connection is not None:
-                self._connection.close()
-
-        await asyncio.get_running_loop().run_in_executor(self._thread, close)
-        self._thread.shutdown(wait=False)
+        """Close the connections and end the threads."""
+        for thread in (self._documents, self._searches, self._searches_of_callers):
+            await thread.close()
 
     def _name(self, index: Index) -> str:
         return f"{self._prefix}{index}"
 
     async def _run(self, call: Callable[[sqlite3.Connection], T], *, writes: bool = False) -> T:
-        """Return the call's result, made in the store's thread; a write is one transaction."""
-        return await asyncio.get_running_loop().run_in_executor(self._thread, self._call, call, writes)
-
-    def _call(self, call: Callable[[sqlite3.Connection], T], writes: bool) -> T:
-        try:
-            if self._connection is None:
-                self._connection = _connect(self._path)
-                self._file = _file_at(self._path)
-            elif _file_at(self._path) != self._file:
-                raise Unavailable(
-                    f"The embedded store {self._path} was removed or replaced while it was open, and what is written "
-                    f"now would be lost. Stop the sidecar, put the file in its place, delete {self._path}-wal and "
-                    f"{self._path}-shm, and start again"
-                )
-            if not writes:
-                return call(self._connection)
-            with _transaction(self._connection):
-                return call(self._connection)
-        except (sqlite3.Error, OSError) as error:
-            raise Unavailable(
-                f"The embedded store {self._path} does not respond ({error}); check that the file and its folder can "
-                "be read and written and that the disk is not full"
-            ) from error
+        """Return the call's result; a write is one transaction."""
+        return await self._documents.run(partial(_in_transaction, call) if writes else call)
 
     def _write(
         self, db: sqlite3.Connection, index: Index, id: str, source: Mapping[str, Any], version_before: int
@@ -207,58 +196,17 @@ class SQLiteStore:
         return Written(id, seq_no, _PRIMARY_TERM, response)
 
 
-def _connect(path: str) -> sqlite3.Connection:
-    """Open a connection; the file is for this user alone, as it holds the master key."""
-    if path != ":memory:":
-        make_private(Path(path))
-    db = sqlite3.connect(path, timeout=_LOCK_WAIT_SECONDS, isolation_level=None)
-    try:
-        _switch_to_wal(db)
-        db.execute("PRAGMA synchronous = FULL")  # what was acknowledged outlasts a loss of power, too
-        db.executescript(_SCHEMA)
-    except sqlite3.Error:
-        db.close()
-        raise
-    return db
-
-
-def _file_at(path: str) -> tuple[int, int] | None:
-    """Return device and inode of the file at the path, None if there is none (or for memory)."""
-    try:
-        status = os.stat(path)
-    except FileNotFoundError:
-        return None
-    return status.st_dev, status.st_ino
-
-
-def _switch_to_wal(db: sqlite3.Connection) -> None:
-    """Switch to write-ahead logging, trying again while the file is locked.
-
-    SQLite's own lock timeout does not apply to this pragma, so workers that start at the same time would fail.
-    """
-    for _ in range(50):
-        try:
-            db.execute("PRAGMA journal_mode = WAL")
-        except sqlite3.OperationalError as error:
-            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY:
-                raise
-            time.sleep(0.02)
-        else:
-            return
-    db.execute("PRAGMA journal_mode = WAL")
-
-
-@contextmanager
-def _transaction(db: sqlite3.Connection) -> Iterator[None]:
-    """Run the block as one transaction, with the write lock acquired before anything is read."""
+def _in_transaction(call: Callable[[sqlite3.Connection], T], db: sqlite3.Connection) -> T:
+    """Run the call as one transaction, with the write lock acquired before anything is read."""
     db.execute("BEGIN IMMEDIATE")
     try:
-        yield
+        result = call(db)
         db.execute("COMMIT")
     except BaseException:
         if db.in_transaction:  # on some errors, of a full disk among them, SQLite has rolled back by itself
             db.execute("ROLLBACK")
         raise
+    return result
 
 
 def _read(db: sqlite3.Connection, name: str, id: str) -> Document | None:

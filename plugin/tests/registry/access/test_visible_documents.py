@@ -34,7 +34,7 @@ STATES = ("DEPLOYED", "UNDEPLOYED")
 
 
 class CountingStore(SQLiteStore):
-    """Counts its searches."""
+    """Counts the sidecar's own searches, beside those that callers ask for."""
 
     searches = 0
 
@@ -174,7 +174,7 @@ async def test_whoever_may_see_everything_pays_nothing(
     assert len(ids(await registry.tasks.search(caller, {}))) == len(MODES) + 1
     assert len(ids(await registry.connectors.search(caller, {}))) == len(MODES)
     assert len(ids(await registry.model_groups.search(caller, {}))) == len(MODES)
-    assert store.searches - before == 4
+    assert store.searches == before
 
 
 async def test_connectors_and_models_have_a_switch_each(store: CountingStore) -> None:

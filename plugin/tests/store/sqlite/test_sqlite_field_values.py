@@ -10,7 +10,7 @@ from opensearch_ml_stream.plugin.store.sqlite.sqlite_field_values import Kind, e
 
 
 def values(name: str, source: dict[str, Any], index: Index = Index.MODEL) -> list[Any]:
-    return find_field(FIELDS[index], name).values(Document("id", source, 1, 0, 1))
+    return find_field(FIELDS[index], name).read(Document("id", source, 1, 0, 1))
 
 
 @pytest.mark.parametrize(

@@ -26,12 +26,12 @@ class ShownStates:
 
     store: Store
 
-    async def search(self, index: Index, body: Json) -> dict[str, Any]:
+    async def search_for_caller(self, index: Index, body: Json) -> dict[str, Any]:
         """Return the response to a body that `check_search` has passed."""
         if self.store.cluster is None or FIELD not in jsontext.dumps(body):
-            return await self.store.search(index, body)
+            return await self.store.search_for_caller(index, body)
         search = _StateSearch(self.store, ShownState(await deployed_ids(self.store)))
-        response = await self.store.search(index, await search.translated(body))
+        response = await self.store.search_for_caller(index, await search.translated(body))
         state_aggregations.restore(body, response)
         state_order.restore(body, response)
         return response

@@ -5,12 +5,15 @@ from typing import Any
 
 from opensearch_ml_stream.connectors.errors import InvalidRequest
 
+_NAMED = 5  # of names that are too many
+
 
 def single(value: object, what: str) -> tuple[str, Any]:
     """Return the only name in an object, and its value."""
     members = object_of(value, what)
     if len(members) != 1:
-        raise InvalidRequest(f"[{what}] must name exactly one thing, not {len(members)}")
+        names = f": {', '.join(list(members)[:_NAMED])}" if members else ""
+        raise InvalidRequest(f"[{what}] must name exactly one thing, not {len(members)}{names}")
     return next(iter(members.items()))
 
 
@@ -41,6 +44,14 @@ def count_of(body: Mapping[str, Any], name: str, default: int) -> int:
     if not isinstance(value, int) or isinstance(value, bool) or value < 0:
         raise InvalidRequest(f"[{name}] must be an integer of at least 0")
     return value
+
+
+def flag_of(body: Mapping[str, Any], name: str) -> bool:
+    """Return a member that must be true or false, also in a string; false if it is absent."""
+    value = str(body.get(name, False)).lower()
+    if value not in ("true", "false"):
+        raise InvalidRequest(f"Failed to parse value [{body[name]}] as only [true] or [false] are allowed.")
+    return value == "true"
 
 
 def unsupported(what: str, supported: tuple[str, ...]) -> str:

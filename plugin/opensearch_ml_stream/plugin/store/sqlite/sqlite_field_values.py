@@ -5,12 +5,13 @@ by all values in it. A field inside a nested object has values in a nested query
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any
 
 from opensearch_ml_stream.plugin.store import Document
+from opensearch_ml_stream.plugin.store.sqlite.search_bounds import SearchWork, check_field_name
 
 # Words as OpenSearch's standard analyser splits them: dots join digits or letters, colons letters; ideographs stand
 # alone.
@@ -20,6 +21,11 @@ _WORD = re.compile(
     r"(?:(?:(?<=\d)[.,](?=\d)|(?<=[^\W\d_])[.:'\u2019](?=[^\W\d_]))[^\W\u3040-\u309f\u3400-\u9fff]+)*"
 )
 _KEYWORD = ".keyword"
+_CLOSED = ("flat_object", "nested", "opaque")
+_STEPS_A_FIELD = 4
+_STEPS_A_CLAUSE = 2
+_TERMS_A_STEP = 8
+_CHARS_A_STEP = 200
 
 Types = Mapping[str, str]
 """The types of an index' fields by dotted path, as in `mappings.FIELDS`; in a nested query, of the nested object's."""
@@ -35,45 +41,116 @@ class Kind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A field that a query names: how it is compared, and its values in a document."""
+    """A field that a query names: how it is compared, and its values in a document.
+
+    `type` is that of the mapping, None without one. `is_mapped`: documents that all lack the field can be sorted by it.
+    """
 
     name: str
     kind: Kind
-    values: Callable[[Document], list[Any]]
+    read: Callable[[Document], list[Any]]
+    type: str | None = None
+    is_mapped: bool = True
+
+
+class Candidate:
+    """A document that may match: reads each field once, whatever asks for it, and pays for what it hands out."""
+
+    __slots__ = ("_phrases", "_terms", "_values", "document", "work")
+
+    def __init__(self, document: Document, work: SearchWork) -> None:
+        self.document = document
+        self.work = work
+        self._values: dict[str, list[Any]] = {}
+        self._terms: dict[str, tuple[list[str], int]] = {}
+        self._phrases: dict[str, list[str]] = {}
+
+    def values(self, field: Field) -> list[Any]:
+        """Return the field's values that are no objects."""
+        values = self._values.get(field.name)
+        if values is None:
+            values = self._values[field.name] = [value for value in self._read(field) if not isinstance(value, Mapping)]
+        self.work.spend(1 + len(values))
+        return values
+
+    def terms(self, field: Field) -> list[str]:
+        """Return what queries of terms compare: the words of a `text` field, else its values in one spelling."""
+        terms = self._terms.get(field.name)
+        if terms is None:
+            values = self.values(field)
+            terms = [term for value in values for term in (words(value) if field.kind is Kind.TEXT else [exact(value)])]
+            self._terms[field.name] = terms
+            self.work.spend(len(terms) + sum(map(len, terms)) // _CHARS_A_STEP)
+        self.work.spend(_STEPS_A_CLAUSE + len(terms) // _TERMS_A_STEP)
+        return terms
+
+    def phrases(self, field: Field) -> list[str]:
+        """Return each value of a `text` field as `phrase` writes it, to look for phrases in it."""
+        phrases = self._phrases.get(field.name)
+        if phrases is None:
+            self.work.spend(len(self.terms(field)))
+            phrases = self._phrases[field.name] = [phrase(words(value)) for value in self.values(field)]
+        self.work.spend(_STEPS_A_CLAUSE + sum(map(len, phrases)) // _CHARS_A_STEP)
+        return phrases
+
+    def nested(self, path: str) -> Iterator["Candidate"]:
+        """Yield each nested object at a path as a candidate with that object alone."""
+        self.work.spend(_STEPS_A_FIELD)
+        for value in _at(self.document.source, (path,)):
+            self.work.spend(_STEPS_A_FIELD)
+            if isinstance(value, Mapping):
+                yield Candidate(replace(self.document, source={path: value}), self.work)
+
+    def has_value(self, field: Field) -> bool:
+        """Whether the field has a value that is not an object, in however many objects."""
+        return next(_leaves(self._read(field)), None) is not None
+
+    def _read(self, field: Field) -> list[Any]:
+        found = field.read(self.document)
+        self.work.spend(_STEPS_A_FIELD + len(found))
+        return found
 
 
 def find_field(types: Types, name: str) -> Field:
     """Return the field of that name among those types; one without a mapping is treated as OpenSearch would map it."""
+    check_field_name(name)
     if name == "_id":
-        return Field(name, Kind.EXACT, lambda document: [document.id])
+        return Field(name, Kind.EXACT, lambda document: [document.id], "_id")
     path = name.removesuffix(_KEYWORD) if name not in types else name
-    parents = [path.rsplit(".", count)[0] for count in range(1, path.count(".") + 1)]
-    if any(types.get(parent) == "nested" for parent in [path, *parents]):
-        return Field(name, Kind.NOTHING, lambda document: [])
-    if any(types.get(parent) == "flat_object" for parent in [path, *parents]):
-        return Field(name, Kind.EXACT, lambda document: list(_leaves(_at(document.source, name.split(".")))))
-    kind = types.get(path)
-    keys = path.split(".")
-    if name.endswith(_KEYWORD) and kind in (None, "name", "roles"):
+    keys, kind = tuple(path.split(".")), types.get(path)
+    has_keyword = kind in (None, "name", "roles")
+    closed = _closed_by(types, path)
+    if closed == "flat_object":
+        every_key = tuple(name.split("."))
+        return Field(name, Kind.EXACT, lambda document: list(_leaves(_at(document.source, every_key))), kind)
+    if closed is not None:
+        is_mapped = kind not in (None, closed) and (path == name or has_keyword)
+        return Field(name, Kind.NOTHING, lambda document: [], kind, is_mapped)
+    if name.endswith(_KEYWORD) and has_keyword:
         limit = None if kind == "roles" else 256
-        return Field(name, Kind.EXACT, lambda document: _keyword_values(_at(document.source, keys), limit))
-    if name.endswith(_KEYWORD) and name != path:
-        return Field(name, Kind.NOTHING, lambda document: [])
+        return Field(name, Kind.EXACT, lambda document: _keyword_values(_at(document.source, keys), limit),
+                     "keyword", kind is not None)  # fmt: skip
+    if name != path:
+        return Field(name, Kind.NOTHING, lambda document: [], None, is_mapped=False)
     if kind in (None, "text", "name", "roles"):
-        return Field(name, Kind.TEXT, lambda document: _at(document.source, keys))
-    return Field(name, Kind.EXACT, lambda document: _at(document.source, keys))
+        return Field(name, Kind.TEXT, lambda document: _at(document.source, keys), kind, kind is not None)
+    return Field(name, Kind.EXACT, lambda document: _at(document.source, keys), kind)
 
 
-def nested_objects(document: Document, path: str) -> Iterator[Document]:
-    """Yield each nested object at a path as a document with that object alone."""
-    for value in _at(document.source, [path]):
-        if isinstance(value, Mapping):
-            yield replace(document, source={path: value})
+def _closed_by(types: Types, path: str) -> str | None:
+    """Return the type of the field that has what is at the path in itself, where queries do not look as elsewhere.
+
+    The mapping's few such fields are compared with the path, not the path's many beginnings with the mapping.
+    """
+    for closed, kind in types.items():
+        if kind in _CLOSED and path.startswith(closed) and path[len(closed) : len(closed) + 1] in ("", "."):
+            return kind
+    return None
 
 
-def has_value(values: list[Any]) -> bool:
-    """Whether there is a value that is not an object, in however many objects."""
-    return next(_leaves(values), None) is not None
+def phrase(found: list[str]) -> str:
+    """Return words in one string, in which only whole words in their order are found; none has a line end in it."""
+    return "\n" + "".join(f"{word}\n" for word in found)
 
 
 def words(value: object) -> list[str]:
@@ -95,11 +172,13 @@ def _keyword_values(values: list[Any], limit: int | None) -> list[Any]:
     return [value for value in values if isinstance(value, str) and (limit is None or len(value) <= limit)]
 
 
-def _at(source: object, path: list[str]) -> list[Any]:
-    """Return the values at a dotted path, those inside arrays too, without nulls."""
+def _at(source: object, path: Sequence[str]) -> list[Any]:
+    """Return the values at a path, those inside arrays too, without nulls."""
     values = [source]
     for key in path:
         values = [value[key] for value in _flat(values) if isinstance(value, Mapping) and key in value]
+        if not values:
+            return values
     return [value for value in _flat(values) if value is not None]
 
 

@@ -5,79 +5,157 @@ Term queries (term, terms, prefix, wildcard, range) compare whole values, or the
 """
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
 from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.connectors.syntax.regex import compile_regex
-from opensearch_ml_stream.plugin.store import Document
 from opensearch_ml_stream.plugin.store.query_string import Clause, parse_query_string
-from opensearch_ml_stream.plugin.store.sqlite.sqlite_body import list_of, object_of, options_of, single, unsupported
+from opensearch_ml_stream.plugin.store.sqlite.search_bounds import (
+    MAX_PATTERN_CHARS,
+    MAX_TERMS,
+    Counted,
+    check_depth,
+    counted_clauses,
+)
+from opensearch_ml_stream.plugin.store.sqlite.sqlite_body import (
+    flag_of,
+    list_of,
+    object_of,
+    options_of,
+    single,
+    unsupported,
+)
+from opensearch_ml_stream.plugin.store.sqlite.sqlite_dates import DEFAULT_FORMAT
+from opensearch_ml_stream.plugin.store.sqlite.sqlite_field_types import (
+    Bounds,
+    check_pattern,
+    check_searchable,
+    read_bounds,
+    read_limit,
+    read_value,
+)
 from opensearch_ml_stream.plugin.store.sqlite.sqlite_field_values import (
+    Candidate,
     Field,
     Kind,
     Types,
-    exact,
     find_field,
-    has_value,
-    nested_objects,
+    phrase,
     words,
 )
 
-Predicate = Callable[[Document], bool]
+Predicate = Callable[[Candidate], bool]
 
 _CLAUSES = ("must", "filter", "should", "must_not")
 _SCORE_MODES = ("avg", "sum", "min", "max", "none")
-_BOUNDS: Mapping[str, Callable[[Any, Any], bool]] = {
-    "gt": lambda value, bound: value > bound,
-    "gte": lambda value, bound: value >= bound,
-    "lt": lambda value, bound: value < bound,
-    "lte": lambda value, bound: value <= bound,
+_COMPARISONS: Mapping[str, Callable[[Any, Any], bool]] = {
+    "gt": lambda value, limit: value > limit,
+    "gte": lambda value, limit: value >= limit,
+    "lt": lambda value, limit: value < limit,
+    "lte": lambda value, limit: value <= limit,
 }
-_REGEX_SPECIAL = frozenset(r"\.+()[]{}|^$")
+_ROUNDED_UP = ("gt", "lte")
+_REGEX_SPECIAL = frozenset(r"\.+*?()[]{}|^$")
+_STEPS_A_MATCH = 3
+_PREFIXES_A_STEP = 3
+_PATTERN_CHARS_A_CLAUSE = 50
 
 
-def compile_query(types: Types, query: object) -> Predicate:
-    """Return the predicate of a query; InvalidRequest names what is not supported or malformed."""
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """Where a query stands: the fields that it can name, and what it shares with the whole search."""
+
+    types: Types
+    now: datetime
+    clauses: Counted
+    depth: int = 0
+
+    def field(self, name: str) -> Field:
+        """Return a field that queries may look for values in."""
+        field = find_field(self.types, name)
+        check_searchable(field)
+        return field
+
+    def compile(self, query: object) -> Predicate:
+        """Return the predicate of a query within this one."""
+        check_depth(self.depth + 1)
+        self.clauses.add()
+        kind, clause = single(query, "query")
+        if kind not in _QUERIES:
+            raise InvalidRequest(unsupported(f"query [{kind}]", tuple(_QUERIES)))
+        return _QUERIES[kind](replace(self, depth=self.depth + 1), clause)
+
+
+def compile_query(types: Types, query: object, now: datetime) -> Predicate:
+    """Return the predicate of a search's query; InvalidRequest names what is not supported or malformed."""
+    return Scope(types, now, counted_clauses()).compile(query)
+
+
+def has_score(query: Any) -> bool:
+    """Whether a query that `compile_query` knows gives its hits a score, or only filters them."""
     kind, clause = single(query, "query")
-    if kind not in _QUERIES:
-        raise InvalidRequest(unsupported(f"query [{kind}]", tuple(_QUERIES)))
-    return _QUERIES[kind](types, clause)
+    if kind != "bool":
+        return True
+    scoring = [part for name in ("must", "should") for part in _parts(clause, name)]
+    return any(map(has_score, scoring)) if scoring else not any(_parts(clause, name) for name in _CLAUSES)
 
 
-def _match_all(types: Types, clause: object) -> Predicate:
+def _match_all(scope: Scope, clause: object) -> Predicate:
     options_of(clause, "match_all", ("boost",))
-    return lambda document: True
+    return lambda candidate: True
 
 
-def _term(types: Types, clause: object) -> Predicate:
+def _term(scope: Scope, clause: object) -> Predicate:
     name, value = single(clause, "term")
     if isinstance(value, Mapping):
         options_of(value, "term", ("value", "boost"))
         value = value.get("value")
-    return _any_of(types, name, [value])
+    return _any_of(scope, name, [value])
 
 
-def _terms(types: Types, clause: object) -> Predicate:
+def _terms(scope: Scope, clause: object) -> Predicate:
     fields = {key: value for key, value in object_of(clause, "terms").items() if key != "boost"}
     name, values = single(fields, "terms")
     if not isinstance(values, list):
         raise InvalidRequest(f"[terms] query needs an array of values for [{name}]")
-    return _any_of(types, name, values)
+    if len(values) > MAX_TERMS:
+        raise InvalidRequest(
+            f"failed to create query: The number of terms [{len(values)}] used in the Terms Query request has exceeded "
+            f"the allowed maximum of [{MAX_TERMS}]",
+            type="query_shard_exception",
+        )
+    return _any_of(scope, name, values)
 
 
-def _any_of(types: Types, name: str, values: list[Any]) -> Predicate:
+def _any_of(scope: Scope, name: str, values: list[Any]) -> Predicate:
     """Match documents whose field has one of the values, which are not analysed: a `text` field has its words."""
-    field = find_field(types, name)
-    if any(value is None or isinstance(value, Mapping | list) for value in values):
-        raise InvalidRequest(f"value for [{name}] must be a string, a number or a boolean")
-    terms = {exact(value) for value in values}
+    field = scope.field(name)
+    exactly: set[Any] = set()
+    between: list[Bounds] = []
+    for value in values:
+        low, high = read_bounds(field, value, scope.now)
+        if low == high:
+            exactly.add(low)
+        else:
+            scope.clauses.add()
+            between.append((low, high))
     if field.kind is Kind.TEXT:
-        return lambda document: any(word in terms for value in field.values(document) for word in words(value))
-    return lambda document: any(exact(value) in terms for value in field.values(document))
+        return lambda candidate: not exactly.isdisjoint(candidate.terms(field))
+
+    def is_one(value: Any) -> bool:
+        return value in exactly or any(low <= value <= high for low, high in between if value is not None)
+
+    def matches(candidate: Candidate) -> bool:
+        found = candidate.values(field)
+        candidate.work.spend(len(found) * len(between))
+        return any(is_one(read_value(field, value)) for value in found)
+
+    return matches
 
 
-def _match(types: Types, clause: object) -> Predicate:
+def _match(scope: Scope, clause: object) -> Predicate:
     name, value = single(clause, "match")
     needs_all = False
     if isinstance(value, Mapping):
@@ -86,48 +164,87 @@ def _match(types: Types, clause: object) -> Predicate:
         if operator not in ("or", "and"):
             raise InvalidRequest(f"operator of [match] must be or, and; not [{operator}]")
         needs_all, value = operator == "and", value.get("query")
-    field = find_field(types, name)
+    return _words(scope, name, value, needs_all=needs_all)
+
+
+def _words(scope: Scope, name: str, value: object, *, needs_all: bool = False) -> Predicate:
+    """Match a field that has one of the value's words, or all of them."""
+    field, found = _analysed(scope, name, value, "match")
     if field.kind is not Kind.TEXT:
-        return _any_of(types, name, [value])
-    terms = set(words(value))
-    enough = terms.issubset if needs_all else lambda present: not terms.isdisjoint(present)
-    return lambda document: bool(terms) and enough({word for text in field.values(document) for word in words(text)})
+        return _any_of(scope, name, [value])
+    terms = set(found)
+    if needs_all:
+        return lambda candidate: bool(terms) and terms.issubset(candidate.terms(field))
+    return lambda candidate: not terms.isdisjoint(candidate.terms(field))
 
 
-def _ids(types: Types, clause: object) -> Predicate:
-    values = options_of(clause, "ids", ("values", "boost")).get("values")
-    ids = {str(value) for value in list_of(values)} if values is not None else set()
-    return lambda document: document.id in ids
+def _analysed(scope: Scope, name: str, value: object, kind: str) -> tuple[Field, list[str]]:
+    """Return a field, and the words of the value, each of which counts as a clause."""
+    if value is None or isinstance(value, Mapping | list):
+        raise InvalidRequest(f"[{kind}] query needs a text for [{name}]")
+    found = words(value)
+    scope.clauses.add(max(len(found) - 1, 0))
+    return scope.field(name), found
 
 
-def _exists(types: Types, clause: object) -> Predicate:
-    name = options_of(clause, "exists", ("field", "boost")).get("field")
-    if not isinstance(name, str):
-        raise InvalidRequest("[exists] query needs the name of a [field]")
-    field = find_field(types, name)
-    return lambda document: has_value(field.values(document))
+def _ids(scope: Scope, clause: object) -> Predicate:
+    values = list_of(options_of(clause, "ids", ("values", "boost")).get("values", []))
+    if not all(isinstance(value, str | int) for value in values):
+        raise InvalidRequest("[ids] query needs [values], an array of ids")
+    ids = {str(value) for value in values}
 
-
-def _bool(types: Types, clause: object) -> Predicate:
-    options = options_of(clause, "bool", (*_CLAUSES, "minimum_should_match", "boost"))
-    must, filters, should, must_not = (
-        [compile_query(types, query) for query in list_of(options.get(name, []))] for name in _CLAUSES
-    )
-    required = [*must, *filters]
-    minimum = options.get("minimum_should_match", 0 if required or not should else 1)
-    if not str(minimum).isdigit():
-        raise InvalidRequest(unsupported(f"minimum_should_match [{minimum}]", ("integers",)))
-    needed = int(minimum)
-
-    def matches(document: Document) -> bool:
-        if not all(query(document) for query in required) or any(query(document) for query in must_not):
-            return False
-        return needed == 0 or sum(query(document) for query in should) >= needed
+    def matches(candidate: Candidate) -> bool:
+        candidate.work.spend(1)
+        return candidate.document.id in ids
 
     return matches
 
 
-def _nested(types: Types, clause: object) -> Predicate:
+def _exists(scope: Scope, clause: object) -> Predicate:
+    name = options_of(clause, "exists", ("field", "boost")).get("field")
+    if not isinstance(name, str) or not name:
+        raise InvalidRequest("[exists] query needs the name of a [field]")
+    if "*" in name:
+        raise InvalidRequest(f"[exists] query needs the name of its [field] in full, not [{name}]")
+    field = find_field(scope.types, name)
+    return lambda candidate: candidate.has_value(field)
+
+
+def _bool(scope: Scope, clause: object) -> Predicate:
+    options = options_of(clause, "bool", (*_CLAUSES, "minimum_should_match", "boost"))
+    must, filters, should, must_not = ([scope.compile(query) for query in _parts(options, name)] for name in _CLAUSES)
+    required = [*filters, *must]  # what a caller may not see is left out first
+    minimum = options.get("minimum_should_match", 0 if required or not should else 1)
+    if not str(minimum).isdecimal() or len(str(minimum)) > 9:
+        raise InvalidRequest(unsupported(f"minimum_should_match [{minimum}]", ("integers",)))
+    needed = int(minimum)
+
+    def matches(candidate: Candidate) -> bool:
+        candidate.work.spend(1)
+        if not all(query(candidate) for query in required) or any(query(candidate) for query in must_not):
+            return False
+        return _at_least(needed, should, candidate)
+
+    return matches
+
+
+def _parts(options: Mapping[str, Any], name: str) -> list[Any]:
+    """Return the queries of a clause of a bool query, which may be one."""
+    return list_of(options.get(name, []))
+
+
+def _at_least(needed: int, queries: list[Predicate], candidate: Candidate) -> bool:
+    """Whether so many of the queries match; no more of them are tried than it takes."""
+    if needed > len(queries):
+        return False
+    for query in queries if needed else ():
+        needed -= query(candidate)
+        if not needed:
+            break
+    return not needed
+
+
+def _nested(scope: Scope, clause: object) -> Predicate:
     """Match documents of whose nested objects at `path` one matches `query`, each looked at by itself.
 
     A nested object has its own fields alone, under their full names, and the id of its document.
@@ -138,31 +255,62 @@ def _nested(types: Types, clause: object) -> Predicate:
         raise InvalidRequest("[nested] query needs a [path] and a [query]")
     if score_mode not in _SCORE_MODES:
         raise InvalidRequest(f"No score mode for child query [{score_mode}] found; it may be {', '.join(_SCORE_MODES)}")
-    inner = compile_query({name: kind for name, kind in types.items() if name.startswith(f"{path}.")}, query)
-    if types.get(path) == "nested":
-        return lambda document: any(inner(nested) for nested in nested_objects(document, path))
-    if str(options.get("ignore_unmapped", False)).lower() == "true":
-        return lambda document: False
+    inside = f"{path}."
+    own = {name: kind for name, kind in scope.types.items() if name.startswith(inside)}
+    inner = replace(scope, types=own).compile(query)
+    if scope.types.get(path) == "nested":
+        return lambda candidate: any(inner(nested) for nested in candidate.nested(path))
+    if flag_of(options, "ignore_unmapped"):
+        return lambda candidate: False
     raise InvalidRequest(f"[nested] failed to find nested object under path [{path}]", type="query_shard_exception")
 
 
-def _prefix(types: Types, clause: object) -> Predicate:
+def _prefix(scope: Scope, clause: object) -> Predicate:
     name, value, ignores_case = _pattern(clause, "prefix")
-    return _matching_terms(types, name, f"{_escaped(value)}.*", ignores_case)
+    field = _field_of_texts(scope, name, "prefix")
+    wanted = value.lower() if ignores_case else value
+
+    def has_match(candidate: Candidate) -> bool:
+        terms = candidate.terms(field)
+        candidate.work.spend(len(terms) // _PREFIXES_A_STEP)
+        return any((term.lower() if ignores_case else term).startswith(wanted) for term in terms)
+
+    return has_match
 
 
-def _wildcard(types: Types, clause: object) -> Predicate:
-    """`*` stands for any characters, `?` for one; a backslash in front of either makes it an ordinary character."""
+def _wildcard(scope: Scope, clause: object) -> Predicate:
     name, value, ignores_case = _pattern(clause, "wildcard")
-    pattern, escaped = "", False
+    return _wildcards(scope, name, value, ignores_case=ignores_case)
+
+
+def _wildcards(scope: Scope, name: str, value: str, *, ignores_case: bool) -> Predicate:
+    """`*` stands for any characters, `?` for one; a backslash in front of either makes it an ordinary character."""
+    if len(value) > MAX_PATTERN_CHARS:
+        raise InvalidRequest(
+            f"The length of a pattern [{len(value)}] has exceeded the allowed maximum of [{MAX_PATTERN_CHARS}]"
+        )
+    scope.clauses.add(len(value) // _PATTERN_CHARS_A_CLAUSE)
+    field = _field_of_texts(scope, name, "wildcard")
+    pattern: list[str] = []
+    escaped = False
     for character in value:
         if escaped or character not in "*?\\":
-            pattern, escaped = pattern + _escaped(character, ordinary=escaped), False
+            pattern.append(f"\\{character}" if character in _REGEX_SPECIAL else character)
+            escaped = False
         elif character == "\\":
             escaped = True
-        else:
-            pattern += ".*" if character == "*" else "."
-    return _matching_terms(types, name, pattern, ignores_case)
+        elif character == "?" or pattern[-1:] != [".*"]:
+            pattern.append(".*" if character == "*" else ".")
+    regex = compile_regex("".join(pattern), dot_all=True, ignore_case=ignores_case)
+
+    def has_match(candidate: Candidate) -> bool:
+        for term in candidate.terms(field):
+            candidate.work.spend(_STEPS_A_MATCH + regex.search_steps(term))
+            if regex.fullmatch(term):
+                return True
+        return False
+
+    return has_match
 
 
 def _pattern(clause: object, kind: str) -> tuple[str, str, bool]:
@@ -171,102 +319,91 @@ def _pattern(clause: object, kind: str) -> tuple[str, str, bool]:
     ignores_case = False
     if isinstance(value, Mapping):
         options = options_of(value, kind, ("value", kind, "case_insensitive", "rewrite", "boost"))
-        ignores_case = str(options.get("case_insensitive", False)).lower() == "true"
+        ignores_case = flag_of(options, "case_insensitive")
         value = options.get("value", options.get(kind))
     if not isinstance(value, str):
         raise InvalidRequest(f"[{kind}] query needs a string for [{name}]")
     return name, value, ignores_case
 
 
-def _escaped(text: str, *, ordinary: bool = True) -> str:
-    """Return the text as a pattern of RE2 that matches it."""
-    special = _REGEX_SPECIAL | {"*", "?"} if ordinary else _REGEX_SPECIAL
-    return "".join(f"\\{character}" if character in special else character for character in text)
+def _field_of_texts(scope: Scope, name: str, kind: str) -> Field:
+    field = scope.field(name)
+    check_pattern(field, kind)
+    return field
 
 
-def _matching_terms(types: Types, name: str, pattern: str, ignores_case: bool) -> Predicate:
-    field = find_field(types, name)
-    matches = compile_regex(pattern, dot_all=True, ignore_case=ignores_case).fullmatch
-    return lambda document: any(matches(term) for term in _terms_of(field, document))
+def _range(scope: Scope, clause: object) -> Predicate:
+    name, given = single(clause, "range")
+    options = options_of(given, "range", (*_COMPARISONS, "boost", "format", "relation"))
+    date_format = options.get("format", DEFAULT_FORMAT)
+    if not isinstance(date_format, str):
+        raise InvalidRequest("[format] in [range] must be a string")
+    field = scope.field(name)
+    if field.type == "_id":
+        raise InvalidRequest("Field [_id] of type [_id] does not support range queries", type="query_shard_exception")
+    limits = [
+        (_COMPARISONS[kind], read_limit(field, value, scope.now, date_format, round_up=kind in _ROUNDED_UP))
+        for kind, value in options.items()
+        if kind in _COMPARISONS and value is not None
+    ]
 
+    def is_within(value: Any) -> bool:
+        return value is not None and all(holds(value, limit) for holds, limit in limits)
 
-def _terms_of(field: Field, document: Document) -> list[str]:
-    values = field.values(document)
     if field.kind is Kind.TEXT:
-        return [word for value in values for word in words(value)]
-    return [exact(value) for value in values if not isinstance(value, Mapping)]
+        return lambda candidate: any(map(is_within, candidate.terms(field)))
+    return lambda candidate: any(is_within(read_value(field, value)) for value in candidate.values(field))
 
 
-def _range(types: Types, clause: object) -> Predicate:
-    name, bounds = single(clause, "range")
-    options = options_of(bounds, "range", (*_BOUNDS, "boost", "format", "relation"))
-    field = find_field(types, name)
-    limits = [(_BOUNDS[kind], _comparable(value)) for kind, value in options.items() if kind in _BOUNDS]
-
-    def is_within(value: object) -> bool:
-        comparable = _comparable(value)
-        return all(type(comparable) is type(bound) and holds(comparable, bound) for holds, bound in limits)
-
-    return lambda document: any(is_within(value) for value in field.values(document))
-
-
-def _comparable(value: object) -> float | str:
-    """Return a number, or a date in epoch milliseconds, for what can be read as one; any other value as a string."""
-    text = exact(value)
-    try:
-        return float(text)
-    except ValueError:
-        pass
-    try:
-        return datetime.fromisoformat(text).timestamp() * 1000
-    except (ValueError, OverflowError):
-        return text
-
-
-def _match_phrase(types: Types, clause: object) -> Predicate:
+def _match_phrase(scope: Scope, clause: object) -> Predicate:
     name, value = single(clause, "match_phrase")
     if isinstance(value, Mapping):
         value = options_of(value, "match_phrase", ("query", "boost")).get("query")
-    return _phrase(types, name, value)
+    return _phrase(scope, name, value)
 
 
-def _phrase(types: Types, name: str, value: object) -> Predicate:
+def _phrase(scope: Scope, name: str, value: object) -> Predicate:
     """Match a field in which the words of the value follow one another."""
-    field = find_field(types, name)
+    field, found = _analysed(scope, name, value, "match_phrase")
     if field.kind is not Kind.TEXT:
-        return _any_of(types, name, [value])
-    phrase = words(value)
-    size = len(phrase)
-
-    def has_phrase(text: object) -> bool:
-        found = words(text)
-        return any(found[start : start + size] == phrase for start in range(len(found) - size + 1))
-
-    return lambda document: size > 0 and any(has_phrase(text) for text in field.values(document))
+        return _any_of(scope, name, [value])
+    wanted = phrase(found)
+    return lambda candidate: bool(found) and any(wanted in text for text in candidate.phrases(field))
 
 
-def _query_string(types: Types, clause: object) -> Predicate:
+def _query_string(scope: Scope, clause: object) -> Predicate:
     options = options_of(clause, "query_string", ("query", "fields", "default_field", "default_operator", "boost"))
     fields = list_of(options.get("fields") or options.get("default_field"))
     if not all(isinstance(name, str) and name and "*" not in name for name in fields):
         raise InvalidRequest("[query_string] needs the names of its [fields], each in full")
-    clauses = parse_query_string(options.get("query"), str(options.get("default_operator", "or")))
-    return compile_query(types, {"bool": {
-        name: [_clause_query(clause, fields) for clause in clauses if clause.occurs == name]
-        for name in ("must", "should", "must_not")
-    }}) if clauses else lambda document: False  # fmt: skip
+    names = [name.partition("^")[0] for name in fields]
+    found: dict[str, list[Predicate]] = {"must": [], "should": [], "must_not": []}
+    for part in parse_query_string(options.get("query"), str(options.get("default_operator", "or"))):
+        found[part.occurs].append(_in_any_field(scope, part, names))
+    needs_one = bool(found["should"]) and not found["must"]
+    if not any(found.values()):
+        return lambda candidate: False
+    return lambda candidate: (
+        all(query(candidate) for query in found["must"])
+        and not any(query(candidate) for query in found["must_not"])
+        and (not needs_one or any(query(candidate) for query in found["should"]))
+    )
 
 
-def _clause_query(clause: Clause, fields: list[str]) -> Mapping[str, Any]:
-    if clause.is_phrase:
-        return {"bool": {"should": [{"match_phrase": {name: clause.text}} for name in fields]}}
-    if "*" in clause.text or "?" in clause.text:
-        wildcard = {"value": clause.text, "case_insensitive": True}
-        return {"bool": {"should": [{"wildcard": {name: wildcard}} for name in fields]}}
-    return {"bool": {"should": [{"match": {name: clause.text}} for name in fields]}}
+def _in_any_field(scope: Scope, part: Clause, names: list[str]) -> Predicate:
+    queries: list[Predicate] = []
+    for name in names:
+        scope.clauses.add()
+        if part.is_phrase:
+            queries.append(_phrase(scope, name, part.text))
+        elif "*" in part.text or "?" in part.text:
+            queries.append(_wildcards(scope, name, part.text, ignores_case=True))
+        else:
+            queries.append(_words(scope, name, part.text))
+    return lambda candidate: any(query(candidate) for query in queries)
 
 
-_QUERIES: Mapping[str, Callable[[Types, object], Predicate]] = {
+_QUERIES: Mapping[str, Callable[[Scope, object], Predicate]] = {
     "match_all": _match_all,
     "term": _term,
     "terms": _terms,

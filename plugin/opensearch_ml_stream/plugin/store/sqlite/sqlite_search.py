@@ -6,75 +6,140 @@
     sort     "field", {"field": "desc"}, {"field": {"order": "desc"}}
     from, size, _source (false, patterns, includes and excludes); version, seq_no_primary_term, track_total_hits
 
-Anything else is an InvalidRequest that names it. Hits are in the order they were written in, unless sorted.
+Anything else is an InvalidRequest that names it. Hits are in the order they were written in, unless sorted: a score is
+1.0, or 0.0 where all queries are filters. `search_bounds` says how much of each there may be.
 """
 
 import fnmatch
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
 
 from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.plugin.store import Document, Index
 from opensearch_ml_stream.plugin.store.mappings import FIELDS
-from opensearch_ml_stream.plugin.store.sqlite.sqlite_aggregations import aggregate
-from opensearch_ml_stream.plugin.store.sqlite.sqlite_body import count_of, list_of, options_of, unsupported
-from opensearch_ml_stream.plugin.store.sqlite.sqlite_queries import compile_query
+from opensearch_ml_stream.plugin.store.sqlite.search_bounds import (
+    MAX_HITS,
+    Counted,
+    SearchWork,
+    counted_aggregations,
+    counted_buckets,
+    counted_hits,
+)
+from opensearch_ml_stream.plugin.store.sqlite.sqlite_aggregations import Aggregations, check_aggregations
+from opensearch_ml_stream.plugin.store.sqlite.sqlite_body import count_of, flag_of, list_of, options_of, unsupported
+from opensearch_ml_stream.plugin.store.sqlite.sqlite_field_values import Candidate
+from opensearch_ml_stream.plugin.store.sqlite.sqlite_queries import compile_query, has_score
 from opensearch_ml_stream.plugin.store.sqlite.sqlite_sorting import compile_sort, sort_documents
 
 _KEYS = (
     "query", "aggs", "aggregations", "sort", "from", "size", "_source", "version", "seq_no_primary_term",
     "track_total_hits",
 )  # fmt: skip
-_MAX_RESULT_WINDOW = 10_000  # OpenSearch's default for index.max_result_window
+_TRACKED_HITS = 10_000  # up to which a total is exact, unless `track_total_hits` says otherwise
+_MAX_DIGITS = 19
+_STEPS_A_HIT = 10
 
 
-def search(index: Index, index_name: str, documents: Iterable[Document], body: Mapping[str, Any]) -> dict[str, Any]:
+def search(
+    index: Index,
+    index_name: str,
+    documents: Iterable[Document],
+    body: Mapping[str, Any],
+    work: SearchWork | None = None,
+    now: datetime | None = None,
+) -> dict[str, Any]:
     """Return OpenSearch's response to a search of these documents; `took` is 0."""
     for key in body:
         if key not in _KEYS:
             raise InvalidRequest(unsupported(f"search key [{key}]", _KEYS))
-    matches = compile_query(FIELDS[index], body.get("query", {"match_all": {}}))
-    every = list(documents)
-    matching = [document for document in every if matches(document)]
-    response = {
-        "took": 0,
-        "timed_out": False,
-        "_shards": {"total": 1, "successful": 1, "skipped": 0, "failed": 0},
-        "hits": _hits(index, index_name, matching, every, body),
-    }
-
-    def top_hits(group: Sequence[Document], options: Mapping[str, Any]) -> dict[str, Any]:
-        return _hits(index, index_name, group, every, options)
-
-    aggregations = body.get("aggs", body.get("aggregations"))
-    if aggregations is not None:
-        response["aggregations"] = aggregate(index, aggregations, matching, top_hits)
-    return response
+    for flag in ("version", "seq_no_primary_term"):
+        flag_of(body, flag)
+    query = body.get("query", {"match_all": {}})
+    matches = compile_query(FIELDS[index], query, now or datetime.now(UTC))
+    searching = _Search(index, index_name, work or SearchWork(), 1.0 if has_score(query) else 0.0, counted_hits())
+    return searching.response(matches, documents, body)
 
 
-def _hits(
-    index: Index,
-    index_name: str,
-    matching: Sequence[Document],
-    every: Sequence[Document],
-    body: Mapping[str, Any],
-) -> dict[str, Any]:
-    """Return the page of the matching documents that the body asks for; `every` document is that of the index."""
-    start, size = count_of(body, "from", 0), count_of(body, "size", 10)
-    if start + size > _MAX_RESULT_WINDOW:
-        raise InvalidRequest(
-            f"Result window is too large, from + size must be less than or equal to: [{_MAX_RESULT_WINDOW}]"
-        )
-    select = _source_filter(body.get("_source", True))
-    keys = compile_sort(index, body.get("sort", []), every)
-    ordered = list(matching)
-    sort_documents(ordered, keys)
-    score = None if keys or not ordered else 1.0
-    hits = [_hit(document, index_name, score, select) for document in ordered[start : start + size]]
-    if keys:
-        for hit, document in zip(hits, ordered[start : start + size], strict=True):
-            hit["sort"] = [key.value(document) for key in keys]
-    return {"total": {"value": len(ordered), "relation": "eq"}, "max_score": score, "hits": hits}
+@dataclass(frozen=True, slots=True)
+class _Search:
+    """A search whose query is compiled."""
+
+    index: Index
+    index_name: str
+    work: SearchWork
+    score: float
+    hits_left: Counted
+
+    def response(
+        self, matches: Callable[[Candidate], bool], documents: Iterable[Document], body: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        """Return the hits and aggregations of the documents that match."""
+        aggregations: Any = next((body[name] for name in ("aggs", "aggregations") if name in body), {})
+        check_aggregations(aggregations, counted_aggregations())
+        matching = [Candidate(document, self.work) for document in documents if matches(Candidate(document, self.work))]
+        hits = self._hits(matching, body, _with_versions)
+        total = _total(body, len(matching))
+        response = {
+            "took": 0,
+            "timed_out": False,
+            "_shards": {"total": 1, "successful": 1, "skipped": 0, "failed": 0},
+            "hits": hits if total is None else {"total": total, **hits},
+        }
+        if aggregations:
+            of_search = Aggregations(self.index, self._top_hits, self.work, counted_buckets())
+            response["aggregations"] = of_search.results(aggregations, matching)
+        return response
+
+    def _top_hits(self, group: Sequence[Candidate], options: Mapping[str, Any]) -> dict[str, Any]:
+        hits = self._hits(group, options, lambda document: {})
+        return {"total": {"value": len(group), "relation": "eq"}, **hits}
+
+    def _hits(
+        self, matching: Sequence[Candidate], body: Mapping[str, Any], details: Callable[[Document], Mapping[str, Any]]
+    ) -> dict[str, Any]:
+        """Return the page of the matching documents that the body asks for."""
+        start, size = count_of(body, "from", 0), count_of(body, "size", 10)
+        if start + size > MAX_HITS:
+            raise InvalidRequest(
+                f"Result window is too large, from + size must be less than or equal to: [{MAX_HITS}] but was "
+                f"[{start + size}]"
+            )
+        select = _source_filter(body.get("_source", True))
+        keys = compile_sort(self.index, body.get("sort", []), matching, self.score)
+        ordered = list(matching)
+        self.work.spend((1 + len(keys)) * (_STEPS_A_HIT + len(ordered)))
+        sort_documents(ordered, keys)
+        page = ordered[start : start + size]
+        self.hits_left.add(len(page))
+        self.work.spend(_STEPS_A_HIT * len(page))
+        score = self.score if not keys or any(key.name == "_score" for key in keys) else None
+        first_is_score = not keys or (keys[0].name == "_score" and keys[0].descending)
+        hits = []
+        for candidate in page:
+            hit = {"_index": self.index_name, "_id": candidate.document.id, **details(candidate.document)}
+            hit["_score"] = score
+            source = select(candidate.document.source)
+            hits.append(hit if source is None else {**hit, "_source": source})
+            if keys:
+                hits[-1]["sort"] = [key.value(candidate) for key in keys]
+        return {"max_score": score if first_is_score and page else None, "hits": hits}
+
+
+def _with_versions(document: Document) -> dict[str, Any]:
+    return {"_version": document.version, "_seq_no": document.seq_no, "_primary_term": document.primary_term}
+
+
+def _total(body: Mapping[str, Any], found: int) -> dict[str, Any] | None:
+    """Return `total` as `track_total_hits` asks: exact, up to a number, or not at all."""
+    tracked = str(body.get("track_total_hits", _TRACKED_HITS)).lower()
+    if tracked in ("false", "-1"):
+        return None
+    if tracked != "true" and not (tracked.isascii() and tracked.isdecimal() and len(tracked) < _MAX_DIGITS):
+        raise InvalidRequest("[track_total_hits] must be true, false or an integer of at least 0")
+    limit = found if tracked == "true" else int(tracked)
+    return {"value": min(found, limit), "relation": "eq" if found <= limit else "gte"}
 
 
 def _source_filter(spec: object) -> Callable[[Mapping[str, Any]], Mapping[str, Any] | None]:
@@ -119,21 +184,3 @@ def _filtered(value: Any, includes: list[str], excludes: list[str], path: str) -
 
 def _holds_objects(entry: object) -> bool:
     return isinstance(entry, Mapping) or (isinstance(entry, list) and any(isinstance(item, Mapping) for item in entry))
-
-
-def _hit(
-    document: Document,
-    index_name: str,
-    score: float | None,
-    select: Callable[[Mapping[str, Any]], Mapping[str, Any] | None],
-) -> dict[str, Any]:
-    hit: dict[str, Any] = {
-        "_index": index_name,
-        "_id": document.id,
-        "_version": document.version,
-        "_seq_no": document.seq_no,
-        "_primary_term": document.primary_term,
-        "_score": score,
-    }
-    source = select(document.source)
-    return hit if source is None else {**hit, "_source": source}
