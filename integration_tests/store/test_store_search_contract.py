@@ -339,7 +339,7 @@ async def test_the_total_is_counted_as_far_as_asked(store: Store, tracked: objec
     assert (hits.get("total"), len(hits["hits"])) == (total, 3)
 
 
-FILTERED = {"query": {"bool": {"filter": {"match_all": {}}}}}
+FILTERED: Mapping[str, Any] = {"query": {"bool": {"filter": {"match_all": {}}}}}
 
 
 @pytest.mark.parametrize(
@@ -363,7 +363,7 @@ async def test_scores_are_shown_where_they_are_sorted_by(
 ) -> None:
     await fill(store)
     hits = (await store.search(Index.MODEL, body))["hits"]
-    first = next(iter(hits["hits"]), {})
+    first: Mapping[str, Any] = next(iter(hits["hits"]), {})
     assert (hits["max_score"], first.get("_score"), first.get("sort")) == (max_score, score, sort)
 
 

@@ -88,7 +88,7 @@ def test_the_buckets_and_hits_of_all_aggregations_are_counted_together() -> None
     with pytest.raises(InvalidRequest, match=r"too many buckets.*\[65535\]") as raised:
         run({"aggs": {f"a{number}": by_name for number in range(70)}}, documents=1_000)
     assert raised.value.type == "too_many_buckets_exception"
-    below = {f"a{number}": {"top_hits": {}} for number in range(11)}
+    below: Body = {f"a{number}": {"top_hits": {}} for number in range(11)}
     with pytest.raises(InvalidRequest, match="may have 10000 hits"):
         run({"size": 0, "aggs": {"a": {**by_name, "aggs": below}}}, documents=1_000)
 

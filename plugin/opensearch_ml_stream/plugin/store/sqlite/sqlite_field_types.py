@@ -34,8 +34,8 @@ def read_value(field: Field, value: object) -> Any:
 
 def read_bounds(field: Field, value: object, now: datetime) -> Bounds:
     """Return what equals a value of a query. InvalidRequest if the field's type has no such value."""
-    _check_scalar(field, value)
-    if field.type == "date":
+    if field.type == "date" and not isinstance(value, int):
+        _check_scalar(field, value)
         low, high = (parse_date(exact(value), DEFAULT_FORMAT, now, round_up=up) for up in (False, True))
         return low, high
     single = read_limit(field, value, now, DEFAULT_FORMAT, round_up=False)

@@ -62,7 +62,7 @@ class Candidate:
         self.document = document
         self.work = work
         self._values: dict[str, list[Any]] = {}
-        self._terms: dict[str, tuple[list[str], int]] = {}
+        self._terms: dict[str, list[str]] = {}
         self._phrases: dict[str, list[str]] = {}
 
     def values(self, field: Field) -> list[Any]:

@@ -135,11 +135,12 @@ def _any_of(scope: Scope, name: str, values: list[Any]) -> Predicate:
     exactly: set[Any] = set()
     between: list[Bounds] = []
     for value in values:
+        if field.type == "date" and isinstance(value, str):
+            scope.clauses.add()
         low, high = read_bounds(field, value, scope.now)
         if low == high:
             exactly.add(low)
         else:
-            scope.clauses.add()
             between.append((low, high))
     if field.kind is Kind.TEXT:
         return lambda candidate: not exactly.isdisjoint(candidate.terms(field))
