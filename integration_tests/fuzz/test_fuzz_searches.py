@@ -66,12 +66,10 @@ class Searched:
 
 def find(body: Any) -> None:
     """Search as a caller does, and as the sidecar does; what comes back is JSON."""
-    for run in (
-        lambda: asyncio.run(search(Searched(), Index.MODEL, body, ["connector.credential"], {"match_all": {}})),
-        lambda: asyncio.run(Searched().search_for_caller(Index.MODEL, body)),
-    ):
+    of_caller = search(Searched(), Index.MODEL, body, ["connector.credential"], {"match_all": {}})
+    for found in (of_caller, Searched().search_for_caller(Index.MODEL, body)):
         try:
-            json.dumps(run(), allow_nan=False)
+            json.dumps(asyncio.run(found), allow_nan=False)
         except InvalidRequest as error:
             assert error.reason
 

@@ -133,6 +133,7 @@ class SQLiteStore:
         name = self._name(index)
 
         def documents(rows: list[Any]) -> Iterator[Document]:
+            work.allow_for(len(rows))
             for row in rows:
                 work.spend_on_text(len(row[1]))
                 yield _document(*row)

@@ -21,6 +21,7 @@ MAX_AGGREGATIONS = 100
 MAX_AGGREGATION_DEPTH = 5
 MAX_BUCKETS = 65_535  # search.max_buckets
 MAX_STEPS = 2_000_000  # of one search of a caller; a step takes about 0.5 µs
+STEPS_A_DOCUMENT = 30  # of the index, beside those
 
 SQLITE_STEPS = 1_000  # of SQLite's virtual machine, after which it asks whether to go on
 _STEPS_FOR_SQLITE = SQLITE_STEPS // 20
@@ -51,6 +52,11 @@ class SearchWork:
         if self._until_pause < 0:
             self._until_pause = _STEPS_A_TURN
             time.sleep(_PAUSE_SECONDS)
+
+    def allow_for(self, documents: int) -> None:
+        """Allow what an ordinary search takes for so many documents."""
+        self._limit += STEPS_A_DOCUMENT * documents
+        self._left += STEPS_A_DOCUMENT * documents
 
     def spend_on_text(self, size: int) -> None:
         """Take the steps of parsing JSON text of that length."""

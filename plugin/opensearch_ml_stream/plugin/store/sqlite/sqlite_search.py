@@ -17,6 +17,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from opensearch_ml_stream.connectors.errors import InvalidRequest
+from opensearch_ml_stream.plugin.clock import Clock, now_millis
 from opensearch_ml_stream.plugin.store import Document, Index
 from opensearch_ml_stream.plugin.store.mappings import FIELDS
 from opensearch_ml_stream.plugin.store.sqlite.search_bounds import (
@@ -48,7 +49,7 @@ def search(
     documents: Iterable[Document],
     body: Mapping[str, Any],
     work: SearchWork | None = None,
-    now: datetime | None = None,
+    clock: Clock = now_millis,
 ) -> dict[str, Any]:
     """Return OpenSearch's response to a search of these documents; `took` is 0."""
     for key in body:
@@ -57,7 +58,7 @@ def search(
     for flag in ("version", "seq_no_primary_term"):
         flag_of(body, flag)
     query = body.get("query", {"match_all": {}})
-    matches = compile_query(FIELDS[index], query, now or datetime.now(UTC))
+    matches = compile_query(FIELDS[index], query, datetime.fromtimestamp(clock() / 1000, UTC))
     searching = _Search(index, index_name, work or SearchWork(), 1.0 if has_score(query) else 0.0, counted_hits())
     return searching.response(matches, documents, body)
 
