@@ -77,7 +77,7 @@ ALLOWED: dict[str, set[str]] = {
     "plugin.upstream": {"connectors", "plugin.settings", "plugin.shared_table", "plugin.tls"},
     "plugin.credentials": {"connectors", "plugin.store"},
     "plugin.settings": {"connectors", "plugin.background_task", "plugin.store"},
-    "plugin.store": {"connectors", "plugin.tls"},
+    "plugin.store": {"connectors", "plugin.clock", "plugin.tls"},
     "plugin.metric_files": set(),
     "plugin.metrics": {"connectors", "plugin.metric_files"},
     "plugin.statistics": {"connectors", "plugin.locked_file"},

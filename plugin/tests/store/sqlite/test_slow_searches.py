@@ -1,7 +1,8 @@
 """Search for search bodies that take longer than their size and their counted steps allow."""
 
 import asyncio
-from collections.abc import Mapping
+import json
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import pytest
@@ -51,7 +52,7 @@ _BODY: Grammar = {
     "names": ["<field>", '"<words>*"', "<names>,<names>"],
     "field": ['"name"', '"name.keyword"', '"description"', '"created_time"', '"user.name"', '"is_hidden"',
               '"connector.parameters.<name>"', '"version"', '"<path>"', '"_id"'],
-    "path": ["<name>", "<path>.<path>", "<path>.keyword", "."],
+    "path": ["<name>", "<path>.<path>", "<path>.keyword", "<path>.", "."],
     "name": ["a", "b", "user", "x<name>"],
     "values": ["<value>", "<values>,<values>"],
     "value": ["<number>", "<text>", "true", "null", '"<moment>"', "1e400", "{}"],
@@ -84,5 +85,13 @@ def _search(body: str) -> None:
     asyncio.run(search(_Store(), Index.MODEL, parsed, ["connector.credential"], {"exists": {"field": "name"}}))
 
 
-def test_no_search_takes_more_than_its_time() -> None:
-    check(Subject("searches", _BODY, ("body",), _search, refusals=(MLStreamError,)))
+def _search_for(field: str) -> None:
+    name = json.dumps(field)
+    _search(
+        f'{{"query":{{"exists":{{"field":{name}}}}},"sort":[{name}],"aggs":{{"a":{{"terms":{{"field":{name}}}}}}}}}'
+    )
+
+
+@pytest.mark.parametrize(("argument", "call"), [("body", _search), ("path", _search_for)])
+def test_no_search_takes_more_than_its_time(argument: str, call: Callable[[str], None]) -> None:
+    check(Subject(f"searches by {argument}", _BODY, (argument,), call, refusals=(MLStreamError,)))
