@@ -52,6 +52,20 @@ asyncio.run(main())
 """
 
 
+ADD_AND_COUNT = """
+import asyncio, sys
+from opensearch_ml_stream.plugin.store import Index
+from opensearch_ml_stream.plugin.store.open_store import open_store
+
+async def main():
+    async with open_store(sys.argv[1]) as store:
+        await store.create(Index.TASK, {})
+        print((await store.search(Index.TASK, {}))["hits"]["total"]["value"])
+
+asyncio.run(main())
+"""
+
+
 async def test_processes_that_share_a_file_lose_no_update(embedded_store_url: str) -> None:
     async with open_store(embedded_store_url) as store:
         await store.create(Index.MODEL, {"count": 0}, id="m")
@@ -61,6 +75,17 @@ async def test_processes_that_share_a_file_lose_no_update(embedded_store_url: st
         assert [await process.wait() for process in processes] == [0, 0, 0]
         document = await store.get(Index.MODEL, "m")
     assert document is not None and document.source == {"count": 60}
+
+
+async def test_a_process_that_comes_and_goes_takes_nothing_from_those_that_stay(embedded_store_url: str) -> None:
+    """Writes and searches have a connection each; the locks of the first must outlast the opening of the second."""
+    command = (sys.executable, "-c", ADD_AND_COUNT, embedded_store_url)
+    async with open_store(embedded_store_url) as store:
+        for number in range(1, 6, 2):
+            await store.create(Index.TASK, {})
+            assert (await store.search(Index.TASK, {}))["hits"]["total"]["value"] == number
+            process = await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.PIPE)
+            assert (await process.communicate())[0] == f"{number + 1}\n".encode()
 
 
 async def test_processes_that_open_a_new_file_at_once_all_open(tmp_path: Path) -> None:

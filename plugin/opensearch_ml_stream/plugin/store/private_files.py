@@ -3,6 +3,7 @@
 import logging
 import os
 import stat
+from contextlib import suppress
 from pathlib import Path
 
 OWN_FOLDER = "opensearch-ml-stream"  # the name of the default store's folder, and of no other program's
@@ -16,11 +17,15 @@ log = logging.getLogger(__name__)
 def make_private(path: Path) -> None:
     """Create the store's file if it is missing, and take from others what they may do with it and its folder.
 
-    A folder that may belong to others as well, one with another name, is left as it is. OSError if the file can
-    neither be opened nor created; modes that cannot be changed are logged.
+    A folder that may belong to others as well, one with another name, is left as it is. OSError if the file is missing
+    and cannot be created; modes that cannot be changed are logged.
+
+    A file that is there is not opened: to close it would release all locks of SQLite's connections in this process, and
+    the next process that disconnects would take its write-ahead log away from them.
     """
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+    with suppress(FileExistsError):
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
     for suffix in _SUFFIXES:
         _close_to_others(path.with_name(path.name + suffix), 0o600)
     if path.parent.resolve().name == OWN_FOLDER:
