@@ -61,4 +61,5 @@ def test_the_server_tells_of_its_models(demo: Demo) -> None:
     printed = paste(demo, "health/ready")
     metadata, end = json.JSONDecoder().raw_decode(printed)
     assert metadata["platform"]
-    assert len(json.loads(printed[end:])) == 2
+    demos = {"Demo of anthropic-messages", "Demo of openai-chat"}  # pages that came before may have made others
+    assert demos <= {model["name"] for model in json.loads(printed[end:])}
