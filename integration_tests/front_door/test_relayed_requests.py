@@ -48,6 +48,13 @@ async def test_the_stores_own_login_and_path() -> None:
     assert lines == ["GET /search/_cat HTTP/1.1", f"host: 127.0.0.1:{cluster.port}"]
 
 
+async def test_a_path_that_leads_out_of_the_stores_goes_nowhere() -> None:
+    async with host() as cluster, door_to(f"{cluster.url}/search") as door:
+        response = await door.exchange(GET % (b"/%2e%2e/secretapp/x", b""))
+    assert response.startswith(b"HTTP/1.1 400 ")
+    assert cluster.connections == []
+
+
 @pytest.mark.parametrize(
     ("trusted", "forwarded"),
     [
@@ -77,7 +84,8 @@ async def test_a_body_of_chunks_comes_as_chunks_with_its_trailers() -> None:
 
     request = (
         b"POST /_bulk HTTP/1.1\r\nHost: a\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n"
-        b"3;x=y\r\nabc\r\n4\r\ndefg\r\n0\r\nX-Sum: 7\r\nAuthorization: x\r\n\r\n"
+        b"3;x=y\r\nabc\r\n4\r\ndefg\r\n0\r\nX-Sum: 7\r\nAuthorization: x\r\nX-Proxy-User: admin\r\n"
+        b"X-Forwarded-For: 127.0.0.1\r\n\r\n"
     )
     async with host(script) as cluster, door_to(cluster.url) as door:
         assert body_of(await door.exchange(request)) == b"{}"

@@ -18,6 +18,8 @@ from integration_tests.support.secured.cluster_users import cluster_users
 from integration_tests.support.secured.secured_cluster import PASSWORD, SERVICE_ACCOUNT, SecuredCluster
 from integration_tests.support.sidecars import Sidecar, running_sidecar
 
+from opensearch_ml_stream.plugin.security.permissions import OPENSEARCH_ROLES
+
 pytestmark = pytest.mark.secured
 
 QUESTION = {"parameters": {"messages": [{"role": "user", "content": "hi"}]}}
@@ -52,6 +54,29 @@ def test_the_service_account_may_do_what_it_needs_from_a_connector_to_a_stream_a
     _ask(sidecar, "POST", f"/models/{model_id}/_undeploy")
     _ask(sidecar, "DELETE", f"/models/{model_id}")
     _ask(sidecar, "DELETE", f"/connectors/{connector}")
+
+
+def test_whom_a_caller_asks_to_be_they_are_at_the_sidecars_routes_too(sidecar: Sidecar) -> None:
+    def create(login: str, other: str) -> httpx.Response:
+        headers = {"opendistro_security_impersonate_as": other}
+        path = f"{BASE}/connectors/_create"
+        return sidecar.client.post(path, json={}, auth=(login, PASSWORD), headers=headers)
+
+    assert create("ml_full", "").status_code == 400  # for the body alone
+    as_reader, as_full = create("ml_full", "ml_read"), create("ml_read", "ml_full")
+    assert (as_reader.status_code, as_full.status_code) == (403, 403)
+    assert "create_connector] and User [name=ml_read," in as_reader.text
+    assert "'ml_read' is not allowed to impersonate as 'ml_full'" in as_full.text
+
+
+def test_the_roles_that_hold_where_none_can_be_read_are_those_that_opensearch_ships(
+    secured_cluster: SecuredCluster,
+) -> None:
+    """But for what the sidecar has not: memories and tools."""
+    with secured_cluster.client() as opensearch:
+        for role, patterns in OPENSEARCH_ROLES.items():
+            shipped = opensearch.get(f"{API}/roles/{role}").json()[role]["cluster_permissions"]
+            assert [each for each in shipped if "/memory/" not in each and "/tools/" not in each] == [*patterns]
 
 
 def test_a_user_who_is_changed_or_deleted_is_refused(sidecar: Sidecar, secured_cluster: SecuredCluster) -> None:

@@ -17,6 +17,7 @@ from prometheus_client.multiprocess import MultiProcessCollector
 from prometheus_client.registry import Collector
 
 from opensearch_ml_stream.connectors.chunks import Ending
+from opensearch_ml_stream.connectors.decoding.event_fields import MAX_COUNT
 from opensearch_ml_stream.connectors.errors import MLStreamError, Throttled
 from opensearch_ml_stream.plugin.metric_files import MetricFiles
 
@@ -206,8 +207,8 @@ class Metrics:
             self._of(self._first, model_id).observe(figures.first_chunk - figures.begun)
         if isinstance(outcome, Ending) and outcome.usage is not None:
             for kind, count in outcome.usage.as_dict().items():
-                if kind == "total_tokens":
-                    continue  # a sum over the types would count everything twice
+                if kind == "total_tokens" or count >= MAX_COUNT:
+                    continue  # a sum over the types would count everything twice; one with MAX_COUNT says nothing more
                 self._of(self._tokens, model_id, kind.removesuffix("_tokens")).inc(count)
         if isinstance(outcome, Exception):
             self._count_error(model_id, outcome)

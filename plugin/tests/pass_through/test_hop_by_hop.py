@@ -1,5 +1,7 @@
 """Headers that belong to a connection stay behind."""
 
+import pytest
+
 from opensearch_ml_stream.plugin.pass_through.hop_by_hop import end_to_end, trailer_fields
 
 
@@ -19,3 +21,8 @@ def test_connection_takes_no_bodys_length_and_no_host_away() -> None:
 
 def test_what_frames_or_authorizes_a_message_is_no_trailer() -> None:
     assert trailer_fields([(b"x-sum", b"1"), (b"content-length", b"5"), (b"authorization", b"x")]) == [(b"x-sum", b"1")]
+
+
+@pytest.mark.parametrize("name", [b"forwarded", b"opendistro_security_impersonate_as", b"x-api-key"])
+def test_what_says_who_calls_is_no_trailer(name: bytes) -> None:
+    assert trailer_fields([(name, b"x")]) == []

@@ -31,6 +31,7 @@ class FakeCluster:
     changed_settings: dict[str, object] = field(default_factory=dict)
     all_pipelines: dict[str, dict[str, Any]] = field(default_factory=dict)
     agents: list[str] = field(default_factory=list)
+    search_refusal: str | None = None
     told: list[tuple[str, str]] = field(default_factory=list)
     when_deployed: Callable[[str], Awaitable[None]] | None = None
 
@@ -45,6 +46,10 @@ class FakeCluster:
     async def agents_using(self, model_id: str) -> Sequence[str]:
         self._check()
         return self.agents
+
+    async def ml_commons_refusal(self) -> str | None:
+        self._check()
+        return self.search_refusal
 
     async def undeploy(self, model_id: str) -> bool:
         return self._tell("undeploy", model_id)

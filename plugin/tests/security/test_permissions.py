@@ -3,6 +3,7 @@
 import pytest
 
 from opensearch_ml_stream.plugin.security.permissions import (
+    OPENSEARCH_ROLES,
     SHIPPED_ROLES,
     STATIC_ACTION_GROUPS,
     Permissions,
@@ -54,3 +55,9 @@ def test_the_shipped_roles_allow_what_their_names_say() -> None:
     assert _allowed("ml_read_access") == reading | {actions.METRICS_GET, actions.SETTINGS_GET}
     assert _allowed("ml_predict_access") == {actions.PREDICT, actions.PREDICT_STREAM}
     assert _allowed("pass_through_access") == {actions.PASS_THROUGH}
+
+
+def test_opensearchs_own_role_for_reading_allows_nothing_of_the_cluster_or_the_sidecar_itself() -> None:
+    permissions = Permissions(actions_of(OPENSEARCH_ROLES["ml_read_access"], STATIC_ACTION_GROUPS))
+    reading = {action for action in ACTIONS if action.endswith(("/get", "/search", "/nodes"))}
+    assert {action for action in ACTIONS if permissions.allow(action)} == reading

@@ -10,6 +10,7 @@ from opensearch_ml_stream.plugin.security.start_rules import check_pass_through,
 from opensearch_ml_stream.plugin.settings import Settings
 from opensearch_ml_stream.plugin.store import Index, Store
 from opensearch_ml_stream.plugin.store.sqlite_store import SQLiteStore
+from tests.registry.registry_setup import FakeCluster
 from tests.security.cluster.scripted_plugin import StoreInCluster
 
 
@@ -92,3 +93,42 @@ def test_requests_are_passed_on_to_a_cluster_alone() -> None:
         check_pass_through(Settings(store="sqlite:///:memory:", pass_through=True))
     check_pass_through(Settings(store="sqlite:///:memory:"))
     check_pass_through(Settings(store="http://127.0.0.1:9200", pass_through=True))
+
+
+class StoreBesideMLCommons(SQLiteStore):
+    def __init__(self, cluster: FakeCluster) -> None:
+        super().__init__(":memory:")
+        self._cluster = cluster
+
+    @property
+    def cluster(self) -> FakeCluster:
+        return self._cluster
+
+
+@pytest.mark.parametrize(
+    ("reason", "told"),
+    [
+        ("no permissions for [indices:data/read/search] and User [name=m]", "refuses a search (no permissions for"),
+        ("no permissions for [cluster:admin/opensearch/ml/models/search] and User [name=m]", "is not known"),
+    ],
+)
+async def test_a_start_beside_ml_commons_that_cannot_search_says_what_to_do(
+    reason: str, told: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    store = StoreBesideMLCommons(FakeCluster(search_refusal=reason))
+    await check_start("none", "127.0.0.1", store)
+    await store.close()
+    [record] = caplog.records
+    assert told in record.message
+    assert "administrator's client certificate (client_cert in --store" in record.message
+    assert "plugins.security.system_indices.permission.enabled" in record.message
+
+
+@pytest.mark.parametrize("cluster", [FakeCluster(), FakeCluster(refusal=Unavailable("down"))])
+async def test_a_start_beside_ml_commons_that_searches_or_is_away_says_nothing(
+    cluster: FakeCluster, caplog: pytest.LogCaptureFixture
+) -> None:
+    store = StoreBesideMLCommons(cluster)
+    await check_start("none", "127.0.0.1", store)
+    await store.close()
+    assert caplog.records == []

@@ -81,3 +81,21 @@ async def test_what_ml_commons_refuses_is_an_error(status: int, error: type[Exce
     refused = refusal(status, "status_exception", "Model is deploying")
     with pytest.raises(error, match=reason):
         await CannedCluster([refused]).store().cluster.undeploy("m")
+
+
+async def test_a_search_that_ml_commons_refuses_the_stores_user_has_a_reason() -> None:
+    reason = "no permissions for [indices:data/read/search] and User [name=admin]"
+    cluster = CannedCluster([refusal(403, "security_exception", reason)])
+    assert await cluster.store().cluster.ml_commons_refusal() == reason
+    assert cluster.paths() == ["POST /_plugins/_ml/models/_search"]
+
+
+@pytest.mark.parametrize("response", [NO_ROUTE, Canned({"hits": {}}), refusal(404, "index_not_found_exception", "no")])
+async def test_without_ml_commons_or_where_it_searches_nothing_is_refused(response: Canned) -> None:
+    assert await CannedCluster([response]).store().cluster.ml_commons_refusal() is None
+
+
+async def test_ml_commons_is_not_asked_about_documents_that_are_not_its_own() -> None:
+    cluster = CannedCluster()
+    assert await cluster.store("mine-").cluster.ml_commons_refusal() is None
+    assert cluster.sent == []

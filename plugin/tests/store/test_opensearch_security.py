@@ -66,6 +66,14 @@ async def test_a_caller_whom_the_cluster_refuses_is_nobody(response: Canned) -> 
     assert await security(response).auth_info({}) is None
 
 
+async def test_a_caller_who_may_not_be_another_user_is_told_so() -> None:
+    reason = "'ann' is not allowed to impersonate as 'bob'"
+    refused = Canned({"error": {"status": "error", "reason": reason}}, 403)
+    with pytest.raises(Forbidden, match=reason):
+        await security(refused).auth_info({"authorization": "x", "opendistro_security_impersonate_as": "bob"})
+    assert await security(UNAUTHORIZED).auth_info({"opendistro_security_impersonate_as": "bob"}) is None
+
+
 @pytest.mark.parametrize(
     "response", [DOWN, NO_ROUTE, NOT_INITIALIZED, Canned({}), Canned({"user_name": None}), Canned("<html>"),
                  Canned("nothing here", 404, "text/plain"), Canned({"error": "busy"}, 429)],

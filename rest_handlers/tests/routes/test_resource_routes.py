@@ -5,8 +5,10 @@ from typing import Any
 import pytest
 from starlette.applications import Starlette
 
-from opensearch_ml_stream.connectors.errors import MLStreamError, NotFound, Unavailable
+from opensearch_ml_stream.connectors.errors import Forbidden, MLStreamError, NotFound, Unavailable
+from opensearch_ml_stream.rest_handlers import actions
 from opensearch_ml_stream.rest_handlers.application import rest_application
+from opensearch_ml_stream.rest_handlers.callers import Caller, Scope
 from opensearch_ml_stream.rest_handlers.http.body_budget import BodyBudget
 from opensearch_ml_stream.rest_handlers.resource_endpoint import Entry
 from opensearch_ml_stream.rest_handlers.routes.resources import management_routes
@@ -260,3 +262,37 @@ async def test_a_route_needs_the_action_that_ml_commons_has_for_it(
 ) -> None:
     await send_request(application, method, BASE + target, None if has_body is False else BODY)
     assert gate.asked == [("cluster:admin/opensearch/ml/" + ACTIONS[call[0]],)]
+
+
+@pytest.mark.parametrize("path", ["_register", "_upload", "m/7/_register", "m/7/_upload"])
+@pytest.mark.parametrize(
+    ("body", "makes_connector"),
+    [
+        (b'{"connector":{"name":"c"}}', True),
+        (b'{"connector":{}}', True),
+        (b'{"connector":"c"}', True),
+        (b'{"connector":{"name":"c"},"connector_id":""}', True),
+        (b'{"connector":{"name":"c"},"connector_id":null}', True),
+        (b'{"connector":{"name":"c"},"connector_id":"c1"}', False),
+        (b'{"connector":null,"connector_id":"c1"}', False),
+    ],
+)
+async def test_a_model_with_a_connector_inside_needs_what_a_connector_needs(
+    application: Starlette, gate: RecordingGate, path: str, body: bytes, makes_connector: bool
+) -> None:
+    await send_request(application, "POST", f"{BASE}/models/{path}", body)
+    assert gate.asked == [(actions.MODEL_REGISTER,), (actions.CONNECTOR_CREATE,)][: 1 + makes_connector]
+
+
+async def test_without_the_right_to_make_connectors_no_model_with_one_is_registered(
+    services: RecordingServices,
+) -> None:
+    class Gate(RecordingGate):
+        async def admit(self, scope: Scope, *asked: str) -> Caller:
+            if actions.CONNECTOR_CREATE in asked:
+                raise Forbidden("no permissions")
+            return await super().admit(scope, *asked)
+
+    application = rest_application(management_routes(services, Entry(Gate(), BodyBudget(1000, 10_000))))
+    exchange = await send_request(application, "POST", f"{BASE}/models/_register", b'{"connector":{"name":"c"}}')
+    assert (exchange.status, services.calls) == (403, [])

@@ -26,10 +26,13 @@ def text(value: Any) -> str:
 
 
 def count(value: Any) -> int | None:
-    """Return a number of tokens, None if it is not an integer from 0 to MAX_COUNT. Cohere and Titan write 12.0."""
+    """Return a number of tokens, None if it is no integer or a negative one. Cohere and Titan write 12.0.
+
+    More than MAX_COUNT is MAX_COUNT: what no budget allows must not count as nothing.
+    """
     if isinstance(value, float) and value.is_integer():
         value = int(value)
-    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MAX_COUNT else None
+    return min(value, MAX_COUNT) if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
 
 
 def total(*counts: int | None) -> int | None:

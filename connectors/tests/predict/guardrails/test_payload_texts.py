@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from opensearch_ml_stream.connectors.errors import UpstreamError
 from opensearch_ml_stream.connectors.predict.guardrails.patterns import GuardPattern
 from opensearch_ml_stream.connectors.predict.guardrails.payload_texts import (
+    MAX_LEVELS,
     payload_texts,
     readable_text,
     refusing_pattern,
@@ -43,6 +44,13 @@ def parts(*texts: str) -> list[dict[str, str]]:
         '{"x": 1}\n' + json.dumps({"content": parts(r"ba", "dword")}),
         r'{"content": [{"t\u0065xt": "bad"}, {"text": "\u0077ord"}]}',
         '{"n": ' + "9" * 5000 + ', "content": ' + json.dumps(parts("bad", "word")) + "}",
+        json.dumps({"arguments": r'{"q": "\u0062adword"}'}),
+        json.dumps({"arguments": json.dumps({"a": r'{"q": "\u0062adword"}'})}),
+        json.dumps({"arguments": json.dumps({"content": ["bad", "word"]})}),
+        json.dumps({"arguments": r'{"odd \escape": "\u0062adword\ud83d\ude00"}'}),
+        json.dumps({"arguments": r'{"cut short": "\u0062adword'}),
+        json.dumps({"arguments": r'{"cut short": "\u0062adword' + "\\"}),
+        json.dumps({"text": r'Call it with {"q": "\u0062adword"}.'}),
     ],
 )
 def test_a_word_is_found_however_the_payload_writes_it(payload: str) -> None:
@@ -102,3 +110,23 @@ def test_a_payload_that_is_nested_too_deeply_is_not_passed_unread() -> None:
         refusing_pattern(PATTERNS, payload)
     with pytest.raises(UpstreamError, match="nested too deeply"):
         readable_text(payload)
+
+
+def test_json_in_strings_of_json_is_read_to_its_end_or_not_at_all() -> None:
+    nested = r'"\u0062adword"'
+    for _ in range(MAX_LEVELS - 1):
+        nested = json.dumps(nested)
+    assert refusing_pattern(PATTERNS, nested) == 1
+    with pytest.raises(UpstreamError, match="nested too deeply"):
+        refusing_pattern(PATTERNS, json.dumps(nested))
+
+
+@pytest.mark.parametrize("end", ["", "\\"])
+def test_a_string_that_nothing_ends_goes_on_to_the_end(end: str) -> None:
+    """So that no search for an end fails, which would begin again behind every quote."""
+    assert [*payload_texts('"' + '\\"' * 3 + end)][1:2] == ['"""']
+
+
+def test_what_is_hidden_in_a_string_of_json_follows_the_payload_in_plain_text() -> None:
+    payload = json.dumps({"a": r'{"q": "\u0062ad"}'})
+    assert readable_text(payload) == payload + '\n{"q": "\\u0062ad"}\nbad'

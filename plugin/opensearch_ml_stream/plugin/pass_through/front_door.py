@@ -33,7 +33,7 @@ class FrontDoor:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send the request to the cluster as it came, and its response back as it is; 503 if no host responds."""
         try:
-            await Relay(self._hosts, self._heads.head_of(scope), scope, receive, send).run()
+            await Relay(self._hosts, self._heads, scope, receive, send).run()
         except MLStreamError as error:
             await error_response(Request(scope), error)(scope, receive, send)
 

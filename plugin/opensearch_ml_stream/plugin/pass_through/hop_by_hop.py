@@ -2,6 +2,8 @@
 
 from collections.abc import Iterable
 
+from opensearch_ml_stream.plugin.store import IMPERSONATION
+
 Headers = list[tuple[bytes, bytes]]
 
 _OF_CONNECTION = frozenset({
@@ -11,7 +13,8 @@ _OF_CONNECTION = frozenset({
 # RFC 9110, section 6.5.1: what frames a message, routes it, says who sends it or how to read it, is no trailer.
 _NO_TRAILERS = _OF_CONNECTION | {
     b"authorization", b"cache-control", b"content-encoding", b"content-length", b"content-range", b"content-type",
-    b"cookie", b"expect", b"host", b"max-forwards", b"range", b"set-cookie", b"www-authenticate",
+    b"cookie", b"expect", b"forwarded", b"host", b"max-forwards", IMPERSONATION.encode(), b"range",
+    b"set-cookie", b"www-authenticate", b"x-api-key",
 }  # fmt: skip
 _NEVER_NAMED = frozenset({b"content-length", b"host"})  # `Connection: content-length` would take a body's frame away
 

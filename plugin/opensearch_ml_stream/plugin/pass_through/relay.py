@@ -11,7 +11,7 @@ from opensearch_ml_stream.connectors.errors import Unavailable
 from opensearch_ml_stream.plugin.pass_through.cluster_connection import Broken, ClusterConnection
 from opensearch_ml_stream.plugin.pass_through.cluster_hosts import ClusterHosts, Host
 from opensearch_ml_stream.plugin.pass_through.hop_by_hop import Headers, end_to_end, head_lines, trailer_fields
-from opensearch_ml_stream.plugin.pass_through.request_heads import RequestHead
+from opensearch_ml_stream.plugin.pass_through.request_heads import RequestHeads
 from opensearch_ml_stream.plugin.pass_through.response_parser import ResponseHead
 from opensearch_ml_stream.rest_handlers.http.relay_extensions import (
     BROKEN,
@@ -40,9 +40,10 @@ class Relay:
     than the client does. A task of its own sends the body, and then waits for the client to disconnect.
     """
 
-    def __init__(self, hosts: ClusterHosts, head: RequestHead, scope: Scope, receive: Receive, send: Send) -> None:
+    def __init__(self, hosts: ClusterHosts, heads: RequestHeads, scope: Scope, receive: Receive, send: Send) -> None:
         self._hosts = hosts
-        self._head = head
+        self._heads = heads
+        self._head = head = heads.head_of(scope)
         self._receive = receive
         self._send = send
         self._extensions = scope.get("extensions") or {}
@@ -157,7 +158,9 @@ class Relay:
         return b"%x\r\n%b\r\n" % (len(data), data) if data and self._head.length is None else data
 
     def _end_of_body(self) -> bytes:
-        return b"0\r\n%b\r\n" % head_lines(trailer_fields(self._trailers)) if self._head.length is None else b""
+        if self._head.length is not None:
+            return b""
+        return b"0\r\n%b\r\n" % head_lines(self._heads.trailers_of(self._trailers))
 
     async def _final_head(self, connection: ClusterConnection) -> ResponseHead:
         """Return the final head, and pass on informational ones; `100 Continue` is the server's to send."""
@@ -168,7 +171,8 @@ class Relay:
             if head.is_final:
                 return head
             if head.status != 100 and INFORMATIONAL in self._extensions:
-                await self._send({"type": INFORMATIONAL, "status": head.status, "headers": end_to_end(head.headers)})
+                headers = _without_length(head)
+                await self._send({"type": INFORMATIONAL, "status": head.status, "headers": headers})
 
     async def _respond(self, connection: ClusterConnection, head: ResponseHead) -> None:
         with_trailers = head.is_chunked and not connection.is_whole and HTTP_TRAILERS in self._extensions
@@ -195,9 +199,13 @@ def _refuses(connection: ClusterConnection) -> bool:
 
 
 def _response_headers(head: ResponseHead) -> Headers:
-    """Return the headers that go on, with one Content-Length at most, and none beside chunks."""
-    length = None if head.is_chunked else head.framing.headers.get("content-length")
-    headers = [pair for pair in end_to_end(head.headers) if pair[0] != b"content-length"]
+    """Return the headers that go on, with one Content-Length at most, and none beside chunks or with a 204."""
+    length = None if head.is_chunked or head.status == 204 else head.framing.headers.get("content-length")
+    headers = _without_length(head)
     if length is not None:
         headers.append((b"content-length", length.partition(",")[0].strip().encode()))
     return headers
+
+
+def _without_length(head: ResponseHead) -> Headers:
+    return [pair for pair in end_to_end(head.headers) if pair[0] != b"content-length"]

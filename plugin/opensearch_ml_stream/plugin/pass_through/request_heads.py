@@ -1,10 +1,12 @@
 """The head that the cluster gets for a caller's request: as it came, but for the connection and who the peer is."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import unquote_to_bytes
 
-from opensearch_ml_stream.plugin.pass_through.hop_by_hop import Headers, end_to_end, head_lines
+from opensearch_ml_stream.connectors.errors import InvalidRequest
+from opensearch_ml_stream.plugin.pass_through.hop_by_hop import Headers, end_to_end, head_lines, trailer_fields
 from opensearch_ml_stream.plugin.security.cluster.caller_headers import TrustedProxy, peer_address
 
 _XFF = b"x-forwarded-for"
@@ -14,6 +16,8 @@ _NOT_FETCHED = frozenset({
     b"accept", b"accept-encoding", b"content-encoding", b"content-length", b"content-type", b"expect", b"host",
     b"if-match", b"if-modified-since", b"if-none-match", b"if-range", b"if-unmodified-since", b"range",
 })  # fmt: skip
+
+_MAX_DECODED = 4  # times that a path is decoded; one that has escapes left then is refused
 
 Scope = Mapping[str, Any]
 
@@ -50,8 +54,10 @@ class RequestHeads:
     identity_headers: frozenset[bytes]
 
     def head_of(self, scope: Scope) -> RequestHead:
-        """Return the head for a request as it came."""
+        """Return the head for a request as it came. InvalidRequest for a path that could lead out of the prefix."""
         headers: list[tuple[bytes, bytes]] = scope["headers"]
+        if self.prefix:
+            _check_stays_below(scope["raw_path"])
         target = self.prefix + scope["raw_path"]
         if query := scope["query_string"]:
             target += b"?" + query
@@ -84,6 +90,10 @@ class RequestHeads:
         line = b"GET %b%b HTTP/1.1\r\n" % (self.prefix, path.encode("ascii"))
         return RequestHead(line, head_lines(headers), "GET", len(body), False)
 
+    def trailers_of(self, trailers: Iterable[tuple[bytes, bytes]]) -> Headers:
+        """Return those trailers of a request that go on: none names a user, whoever the peer is."""
+        return [pair for pair in trailer_fields(trailers) if not self._is_identity(pair[0])]
+
     def _trusted(self, scope: Scope, headers: Headers) -> Headers:
         named = [pair for pair in headers if self._is_identity(pair[0])]
         address = None if self.proxy is None else peer_address(scope)
@@ -95,3 +105,20 @@ class RequestHeads:
 
     def _is_identity(self, name: bytes) -> bool:
         return name == _XFF or name in self.identity_headers or name.startswith(_PROXY_PREFIX)
+
+
+def _check_stays_below(path: bytes) -> None:
+    r"""Raise InvalidRequest if anything between here and the cluster could read a step upwards in the path.
+
+    Each of them may decode it once more, take `\` for `/`, and drop what stands behind `;`.
+    """
+    decoded = unquote_to_bytes(path)
+    for _ in range(_MAX_DECODED):
+        if decoded == (again := unquote_to_bytes(decoded)):
+            break
+        decoded = again
+    segments = [segment.partition(b";")[0].strip() for segment in decoded.replace(b"\\", b"/").split(b"/")]
+    if not path.startswith(b"/") or b".." in segments or decoded != unquote_to_bytes(decoded):
+        raise InvalidRequest(
+            "The path leads out of the part of the server that is the cluster's: leave out [..], also as [%2e%2e]"
+        )

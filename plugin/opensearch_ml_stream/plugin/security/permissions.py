@@ -11,27 +11,35 @@ from opensearch_ml_stream.rest_handlers.callers import Caller
 _WILDCARDS = {"*": ".*", "?": "."}
 _MAX_REMEMBERED = 256  # decisions: callers name no actions, so there are only as many as routes
 
+_ML_READING = (
+    "cluster:admin/opensearch/ml/config/get",
+    "cluster:admin/opensearch/ml/connectors/get",
+    "cluster:admin/opensearch/ml/connectors/search",
+    "cluster:admin/opensearch/ml/controllers/get",
+    "cluster:admin/opensearch/ml/model_groups/get",
+    "cluster:admin/opensearch/ml/model_groups/search",
+    "cluster:admin/opensearch/ml/models/get",
+    "cluster:admin/opensearch/ml/models/search",
+    "cluster:admin/opensearch/ml/profile/nodes",
+    "cluster:admin/opensearch/ml/stats/nodes",
+    "cluster:admin/opensearch/ml/tasks/get",
+    "cluster:admin/opensearch/ml/tasks/search",
+)
+
+OPENSEARCH_ROLES: dict[str, tuple[str, ...]] = {
+    "all_access": ("*",),
+    "ml_full_access": ("cluster:admin/opensearch/ml/*", "cluster_monitor"),
+    "ml_read_access": _ML_READING,
+}
+"""Roles that OpenSearch ships (3.4.0), without agents, memories and tools, which the sidecar does not have."""
+
 SHIPPED_ROLES: dict[str, tuple[str, ...]] = {
-    "ml_full_access": ("cluster:admin/opensearch/ml/*", "cluster_monitor", "cluster:admin/settings/update"),
-    "ml_read_access": (
-        "cluster:admin/opensearch/ml/config/get",
-        "cluster:admin/opensearch/ml/connectors/get",
-        "cluster:admin/opensearch/ml/connectors/search",
-        "cluster:admin/opensearch/ml/controllers/get",
-        "cluster:admin/opensearch/ml/model_groups/get",
-        "cluster:admin/opensearch/ml/model_groups/search",
-        "cluster:admin/opensearch/ml/models/get",
-        "cluster:admin/opensearch/ml/models/search",
-        "cluster:admin/opensearch/ml/profile/nodes",
-        "cluster:admin/opensearch/ml/stats/nodes",
-        "cluster:admin/opensearch/ml/tasks/get",
-        "cluster:admin/opensearch/ml/tasks/search",
-        "cluster_monitor",
-    ),
+    "ml_full_access": (*OPENSEARCH_ROLES["ml_full_access"], "cluster:admin/settings/update"),
+    "ml_read_access": (*OPENSEARCH_ROLES["ml_read_access"], "cluster:monitor/nodes/stats", "cluster:monitor/settings"),
     "pass_through_access": ("opensearch_ml_stream:pass_through",),
     "ml_predict_access": ("cluster:admin/opensearch/ml/predict", "cluster:admin/opensearch/ml/predict/stream"),
 }
-"""Roles of the sidecar's own users and keys: the first two as OpenSearch ships them, without its agents and tools."""
+"""Roles of the sidecar's own users and keys: OpenSearch's, which may read the sidecar's settings and metrics, too."""
 
 STATIC_ACTION_GROUPS: dict[str, tuple[str, ...]] = {"cluster_monitor": ("cluster:monitor/*",)}
 """Action groups that these roles name; a cluster's own are read from it."""

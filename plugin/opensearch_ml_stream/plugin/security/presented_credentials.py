@@ -6,11 +6,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from opensearch_ml_stream.connectors.errors import Unauthorized
+from opensearch_ml_stream.plugin.store import IMPERSONATION
 from opensearch_ml_stream.rest_handlers.callers import Scope
 
 MAX_CHARACTERS = 4096  # of a credential; a longer one is none of ours
 
-_HEADERS = (b"authorization", b"x-api-key")
+_HEADERS = (b"authorization", b"x-api-key", IMPERSONATION.encode())
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +41,7 @@ def presented_credentials(headers: Iterable[tuple[bytes, bytes]]) -> NameAndPass
 
 
 def without_credentials(scope: Scope) -> Scope:
-    """Return the request without the headers that `presented_credentials` reads."""
+    """Return the request without the headers that say who calls: in the cluster they would be someone else."""
     return {**scope, "headers": [pair for pair in scope["headers"] if pair[0] not in _HEADERS]}
 
 

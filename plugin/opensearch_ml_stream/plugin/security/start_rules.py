@@ -1,16 +1,31 @@
 """What must hold before a server listens: no address but loopback without a login, a cluster to pass requests on to."""
 
 import asyncio
+import logging
 import socket
 from contextlib import suppress
 from ipaddress import ip_address
 
-from opensearch_ml_stream.connectors.errors import InvalidRequest, Unavailable
+from opensearch_ml_stream.connectors.errors import InvalidRequest, MLStreamError, Unavailable
 from opensearch_ml_stream.plugin.security.own_accounts import has_accounts
 from opensearch_ml_stream.plugin.settings import Settings
-from opensearch_ml_stream.plugin.store import SecurityPlugin, Store
+from opensearch_ml_stream.plugin.store import Cluster, SecurityPlugin, Store
+from opensearch_ml_stream.rest_handlers.actions import MODEL_SEARCH
 
 LOOK_SECONDS = 3.0
+
+_REFUSED = "ML Commons in the store's cluster refuses a search (%s). %s"
+_CANNOT_BE_CHECKED = (
+    "Whether ML Commons in the store's cluster can search is not known (%s); with that permission the store's user "
+    "finds out at the next start. %s"
+)
+_CERTIFICATE = (
+    "With plugins.security.system_indices.permission.enabled: true each _search and /stats of ML Commons is 403 for "
+    "everyone: beside ML Commons leave it false, and log in with an administrator's client certificate (client_cert "
+    "in --store; docs/opensearch-users.md, Beside ML Commons)"
+)
+
+log = logging.getLogger(__name__)
 
 
 def needs_login(security: str, host: str) -> bool:
@@ -51,6 +66,17 @@ async def check_start(security: str, host: str, store: Store) -> None:
                 )
             if security == "auto" and not is_loopback(host) and _addresses(host):  # without one there is no server
                 await _check_for_accounts(host, store)
+    if store.cluster is not None:
+        await _warn_of_refused_searches(store.cluster)
+
+
+async def _warn_of_refused_searches(cluster: Cluster) -> None:
+    """Log what to do if ML Commons beside the store cannot search, as where users may be let into system indices."""
+    with suppress(MLStreamError, TimeoutError):
+        async with asyncio.timeout(LOOK_SECONDS):
+            reason = await cluster.ml_commons_refusal()
+            if reason is not None:
+                log.warning(_CANNOT_BE_CHECKED if MODEL_SEARCH in reason else _REFUSED, reason, _CERTIFICATE)
 
 
 async def _check_for_accounts(host: str, store: Store) -> None:

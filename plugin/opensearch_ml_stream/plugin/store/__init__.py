@@ -81,6 +81,14 @@ class Cluster(Protocol):
         """Deploy the model in ML Commons on the cluster; False if there is none, or if it has no such model."""
         ...
 
+    async def ml_commons_refusal(self) -> str | None:
+        """Return why ML Commons on the cluster refuses the store's user a search; None if it does not, or is absent."""
+        ...
+
+
+IMPERSONATION = "opendistro_security_impersonate_as"
+"""The header in which a caller asks to be another user; the cluster's configuration says who may."""
+
 
 class SecurityPlugin(Protocol):
     """The security plugin of an OpenSearch cluster. Every method raises Unavailable while the cluster cannot say."""
@@ -90,7 +98,10 @@ class SecurityPlugin(Protocol):
         ...
 
     async def auth_info(self, headers: Mapping[str, str]) -> Mapping[str, Any] | None:
-        """Return who sends these headers, and nothing else, as OpenSearch says (`authinfo`); None if it refuses."""
+        """Return who sends these headers, and nothing else, as OpenSearch says (`authinfo`); None if it refuses.
+
+        Forbidden for a known caller who may not be the user in IMPERSONATION.
+        """
         ...
 
     async def roles(self) -> Mapping[str, Mapping[str, Any]]:

@@ -12,7 +12,7 @@ from opensearchpy import (
 )
 
 from opensearch_ml_stream.connectors.errors import Forbidden
-from opensearch_ml_stream.plugin.store.opensearch_errors import is_no_route, mapped_errors
+from opensearch_ml_stream.plugin.store.opensearch_errors import error_reason, is_no_route, mapped_errors
 from opensearch_ml_stream.plugin.store.opensearch_responses import read_changed_settings, read_objects, read_search
 
 SETTINGS_PREFIX = "plugins.ml_commons."
@@ -60,6 +60,21 @@ class OpenSearchCluster:
     async def deploy(self, model_id: str) -> bool:
         """Deploy the model in ML Commons; False if there is none, or if it has no such model."""
         return await self._tell_ml_commons(model_id, "_deploy", "deploy_model")
+
+    async def ml_commons_refusal(self) -> str | None:
+        """Return why ML Commons refuses the store's user a search (403); None if it does not, or is not there."""
+        if not self._shares_documents:
+            return None
+        with mapped_errors("read"):
+            try:
+                await self._client.transport.perform_request(
+                    "POST", "/_plugins/_ml/models/_search", body={"query": {"match_all": {}}, "size": 0}
+                )
+            except AuthorizationException as error:
+                return error_reason(error)
+            except (NotFoundError, RequestError):
+                pass
+        return None
 
     async def _tell_ml_commons(self, model_id: str, what: str, permission: str) -> bool:
         if not self._shares_documents:

@@ -61,6 +61,11 @@ def is_no_route(error: TransportError) -> bool:
     return str(info.get("error")).startswith("no handler found for uri")
 
 
+def error_reason(error: TransportError) -> str:
+    """Return the innermost reason that OpenSearch gives."""
+    return _reason(error)[1]
+
+
 def script_reason(error: TransportError) -> str:
     """Return why a script failed.
 

@@ -6,7 +6,8 @@ from typing import Any
 from opensearchpy import AsyncOpenSearch, AuthenticationException, AuthorizationException, TransportError
 
 from opensearch_ml_stream.connectors.errors import Forbidden, Unavailable
-from opensearch_ml_stream.plugin.store.opensearch_errors import is_no_route, mapped_errors, not_opensearch
+from opensearch_ml_stream.plugin.store import IMPERSONATION
+from opensearch_ml_stream.plugin.store.opensearch_errors import error_reason, is_no_route, mapped_errors, not_opensearch
 from opensearch_ml_stream.plugin.store.opensearch_responses import check_security_health, read_auth_info, read_objects
 
 _PATH = "/_plugins/_security"
@@ -46,7 +47,11 @@ class OpenSearchSecurity:
                 response = await self._callers.transport.perform_request(
                     "GET", f"{_PATH}/authinfo", headers=dict(headers)
                 )
-            except (AuthenticationException, AuthorizationException):
+            except AuthorizationException as error:
+                if IMPERSONATION in headers:  # the caller is known, and may not be whom they ask to be
+                    raise Forbidden(error_reason(error), type="security_exception") from None
+                return None
+            except AuthenticationException:
                 return None
             except TransportError as error:
                 if is_no_route(error):

@@ -79,6 +79,16 @@ async def test_a_stream_without_usage_is_estimated_by_request_and_chunks(setup: 
     assert told["spent"] == {"tokens": sent_tokens(setup) + 2, "estimated": True}
 
 
+@pytest.mark.parametrize("tokens", [b"1" + b"0" * 30, b"1e30", b"9007199254740992"])
+async def test_a_count_that_is_too_large_to_be_counted_spends_every_budget(setup: Setup, tokens: bytes) -> None:
+    setup.provider.script = lambda request: stream_of(openai_event("a"), WITH_USAGE.replace(b":7", b":" + tokens))
+    await add_model(setup)
+    told = await streamed(setup)
+    assert [budget["left"] for budget in told["budgets"]] == [0, 0]
+    with pytest.raises(Throttled):
+        await streamed(setup)
+
+
 async def test_a_model_without_budgets_says_nothing_and_counts_nothing(setup: Setup, tmp_path: Path) -> None:
     setup.provider.script = lambda request: stream_of(openai_event("a"), WITH_USAGE)
     await setup.add_model(connector_body())

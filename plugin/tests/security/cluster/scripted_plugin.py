@@ -26,7 +26,10 @@ USERS: dict[str, dict[str, Any]] = {
 
 
 class ScriptedPlugin:
-    """Its users have their names as passwords, or are named by `x-proxy-user`. It may be `down`, or not `installed`."""
+    """Its users have their names as passwords, or are named by `x-proxy-user`; `ann` may be anyone.
+
+    It may be `down`, or not `installed`.
+    """
 
     def __init__(self) -> None:
         self.asked: list[Mapping[str, str]] = []
@@ -52,7 +55,12 @@ class ScriptedPlugin:
         if (name := headers.get("x-proxy-user")) is not None:
             return {"user_name": name, "backend_roles": [headers.get("x-proxy-roles")], "roles": ["own_index"]}
         name, _, password = base64.b64decode(headers["authorization"].removeprefix("Basic ")).decode().partition(":")
-        return {"user_name": name, **self.users[name]} if password == name and name in self.users else None
+        if password != name or name not in self.users:
+            return None
+        other = headers.get("opendistro_security_impersonate_as", name)
+        if other != name and name != "ann":
+            raise Forbidden(f"'{name}' is not allowed to impersonate as '{other}'")
+        return {"user_name": other, **self.users[other]}
 
     async def roles(self) -> Mapping[str, Mapping[str, Any]]:
         """Return the roles."""

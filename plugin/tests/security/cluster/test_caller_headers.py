@@ -25,7 +25,7 @@ def test_any_login_that_opensearch_may_know_is_sent_as_it_came(value: bytes) -> 
 def test_nothing_else_of_a_request_is_sent() -> None:
     others = [
         (b"x-forwarded-for", b"127.0.0.1"), (b"x-proxy-user", b"admin"), (b"x-proxy-roles", b"admin"),
-        (b"opendistro_security_impersonate_as", b"admin"), (b"securitytenant", b"t"), (b"cookie", b"a=b"),
+        (b"securitytenant", b"t"), (b"cookie", b"a=b"),
         (b"x-api-key", b"k"), (b"host", b"h"), (b"x-opaque-id", b"1"),
     ]  # fmt: skip
     assert caller_headers(request(LOGIN, *others), None) == {"authorization": "Basic YTpi"}
@@ -86,3 +86,19 @@ def test_a_user_who_is_named_twice_or_not_in_ascii_is_refused(headers: list[tupl
 def test_through_a_proxy_that_names_nobody_a_login_counts() -> None:
     assert caller_headers(request((b"x-proxy-user", b""), LOGIN), PROXY) == {"authorization": "Basic YTpi"}
     assert caller_headers(request((b"x-proxy-roles", b"admin")), PROXY) is None
+
+
+@pytest.mark.parametrize("headers", [[LOGIN], [USER], [USER, LOGIN]])
+def test_whom_a_caller_asks_to_be_is_for_opensearch_to_decide(headers: list[tuple[bytes, bytes]]) -> None:
+    other = ("opendistro_security_impersonate_as", "bob")
+    sent = caller_headers(request(*headers, (b"opendistro_security_impersonate_as", b"bob")), PROXY)
+    assert sent == {**(caller_headers(request(*headers), PROXY) or {}), other[0]: other[1]}
+
+
+def test_only_who_logs_in_can_ask_to_be_another_and_only_one() -> None:
+    asked = (b"opendistro_security_impersonate_as", b"bob")
+    assert caller_headers(request(asked), PROXY) is None
+    for twice in ([LOGIN, asked, asked], [LOGIN, (asked[0], "b\u00f6b".encode())]):
+        with pytest.raises(Unauthorized):
+            caller_headers(request(*twice), PROXY)
+    assert caller_headers(request(LOGIN, (asked[0], b"")), PROXY) == {"authorization": "Basic YTpi"}

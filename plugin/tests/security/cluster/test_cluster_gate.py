@@ -174,3 +174,21 @@ async def test_the_same_user_name_from_a_proxy_and_by_a_password_are_two_callers
 def test_a_proxy_that_names_users_may_do_so_for_a_request_that_a_web_page_made(cluster: ScriptedPlugin) -> None:
     assert ClusterGate(cluster).asks_for_login
     assert not ClusterGate(cluster, proxy=TrustedProxy("x-proxy-user", "", ())).asks_for_login
+
+
+async def test_the_same_login_as_itself_and_as_another_user_are_two_callers(
+    gate: ClusterGate, cluster: ScriptedPlugin
+) -> None:
+    other = {"headers": [*request_of("ann")["headers"], (b"opendistro_security_impersonate_as", b"pat")]}
+    for _ in range(2):
+        assert (await gate.admit(request_of("ann"), MODEL_GET)).name == "ann"
+        assert (await gate.admit(other, PREDICT_STREAM)).name == "pat"
+        with pytest.raises(Forbidden, match=r"name=pat"):
+            await gate.admit(other, MODEL_GET)
+    assert len(cluster.asked) == 2
+
+
+async def test_who_may_not_be_another_user_is_told_so(gate: ClusterGate) -> None:
+    other = {"headers": [*request_of("pat")["headers"], (b"opendistro_security_impersonate_as", b"ann")]}
+    with pytest.raises(Forbidden, match="'pat' is not allowed to impersonate as 'ann'"):
+        await gate.admit(other)

@@ -90,3 +90,9 @@ async def test_where_roles_cannot_be_read_those_of_opensearch_and_of_the_setting
     plugin.may_read_roles = True
     clock[0] += FRESH_SECONDS
     assert await allowed(roles, "predictor") == {PREDICT_STREAM}
+
+
+async def test_where_roles_cannot_be_read_that_for_reading_allows_no_more_than_opensearchs() -> None:
+    plugin = ScriptedPlugin()
+    plugin.may_read_roles = False
+    assert await allowed(ClusterRoles(plugin, {}), "ml_read_access") == {MODEL_GET}

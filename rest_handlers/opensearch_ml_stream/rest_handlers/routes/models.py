@@ -6,6 +6,7 @@ from typing import Any
 from starlette.routing import Route
 
 from opensearch_ml_stream.rest_handlers import actions
+from opensearch_ml_stream.rest_handlers.callers import Gate
 from opensearch_ml_stream.rest_handlers.openapi.schemas import MODEL, MODEL_CHANGES, MODEL_IDS, SEARCH
 from opensearch_ml_stream.rest_handlers.resource_endpoint import (
     Entry,
@@ -24,7 +25,11 @@ def model_routes(models: Models, entry: Entry) -> list[Route]:
         return [route for path in paths for route in resource_routes(path, operations, entry)]
 
     register = Operation(
-        _register(models), actions.MODEL_REGISTER, RequestBody.REQUIRED, frozenset({"deploy", "load"}), MODEL
+        _register(models, entry.gate),
+        actions.MODEL_REGISTER,
+        RequestBody.REQUIRED,
+        frozenset({"deploy", "load"}),
+        MODEL,
     )
     search = Operation(_search(models), actions.MODEL_SEARCH, RequestBody.OPTIONAL, schema=SEARCH)
     item_operations = _item_operations(models)
@@ -40,10 +45,12 @@ def model_routes(models: Models, entry: Entry) -> list[Route]:
     ]
 
 
-def _register(models: Models) -> Callable[[ParsedRequest], Any]:
+def _register(models: Models, gate: Gate) -> Callable[[ParsedRequest], Any]:
     async def register(request: ParsedRequest) -> Mapping[str, Any]:
         """Register a model; with `deploy`, deploy it."""
         body = dict(request.body)
+        if body.get("connector") is not None and not body.get("connector_id"):  # it makes a connector, too
+            await gate.admit(request.scope, actions.CONNECTOR_CREATE)
         if request.path:  # the old form: the name and the version stand in the path
             body |= {"name": request.id, "version": request.path["version"]}
         return await models.register(request.caller, body, deploy=request.flag("deploy") or request.flag("load"))

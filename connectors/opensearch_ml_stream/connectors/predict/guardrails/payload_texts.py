@@ -12,7 +12,12 @@ from typing import Any
 from opensearch_ml_stream.connectors.errors import UpstreamError
 from opensearch_ml_stream.connectors.predict.guardrails.patterns import GuardPattern
 
-_STRING = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
+MAX_LEVELS = 8  # of JSON in strings of JSON; the arguments of a tool call are one
+
+# What nothing ends goes on to the end of the text, so that no character is read twice.
+_STRING = re.compile(r'"([^"\\]*+(?:\\.[^"\\]*+)*+)(?:"|\\?\Z)', re.DOTALL)
+_ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|(.))", re.DOTALL)
+_ESCAPED = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
 
 
 def refusing_pattern(patterns: Sequence[GuardPattern], payload: str) -> int | None:
@@ -28,13 +33,12 @@ def refusing_pattern(patterns: Sequence[GuardPattern], payload: str) -> int | No
 def payload_texts(payload: str) -> Iterator[str]:
     """Yield the payload, each string in it decoded, and the joined text parts of each message.
 
+    So too of a string that holds strings itself: JSON, as of a tool call's arguments, or what looks like it.
     UpstreamError if the payload is nested too deeply to be read.
     """
     yield payload
-    for match in _STRING.finditer(payload):
-        token = match[0]
-        yield _decode(token) if "\\" in token else token[1:-1]
-    yield from _joined_parts(payload)
+    for text, _ in _texts_in(payload, MAX_LEVELS):
+        yield text
 
 
 def readable_text(payload: str) -> str:
@@ -42,15 +46,37 @@ def readable_text(payload: str) -> str:
 
     For readers of text: guard models, and queries for stop words. Errors as `payload_texts`.
     """
-    hidden = [_decode(match[0]) for match in _STRING.finditer(payload) if "\\" in match[0]]
-    return "\n".join([payload, *hidden, *_joined_parts(payload)])
+    return "\n".join([payload, *(text for text, is_hidden in _texts_in(payload, MAX_LEVELS) if is_hidden)])
 
 
-def _decode(token: str) -> str:
+def _texts_in(text: str, levels: int) -> Iterator[tuple[str, bool]]:
+    """Yield the texts in a text, with whether they cannot be read in it as it is."""
+    if not levels:
+        raise _too_deep()
+    for match in _STRING.finditer(text):
+        written = match[1]
+        if "\\" not in written:
+            yield written, False
+            continue
+        decoded = _decode(written)
+        yield decoded, True
+        if '"' in decoded:
+            yield from _texts_in(decoded, levels - 1)
+    for joined in _joined_parts(text):
+        yield joined, True
+
+
+def _decode(written: str) -> str:
+    """Return a string without its escapes; of those that JSON does not know, what stands behind the backslash."""
     try:
-        return _well_formed(json.loads(token, strict=False))
+        return _well_formed(json.loads(f'"{written}"', strict=False))
     except ValueError:
-        return token[1:-1]
+        decoded = _ESCAPE.sub(_unescaped, written)
+        return decoded.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def _unescaped(escape: re.Match[str]) -> str:
+    return chr(int(escape[1], 16)) if escape[1] else _ESCAPED.get(escape[2], escape[2])
 
 
 def _well_formed(text: str) -> str:
@@ -99,7 +125,11 @@ def _parse(payload: str) -> Iterator[Any]:
     except json.JSONDecodeError:
         return  # no JSON, so there are no parts in it
     except RecursionError:
-        raise UpstreamError("the payload is nested too deeply to be checked") from None
+        raise _too_deep() from None
+
+
+def _too_deep() -> UpstreamError:
+    return UpstreamError("the payload is nested too deeply to be checked")
 
 
 # Pairs, so that a name that stands twice hides nothing; numbers as floats, which may have any number of digits.

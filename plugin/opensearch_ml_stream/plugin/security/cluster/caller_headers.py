@@ -9,6 +9,7 @@ from typing import Any
 from opensearch_ml_stream.connectors.errors import Unauthorized
 from opensearch_ml_stream.plugin.security.presented_credentials import single_header
 from opensearch_ml_stream.plugin.settings import Settings
+from opensearch_ml_stream.plugin.store import IMPERSONATION
 
 MAX_CHARACTERS = 16_100  # of `Authorization`: a token with many groups is long, and OpenSearch's head ends at 16,384
 
@@ -52,11 +53,15 @@ def caller_headers(scope: Scope, proxy: TrustedProxy | None) -> dict[str, str] |
     """
     headers = scope["headers"]
     if proxy is not None and (user := _value(proxy.user_header, headers)) is not None:
-        return _headers_of_proxy(scope, proxy, user)
-    authorization = _value("authorization", headers)
-    if authorization is None or authorization.partition(" ")[0].lower() == _OWN_SCHEME:
-        return None
-    return {"authorization": authorization}
+        caller = _headers_of_proxy(scope, proxy, user)
+    else:
+        authorization = _value("authorization", headers)
+        if authorization is None or authorization.partition(" ")[0].lower() == _OWN_SCHEME:
+            return None
+        caller = {"authorization": authorization}
+    if (other := _value(IMPERSONATION, headers)) is not None:
+        caller[IMPERSONATION] = other
+    return caller
 
 
 def _headers_of_proxy(scope: Scope, proxy: TrustedProxy, user: str) -> dict[str, str]:

@@ -6,6 +6,7 @@ from typing import Any
 
 from opensearch_ml_stream.connectors.errors import Forbidden
 from opensearch_ml_stream.plugin.security.permissions import (
+    OPENSEARCH_ROLES,
     SHIPPED_ROLES,
     STATIC_ACTION_GROUPS,
     Permissions,
@@ -21,12 +22,11 @@ ADMIN_ROLE = "all_access"  # as in ML Commons, which has no other admin
 
 Patterns = Mapping[str, tuple[str, ...]]
 
-OPENSEARCH_ROLES: dict[str, tuple[str, ...]] = {
-    **SHIPPED_ROLES,
-    "ml_full_access": ("cluster:admin/opensearch/ml/*", "cluster_monitor"),
-    ADMIN_ROLE: ("*",),
+UNREAD_ROLES: dict[str, tuple[str, ...]] = {
+    **OPENSEARCH_ROLES,
+    "ml_predict_access": SHIPPED_ROLES["ml_predict_access"],
 }
-"""The roles that OpenSearch itself has. Unlike the sidecar's own, `ml_full_access` may not change settings there."""
+"""The roles that hold where the cluster's cannot be read. The sidecar's own have more than OpenSearch's: settings."""
 
 _ALL = ""  # the one key under which the roles are remembered
 
@@ -59,7 +59,7 @@ class ClusterRoles:
 
     def __init__(self, plugin: SecurityPlugin, configured: Patterns) -> None:
         self._plugin = plugin
-        self._configured = RolePermissions({**OPENSEARCH_ROLES, **configured}, STATIC_ACTION_GROUPS)
+        self._configured = RolePermissions({**UNREAD_ROLES, **configured}, STATIC_ACTION_GROUPS)
         self._read_roles = Remembered[str, RolePermissions](FRESH_SECONDS, STALE_SECONDS, 1)
         self._is_refused = False
 
