@@ -66,17 +66,16 @@ async def check_start(security: str, host: str, store: Store) -> None:
                 )
             if security == "auto" and not is_loopback(host) and _addresses(host):  # without one there is no server
                 await _check_for_accounts(host, store)
-    if store.cluster is not None:
-        await _warn_of_refused_searches(store.cluster)
+            if store.cluster is not None:
+                await _warn_of_refused_searches(store.cluster)
 
 
 async def _warn_of_refused_searches(cluster: Cluster) -> None:
     """Log what to do if ML Commons beside the store cannot search, as where users may be let into system indices."""
-    with suppress(MLStreamError, TimeoutError):
-        async with asyncio.timeout(LOOK_SECONDS):
-            reason = await cluster.ml_commons_refusal()
-            if reason is not None:
-                log.warning(_CANNOT_BE_CHECKED if MODEL_SEARCH in reason else _REFUSED, reason, _CERTIFICATE)
+    with suppress(MLStreamError):
+        reason = await cluster.ml_commons_refusal()
+        if reason is not None:
+            log.warning(_CANNOT_BE_CHECKED if MODEL_SEARCH in reason else _REFUSED, reason, _CERTIFICATE)
 
 
 async def _check_for_accounts(host: str, store: Store) -> None:

@@ -85,6 +85,7 @@ def serve(settings: Settings) -> int:
 
 async def check_callers(settings: Settings) -> None:
     """Raise InvalidRequest if nobody could call, as callers from elsewhere need an account and there is none."""
+    configure_logging(settings)
     async with open_store(settings.store, settings.index_prefix) as store:
         await check_start(settings.security, settings.host, store)
 
