@@ -20,8 +20,8 @@ class ScriptedModels:
         self._predictions = predictions
         self._error = error
 
-    async def prepare(self, caller: Caller, name: str, version: str | None, unread: UnreadRequest) -> Inference:
-        self.prepared.append((caller, name, version, unread.read()))
+    async def prepare(self, caller: Caller, name: str, version: str | None, request: UnreadRequest) -> Inference:
+        self.prepared.append((caller, name, version, request.read()))
         if self._error is not None:
             raise self._error
         return Inference(caller, "m1", {}, ResponseShape(name, version, ""))

@@ -41,11 +41,11 @@ class ScriptedInferences:
         self.text = text
         self._error = error
 
-    async def prepare(self, caller: Caller, name: str, version: str | None, unread: UnreadRequest) -> Inference:
-        request = unread.read()
-        self.requests.append(request)
+    async def prepare(self, caller: Caller, name: str, version: str | None, request: UnreadRequest) -> Inference:
+        read = request.read()
+        self.requests.append(read)
         self._called("prepare", caller, name, version)
-        return Inference(caller, "id-1", {"inputs": "Why?"}, ResponseShape(name, version, request.id))
+        return Inference(caller, "id-1", {"inputs": "Why?"}, ResponseShape(name, version, read.id))
 
     def stream(
         self, inference: Inference, further: NextInference | None = None
