@@ -98,7 +98,7 @@ def test_adaptive_batching(moved: Moved) -> None:
         json.loads("{" + part) for part in printed.split("{", 1)[1].replace('}{"model', '}\n{"model').split("\n{")
     ]
     said = sorted(response["outputs"][0]["data"][0] for response in responses)
-    assert said == ["a, one of 3", "b, one of 3", "c, one of 3"]
+    assert said == ["a, one of 3", "bc, one of 3", "def, one of 3"]
 
 
 def test_the_repository(moved: Moved) -> None:

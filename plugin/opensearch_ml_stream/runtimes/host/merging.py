@@ -1,17 +1,29 @@
 """One request of many, and one response for each of them: as MLServer merges and splits a batch.
 
 Tensors of a name are joined along their first axis. Parameters of an input other than its content type become lists,
-one value a request. A response's tensors are cut along the first axis; so are their parameters that are lists with a
-value for each row.
+one value a request. Of the requests' headers the model sees those that all of them have alike. A response's tensors are
+cut along the first axis; so are their parameters that are lists with a value for each row.
 """
 
 import json
+import re
 from collections.abc import Mapping
 from importlib import import_module
 from math import prod
 from typing import Any
 
-KEPT = ("content_type", "headers")  # parameters that are the same for a whole batch
+HEADERS = "headers"
+KEPT = ("content_type", HEADERS)  # parameters that are the same for a whole batch
+
+# Headers that say how one request came, and nothing of what it asks: which client, hop or trace it is of, and how its
+# body and its response travel. Each request has values of its own, so they keep none from a batch.
+_OF_ONE_REQUEST = re.compile(
+    r"content-(?:length|type|encoding)|transfer-encoding|te|trailer|expect|connection|keep-alive|upgrade|date|host"
+    r"|user-agent|sec-.*|accept(?:-encoding|-charset)?"
+    r"|traceparent|tracestate|b3|x-b3-.*|uber-trace-id|x-amzn-trace-id|x-cloud-trace-context|x-datadog-.*|cf-ray"
+    r"|(?:x-)?(?:amzn-)?(?:request|correlation|trace|span|transaction)-?id|x-request-start|x-envoy-.*"
+    r"|ce-(?:id|time|requestid)"
+)
 
 
 class CannotSplit(ValueError):
@@ -22,7 +34,7 @@ def batch_key(request: Any) -> str | None:
     """Say which requests may be merged: those with the same key. None if this one must be predicted alone.
 
     The same are the names, datatypes, shapes without the first axis, and content types of the inputs, the outputs asked
-    for, and the request's parameters. Alone goes a request whose inputs differ in their first axis or hold something
+    for, and the request's parameters, of its headers those that may say what it asks. Alone goes a request whose inputs differ in their first axis or hold something
     else than their shape says: its rows could not be told from those of others.
     """
     inputs = []
@@ -46,7 +58,8 @@ def batch_key(request: Any) -> str | None:
     if not names or len(set(names)) != len(names):
         return None
     outputs = [[tensor.name, dumped(tensor.parameters)] for tensor in request.outputs or []]
-    return json.dumps([sorted(inputs, key=str), outputs, dumped(request.parameters)], sort_keys=True, default=repr)
+    parameters = _without_own_headers(dumped(request.parameters))
+    return json.dumps([sorted(inputs, key=str), outputs, parameters], sort_keys=True, default=repr)
 
 
 def merge(requests: list[Any]) -> Any:
@@ -55,8 +68,26 @@ def merge(requests: list[Any]) -> Any:
     first = requests[0]
     by_name = [{tensor.name: tensor for tensor in request.inputs} for request in requests]
     inputs = [_merge_tensors(types, [tensors[tensor.name] for tensors in by_name]) for tensor in first.inputs]
-    given = {"outputs": first.outputs, "parameters": first.parameters}
+    given = {"outputs": first.outputs, "parameters": _merge_parameters(types, requests)}
     return types.InferenceRequest(inputs=inputs, **{name: value for name, value in given.items() if value is not None})
+
+
+def _without_own_headers(parameters: Mapping[str, Any]) -> Mapping[str, Any]:
+    headers = parameters.get(HEADERS)
+    if not isinstance(headers, Mapping):
+        return parameters
+    shared = {name: value for name, value in headers.items() if not _OF_ONE_REQUEST.fullmatch(name.lower())}
+    return {**parameters, HEADERS: shared}
+
+
+def _merge_parameters(types: Any, requests: list[Any]) -> Any:
+    """Return the parameters that all requests have alike: what differs are headers of one request."""
+    first, *others = [dumped(request.parameters) for request in requests]
+    headers = first.get(HEADERS)
+    if not isinstance(headers, Mapping):
+        return requests[0].parameters
+    alike = [name for name, value in headers.items() if all(one[HEADERS].get(name) == value for one in others)]
+    return types.Parameters(**{**first, HEADERS: {name: headers[name] for name in alike}})
 
 
 def _merge_tensors(types: Any, tensors: list[Any]) -> Any:

@@ -63,6 +63,31 @@ def test_parameters_of_inputs_become_lists_and_the_content_type_stays() -> None:
     assert merge(requests).inputs[0].parameters.model_dump() == {"content_type": "np", "own": [1.0, 2.0]}
 
 
+def of(**headers: str) -> InferenceRequest:
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    return request(tensor([1.0], [1]), parameters=Parameters(headers=named, top=1))
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["content-length", "user-agent", "host", "accept", "x-request-id", "traceparent", "x-b3-spanid", "ce-id", "Date"],
+)
+def test_requests_that_differ_in_how_they_came_share_a_batch_which_has_the_headers_of_all(name: str) -> None:
+    first, second, third = of(x_lang="de", **{name: "1"}), of(x_lang="de", **{name: "2"}), of(x_lang="de")
+    assert batch_key(first) == batch_key(second) == batch_key(third) is not None
+    assert merge([first, second]).parameters.model_dump() == {"headers": {"x-lang": "de"}, "top": 1}
+    assert merge([third, first]).parameters.headers == {"x-lang": "de"}
+    assert merge([first, first]).parameters.headers == {"x-lang": "de", name: "1"}
+    assert first.parameters is not None and first.parameters.headers == {"x-lang": "de", name: "1"}
+
+
+@pytest.mark.parametrize(
+    "name", ["x-lang", "accept-language", "baggage", "x-user-agent", "x-content-length", "prefer", "content-language"]
+)
+def test_a_header_that_may_say_what_is_asked_keeps_requests_apart(name: str) -> None:
+    assert len({batch_key(one) for one in (of(**{name: "1"}), of(**{name: "2"}), of())}) == 3
+
+
 def test_a_response_is_cut_by_rows() -> None:
     requests = [request(tensor([0.0] * n, [n]), id=str(n)) for n in (1, 2)]
     parameters = Parameters(content_type="np", row=["r0", "r1", "r2"], each=["e0", "e1"], same="all")

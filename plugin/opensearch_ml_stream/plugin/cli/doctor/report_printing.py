@@ -102,7 +102,7 @@ class ReportPrinter:
         if note:
             self._print(Text(note))
         if not advice:
-            self._print(Text("All works.", "green"))
+            self._print(Text("All works.", "green") if works else Text("See what failed, above.", "bold red"))
             return
         self._print(Text("What to do" if not works else "All works; what could be better", "bold"))
         table = _table("left", "left")
