@@ -85,6 +85,18 @@ def test_a_healthy_stream_works_and_so_does_a_proxy_that_passes_it_on(streaming:
     assert {request.json()["messages"][0]["content"] for request in streaming.provider.requests} == {QUESTION}
 
 
+def test_a_text_goes_to_a_connector_that_asks_for_messages_on_every_way(shared_sidecar: Sidecar) -> None:
+    connector = openai("http://127.0.0.1:1")
+    del connector["parameters"]["messages"]
+    with background_provider(openai_stream(["Al", "ice"])) as provider:
+        connector["parameters"]["endpoint"] = provider.url
+        streaming = Streaming(shared_sidecar.url, shared_sidecar.create_model(connector), provider)
+        code, printed = streaming.doctor()
+        assert (code, printed.splitlines()[-1]) == (0, "All works."), printed
+        asked = [request.json()["messages"] for request in provider.requests]
+    assert asked == [[{"role": "user", "content": QUESTION}]] * 3
+
+
 def test_for_people_it_ends_with_a_line_that_says_so(streaming: Streaming) -> None:
     code, printed = streaming.doctor()
     assert code == 0

@@ -58,6 +58,13 @@ def predict_inputs(request: InferenceRequest, model: ModelInputs) -> PredictInpu
     return PredictInputs([RemoteInput(parameters)] if text is None else _of_text(text, parameters, model))
 
 
+def text_parameters(text: str, model: ModelInputs) -> Mapping[str, str]:
+    """Return the parameter that a text fills: the one for a text, or a chat of one message; none without either."""
+    if model.prompt is not None:
+        return {model.prompt: text}
+    return {} if model.chat is None else _messages(model.chat, [model.chat.write("user", text)])
+
+
 def _caller_parameters(given: Mapping[str, Any], model: ModelInputs) -> dict[str, str]:
     """Return the parameters of a request as those of a predict request: `llm_parameters` count before the others.
 
@@ -114,10 +121,9 @@ def _of_text(tensor: Tensor, parameters: dict[str, str], model: ModelInputs) -> 
     if model.takes_texts:
         return [TextDocsInput(tuple(found), parameters)]
     _check_repeated(parameters, len(found))
-    if model.prompt is not None:
-        return [RemoteInput({**parameters, model.prompt: text}) for text in found]
-    if model.chat is not None:
-        return [RemoteInput({**parameters, **_messages(model.chat, [model.chat.write("user", one)])}) for one in found]
+    filled = [text_parameters(one, model) for one in found]
+    if filled[0]:
+        return [RemoteInput({**parameters, **own}) for own in filled]
     raise InvalidRequest(
         f"The model's connector has no parameter for a text. It takes {model.describe()}. If a parameter of another "
         "name is for a text, name it in the model's _sidecar.v2.prompt"

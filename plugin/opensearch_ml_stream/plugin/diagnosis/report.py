@@ -82,6 +82,12 @@ class Report:
         ended = any(step.name == "end" and step.verdict in ("ok", "warning") for step in self.steps)
         return ended and all(step.verdict != "failed" for step in self.steps)
 
+    @property
+    def parameters(self) -> Mapping[str, str]:
+        """The parameters of the call where they are not those of the request, since its text went to another one."""
+        template = next((step for step in self.steps if step.name == "template"), None)
+        return {} if template is None else template.details.get("parameters") or {}
+
     def to_json(self) -> dict[str, Any]:
         """Return `{"works", "steps", "stream"}`; `stream` is absent if no response has come."""
         document = {"works": self.works, "steps": [step.to_json() for step in self.steps]}

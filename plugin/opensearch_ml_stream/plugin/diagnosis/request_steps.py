@@ -4,10 +4,12 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.connectors.rendering.action import ProviderRequest
 from opensearch_ml_stream.connectors.rendering.template import UnfilledPlaceholders
 from opensearch_ml_stream.connectors.selection.spec_for import choose_spec
 from opensearch_ml_stream.connectors.stream_spec import Enable, Streaming, StreamSpec
+from opensearch_ml_stream.connectors.v2.predict_inputs import text_parameters
 from opensearch_ml_stream.plugin.credentials.redaction import Redactor
 from opensearch_ml_stream.plugin.credentials.written_forms import SHORTEST
 from opensearch_ml_stream.plugin.diagnosis.step_log import StepLog
@@ -16,6 +18,7 @@ from opensearch_ml_stream.plugin.predictions.compiled_model import CompiledModel
 MAX_SHOWN_CHARACTERS = 16 * 1024  # of a rendered body
 MAX_SHOWN_NAMES = 20
 HIDDEN = "***"
+_TEXT = "inputs"  # the parameter that a text to ask comes in
 
 _SECRET_NAMES = re.compile(r"authorization|cookie|token|secret|password|signature|credential|key", re.IGNORECASE)
 
@@ -36,6 +39,22 @@ def describe_document(model: CompiledModel) -> dict[str, Any]:
     }
 
 
+def with_text(model: CompiledModel, parameters: Mapping[str, str]) -> Mapping[str, str]:
+    """Return the parameters with the text `inputs` where the templates have a place for one, as in a V2 request.
+
+    They stay as they are if `inputs` is a parameter of the templates, or these have no other for a text.
+    """
+    if model.runtime is not None or _TEXT not in parameters:
+        return parameters
+    try:
+        inputs = model.v2_inputs
+    except InvalidRequest:  # it has no predict action, which the step `template` tells
+        return parameters
+    filled = {} if _TEXT in inputs.names else text_parameters(parameters[_TEXT], inputs)
+    given = {name: value for name, value in parameters.items() if name != _TEXT}
+    return {**filled, **given} if filled else parameters
+
+
 def prepare(model: CompiledModel, parameters: Mapping[str, str], log: StepLog) -> tuple[ProviderRequest, Streaming]:
     """Take the steps `template` and `spec`; return the request, its stream turned on, and how to read the response.
 
@@ -43,13 +62,18 @@ def prepare(model: CompiledModel, parameters: Mapping[str, str], log: StepLog) -
     """
     with log.timed("template") as found:
         action = model.action()
+        given, parameters = parameters, with_text(model, parameters)
         try:
             request = action.render(parameters)
         except UnfilledPlaceholders as error:
             missing = ", ".join(error.names[:MAX_SHOWN_NAMES])
-            found.advice = f"Give these parameters with the request, or defaults in the connector's: {missing}"
+            found.advice = (
+                f"Give these parameters with the request (--set NAME=VALUE), or defaults in the connector's: {missing}"
+            )
             raise
         found.details = describe_request(request, model)
+        if parameters is not given:
+            found.details["parameters"] = dict(parameters)
         found.summary = f"{request.method} {_shown_url(request, model.redactor)}, {len(request.body)} bytes of body"
     with log.timed("spec") as found:
         spec = model.spec(parameters)

@@ -10,7 +10,7 @@ from opensearch_ml_stream.connectors.predict.inputs import RemoteInput
 from opensearch_ml_stream.connectors.rendering.action import ProviderRequest
 from opensearch_ml_stream.plugin.diagnosis.diagnose import Diagnosis, ModelDiagnosis
 from opensearch_ml_stream.plugin.diagnosis.report import Report
-from opensearch_ml_stream.plugin.diagnosis.request_steps import describe_document
+from opensearch_ml_stream.plugin.diagnosis.request_steps import describe_document, with_text
 from opensearch_ml_stream.plugin.diagnosis.step_log import StepLog
 from opensearch_ml_stream.plugin.limits.budgets.charge import Charge
 from opensearch_ml_stream.plugin.metrics import Metrics
@@ -64,7 +64,7 @@ class StoredModelDiagnoses:
                 return Diagnosis(Report(log.steps())).to_json()
             figures.model_id = model_id
             prediction.start(model_id)
-            model.check_input(RemoteInput(parameters))
+            model.check_input(RemoteInput(with_text(model, parameters)))
             if record and model.guardrails.output is not None:
                 raise InvalidRequest("The model's output is guarded, and a recording would hold it unchecked")
             calls = self._calls

@@ -34,8 +34,9 @@ def batch_key(request: Any) -> str | None:
     """Say which requests may be merged: those with the same key. None if this one must be predicted alone.
 
     The same are the names, datatypes, shapes without the first axis, and content types of the inputs, the outputs asked
-    for, and the request's parameters, of its headers those that may say what it asks. Alone goes a request whose inputs differ in their first axis or hold something
-    else than their shape says: its rows could not be told from those of others.
+    for, and the request's parameters, of its headers those that may say what it asks. Alone goes a request whose inputs
+    differ in their first axis or hold something else than their shape says: its rows could not be told from those of
+    others.
     """
     inputs = []
     for tensor in request.inputs:

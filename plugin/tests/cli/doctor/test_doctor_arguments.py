@@ -113,6 +113,30 @@ def test_a_step_that_failed_is_shown_with_what_to_do_and_nothing_else_is_called(
     ]
 
 
+def test_what_failed_without_any_advice_is_never_said_to_work(run: Run, sidecar: InMemorySidecar) -> None:
+    step = {"name": "template", "verdict": "failed", "milliseconds": 1, "summary": "no JSON", "details": {}}
+    sidecar.responses[DIAGNOSE] = {"steps": [step]}
+    ended = run("doctor", "m1", "hi")
+    assert ended.code == 1
+    assert ended.stdout.splitlines()[-2:] == [
+        "The provider's stream does not work, so nothing behind it was looked at.",
+        "See what failed, above.",
+    ]
+
+
+def test_the_ways_are_called_with_the_parameter_that_the_text_went_to(run: Run, sidecar: InMemorySidecar) -> None:
+    parameters = {"messages": '[{"role":"user","content":"hi"}]'}
+    ok = {"verdict": "ok", "milliseconds": 1, "summary": "", "details": {}}
+    steps = [{**ok, "name": "template", "details": {"parameters": parameters}}, {**ok, "name": "end"}]
+    stream = {"reads": [[1, 5]], "chunks": [1], "status": 200, "headers": {}, "outcome": {}}
+    sidecar.responses[DIAGNOSE] = {"steps": steps, "stream": stream}
+    run("doctor", "m1", "hi")
+    path = ("POST", "/models/m1/_predict/stream")
+    assert [sidecar.sent(place) for place, call in enumerate(sidecar.calls()) if call == path] == [
+        {"parameters": parameters}
+    ] * 2
+
+
 def test_an_id_may_begin_with_a_dash(run: Run, sidecar: InMemorySidecar) -> None:
     run("doctor", "-aIEINFHROSoUKzRo3WT")
     run("record", "r.jsonl", "-aIEINFHROSoUKzRo3WT")

@@ -72,6 +72,12 @@ def test_a_cut_in_the_middle_of_the_text_is_a_limit_of_the_whole_response() -> N
     assert "timeout: 0s" in finding.advice
 
 
+def test_a_response_that_does_not_end_is_no_good_one() -> None:
+    finding = found(timeline(*STEADY, end_ms=150_000.0, end="too long"))
+    assert (finding.kind, finding.verdict) == ("unfinished", "failed")
+    assert finding.summary == "has not ended after 150.00 s"
+
+
 def test_a_cut_after_a_silence_is_a_limit_of_silence() -> None:
     finding = found(timeline(100.0, 140.0, end_ms=5150.0, end="cut"))
     assert finding.summary == "cuts the response after 5.15 s, 5.01 s of them silent"

@@ -22,7 +22,10 @@ from opensearch_ml_stream.plugin.settings.sources import load_settings
 QUESTION = "Count from one to twenty, in words."
 MAX_FILE_BYTES = 1024 * 1024
 
-Text = Annotated[str | None, typer.Argument(metavar="TEXT", help="What to ask, as the parameter `inputs`.")]
+Text = Annotated[
+    str | None,
+    typer.Argument(metavar="TEXT", help="What to ask: the parameter that the model's connector has for a text."),
+]
 ConnectorFile = Annotated[
     Path | None,
     typer.Option("--connector", metavar="FILE", help="A connector's JSON, diagnosed here, without a sidecar."),

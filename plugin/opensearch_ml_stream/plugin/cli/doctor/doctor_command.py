@@ -1,6 +1,6 @@
 """The command `doctor`: where a stream is held up, between its provider and whoever reads it."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from time import monotonic, sleep
@@ -72,7 +72,8 @@ def doctor(
     paths = None
     if report.works and report.stream is not None and target.model_id is not None:
         with _waiting("calling the model through the sidecar" + ("" if through is None else f" and {through}")):
-            paths = _measure(target.model_id, target, sidecar, urls, report.stream)
+            parameters = report.parameters or target.parameters
+            paths = _measure(target.model_id, parameters, sidecar, urls, report.stream)
     findings = () if paths is None else paths.findings
     works = report.works and all(finding.verdict != "failed" for finding in findings)
     advice = advice_of(report, findings, urls)
@@ -104,7 +105,11 @@ def _urls(sidecar: SidecarOptions, through: str | None, target: DiagnosisTarget)
 
 
 def _measure(
-    model_id: str, target: DiagnosisTarget, sidecar: SidecarOptions, urls: dict[Place, str], stream: StreamTimeline
+    model_id: str,
+    parameters: Mapping[str, str],
+    sidecar: SidecarOptions,
+    urls: dict[Place, str],
+    stream: StreamTimeline,
 ) -> _Paths:
     """Call the model by each way, in both formats; the login is the one for the sidecar on every way."""
     provider = _provider_timeline(stream)
@@ -116,7 +121,7 @@ def _measure(
         api = SidecarAPI(direct, login)
         for place, url in urls.items():
             with open_client(login, replace(sidecar, url=url)) as client:
-                meter = PathMeter(client, place, model_id, target.parameters)
+                meter = PathMeter(client, place, model_id, parameters)
                 for wire_format in _FORMATS:
                     timeline = _measure_and_count(meter, wire_format, api)
                     measured.append(timeline)

@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 Place = Literal["provider", "sidecar", "proxy"]
 WireFormat = Literal["SSE", "NDJSON"]
-Kind = Literal["buffers", "compresses", "cuts", "fails", "refuses", "retries", "unreachable"]
+Kind = Literal["buffers", "compresses", "cuts", "fails", "refuses", "retries", "unfinished", "unreachable"]
 End = Literal["complete", "error", "cut", "refused", "unreachable", "too long"]
 """How a response ended: with its last object, with an error object, before either, with another status than 2xx, never
 begun, or not within the time that is waited."""
@@ -108,6 +108,7 @@ _ADVICE: Mapping[Kind, str] = {
     "conn-failure): each one is a call that the provider is paid for. Somebody else who calls the model in this moment "
     "looks the same: ask again to be sure",
     "unreachable": "Check the address, and that it runs",
+    "unfinished": "Ask for less: the response is waited for no longer, and what stands here may have no end of its own",
     "refuses": "Look for the reason there, in its log too: the sidecar itself responds to the same request with 200",
     "fails": "Ask again: the same call went well where it is nearer to the provider",
 }
@@ -157,7 +158,9 @@ def _how_it_ended(timeline: PathTimeline) -> Finding | None:
             return _finding("refuses", timeline, f"responds with status {timeline.status}: {timeline.reason}")
         case "error":
             return _finding("fails", timeline, f"ends with an error: {timeline.reason}")
-        case _:
+        case "too long":
+            return _finding("unfinished", timeline, f"has not ended after {_seconds(timeline.end_ms)}")
+        case "complete":
             return None
 
 
