@@ -41,6 +41,25 @@ def raw_request(text: str = "Hi", model: str = "text-model") -> Any:
     return request
 
 
+def sent_by_tritonclient(text: str, model: str, id: str, *, empty_final: bool = True) -> Any:
+    """What tritonclient's `async_stream_infer(..., enable_empty_final_response=True)` sends."""
+    request = raw_request(text, model)
+    request.id = id
+    if empty_final:
+        request.parameters["triton_enable_empty_final_response"].bool_param = True
+    return request
+
+
+async def until_final(stream: Any) -> list[Any]:
+    """The responses up to the one that says that it is the last, as programs of tritonclient read them."""
+    responses: list[Any] = []
+    while not (responses and responses[-1].parameters["triton_final_response"].bool_param):
+        message = await stream.read()
+        assert not message.error_message
+        responses.append(message.infer_response)
+    return responses
+
+
 def texts(responses: Iterable[Any]) -> list[str]:
     """The text of each response."""
     return [response.outputs[0].contents.bytes_contents[0].decode() for response in responses]

@@ -16,12 +16,16 @@ from integration_tests.server.grpc_port.grpc_clients import (
     grpc_address,
     infer_request,
     inference_client,
+    sent_by_tritonclient,
     texts,
+    until_final,
 )
 from integration_tests.server.runtimes.faulty_models import serving_models
 from integration_tests.support.conditions import eventually, eventually_async
 from integration_tests.support.sidecars import Sidecar
 from integration_tests.support.worker_processes import resident_mib, worker_pids
+
+from opensearch_ml_stream.plugin.grpc_port import messages
 
 PATIENCE_SECONDS = 20
 MODEL = "/_plugins/_ml/models/runtime-joining"
@@ -154,3 +158,14 @@ async def test_an_input_guardrail_reads_every_request(sidecar: Sidecar) -> None:
     assert refused.value.code() is grpc.StatusCode.INVALID_ARGUMENT
     await eventually_async(lambda: len(ends(sidecar)) > ended)
     assert ends(sidecar)[ended:] == ["ended by its client after 1 requests"]
+
+
+async def test_messages_of_tritons_client_are_requests_of_their_own(sidecar: Sidecar) -> None:
+    async with inference_client(grpc_address(sidecar), messages.ModelStreamInferResponse) as client:
+        stream = opened(client)
+        for id in ("1", "2"):
+            await stream.write(sent_by_tritonclient("tell", "joining", id))
+            *responses, final = await until_final(stream)
+            assert [one.raw_output_contents[0][4:] for one in responses] == [b"tell", b"tell"]
+            assert {one.id for one in (*responses, final)} == {id} and not final.outputs
+        stream.cancel()

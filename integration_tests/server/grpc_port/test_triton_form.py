@@ -1,5 +1,6 @@
-"""Streams in the form of Triton's clients (setting `grpc_stream_response`), and clients of the other form."""
+"""Streams in the form of Triton's clients, by what they send or by a setting, and clients of the other form."""
 
+import asyncio
 from collections.abc import Iterator
 from typing import Any
 
@@ -9,11 +10,19 @@ import pytest
 from google.protobuf.descriptor_pb2 import FileDescriptorProto
 from grpc_reflection.v1alpha.reflection_pb2 import ServerReflectionRequest
 from grpc_reflection.v1alpha.reflection_pb2_grpc import ServerReflectionStub
-from integration_tests.server.grpc_port.grpc_clients import GRPC, grpc_address, infer_request, inference_client, texts
+from integration_tests.server.grpc_port.grpc_clients import (
+    GRPC,
+    grpc_address,
+    infer_request,
+    inference_client,
+    sent_by_tritonclient,
+    texts,
+    until_final,
+)
 from integration_tests.server.runtimes.faulty_models import serving_models
 from integration_tests.support import connector_bodies
 from integration_tests.support.background_provider import background_provider
-from integration_tests.support.fake_provider import openai_stream
+from integration_tests.support.fake_provider import FakeProvider, openai_stream
 from integration_tests.support.sidecars import Sidecar
 
 from opensearch_ml_stream.plugin.grpc_port import messages
@@ -30,6 +39,32 @@ def triton(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sidecar]:
     ):
         running.create_model(connector_bodies.openai(provider.url), name="text-model")
         yield running
+
+
+async def test_tritons_client_needs_no_setting(sidecar: Sidecar) -> None:
+    """It keeps its stream open, and waits for the last response before it sends the next request."""
+    async with FakeProvider(openai_stream(["a", "b"])) as provider:
+        await asyncio.to_thread(sidecar.create_model, connector_bodies.openai(provider.url), name="of-triton")
+        async with inference_client(grpc_address(sidecar), messages.ModelStreamInferResponse) as client:
+            stream = client.open_stream(timeout=PATIENCE_SECONDS)
+            for id in ("1", "2"):
+                await stream.write(sent_by_tritonclient("Hi", "of-triton", id))
+                *responses, final = await until_final(stream)
+                assert b"".join(one.raw_output_contents[0][4:] for one in responses) == b"ab"
+                assert {one.id for one in (*responses, final)} == {id} and not final.outputs
+                assert final.parameters["finish_reason"].string_param == "stop"
+            await stream.write(sent_by_tritonclient("Hi", "none-such", "3"))
+            assert (await stream.read()).error_message == "Model none-such not found"
+            await stream.write(sent_by_tritonclient("Hi", "of-triton", "4", empty_final=False))
+            assert (await until_final(stream))[-1].id == "4"
+            stream.cancel()
+
+
+async def test_metadata_of_triton_are_enough(sidecar: Sidecar) -> None:
+    async with inference_client(grpc_address(sidecar), messages.ModelStreamInferResponse) as client:
+        request = sent_by_tritonclient("Hi", "none-such", "1", empty_final=False)
+        call = client.stream(request, metadata=(("triton_grpc_error", "false"),), timeout=PATIENCE_SECONDS)
+        assert [one.error_message async for one in call] == ["Model none-such not found"]
 
 
 async def test_a_request_that_fails_is_told_in_a_message_and_the_next_one_is_answered(triton: Sidecar) -> None:

@@ -86,6 +86,7 @@ def test_reasoning_and_tool_calls_are_tensors_of_their_own(is_raw: bool) -> None
 def test_an_error_in_tritons_form_says_to_which_request_it_belongs() -> None:
     read = ModelStreamInferResponse.FromString(error_message(ResponseShape("m", None, "1"), "failed"))
     assert (read.error_message, read.infer_response.id) == ("failed", "1")
+    assert read.infer_response.parameters["triton_final_response"].bool_param
     assert ModelStreamInferResponse.FromString(error_message(None, "failed")).error_message == "failed"
 
 
@@ -131,6 +132,27 @@ def test_in_tritons_form_a_message_without_outputs_is_the_final_one() -> None:
     messages = [ModelStreamInferResponse.FromString(one).infer_response for one in encoder.last(OWN_RUN, Ending(), {})]
     assert [one.parameters["triton_final_response"].bool_param for one in messages] == [False, False, True]
     assert [len(one.outputs) for one in messages] == [2, 2, 0]
+
+
+@pytest.mark.parametrize("chunks", [[], [Chunk("a"), Chunk("b")], run_of(["a", "b"])], ids=["none", "chunks", "run"])
+def test_who_asks_for_an_empty_final_response_finds_all_text_before_it(chunks: Any) -> None:
+    shape = ResponseShape("m", None, "1")
+    encoder = StreamMessages(shape, is_raw=True, is_triton=True, has_empty_final=True)
+    messages = encoder.last(chunks, Ending("length", usage=Usage(3, 4)), {})
+    *before, final = [ModelStreamInferResponse.FromString(one).infer_response for one in messages]
+    assert [one.raw_output_contents[0][4:] for one in before] == ([b"a", b"b"] if chunks else [])
+    assert not any(one.parameters["triton_final_response"].bool_param for one in before)
+    assert (final.id, len(final.outputs), len(final.raw_output_contents)) == ("1", 0, 0)
+    assert final.parameters["triton_final_response"].bool_param
+    assert final.parameters["finish_reason"].string_param == "length"
+    assert final.parameters["usage.total_tokens"].int64_param == 7
+
+
+def test_the_final_response_of_a_runtime_does_not_tell_its_end_again() -> None:
+    encoder = StreamMessages(OWN, is_raw=False, is_triton=True, has_empty_final=True)
+    messages = [ModelStreamInferResponse.FromString(one).infer_response for one in encoder.last(OWN_RUN, Ending(), {})]
+    assert [len(one.outputs) for one in messages] == [2, 2, 0]
+    assert dict(messages[-1].parameters).keys() == {"triton_final_response"}
 
 
 def test_what_only_this_server_knows_of_a_runtimes_end_is_told() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 from opensearch_ml_stream.connectors.errors import MLStreamError, NotFound
 from opensearch_ml_stream.connectors.runtimes.own_responses import OwnResponse
 from opensearch_ml_stream.connectors.v2.messages import ResponseShape
-from opensearch_ml_stream.plugin.grpc_port import messages, response_messages
+from opensearch_ml_stream.plugin.grpc_port import messages, response_messages, triton_clients
 from opensearch_ml_stream.plugin.grpc_port.call import Call
 from opensearch_ml_stream.plugin.grpc_port.calls import Calls, Handler
 from opensearch_ml_stream.plugin.grpc_port.request_tensors import inference_request, parse, read_head, read_request
@@ -44,7 +44,10 @@ def inference_handlers(service: "InferenceService", calls: Calls) -> dict[str, H
 
 
 class InferenceService:
-    """The methods; MLStreamErrors become statuses. `is_triton` is the form of the messages of a stream."""
+    """The methods; MLStreamErrors become statuses.
+
+    With `is_triton` all streams are in Triton's form, without it those of clients that show that they are Triton's.
+    """
 
     def __init__(self, models: InferenceModels, gate: Gate, ready: Ready, version: str, *, is_triton: bool) -> None:
         self._models = models
@@ -120,9 +123,9 @@ class InferenceService:
 
         A message without a model is for that of the message before: MLServer reads the first one's only, Triton each.
         In Triton's form what fails is told in a message, and the next request is read, unless the client asks for a
-        status by the metadata `triton_grpc_error: true` (triton-inference-server/server, docs/customization_guide).
+        status. A stream is in it from the message on that shows that its client is Triton's.
         """
-        tells_errors = self._is_triton and (b"triton_grpc_error", b"true") not in call.scope["headers"]
+        is_triton = self._is_triton or triton_clients.is_tritons_call(call.scope)
         name = version = ""
         message = await call.first_message()
         while message is not None:
@@ -131,18 +134,21 @@ class InferenceService:
                 name, version = head.model_name, head.model_version
             elif head.model_version:
                 version = head.model_version
+            is_triton = is_triton or head.is_tritons
             shape: ResponseShape | None = None
             try:
                 inference = await self._prepare(call, caller, message, name, version)
                 del message
                 shape = inference.shape
-                encoder = StreamMessages(shape, is_raw=head.is_raw, is_triton=self._is_triton)
-                if inference.takes_further and not self._is_triton:
+                encoder = StreamMessages(
+                    shape, is_raw=head.is_raw, is_triton=is_triton, has_empty_final=head.wants_empty_final
+                )
+                if inference.takes_further and not is_triton:
                     await self._relay(call, inference, encoder, partial(self._further, call, name, version))
                     return
                 await self._relay(call, inference, encoder)
             except MLStreamError as error:
-                if not tells_errors:
+                if not is_triton or triton_clients.wants_status(call.scope):
                     raise
                 call.notes.error = error
                 await call.write(error_message(shape, error.reason))

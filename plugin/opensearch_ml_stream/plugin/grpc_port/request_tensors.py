@@ -22,6 +22,7 @@ from opensearch_ml_stream.connectors.v2.tensor_data import (
     TensorMemory,
     checked_shape,
 )
+from opensearch_ml_stream.plugin.grpc_port import triton_clients
 from opensearch_ml_stream.plugin.grpc_port.messages import MODEL_INFER_REQUEST_SHAPE, ModelInferRequest
 
 STRUCT_FORMATS = {
@@ -31,27 +32,33 @@ STRUCT_FORMATS = {
 
 
 _ONE_BYTE_TYPES = ("BOOL", "INT8", "UINT8")
-_MODEL_NAME, _MODEL_VERSION, _RAW_CONTENTS = 1, 2, 7  # fields of a ModelInferRequest
+_MODEL_NAME, _MODEL_VERSION, _PARAMETERS, _RAW_CONTENTS = 1, 2, 4, 7  # fields of a ModelInferRequest
 
 
 @dataclass(frozen=True, slots=True)
 class RequestHead:
-    """What is known of a ModelInferRequest before it is read."""
+    """What is known of a ModelInferRequest before it is read; for the last two see `triton_clients`."""
 
     model_name: str
     model_version: str
     is_raw: bool
+    is_tritons: bool = False
+    wants_empty_final: bool = False
 
 
 def read_head(data: bytes) -> RequestHead:
     """Return the head of a ModelInferRequest. InvalidRequest for what is none, or has too many fields."""
     found = {_MODEL_NAME: b"", _MODEL_VERSION: b""}
-    is_raw = False
+    is_raw = is_tritons = wants_empty_final = False
     for number, content in FieldReader(0).fields(data):
         if number in found:
             found[number] = content
         is_raw = is_raw or number == _RAW_CONTENTS
-    return RequestHead(text(found[_MODEL_NAME], "model_name"), text(found[_MODEL_VERSION], "model_version"), is_raw)
+        if number == _PARAMETERS and triton_clients.is_tritons_parameter(content):
+            is_tritons = True
+            wants_empty_final = wants_empty_final or triton_clients.wants_empty_final(content)
+    name, version = text(found[_MODEL_NAME], "model_name"), text(found[_MODEL_VERSION], "model_version")
+    return RequestHead(name, version, is_raw, is_tritons, wants_empty_final)
 
 
 def parse(message_class: Any, data: bytes) -> Any:

@@ -30,12 +30,16 @@ _FINAL = "triton_final_response"
 
 
 class StreamMessages:
-    """The messages of one response; `is_triton` is the form in which Triton's clients read them."""
+    """The messages of one response; `is_triton` is the form in which Triton's clients read them.
 
-    def __init__(self, shape: ResponseShape, *, is_raw: bool, is_triton: bool) -> None:
+    With `has_empty_final` the last message of that form has no outputs, as those expect it who ask for it.
+    """
+
+    def __init__(self, shape: ResponseShape, *, is_raw: bool, is_triton: bool, has_empty_final: bool = False) -> None:
         self._shape = shape
         self._is_raw = is_raw
         self._is_triton = is_triton
+        self._has_empty_final = is_triton and has_empty_final
         self._tells_ending = not shape.is_own  # a runtime's own responses have told it already
         self._head, self._tensor, self._tail = self._parts()
 
@@ -56,10 +60,13 @@ class StreamMessages:
         fields = ending_fields(ending, extra)
         if isinstance(chunks, ResponseRun) and self._shape.is_own:
             return [*self.chunks(chunks), *self.last([], ending, extra)]
+        is_told = bool(chunks or self._tells_ending or extra or ending.guardrail is not None)
+        if self._has_empty_final:
+            return [*(self.chunks(chunks) if chunks else ()), self._final(fields if is_told else {})]
         if not chunks:
-            if self._tells_ending or extra or ending.guardrail is not None:
+            if is_told:
                 return [self._message(Chunk(), fields)]
-            return [self._final()] if self._is_triton else []
+            return [self._final({})] if self._is_triton else []
         found = to_chunk_list(chunks)
         return [*self.chunks(found[:-1]), self._message(found[-1], fields)]
 
@@ -70,9 +77,9 @@ class StreamMessages:
         message = tensors_response(own.shape, own.outputs, parameters, is_raw=self._is_raw)
         return _serialized(ModelStreamInferResponse(infer_response=message) if self._is_triton else message)
 
-    def _final(self) -> bytes:
+    def _final(self, fields: Mapping[str, Any]) -> bytes:
         """Return Triton's message without outputs that ends a request's responses."""
-        message = tensors_response(self._shape, (), {_FINAL: True}, is_raw=self._is_raw)
+        message = tensors_response(self._shape, (), {_FINAL: True, **fields}, is_raw=self._is_raw)
         return _serialized(ModelStreamInferResponse(infer_response=message))
 
     def _chunk(self, chunk: Chunk) -> bytes:
@@ -128,6 +135,7 @@ def error_message(shape: ResponseShape | None, reason: str) -> bytes:
     if shape is not None:
         message.infer_response.model_name = shape.model_name
         message.infer_response.id = shape.id
+        message.infer_response.parameters[_FINAL].bool_param = True
     return _serialized(message)
 
 

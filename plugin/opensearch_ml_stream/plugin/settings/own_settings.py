@@ -19,7 +19,8 @@ OWN_SETTINGS = (
         _OWN + "grpc_stream_response",
         "grpc_stream_response",
         "string",
-        "Message of a stream over gRPC: ModelInferResponse (mlserver) or ModelStreamInferResponse (triton)",
+        "Message of a stream over gRPC for clients that do not show that they are Triton's: ModelInferResponse "
+        "(mlserver) or ModelStreamInferResponse (triton)",
         choices=("mlserver", "triton"),
     ),
     Setting(
