@@ -3,6 +3,7 @@
 import shutil
 from pathlib import Path
 
+import httpx
 import pytest
 from integration_tests.server.runtimes.model_folder import write_model
 from integration_tests.server.runtimes.runtime_server import RuntimeServer, exists, serving_models
@@ -32,6 +33,40 @@ def test_the_repository_of_v2_unloads_and_loads(server: RuntimeServer) -> None:
     assert not exists(process)
     assert client.post("/v2/repository/models/reloaded/load").status_code == 200
     assert server.said("reloaded") == "hello"
+
+
+def test_load_reads_the_files_again_and_finds_a_new_folder(tmp_path: Path, models: Path) -> None:
+    """The code, the settings and what had failed, of a folder that nobody watches."""
+    write_model(models, "repaired", implementation="nowhere.Model")
+    with serving_models(tmp_path, models) as server:
+
+        def load(name: str) -> httpx.Response:
+            return server.sidecar.client.post(f"/v2/repository/models/{name}/load")
+
+        server.wait_for("echo")
+        server.wait_for("repaired", "DEPLOY_FAILED")
+        first = server.pid()
+        assert load("echo").status_code == 200
+        assert server.pid() == first  # nothing has changed
+        write_model(models, "echo", "changed", platform="other")
+        assert load("echo").status_code == 200
+        assert server.said() == "changed"
+        assert server.sidecar.client.get("/v2/models/echo").json()["platform"] == "other"
+
+        (models / "echo" / "model.py").write_text("import nowhere")
+        refused = load("echo")
+        assert refused.status_code == 424 and "No module named 'nowhere'" in refused.text
+        assert "It goes on as before" in refused.text and server.said() == "changed"
+
+        assert load("repaired").status_code == 424
+        write_model(models, "repaired", "repaired")
+        assert load("repaired").status_code == 200
+        assert server.said("repaired") == "repaired"
+
+        assert load("new").status_code == 404
+        write_model(models, "new", "new")
+        assert load("new").status_code == 200
+        assert server.said("new") == "new"
 
 
 def test_a_deleted_model_is_gone_until_the_next_start(server: RuntimeServer) -> None:

@@ -1,6 +1,7 @@
 """Where the deployed state of a model is kept, and when a model is deployed by itself."""
 
 from collections.abc import AsyncIterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -214,3 +215,36 @@ async def test_with_remote_inference_off_nothing_is_created_or_deployed(alone: S
     ):
         with pytest.raises(InvalidRequest, match="Remote Inference is currently disabled"):
             await call
+
+
+class RecordingRuntimes:
+    """Notes what is asked of the models that run in processes."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[str, str]] = []
+
+    async def find(self, name: str) -> None:
+        self.asked.append(("find", name))
+
+    async def load(self, name: str) -> None:
+        self.asked.append(("load", name))
+
+    async def ensure(self, name: str) -> None:
+        self.asked.append(("ensure", name))
+
+    async def unload(self, name: str) -> None:
+        self.asked.append(("unload", name))
+
+
+async def test_who_asks_for_a_deployment_has_the_files_read_again_and_a_prediction_has_not(alone: Store) -> None:
+    action = {"action_type": "PREDICT", "method": "POST", "url": "runtime://m", "request_body": "{}"}
+    connector = {"name": "c", "version": "1", "protocol": "http", "actions": [action]}
+    source: dict[str, Any] = {"name": "m", "algorithm": "REMOTE", "model_state": "REGISTERED", "connector": connector}
+    await alone.create(Index.MODEL, source, "runtime-m")
+    runtimes = RecordingRuntimes()
+    deployment = replace(registry_on(alone).models.deployment, runtimes=runtimes)
+    await deployment.ensure("runtime-m", await stored(alone, Index.MODEL, "runtime-m"))
+    await deployment.ensure("runtime-m", await stored(alone, Index.MODEL, "runtime-m"))  # it is deployed now
+    assert runtimes.asked == [("ensure", "m")]
+    await deployment.deploy("runtime-m")
+    assert runtimes.asked[1:] == [("load", "m")]

@@ -27,6 +27,9 @@ async def test_what_a_worker_asks_for_is_done_before_it_goes_on(folder: Path) ->
         assert asked == [("load", "a/b é")]
         await RuntimeControl(folder).unload("a/b é")
         assert asked[1:] == [("unload", "a/b é")]
+        await RuntimeControl(folder).ensure("m")
+        await RuntimeControl(folder).find("m")
+        assert asked[2:] == [("ensure", "m"), ("find", "m")]
 
 
 @pytest.mark.parametrize("error", [NotFound("There is none"), UpstreamError("It cannot be loaded")])
@@ -48,4 +51,7 @@ async def test_without_models_of_its_own_a_server_says_so_and_has_nothing_to_unl
     control = RuntimeControl(tmp_path / "runtimes")
     with pytest.raises(NotFound, match="--models"):
         await control.load("m")
+    with pytest.raises(NotFound, match="--models"):
+        await control.ensure("m")
+    await control.find("m")
     await control.unload("m")

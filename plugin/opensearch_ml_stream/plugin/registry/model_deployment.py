@@ -27,8 +27,16 @@ from opensearch_ml_stream.plugin.store import Document, Index, Store
 class Runtimes(Protocol):
     """The models that run in processes of this server, by the names in their connectors' URLs."""
 
+    async def find(self, name: str) -> None:
+        """Load the models of that name whose folders have come since, if any; return once they are in the store."""
+        ...
+
     async def load(self, name: str) -> None:
-        """Load the model, if it is not; NotFound if it is not here, UpstreamError if it cannot be loaded."""
+        """Load the model as its files are now; NotFound if it is not here, UpstreamError if it cannot be loaded."""
+        ...
+
+    async def ensure(self, name: str) -> None:
+        """Load the model, if it is not; raises what `load` does."""
         ...
 
     async def unload(self, name: str) -> None:
@@ -66,13 +74,17 @@ class ModelDeployment:
         """Deploy the model, deployed or not; return the id of the (finished) task.
 
         Raises NotFound without the model or its connector, Internal if a credential cannot be decrypted. What runs in
-        a process of this server is loaded: UpstreamError if it cannot be.
+        a process of this server is loaded as its files are now: UpstreamError if it cannot be.
         """
+        return await self._deploy(model_id, is_asked=True)
+
+    async def _deploy(self, model_id: str, *, is_asked: bool) -> str:
         started = self.clock()
         with self.count("deploy", model_id):
             document = await existing_model(self.store, model_id)
             await self._check_callable(document.source)
-            await self._load(model_id, document.source)
+            if self.runtimes is not None and (name := _runtime_of(model_id, document.source)) is not None:
+                await (self.runtimes.load if is_asked else self.runtimes.ensure)(name)
             node = await self.states.deploy(model_id)
         fields = {"task_type": "DEPLOY_MODEL", "model_id": model_id, "worker_node": [node], "is_async": True}
         if (tenant_id := document.source.get("tenant_id")) is not None:
@@ -100,7 +112,7 @@ class ModelDeployment:
         if await self.is_ready(model_id, document):
             return
         try:
-            await self.deploy(model_id)
+            await self._deploy(model_id, is_asked=False)
         except (Unavailable, Conflict) as error:
             log.warning("Model %s is used without being stored as deployed: %s", model_id, error.reason)
 
@@ -122,9 +134,10 @@ class ModelDeployment:
         if self.runtimes is not None and (name := _runtime_of(model_id, source)) is not None:
             await self.runtimes.unload(name)
 
-    async def _load(self, model_id: str, source: Json) -> None:
-        if self.runtimes is not None and (name := _runtime_of(model_id, source)) is not None:
-            await self.runtimes.load(name)
+    async def find(self, name: str) -> None:
+        """Find models of that name that have come to this server since, and store them."""
+        if self.runtimes is not None:
+            await self.runtimes.find(name)
 
     async def _check_callable(self, source: Json) -> None:
         connector, _ = await connector_of(self.store, source)

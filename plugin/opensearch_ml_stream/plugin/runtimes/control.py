@@ -6,7 +6,7 @@ import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from opensearch_ml_stream.connectors.errors import (
     InvalidRequest,
@@ -17,11 +17,11 @@ from opensearch_ml_stream.connectors.errors import (
 )
 from opensearch_ml_stream.plugin.runtimes.status import CONTROL_SOCKET
 
-Operation = Literal["load", "unload"]
+Operation = Literal["find", "load", "ensure", "unload"]
 Obey = Callable[[Operation, str], Awaitable[None]]
 
 MAX_LINE = 64 * 1024
-_OPERATIONS: tuple[Operation, ...] = ("load", "unload")
+_OPERATIONS: tuple[Operation, ...] = get_args(Operation)
 
 log = logging.getLogger("opensearch_ml_stream")
 
@@ -32,17 +32,29 @@ class RuntimeControl:
     def __init__(self, folder: Path) -> None:
         self._path = folder / CONTROL_SOCKET
 
+    async def find(self, name: str) -> None:
+        """Load the models of that name whose folders have come since, if any; return once they are in the store."""
+        if self._has_keeper():
+            await self._ask("find", name)
+
     async def load(self, name: str) -> None:
-        """Load the model, if it is not; return once it is.
+        """Load the model as its files are now; return once it is loaded.
 
         NotFound if this server has no such model, UpstreamError if it cannot be loaded, Unavailable while there is no
         keeper.
         """
+        await self._ask_of_here("load", name)
+
+    async def ensure(self, name: str) -> None:
+        """Load the model, if it is not; raises what `load` does."""
+        await self._ask_of_here("ensure", name)
+
+    async def _ask_of_here(self, operation: Operation, name: str) -> None:
         if not self._has_keeper():
             raise NotFound(
                 f"The runtime of model {name} is not on this server; its folder is to be given with --models"
             )
-        await self._ask("load", name)
+        await self._ask(operation, name)
 
     async def unload(self, name: str) -> None:
         """Unload the model, if it is loaded here; return once its processes have ended."""

@@ -1,14 +1,14 @@
 """The use cases of the V2 protocol: inferences by the models in the store, and these models themselves."""
 
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 from uuid import uuid4
 
 from opensearch_ml_stream.connectors.documents import read_model
-from opensearch_ml_stream.connectors.errors import Forbidden, InvalidRequest, NotFound
+from opensearch_ml_stream.connectors.errors import Forbidden, InvalidRequest, NotFound, Unavailable
 from opensearch_ml_stream.connectors.predict.inputs import RemoteInput
 from opensearch_ml_stream.connectors.rendering.template import ConnectorParameters
 from opensearch_ml_stream.connectors.runtimes.inference_parameters import inference_parameters
@@ -128,7 +128,9 @@ class StoredInferenceModels:
         return [entry for entry in entries if entry["state"] == "READY"] if ready else entries
 
     async def load(self, caller: Caller, name: str) -> None:
-        """Deploy the model: of several versions, the newest."""
+        """Deploy the model, of several versions the newest; one whose folder has come since is found."""
+        with suppress(Unavailable):  # a runtime's load says so again, and a remote model needs none of them
+            await self.models.deployment.find(name)
         model_id = (await self.names.ids(caller, name))[0]
         with self._worded(model_id, name, None):
             await self.models.deploy(caller, model_id, {})

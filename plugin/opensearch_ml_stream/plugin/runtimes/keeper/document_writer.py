@@ -34,7 +34,8 @@ class DocumentWriter:
         self._on_refusal = on_refusal
         self._documents = documents
         self._wanted: dict[str, _Wanted] = {}
-        self._kept: set[str] | None = None
+        self._kept: Callable[[], set[str]] | None = None
+        self._writing = asyncio.Lock()  # so that no state is written over a later one
         self._change = asyncio.Event()
         self._complained = False
 
@@ -43,8 +44,8 @@ class DocumentWriter:
         self._wanted[model_id(model)] = _Wanted(key, model, state)
         self._change.set()
 
-    def retire_others(self, kept: set[str]) -> None:
-        """Have the documents of other ids than these marked as undeployed."""
+    def retire_others(self, kept: Callable[[], set[str]]) -> None:
+        """Have the documents of other ids than `kept` says by then marked as undeployed."""
         self._kept = kept
         self._change.set()
 
@@ -66,6 +67,10 @@ class DocumentWriter:
 
     async def flush(self) -> None:
         """Write what is to be written, once; raise what the store raises, and keep it to be written then."""
+        async with self._writing:
+            await self._write()
+
+    async def _write(self) -> None:
         while self._wanted:
             id, wanted = next(iter(self._wanted.items()))
             try:
@@ -78,6 +83,6 @@ class DocumentWriter:
                 del self._wanted[id]
         if self._kept is not None:
             kept = self._kept
-            await self._documents.retire(kept)
+            await self._documents.retire(kept())
             if self._kept is kept:
                 self._kept = None

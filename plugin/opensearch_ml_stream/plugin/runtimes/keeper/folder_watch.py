@@ -1,24 +1,26 @@
-"""Changes of the folder of models: which of its models came, went, or have other files than before."""
+"""The folder of models with what their files look like, by which it is seen that one came, went, or has changed."""
 
 import os
-from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
-from opensearch_ml_stream.plugin.runtimes.keeper.model_folders import SETTINGS_FILE, ModelFolder
+from opensearch_ml_stream.plugin.runtimes.keeper.model_folders import SETTINGS_FILE, ModelFolder, read_model_folders
 
 POLL_SECONDS = 1.0
 _PASSED_OVER = (".pyc", ".log", ".tmp", ".lock")  # what a model may write beside its files while it runs
 
-Print = tuple[tuple[str, int, int], ...]
-"""Path, time of change and size of each file of a model."""
+
+def look(directory: Path) -> dict[str, ModelFolder]:
+    """Return the models of a folder, with their `files`; to be called in a thread.
+
+    The settings are read after the files were looked at, so that a change meanwhile is seen the next time.
+    """
+    files = {model.folder: _files(model.folder) for model in read_model_folders(directory).values()}
+    models = read_model_folders(directory)
+    return {key: replace(model, files=files.get(model.folder, ())) for key, model in models.items()}
 
 
-def prints(models: Mapping[str, ModelFolder]) -> dict[str, Print]:
-    """Return what the files of each model look like; to be called in a thread."""
-    return {key: _print(model.folder) for key, model in models.items()}
-
-
-def _print(folder: Path) -> Print:
+def _files(folder: Path) -> tuple[tuple[str, int, int], ...]:
     """Hidden files and folders, Python environments, and models in a folder below it are not the model's files."""
     found: list[tuple[str, int, int]] = []
     for path, folders, files in os.walk(folder, followlinks=True):

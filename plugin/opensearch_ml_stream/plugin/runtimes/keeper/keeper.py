@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from itertools import count
 from pathlib import Path
@@ -22,12 +22,12 @@ from opensearch_ml_stream.plugin.runtimes.keeper.environments import (
     interpreter,
     secret_variables,
 )
-from opensearch_ml_stream.plugin.runtimes.keeper.folder_watch import POLL_SECONDS, Print, prints
+from opensearch_ml_stream.plugin.runtimes.keeper.folder_watch import POLL_SECONDS, look
 from opensearch_ml_stream.plugin.runtimes.keeper.host_process import Launch
 from opensearch_ml_stream.plugin.runtimes.keeper.kept_model import KeptModel
 from opensearch_ml_stream.plugin.runtimes.keeper.loaded_model import LoadedModel
 from opensearch_ml_stream.plugin.runtimes.keeper.mlserver_settings import not_needed, read_server_settings
-from opensearch_ml_stream.plugin.runtimes.keeper.model_folders import ModelFolder, model_id, read_model_folders
+from opensearch_ml_stream.plugin.runtimes.keeper.model_folders import ModelFolder, model_id
 from opensearch_ml_stream.plugin.runtimes.keeper.runtime_documents import (
     DocumentState,
     RuntimeDocuments,
@@ -75,7 +75,10 @@ class Keeper:
         self._server_settings: dict[str, Any] = {}
         self._loads = count(leftovers.next_number(folder))
         self._handlers = HandlerPaths()
-        self._shown: dict[str, State] = {}  # the states that were written into documents
+        self._shown: dict[str, tuple[State, ModelFolder]] = {}  # what was written into documents
+        self._known: dict[str, ModelFolder] = {}  # how the folders were when they were followed
+        self._looking = asyncio.Lock()  # at the folders, so that nobody follows an older look than another
+        self._finding = asyncio.Lock()
         self._loading: set[asyncio.Task[None]] = set()
 
     async def begin(self) -> None:
@@ -86,22 +89,30 @@ class Keeper:
         if line := not_needed(self._server_settings):
             log.info("%s", line)
         at_start = self._server_settings.get("load_models_at_startup") is not False
-        for key, folder in (await asyncio.to_thread(read_model_folders, self._directory)).items():
-            self._add(key, folder, load=at_start)
-        self.documents.retire_others({model_id(model.folder) for model in self._models.values()})
+        self._known = await self._look()
+        for key, folder in self._known.items():
+            model = self._add(key, folder)
+            if at_start:
+                self._spawn(model.load())
+            elif not folder.problem:
+                self.documents.put(key, folder, "UNDEPLOYED")
+        self.documents.retire_others(lambda: {model_id(model.folder) for model in self._models.values()})
         self._write()
 
     async def obey(self, operation: Operation, name: str) -> None:
-        """Load or unload a model; NotFound without it, UpstreamError if it cannot be loaded."""
-        model = self._models.get(name)
-        if operation == "unload":
-            if model is not None:
-                await model.unload()
+        """Do what `RuntimeControl` was asked for; NotFound without the model, UpstreamError if it cannot be loaded."""
+        match operation:
+            case "find":
+                await self._find(name)
+            case "load":
+                await self._load(name)
+            case "ensure":
+                await self._model(name).load()
+            case "unload" if name in self._models:
+                await self._models[name].unload()
                 log.info("runtime %s: unloaded", name)
-            return
-        if model is None:
-            raise NotFound(f"There is no runtime of a model {name} in {self._directory}")
-        await model.load()
+            case "unload":
+                pass
 
     async def drain(self, seconds: float) -> None:
         """Wait until no model has a call in flight, for no longer than that."""
@@ -128,21 +139,61 @@ class Keeper:
 
     async def watch(self) -> None:
         """Load what comes or changes in the folder, and unload what goes, once it has been the same for two looks."""
-        known = await self._prints()
-        last = known
+        last = self._known
         while True:
             await asyncio.sleep(POLL_SECONDS)
-            now = await self._prints()
-            if now != known and now == last:
-                await self._follow(known, now)
-                known = now
+            async with self._looking:
+                before, now = self._known, await self._look()
+                if is_settled := now == last:
+                    self._known = now
+            if is_settled and now != before:
+                await self._follow(before, now)
             last = now
 
-    async def _prints(self) -> dict[str, Print]:
-        return await asyncio.to_thread(lambda: prints(read_model_folders(self._directory)))
+    async def _look(self) -> dict[str, ModelFolder]:
+        return await asyncio.to_thread(look, self._directory)
 
-    async def _follow(self, before: dict[str, Print], now: dict[str, Print]) -> None:
-        folders = await asyncio.to_thread(read_model_folders, self._directory)
+    async def _look_for(self, is_meant: Callable[[str, ModelFolder], bool]) -> dict[str, ModelFolder]:
+        """Return the models that are meant as their folders are now; the watch does not follow these changes again."""
+        async with self._looking:
+            found = {key: folder for key, folder in (await self._look()).items() if is_meant(key, folder)}
+            self._known = {**self._known, **found}
+        return found
+
+    async def _find(self, name: str) -> None:
+        """Load what has come into the folder of a model's name, and have it in the store."""
+        async with self._finding:
+            for key, folder in (await self._look_for(lambda _, folder: folder.name == name)).items():
+                model = self._models.get(key)
+                if model is None:
+                    log.info("runtime %s: a new folder, %s", key, folder.folder)
+                    await self._add(key, folder).load()
+                elif not model.folder.settings or model_id(model.folder) != model_id(folder):
+                    await model.load_anew(folder)
+            await self._write_documents()
+
+    async def _load(self, name: str) -> None:
+        """Load a model as its folder is now, and have that in the store."""
+        model, found = self._model(name), await self._look_for(lambda key, _: key == name)
+        if not found:
+            raise self._missing(name)
+        await model.load_anew(found[name])
+        await self._write_documents()
+        model.check()
+
+    async def _write_documents(self) -> None:
+        self._write()
+        await self.documents.flush()
+
+    def _model(self, name: str) -> KeptModel:
+        if name not in self._models:
+            raise self._missing(name)
+        return self._models[name]
+
+    def _missing(self, name: str) -> NotFound:
+        return NotFound(f"There is no runtime of a model {name} in {self._directory}")
+
+    async def _follow(self, before: dict[str, ModelFolder], now: dict[str, ModelFolder]) -> None:
         for key in before.keys() - now.keys():
             if (model := self._models.pop(key, None)) is not None:
                 log.info("runtime %s: its folder has gone; it is unloaded", key)
@@ -150,26 +201,23 @@ class Keeper:
                 await model.stop()
                 self._shown.pop(key, None)
                 self.documents.put(key, model.folder, "UNDEPLOYED")
-        for key, print in now.items():
-            if key not in folders or before.get(key) == print:
+        for key, folder in now.items():
+            if before.get(key) == folder:
                 continue
             if key not in self._models:
-                log.info("runtime %s: a new folder, %s", key, folders[key].folder)
-                self._add(key, folders[key], load=True)
+                log.info("runtime %s: a new folder, %s", key, folder.folder)
+                self._spawn(self._add(key, folder).load())
             else:
                 log.info("runtime %s: its files have changed; it is loaded anew", key)
-                self._spawn(self._models[key].replace(folders[key]))
+                self._spawn(self._models[key].replace(folder))
         self._write()
 
-    def _add(self, key: str, folder: ModelFolder, *, load: bool) -> None:
+    def _add(self, key: str, folder: ModelFolder) -> KeptModel:
         settings = self._settings
         model = self._models[key] = KeptModel(
             key, folder, self._start, self._write, settings.shutdown_grace_seconds, settings.runtime_queue_size
         )
-        if load:
-            self._spawn(model.load())
-        elif not folder.problem:
-            self.documents.put(key, folder, "UNDEPLOYED")
+        return model
 
     def _spawn(self, work: Any) -> None:
         async def do() -> None:
@@ -205,11 +253,13 @@ class Keeper:
         self._handlers.share_out(statuses)
         write_status(self._folder / STATUS_FILE, statuses)
         for key, model in self._models.items():
-            state = model.state
-            if self._shown.get(key) == state:
+            state, (shown, folder) = model.state, self._shown.get(key, (None, model.folder))
+            if shown == state and folder == model.folder:
                 continue
             self._log_state(key, model, state)
-            self._shown[key] = state
+            self._shown[key] = state, model.folder
+            if folder.settings and model_id(folder) != model_id(model.folder):
+                self.documents.put(key, folder, "UNDEPLOYED")
             if state in _DOCUMENT_STATES and model.folder.settings:
                 self.documents.put(key, model.folder, _DOCUMENT_STATES[state])
 

@@ -78,11 +78,26 @@ class KeptModel:
                 self._forced_at = monotonic()
                 await self._stop()  # so that it is tried again now, not at its time
             if self._loaded is None:
-                self._loaded = await self._begin(self.folder)
+                await self._begin(self.folder)
             loaded = self._loaded
-        if loaded is None or not await loaded.settled():
-            reason = self._problem or (loaded and loaded.failure) or "it was unloaded meanwhile"
-            raise UpstreamError(f"The runtime of model {self.name} cannot be loaded: {reason}")
+        await self._settle(loaded)
+
+    async def load_anew(self, folder: ModelFolder) -> None:
+        """Load the model as its folder is now; one that can be called and has not changed goes on as it is.
+
+        UpstreamError if it cannot be loaded. If another state of its files could be, that goes on.
+        """
+        async with self._lock:
+            has_changed = folder != self.folder
+            if self._loaded is not None and self._loaded.is_ready:
+                if has_changed and (reason := await self._exchange(self._loaded, folder)):
+                    raise self._cannot_be_loaded(f"{reason}. It goes on as before")
+                return
+            if has_changed or self.state != "LOADING":
+                await self._stop()
+                await self._begin(folder)
+            loaded = self._loaded
+        await self._settle(loaded)
 
     async def unload(self) -> None:
         """End the model's processes, at once."""
@@ -100,24 +115,16 @@ class KeptModel:
                 self.folder = folder  # unloaded by a request, and stays so
                 self._problem = folder.problem
                 return
-            old, before = self._loaded, self._problem
-            new = await self._begin(folder)
-            if old is None or not old.was_ready:
-                self.folder, self._loaded = folder, new
-                await _end(old)
-                self._on_change()
-                return
-            if new is None or not await new.settled():
-                reason = self._problem if new is None else new.failure
-                log.error("runtime %s: what changed cannot be loaded, so it goes on as before: %s", self.name, reason)
-                self._problem = before
-                await _end(new)
-                return
-            self.folder, self._loaded = folder, new
-            self._on_change()
-            retiring = asyncio.create_task(self._retire(old))
-            self._retiring[retiring] = old
-            retiring.add_done_callback(self._retiring.pop)
+            if self._loaded is None or not self._loaded.was_ready:
+                await self._stop()
+                await self._begin(folder)
+            else:
+                await self._exchange(self._loaded, folder)
+
+    def check(self) -> None:
+        """Raise UpstreamError if the model cannot be called since its document was refused."""
+        if self._problem:
+            raise self._cannot_be_loaded(self._problem)
 
     def refuse(self, reason: str) -> None:
         """Note that the model cannot be called."""
@@ -151,16 +158,44 @@ class KeptModel:
         await old.drain(self._grace)
         await old.stop()
 
-    async def _begin(self, folder: ModelFolder) -> LoadedModel | None:
-        self._problem = folder.problem
-        if not self._problem:
-            try:
-                return await self._start(self.name, folder)
-            except NoEnvironment as error:
-                self._problem = str(error)
-        log.error("runtime %s: %s", self.name, self._problem)
+    async def _begin(self, folder: ModelFolder) -> None:
+        self.folder, self._problem = folder, ""
+        self._loaded, self._problem = await self._started(folder)
+        if self._problem:
+            log.error("runtime %s: %s", self.name, self._problem)
         self._on_change()
-        return None
+
+    async def _started(self, folder: ModelFolder) -> tuple[LoadedModel | None, str]:
+        """Start the processes of a folder; return why there are none."""
+        if folder.problem:
+            return None, folder.problem
+        try:
+            return await self._start(self.name, folder), ""
+        except NoEnvironment as error:
+            return None, str(error)
+
+    async def _exchange(self, old: LoadedModel, folder: ModelFolder) -> str:
+        """Put processes of another folder into the place of `old` once they have loaded it; return why they cannot."""
+        new, problem = await self._started(folder)
+        if new is None or not await new.settled():
+            reason = problem if new is None else new.failure
+            log.error("runtime %s: what changed cannot be loaded, so it goes on as before: %s", self.name, reason)
+            await _end(new)
+            return reason
+        self.folder, self._loaded, self._problem = folder, new, ""
+        self._on_change()
+        retiring = asyncio.create_task(self._retire(old))
+        self._retiring[retiring] = old
+        retiring.add_done_callback(self._retiring.pop)
+        return ""
+
+    async def _settle(self, loaded: LoadedModel | None) -> None:
+        """Wait until the model is loaded; UpstreamError if it cannot be."""
+        if loaded is None or not await loaded.settled():
+            raise self._cannot_be_loaded(self._problem or (loaded and loaded.failure) or "it was unloaded meanwhile")
+
+    def _cannot_be_loaded(self, reason: str) -> UpstreamError:
+        return UpstreamError(f"The runtime of model {self.name} cannot be loaded: {reason}")
 
     async def _stop(self) -> None:
         loaded, self._loaded = self._loaded, None

@@ -34,12 +34,14 @@ MAX_PROCESSES = 256
 class ModelFolder:
     """One model of a folder. `settings` are those of its file, with a name, and what the environment adds to them.
 
-    `problem` says why it cannot be loaded.
+    `problem` says why it cannot be loaded. `files` are path, time of change and size of each of its files, where these
+    were looked at: two that are equal are loaded alike.
     """
 
     folder: Path
     settings: Mapping[str, Any] = field(default_factory=dict)
     problem: str = ""
+    files: tuple[tuple[str, int, int], ...] = ()
 
     @property
     def name(self) -> str:

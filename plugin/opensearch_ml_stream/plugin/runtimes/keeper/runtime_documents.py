@@ -115,7 +115,7 @@ class RuntimeDocuments:
             ours = {
                 "name": model.name,
                 "algorithm": "REMOTE",
-                "connector": {**connector, **kept, **_leading(connector)},
+                "connector": {**connector, **kept, **_leading(model, connector)},
             }
             if all(source.get(name) == value for name, value in ours.items()):
                 return None
@@ -145,6 +145,10 @@ def _runtime_connector(key: str) -> Json:
     return {"name": f"runtime {key}", "version": "1", "protocol": "http", "parameters": {}, "actions": [action]}
 
 
-def _leading(connector: Json) -> Json:
-    """Return the fields of a connector that lead to the model, which users cannot change for good."""
-    return {name: connector[name] for name in ("protocol", "actions", "credential") if name in connector}
+def _leading(model: ModelFolder, connector: Json) -> Json:
+    """Return the fields of a connector that lead to the model, which users cannot change for good.
+
+    Of a provider's model the parameters are among them: its file says which model it is, and how it is called.
+    """
+    names = ("protocol", "actions", "credential", *(("parameters",) if is_provided(model) else ()))
+    return {name: connector[name] for name in names if name in connector}
