@@ -139,14 +139,15 @@ async def _open_core(stack: AsyncExitStack, settings: Settings, runtime: Path) -
     """Open the store, the upstream, and what counts and limits predictions; all are closed with the stack."""
     live = LiveSettings(settings)
     is_shared = settings.workers > 1
-    store = await stack.enter_async_context(open_store(settings.store, settings.index_prefix))
+    opening_store = open_store(settings.store, settings.index_prefix, settings.store_timeout_seconds)
+    store = await stack.enter_async_context(opening_store)
     upstream = await stack.enter_async_context(open_upstream(live))
     cipher = Cipher(store, settings.master_key_cache_ttl_minutes)
     statistics = stack.enter_context(open_statistics(runtime, is_shared=is_shared))
     states = DeploymentStateStore(store, now_millis)
     control = RuntimeControl(runtime / "runtimes")
     deployment = ModelDeployment(store, cipher, live, now_millis, states, statistics.action, control)
-    models = CompiledModels(store, cipher, live, deployment.ensure)
+    models = CompiledModels(store, cipher, live, deployment.plan)
     metrics = Metrics()
     breakers = stack.enter_context(closing(SharedBreakers(runtime)))
     breaking = BreakingUpstream(upstream, breakers, live, metrics.circuit_breaker_changed)

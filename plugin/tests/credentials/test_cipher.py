@@ -76,24 +76,6 @@ async def test_what_is_encrypted_after_the_key_was_lost_can_be_decrypted_by_all(
     assert await another.decrypt(await one.encrypt("sk-2")) == "sk-2"
 
 
-class ForgetfulStore:
-    """A store whose documents are deleted by others as soon as they are written."""
-
-    async def get(self, index: Index, id: str) -> None:
-        return None
-
-    async def create(self, index: Index, source: object, id: str | None = None) -> None:
-        assert id == "master_key"
-
-
-async def test_a_key_that_is_deleted_while_it_is_read_is_an_error() -> None:
-    cipher = Cipher(ForgetfulStore())  # type: ignore[arg-type] # a cipher needs no more of a store
-    with pytest.raises(
-        Internal, match=r"^Document master_key of index \.plugins-ml-config was deleted while it was read$"
-    ):
-        await cipher.encrypt("sk-1")
-
-
 async def test_a_cipher_text_of_another_kind_is_an_error_of_the_stored_credential(store: Store) -> None:
     cipher = Cipher(store)
     await cipher.encrypt("sk-1")

@@ -59,7 +59,7 @@ class Clock:
 
 
 async def no_deployment(model_id: str, document: Document) -> None:
-    pass
+    """Plan nothing: every model is deployed."""
 
 
 @dataclass(frozen=True)

@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 
 from opensearch_ml_stream.connectors.errors import Forbidden, Internal, InvalidRequest, NotFound, Unavailable
-from opensearch_ml_stream.plugin.predictions import compiled_models
+from opensearch_ml_stream.plugin import remembered
 from opensearch_ml_stream.plugin.predictions.compiled_model import NO_SETTINGS
-from opensearch_ml_stream.plugin.predictions.compiled_models import FRESH_SECONDS, CompiledModels
+from opensearch_ml_stream.plugin.predictions.compiled_models import FRESH_SECONDS, CompiledModels, Deploy
+from opensearch_ml_stream.plugin.remembered import AHEAD, PATIENCE_SECONDS
 from opensearch_ml_stream.plugin.settings import LiveSettings, Settings
 from opensearch_ml_stream.plugin.store import Document, Index
 from opensearch_ml_stream.plugin.store.sqlite_store import SQLiteStore
@@ -28,7 +29,8 @@ class WatchedStore(SQLiteStore):
         self.checks: list[Index] = []
         self.down = False
         self.down_for_reads = False
-        self.hangs = False
+        self.may_answer = asyncio.Event()
+        self.may_answer.set()
 
     async def get(self, index: Index, id: str) -> Document | None:
         if index is not Index.CONFIG:
@@ -44,8 +46,7 @@ class WatchedStore(SQLiteStore):
         return await super().changed(index, id, seq_no, primary_term)
 
     async def _reached(self) -> None:
-        if self.hangs:
-            await asyncio.Event().wait()
+        await self.may_answer.wait()
         if self.down:
             raise Unavailable("down")
 
@@ -53,8 +54,8 @@ class WatchedStore(SQLiteStore):
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     clock = Clock()
-    monkeypatch.setattr(compiled_models, "monotonic", clock)
-    monkeypatch.setattr(compiled_models, "CHECK_TIMEOUT_SECONDS", 30)  # a slow machine is not a store that is away
+    monkeypatch.setattr(remembered, "monotonic", clock)
+    monkeypatch.setattr(remembered, "PATIENCE_SECONDS", 30)  # a slow machine is not a store that is away
     return clock
 
 
@@ -75,6 +76,12 @@ async def change_connector(store: WatchedStore, **fields: Any) -> None:
     document = await SQLiteStore.get(store, Index.CONNECTOR, "c")
     assert document is not None
     await store.put(Index.CONNECTOR, "c", {**document.source, **fields})
+
+
+async def until_changed(setup: Setup) -> None:
+    async with asyncio.timeout(30):
+        while (await setup.models.get(ANYONE, "shared")).connector.parameters != {"version": "2"}:  # noqa: ASYNC110
+            await asyncio.sleep(0)
 
 
 async def test_a_model_is_read_once_and_then_ready(clock: Clock, store: WatchedStore, setup: Setup) -> None:
@@ -150,7 +157,6 @@ async def test_a_change_of_the_model_is_in_force_after_a_second(
     await store.put(Index.MODEL, "shared", {"name": "renamed", "connector_id": "c"})
     clock.pass_freshness()
     assert (await setup.models.get(ANYONE, "shared")).definition.name == "renamed"
-    assert store.checks == [Index.MODEL]
 
 
 async def test_a_deleted_model_is_not_found_after_a_second_and_ready_again_when_it_is_back(
@@ -166,23 +172,40 @@ async def test_a_deleted_model_is_not_found_after_a_second_and_ready_again_when_
     assert (await setup.models.get(ANYONE, "shared")).definition.name == "back"
 
 
-@pytest.mark.parametrize("failure", ["down", "hangs"])
-async def test_while_the_store_is_away_what_was_in_force_stays_in_force(
-    clock: Clock, store: WatchedStore, setup: Setup, monkeypatch: pytest.MonkeyPatch, failure: str
+async def test_while_the_store_is_down_what_was_in_force_stays_in_force_and_is_looked_at_once_a_second(
+    clock: Clock, store: WatchedStore, setup: Setup
 ) -> None:
     model = await setup.models.get(ANYONE, "shared")
     await change_connector(store, parameters={"version": "2"})
-    setattr(store, failure, True)
-    monkeypatch.setattr(compiled_models, "CHECK_TIMEOUT_SECONDS", 0.01)
+    store.down = True
     for checks in (1, 2):
         clock.pass_freshness()
         assert await setup.models.get(ANYONE, "shared") is model
         assert await setup.models.get(ANYONE, "shared") is model
-        assert len(store.checks) == checks
-    setattr(store, failure, False)
-    monkeypatch.setattr(compiled_models, "CHECK_TIMEOUT_SECONDS", 30)
+        assert store.checks.count(Index.MODEL) == checks
+    store.down = False
     clock.pass_freshness()
-    assert (await setup.models.get(ANYONE, "shared")).connector.parameters == {"version": "2"}
+    await setup.models.get(ANYONE, "shared")  # asks, and waits no more for a store that was down
+    await until_changed(setup)
+
+
+async def test_nobody_waits_for_a_store_that_hangs_to_use_a_model_that_is_known(
+    clock: Clock, store: WatchedStore, setup: Setup
+) -> None:
+    """The question that began before the model was no longer fresh is the only one, however long it takes."""
+    model = await setup.models.get(ANYONE, "shared")
+    await change_connector(store, parameters={"version": "2"})
+    store.may_answer.clear()
+    clock.now += FRESH_SECONDS * AHEAD
+    for _ in range(3):
+        assert await setup.models.get(ANYONE, "shared") is model
+        clock.now += PATIENCE_SECONDS
+        await asyncio.sleep(0)
+    clock.now += 3600
+    assert await setup.models.get(ANYONE, "shared") is model
+    assert store.checks.count(Index.MODEL) == 1
+    store.may_answer.set()
+    await until_changed(setup)
 
 
 async def test_a_store_that_goes_down_between_look_and_reload_leaves_in_force_what_was(
@@ -225,7 +248,7 @@ async def test_names_that_callers_make_up_are_not_remembered(clock: Clock, setup
         with pytest.raises(NotFound, match=r"^Failed to find model$"):
             await setup.models.get(ANYONE, f"made up {number}")
     await setup.models.get(ANYONE, "shared")
-    assert list(setup.models._locks) == list(setup.models._entries) == ["shared"]
+    assert list(setup.models._entries._values) == ["shared"]
 
 
 async def test_a_model_whose_connector_is_missing_is_not_ready(clock: Clock, store: WatchedStore, setup: Setup) -> None:
@@ -275,12 +298,16 @@ async def test_each_version_of_a_model_is_deployed_before_it_is_ready(
 ) -> None:
     deployed: list[tuple[str, int]] = []
 
-    async def ensure_deployed(model_id: str, document: Document) -> None:
-        deployed.append((model_id, document.version))
+    async def plan(model_id: str, document: Document) -> Deploy:
         if document.version == 2:
             raise InvalidRequest("Model not ready yet. Please deploy the model first.")
 
-    models = CompiledModels(store, setup.cipher, LiveSettings(Settings()), ensure_deployed)
+        async def deploy() -> None:
+            deployed.append((model_id, document.version))
+
+        return deploy
+
+    models = CompiledModels(store, setup.cipher, LiveSettings(Settings()), plan)
     await models.get(ANYONE, "shared")
     await models.get(ANYONE, "shared")
     await store.put(Index.MODEL, "shared", {"connector_id": "c"})
@@ -290,4 +317,4 @@ async def test_each_version_of_a_model_is_deployed_before_it_is_ready(
             await models.get(ANYONE, "shared")
     await store.put(Index.MODEL, "shared", {"connector_id": "c"})
     await models.get(ANYONE, "shared")
-    assert deployed == [("shared", 1), ("shared", 2), ("shared", 2), ("shared", 3)]
+    assert deployed == [("shared", 1), ("shared", 3)]

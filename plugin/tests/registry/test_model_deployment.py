@@ -33,6 +33,12 @@ async def clustered() -> AsyncIterator[StoreInCluster]:
         yield store
 
 
+async def first_prediction(registry: Registry, store: Store, model_id: str) -> None:
+    deploy = await registry.models.deployment.plan(model_id, await stored(store, Index.MODEL, model_id))
+    if deploy is not None:
+        await deploy()
+
+
 async def shown_states(registry: Registry) -> list[str]:
     response = await registry.models.search(ANYONE, {})
     return [hit["_source"]["model_state"] for hit in response["hits"]["hits"]]
@@ -117,7 +123,7 @@ async def check_first_prediction(store: Store) -> None:
     registry = registry_on(store)
     model_id = await add_model(registry)
     for _ in range(2):
-        await registry.models.deployment.ensure(model_id, await stored(store, Index.MODEL, model_id))
+        await first_prediction(registry, store, model_id)
     assert await shown_states(registry) == ["DEPLOYED"]
     tasks = await registry.tasks.search(ANYONE, {"query": {"term": {"task_type": "DEPLOY_MODEL"}}})
     assert tasks["hits"]["total"]["value"] == 1
@@ -158,12 +164,12 @@ async def test_a_first_prediction_goes_on_where_the_state_cannot_be_stored(
         registry = registry_on(store)
         model_id = await add_model(registry)
         store.refusal = refusal
-        await registry.models.deployment.ensure(model_id, await stored(store, Index.MODEL, model_id))
+        await first_prediction(registry, store, model_id)
         assert caplog.messages == [f"Model {model_id} is used without being stored as deployed: {refusal.reason}"]
         with pytest.raises(type(refusal)):
             await registry.models.deploy(ANYONE, model_id, {})
         store.refusal = None
-        await registry.models.deployment.ensure(model_id, await stored(store, Index.MODEL, model_id))
+        await first_prediction(registry, store, model_id)
         assert await shown_states(registry) == ["DEPLOYED"]
 
 
@@ -171,15 +177,15 @@ async def test_a_model_is_not_deployed_by_itself_where_that_is_switched_off(alon
     off = registry_on(alone, model_auto_deploy_enable=False)
     model_id = await add_model(off)
     with pytest.raises(InvalidRequest, match=r"^Model not ready yet. Please deploy the model first.$"):
-        await off.models.deployment.ensure(model_id, await stored(alone, Index.MODEL, model_id))
+        await first_prediction(off, alone, model_id)
     on = registry_on(alone)
     await on.models.update(ANYONE, model_id, {"deploy_setting": {"is_auto_deploy_enabled": False}})
     with pytest.raises(InvalidRequest) as raised:
-        await on.models.deployment.ensure(model_id, await stored(alone, Index.MODEL, model_id))
+        await first_prediction(on, alone, model_id)
     text = "Auto deployment disabled for this model, please deploy model first Model ID: "
     assert raised.value.reason == text + model_id
     await off.models.deploy(ANYONE, model_id, {})
-    await off.models.deployment.ensure(model_id, await stored(alone, Index.MODEL, model_id))
+    await first_prediction(off, alone, model_id)
 
 
 async def test_a_model_whose_connector_is_gone_or_unreadable_is_not_deployed(alone: Store) -> None:

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from opensearch_ml_stream.connectors.errors import InvalidRequest
+from opensearch_ml_stream.connectors.errors import Unavailable
 from opensearch_ml_stream.plugin.store import Document, Index, Written
 from opensearch_ml_stream.plugin.store.mappings import index_body
 from tests.store.canned_cluster import Canned, CannedCluster, refusal
@@ -62,7 +62,9 @@ async def test_without_an_id_opensearch_makes_one() -> None:
 async def test_a_put_is_guarded_if_the_caller_says_so(guard: dict[str, int]) -> None:
     cluster = CannedCluster([Canned(WRITTEN)])
     await cluster.store().put(Index.MODEL, "m", {"name": "n"}, **guard)
-    sent = {name: value for name, value in cluster.sent[1].params.items() if name != "refresh"}
+    *before, put = cluster.sent
+    assert [request.method for request in before] == ([] if guard else ["HEAD"])  # what was read has an index
+    sent = {name: value for name, value in put.params.items() if name != "refresh"}
     assert {name: int(value) for name, value in sent.items()} == guard
 
 
@@ -91,9 +93,9 @@ async def test_an_index_that_another_creates_at_the_same_time_is_as_good() -> No
 
 async def test_an_index_that_cannot_be_created_is_named() -> None:
     full = refusal(400, "validation_exception", "this cluster has reached the shard limit")
-    with pytest.raises(InvalidRequest) as raised:
+    with pytest.raises(Unavailable) as raised:
         await CannedCluster([full], has_index=False).store().put(Index.MODEL, "m", {})
-    expected = "Index .plugins-ml-model cannot be created: this cluster has reached the shard limit"
+    expected = "Index .plugins-ml-model cannot be created in OpenSearch: this cluster has reached the shard limit"
     assert raised.value.reason == expected
 
 
@@ -120,13 +122,18 @@ async def test_a_delete_without_an_index_looks_like_one_without_the_document() -
     }
 
 
-async def test_a_search_asks_for_versions_and_ignores_a_missing_index() -> None:
+async def test_a_missing_index_has_no_hits() -> None:
+    response = await CannedCluster([NO_INDEX]).store().search(Index.TASK, {})
+    assert response["hits"] == {"total": {"value": 0, "relation": "eq"}, "max_score": 0.0, "hits": []}
+
+
+async def test_a_search_asks_for_versions() -> None:
     response: dict[str, Any] = {"hits": {"total": {"value": 0}, "hits": []}}
     cluster = CannedCluster([Canned(response)])
     assert await cluster.store().search(Index.TASK, {"size": 3, "version": False}) == response
     [sent] = cluster.sent
     assert sent.path == "/.plugins-ml-task/_search"
-    assert sent.params == {"ignore_unavailable": "true", "allow_partial_search_results": "false"}
+    assert sent.params == {"allow_partial_search_results": "false"}
     assert sent.body == {"version": False, "seq_no_primary_term": True, "size": 3}
 
 
@@ -148,7 +155,7 @@ async def test_stop_words_are_percolated_in_the_users_own_index(hits: int, match
 
 
 async def test_closing_the_store_closes_its_client() -> None:
-    cluster = CannedCluster([Canned({"version": {"number": "3.6.0"}})])
+    cluster = CannedCluster([Canned({"version": {"number": "3.6.0"}}), Canned({})])
     store = cluster.store()
     await store.ping()
     assert not cluster.closed

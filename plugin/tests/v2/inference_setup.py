@@ -50,7 +50,7 @@ async def inference_setup(
         deployment = ModelDeployment(setup.store, setup.cipher, setup.live, clock, states)
         registry = build_registry(setup.store, setup.cipher, setup.live, clock, deployment, setup.batch)
         names = ModelNames(setup.store, VisibleDocuments.of(setup.store, setup.live), states)
-        compiled = CompiledModels(setup.store, setup.cipher, setup.live, deployment.ensure)
+        compiled = CompiledModels(setup.store, setup.cipher, setup.live, deployment.plan)
         inference_models = StoredInferenceModels(
             names, compiled, setup.predictor, registry.models, RuntimeModels(folder / "runtimes")
         )

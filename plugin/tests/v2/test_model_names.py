@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 from opensearch_ml_stream.connectors.errors import NotFound, Unavailable
+from opensearch_ml_stream.plugin import remembered
 from opensearch_ml_stream.plugin.registry.access.visible_documents import VisibleDocuments
 from opensearch_ml_stream.plugin.registry.deployment_state_store import DeploymentStateStore
 from opensearch_ml_stream.plugin.settings import LiveSettings, Settings
 from opensearch_ml_stream.plugin.store import Document, Index
 from opensearch_ml_stream.plugin.store.sqlite_store import SQLiteStore
-from opensearch_ml_stream.plugin.v2 import model_names
 from opensearch_ml_stream.plugin.v2.model_names import ModelNames
 from opensearch_ml_stream.rest_handlers.callers import ANYONE, Caller
 from tests.predictions.prediction_setup import Clock
@@ -41,8 +41,8 @@ class WatchedStore(SQLiteStore):
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     clock = Clock()
-    monkeypatch.setattr(model_names, "monotonic", clock)
-    monkeypatch.setattr(model_names, "CHECK_TIMEOUT_SECONDS", 30)
+    monkeypatch.setattr(remembered, "monotonic", clock)
+    monkeypatch.setattr(remembered, "PATIENCE_SECONDS", 30)
     return clock
 
 
@@ -178,7 +178,7 @@ async def test_a_tenant_finds_its_own_models(names: ModelNames, store: WatchedSt
 async def test_the_names_that_are_remembered_are_bounded(
     names: ModelNames, store: WatchedStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(model_names, "MAX_NAMES", 2)
+    monkeypatch.setattr(names._found, "_most", 2)
     for name in ("k", "l", "m"):
         await add(store, name, f"name-{name}")
         await names.model_id(ANYONE, f"name-{name}", None)

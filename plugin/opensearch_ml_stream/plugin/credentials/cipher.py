@@ -5,14 +5,16 @@ import binascii
 import os
 import time
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from copy import copy
 from hashlib import sha256
+from typing import Any
 
-from opensearch_ml_stream.connectors.errors import Conflict, Internal
+from opensearch_ml_stream.connectors.errors import Internal
 from opensearch_ml_stream.plugin.credentials import aws_message_format
 from opensearch_ml_stream.plugin.store import Document, Index, Store
+from opensearch_ml_stream.plugin.store.made_once import made_once
 
 _ID = "master_key"
 _KEY_LENGTH = 32
@@ -40,12 +42,24 @@ class Cipher:
         return cipher
 
     async def encrypt(self, text: str) -> str:
-        """Return the base64 cipher text of a string. Create the master key if there is none.
+        """Return the base64 cipher text of a string; see `encrypt_all`."""
+        return (await self.encrypt_all({"": text}))[""]
 
-        The key is read again each time: with a key that is no longer the cluster's nobody could decrypt the text.
+    async def encrypt_all(self, texts: Mapping[str, str]) -> dict[str, str]:
+        """Return the base64 cipher texts of strings. Create the master key if there is none.
+
+        The key is read again each time: with a key that is no longer the cluster's nobody could decrypt the texts.
         """
-        self._cached.pop(self._id, None)
-        return aws_message_format.encrypt(await self._key(), text)
+        if not texts:
+            return {}
+        key = self._remember(await self._document())
+        return {name: aws_message_format.encrypt(key, text) for name, text in texts.items()}
+
+    async def read_ahead(self) -> None:
+        """Read the key that `decrypt` is going to need, if it is there."""
+        if self._known() is None and (document := await self._store.get(Index.CONFIG, self._id)) is not None:
+            with suppress(Internal):  # which `decrypt` raises, if there is anything to decrypt
+                self._remember(document)
 
     async def decrypt(self, text: str) -> str:
         """Return the string that `encrypt`, or ML Commons, has encrypted."""
@@ -56,12 +70,15 @@ class Cipher:
         return _ID if self._tenant_id is None else f"{_ID}_{_digest(self._tenant_id)}"
 
     async def _key(self) -> bytes:
-        now = self._clock()
+        return self._known() or self._remember(await self._document())
+
+    def _known(self) -> bytes | None:
         cached = self._cached.get(self._id)
-        if cached is not None and now - cached[0] < self._ttl:
-            return cached[1]
-        key = _read(await self._document())
-        self._cached[self._id] = (now, key)
+        return cached[1] if cached is not None and self._clock() - cached[0] < self._ttl else None
+
+    def _remember(self, document: Document) -> bytes:
+        key = _read(document)
+        self._cached[self._id] = (self._clock(), key)
         self._cached.move_to_end(self._id)
         if len(self._cached) > _MAX_KEYS:
             self._cached.popitem(last=False)
@@ -69,19 +86,12 @@ class Cipher:
 
     async def _document(self) -> Document:
         """Return the key's document, created if it is missing; of several created at once the first one counts."""
-        document = await self._store.get(Index.CONFIG, self._id)
-        if document is None:
-            key = base64.b64encode(os.urandom(_KEY_LENGTH)).decode("ascii")
-            source = {"master_key": key, "create_time": int(time.time() * 1000)}
-            if self._tenant_id is not None:
-                source["tenant_id"] = self._tenant_id
-            # Conflict: another worker, replica or ML Commons node was faster, and its key counts.
-            with suppress(Conflict):
-                await self._store.create(Index.CONFIG, source, id=self._id)
-            document = await self._store.get(Index.CONFIG, self._id)
-        if document is None:
-            raise Internal(f"Document {self._id} of index {Index.CONFIG} was deleted while it was read")
-        return document
+        return await made_once(self._store, Index.CONFIG, self._id, self._new_source)
+
+    def _new_source(self) -> Mapping[str, Any]:
+        key = base64.b64encode(os.urandom(_KEY_LENGTH)).decode("ascii")
+        tenant = {} if self._tenant_id is None else {"tenant_id": self._tenant_id}
+        return {"master_key": key, "create_time": int(time.time() * 1000), **tenant}
 
 
 def _digest(tenant_id: str) -> str:

@@ -1,64 +1,72 @@
 """Cache of models ready to be called: read, decrypted and compiled once per version, rechecked every second.
 
 A change of the model, its connector or who may access it, by whatever worker, replica or hand, is in force within
-FRESH_SECONDS plus one check of the store. While the store is down, what was in force stays in force.
+FRESH_SECONDS plus one check of the store. While the store does not respond, what was in force stays in force.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
-from time import monotonic
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from dataclasses import dataclass, field
+from typing import Any
 
-from opensearch_ml_stream.connectors.documents import read_model
+from opensearch_ml_stream.connectors.documents import Connector, read_model
 from opensearch_ml_stream.connectors.errors import Forbidden, MLStreamError, Unavailable
 from opensearch_ml_stream.connectors.sidecar_settings import read_sidecar_settings
 from opensearch_ml_stream.connectors.syntax import jsontext
+from opensearch_ml_stream.plugin.all_done import all_done
 from opensearch_ml_stream.plugin.credentials.cipher import Cipher
 from opensearch_ml_stream.plugin.limits.rate_limits import user_limiters
 from opensearch_ml_stream.plugin.predictions.compiled_model import CompiledModel
 from opensearch_ml_stream.plugin.registry.access.model_access import NOT_READ, ModelAccess
 from opensearch_ml_stream.plugin.registry.stored_documents import Json, connector_of, existing_model
+from opensearch_ml_stream.plugin.remembered import Remembered
 from opensearch_ml_stream.plugin.settings import LiveSettings
 from opensearch_ml_stream.plugin.settings.disabled_feature_errors import remote_inference_disabled
 from opensearch_ml_stream.plugin.store import Document, Index, Store, absent
 from opensearch_ml_stream.rest_handlers.callers import Caller
 
 FRESH_SECONDS = 1.0
-CHECK_TIMEOUT_SECONDS = 0.8
 MAX_CACHED_CHARACTERS = 64 * 1024 * 1024  # of the documents of all cached models; one may have as many as a body
 
-
-EnsureDeployed = Callable[[str, Document], Awaitable[None]]
-"""Deploys the model of that id and stored document, or raises why it may not be deployed."""
+Deploy = Callable[[], Awaitable[None]]
+PlanDeployment = Callable[[str, Document], Coroutine[Any, Any, Deploy | None]]
+"""Returns what deploys the model of that id and stored document, None if it is; raises why it may not be deployed."""
 
 
 @dataclass(slots=True)
 class _Entry:
-    """A cached model, the documents that it was made of, and when they were last found unchanged (monotonic)."""
+    """A model as it was read, for all callers: whether one may call it is checked for each.
 
-    model: CompiledModel
-    access: Json | None  # the source of its group, as `ModelAccess.read` returns it; NOT_READ while it was switched off
-    documents: tuple[tuple[Index, Document], ...]
-    checked_at: float
-    characters: int  # of the documents
+    `documents` are those that it was made of. One that cannot be called has its `error` in place of `model`.
+    """
+
+    sources: tuple[Json, ...]  # of the model and its connector: their tenant may call it
+    access: Json | None = None  # the source of its group, as `ModelAccess.read` returns it; NOT_READ while switched off
+    documents: tuple[tuple[Index, Document], ...] = ()
+    model: CompiledModel | None = None
+    error: MLStreamError | None = None
+    deploy: Deploy | None = None  # before its first prediction
+    deploying: asyncio.Lock = field(default_factory=asyncio.Lock)
+    characters: int = 0  # of the documents
 
 
 class CompiledModels:
-    """The cache. Only one task at a time reads a model from the store; the others wait for it."""
+    """The cache. Only one task at a time reads a model from the store, for all who need it."""
 
     def __init__(
-        self, store: Store, cipher: Cipher, live_settings: LiveSettings, ensure_deployed: EnsureDeployed
+        self, store: Store, cipher: Cipher, live_settings: LiveSettings, plan_deployment: PlanDeployment
     ) -> None:
         self._store = store
         self._cipher = cipher
         self._live_settings = live_settings
-        self._ensure_deployed = ensure_deployed
+        self._plan_deployment = plan_deployment
         self._access = ModelAccess.of(store, live_settings)
-        self._entries: dict[str, _Entry] = {}
-        self._locks: dict[str, asyncio.Lock] = {}
+        self._entries = Remembered[str, _Entry](
+            FRESH_SECONDS, float("inf"), MAX_CACHED_CHARACTERS, lambda entry: entry.characters
+        )
 
     async def get(self, caller: Caller, model_id: str) -> CompiledModel:
-        """Return the version in force.
+        """Return the version in force, deployed if it was not: not for a caller who may not access it.
 
         Raises InvalidRequest while remote inference is off, NotFound, Forbidden for a disabled model or one that the
         caller may not access, Unavailable if the store is down and the model is not cached, or what is wrong with the
@@ -66,110 +74,110 @@ class CompiledModels:
         """
         if not self._live_settings.current.remote_inference_enabled:
             raise remote_inference_disabled()
-        entry = self._fresh(model_id) or await self._load_fresh(caller, model_id)
+        entry = self._entries.fresh(model_id)
+        if entry is None or self._is_outdated(entry):
+            entry = await self._current(model_id)
         if caller.tenant_id is not None:
-            caller.check_tenant(entry.model.definition.document)
+            for source in entry.sources:
+                caller.check_tenant(source)
         if not caller.is_admin:
             self._access.check_group(caller, entry.access)
+        if entry.model is None:
+            self._forget(entry)
+            assert entry.error is not None
+            raise entry.error
+        if entry.deploy is not None:
+            await self._deploy(entry)
         if not entry.model.definition.is_enabled:
             raise Forbidden("Model is disabled.")
         return entry.model
 
-    async def _load_fresh(self, caller: Caller, model_id: str) -> "_Entry":
-        lock = self._locks.setdefault(model_id, asyncio.Lock())
-        try:
-            async with lock:
-                return self._fresh(model_id) or await self._refresh(caller, model_id)
-        finally:
-            if not lock.locked() and model_id not in self._entries:
-                self._locks.pop(model_id, None)
+    async def _current(self, model_id: str) -> _Entry:
+        known = self._entries.held(model_id)
+        if known is not None and self._is_outdated(known):
+            self._forget(known)
+        return await self._entries.get(model_id, lambda: self._read_again(model_id))
 
-    def _fresh(self, model_id: str) -> _Entry | None:
-        entry = self._known(model_id)
-        return entry if entry is not None and monotonic() - entry.checked_at < FRESH_SECONDS else None
+    def _is_outdated(self, entry: _Entry) -> bool:
+        """Whether it is from before access control was switched on: it does not say who may access the model."""
+        return entry.access is NOT_READ and self._live_settings.current.model_access_control_enabled
 
-    def _known(self, model_id: str) -> _Entry | None:
-        """Return the entry, unless it is from before access control was switched on: it does not say who may access."""
-        entry = self._entries.get(model_id)
-        if entry is not None and entry.access is NOT_READ and self._live_settings.current.model_access_control_enabled:
-            return None
-        return entry
+    def _forget(self, entry: _Entry) -> None:
+        self._entries.forget(lambda _, held: held is entry)
 
-    async def _refresh(self, caller: Caller, model_id: str) -> _Entry:
-        entry = self._known(model_id)
-        if entry is not None:
-            checked_at = monotonic()
-            try:
-                async with asyncio.timeout(CHECK_TIMEOUT_SECONDS):
-                    changed = await self._changed(entry)
-            except (Unavailable, TimeoutError):
-                changed = False
-            if not changed:
-                entry.checked_at = checked_at
-                return entry
-        try:
-            entry = self._entries[model_id] = await self._load(caller, model_id)
-            self._evict(model_id)
-        except Unavailable:
-            if entry is None:
-                raise
-            entry.checked_at = monotonic()
-        except MLStreamError:
-            self._entries.pop(model_id, None)
-            raise
-        return entry
+    async def _deploy(self, entry: _Entry) -> None:
+        async with entry.deploying:
+            if entry.deploy is not None:
+                await entry.deploy()
+                entry.deploy = None
 
-    def _evict(self, model_id: str) -> None:
-        """Forget the models that were used longest ago, but not this one, until all documents fit into the cache."""
-        characters = sum(entry.characters for entry in self._entries.values())
-        for other in sorted(self._entries, key=lambda id: self._entries[id].checked_at):
-            if characters <= MAX_CACHED_CHARACTERS:
-                return
-            if other != model_id and not self._locks[other].locked():
-                characters -= self._entries.pop(other).characters
-                del self._locks[other]
+    async def _read_again(self, model_id: str) -> _Entry:
+        """Return what is held, if it has not changed, or read it anew."""
+        entry = self._entries.held(model_id)
+        return entry if entry is not None and not await self._changed(entry) else await self._read(model_id)
 
     async def _changed(self, entry: _Entry) -> bool:
-        for index, document in entry.documents:
-            if await self._store.changed(index, document.id, document.seq_no, document.primary_term):
-                return True
-        return False
+        looks = [
+            asyncio.create_task(self._store.changed(index, document.id, document.seq_no, document.primary_term))
+            for index, document in entry.documents
+        ]
+        await all_done(*looks)
+        return any(look.result() for look in looks)
 
-    async def _load(self, caller: Caller, model_id: str) -> _Entry:
-        """Read and compile the model, and deploy it if it is not: not for a caller who may not access it."""
-        checked_at = monotonic()
+    async def _read(self, model_id: str) -> _Entry:
+        """Read and compile the model in two round trips: all that is read after its document follows from that."""
         document = await existing_model(self._store, model_id)
-        caller.check_tenant(document.source)
-        documents = [(Index.MODEL, document)]
-        access: Json | None = NOT_READ
-        if self._live_settings.current.model_access_control_enabled:
-            group, access = await self._access.read(document.source)
-            documents += [] if group is None else [(Index.MODEL_GROUP, group)]
-        self._access.check_group(caller, access)
-        connector, connector_document = await connector_of(self._store, document.source)
-        if connector_document is not None:
-            caller.check_tenant(connector_document.source)
-            documents.append((Index.CONNECTOR, connector_document))
-        controller = absent(model_id)
-        if document.source.get("is_controller_enabled") is True:
-            controller = await self._store.get(Index.CONTROLLER, model_id) or controller
-            documents.append((Index.CONTROLLER, controller))
         cipher = self._cipher.of(document.source.get("tenant_id"))
-        credential = {name: await cipher.decrypt(text) for name, text in connector.credential.items()}
-        external = self._live_settings.current.external_credentials_enabled
-        settings = await self._store.get(Index.MODEL_SETTINGS, model_id) or absent(model_id)
-        documents.append((Index.MODEL_SETTINGS, settings))
-        model = CompiledModel(
+        group = asyncio.create_task(self._group(document.source))
+        connector = asyncio.create_task(connector_of(self._store, document.source))
+        controller = asyncio.create_task(self._controller(model_id, document.source))
+        settings = asyncio.create_task(self._store.get(Index.MODEL_SETTINGS, model_id))
+        deploy = asyncio.create_task(self._plan_deployment(model_id, document))
+        key = asyncio.create_task(cipher.read_ahead())
+        entry = _Entry((document.source,))
+        try:
+            await all_done(group, connector, controller, settings, key, deploy)
+            found, connector_document = connector.result()
+            documents = [(Index.MODEL, document), *group.result()[0], *controller.result()]
+            if connector_document is not None:
+                entry.sources = (document.source, connector_document.source)
+                documents.append((Index.CONNECTOR, connector_document))
+            documents.append((Index.MODEL_SETTINGS, settings.result() or absent(model_id)))
+            credential = {name: await cipher.decrypt(text) for name, text in found.credential.items()}
+            entry.model = self._compiled(model_id, found, credential, dict(documents))
+            if document.source.get("guardrails"):
+                await asyncio.to_thread(entry.model.compile_guardrails)
+            entry.documents, entry.deploy = tuple(documents), deploy.result()
+            entry.characters = sum(len(jsontext.dumps(document.source)) for _, document in documents)
+        except Unavailable:
+            raise
+        except MLStreamError as error:
+            entry.error = error
+        entry.access = group.result()[1]
+        return entry
+
+    async def _group(self, model: Json) -> tuple[list[tuple[Index, Document]], Json | None]:
+        """Return the model's group, if it has one and access is controlled, and what says who may access the model."""
+        if not self._live_settings.current.model_access_control_enabled:
+            return [], NOT_READ
+        group, access = await self._access.read(model)
+        return [] if group is None else [(Index.MODEL_GROUP, group)], access
+
+    async def _controller(self, model_id: str, model: Json) -> list[tuple[Index, Document]]:
+        if model.get("is_controller_enabled") is not True:
+            return []
+        return [(Index.CONTROLLER, await self._store.get(Index.CONTROLLER, model_id) or absent(model_id))]
+
+    def _compiled(
+        self, model_id: str, connector: Connector, credential: dict[str, str], documents: Mapping[Index, Document]
+    ) -> CompiledModel:
+        controller = documents.get(Index.CONTROLLER, absent(model_id))
+        return CompiledModel(
             model_id,
-            read_model(document.source),
+            read_model(documents[Index.MODEL].source),
             connector,
             credential,
-            external_credentials_enabled=external,
-            settings=read_sidecar_settings(settings.source.get("settings", {})),
+            external_credentials_enabled=self._live_settings.current.external_credentials_enabled,
+            settings=read_sidecar_settings(documents[Index.MODEL_SETTINGS].source.get("settings", {})),
             limiters_by_user=user_limiters(controller.source),
         )
-        if document.source.get("guardrails"):
-            await asyncio.to_thread(model.compile_guardrails)
-        await self._ensure_deployed(model_id, document)
-        characters = sum(len(jsontext.dumps(document.source)) for _, document in documents)
-        return _Entry(model, access, tuple(documents), checked_at, characters)

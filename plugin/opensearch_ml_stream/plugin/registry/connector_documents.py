@@ -27,15 +27,14 @@ _FIELDS = (
 )  # fmt: skip
 
 
-async def new_document(body: Json, settings: Settings, cipher: Cipher, *, inline: bool = False) -> dict[str, Any]:
-    """Return the document to store for a new connector (or an `inline` one, of a model), its credentials encrypted.
+def new_document(body: Json, settings: Settings, *, inline: bool = False) -> dict[str, Any]:
+    """Return the document for a new connector (or an `inline` one, of a model), its credentials still to be encrypted.
 
     InvalidRequest says what is wrong with the body.
     """
     access = {name: value for name, value in _access_fields(body).items() if value}
     document = connector_document(body, inline=inline) | access
     check_connector(document, settings)
-    document["credential"] = await _encrypted(document["credential"], cipher)
     return document
 
 
@@ -46,7 +45,7 @@ async def encrypted_changes(body: Json, cipher: Cipher) -> dict[str, Any]:
         changes["parameters"] = parameter_texts(parameters)
     if (credential := object_of(body, "credential")) is not None:
         plain = scalar_texts(dict(credential), "credential")
-        changes["credential"] = await _encrypted(plain, cipher)
+        changes["credential"] = await cipher.encrypt_all(plain)
     return changes
 
 
@@ -132,7 +131,3 @@ def _access_fields(body: Json) -> dict[str, Any]:
     asked = asked_access(body)
     fields: dict[str, Any] = {} if asked.roles is None else {"backend_roles": list(asked.roles)}
     return fields if asked.mode is None else {**fields, "access": asked.mode}
-
-
-async def _encrypted(credential: Mapping[str, str], cipher: Cipher) -> dict[str, str]:
-    return {name: await cipher.encrypt(value) for name, value in credential.items()}

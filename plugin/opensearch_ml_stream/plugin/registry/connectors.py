@@ -1,9 +1,11 @@
 """Connector use cases: create, get, update, delete, search."""
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from opensearch_ml_stream.connectors.errors import Conflict, Forbidden, InvalidRequest, NotFound
+from opensearch_ml_stream.plugin.all_done import all_done
 from opensearch_ml_stream.plugin.clock import Clock
 from opensearch_ml_stream.plugin.credentials.cipher import Cipher
 from opensearch_ml_stream.plugin.registry.access.asked import asked_access
@@ -54,9 +56,13 @@ class Connectors:
         dry_run = flag_of(body, "dry_run")
         if dry_run and set(body) == {"dry_run"}:  # asks whether connectors can be created at all
             return {"connector_id": DRY_RUN_ID}
-        document = await new_document(body, settings, self.cipher.of(caller.tenant_id))
+        document = new_document(body, settings)
         if dry_run:
             return {"connector_id": DRY_RUN_ID}
+        prepared = asyncio.create_task(self.store.prepare(Index.CONFIG, Index.CONNECTOR))
+        encrypted = asyncio.create_task(self.cipher.of(caller.tenant_id).encrypt_all(document["credential"]))
+        await all_done(prepared, encrypted)
+        document["credential"] = encrypted.result()
         now = self.clock()
         document |= {**access, "created_time": now, "last_updated_time": now}
         return {"connector_id": (await self.store.create(Index.CONNECTOR, document)).id}

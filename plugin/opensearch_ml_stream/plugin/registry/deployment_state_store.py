@@ -6,11 +6,13 @@ There an index of our own (Index.DEPLOYMENT) holds what is deployed, which is la
 shown; the model's own state is then ML Commons' to change, and at most UNDEPLOYED is written to it.
 """
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from opensearch_ml_stream.connectors.errors import Conflict, NotFound
+from opensearch_ml_stream.connectors.errors import NotFound
+from opensearch_ml_stream.plugin.all_done import all_done
 from opensearch_ml_stream.plugin.clock import Clock
 from opensearch_ml_stream.plugin.registry.node_id import node_id
 from opensearch_ml_stream.plugin.registry.stored_documents import MAX_FOUND, Json, rewrite
@@ -77,9 +79,20 @@ class DeploymentStateStore:
             found += await self._ids(Index.MODEL, [_IS_REMOTE, {"ids": {"values": own}}])
         return list(dict.fromkeys(found))
 
-    async def deploy(self, model_id: str) -> str:
-        """Store that the model is deployed; return the node id. NotFound without the model."""
-        node = await node_id(self.store, self.clock)
+    async def prepare(self) -> str:
+        """Make what `deploy` needs beside the model; return the node id."""
+        if self.store.cluster is None:
+            return await node_id(self.store, self.clock)
+        preparing = asyncio.create_task(self.store.prepare(Index.DEPLOYMENT, Index.TASK))
+        node = asyncio.create_task(node_id(self.store, self.clock))
+        await all_done(preparing, node)
+        return node.result()
+
+    async def deploy(self, model_id: str, node: str) -> None:
+        """Store that the model is deployed, on the node that `prepare` returned. NotFound without the model.
+
+        In a cluster nothing is read before: of several who deploy it at once the last one is as good as the first.
+        """
         now = self.clock()
         state: dict[str, Any] = {
             "model_state": DEPLOYED,
@@ -92,13 +105,9 @@ class DeploymentStateStore:
             "deploy_to_all_nodes": True,
         }
         if self.store.cluster is None:
-            await self._lay_over(Index.MODEL, model_id, state)
-            return node
-        try:
-            await self.store.create(Index.DEPLOYMENT, state, model_id)
-        except Conflict:  # it is deployed already
-            await self._lay_over(Index.DEPLOYMENT, model_id, state)
-        return node
+            await self._lay_over(model_id, state)
+        else:
+            await self.store.put(Index.DEPLOYMENT, model_id, state)
 
     async def undeploy(self, model_id: str, source: Json) -> bool:
         """Store that the model is not deployed; return whether it was. `source` is the model's stored one.
@@ -123,7 +132,7 @@ class DeploymentStateStore:
             "planning_worker_nodes": [],
             "deploy_to_all_nodes": True,
         }
-        await self._lay_over(Index.MODEL, model_id, state)
+        await self._lay_over(model_id, state)
         return was_deployed
 
     async def put_undeployed(self, model_id: str, state: str) -> None:
@@ -135,7 +144,7 @@ class DeploymentStateStore:
             if state in _DEPLOYING_STATES:
                 return
             await self._take_own(model_id)
-        await self._lay_over(Index.MODEL, model_id, {"model_state": state, "last_updated_time": self.clock()})
+        await self._lay_over(model_id, {"model_state": state, "last_updated_time": self.clock()})
 
     async def _take_own(self, model_id: str) -> Json:
         """Delete the state that is stored apart, and return it; an empty object if there is none."""
@@ -154,11 +163,11 @@ class DeploymentStateStore:
         body = {"query": {"bool": {"filter": filters}}, "size": MAX_DEPLOYED, "_source": False}
         return [hit["_id"] for hit in (await self.store.search(index, body))["hits"]["hits"]]
 
-    async def _lay_over(self, index: Index, id: str, state: Json) -> None:
+    async def _lay_over(self, model_id: str, state: Json) -> None:
         def change(document: Document) -> Json:
             return {**document.source, **state}
 
-        await rewrite(self.store, index, id, change, NotFound("Failed to find model"))
+        await rewrite(self.store, Index.MODEL, model_id, change, NotFound("Failed to find model"))
 
 
 async def deployed_ids(store: Store) -> list[str]:

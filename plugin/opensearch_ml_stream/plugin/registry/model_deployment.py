@@ -5,15 +5,18 @@ decrypted, and stores the state. Every worker compiles the connector when it fir
 processes of this server is loaded into them first.
 """
 
+import asyncio
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from functools import partial
 from typing import Protocol
 
 from opensearch_ml_stream.connectors.documents import read_model
-from opensearch_ml_stream.connectors.errors import Conflict, InvalidRequest, Unavailable
+from opensearch_ml_stream.connectors.errors import Conflict, InvalidRequest, MLStreamError, Unavailable
 from opensearch_ml_stream.connectors.runtimes.urls import find_runtime
+from opensearch_ml_stream.plugin.all_done import all_done
 from opensearch_ml_stream.plugin.clock import Clock
 from opensearch_ml_stream.plugin.credentials.cipher import Cipher
 from opensearch_ml_stream.plugin.registry.deployment_state_store import DeploymentStateStore, is_deployed
@@ -47,6 +50,9 @@ class Runtimes(Protocol):
 CountAction = Callable[[str, str | None], AbstractContextManager[None]]
 """Counts an action (`deploy`) around the block that does it, of a model if there is one."""
 
+Deploy = Callable[[], Awaitable[None]]
+"""Deploys a model before its first prediction."""
+
 log = logging.getLogger(__name__)
 
 
@@ -76,20 +82,14 @@ class ModelDeployment:
         Raises NotFound without the model or its connector, Internal if a credential cannot be decrypted. What runs in
         a process of this server is loaded as its files are now: UpstreamError if it cannot be.
         """
-        return await self._deploy(model_id, is_asked=True)
-
-    async def _deploy(self, model_id: str, *, is_asked: bool) -> str:
         started = self.clock()
         with self.count("deploy", model_id):
             document = await existing_model(self.store, model_id)
-            await self._check_callable(document.source)
-            if self.runtimes is not None and (name := _runtime_of(model_id, document.source)) is not None:
-                await (self.runtimes.load if is_asked else self.runtimes.ensure)(name)
-            node = await self.states.deploy(model_id)
-        fields = {"task_type": "DEPLOY_MODEL", "model_id": model_id, "worker_node": [node], "is_async": True}
-        if (tenant_id := document.source.get("tenant_id")) is not None:
-            fields["tenant_id"] = tenant_id
-        return await record_task(self.store, self.clock, started, fields)
+            check = asyncio.create_task(self._check_callable(document.source))
+            node = asyncio.create_task(self.states.prepare())
+            await all_done(check, node)
+            await self._load(model_id, document.source, is_asked=True)
+            return await self._store_deployed(model_id, document.source, node.result(), started)
 
     async def undeploy(self, model_ids: Iterable[str]) -> Json:
         """Undeploy the models; return for each `undeployed`, or `not_found` if it was not deployed, by node id."""
@@ -104,17 +104,48 @@ class ModelDeployment:
             stats[model_id] = "undeployed" if was_deployed else "not_found"
         return {await node_id(self.store, self.clock): {"stats": stats}}
 
-    async def ensure(self, model_id: str, document: Document) -> None:
-        """Deploy a model that is not deployed; InvalidRequest if that is switched off, for all or for this one.
+    async def plan(self, model_id: str, document: Document) -> Deploy | None:
+        """Return what deploys a model that a prediction has read and found to be callable; None if it is deployed.
+
+        InvalidRequest if it is not, and deploying is switched off, for all or for this one. What can be read and made
+        before is, at the same time: deploying itself is one round trip.
+        """
+        if is_deployed(document.source):
+            return None
+        node = asyncio.create_task(self.states.prepare())
+        node.add_done_callback(lambda task: task.cancelled() or task.exception())  # which may be nobody's business
+        try:
+            if await self.is_ready(model_id, document):
+                return None
+            await asyncio.wait([node])
+        finally:
+            node.cancel()
+        return partial(self._deploy_first, model_id, document.source, node)
+
+    async def _deploy_first(self, model_id: str, source: Json, node: asyncio.Task[str]) -> None:
+        """Deploy a model before its first prediction.
 
         A store that takes no writes (its disk is full, say) does not stop predictions: the state is then not stored.
         """
-        if await self.is_ready(model_id, document):
-            return
+        started = self.clock()
         try:
-            await self._deploy(model_id, is_asked=False)
-        except (Unavailable, Conflict) as error:
-            log.warning("Model %s is used without being stored as deployed: %s", model_id, error.reason)
+            with self.count("deploy", model_id):
+                await self._load(model_id, source, is_asked=False)
+                async with asyncio.timeout(self.live_settings.current.store_timeout_seconds):
+                    await self._store_deployed(model_id, source, node.result(), started)
+        except (Unavailable, Conflict, TimeoutError) as error:
+            why = error.reason if isinstance(error, MLStreamError) else "the store does not respond"
+            log.warning("Model %s is used without being stored as deployed: %s", model_id, why)
+
+    async def _store_deployed(self, model_id: str, source: Json, node: str, started: int) -> str:
+        """Store the state and the task at the same time; return the task's id."""
+        fields = {"task_type": "DEPLOY_MODEL", "model_id": model_id, "worker_node": [node], "is_async": True}
+        if (tenant_id := source.get("tenant_id")) is not None:
+            fields["tenant_id"] = tenant_id
+        state = asyncio.create_task(self.states.deploy(model_id, node))
+        task = asyncio.create_task(record_task(self.store, self.clock, started, fields))
+        await all_done(state, task)
+        return task.result()
 
     async def is_ready(self, model_id: str, document: Document) -> bool:
         """Whether a model is deployed; InvalidRequest if it is not, and a prediction would not deploy it."""
@@ -139,9 +170,16 @@ class ModelDeployment:
         if self.runtimes is not None:
             await self.runtimes.find(name)
 
+    async def _load(self, model_id: str, source: Json, *, is_asked: bool) -> None:
+        """Load what runs of the model in processes of this server: anew if it was asked for, else if it does not run."""
+        if self.runtimes is not None and (name := _runtime_of(model_id, source)) is not None:
+            await (self.runtimes.load if is_asked else self.runtimes.ensure)(name)
+
     async def _check_callable(self, source: Json) -> None:
-        connector, _ = await connector_of(self.store, source)
         cipher = self.cipher.of(source.get("tenant_id"))
+        found = asyncio.create_task(connector_of(self.store, source))
+        await all_done(found, asyncio.create_task(cipher.read_ahead()))
+        connector, _ = found.result()
         for cipher_text in connector.credential.values():
             await cipher.decrypt(cipher_text)
 

@@ -162,7 +162,7 @@ async def open_gate(settings: Settings, store: Store, runtime: Path, now: Clock)
 
 
 def _users_of_cluster(settings: Settings, plugin: SecurityPlugin) -> ClusterGate:
-    return ClusterGate(plugin, dict(settings.role_permissions), trusted_proxy(settings))
+    return ClusterGate(plugin, dict(settings.role_permissions), trusted_proxy(settings), settings.store_timeout_seconds)
 
 
 async def _watch(gate: OwnGate | AutoGate) -> None:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from opensearch_ml_stream.connectors.errors import Unauthorized
 from opensearch_ml_stream.plugin.clock import Clock
+from opensearch_ml_stream.plugin.remembered import Remembered
 from opensearch_ml_stream.plugin.security.lockouts import Lockouts
 from opensearch_ml_stream.plugin.security.own_accounts import Account, is_name, key_id, read_account, user_id
 from opensearch_ml_stream.plugin.security.permissions import (
@@ -23,7 +24,6 @@ from opensearch_ml_stream.plugin.security.permissions import (
     check_permission,
 )
 from opensearch_ml_stream.plugin.security.presented_credentials import ApiKey, NameAndPassword
-from opensearch_ml_stream.plugin.security.remembered import Remembered
 from opensearch_ml_stream.plugin.security.secret_hashes import is_key_secret, is_password, split_key
 from opensearch_ml_stream.plugin.security.turns import Turns
 from opensearch_ml_stream.plugin.store import Index, Store

@@ -53,6 +53,7 @@ class Settings:
     workers: int = 1
     store: str = ""
     index_prefix: str = ""
+    store_timeout_seconds: float = 5
 
     # plugins.ml_commons.*
     trusted_connector_endpoints_regex: tuple[str, ...] = DEFAULT_TRUSTED_ENDPOINTS

@@ -44,6 +44,14 @@ OWN_SETTINGS = (
         "Send every request that is not the sidecar's to the OpenSearch of the store, with its caller's credentials",
     ),
     Setting(_OWN + "index_prefix", "index_prefix", "string", "Put before the names of all indices"),
+    Setting(
+        _OWN + "store_timeout_seconds",
+        "store_timeout_seconds",
+        "number",
+        "How long a request waits for an answer of the store's cluster before it is refused with 503",
+        minimum=0.1,
+        maximum=10,
+    ),
     Setting(_OWN + "max_body_size", "max_body_size", "integer", "Largest request body, in bytes", minimum=1),
     Setting(
         _OWN + "max_total_body_size",

@@ -135,6 +135,10 @@ class Store(Protocol):
         """Store a new document, under an id that the store makes if there is none; Conflict if the id is taken."""
         ...
 
+    async def prepare(self, *indices: Index) -> None:
+        """Create those of the indices that are missing, so that the next write to each of them asks for none."""
+        ...
+
     async def put(
         self,
         index: Index,

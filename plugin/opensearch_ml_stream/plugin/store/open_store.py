@@ -14,15 +14,15 @@ _SQLITE = "sqlite:///"
 
 
 @asynccontextmanager
-async def open_store(url: str, index_prefix: str = "") -> AsyncIterator[Store]:
+async def open_store(url: str, index_prefix: str = "", read_seconds: float = 5) -> AsyncIterator[Store]:
     """Open the store of a URL; close it at exit.
 
     URLs are `sqlite:///PATH`, `sqlite:///:memory:` and `http(s)://[user:pass@]host[:port]`, also several of these with
     commas, for the hosts of one cluster. An absolute path has four slashes. An https URL may end in `?` and the options
-    of `opensearch_tls`.
+    of `opensearch_tls`. `read_seconds` is how long a cluster may take to answer.
     InvalidRequest if the URL is none of these. Nothing is sent yet: `ping` checks that the store is up.
     """
-    store = _store(url, index_prefix)
+    store = _store(url, index_prefix, read_seconds)
     try:
         yield store
     finally:
@@ -36,7 +36,7 @@ def shown_store(url: str) -> str:
 
 def check_store_url(url: str) -> None:
     """Raise InvalidRequest if no store can have that URL; nothing is sent."""
-    _store(url, "")
+    _store(url, "", 5)
 
 
 def _shown(url: str) -> str:
@@ -44,14 +44,14 @@ def _shown(url: str) -> str:
     return f"{scheme}{separator}{rest.partition('?')[0].rpartition('@')[2]}"
 
 
-def _store(url: str, index_prefix: str) -> Store:
+def _store(url: str, index_prefix: str, read_seconds: float) -> Store:
     if url.startswith(_SQLITE) and len(url) > len(_SQLITE):
         return SQLiteStore(url.removeprefix(_SQLITE), index_prefix)
     if urlsplit(url).scheme in ("http", "https"):
         # By name: opensearch-py and aiohttp take 20 MiB, which the embedded store does not need.
         cluster = import_module("opensearch_ml_stream.plugin.store.opensearch_store")
         store: Store = cluster.OpenSearchStore(
-            cluster.connect(url), cluster.connect(url, with_credentials=False), index_prefix
+            cluster.connect(url), cluster.connect(url, with_credentials=False), index_prefix, read_seconds
         )
         return store
     raise InvalidRequest("The store must be sqlite:///PATH, sqlite:///:memory: or http(s)://[user:password@]host:port")

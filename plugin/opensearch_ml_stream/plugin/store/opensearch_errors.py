@@ -1,7 +1,8 @@
 """Our errors for those of opensearch-py, which never repeat a document that OpenSearch may quote."""
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+import asyncio
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
 
 from opensearchpy import (
     AuthenticationException,
@@ -16,7 +17,10 @@ from opensearchpy import ConnectionError as NoConnection
 
 from opensearch_ml_stream.connectors.errors import Conflict, InvalidRequest, Unavailable
 
-TIMEOUT_SECONDS = 10
+TIMEOUT_SECONDS = 10  # of a write, which may have been done; a read has a setting of its own
+
+_FAULTS_OF_INDEX = frozenset({"index_closed_exception", "strict_dynamic_mapping_exception"})
+_FAULTS_OF_ALIAS = ("no write index is defined for alias", "has more than one index associated with it")
 
 
 @contextmanager
@@ -34,12 +38,21 @@ def mapped_errors(action: str) -> Iterator[None]:
         raise not_opensearch() from None
 
 
+@asynccontextmanager
+async def reading(seconds: float) -> AsyncIterator[None]:
+    """Raise our errors for the client's in a read, and Unavailable if it takes longer than that."""
+    try:
+        async with asyncio.timeout(seconds):
+            with mapped_errors("read"):
+                yield
+    except TimeoutError:
+        raise _no_response("read", seconds) from None
+
+
 def error_for(error: OpenSearchException, action: str) -> Conflict | InvalidRequest | Unavailable:
     """Return our error for one of the client's. Raise it `from None`: the client's message may hold documents."""
     if isinstance(error, ConnectionTimeout):
-        return Unavailable(
-            f"OpenSearch did not respond to a {action} within {TIMEOUT_SECONDS} s; check the cluster's load"
-        )
+        return _no_response(action, TIMEOUT_SECONDS)
     if isinstance(error, NoConnection):
         return Unavailable(
             f"OpenSearch cannot be reached ({error.error}); check that it runs and that the store's URL has its host, "
@@ -48,6 +61,10 @@ def error_for(error: OpenSearchException, action: str) -> Conflict | InvalidRequ
     if isinstance(error, TransportError):
         return _error_for_status(error, action)
     return not_opensearch()
+
+
+def _no_response(action: str, seconds: float) -> Unavailable:
+    return Unavailable(f"OpenSearch did not respond to a {action} within {seconds:g} s; check the cluster's load")
 
 
 def not_opensearch() -> Unavailable:
@@ -98,6 +115,11 @@ def _error_for_status(error: TransportError, action: str) -> Conflict | InvalidR
         )
     if isinstance(error, ConflictError):
         return Conflict(reason, type=kind)
+    if kind in _FAULTS_OF_INDEX or any(text in reason for text in _FAULTS_OF_ALIAS):
+        return Unavailable(
+            f"OpenSearch cannot {action}: {reason} ({kind}). Check that the indices .plugins-ml-* are open, that an "
+            "alias of such a name has one index to write to, and that no template makes their mappings strict"
+        )
     if isinstance(error, RequestError):
         return InvalidRequest(reason, type=kind)
     return Unavailable(f"OpenSearch failed to {action} ({error.status_code} {kind}); see its log")

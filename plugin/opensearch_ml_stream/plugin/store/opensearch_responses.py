@@ -4,7 +4,7 @@ A proxy, or another server on its port, may send 200 with JSON of its own. Read 
 would make every model disappear: whatever OpenSearch does not send is Unavailable.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from opensearch_ml_stream.connectors.errors import Unavailable
@@ -69,6 +69,27 @@ def read_statuses(response: Any) -> dict[str, str]:
     return {name: _member(health, "status", str) for name, health in indices.items()}
 
 
+def check_indices(response: Any, names: Collection[str]) -> None:
+    """Check the description of indices, each of which may be an alias: Unavailable if one cannot be read or written."""
+    of_alias: dict[str, list[bool | None]] = {}
+    for index, described in read_objects(response).items():
+        aliases = described.get("aliases", {})
+        of_index = {index, *aliases}.intersection(names)
+        if "verified_before_close" in described.get("settings", {}).get("index", {}):
+            raise _unusable(of_index, "is closed")
+        if str(described.get("mappings", {}).get("dynamic")) not in ("None", "true", "false"):
+            raise _unusable(of_index, "has a strict mapping, which takes no new fields; check the index templates")
+        for name in of_index - {index}:
+            of_alias.setdefault(name, []).append(aliases[name].get("is_write_index"))
+    for name, are_written in of_alias.items():
+        if True not in are_written and are_written != [None]:
+            raise _unusable({name}, "is an alias without an index to write to")
+
+
+def _unusable(names: Collection[str], why: str) -> Unavailable:
+    return Unavailable(f"OpenSearch's index {', '.join(sorted(names))} {why}")
+
+
 def read_script_result(response: Any) -> str:
     """Return a Painless script's result."""
     return str(_member(response, "result", object))
@@ -90,6 +111,13 @@ def read_auth_info(response: Any) -> Mapping[str, Any]:
     _member(response, "user_name", str)
     info: Mapping[str, Any] = response
     return info
+
+
+def no_hits() -> dict[str, Any]:
+    """Return the search response of an index that does not exist."""
+    shards = {"total": 0, "successful": 0, "skipped": 0, "failed": 0}
+    hits = {"total": {"value": 0, "relation": "eq"}, "max_score": 0.0, "hits": []}
+    return {"took": 0, "timed_out": False, "_shards": shards, "hits": hits}
 
 
 def is_missing(response: Any) -> bool:

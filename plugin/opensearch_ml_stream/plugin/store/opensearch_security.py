@@ -7,7 +7,7 @@ from opensearchpy import AsyncOpenSearch, AuthenticationException, Authorization
 
 from opensearch_ml_stream.connectors.errors import Forbidden, Unavailable
 from opensearch_ml_stream.plugin.store import IMPERSONATION
-from opensearch_ml_stream.plugin.store.opensearch_errors import error_reason, is_no_route, mapped_errors, not_opensearch
+from opensearch_ml_stream.plugin.store.opensearch_errors import error_reason, is_no_route, not_opensearch, reading
 from opensearch_ml_stream.plugin.store.opensearch_responses import check_security_health, read_auth_info, read_objects
 
 _PATH = "/_plugins/_security"
@@ -16,16 +16,17 @@ _PATH = "/_plugins/_security"
 class OpenSearchSecurity:
     """A SecurityPlugin. `service` is the store's client, `callers` one of the same cluster without credentials."""
 
-    def __init__(self, service: AsyncOpenSearch, callers: AsyncOpenSearch) -> None:
+    def __init__(self, service: AsyncOpenSearch, callers: AsyncOpenSearch, read_seconds: float = 5) -> None:
         self._service = service
         self._callers = callers
+        self._read_seconds = read_seconds
 
     async def is_installed(self) -> bool:
         """Whether the cluster has the plugin; Unavailable if it does not say so as OpenSearch does.
 
         Only OpenSearch's own "no handler found" means no. Any other 404 may come from what stands before the cluster.
         """
-        with mapped_errors("read"):
+        async with reading(self._read_seconds):
             try:
                 response = await self._service.transport.perform_request("GET", f"{_PATH}/health")
             except (AuthenticationException, AuthorizationException) as error:
@@ -42,7 +43,7 @@ class OpenSearchSecurity:
 
     async def auth_info(self, headers: Mapping[str, str]) -> Mapping[str, Any] | None:
         """Return what `authinfo` says of these headers, with a `user_name`; None if OpenSearch refuses them."""
-        with mapped_errors("read"):
+        async with reading(self._read_seconds):
             try:
                 response = await self._callers.transport.perform_request(
                     "GET", f"{_PATH}/authinfo", headers=dict(headers)
@@ -68,7 +69,7 @@ class OpenSearchSecurity:
         return await self._list("actiongroups", "allowed_actions")
 
     async def _list(self, what: str, member: str) -> Mapping[str, Mapping[str, Any]]:
-        with mapped_errors("read"):
+        async with reading(self._read_seconds):
             try:
                 response = await self._service.transport.perform_request(
                     "GET", f"{_PATH}/api/{what}", params={"filter_path": f"*.{member}"}

@@ -4,7 +4,9 @@ Indices are created at the first write. Requests are not retried, since a write 
 only a read or search whose connection broke is sent once more, and what a host took no connection for to the next one.
 """
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping
+from time import monotonic
 from typing import Any
 
 from aiohttp import ClientConnectorError
@@ -18,7 +20,7 @@ from opensearchpy import (
 )
 from opensearchpy import ConnectionError as NoConnection
 
-from opensearch_ml_stream.connectors.errors import InvalidRequest
+from opensearch_ml_stream.connectors.errors import InvalidRequest, Unavailable
 from opensearch_ml_stream.plugin.store import ABSENT_SEQUENCE, Document, Index, Written
 from opensearch_ml_stream.plugin.store.cluster_url import read_cluster_url
 from opensearch_ml_stream.plugin.store.mappings import index_body
@@ -27,11 +29,14 @@ from opensearch_ml_stream.plugin.store.opensearch_errors import (
     TIMEOUT_SECONDS,
     error_for,
     mapped_errors,
+    reading,
     script_reason,
 )
 from opensearch_ml_stream.plugin.store.opensearch_responses import (
+    check_indices,
     check_info,
     is_missing,
+    no_hits,
     read_document,
     read_script_result,
     read_search,
@@ -43,7 +48,15 @@ from opensearch_ml_stream.plugin.store.opensearch_responses import (
 from opensearch_ml_stream.plugin.store.opensearch_security import OpenSearchSecurity
 from opensearch_ml_stream.plugin.store.opensearch_tls import store_tls, without_credentials
 
+PREPARED_SECONDS = 10.0  # how long `prepare` spares a write its own question
+
 _REFRESH = {"refresh": "true"}
+_DESCRIPTION = {
+    "expand_wildcards": "all",
+    "ignore_unavailable": "true",
+    "local": "true",
+    "filter_path": "error,*.aliases,*.mappings.dynamic,*.settings.index.verified_before_close",
+}
 # Without it OpenSearch warns, in each response, that ML Commons' indices are the system's: they are read on purpose.
 _HEADERS = {"X-opensearch-product-origin": "opensearch-ml-stream"}
 
@@ -94,26 +107,33 @@ class FailoverTransport(AsyncTransport):
 class OpenSearchStore:
     """A Store in the cluster of `client`. `callers` is a client of the same cluster without credentials of its own."""
 
-    def __init__(self, client: AsyncOpenSearch, callers: AsyncOpenSearch, index_prefix: str = "") -> None:
+    def __init__(
+        self, client: AsyncOpenSearch, callers: AsyncOpenSearch, index_prefix: str = "", read_seconds: float = 5
+    ) -> None:
         self._client = client
+        self._read_seconds = read_seconds
         self._callers = callers
         self._prefix = index_prefix
+        self._prepared: dict[Index, tuple[float, asyncio.Task[None]]] = {}
         self.cluster = OpenSearchCluster(client, shares_documents=not index_prefix)
-        self.security = OpenSearchSecurity(client, callers)
+        self.security = OpenSearchSecurity(client, callers, read_seconds)
 
     async def get(self, index: Index, id: str) -> Document | None:
-        """Return the document (realtime), or None if there is no document or no index."""
+        """Return the document (realtime), or None if there is no document or no index.
+
+        The primary is asked: what it refuses to create, a replica may not have yet.
+        """
         if not id:  # opensearch-py raises ValueError for it, and OpenSearch has no such document
             return None
-        params = {"ignore": 404}
-        return read_document(await _read(lambda: self._client.get(index=self._name(index), id=id, params=params)))
+        params = {"ignore": 404, "preference": "_primary_first"}
+        return read_document(await self._read(lambda: self._client.get(index=self._name(index), id=id, params=params)))
 
     async def changed(self, index: Index, id: str, seq_no: int, primary_term: int) -> bool:
         """Whether the document was changed, deleted or created since that write."""
         if not id:
             return (seq_no, primary_term) != ABSENT_SEQUENCE
         params = {"ignore": 404, "_source": "false", "filter_path": "found,_seq_no,_primary_term,error.type"}
-        response = await _read(lambda: self._client.get(index=self._name(index), id=id, params=params))
+        response = await self._read(lambda: self._client.get(index=self._name(index), id=id, params=params))
         return (read_sequence(response) or ABSENT_SEQUENCE) != (seq_no, primary_term)
 
     async def create(self, index: Index, source: Mapping[str, Any], id: str | None = None) -> Written:
@@ -134,9 +154,10 @@ class OpenSearchStore:
         if_primary_term: int | None = None,
     ) -> Written:
         """Store the document, replacing all of an older one; Conflict if it has changed since `if_seq_no`."""
-        await self._ensure_index(index)
         params: dict[str, Any] = dict(_REFRESH)
-        if if_seq_no is not None:
+        if if_seq_no is None:
+            await self._ensure_index(index)
+        else:  # the document was read just now, so there is the index
             params |= {"if_seq_no": if_seq_no, "if_primary_term": if_primary_term}
         with mapped_errors("write"):
             response = await self._client.index(index=self._name(index), id=id, body=source, params=params)
@@ -153,18 +174,25 @@ class OpenSearchStore:
     async def search(self, index: Index, body: Mapping[str, Any]) -> dict[str, Any]:
         """Return OpenSearch's response to the body; no hits if there is no index."""
         request = {"version": True, "seq_no_primary_term": True, **body}
-        # A part of the hits would be worse than none: whether a name is free, or a connector in use, is searched.
-        params = {"ignore_unavailable": "true", "allow_partial_search_results": "false"}
+        # A part of the hits would be worse than none: whether a name is free, or a connector in use, is searched. So
+        # would be none of a closed index, which `ignore_unavailable` gives.
+        params = {"ignore": 404, "allow_partial_search_results": "false"}
         name = self._name(index)
-        return read_search(await _read(lambda: self._client.search(index=name, body=request, params=params)))
+        response = await self._read(lambda: self._client.search(index=name, body=request, params=params))
+        return no_hits() if is_missing(response) else read_search(response)
 
     async def search_for_caller(self, index: Index, body: Mapping[str, Any]) -> dict[str, Any]:
         """Search as for the sidecar itself: OpenSearch has bounds of its own, for all its clients."""
         return await self.search(index, body)
 
     async def ping(self) -> None:
-        """Raise Unavailable if the cluster does not respond, or not as OpenSearch does."""
-        check_info(await _read(self._client.info))
+        """Raise Unavailable if the cluster does not respond, or not as OpenSearch does, or an index cannot be used."""
+        check_info(await self._read(self._client.info))
+        names = [self._name(index) for index in Index]
+        params = {**_DESCRIPTION, "ignore": [403, 404]}  # a store's user may not see them
+        described = await self._read(lambda: self._client.indices.get(index=",".join(names), params=params))
+        if "error" not in described:
+            check_indices(described, names)
 
     async def run_painless(self, source: str, params: Mapping[str, Any]) -> str | None:
         """Return the script's result as a string, None for null; InvalidRequest says why it failed."""
@@ -182,12 +210,12 @@ class OpenSearchStore:
         """Whether a query in the index's field `query` matches the document; Unavailable if there is no such index."""
         query = {"percolate": {"field": "query", "document": document}}
         body = {"query": query, "size": 0, "terminate_after": 1}
-        return read_total(await _read(lambda: self._client.search(index=index_name, body=body))) > 0
+        return read_total(await self._read(lambda: self._client.search(index=index_name, body=body))) > 0
 
     async def index_statuses(self) -> Mapping[Index, str] | None:
         """Return the health of each index that exists; None if the user may not see it."""
         params = {"level": "indices", "expand_wildcards": "all"}
-        with mapped_errors("read"):
+        async with reading(self._read_seconds):
             try:
                 response = await self._client.cluster.health(index=f"{self._prefix}.plugins-ml-*", params=params)
             except (AuthenticationException, AuthorizationException):
@@ -200,35 +228,48 @@ class OpenSearchStore:
         await self._client.close()
         await self._callers.close()
 
+    async def _read(self, send: Callable[[], Awaitable[Any]]) -> Any:
+        """Return the response to a read, sent again if the connection broke.
+
+        A connection that was kept open breaks when the server was restarted meanwhile.
+        """
+        async with reading(self._read_seconds):
+            try:
+                return await send()
+            except ConnectionTimeout:
+                raise
+            except NoConnection:
+                return await send()
+
     def _name(self, index: Index) -> str:
         return f"{self._prefix}{index}"
 
+    async def prepare(self, *indices: Index) -> None:
+        """Create those of the indices that are missing, all at the same time."""
+        now = monotonic()
+        for index in indices:
+            self._prepared[index] = (now, asyncio.create_task(self._create_if_missing(index)))
+        await asyncio.gather(*(self._prepared[index][1] for index in indices))
+
     async def _ensure_index(self, index: Index) -> None:
-        """Create the index if it is missing; before every write (they are few), as it may have been deleted."""
+        """Create the index if it is missing, before every write (they are few), as it may have been deleted."""
+        began, preparing = self._prepared.pop(index, (0.0, None))
+        if preparing is not None and monotonic() - began < PREPARED_SECONDS:
+            await asyncio.shield(preparing)
+        else:
+            await self._create_if_missing(index)
+
+    async def _create_if_missing(self, index: Index) -> None:
         name = self._name(index)
+        if await self._read(lambda: self._client.indices.exists(index=name)):
+            return
         with mapped_errors("write"):
-            if await self._client.indices.exists(index=name):
-                return
             try:
                 await self._client.indices.create(index=name, body=index_body(index, name))
             except RequestError as error:
                 refusal = error_for(error, "write")
                 if refusal.type != "resource_already_exists_exception":
-                    raise InvalidRequest(f"Index {name} cannot be created: {refusal.reason}") from None
-
-
-async def _read(send: Callable[[], Awaitable[Any]]) -> Any:
-    """Return the response to a read, sent again if the connection broke.
-
-    A connection that was kept open breaks when the server was restarted meanwhile.
-    """
-    with mapped_errors("read"):
-        try:
-            return await send()
-        except ConnectionTimeout:
-            raise
-        except NoConnection:
-            return await send()
+                    raise Unavailable(f"Index {name} cannot be created in OpenSearch: {refusal.reason}") from None
 
 
 def _not_found(index_name: str, id: str) -> dict[str, Any]:

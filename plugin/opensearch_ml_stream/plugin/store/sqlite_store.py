@@ -78,6 +78,9 @@ class SQLiteStore:
 
         return await self._run(write, writes=True)
 
+    async def prepare(self, *indices: Index) -> None:
+        """Do nothing: a file needs no indices."""
+
     async def put(
         self,
         index: Index,

@@ -9,21 +9,18 @@ A model that was undeployed, or unloaded, is not there until it is loaded again,
 deployed it: so MLServer has it. One that nobody has deployed yet is there: the first prediction deploys it.
 """
 
-import asyncio
-from dataclasses import dataclass
-from time import monotonic
 from typing import Any
 
-from opensearch_ml_stream.connectors.errors import NotFound, Unavailable
+from opensearch_ml_stream.connectors.errors import NotFound
 from opensearch_ml_stream.connectors.runtimes.urls import runtime_model_id
 from opensearch_ml_stream.plugin.registry.access.visible_documents import VisibleDocuments
 from opensearch_ml_stream.plugin.registry.deployment_state_store import DeploymentStateStore, is_undeployed
 from opensearch_ml_stream.plugin.registry.stored_documents import Json
+from opensearch_ml_stream.plugin.remembered import Remembered
 from opensearch_ml_stream.plugin.store import Index, Store
 from opensearch_ml_stream.rest_handlers.callers import Caller
 
 FRESH_SECONDS = 1.0
-CHECK_TIMEOUT_SECONDS = 0.8
 MAX_NAMES = 10_000  # that are remembered, with the versions asked for, of each caller who may not see all models
 MAX_VERSIONS = 100  # of one name that are listed
 IS_REMOTE: Json = {"term": {"algorithm": "REMOTE"}}
@@ -31,12 +28,6 @@ IS_REMOTE: Json = {"term": {"algorithm": "REMOTE"}}
 _WITHOUT_GROUP: Json = {"bool": {"must_not": [{"exists": {"field": "model_group_id"}}]}}
 _MAX_ID_BYTES = 512  # OpenSearch's limit
 _Key = tuple[str, str | None, Caller | None]
-
-
-@dataclass(frozen=True, slots=True)
-class _Found:
-    model_id: str
-    checked_at: float  # monotonic
 
 
 class ModelNames:
@@ -49,8 +40,7 @@ class ModelNames:
         self._store = store
         self._visible = visible
         self._states = states
-        self._found: dict[_Key, _Found] = {}  # in the order in which they were looked up
-        self._locks: dict[_Key, asyncio.Lock] = {}
+        self._found = Remembered[_Key, str](FRESH_SECONDS, float("inf"), MAX_NAMES)
 
     async def model_id(self, caller: Caller, name: str, version: str | None) -> str:
         """Return the id of a model that can be called.
@@ -58,24 +48,11 @@ class ModelNames:
         NotFound, as MLServer words it, if there is none, it was undeployed, or the caller may not see it.
         """
         key = (name, version, None if self._visible.shows_all(caller, Index.MODEL) else caller)
-        found = self._found.get(key)
-        if found is not None and monotonic() - found.checked_at < FRESH_SECONDS:
-            return found.model_id
-        lock = self._locks.setdefault(key, asyncio.Lock())
-        try:
-            async with lock:  # only one request at a time asks the store
-                found = self._found.get(key)
-                if found is None or monotonic() - found.checked_at >= FRESH_SECONDS:
-                    found = await self._refresh(caller, key, found)
-                return found.model_id
-        finally:
-            if not lock.locked():
-                self._locks.pop(key, None)
+        return self._found.fresh(key) or await self._found.get(key, lambda: self._look_up(caller, name, version))
 
     def forget(self, model_id: str) -> None:
         """Forget what was found under any name: the model is no more, or undeployed."""
-        for key in [key for key, found in self._found.items() if found.model_id == model_id]:
-            del self._found[key]
+        self._found.forget(lambda _, found: found == model_id)
 
     async def ids(self, caller: Caller, name: str) -> list[str]:
         """Return the ids of all versions of a name, undeployed or not, the newest first; NotFound if there is none."""
@@ -86,21 +63,6 @@ class ModelNames:
         hits = await self._versions(caller, name, [], MAX_VERSIONS)
         versions = [version_of(hit["_source"]) for hit in hits]
         return list(dict.fromkeys(version for version in versions if version is not None))
-
-    async def _refresh(self, caller: Caller, key: _Key, stale: _Found | None) -> _Found:
-        checked_at = monotonic()
-        self._found.pop(key, None)
-        try:
-            async with asyncio.timeout(None if stale is None else CHECK_TIMEOUT_SECONDS):
-                model_id = await self._look_up(caller, *key[:2])
-        except (Unavailable, TimeoutError):
-            if stale is None:
-                raise
-            model_id = stale.model_id
-        found = self._found[key] = _Found(model_id, checked_at)
-        if len(self._found) > MAX_NAMES:
-            del self._found[next(iter(self._found))]
-        return found
 
     async def _look_up(self, caller: Caller, name: str, version: str | None) -> str:
         for model_id, source in await self._candidates(caller, name, version):

@@ -10,8 +10,8 @@ import pytest
 from opensearch_ml_stream.connectors.errors import Forbidden, InvalidRequest, Unavailable
 from opensearch_ml_stream.connectors.predict.guardrails.configuration import INPUT_TRIGGERED
 from opensearch_ml_stream.connectors.rendering.action import ProviderRequest
-from opensearch_ml_stream.plugin.predictions import compiled_models
-from opensearch_ml_stream.plugin.predictions.compiled_models import CompiledModels
+from opensearch_ml_stream.plugin import remembered
+from opensearch_ml_stream.plugin.predictions.compiled_models import CompiledModels, Deploy
 from opensearch_ml_stream.plugin.settings import Settings
 from opensearch_ml_stream.plugin.store import Document, Index
 from opensearch_ml_stream.plugin.store.sqlite_store import SQLiteStore
@@ -53,8 +53,8 @@ class WatchedStore(SQLiteStore):
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     clock = Clock()
-    monkeypatch.setattr(compiled_models, "monotonic", clock)
-    monkeypatch.setattr(compiled_models, "CHECK_TIMEOUT_SECONDS", 30)
+    monkeypatch.setattr(remembered, "monotonic", clock)
+    monkeypatch.setattr(remembered, "PATIENCE_SECONDS", 30)
     return clock
 
 
@@ -123,10 +123,13 @@ async def test_a_prediction_is_for_those_whom_the_models_group_lets_in(setup: Se
 async def test_who_may_not_access_a_model_neither_deploys_it_nor_learns_about_it(setup: Setup) -> None:
     deployed: list[str] = []
 
-    async def deploy(model_id: str, document: Document) -> None:
-        deployed.append(model_id)
+    async def plan(model_id: str, document: Document) -> Deploy:
+        async def deploy() -> None:
+            deployed.append(model_id)
 
-    models = CompiledModels(setup.store, setup.cipher, setup.live, deploy)
+        return deploy
+
+    models = CompiledModels(setup.store, setup.cipher, setup.live, plan)
     with pytest.raises(Forbidden, match=NO_PRIVILEGE):
         await models.get(BOB, "m")
     await setup.store.create(

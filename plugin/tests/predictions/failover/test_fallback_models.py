@@ -143,7 +143,7 @@ async def test_a_limit_of_the_model_is_answered_for_by_a_model_that_has_none(
     none = {"limit": "0", "unit": "DAYS"}
     for name in ("second", "third"):
         await setup.store.put(Index.MODEL, name, {**limited, "name": name, "rate_limiter": none})
-    setup.models._entries.clear()
+    setup.models._entries.forget(lambda model_id, entry: True)
     with pytest.raises(Throttled):
         await streamed(setup)
 
@@ -208,7 +208,7 @@ async def test_a_whole_prediction_falls_back_too_and_says_which_model_answered(
     assert response["model_id"] == "second"
     assert response["inference_results"][0]["output"][0]["dataAsMap"] == {"answer": 42}
     await put_settings(setup, fallback_model_ids=[])
-    setup.models._entries.clear()
+    setup.models._entries.forget(lambda model_id, entry: True)
     providers.responses["first"] = json_response({"answer": 1})
     assert "model_id" not in await setup.predictor.predict(ANYONE, "first", b'{"parameters": {"inputs": "hi"}}')
 

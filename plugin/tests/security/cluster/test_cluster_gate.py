@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from opensearch_ml_stream.connectors.errors import Forbidden, Throttled, Unauthorized, Unavailable
-from opensearch_ml_stream.plugin.security import remembered
+from opensearch_ml_stream.plugin import remembered
 from opensearch_ml_stream.plugin.security.cluster.caller_headers import TrustedProxy
 from opensearch_ml_stream.plugin.security.cluster.cluster_gate import (
     FRESH_SECONDS,

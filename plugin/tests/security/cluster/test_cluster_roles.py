@@ -5,7 +5,7 @@ import logging
 import pytest
 
 from opensearch_ml_stream.connectors.errors import Unavailable
-from opensearch_ml_stream.plugin.security import remembered
+from opensearch_ml_stream.plugin import remembered
 from opensearch_ml_stream.plugin.security.cluster.cluster_roles import (
     FRESH_SECONDS,
     STALE_SECONDS,

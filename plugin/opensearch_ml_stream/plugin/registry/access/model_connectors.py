@@ -40,8 +40,9 @@ class ModelConnectors:
             raise InvalidRequest(
                 "You must provide connector content when creating a remote model without connector id!"
             )
-        document = await new_document(inline, self.live_settings.current, self.cipher.of(caller.tenant_id), inline=True)
+        document = new_document(inline, self.live_settings.current, inline=True)
         require_predict_action(document)
+        document["credential"] = await self.cipher.of(caller.tenant_id).encrypt_all(document["credential"])
         return {"connector": document}, document
 
     async def _usable(self, caller: Caller, connector_id: str, refusal: MLStreamError) -> Json:

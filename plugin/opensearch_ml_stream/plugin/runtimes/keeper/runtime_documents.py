@@ -106,7 +106,8 @@ class RuntimeDocuments:
         body = provider_connector(model.settings, os.environ)
         credential = resolve_credential(body["credential"], enabled=True)
         body = {**body, "credential": credential}
-        return await new_document(body, self._live_settings.current, self._cipher, inline=True)
+        document = new_document(body, self._live_settings.current, inline=True)
+        return {**document, "credential": await self._cipher.encrypt_all(document["credential"])}
 
     async def _renew(self, stored: Document, model: ModelFolder, connector: Json) -> None:
         def change(document: Document) -> Json | None:
@@ -128,7 +129,7 @@ class RuntimeDocuments:
         if document is None:
             return
         if state == "DEPLOYED":
-            await self._states.deploy(id)
+            await self._states.deploy(id, await self._states.prepare())
         elif state != "UNDEPLOYED":
             await self._states.put_undeployed(id, state)
         elif not is_undeployed(await self._states.view(id, document.source)):

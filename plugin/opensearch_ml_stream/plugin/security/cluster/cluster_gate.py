@@ -4,6 +4,7 @@ Whoever presents what was let in before is not asked about again for FRESH_SECON
 locked out here: the cluster does that, as it sees every attempt that differs from those of the last seconds.
 """
 
+import asyncio
 import hashlib
 import logging
 import secrets
@@ -11,10 +12,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from opensearch_ml_stream.connectors.errors import Unauthorized, Unavailable
+from opensearch_ml_stream.plugin.remembered import RecentKeys, Remembered
 from opensearch_ml_stream.plugin.security.cluster.caller_headers import TrustedProxy, caller_headers
 from opensearch_ml_stream.plugin.security.cluster.cluster_roles import ADMIN_ROLE, ClusterRoles, Patterns, strings
 from opensearch_ml_stream.plugin.security.permissions import check_permission
-from opensearch_ml_stream.plugin.security.remembered import RecentKeys, Remembered
 from opensearch_ml_stream.plugin.security.turns import Turns
 from opensearch_ml_stream.plugin.store import SecurityPlugin
 from opensearch_ml_stream.rest_handlers.callers import Caller, Scope
@@ -23,7 +24,7 @@ FRESH_SECONDS = 10.0
 STALE_SECONDS = 30.0  # how long a caller is let in altogether, while the cluster does not respond
 REFUSED_SECONDS = 5.0
 # Questions of a worker about callers whom it has not let in before: a password costs the cluster half a second of CPU.
-MAX_QUESTIONS, MAX_WAITING, WAIT_SECONDS = 8, 256, 5.0
+MAX_QUESTIONS, MAX_WAITING, WAIT_SECONDS = 8, 256, 3.0
 
 CHALLENGE = 'Basic realm="OpenSearch Security"'  # as the security plugin sends it
 
@@ -36,12 +37,18 @@ class ClusterGate:
     """Lets in callers whom the cluster knows and whose roles allow an action.
 
     `configured_roles` hold where the store's user may not read the cluster's. `proxy` may name users in headers.
+    Who is not known waits for at most so many `seconds`.
     """
 
     def __init__(
-        self, plugin: SecurityPlugin, configured_roles: Patterns | None = None, proxy: TrustedProxy | None = None
+        self,
+        plugin: SecurityPlugin,
+        configured_roles: Patterns | None = None,
+        proxy: TrustedProxy | None = None,
+        seconds: float = 5,
     ) -> None:
         self._plugin = plugin
+        self._seconds = seconds
         self._proxy = proxy
         self._roles = ClusterRoles(plugin, configured_roles or {})
         self._callers = Remembered[bytes, Caller](FRESH_SECONDS, STALE_SECONDS, _MAX_CALLERS)
@@ -57,8 +64,11 @@ class ClusterGate:
     async def admit(self, scope: Scope, *actions: str) -> Caller:
         """Return the caller; see `Gate.admit`."""
         try:
-            caller = await self._caller(caller_headers(scope, self._proxy))
-            permissions = await self._roles.permissions()
+            headers = caller_headers(scope, self._proxy)
+            if (known := self._roles.known()) is not None:
+                caller, permissions = await self._caller(headers), known
+            else:  # both are asked for at the same time
+                caller, permissions = await asyncio.gather(self._caller(headers), self._roles.permissions())
         except Unauthorized:
             raise Unauthorized(CHALLENGE) from None
         except Unavailable as error:
@@ -83,8 +93,11 @@ class ClusterGate:
         if digest in self._callers:
             auth_info = await self._plugin.auth_info(headers)
         else:
-            async with self._turns.turn():
-                auth_info = await self._plugin.auth_info(headers)
+            try:
+                async with asyncio.timeout(self._seconds), self._turns.turn():
+                    auth_info = await self._plugin.auth_info(headers)
+            except TimeoutError:
+                raise Unavailable(f"no answer within {self._seconds:g} s") from None
         if auth_info is None:
             self._refused.add(digest)
             raise Unauthorized

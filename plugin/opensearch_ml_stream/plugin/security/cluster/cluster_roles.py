@@ -1,10 +1,13 @@
 """Roles of the cluster, and what each allows: as the cluster says, or as the settings do where it may not be asked."""
 
+import asyncio
 import logging
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from opensearch_ml_stream.connectors.errors import Forbidden
+from opensearch_ml_stream.plugin.all_done import all_done
+from opensearch_ml_stream.plugin.remembered import Remembered
 from opensearch_ml_stream.plugin.security.permissions import (
     OPENSEARCH_ROLES,
     SHIPPED_ROLES,
@@ -12,7 +15,6 @@ from opensearch_ml_stream.plugin.security.permissions import (
     Permissions,
     actions_of,
 )
-from opensearch_ml_stream.plugin.security.remembered import Remembered
 from opensearch_ml_stream.plugin.store import SecurityPlugin
 
 FRESH_SECONDS = 30.0
@@ -63,13 +65,18 @@ class ClusterRoles:
         self._read_roles = Remembered[str, RolePermissions](FRESH_SECONDS, STALE_SECONDS, 1)
         self._is_refused = False
 
+    def known(self) -> RolePermissions | None:
+        """Return what the roles allow, if the cluster need not be asked; None if it must be."""
+        return self._read_roles.fresh(_ALL)
+
     async def permissions(self) -> RolePermissions:
         """Return what the roles allow now; Unavailable if the cluster does not respond."""
         return await self._read_roles.get(_ALL, self._read)
 
     async def _read(self) -> RolePermissions:
+        asked = asyncio.create_task(self._plugin.roles()), asyncio.create_task(self._plugin.action_groups())
         try:
-            roles, groups = await self._plugin.roles(), await self._plugin.action_groups()
+            await all_done(*asked)
         except Forbidden as error:
             if not self._is_refused:
                 log.warning(
@@ -80,6 +87,7 @@ class ClusterRoles:
             self._is_refused = True
             return self._configured
         self._is_refused = False
+        roles, groups = (task.result() for task in asked)
         allowed = {name: strings(group.get("allowed_actions")) for name, group in groups.items()}
         granted = {name: strings(role.get("cluster_permissions")) for name, role in roles.items()}
         return RolePermissions(granted, {**STATIC_ACTION_GROUPS, **allowed})

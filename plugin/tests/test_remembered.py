@@ -5,8 +5,8 @@ import asyncio
 import pytest
 
 from opensearch_ml_stream.connectors.errors import Unauthorized, Unavailable
-from opensearch_ml_stream.plugin.security import remembered
-from opensearch_ml_stream.plugin.security.remembered import RecentKeys, Remembered
+from opensearch_ml_stream.plugin import remembered
+from opensearch_ml_stream.plugin.remembered import RecentKeys, Remembered
 
 
 class Source:
