@@ -119,11 +119,15 @@ class _Core:
 
 
 @asynccontextmanager
-async def open_sidecar(settings: Settings, runtime: Path) -> AsyncIterator[Sidecar]:
-    """Open one worker's sidecar. `runtime` is a folder that all workers of one server share, removed with it."""
+async def open_sidecar(settings: Settings, runtime: Path, login_key: bytes | None = None) -> AsyncIterator[Sidecar]:
+    """Open one worker's sidecar.
+
+    `runtime` is a folder that all workers of one server share, removed with it; `login_key` is in their memory alone.
+    """
     async with AsyncExitStack() as stack:
         core = await _open_core(stack, settings, runtime)
-        gate: PassingGate = await stack.enter_async_context(open_gate(settings, core.store, runtime, now_millis))
+        opening_gate = open_gate(settings, core.store, runtime, now_millis, login_key)
+        gate: PassingGate = await stack.enter_async_context(opening_gate)
         if settings.multi_tenancy_enabled:
             gate = TenantGate(gate)
         cluster = None

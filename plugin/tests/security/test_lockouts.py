@@ -10,8 +10,7 @@ from opensearch_ml_stream.plugin.security.lockouts import LOCKED_SECONDS, MAX_FA
 
 def fail(lockouts: Lockouts, name: str, times: int) -> None:
     for _ in range(times):
-        lockouts.check(name)
-        lockouts.count_failure(name)
+        lockouts.count_attempt(name)
 
 
 def test_five_failures_lock_a_name_and_no_other_on_all_workers(tmp_path: Path) -> None:
@@ -45,7 +44,7 @@ def test_a_lock_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_any_number_of_names_takes_one_small_file(tmp_path: Path) -> None:
     lockouts = Lockouts(tmp_path)
     for number in range(200):
-        lockouts.count_failure(f"name-{number}")
+        lockouts.count_attempt(f"name-{number}")
     assert sum(file.stat().st_size for file in tmp_path.iterdir()) <= 1024 * 1024
 
 

@@ -4,6 +4,7 @@ import asyncio
 import threading
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -18,7 +19,7 @@ from opensearch_ml_stream.connectors.errors import (
     Unavailable,
 )
 from opensearch_ml_stream.plugin.security import own_gate
-from opensearch_ml_stream.plugin.security.lockouts import MAX_FAILURES, Lockouts
+from opensearch_ml_stream.plugin.security.lockouts import MAX_FAILURES
 from opensearch_ml_stream.plugin.security.own_accounts import (
     accounts,
     add_user,
@@ -83,7 +84,7 @@ def always_fresh(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def own(store: Store, clock: Clock, tmp_path: Path) -> Iterator[OwnAccounts]:
-    own = OwnAccounts(store, Lockouts(tmp_path), clock)
+    own = OwnAccounts(store, tmp_path, clock)
     yield own
     own.close()
 
@@ -204,7 +205,11 @@ async def test_known_accounts_stay_in_force_while_the_store_is_down(
         await own.admit(ANN, PREDICT)
 
 
-async def test_logins_that_wait_for_their_turn_are_bounded(own: OwnAccounts, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_logins_that_wait_for_their_turn_are_bounded(
+    store: Store, own: OwnAccounts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(5):
+        await add_user(store, f"user{number}", ANN.password, "ml_full_access", NOW)
     others_are_refused = threading.Event()
 
     def is_password(password: str, stored: str) -> bool:
@@ -221,10 +226,74 @@ async def test_logins_that_wait_for_their_turn_are_bounded(own: OwnAccounts, mon
     assert Counter(type(outcome) for outcome in outcomes) == {Unauthorized: 2, Throttled: 3}
 
 
-async def test_of_many_guesses_at_the_same_time_five_are_tried(own: OwnAccounts) -> None:
+@pytest.mark.parametrize("exists", [True, False])
+async def test_of_many_guesses_at_the_same_time_five_are_tried(store: Store, own: OwnAccounts, exists: bool) -> None:
+    if exists:
+        await add_user(store, "ann", ANN.password, "ml_full_access", NOW)
     attempts = [own.admit(NameAndPassword("ann", f"guess {number}"), PREDICT) for number in range(12)]
     outcomes = await asyncio.gather(*attempts, return_exceptions=True)
     assert Counter(type(outcome) for outcome in outcomes) == {Unauthorized: MAX_FAILURES, Throttled: 12 - MAX_FAILURES}
+
+
+async def test_guesses_at_names_that_no_user_has_take_nobodys_turn(
+    store: Store, own: OwnAccounts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However many wait: a first login comes right behind the one that is hashed."""
+    await add_user(store, "ann", ANN.password, "ml_full_access", NOW)
+    may_hash, hashed = threading.Event(), list[str]()
+
+    def is_password(password: str, stored: str) -> bool:
+        assert may_hash.wait(30)
+        hashed.append(password)
+        return password == ANN.password
+
+    monkeypatch.setattr(own_gate, "is_password", is_password)
+    own._hash_seconds = 3600  # none of those that wait is refused before ann is let in
+    guesses = [asyncio.create_task(own.admit(NameAndPassword(f"no{each}", "guess"), PREDICT)) for each in range(200)]
+    while len(own._checks) < len(guesses):  # noqa: ASYNC110
+        await asyncio.sleep(0)
+    login = asyncio.create_task(own.admit(ANN, PREDICT))
+    while not own._tried:  # noqa: ASYNC110
+        await asyncio.sleep(0)
+    may_hash.set()
+    assert (await login).name == "ann"
+    assert hashed == ["guess", ANN.password]
+    assert sum(guess.done() for guess in guesses) <= 1
+    for task in (*guesses, *own._checks.values()):
+        task.cancel()
+
+
+async def test_a_name_that_no_user_has_is_refused_as_a_wrong_password_is(store: Store, own: OwnAccounts) -> None:
+    await add_user(store, "ann", ANN.password, "ml_full_access", NOW)
+    outcomes: dict[str, list[str]] = {}
+    for name in ("ann", "nobody"):
+        attempts = [own.admit(NameAndPassword(name, f"guess {number}"), PREDICT) for number in range(MAX_FAILURES + 3)]
+        answers = await asyncio.gather(*attempts, return_exceptions=True)
+        outcomes[name] = sorted(f"{type(answer).__name__} {answer}".split(" in ")[0] for answer in answers)
+    assert outcomes["ann"] == outcomes["nobody"]
+
+
+async def test_who_has_logged_in_at_one_worker_goes_on_at_all_while_the_name_is_locked(
+    store: Store, clock: Clock, tmp_path: Path
+) -> None:
+    await add_user(store, "ann", ANN.password, "ml_full_access", NOW)
+    one, other = (OwnAccounts(store, tmp_path, clock, b"k" * 32) for _ in range(2))
+    with closing(one), closing(other):
+        await one.admit(ANN, PREDICT)
+        for number in range(MAX_FAILURES + 3):
+            with pytest.raises((Unauthorized, Throttled)):
+                await other.admit(NameAndPassword("ann", f"guess {number}"), PREDICT)
+        for worker in (one, other):
+            assert (await worker.admit(ANN, PREDICT)).name == "ann"
+            with pytest.raises(Throttled):
+                await worker.admit(NameAndPassword("ann", "guess again"), PREDICT)
+
+
+async def test_any_number_of_names_that_no_user_has_locks_no_user_out(store: Store, own: OwnAccounts) -> None:
+    await add_user(store, "ann", ANN.password, "ml_full_access", NOW)
+    for _ in range(MAX_FAILURES):
+        own._lockouts_of_unknown.count_attempt("ann")  # as does any name of the same slot
+    assert (await own.admit(ANN, PREDICT)).name == "ann"
 
 
 async def test_a_password_that_many_present_at_the_same_time_is_checked_once(

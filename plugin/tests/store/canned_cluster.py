@@ -51,7 +51,7 @@ class CannedCluster:
     def client(self) -> AsyncOpenSearch:
         return AsyncOpenSearch(
             hosts=[{"host": "cluster.example", "port": 9200}],
-            connection_class=_connection_to(self),
+            connection_class=connection_to(self),
             max_retries=0,
         )
 
@@ -65,7 +65,7 @@ class CannedCluster:
         return [f"{request.method} {request.path}" for request in self.sent]
 
 
-def _connection_to(cluster: CannedCluster) -> type[Connection]:
+def connection_to(cluster: CannedCluster) -> type[Connection]:
     class CannedConnection(Connection):
         async def perform_request(
             self,

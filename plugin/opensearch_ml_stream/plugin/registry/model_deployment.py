@@ -107,20 +107,19 @@ class ModelDeployment:
     async def plan(self, model_id: str, document: Document) -> Deploy | None:
         """Return what deploys a model that a prediction has read and found to be callable; None if it is deployed.
 
-        InvalidRequest if it is not, and deploying is switched off, for all or for this one. What can be read and made
-        before is, at the same time: deploying itself is one round trip.
+        InvalidRequest if it is not, and deploying is switched off, for all or for this one. What deploying needs is made
+        from now on, beside what the prediction reads: deploying itself is one round trip.
         """
         if is_deployed(document.source):
             return None
         node = asyncio.create_task(self.states.prepare())
         node.add_done_callback(lambda task: task.cancelled() or task.exception())  # which may be nobody's business
         try:
-            if await self.is_ready(model_id, document):
-                return None
-            await asyncio.wait([node])
-        finally:
+            is_ready = await self.is_ready(model_id, document)
+        except BaseException:
             node.cancel()
-        return partial(self._deploy_first, model_id, document.source, node)
+            raise
+        return None if is_ready else partial(self._deploy_first, model_id, document.source, node)
 
     async def _deploy_first(self, model_id: str, source: Json, node: asyncio.Task[str]) -> None:
         """Deploy a model before its first prediction.
@@ -132,7 +131,7 @@ class ModelDeployment:
             with self.count("deploy", model_id):
                 await self._load(model_id, source, is_asked=False)
                 async with asyncio.timeout(self.live_settings.current.store_timeout_seconds):
-                    await self._store_deployed(model_id, source, node.result(), started)
+                    await self._store_deployed(model_id, source, await asyncio.shield(node), started)
         except (Unavailable, Conflict, TimeoutError) as error:
             why = error.reason if isinstance(error, MLStreamError) else "the store does not respond"
             log.warning("Model %s is used without being stored as deployed: %s", model_id, why)

@@ -11,7 +11,6 @@ from opensearch_ml_stream.plugin.background_task import running_beside
 from opensearch_ml_stream.plugin.clock import Clock
 from opensearch_ml_stream.plugin.security.cluster.caller_headers import trusted_proxy
 from opensearch_ml_stream.plugin.security.cluster.cluster_gate import ClusterGate, unknown_caller
-from opensearch_ml_stream.plugin.security.lockouts import Lockouts
 from opensearch_ml_stream.plugin.security.own_accounts import has_accounts
 from opensearch_ml_stream.plugin.security.own_gate import OwnAccounts
 from opensearch_ml_stream.plugin.security.presented_credentials import presented_credentials, without_credentials
@@ -134,10 +133,13 @@ class AutoGate:
 
 
 @asynccontextmanager
-async def open_gate(settings: Settings, store: Store, runtime: Path, now: Clock) -> AsyncIterator[PassingGate]:
+async def open_gate(
+    settings: Settings, store: Store, runtime: Path, now: Clock, login_key: bytes | None = None
+) -> AsyncIterator[PassingGate]:
     """Open the gate for the setting `opensearch_ml_stream.security`, of a server that listens on `settings.host`.
 
-    `runtime` is a folder that all workers of the server share. InvalidRequest for `opensearch` without a cluster.
+    `runtime` is a folder that all workers of the server share, and so is `login_key`, by which they know logins that
+    were found right. InvalidRequest for `opensearch` without a cluster.
 
     With `auto` the cluster's security plugin decides, where there is one. Else everyone is let in on loopback until
     there is an account. From then on, until this process ends, nobody is without one: removing the last does not open
@@ -149,7 +151,7 @@ async def open_gate(settings: Settings, store: Store, runtime: Path, now: Clock)
     if settings.security == "opensearch":
         yield _users_of_cluster(settings, plugin_of(store))
         return
-    accounts = OwnAccounts(store, Lockouts(runtime), now)
+    accounts = OwnAccounts(store, runtime, now, login_key)
     own = OwnGate(accounts, store, is_closed=True if needs_login(settings.security, settings.host) else None)
     gate: OwnGate | AutoGate = own
     if settings.security == "auto" and store.security is not None:

@@ -2,6 +2,7 @@
 
 import gc
 import os
+import secrets
 import socket
 import tempfile
 from collections.abc import Iterator
@@ -61,6 +62,7 @@ def serve(settings: Settings) -> int:
         worker = import_module("opensearch_ml_stream.plugin.server.worker")
         gc.freeze()  # else collections would copy what the workers share with this process, and hold its end up
         heartbeats = Heartbeats(bound.workers + 1)
+        login_key = secrets.token_bytes(32)
 
         def work(place: int, parent: int) -> None:
             if place == bound.workers:
@@ -72,7 +74,9 @@ def serve(settings: Settings) -> int:
             listener = listeners[place]
             worker.run_worker(
                 bound,
-                WorkerPlace(listener, Path(runtime), parent, heartbeats, place, certificate_files, grpc_address),
+                WorkerPlace(
+                    listener, Path(runtime), parent, heartbeats, place, certificate_files, grpc_address, login_key
+                ),
             )
 
         def close_listeners() -> None:

@@ -63,7 +63,7 @@ async def _serve(settings: Settings, place: WorkerPlace) -> None:
     asyncio.get_running_loop().set_exception_handler(log_loop_error)
     with place.heartbeats.beating(place.number):
         async with (
-            open_sidecar(settings, place.runtime) as sidecar,
+            open_sidecar(settings, place.runtime, place.login_key) as sidecar,
             _port_certificate(settings, place, sidecar.metrics) as certificate,
         ):
             _freeze_start_objects()

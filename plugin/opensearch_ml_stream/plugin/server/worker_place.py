@@ -19,3 +19,4 @@ class WorkerPlace:
     number: int
     certificate_files: Contents | None = None  # what those of the port's TLS held when the server started
     grpc_address: str | None = None
+    login_key: bytes | None = None  # which no file ever holds
