@@ -6,7 +6,7 @@ import pytest
 
 from opensearch_ml_stream.connectors.errors import Unauthorized, Unavailable
 from opensearch_ml_stream.plugin import remembered
-from opensearch_ml_stream.plugin.remembered import RecentKeys, Remembered
+from opensearch_ml_stream.plugin.remembered import AHEAD, RecentKeys, Remembered
 
 
 class Source:
@@ -52,6 +52,41 @@ async def test_a_stale_value_is_used_while_its_source_is_down(clock: list[float]
     clock[0] += 1.0
     with pytest.raises(Unavailable):
         await values.get("a", source)
+
+
+async def test_a_value_is_asked_for_again_beside_its_use_before_it_is_no_longer_fresh(clock: list[float]) -> None:
+    values, source = Remembered[str, int](1.0, 30.0, 10), Source()
+    await values.get("a", source)
+    source.may_go.clear()
+    clock[0] += AHEAD + 0.01
+    assert values.fresh("a") is None
+    assert [await values.get("a", source) for _ in range(3)] == [1, 1, 1]
+    source.may_go.set()
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    assert (values.fresh("a"), source.loads) == (2, 2)
+
+
+async def test_a_source_that_is_down_is_asked_once_a_second(clock: list[float]) -> None:
+    values, source = Remembered[str, int](1.0, 30.0, 10), Source()
+    await values.get("a", source)
+    source.down = True
+    for loads in (2, 3):
+        clock[0] += 1.0
+        assert [await values.get("a", source) for _ in range(3)] == [1, 1, 1]
+        await asyncio.sleep(0)
+        assert source.loads == loads
+
+
+async def test_values_weigh_what_they_are_said_to_and_can_be_forgotten() -> None:
+    values, source = Remembered[str, int](60.0, 60.0, 6, lambda value: value), Source()
+    for key in ("a", "b", "c"):
+        await values.get(key, source)
+    assert ["a" in values, "b" in values, "c" in values] == [True, True, True]
+    await values.get("d", source)  # which weighs 4: 2 + 3 + 4 are too much, and so are 3 + 4
+    assert [values.held(key) for key in ("a", "b", "c", "d")] == [None, None, None, 4]
+    values.forget(lambda key, value: key == "d")
+    assert "d" not in values and values._weight == 0
 
 
 async def test_all_who_ask_at_once_share_one_load_even_if_one_leaves() -> None:

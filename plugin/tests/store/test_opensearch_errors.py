@@ -7,7 +7,7 @@ from opensearchpy import ConnectionError as NoConnection
 from opensearchpy import ConnectionTimeout
 
 from opensearch_ml_stream.connectors.errors import Conflict, InvalidRequest, MLStreamError, Unavailable
-from opensearch_ml_stream.plugin.store import Index
+from opensearch_ml_stream.plugin.store import Index, opensearch_store
 from opensearch_ml_stream.plugin.store.opensearch_store import OpenSearchStore
 from tests.store.canned_cluster import Canned, CannedCluster, refusal
 
@@ -113,6 +113,64 @@ async def test_a_field_of_the_wrong_type_is_named_without_its_value() -> None:
     assert isinstance(error, InvalidRequest)
     assert error.reason == "failed to parse field [x] of type [long]"
     assert error.type == "mapper_parsing_exception"
+
+
+STARTING = refusal(503, "illegal_index_shard_state_exception", "CurrentState[RECOVERING] operations only allowed when")
+
+
+async def test_a_read_waits_for_an_index_that_another_is_just_creating(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(opensearch_store, "_START_SECONDS", 0)
+    cluster = CannedCluster([STARTING, STARTING, Canned({"found": False})])
+    assert await cluster.store().get(Index.MODEL, "m") is None
+    assert len(cluster.sent) == 3
+
+
+CLOSED = refusal(400, "index_closed_exception", "closed")
+ALIAS = refusal(400, "illegal_argument_exception", "no write index is defined for alias [x]. The write index may be")
+ALIASES = refusal(
+    400, "illegal_argument_exception", "alias [x] has more than one index associated with it [a, b], can't"
+)
+STRICT = refusal(400, "strict_dynamic_mapping_exception", "mapping set to strict, dynamic introduction of [a] within")
+
+
+@pytest.mark.parametrize(
+    ("call", "fault"),
+    [*[(call, CLOSED) for call in (*READS[:3], *WRITES)], (READS[0], ALIASES), (WRITES[0], ALIAS), (WRITES[1], STRICT)],
+)
+async def test_a_fault_of_the_cluster_is_no_fault_of_the_caller(call: Call, fault: Canned) -> None:
+    error, _ = await error_of(call, fault)
+    assert isinstance(error, Unavailable)
+    assert error.reason.endswith("and that no template makes their mappings strict")
+
+
+MODEL_INDEX = {"aliases": {}, "mappings": {"dynamic": "true"}}
+NOT_READY: list[tuple[dict[str, object], str]] = [
+    ({".plugins-ml-model": {"settings": {"index": {"verified_before_close": "true"}}}}, "is closed"),
+    ({".plugins-ml-model": {"aliases": {}, "mappings": {"dynamic": "strict"}}}, "has a strict mapping"),
+    ({"a": {"aliases": {".plugins-ml-model": {}}}, "b": {"aliases": {".plugins-ml-model": {}}}}, "is an alias without"),
+    ({"a": {"aliases": {".plugins-ml-model": {"is_write_index": False}}}}, "is an alias without"),
+]
+READY: list[dict[str, object]] = [
+    {},
+    {".plugins-ml-model": MODEL_INDEX},
+    {"a": {"aliases": {".plugins-ml-model": {}, "other": {"is_write_index": False}}}},
+    {"a": {"aliases": {".plugins-ml-model": {}}}, "b": {"aliases": {".plugins-ml-model": {"is_write_index": True}}}},
+]
+INFO = Canned({"version": {"number": "3.6.0"}})
+
+
+@pytest.mark.parametrize(("indices", "why"), NOT_READY)
+async def test_a_store_whose_index_cannot_be_used_is_not_ready(indices: dict[str, object], why: str) -> None:
+    error, _ = await error_of(READS[4], INFO, Canned(indices))
+    assert isinstance(error, Unavailable)
+    assert error.reason.startswith(f"OpenSearch's index .plugins-ml-model {why}")
+
+
+@pytest.mark.parametrize(
+    "described", [*[Canned(indices) for indices in READY], refusal(403, "security_exception", "no")]
+)
+async def test_a_store_whose_indices_can_be_used_or_may_not_be_seen_is_ready(described: Canned) -> None:
+    await CannedCluster([INFO, described]).store().ping()
 
 
 async def test_the_innermost_cause_of_a_bad_search_is_told() -> None:

@@ -107,8 +107,8 @@ class ModelDeployment:
     async def plan(self, model_id: str, document: Document) -> Deploy | None:
         """Return what deploys a model that a prediction has read and found to be callable; None if it is deployed.
 
-        InvalidRequest if it is not, and deploying is switched off, for all or for this one. What deploying needs is made
-        from now on, beside what the prediction reads: deploying itself is one round trip.
+        InvalidRequest if it is not, and deploying is switched off, for all or for this one. What deploying needs
+        is made from now on, beside what the prediction reads: deploying itself is one round trip.
         """
         if is_deployed(document.source):
             return None

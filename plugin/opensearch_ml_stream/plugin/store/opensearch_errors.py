@@ -83,6 +83,11 @@ def error_reason(error: TransportError) -> str:
     return _reason(error)[1]
 
 
+def is_starting(error: TransportError) -> bool:
+    """Whether an index is not there yet, as it is just being created, by another perhaps."""
+    return _reason(error)[0] == "illegal_index_shard_state_exception"
+
+
 def script_reason(error: TransportError) -> str:
     """Return why a script failed.
 

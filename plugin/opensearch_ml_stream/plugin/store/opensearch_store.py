@@ -17,6 +17,7 @@ from opensearchpy import (
     AuthorizationException,
     ConnectionTimeout,
     RequestError,
+    TransportError,
 )
 from opensearchpy import ConnectionError as NoConnection
 
@@ -28,6 +29,7 @@ from opensearch_ml_stream.plugin.store.opensearch_cluster import OpenSearchClust
 from opensearch_ml_stream.plugin.store.opensearch_errors import (
     TIMEOUT_SECONDS,
     error_for,
+    is_starting,
     mapped_errors,
     reading,
     script_reason,
@@ -50,6 +52,7 @@ from opensearch_ml_stream.plugin.store.opensearch_tls import store_tls, without_
 
 PREPARED_SECONDS = 10.0  # how long `prepare` spares a write its own question
 
+_START_SECONDS = 0.1  # between two looks at an index that another creates at the same time
 _REFRESH = {"refresh": "true"}
 _DESCRIPTION = {
     "expand_wildcards": "all",
@@ -229,17 +232,25 @@ class OpenSearchStore:
         await self._callers.close()
 
     async def _read(self, send: Callable[[], Awaitable[Any]]) -> Any:
-        """Return the response to a read, sent again if the connection broke.
+        """Return the response to a read, sent again if the connection broke, or while the index is being created.
 
         A connection that was kept open breaks when the server was restarted meanwhile.
         """
         async with reading(self._read_seconds):
-            try:
-                return await send()
-            except ConnectionTimeout:
-                raise
-            except NoConnection:
-                return await send()
+            broke = False
+            while True:
+                try:
+                    return await send()
+                except ConnectionTimeout:
+                    raise
+                except NoConnection:
+                    if broke:
+                        raise
+                    broke = True
+                except TransportError as error:
+                    if not is_starting(error):
+                        raise
+                    await asyncio.sleep(_START_SECONDS)
 
     def _name(self, index: Index) -> str:
         return f"{self._prefix}{index}"

@@ -6,6 +6,7 @@ import pytest
 
 from opensearch_ml_stream.connectors.errors import Forbidden, Throttled, Unauthorized, Unavailable
 from opensearch_ml_stream.plugin import remembered
+from opensearch_ml_stream.plugin.remembered import AHEAD, PATIENCE_SECONDS
 from opensearch_ml_stream.plugin.security.cluster.caller_headers import TrustedProxy
 from opensearch_ml_stream.plugin.security.cluster.cluster_gate import (
     FRESH_SECONDS,
@@ -127,6 +128,47 @@ async def test_those_let_in_go_on_for_thirty_seconds_while_the_cluster_is_down_a
     clock[0] += 0.1
     with pytest.raises(Unavailable):
         await gate.admit(request_of("ann"), PREDICT)
+
+
+async def test_nobody_who_is_known_waits_for_a_cluster_that_hangs_until_their_time_ends(
+    gate: ClusterGate, cluster: ScriptedPlugin, clock: list[float]
+) -> None:
+    """The questions that began before ann was no longer fresh are the only ones, and she goes on beside them."""
+    await gate.admit(request_of("ann"), PREDICT)
+    cluster.may_answer.clear()
+    clock[0] += FRESH_SECONDS * AHEAD
+    while clock[0] < 1000 + STALE_SECONDS:
+        assert (await gate.admit(request_of("ann"), PREDICT)).name == "ann"
+        clock[0] += PATIENCE_SECONDS
+    assert len(cluster.asked) == 2
+    late = asyncio.create_task(gate.admit(request_of("ann"), PREDICT))
+    await asyncio.sleep(0)
+    assert not late.done()
+    cluster.may_answer.set()
+    assert (await late).name == "ann"
+
+
+async def test_one_who_was_silent_is_looked_at_before_they_go_on_and_waits_no_longer_than_is_worth_it(
+    gate: ClusterGate, cluster: ScriptedPlugin, clock: list[float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("ann", "pat"):
+        await gate.admit(request_of(name), PREDICT_STREAM)
+    clock[0] += FRESH_SECONDS + 1
+    cluster.may_answer.clear()
+    monkeypatch.setattr(remembered, "PATIENCE_SECONDS", 0.01)
+    assert (await gate.admit(request_of("ann"), PREDICT)).name == "ann"  # waited, which shows that the cluster hangs
+    monkeypatch.setattr(remembered, "PATIENCE_SECONDS", 3600)
+    assert (await gate.admit(request_of("pat"), PREDICT_STREAM)).name == "pat"  # so she does not
+
+
+async def test_one_who_is_not_known_is_refused_after_the_setting_while_the_cluster_hangs(
+    cluster: ScriptedPlugin,
+) -> None:
+    gate = ClusterGate(cluster, seconds=0.01)
+    cluster.may_answer.clear()
+    strangers = [gate.admit(request_of("ann", f"{number}"), PREDICT) for number in range(MAX_QUESTIONS + 1)]
+    outcomes = await asyncio.gather(*strangers, return_exceptions=True)
+    assert {type(outcome) for outcome in outcomes} == {Unavailable}, "the one who waits for a turn, too"
 
 
 async def test_no_caller_is_told_where_the_cluster_is(
