@@ -50,6 +50,15 @@ def test_five_wrong_passwords_lock_a_name_on_all_workers(guarded: Guarded) -> No
     assert guarded.statuses("GET", "/", guarded.keys["ml_read_access"]) == {200}
 
 
+def test_who_has_logged_in_goes_on_at_every_worker_while_others_guess_at_the_name(guarded: Guarded) -> None:
+    add = ("users", "add", "eve", "--role", "ml_read_access", "--password", "env:PW", "--store", guarded.store)
+    output_of(*add, PW=PASSWORD)
+    assert guarded.ask("GET", "/", auth=("eve", PASSWORD)).status_code == 200
+    guesses = [guarded.ask("GET", "/", auth=("eve", f"guess {n}")).status_code for n in range(LOCKED_AFTER + 1)]
+    assert guesses == [401] * LOCKED_AFTER + [429]
+    assert guarded.statuses("GET", "/", "", auth=("eve", PASSWORD)) == {200}
+
+
 def test_the_first_account_closes_a_running_sidecar(tmp_path: Path) -> None:
     store = f"sqlite:///{tmp_path}/store.db"
     with running_sidecar(tmp_path, store) as sidecar:

@@ -13,13 +13,15 @@ ALLOWED: dict[str, set[str]] = {
     "plugin": set(),
     "plugin.__main__": set(),  # it loads plugin.cli by name
     "plugin.tls": {"connectors"},
+    "plugin.all_done": set(),
     "plugin.background_task": set(),
+    "plugin.remembered": {"connectors"},
     "plugin.clock": set(),
     "plugin.locked_file": set(),
     "plugin.shared_table": {"plugin.locked_file"},
     "plugin.security": {
-        "connectors", "rest_handlers", "plugin.background_task", "plugin.clock", "plugin.locked_file",
-        "plugin.settings", "plugin.store",
+        "connectors", "rest_handlers", "plugin.all_done", "plugin.background_task", "plugin.clock",
+        "plugin.locked_file", "plugin.remembered", "plugin.settings", "plugin.shared_table", "plugin.store",
     },
     "plugin.cli": {
         "connectors", "rest_handlers", "client", "plugin.clock", "plugin.demo", "plugin.diagnosis", "plugin.security",
@@ -45,12 +47,12 @@ ALLOWED: dict[str, set[str]] = {
         "plugin.settings", "plugin.statistics", "plugin.store", "plugin.upstream", "plugin.v2",
     },
     "plugin.v2": {
-        "connectors", "rest_handlers", "plugin.predictions", "plugin.registry", "plugin.runtimes", "plugin.settings",
-        "plugin.store",
+        "connectors", "rest_handlers", "plugin.predictions", "plugin.registry", "plugin.remembered", "plugin.runtimes",
+        "plugin.settings", "plugin.store",
     },
     "plugin.predictions": {
-        "connectors", "rest_handlers", "plugin.clock", "plugin.credentials", "plugin.limits", "plugin.metrics",
-        "plugin.registry", "plugin.runtimes", "plugin.settings", "plugin.statistics", "plugin.store", "plugin.upstream",
+        "connectors", "rest_handlers", "plugin.all_done", "plugin.clock", "plugin.credentials", "plugin.limits",
+        "plugin.metrics", "plugin.registry", "plugin.remembered", "plugin.runtimes", "plugin.settings", "plugin.statistics", "plugin.store", "plugin.upstream",
     },
     "plugin.limits": {
         "connectors", "plugin.background_task", "plugin.clock", "plugin.locked_file", "plugin.metrics",
@@ -68,8 +70,8 @@ ALLOWED: dict[str, set[str]] = {
         "connectors", "rest_handlers", "client", "plugin.registry", "plugin.statistics", "plugin.store",
     },
     "plugin.registry": {
-        "connectors", "rest_handlers", "plugin.background_task", "plugin.clock", "plugin.credentials",
-        "plugin.security", "plugin.settings", "plugin.store", "plugin.upstream",
+        "connectors", "rest_handlers", "plugin.all_done", "plugin.background_task", "plugin.clock",
+        "plugin.credentials", "plugin.security", "plugin.settings", "plugin.store", "plugin.upstream",
     },
     "plugin.pass_through": {
         "connectors", "rest_handlers", "plugin.security", "plugin.settings", "plugin.store", "plugin.upstream",

@@ -25,7 +25,7 @@ from opensearch_ml_stream.plugin.settings import Settings
 # one notes that the prediction runs, so that every worker can say what runs in the others, one lets callers in, three
 # are the circuit breaker and the table in which workers share it, one looks whether open streams are capped, one
 # whether the caller may use the model, and a model is apart from the cache of models.
-MAX_MODULES = 43
+MAX_MODULES = 44
 MAX_DEPTH = 13
 
 

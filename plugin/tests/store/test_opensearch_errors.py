@@ -127,9 +127,7 @@ async def test_a_read_waits_for_an_index_that_another_is_just_creating(monkeypat
 
 CLOSED = refusal(400, "index_closed_exception", "closed")
 ALIAS = refusal(400, "illegal_argument_exception", "no write index is defined for alias [x]. The write index may be")
-ALIASES = refusal(
-    400, "illegal_argument_exception", "alias [x] has more than one index associated with it [a, b], can't"
-)
+ALIASES = refusal(400, "illegal_argument_exception", "alias [x] has more than one index associated with it [a, b]")
 STRICT = refusal(400, "strict_dynamic_mapping_exception", "mapping set to strict, dynamic introduction of [a] within")
 
 
@@ -161,14 +159,11 @@ INFO = Canned({"version": {"number": "3.6.0"}})
 
 @pytest.mark.parametrize(("indices", "why"), NOT_READY)
 async def test_a_store_whose_index_cannot_be_used_is_not_ready(indices: dict[str, object], why: str) -> None:
-    error, _ = await error_of(READS[4], INFO, Canned(indices))
-    assert isinstance(error, Unavailable)
-    assert error.reason.startswith(f"OpenSearch's index .plugins-ml-model {why}")
+    with pytest.raises(Unavailable, match=rf"^OpenSearch's index \.plugins-ml-model {why}"):
+        await CannedCluster([INFO, Canned(indices)]).store().ping()
 
 
-@pytest.mark.parametrize(
-    "described", [*[Canned(indices) for indices in READY], refusal(403, "security_exception", "no")]
-)
+@pytest.mark.parametrize("described", [*[Canned(indices) for indices in READY], refusal(403, "security_exception", "")])
 async def test_a_store_whose_indices_can_be_used_or_may_not_be_seen_is_ready(described: Canned) -> None:
     await CannedCluster([INFO, described]).store().ping()
 
