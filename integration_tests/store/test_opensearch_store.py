@@ -10,7 +10,9 @@ from integration_tests.support.tcp_proxy import TCPProxy, tcp_proxy
 from opensearchpy import AsyncOpenSearch
 
 from opensearch_ml_stream.connectors.errors import InvalidRequest, Unavailable
+from opensearch_ml_stream.plugin.clock import now_millis
 from opensearch_ml_stream.plugin.credentials.cipher import Cipher
+from opensearch_ml_stream.plugin.registry.deployment_state_store import DeploymentStateStore, is_deployed
 from opensearch_ml_stream.plugin.store import Index, Store
 from opensearch_ml_stream.plugin.store.mappings import FIELDS, index_body
 from opensearch_ml_stream.plugin.store.open_store import open_store
@@ -229,3 +231,56 @@ async def _write_to_all(url: str, index_prefix: str) -> None:
             values: dict[str, Any] = {"keyword": "x", "flat_object": {"x": "y"}, "opaque": {"x": ["y"]}}
             name, kind = next((name, kind) for name, kind in FIELDS[index].items() if kind in values)
             await store.create(index, {name: values[kind]})
+
+
+async def test_an_index_that_is_closed_is_the_clusters_fault_and_ready_says_so(
+    opensearch_url: str, client: AsyncOpenSearch, index_prefix: str
+) -> None:
+    async with open_store(opensearch_url, index_prefix) as store:
+        await store.create(Index.MODEL, {"name": "x"}, "m")
+        await store.ping()
+        await client.indices.close(index=f"{index_prefix}{Index.MODEL}")
+        calls = [
+            store.get(Index.MODEL, "m"),
+            store.changed(Index.MODEL, "m", 0, 1),
+            store.create(Index.MODEL, {"name": "x"}),
+            store.put(Index.MODEL, "m", {"name": "x"}),
+            store.search(Index.MODEL, {}),
+            store.ping(),
+        ]
+        outcomes = await asyncio.gather(*calls, return_exceptions=True)
+        assert [type(outcome) for outcome in outcomes] == [Unavailable] * len(calls)
+        await client.indices.open(index=f"{index_prefix}{Index.MODEL}")
+        await store.ping()
+        assert await store.get(Index.MODEL, "m") is not None
+
+
+async def test_an_alias_without_an_index_to_write_to_and_a_strict_mapping_are_the_clusters_fault(
+    opensearch_url: str, client: AsyncOpenSearch, index_prefix: str
+) -> None:
+    two, strict = f"{index_prefix}{Index.MODEL}", f"{index_prefix}{Index.CONNECTOR}"
+    for name in ("a", "b"):
+        await client.indices.create(index=f"{index_prefix}{name}", body={"aliases": {two: {}}})
+    async with open_store(opensearch_url, index_prefix) as store:
+        with pytest.raises(Unavailable, match="is an alias without an index to write to"):
+            await store.ping()
+        for call in (store.get(Index.MODEL, "m"), store.create(Index.MODEL, {"name": "x"})):
+            with pytest.raises(Unavailable, match="one index to write to"):
+                await call
+        await client.indices.delete(index=f"{index_prefix}a,{index_prefix}b")
+        await client.indices.create(index=strict, body={"mappings": {"dynamic": "strict"}})
+        with pytest.raises(Unavailable, match="has a strict mapping"):
+            await store.ping()
+        with pytest.raises(Unavailable, match="mappings strict"):
+            await store.create(Index.CONNECTOR, {"name": "x"})
+
+
+async def test_first_predictions_of_many_at_once_all_deploy_the_model(opensearch_url: str, index_prefix: str) -> None:
+    async with open_store(opensearch_url, index_prefix) as one, open_store(opensearch_url, index_prefix) as two:
+        workers = [DeploymentStateStore(store, now_millis) for store in (one, two)] * 10
+
+        async def deploy(states: DeploymentStateStore) -> None:
+            await states.deploy("m", await states.prepare())
+
+        await asyncio.gather(*(deploy(states) for states in workers))
+        assert is_deployed(await workers[0].view("m", {}))

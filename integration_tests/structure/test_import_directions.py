@@ -52,7 +52,8 @@ ALLOWED: dict[str, set[str]] = {
     },
     "plugin.predictions": {
         "connectors", "rest_handlers", "plugin.all_done", "plugin.clock", "plugin.credentials", "plugin.limits",
-        "plugin.metrics", "plugin.registry", "plugin.remembered", "plugin.runtimes", "plugin.settings", "plugin.statistics", "plugin.store", "plugin.upstream",
+        "plugin.metrics", "plugin.registry", "plugin.remembered", "plugin.runtimes", "plugin.settings",
+        "plugin.statistics", "plugin.store", "plugin.upstream",
     },
     "plugin.limits": {
         "connectors", "plugin.background_task", "plugin.clock", "plugin.locked_file", "plugin.metrics",
