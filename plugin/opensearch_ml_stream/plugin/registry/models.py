@@ -29,7 +29,6 @@ from opensearch_ml_stream.plugin.registry.model_documents import (
     settable_fields,
 )
 from opensearch_ml_stream.plugin.registry.model_groups import ModelGroups
-from opensearch_ml_stream.plugin.registry.node_id import node_id
 from opensearch_ml_stream.plugin.registry.search import search
 from opensearch_ml_stream.plugin.registry.stored_documents import (
     Json,
@@ -94,7 +93,7 @@ class Models:
             group_id = await self.groups.for_model(caller, name, fields.get("description"), asked)
         model_id = await self._create(name, group_id, {**fields, **connection, **caller.tenant_fields})
         await model_settings.put_settings(self.store, self.clock, model_id, settings)
-        node = await node_id(self.store, self.clock)
+        node = await self.deployment.states.prepare()  # what its first prediction is going to need, too
         fields = {"task_type": "REGISTER_MODEL", "model_id": model_id, "worker_node": [node], **caller.tenant_fields}
         task_id = await record_task(self.store, self.clock, started, fields)
         return {"task_id": task_id, "status": "CREATED", "model_id": model_id}

@@ -53,7 +53,7 @@ class Settings:
     workers: int = 1
     store: str = ""
     index_prefix: str = ""
-    store_timeout_seconds: float = 5
+    store_timeout_seconds: float = 4.5  # below `first_event_wait_seconds`: a stream that fails is a 503 then
 
     # plugins.ml_commons.*
     trusted_connector_endpoints_regex: tuple[str, ...] = DEFAULT_TRUSTED_ENDPOINTS

@@ -14,7 +14,7 @@ _SQLITE = "sqlite:///"
 
 
 @asynccontextmanager
-async def open_store(url: str, index_prefix: str = "", read_seconds: float = 5) -> AsyncIterator[Store]:
+async def open_store(url: str, index_prefix: str = "", read_seconds: float = 4.5) -> AsyncIterator[Store]:
     """Open the store of a URL; close it at exit.
 
     URLs are `sqlite:///PATH`, `sqlite:///:memory:` and `http(s)://[user:pass@]host[:port]`, also several of these with
@@ -36,7 +36,7 @@ def shown_store(url: str) -> str:
 
 def check_store_url(url: str) -> None:
     """Raise InvalidRequest if no store can have that URL; nothing is sent."""
-    _store(url, "", 5)
+    _store(url, "", 4.5)
 
 
 def _shown(url: str) -> str:

@@ -16,7 +16,7 @@ _PATH = "/_plugins/_security"
 class OpenSearchSecurity:
     """A SecurityPlugin. `service` is the store's client, `callers` one of the same cluster without credentials."""
 
-    def __init__(self, service: AsyncOpenSearch, callers: AsyncOpenSearch, read_seconds: float = 5) -> None:
+    def __init__(self, service: AsyncOpenSearch, callers: AsyncOpenSearch, read_seconds: float = 4.5) -> None:
         self._service = service
         self._callers = callers
         self._read_seconds = read_seconds

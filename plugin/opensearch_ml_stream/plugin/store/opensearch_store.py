@@ -111,7 +111,7 @@ class OpenSearchStore:
     """A Store in the cluster of `client`. `callers` is a client of the same cluster without credentials of its own."""
 
     def __init__(
-        self, client: AsyncOpenSearch, callers: AsyncOpenSearch, index_prefix: str = "", read_seconds: float = 5
+        self, client: AsyncOpenSearch, callers: AsyncOpenSearch, index_prefix: str = "", read_seconds: float = 4.5
     ) -> None:
         self._client = client
         self._read_seconds = read_seconds

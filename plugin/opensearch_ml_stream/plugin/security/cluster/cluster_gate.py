@@ -45,7 +45,7 @@ class ClusterGate:
         plugin: SecurityPlugin,
         configured_roles: Patterns | None = None,
         proxy: TrustedProxy | None = None,
-        seconds: float = 5,
+        seconds: float = 4.5,
     ) -> None:
         self._plugin = plugin
         self._seconds = seconds
