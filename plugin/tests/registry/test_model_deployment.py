@@ -249,8 +249,10 @@ async def test_who_asks_for_a_deployment_has_the_files_read_again_and_a_predicti
     await alone.create(Index.MODEL, source, "runtime-m")
     runtimes = RecordingRuntimes()
     deployment = replace(registry_on(alone).models.deployment, runtimes=runtimes)
-    await deployment.ensure("runtime-m", await stored(alone, Index.MODEL, "runtime-m"))
-    await deployment.ensure("runtime-m", await stored(alone, Index.MODEL, "runtime-m"))  # it is deployed now
+    deploy = await deployment.plan("runtime-m", await stored(alone, Index.MODEL, "runtime-m"))
+    assert deploy is not None
+    await deploy()
+    assert await deployment.plan("runtime-m", await stored(alone, Index.MODEL, "runtime-m")) is None
     assert runtimes.asked == [("ensure", "m")]
     await deployment.deploy("runtime-m")
     assert runtimes.asked[1:] == [("load", "m")]

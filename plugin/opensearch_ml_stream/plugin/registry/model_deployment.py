@@ -170,7 +170,7 @@ class ModelDeployment:
             await self.runtimes.find(name)
 
     async def _load(self, model_id: str, source: Json, *, is_asked: bool) -> None:
-        """Load what runs of the model in processes of this server: anew if it was asked for, else if it does not run."""
+        """Load what runs of the model in processes of this server, again if that was asked for."""
         if self.runtimes is not None and (name := _runtime_of(model_id, source)) is not None:
             await (self.runtimes.load if is_asked else self.runtimes.ensure)(name)
 
