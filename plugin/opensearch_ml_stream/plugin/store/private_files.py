@@ -1,5 +1,6 @@
 """Files that only this user may read: the embedded store holds the key of all credentials."""
 
+import errno
 import logging
 import os
 import stat
@@ -18,7 +19,7 @@ def make_private(path: Path) -> None:
     """Create the store's file if it is missing, and take from others what they may do with it and its folder.
 
     A folder that may belong to others as well, one with another name, is left as it is. OSError if the file is missing
-    and cannot be created; modes that cannot be changed are logged.
+    and cannot be created, or may not be read and written; modes that cannot be changed are logged.
 
     A file that is there is not opened: to close it would release all locks of SQLite's connections in this process, and
     the next process that disconnects would take its write-ahead log away from them.
@@ -26,6 +27,8 @@ def make_private(path: Path) -> None:
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     with suppress(FileExistsError):
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
+    if not os.access(path, os.R_OK | os.W_OK, effective_ids=os.access in os.supports_effective_ids):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
     for suffix in _SUFFIXES:
         _close_to_others(path.with_name(path.name + suffix), 0o600)
     if path.parent.resolve().name == OWN_FOLDER:
