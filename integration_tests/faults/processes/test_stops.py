@@ -125,20 +125,24 @@ def test_a_stop_while_it_starts_ends_all_processes_without_an_error(tmp_path: Pa
 
 
 def test_without_descriptors_streams_go_on_and_clients_are_accepted_again_when_there_are_some(
-    shared_sidecar: Sidecar,
+    tmp_path: Path,
 ) -> None:
     gate = Gate()
     script: list[Step] = [SSE_HEAD, chunk(openai_delta("first")), gate, *openai_stream(["second"])[1:]]
-    with background_provider(script) as provider, streaming(shared_sidecar, provider) as client:
-        (worker,) = worker_pids(shared_sidecar)
+    with (
+        background_provider(script) as provider,
+        running_sidecar(tmp_path) as sidecar,  # on one that others use, a connection that ends leaves a descriptor
+        streaming(sidecar, provider) as client,
+    ):
+        (worker,) = worker_pids(sidecar)
         limits = resource.prlimit(worker, resource.RLIMIT_NOFILE)
         resource.prlimit(worker, resource.RLIMIT_NOFILE, (descriptors(worker), limits[1]))
         try:
-            with connect(shared_sidecar):
-                eventually(lambda: "no file descriptor is left" in shared_sidecar.log.read_text())
+            with connect(sidecar):
+                eventually(lambda: "no file descriptor is left" in sidecar.log.read_text())
         finally:
             resource.prlimit(worker, resource.RLIMIT_NOFILE, limits)
-        assert httpx.get(f"{shared_sidecar.url}/_health/live", timeout=30).status_code == 200
+        assert httpx.get(f"{sidecar.url}/_health/live", timeout=30).status_code == 200
         gate.open()
         received = b""
         while b'"is_last":true' not in received:
