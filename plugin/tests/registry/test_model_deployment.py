@@ -1,6 +1,6 @@
 """Where the deployed state of a model is kept, and when a model is deployed by itself."""
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -253,6 +253,47 @@ async def test_who_asks_for_a_deployment_has_the_files_read_again_and_a_predicti
     assert deploy is not None
     await deploy()
     assert await deployment.plan("runtime-m", await stored(alone, Index.MODEL, "runtime-m")) is None
-    assert runtimes.asked == [("ensure", "m")]
+    assert runtimes.asked == [("ensure", "m")] * 2
     await deployment.deploy("runtime-m")
-    assert runtimes.asked[1:] == [("load", "m")]
+    assert runtimes.asked[2:] == [("load", "m"), ("ensure", "m")]
+
+
+class Processes(RecordingRuntimes):
+    """What is loaded; `when_loaded` happens once, when something just was."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.loaded: set[str] = set()
+        self.when_loaded: Callable[[], Awaitable[object]] | None = None
+
+    async def load(self, name: str) -> None:
+        await self.ensure(name)
+
+    async def ensure(self, name: str) -> None:
+        self.loaded.add(name)
+        happens, self.when_loaded = self.when_loaded, None
+        if happens is not None:
+            await happens()
+
+    async def unload(self, name: str) -> None:
+        self.loaded.discard(name)
+
+
+@pytest.mark.parametrize("by_a_prediction", [False, True])
+async def test_a_model_that_another_caller_undeploys_meanwhile_is_not_shown_as_deployed_and_unloaded(
+    alone: Store, by_a_prediction: bool
+) -> None:
+    action = {"action_type": "PREDICT", "method": "POST", "url": "runtime://m"}
+    connector = {"name": "c", "version": "1", "protocol": "http", "actions": [action]}
+    await alone.create(Index.MODEL, {"name": "m", "algorithm": "REMOTE", "connector": connector}, "runtime-m")
+    processes = Processes()
+    deployment = replace(registry_on(alone).models.deployment, runtimes=processes)
+    processes.when_loaded = lambda: deployment.undeploy(["runtime-m"])
+    if by_a_prediction:
+        deploy = await deployment.plan("runtime-m", await stored(alone, Index.MODEL, "runtime-m"))
+        assert deploy is not None
+        await deploy()
+    else:
+        await deployment.deploy("runtime-m")
+    assert (await stored(alone, Index.MODEL, "runtime-m")).source["model_state"] == "DEPLOYED"
+    assert processes.loaded == {"m"}

@@ -144,6 +144,7 @@ class ModelDeployment:
         state = asyncio.create_task(self.states.deploy(model_id, node))
         task = asyncio.create_task(record_task(self.store, self.clock, started, fields))
         await all_done(state, task)
+        await self._load(model_id, source, is_asked=False)  # another caller may have undeployed it meanwhile
         return task.result()
 
     async def is_ready(self, model_id: str, document: Document) -> bool:

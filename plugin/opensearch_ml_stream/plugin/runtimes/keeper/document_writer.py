@@ -44,6 +44,16 @@ class DocumentWriter:
         self._wanted[model_id(model)] = _Wanted(key, model, state)
         self._change.set()
 
+    async def written(self) -> None:
+        """Wait until what is being written is, so that a worker's write comes behind it."""
+        async with self._writing:
+            pass
+
+    async def forget(self, model: ModelFolder) -> None:
+        """Have nothing written of what `put` was told of the model so far; return once nothing is."""
+        self._wanted.pop(model_id(model), None)
+        await self.written()
+
     def retire_others(self, kept: Callable[[], set[str]]) -> None:
         """Have the documents of other ids than `kept` says by then marked as undeployed."""
         self._kept = kept

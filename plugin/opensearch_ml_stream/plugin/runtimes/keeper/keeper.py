@@ -100,7 +100,10 @@ class Keeper:
         self._write()
 
     async def obey(self, operation: Operation, name: str) -> None:
-        """Do what `RuntimeControl` was asked for; NotFound without the model, UpstreamError if it cannot be loaded."""
+        """Do what `RuntimeControl` was asked for; NotFound without the model, UpstreamError if it cannot be loaded.
+
+        A worker that has asked then writes the model's state, over which no earlier one may be written.
+        """
         match operation:
             case "find":
                 await self._find(name)
@@ -108,8 +111,11 @@ class Keeper:
                 await self._load(name)
             case "ensure":
                 await self._model(name).load()
+                await self.documents.written()
             case "unload" if name in self._models:
-                await self._models[name].unload()
+                model = self._models[name]
+                await model.unload()
+                await self.documents.forget(model.folder)
                 log.info("runtime %s: unloaded", name)
             case "unload":
                 pass
