@@ -41,9 +41,17 @@ def test_a_message_that_is_small_is_not_counted() -> None:
     assert counted(b"\xff" * 1_000)
 
 
-@pytest.mark.parametrize("end", [b"\x0a", b"\x0a\x7f", b"\x0b", b"\x0f", b"\x25a", b"\x0a\xff\xff\xff\xff\x0f"])
+@pytest.mark.parametrize("end", [b"\x0a", b"\x0a\x7f", b"\x0f", b"\x25a", b"\x0a\xff\xff\xff\xff\x0f"])
 def test_a_fault_ends_the_count(end: bytes) -> None:
     assert counted(b"\x12\x00" * (MAX_FIELDS - 1) + end)
+
+
+@pytest.mark.parametrize("group", [b"\x0b\x0c", b"\xa3\x3f\xa4\x3f", b"\x0c"])
+def test_no_group_hides_the_fields_behind_it(group: bytes) -> None:
+    """protobuf's parser skips a group, and reads on."""
+    for data in (group, length_delimited(FIRST, group)):
+        with pytest.raises(InvalidRequest, match="not a protobuf message"):
+            check_field_count(data + b"\x0a\x00" * (MAX_FIELDS + 1), SHAPE)
 
 
 @pytest.mark.parametrize("end", [b"\x10", b"\x10" + b"\xff" * 11, b"\xff" * 11, b"\x12\xff"])

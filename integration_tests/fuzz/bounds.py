@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, note, settings
+from integration_tests.support.sidecars import Sidecar
 
 IS_SAMPLE = "FUZZ_FACTOR" not in os.environ
 FACTOR = 0.2 if IS_SAMPLE else float(os.environ["FUZZ_FACTOR"])
@@ -38,3 +39,9 @@ def corpus(target: str) -> list[Any]:
 def show(target: str, **case: Any) -> None:
     """Print the input if it is the one that fails."""
     note(f"a file for corpus/{target}: {json.dumps(case)}")
+
+
+def is_well(sidecar: Sidecar) -> bool:
+    """Whether it responds, and has met no defect so far."""
+    assert "Traceback" not in sidecar.log.read_text(), sidecar.log.read_text()[-4_000:]
+    return sidecar.client.get("/_health/ready").status_code == 200

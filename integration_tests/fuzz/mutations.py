@@ -26,9 +26,9 @@ Edit = tuple[int, int, bytes]
 Replacement = tuple[int, Any]
 
 
-def edits() -> st.SearchStrategy[list[Edit]]:
+def edits(tokens: Sequence[bytes] = TOKENS) -> st.SearchStrategy[list[Edit]]:
     """Places, how many bytes are cut out there, and what is put in their stead."""
-    token = st.one_of(st.sampled_from(TOKENS), st.binary(max_size=6))
+    token = st.one_of(st.sampled_from(tokens), st.binary(max_size=6))
     return st.lists(st.tuples(st.integers(0, 20_000), st.integers(0, 60), token), min_size=1, max_size=5)
 
 

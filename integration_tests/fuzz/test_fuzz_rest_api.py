@@ -2,14 +2,13 @@
 
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from integration_tests.fuzz.bounds import FACTOR, IS_SAMPLE, TIMEOUT_SECONDS, corpus
+from integration_tests.fuzz.bounds import FACTOR, IS_SAMPLE, TIMEOUT_SECONDS, corpus, is_well
 from integration_tests.support.connector_bodies import openai
-from integration_tests.support.sidecars import Sidecar, running_sidecar
+from integration_tests.support.sidecars import Sidecar
 
 PHASES = "examples,fuzzing" if IS_SAMPLE else "examples,coverage,fuzzing"
 EXAMPLES = str(max(1, int(6 * FACTOR)))  # of each operation, besides those that its schema suggests
@@ -32,36 +31,24 @@ parameters = {{ "path.id" = "{connector}" }}
 """
 
 
-@pytest.fixture(scope="module")
-def sidecar(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sidecar]:
-    with running_sidecar(tmp_path_factory.mktemp("fuzz")) as running:
-        yield running
-
-
-def is_well(sidecar: Sidecar) -> bool:
-    """Whether it responds, and has met no defect so far."""
-    assert "Traceback" not in sidecar.log.read_text(), sidecar.log.read_text()[-4_000:]
-    return sidecar.client.get("/_health/ready").status_code == 200
-
-
 @pytest.mark.parametrize("case", corpus("requests"))
-def test_a_request_that_once_failed_is_served_or_refused(sidecar: Sidecar, case: dict[str, Any]) -> None:
+def test_a_request_that_once_failed_is_served_or_refused(fuzzed: Sidecar, case: dict[str, Any]) -> None:
     body = case.get("body", "").encode("latin-1")
-    response = sidecar.client.request(case["method"], case["target"], content=body, headers=case.get("headers", {}))
+    response = fuzzed.client.request(case["method"], case["target"], content=body, headers=case.get("headers", {}))
     assert response.status_code < 500, response.text
-    assert is_well(sidecar)
+    assert is_well(fuzzed)
 
 
 @pytest.mark.timeout(3 * TIMEOUT_SECONDS)
-def test_no_request_that_can_be_made_from_the_openapi_document_is_a_5xx(sidecar: Sidecar, tmp_path: Path) -> None:
-    connector_id = sidecar.post("/connectors/_create", openai("http://127.0.0.1:1"))["connector_id"]
-    model_id = sidecar.create_model(openai("http://127.0.0.1:1"))
+def test_no_request_that_can_be_made_from_the_openapi_document_is_a_5xx(fuzzed: Sidecar, tmp_path: Path) -> None:
+    connector_id = fuzzed.post("/connectors/_create", openai("http://127.0.0.1:1"))["connector_id"]
+    model_id = fuzzed.create_model(openai("http://127.0.0.1:1"))
     (tmp_path / "schemathesis.toml").write_text(CONFIG.format(model=model_id, connector=connector_id))
-    fuzz(sidecar, tmp_path, "--exclude-method", "DELETE")
+    fuzz(fuzzed, tmp_path, "--exclude-method", "DELETE")
     # The model was reached: its provider is not there.
-    assert f'mlstream_predictions_total{{model_id="{model_id}",status="424"}}' in sidecar.client.get("/metrics").text
+    assert f'mlstream_predictions_total{{model_id="{model_id}",status="424"}}' in fuzzed.client.get("/metrics").text
     if not IS_SAMPLE:
-        fuzz(sidecar, tmp_path, "--include-method", "DELETE")
+        fuzz(fuzzed, tmp_path, "--include-method", "DELETE")
 
 
 def fuzz(sidecar: Sidecar, folder: Path, *arguments: str) -> None:

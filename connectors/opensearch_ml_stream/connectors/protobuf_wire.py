@@ -12,6 +12,7 @@ from opensearch_ml_stream.connectors.errors import InvalidRequest
 MAX_FIELDS = 40_000  # of a message with all that is in it, or one for some bytes of it
 _MAX_FIELD_NUMBER = (1 << 29) - 1
 _VARINT, _FIXED64, _LENGTH_DELIMITED, _FIXED32 = 0, 1, 2, 5
+_GROUPS = (3, 4)  # their beginning and end: proto3 has none, but protobuf's parser skips those of proto2
 _FIXED_LENGTHS = {_FIXED64: 8, _FIXED32: 4}
 _MAX_VARINT_BYTES = 10
 
@@ -62,7 +63,7 @@ class FieldReader:
 def check_field_count(data: bytes, shape: Shape, bytes_a_field: int = 8) -> None:
     """Raise InvalidRequest if a message, with all that is in it, has more fields than there may be.
 
-    Whether it is protobuf is for its parser to say. It takes up to 45 ms for each MiB.
+    Whether it is protobuf is else for its parser to say. It takes up to 45 ms for each MiB.
     """
     limit = max(MAX_FIELDS, len(data) // bytes_a_field)
     if len(data) > limit and _fields_left(data, 0, len(data), shape, limit) < 0:
@@ -85,6 +86,8 @@ def _fields_left(data: bytes, at: int, end: int, shape: Shape, left: int) -> int
             if length and (inner := shape.get(tag >> 3)) is not None:
                 left = _fields_left(data, at, min(at + length, end), inner, left)
             at += length
+        elif wire_type in _GROUPS:  # the parser would read what stands behind it
+            raise _malformed()
         else:
             at += _FIXED_LENGTHS.get(wire_type, end)
     return left

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 
-MAX_CHARS = 1 << 17  # of one text
+MAX_CHARS = 1 << 17  # of one text, unless it may have more
 _DEPTH = 7  # of a random derivation, before it takes the shortest way to its end
 
 Grammar = Mapping[str, Sequence[str]]
@@ -125,7 +125,7 @@ def _rebuild(steps: Steps, tree: Tree) -> Tree:
     return tree
 
 
-def pump(tree: Tree, chance: random.Random) -> Tree:
+def pump(tree: Tree, chance: random.Random, max_chars: int = MAX_CHARS) -> Tree:
     """Repeat what lies between a symbol and the same symbol inside it, if the way down meets a symbol twice."""
     steps = _way_down(tree, chance)
     if not steps:
@@ -142,21 +142,21 @@ def pump(tree: Tree, chance: random.Random) -> Tree:
     outer, inner = chance.choice(pairs)
     times = chance.choice((1, 2, 8, 32, 256, 4096))
     added = max(1, visited[outer].size - visited[inner].size)
-    times = min(times, 1 + max(256, 3 * tree.size) // added, (MAX_CHARS - tree.size) // added)
+    times = min(times, 1 + max(256, 3 * tree.size) // added, (max_chars - tree.size) // added)
     pumped = visited[inner]
     for _ in range(times + 1):
         pumped = _rebuild(steps[outer:inner], pumped)
     return _rebuild(steps[:outer], pumped)
 
 
-def graft(grammar: Grammar, tree: Tree, other: Tree, chance: random.Random) -> Tree:
+def graft(grammar: Grammar, tree: Tree, other: Tree, chance: random.Random, max_chars: int = MAX_CHARS) -> Tree:
     """Put a fresh derivation, or a part of another tree with the same symbol, in the place of a part."""
     steps = _way_down(tree, chance)
     place = _subtree(*steps[-1]) if steps else tree
     donors = [_subtree(*step) for step in _way_down(other, chance)]
     same = [donor for donor in donors if donor.symbol == place.symbol]
     graft = chance.choice(same) if same and chance.random() < 0.6 else derive(grammar, place.symbol, chance)
-    return _rebuild(steps, graft) if tree.size + graft.size <= MAX_CHARS else tree
+    return _rebuild(steps, graft) if tree.size + graft.size <= max_chars else tree
 
 
 def shrink(grammar: Grammar, tree: Tree, chance: random.Random) -> Tree | None:

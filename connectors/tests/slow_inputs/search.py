@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from types import FrameType
 
-from tests.slow_inputs.derivations import Grammar, Tree, derive, graft, pump, shrink
+from tests.slow_inputs.derivations import MAX_CHARS, Grammar, Tree, derive, graft, pump, shrink
 
 SECONDS_FOR_EACH_MEBIBYTE = 0.050  # for each started MiB of input, by design
 SEARCH_SECONDS = float(os.environ.get("SLOW_INPUTS_SECONDS", "0.7"))  # CPU time for a subject; more finds more
@@ -33,13 +33,24 @@ _SHRINKING_SECONDS = 1.0
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """Code under test: `call` takes one string for each symbol of `arguments`, and may raise `refusals`."""
+    """Code under test: `call` takes one string for each symbol of `arguments`, and may raise `refusals`.
+
+    `written` makes an input of a derived text, where that is written in another notation; it is not measured. An input
+    may take `seconds` for each started MiB, and its text have `max_chars`.
+    """
 
     name: str
     grammar: Grammar
     arguments: tuple[str, ...]
     call: Callable[..., object]
     refusals: tuple[type[Exception], ...] = ()
+    written: Callable[[str], str | bytes] = str
+    seconds: float = SECONDS_FOR_EACH_MEBIBYTE
+    max_chars: int = MAX_CHARS
+
+    def allowed_seconds(self, size: int) -> float:
+        """Return the CPU time that an input of this many bytes may take."""
+        return self.seconds * (size // (1 << 20) + 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,13 +59,14 @@ class Measurement:
 
     seconds: float
     size: int  # of the arguments, in bytes of UTF-8
+    allowed: float  # seconds, on a machine that does nothing else
     error: BaseException | None = None
     slowdown: float = 1.0  # of the machine, by its other work
 
     @property
     def is_bad(self) -> bool:
         """Return whether the call broke the bound or failed."""
-        return self.error is not None or self.seconds > allowed_seconds(self.size) * self.slowdown
+        return self.error is not None or self.seconds > self.allowed * self.slowdown
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +81,7 @@ class Finding:
         texts = ", ".join(_abridge(text) for text in self.arguments)
         if self.measurement.error is not None:
             return f"{self.subject}({texts}) raised {self.measurement.error!r:.200}"
-        took, allowed = self.measurement.seconds * 1000, allowed_seconds(self.measurement.size) * 1000
+        took, allowed = self.measurement.seconds * 1000, self.measurement.allowed * 1000
         return f"{self.subject}({texts}), {self.measurement.size} bytes, took {took:.0f} ms; allowed are {allowed:.0f}"
 
 
@@ -107,15 +119,11 @@ def search(subject: Subject, seconds: float, seed: int = 0) -> Finding | None:
     return None
 
 
-def allowed_seconds(size: int) -> float:
-    """Return the CPU time that an input of this many bytes may take."""
-    return SECONDS_FOR_EACH_MEBIBYTE * (size // (1 << 20) + 1)
-
-
 def measure(subject: Subject, trees: Sequence[Tree]) -> Measurement:
     """Call the subject once."""
-    arguments = [tree.text() for tree in trees]
-    size = sum(len(argument.encode("utf-8", "surrogatepass")) for argument in arguments)
+    arguments = [subject.written(tree.text()) for tree in trees]
+    size = sum(map(_size, arguments))
+    allowed = subject.allowed_seconds(size)
     error: BaseException | None = None
     start = time.thread_time()
     try:
@@ -126,7 +134,11 @@ def measure(subject: Subject, trees: Sequence[Tree]) -> Measurement:
     except (Exception, _HangsError) as raised:  # noqa: BLE001 - what is raised is what is looked for
         error = None if isinstance(raised, _HangsError) else raised
     seconds = time.thread_time() - start
-    return Measurement(seconds, size, error, _slowdown() if seconds > allowed_seconds(size) else 1.0)
+    return Measurement(seconds, size, allowed, error, _slowdown() if seconds > allowed else 1.0)
+
+
+def _size(argument: str | bytes) -> int:
+    return len(argument if isinstance(argument, bytes) else argument.encode("utf-8", "surrogatepass"))
 
 
 def _slowdown() -> float:
@@ -163,7 +175,7 @@ def _quickest(subject: Subject, trees: Sequence[Tree]) -> Measurement:
     """Return the best of up to five calls, so that only what is slow each time counts."""
     best = measure(subject, trees)
     for _ in range(4):
-        if best.error is not None or not best.is_bad or best.seconds > 4 * allowed_seconds(best.size):
+        if best.error is not None or not best.is_bad or best.seconds > 4 * best.allowed:
             break
         best = min(best, measure(subject, trees), key=lambda one: one.seconds)
     return best
@@ -181,11 +193,11 @@ def _grown_input(subject: Subject, survivors: Survivors, chance: random.Random) 
         other = _choose(survivors, chance)[index]
         change = chance.random()
         if change < 0.6:
-            trees[index] = pump(trees[index], chance)
+            trees[index] = pump(trees[index], chance, subject.max_chars)
         elif change < 0.75:
             trees[index] = other
         else:
-            trees[index] = graft(subject.grammar, trees[index], other, chance)
+            trees[index] = graft(subject.grammar, trees[index], other, chance, subject.max_chars)
     return tuple(trees)
 
 

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.connectors.v2 import tensor_data
 from opensearch_ml_stream.connectors.v2.messages import InferenceResponse, ResponseShape, Tensor
-from opensearch_ml_stream.plugin.grpc_port.messages import ModelInferRequest
+from opensearch_ml_stream.plugin.grpc_port import request_tensors
+from opensearch_ml_stream.plugin.grpc_port.messages import ModelInferRequest, RepositoryModelLoadRequest
 from opensearch_ml_stream.plugin.grpc_port.request_tensors import RequestHead, inference_request, parse, read_head
 from opensearch_ml_stream.plugin.grpc_port.response_messages import infer_response
 
@@ -80,6 +81,8 @@ def test_parameters_ids_and_outputs_are_read_and_headers_join_the_parameters() -
         ({"datatype": "TEXT"}, [], "its datatype must be one of BOOL"),
         ({}, [], "does not fit its data"),
         ({"contents": {"bytes_contents": [b"a"], "int_contents": [1]}}, [], "in several fields"),
+        ({"contents": {"int64_contents": [1]}}, [], "the data of datatype BYTES must be strings"),
+        ({"datatype": "INT64", "contents": {"bytes_contents": [b"a"]}}, [], "of datatype INT64 must be numbers"),
         ({"contents": {"bytes_contents": [b"a"]}}, [b""], "1 entries more than there are inputs"),
         ({}, [b"\5\0\0\0a"], "end within an element"),
         ({}, [b"\1\0"], "end within an element"),
@@ -107,6 +110,20 @@ def test_elements_are_counted_before_they_are_made(is_raw: bool, monkeypatch: py
 def test_bytes_that_are_no_message_are_refused() -> None:
     with pytest.raises(InvalidRequest, match=r"The message is no inference\.ModelInferRequest"):
         parse(ModelInferRequest, b"\x0a\xff")
+
+
+@pytest.mark.parametrize("size", [request_tensors.MAX_SMALL_BYTES, request_tensors.MAX_SMALL_BYTES + 1])
+def test_a_message_that_only_names_a_model_is_a_small_one(size: int) -> None:
+    """Each distinct name of a parameter costs the event loop time, and 10 MiB may come in as few kilobytes."""
+    data = RepositoryModelLoadRequest(model_name="x" * (size - 4)).SerializeToString()
+    assert len(data) == size
+    if size <= request_tensors.MAX_SMALL_BYTES:
+        assert parse(RepositoryModelLoadRequest, data).model_name
+    else:
+        with pytest.raises(
+            InvalidRequest, match=r"RepositoryModelLoadRequest may have 65536 bytes; this one has 65537"
+        ):
+            parse(RepositoryModelLoadRequest, data)
 
 
 def test_parameters_of_any_kind_are_written() -> None:

@@ -31,6 +31,7 @@ STRUCT_FORMATS = {
 }  # fmt: skip
 
 
+MAX_SMALL_BYTES = 64 * 1024  # of a message without tensors, which is parsed in the event loop
 _ONE_BYTE_TYPES = ("BOOL", "INT8", "UINT8")
 _MODEL_NAME, _MODEL_VERSION, _PARAMETERS, _RAW_CONTENTS = 1, 2, 4, 7  # fields of a ModelInferRequest
 
@@ -62,7 +63,14 @@ def read_head(data: bytes) -> RequestHead:
 
 
 def parse(message_class: Any, data: bytes) -> Any:
-    """Return a message; InvalidRequest if the bytes are none of its class."""
+    """Return a message without tensors; InvalidRequest if the bytes are none of its class, or too many."""
+    if len(data) > MAX_SMALL_BYTES:
+        name = message_class.DESCRIPTOR.full_name
+        raise InvalidRequest(f"A {name} may have {MAX_SMALL_BYTES} bytes; this one has {len(data)}")
+    return _parse(message_class, data)
+
+
+def _parse(message_class: Any, data: bytes) -> Any:
     try:
         return message_class.FromString(data)
     except DecodeError:
@@ -72,7 +80,7 @@ def parse(message_class: Any, data: bytes) -> Any:
 def read_request(data: bytes) -> Any:
     """Return a ModelInferRequest; InvalidRequest also for one of so many small parts that it would become huge."""
     check_field_count(data, MODEL_INFER_REQUEST_SHAPE)
-    return parse(ModelInferRequest, data)
+    return _parse(ModelInferRequest, data)
 
 
 def inference_request(message: Any, headers: Mapping[str, str]) -> InferenceRequest:
@@ -125,11 +133,12 @@ def _typed_data(tensor: Any, contents: Sequence[tuple[Any, Any]], memory: Tensor
         raise InvalidRequest(f"Tensor {tensor.name}: its contents are in several fields ({names}); one is needed")
     elements = contents[0][1] if contents else ()
     memory.spend(_bytes_of_each(datatype) * len(elements))
-    if datatype == "BYTES":
-        return _texts(elements)
-    if datatype == "FP16" and contents and contents[0][0].name == "bytes_contents":
-        return _unpack(tensor, b"".join(elements), memory)
-    return list(elements)
+    if contents and contents[0][0].name == "bytes_contents":
+        if datatype == "BYTES":
+            return _texts(elements)
+        if datatype == "FP16":
+            return _unpack(tensor, b"".join(elements), memory)
+    return list(elements)  # `checked_shape` refuses those of another datatype
 
 
 def _unpack(tensor: Any, raw: bytes, memory: TensorMemory) -> Sequence[Any]:
