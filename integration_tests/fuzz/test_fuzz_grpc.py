@@ -78,7 +78,9 @@ def _value(field: FieldDescriptor) -> st.SearchStrategy[Any]:
     if field.name == "datatype":
         return st.sampled_from(DATATYPES)
     if inner is not None and inner.GetOptions().map_entry:
-        return st.dictionaries(TEXTS, values(inner.fields_by_name["value"].message_type), max_size=2)
+        value = inner.fields_by_name["value"].message_type
+        assert value is not None
+        return st.dictionaries(TEXTS, values(value), max_size=2)
     if inner is not None:
         one: st.SearchStrategy[Any] = values(inner)
     elif field.cpp_type == FieldDescriptor.CPPTYPE_STRING:
@@ -187,15 +189,16 @@ def channel(fuzzed: Sidecar) -> Any:
 @pytest.mark.parametrize("method", METHODS)
 def test_a_port_serves_or_refuses_any_message(fuzzed: Sidecar, channel: Any, method: str) -> None:
     call = channel.stream_stream(method, None, None)  # on the wire a unary call looks the same
-    message_class = METHODS[method]
+    message_class: Any = METHODS[method]
     good = st.just(bytes(message_class(**{message_class.DESCRIPTOR.fields[0].name: MODEL}).SerializeToString()))
 
     @tries(30)
     @given(st.builds(bytes.__add__, good, serialized(message_class)))
     def send(data: bytes) -> None:
         show("grpc", message=data.decode("latin-1"))
+        responses = call(iter([data]), timeout=30)
         with suppress(grpc.RpcError):
-            list(responses := call(iter([data]), timeout=30))
+            list(responses)
         assert responses.code() not in (grpc.StatusCode.UNKNOWN, grpc.StatusCode.DEADLINE_EXCEEDED)
 
     send()
