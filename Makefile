@@ -3,6 +3,8 @@ PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3.14 python3; 
 CODE := plugin rest_handlers connectors integration_tests bench examples scripts
 # In as many processes as there are cores, each file in one of them.
 PYTEST := .venv/bin/pytest --numprocesses auto --dist loadfile
+# In one process: some look at all that a server holds.
+WITH_SERVERS := opensearch or secured or ml_commons
 UNIT := $(PYTEST) --cov-branch --cov-report=
 # The least branch coverage of each room by its own tests, in percent.
 FLOORS := connectors:95 rest_handlers:90 plugin:75
@@ -23,7 +25,8 @@ install: .venv/installed-test ## set up .venv with everything for development
 run: .venv/installed ## start the sidecar with a demo provider (Ctrl-C ends it)
 	@.venv/bin/opensearch-ml-stream demo $(ARGS)
 test: .venv/installed-test ## run the tests (CI=true: with OpenSearch, Chromium and all else that they know)
-	$(PYTEST) $(ARGS)
+	$(PYTEST) -m 'not slow and not peers and not ($(WITH_SERVERS))' $(ARGS)
+	@[ "$(CI)" != true ] || .venv/bin/pytest -m 'not slow and not peers and ($(WITH_SERVERS))' $(ARGS)
 slow: .venv/installed-test ## run the tests that measure real time, and those that fail once more
 	.venv/bin/pytest -m slow $(ARGS) || .venv/bin/pytest -m slow --last-failed --last-failed-no-failures none $(ARGS)
 stable: .venv/installed-test ## run the tests ten times, in other orders, beside two busy loops, and compare (an hour)
@@ -33,7 +36,7 @@ unit: .venv/installed-test ## run each room's own tests and check its coverage
 		COVERAGE_FILE=.coverage.$$room $(UNIT) --cov=$$room/opensearch_ml_stream $$room/tests $(ARGS) && \
 		COVERAGE_FILE=.coverage.$$room .venv/bin/coverage report --fail-under=$${floor#*:} --format=total || exit 1; done
 integration: .venv/installed-test ## run the tests with real servers
-	$(PYTEST) integration_tests $(ARGS)
+	$(MAKE) test ARGS="integration_tests $(ARGS)"
 check: .venv/installed-test ## check style and types
 	.venv/bin/ruff check . && .venv/bin/ruff format --check . && .venv/bin/mypy $(CODE) && .venv/bin/basedpyright
 format: .venv/installed-test ## format the code and mend what ruff can
@@ -54,8 +57,9 @@ opensearch: ## start a real OpenSearch for the tests (ARGS=stop ends it; ARGS=ml
 	scripts/opensearch.sh $(or $(ARGS),start)
 peers: .venv/installed-test ## run the tests with a real MLServer and a real LiteLLM
 	PYTHON=$(PYTHON) scripts/peers.sh && .venv/bin/pytest -m peers $(ARGS)
-clients: .venv/installed-test ## run MLServer's own client programs against this server, and both with the same runtimes
-	PYTHON=$(PYTHON) scripts/peers.sh install mlserver && .venv/bin/pytest -m peers integration_tests/interop/v2_clients integration_tests/interop/side_by_side $(ARGS)
+clients: .venv/installed-test ## run MLServer's and OpenSearch's own clients against this server, and MLServer beside it
+	PYTHON=$(PYTHON) scripts/peers.sh install mlserver && .venv/bin/pytest -m peers integration_tests/interop/v2_clients integration_tests/interop/side_by_side \
+		integration_tests/server/grpc_port/ml_service $(ARGS)
 test-runtimes: ## run the tests of the shipped runtimes with transformers and llama.cpp themselves (5 GB, a quarter of an hour)
 	PYTHON=$(PYTHON) scripts/runtimes.sh $(ARGS)
 clean: ## delete what the other targets made

@@ -2,8 +2,7 @@
 
 import os
 import shutil
-from collections.abc import Iterator, Mapping
-from typing import Any, Protocol
+from collections.abc import Iterator
 
 import pytest
 from integration_tests.support import stores
@@ -38,33 +37,10 @@ def shared_sidecar(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sidecar
         yield running
 
 
-class _Node(Protocol):
-    """A process of pytest-xdist, as the one that starts it sees it."""
-
-    config: pytest.Config
-    workerinput: dict[str, Any]
-
-
 def pytest_configure(config: pytest.Config) -> None:
     # What tests start, and processes of pytest-xdist, would else compile all that they import each time.
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
-    passed: Mapping[str, Any] | None = getattr(config, "workerinput", None)
-    config.stash[stores.SERVERS] = stores.Servers(**passed["servers"]) if passed else stores.find_servers()
-    if not passed and config.stash[stores.SERVERS].urls and config.option.dist != "no":
-        config.option.dist = "loadgroup"
-
-
-def pytest_configure_node(node: _Node) -> None:
-    servers = node.config.stash[stores.SERVERS]
-    node.workerinput["servers"] = {"urls": servers.urls, "to_start": servers.to_start}
-
-
-@pytest.hookimpl(tryfirst=True)  # before xdist looks at the groups
-def pytest_itemcollected(item: pytest.Item) -> None:
-    """All tests of one OpenSearch run in one process, as some look at all that it holds; others by their file."""
-    item.add_marker(
-        pytest.mark.xdist_group(stores.version_of(item) or str(item.path.relative_to(item.config.rootpath)))
-    )
+    config.stash[stores.SERVERS] = stores.find_servers()
 
 
 @pytest.hookimpl(trylast=True)  # after -k and -m have chosen

@@ -63,7 +63,9 @@ async def test_a_parameter_that_is_missing_is_named() -> None:
     diagnosis = await diagnose_connector(document, {}, SETTINGS)
     step = failure(diagnosis)
     assert step.name == "template"
-    assert step.advice == "Give these parameters with the request, or defaults in the connector's: prompt"
+    assert step.advice == (
+        "Give these parameters with the request (--set NAME=VALUE), or defaults in the connector's: prompt"
+    )
 
 
 async def test_a_document_that_is_no_connector_is_explained() -> None:

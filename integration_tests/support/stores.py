@@ -1,4 +1,4 @@
-"""The stores that tests run against: SQLite, and real OpenSearch servers, which all processes of a run share.
+"""The stores that tests run against: SQLite, and real OpenSearch servers.
 
 A test that needs a server has the marker `opensearch` (3.6.0), `opensearch("2.19.6")`, `secured` (3.4.0 with its
 security plugin: secured_cluster.py) or `ml_commons`. The server is the one at OPENSEARCH_URL (OPENSEARCH_2_URL,
@@ -9,7 +9,6 @@ Each test takes an index prefix of its own, so that servers can be shared; ML Co
 beside it share its indices, and look only at what they made.
 """
 
-import fcntl
 import os
 import secrets
 import socket
@@ -54,7 +53,7 @@ SERVERS = pytest.StashKey[Servers]()
 
 
 def find_servers() -> Servers:
-    """Look which servers there are. One process of a run does, so that all choose the same tests."""
+    """Look which servers there are."""
     urls = {version: os.environ[name].rstrip("/") for version, name in _URL_VARIABLES.items() if name in os.environ}
     others = {version: _url(version, port) for version, port in _PORTS.items() if version not in urls}
     absent = [version for version, url in others.items() if not _runs(url, version)]
@@ -131,12 +130,9 @@ def url_of(config: pytest.Config, version: str) -> str:
 
 
 def _start(version: str) -> None:
-    """Return once the server responds; the first process that comes starts it, and the others wait for that."""
-    _FOLDER.mkdir(exist_ok=True)
-    with (_FOLDER / "start.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        command = [str(_SCRIPT), "start", version, str(_PORTS[version])]
-        started = subprocess.run(command, capture_output=True, text=True, check=False)
+    """Return once the server responds."""
+    command = [str(_SCRIPT), "start", version, str(_PORTS[version])]
+    started = subprocess.run(command, capture_output=True, text=True, check=False)
     if started.returncode != 0:
         pytest.fail(f"OpenSearch could not be started:\n{started.stderr}")
 

@@ -4,6 +4,7 @@ import json
 import re
 from pathlib import Path
 
+import pytest
 from integration_tests.server.grpc_port.ml_service import opensearch_protobufs
 from integration_tests.server.grpc_port.ml_service.grpc_ports import Port
 from integration_tests.support.background_provider import background_provider
@@ -11,6 +12,8 @@ from integration_tests.support.connector_bodies import openai
 from integration_tests.support.fake_provider import openai_stream
 
 from opensearch_ml_stream.plugin.grpc_port.messages import read_files
+
+pytestmark = pytest.mark.peers  # the package comes from PyPI
 
 PAGE = Path(__file__).parents[4] / "docs" / "ml-service.md"
 

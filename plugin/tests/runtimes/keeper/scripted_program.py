@@ -17,7 +17,16 @@ introduction = json.loads(lines.readline())
 settings = introduction["settings"]
 marks = Path(settings["marks"])
 number = len(list(marks.iterdir()))
-(marks / f"{number}").write_text(json.dumps({"environment": dict(os.environ), **introduction}))
+
+
+def mark(name: str, text: str) -> None:
+    """Write a file that is there as a whole or not at all."""
+    being_written = marks.with_name(f"{marks.name}-{os.getpid()}-{name}")
+    being_written.write_text(text)
+    being_written.rename(marks / name)
+
+
+mark(f"{number}", json.dumps({"environment": dict(os.environ), **introduction}))
 scripts = settings["scripts"]
 
 
@@ -37,7 +46,7 @@ for word in scripts[min(number, len(scripts) - 1)].split():
             connection.sendall(b"no JSON\n")
         case "child":
             child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
-            (marks / "child").write_text(str(child.pid))
+            mark("child", str(child.pid))
         case "newer":
             say("something newer")
         case "stay":
