@@ -41,10 +41,15 @@ async def comes_to_rest(upstream: Upstream, value: Callable[[], int]) -> None:
 
 
 class RawServer:
-    """A server that writes fixed bytes to whoever connects, without waiting for a request, and then closes."""
+    """A server that writes fixed bytes to whoever connects, without waiting for a request, and then closes its side.
+
+    It reads no more than its buffer holds. To close the other side too would reset the connection, and what the client
+    has not read by then would be lost.
+    """
 
     def __init__(self, data: bytes) -> None:
         self._data = data
+        self._writers: list[asyncio.StreamWriter] = []
         self.port = 0
 
     @property
@@ -58,8 +63,11 @@ class RawServer:
 
     async def __aexit__(self, *_: object) -> None:
         self._server.close()
+        for writer in self._writers:
+            writer.close()
 
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(self._data)
         await writer.drain()
-        writer.close()
+        writer.write_eof()
+        self._writers.append(writer)
