@@ -2,6 +2,7 @@
 
 import re
 import shlex
+import sys
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,12 @@ from opensearch_ml_stream.plugin.cli.sidecar_options import SidecarOptions
 from opensearch_ml_stream.plugin.security.presented_credentials import ApiKey, NameAndPassword
 
 SIDECAR = SidecarOptions("http://127.0.0.1:9510")
+
+
+@pytest.fixture(autouse=True)
+def program_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The lines name this program as it was called, and are as long as that."""
+    monkeypatch.setattr(sys, "argv", ["opensearch-ml-stream"])
 
 
 def commands(login: Login | None, sidecar: SidecarOptions = SIDECAR) -> list[list[str]]:
