@@ -47,18 +47,6 @@ def promptly(condition: Condition, seconds: float) -> None:
         waited += min(time.monotonic() - began, _LOOK_SECONDS)
 
 
-async def promptly_async(condition: AsyncCondition, seconds: float) -> None:
-    """As `promptly`, while the event loop runs on; the condition may be a coroutine function."""
-    waited = 0.0
-    while True:
-        began = time.monotonic()
-        if await _value(condition):
-            return
-        assert waited < seconds, f"promised within {seconds:g} s: {_source(condition)}"
-        await asyncio.sleep(_POLL_SECONDS)
-        waited += min(time.monotonic() - began, _LOOK_SECONDS)
-
-
 async def steady(value: Callable[[], float], seconds: float = 0.5, tolerance: float = 0) -> None:
     """Returns once the value has been the same, within the tolerance, for that long; AssertionError if it never is."""
     deadline = time.monotonic() + PATIENCE_SECONDS
