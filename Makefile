@@ -1,13 +1,13 @@
 # `make` lists the targets. ARGS are passed on: make run ARGS="--port 9600", make test ARGS="-k client -x".
 PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3.14 python3; do command -v $$p >/dev/null && $$p -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
-CODE := plugin rest_handlers connectors integration_tests bench examples scripts
+CODE := extensions plugin rest_handlers connectors integration_tests bench examples scripts
 # In as many processes as there are cores, each file in one of them.
 PYTEST := .venv/bin/pytest --numprocesses auto --dist loadfile
 # In one process: some look at all that a server holds.
 WITH_SERVERS := opensearch or secured or ml_commons
 UNIT := $(PYTEST) --cov-branch --cov-report=
 # The least branch coverage of each room by its own tests, in percent.
-FLOORS := connectors:95 rest_handlers:90 plugin:75
+FLOORS := connectors:95 rest_handlers:90 plugin:75 extensions:75
 # Both take half a minute: each package is named while it is fetched.
 PIP := set -o pipefail && .venv/bin/pip install --disable-pip-version-check --progress-bar off
 SHOWN := | awk '/^Collecting |^Installing collected|^Building |^Successfully/ {print "  " substr($$0, 1, 76); fflush()}'

@@ -45,7 +45,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # for a run as a f
 from scripts.mutations import Mutant, changed_line, read_keys, sample_of
 
 ROOT = Path(__file__).resolve().parents[1]
-ROOMS = ("connectors", "rest_handlers", "plugin")
+ROOMS = ("connectors", "rest_handlers", "plugin", "extensions")
 MODULES = tuple(
     f"{room}/opensearch_ml_stream/{room}/{pattern}"
     for room, patterns in {

@@ -15,4 +15,4 @@ if [ ! -f .runtimes/installed ]; then
 fi
 .runtimes/bin/pip list --disable-pip-version-check 2>/dev/null | grep -E '^(llama_cpp_python|mlserver|torch|transformers) '
 # The warnings are those of other packages.
-exec .runtimes/bin/pytest plugin/tests/runtimes/shipped --override-ini=filterwarnings=default --timeout=300 "$@"
+exec .runtimes/bin/pytest extensions/tests/runtimes/shipped --override-ini=filterwarnings=default --timeout=300 "$@"

@@ -32,7 +32,7 @@ pythons() {
         tried="$tried$version "
         echo "== Python $version"
         make_environment "py$version" "$python"
-        ".venvs/py$version/bin/pytest" "${parallel[@]}" rest_handlers/tests plugin/tests
+        ".venvs/py$version/bin/pytest" "${parallel[@]}" rest_handlers/tests plugin/tests extensions/tests
     done
 }
 
@@ -43,7 +43,7 @@ oldest() {
     make_environment oldest "${PYTHON:-.venv/bin/python}" --constraint .venvs/oldest.txt
     # The oldest httpx leaves sockets of closed clients to the garbage collector.
     CI='' .venvs/oldest/bin/pytest "${parallel[@]}" -W ignore::pytest.PytestUnraisableExceptionWarning \
-        connectors/tests rest_handlers/tests plugin/tests integration_tests/client integration_tests/server/grpc_port \
+        connectors/tests rest_handlers/tests plugin/tests extensions/tests integration_tests/client integration_tests/server/grpc_port \
         integration_tests/server/test_workers.py integration_tests/server/v2
 }
 

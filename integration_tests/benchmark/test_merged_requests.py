@@ -6,7 +6,7 @@ from bench.traffic.request_load import RequestPlan, measure
 from bench.traffic.whole_bodies import EMBEDDING, documents
 from bench.traffic.whole_provider import serving
 
-from opensearch_ml_stream.connectors.sidecar_settings import read_sidecar_settings
+from opensearch_ml_stream.connectors.model_options import read_sidecar_settings
 
 
 async def test_the_provider_counts_its_calls_and_nothing_else() -> None:

@@ -7,9 +7,9 @@ from typing import Any
 from integration_tests.support.certificates import Certificate
 from integration_tests.support.fake_provider import FakeProvider, Request, Script
 
-from opensearch_ml_stream.plugin.diagnosis.connector_file import diagnose_connector
-from opensearch_ml_stream.plugin.diagnosis.diagnose import Diagnosis
-from opensearch_ml_stream.plugin.diagnosis.report import STEP_NAMES, Step, read_report
+from opensearch_ml_stream.extensions.doctor.diagnosis.connector_file import diagnose_connector
+from opensearch_ml_stream.extensions.doctor.diagnosis.diagnose import Diagnosis
+from opensearch_ml_stream.extensions.doctor.diagnosis.report import STEP_NAMES, Step, read_report
 from opensearch_ml_stream.plugin.settings import Settings
 
 KEY = "sk-proj-0123456789abcdef"

@@ -29,10 +29,10 @@ from integration_tests.support.fake_provider import (
     openai_stream,
 )
 
-from opensearch_ml_stream.plugin.diagnosis import diagnose
-from opensearch_ml_stream.plugin.diagnosis.connector_file import diagnose_connector
-from opensearch_ml_stream.plugin.diagnosis.recording import read_recording
-from opensearch_ml_stream.plugin.diagnosis.report import STEP_NAMES
+from opensearch_ml_stream.extensions.doctor.diagnosis import diagnose
+from opensearch_ml_stream.extensions.doctor.diagnosis.connector_file import diagnose_connector
+from opensearch_ml_stream.extensions.doctor.diagnosis.recording import read_recording
+from opensearch_ml_stream.extensions.doctor.diagnosis.report import STEP_NAMES
 
 
 async def test_a_healthy_provider_works_in_every_step() -> None:
@@ -205,7 +205,7 @@ async def test_a_recording_is_of_the_stream_without_key_and_prompt() -> None:
 
 
 async def test_a_response_too_large_for_a_recording_is_not_recorded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("opensearch_ml_stream.plugin.diagnosis.network.observed_response.MAX_BYTES", 100)
+    monkeypatch.setattr("opensearch_ml_stream.extensions.doctor.diagnosis.observed_response.MAX_BYTES", 100)
     async with FakeProvider(openai_stream(["a", "b", "c"])) as provider:
         diagnosis = await diagnosed(connector(provider.url), record=True)
     assert diagnosis.report.works

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from starlette.types import ASGIApp
 from uvicorn.server import ServerState
 
-from opensearch_ml_stream.plugin.pass_through.front_door import FrontDoor, open_front_door
+from opensearch_ml_stream.extensions.front_door.relay.front_door import FrontDoor, open_front_door
 from opensearch_ml_stream.plugin.server.http1.limits import ConnectionLimits
 from opensearch_ml_stream.plugin.server.http1.protocol import StreamingProtocol
 from opensearch_ml_stream.plugin.server.http1.service import Service

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 from integration_tests.front_door.scripted_cluster import OK, Connection, body_of, door_to, header_lines, host
 
-from opensearch_ml_stream.plugin.pass_through import relay
+from opensearch_ml_stream.extensions.front_door.relay import relay
 from opensearch_ml_stream.plugin.server.http1.limits import ConnectionLimits
 
 GET = b"GET %b HTTP/1.1\r\nHost: sidecar\r\nConnection: close\r\n%b\r\n"

@@ -15,7 +15,7 @@ from integration_tests.fuzz.mutations import edited, edits, event_frame, json_va
 from integration_tests.structure.modules import CHECKOUT
 
 from opensearch_ml_stream.connectors.chunks import FINISH_REASONS, Chunk, Ending, to_chunk_list
-from opensearch_ml_stream.connectors.decoding.framing.plain_text import PlainTextFraming
+from opensearch_ml_stream.connectors.decoding.plain_text import PlainTextFraming
 from opensearch_ml_stream.connectors.errors import MLStreamError, UpstreamError
 from opensearch_ml_stream.connectors.selection.presets import PRESETS
 from opensearch_ml_stream.connectors.selection.stream_parameter import read_stream_spec

@@ -20,12 +20,12 @@ from integration_tests.support.sidecars import Sidecar
 
 from opensearch_ml_stream.connectors import protobuf_wire
 from opensearch_ml_stream.connectors.errors import InvalidRequest
-from opensearch_ml_stream.connectors.ml_service.predict_request import read_predict_request
-from opensearch_ml_stream.connectors.v2.messages import DATATYPES
+from opensearch_ml_stream.extensions.ml_service.protocol.predict_request import read_predict_request
+from opensearch_ml_stream.extensions.v2.grpc.request_tensors import inference_request, parse, read_head, read_request
+from opensearch_ml_stream.extensions.v2.protocol.messages import DATATYPES
 from opensearch_ml_stream.plugin.grpc_port import messages
-from opensearch_ml_stream.plugin.grpc_port.request_tensors import inference_request, parse, read_head, read_request
-from opensearch_ml_stream.plugin.grpc_port.services.health_service import HEALTH_SERVICE
-from opensearch_ml_stream.plugin.grpc_port.services.reflection_service import REFLECTION_SERVICE
+from opensearch_ml_stream.plugin.grpc_port.health_service import HEALTH_SERVICE
+from opensearch_ml_stream.plugin.grpc_port.reflection_service import REFLECTION_SERVICE
 
 pytestmark = pytest.mark.timeout(TIMEOUT_SECONDS)
 

@@ -14,7 +14,7 @@ from integration_tests.fuzz.mutations import TOKENS, Edit, edited, edits, json_v
 from opensearch_ml_stream.connectors.errors import MLStreamError
 from opensearch_ml_stream.connectors.predict.inputs import read_predict_input
 from opensearch_ml_stream.connectors.syntax import jsontext
-from opensearch_ml_stream.connectors.v2.json_requests import read_request
+from opensearch_ml_stream.extensions.v2.protocol.json_requests import read_request
 
 pytestmark = pytest.mark.timeout(TIMEOUT_SECONDS)
 

@@ -68,7 +68,7 @@ async def test_metrics_and_rate_limits_are_those_of_all_workers(
 async def test_a_new_model_of_a_name_is_the_one_that_it_means_on_every_worker(
     two_workers: Sidecar, client: httpx.AsyncClient
 ) -> None:
-    """After a second: `plugin/tests/v2/test_model_names.py`."""
+    """After a second: `extensions/tests/v2/service/test_model_names.py`."""
     request = {"inputs": [{"name": "x", "shape": [1], "datatype": "BYTES", "data": ["a"]}]}
     async with FakeProvider(openai_stream(["a"])) as provider:
 

@@ -5,7 +5,7 @@ from functools import cache
 from pathlib import Path
 
 CHECKOUT = Path(__file__).parents[2]
-ROOTS = ("connectors", "rest_handlers", "plugin")
+ROOTS = ("connectors", "rest_handlers", "plugin", "extensions")
 PACKAGE = "opensearch_ml_stream"
 
 
@@ -47,7 +47,13 @@ def _module_of(module: str, name: str) -> str:
     return whole if whole in modules() else module
 
 
+def folder(module: str) -> str:
+    """The folder that a module stands in; a package is its own folder."""
+    return module if modules()[module].name == "__init__.py" else module.rpartition(".")[0]
+
+
 def room(module: str) -> str:
-    """The room that a module belongs to: `plugin` has rooms of its own, such as `plugin.upstream`."""
+    """The room of a module: a source root or, in `plugin` and `extensions`, a folder of it (`plugin.upstream`)."""
     parts = module.split(".")
-    return ".".join(parts[:2]) if parts[0] == "plugin" else parts[0]
+    has_rooms = parts[0] in ("plugin", "extensions") or parts[:2] == ["runtimes", "interface"]
+    return ".".join(parts[:2]) if has_rooms else parts[0]

@@ -1,97 +1,30 @@
-"""Imports point one way: plugin -> rest_handlers -> connectors, and inside `plugin` from the outside in."""
+"""Imports point one way, extensions -> plugin -> rest_handlers -> connectors, without a cycle of modules or folders."""
 
 import ast
+from collections.abc import Mapping, Set
 
-from integration_tests.structure.modules import imports, modules, room
+from integration_tests.structure.modules import folder, imports, modules, room
 
-# What each room may import beside itself. The same table stands in docs/architecture.md.
-ALLOWED: dict[str, set[str]] = {
-    "connectors": set(),
-    "rest_handlers": {"connectors"},
-    "client": {"connectors", "rest_handlers"},
-    "runtimes": set(),  # it runs in interpreters that have nothing else of ours
-    "plugin": set(),
-    "plugin.__main__": set(),  # it loads plugin.cli by name
-    "plugin.tls": {"connectors"},
-    "plugin.all_done": set(),
-    "plugin.background_task": set(),
-    "plugin.remembered": {"connectors"},
-    "plugin.clock": set(),
-    "plugin.locked_file": set(),
-    "plugin.shared_table": {"plugin.locked_file"},
-    "plugin.security": {
-        "connectors", "rest_handlers", "plugin.all_done", "plugin.background_task", "plugin.clock",
-        "plugin.locked_file", "plugin.remembered", "plugin.settings", "plugin.shared_table", "plugin.store",
-    },
-    "plugin.cli": {
-        "connectors", "rest_handlers", "client", "plugin.clock", "plugin.demo", "plugin.diagnosis", "plugin.security",
-        "plugin.settings", "plugin.store", "plugin.upstream",
-    },
-    "plugin.demo": set(),
-    "plugin.logs": {"connectors", "rest_handlers", "plugin.settings"},
-    "plugin.server": {
-        "connectors", "rest_handlers", "plugin.app", "plugin.background_task", "plugin.logs", "plugin.metrics",
-        "plugin.runtimes", "plugin.security", "plugin.settings", "plugin.store", "plugin.tls",
-    },
-    "plugin.runtimes": {
-        "connectors", "rest_handlers", "runtimes", "plugin.background_task", "plugin.clock", "plugin.credentials",
-        "plugin.registry", "plugin.security", "plugin.settings", "plugin.store", "plugin.upstream",
-    },
-    "plugin.grpc_port": {
-        "connectors", "rest_handlers", "plugin.background_task", "plugin.logs", "plugin.settings", "plugin.tls",
-    },
-    "plugin.app": {
-        "rest_handlers", "plugin.clock", "plugin.credentials", "plugin.diagnosis", "plugin.limits", "plugin.metrics",
-        "plugin.monitoring", "plugin.pass_through", "plugin.playground", "plugin.predictions", "plugin.registry",
-        "plugin.runtimes", "plugin.security",
-        "plugin.settings", "plugin.statistics", "plugin.store", "plugin.upstream", "plugin.v2",
-    },
-    "plugin.v2": {
-        "connectors", "rest_handlers", "plugin.predictions", "plugin.registry", "plugin.remembered", "plugin.runtimes",
-        "plugin.settings", "plugin.store",
-    },
-    "plugin.predictions": {
-        "connectors", "rest_handlers", "plugin.all_done", "plugin.clock", "plugin.credentials", "plugin.limits",
-        "plugin.metrics", "plugin.registry", "plugin.remembered", "plugin.runtimes", "plugin.settings",
-        "plugin.statistics", "plugin.store", "plugin.upstream",
-    },
-    "plugin.limits": {
-        "connectors", "plugin.background_task", "plugin.clock", "plugin.locked_file", "plugin.metrics",
-        "plugin.settings", "plugin.shared_table", "plugin.store", "plugin.upstream",
-    },
-    "plugin.diagnosis": {
-        "connectors", "rest_handlers", "plugin.credentials", "plugin.limits", "plugin.metrics", "plugin.predictions",
-        "plugin.settings", "plugin.statistics", "plugin.upstream",
-    },
-    "plugin.monitoring": {
-        "connectors", "rest_handlers", "plugin.clock", "plugin.registry", "plugin.runtimes", "plugin.statistics",
-        "plugin.store",
-    },
-    "plugin.playground": {
-        "connectors", "rest_handlers", "client", "plugin.registry", "plugin.statistics", "plugin.store",
-    },
-    "plugin.registry": {
-        "connectors", "rest_handlers", "plugin.all_done", "plugin.background_task", "plugin.clock",
-        "plugin.credentials", "plugin.security", "plugin.settings", "plugin.store", "plugin.upstream",
-    },
-    "plugin.pass_through": {
-        "connectors", "rest_handlers", "plugin.security", "plugin.settings", "plugin.store", "plugin.upstream",
-    },
-    "plugin.upstream": {"connectors", "plugin.settings", "plugin.shared_table", "plugin.tls"},
-    "plugin.credentials": {"connectors", "plugin.store"},
-    "plugin.settings": {"connectors", "plugin.background_task", "plugin.store"},
-    "plugin.store": {"connectors", "plugin.clock", "plugin.tls"},
-    "plugin.metric_files": set(),
-    "plugin.metrics": {"connectors", "plugin.metric_files"},
-    "plugin.statistics": {"connectors", "plugin.locked_file"},
-}  # fmt: skip
+# From the inside out: each imports from itself and from those before it. `runtimes` runs in interpreters that have
+# nothing else of ours.
+CORE_IMPORTS_OF_EXTENSIONS = 49  # while these move out, one after the other
+ORDER = ("connectors", "rest_handlers", "client", "plugin", "extensions")
 
 
-def test_a_room_imports_from_the_rooms_that_it_may_use_and_from_each_of_them() -> None:
-    used: dict[str, set[str]] = {own: set() for own in ALLOWED}
-    for name, imported in imports().items():
-        used[room(name)] |= {room(other) for other in imported} - {room(name)}
-    assert used == ALLOWED
+def test_a_root_imports_only_from_those_further_in() -> None:
+    wrong = [
+        (name, other)
+        for name, imported in imports().items()
+        for other in imported
+        if _root(name) in ORDER and _root(other) in ORDER and ORDER.index(_root(name)) < ORDER.index(_root(other))
+    ]
+    assert {other for _, other in wrong if not other.startswith("extensions.")} == set()
+    assert len(wrong) <= CORE_IMPORTS_OF_EXTENSIONS
+
+
+def test_models_processes_import_nothing_else_of_ours() -> None:
+    outside = [(name, other) for name, imported in imports().items() for other in imported if _root(name) == "runtimes"]
+    assert [pair for pair in outside if _root(pair[1]) != "runtimes"] == []
 
 
 def test_no_modules_import_each_other_in_a_circle() -> None:
@@ -101,9 +34,27 @@ def test_no_modules_import_each_other_in_a_circle() -> None:
         for other in tuple(imported):
             parents = (other.rsplit(".", level)[0] for level in range(1, other.count(".") + 1))
             imported |= {parent for parent in parents if parent in graph and not f"{name}.".startswith(f"{parent}.")}
-    while leaves := {name for name, imported in graph.items() if not imported & graph.keys()}:
-        graph = {name: imported for name, imported in graph.items() if name not in leaves}
-    assert graph == {}
+    assert _circles(graph) == set()
+
+
+def test_no_folders_import_each_other_in_a_circle() -> None:
+    """The top modules of a room are its vocabulary, which its folders import, and stand apart."""
+    graph: dict[str, set[str]] = {}
+    for name, imported in imports().items():
+        own = folder(name)
+        others = {folder(other) for other in imported}
+        graph.setdefault(own, set()).update(other for other in others if other not in (own, room(other)))
+    assert _circles({name: others for name, others in graph.items() if name != room(name)}) == set()
+
+
+def test_no_rooms_import_each_other_in_a_circle() -> None:
+    graph: dict[str, set[str]] = {}
+    for name, imported in imports().items():
+        if _is_top_of_a_root(name):
+            continue
+        others = {room(other) for other in imported if not _is_top_of_a_root(other)}
+        graph.setdefault(room(name), set()).update(others - {room(name)})
+    assert _circles(graph) == set()
 
 
 def test_nothing_is_imported_inside_a_function() -> None:
@@ -112,3 +63,23 @@ def test_nothing_is_imported_inside_a_function() -> None:
         functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
         inside = [node for function in functions for node in ast.walk(function)]
         assert [(name, node.lineno) for node in inside if isinstance(node, ast.Import | ast.ImportFrom)] == []
+
+
+def _root(module: str) -> str:
+    return module.partition(".")[0]
+
+
+def _is_top_of_a_root(module: str) -> bool:
+    """Such as `plugin.app`, which opens the rooms."""
+    return folder(module) in ("plugin", "extensions", "runtimes")
+
+
+def _circles(graph: Mapping[str, Set[str]]) -> set[str]:
+    """Those that lie on a circle, and what lies between two."""
+    left = {name: set(others) for name, others in graph.items()}
+    while True:
+        imported = set[str]().union(*left.values())
+        kept = {name for name, others in left.items() if others & left.keys() and name in imported}
+        if len(kept) == len(left):
+            return kept
+        left = {name: left[name] & kept for name in kept}

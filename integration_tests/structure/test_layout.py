@@ -9,7 +9,7 @@ import pytest
 from integration_tests.structure.modules import CHECKOUT, PACKAGE, ROOTS, modules
 
 _TREES = (*(f"{root}/{PACKAGE}" for root in ROOTS), *(f"{root}/tests" for root in ROOTS), "integration_tests", "bench")
-_WITH_NAMES_OF_MLSERVER = CHECKOUT / "plugin" / PACKAGE / "runtimes" / "interface"
+_WITH_NAMES_OF_MLSERVER = CHECKOUT / "extensions" / PACKAGE / "runtimes" / "interface"
 
 
 def _files_of(tree: str) -> list[Path]:
@@ -19,14 +19,14 @@ def _files_of(tree: str) -> list[Path]:
 
 
 def test_no_two_modules_of_a_room_have_the_same_name() -> None:
-    for tree in (*_TREES, "plugin"):
+    for tree in _TREES:
         files = [file for file in _files_of(tree) if _WITH_NAMES_OF_MLSERVER not in file.parents]
         names = Counter(file.name for file in files if file.name not in ("__init__.py", "__main__.py", "conftest.py"))
         assert [(tree, name) for name, count in names.items() if count > 1] == []
 
 
 def test_the_package_is_a_pure_namespace() -> None:
-    """With an __init__ at its top, editors and type checkers would see one of the three roots only."""
+    """With an __init__ at its top, editors and type checkers would see one of the roots only."""
     assert [root for root in ROOTS if (CHECKOUT / root / PACKAGE / "__init__.py").exists()] == []
 
 

@@ -15,10 +15,10 @@ from prometheus_client.mmap_dict import MmapedDict
 
 from opensearch_ml_stream.connectors.chunks import Ending, Usage
 from opensearch_ml_stream.connectors.errors import InvalidRequest, MLStreamError, Throttled, UpstreamError
+from opensearch_ml_stream.extensions.runtimes.service.runtime_metrics import RuntimeMetrics
+from opensearch_ml_stream.extensions.runtimes.service.status import ModelStatus
 from opensearch_ml_stream.plugin import metrics as metrics_module
 from opensearch_ml_stream.plugin.metrics import MULTIPROC_DIR, Metrics
-from opensearch_ml_stream.plugin.runtimes.runtime_metrics import RuntimeMetrics
-from opensearch_ml_stream.plugin.runtimes.status import ModelStatus
 
 IDLE = {"mlstream_streams_open": 0.0, "mlstream_streams_waiting": 0.0}
 

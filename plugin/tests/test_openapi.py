@@ -10,12 +10,12 @@ import pytest
 from starlette.applications import Starlette
 from starlette.routing import Route
 
+from opensearch_ml_stream.extensions.v2.http.documentation.operations import V2_OPERATIONS
+from opensearch_ml_stream.extensions.v2.http.open_inference import OpenInference
 from opensearch_ml_stream.plugin.app import open_sidecar
 from opensearch_ml_stream.plugin.settings import Settings
 from opensearch_ml_stream.rest_handlers.base_path import UI_PATH
 from opensearch_ml_stream.rest_handlers.routes.predict_stream import PredictStream
-from opensearch_ml_stream.rest_handlers.v2.documentation.operations import V2_OPERATIONS
-from opensearch_ml_stream.rest_handlers.v2.open_inference import OpenInference
 
 BASE = "/_plugins/_ml"
 METHODS = ("get", "post", "put", "delete", "patch")

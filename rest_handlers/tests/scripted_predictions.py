@@ -13,7 +13,7 @@ from opensearch_ml_stream.connectors.chunks import Chunk, Chunks, Ending
 from opensearch_ml_stream.connectors.errors import MLStreamError
 from opensearch_ml_stream.rest_handlers.application import rest_application
 from opensearch_ml_stream.rest_handlers.callers import Caller
-from opensearch_ml_stream.rest_handlers.http.browsers import BrowserPolicy
+from opensearch_ml_stream.rest_handlers.http.host_and_origin import BrowserPolicy
 from opensearch_ml_stream.rest_handlers.http.response_lifecycle import InFlightResponses, ResponseLimits
 from opensearch_ml_stream.rest_handlers.routes.predict_stream import PredictStream, RelayIfElsewhere
 from tests.asgi_exchange import JSON_HEADERS, Exchange

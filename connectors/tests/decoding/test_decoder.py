@@ -9,9 +9,9 @@ from opensearch_ml_stream.connectors.chunks import Chunk, Ending, to_chunk_list
 from opensearch_ml_stream.connectors.decoding.contract import Event, Framing, Outcome
 from opensearch_ml_stream.connectors.decoding.decoder import MAX_SKIPPED_EVENTS, Decoder
 from opensearch_ml_stream.connectors.decoding.fast_path import FastPathDecoder
-from opensearch_ml_stream.connectors.decoding.framing.json_array import JSONArrayFraming
-from opensearch_ml_stream.connectors.decoding.framing.ndjson import NDJSONFraming
-from opensearch_ml_stream.connectors.decoding.framing.sse import SSEFraming
+from opensearch_ml_stream.connectors.decoding.json_array import JSONArrayFraming
+from opensearch_ml_stream.connectors.decoding.ndjson import NDJSONFraming
+from opensearch_ml_stream.connectors.decoding.sse import SSEFraming
 from opensearch_ml_stream.connectors.errors import StreamTruncated, UpstreamError
 from opensearch_ml_stream.connectors.providers.openai.chat import OPENAI_CHAT, OpenAIChat
 

@@ -16,7 +16,7 @@ from opensearch_ml_stream.connectors.decoding.fast_path import (
     MAX_LEARNED_FRAMES,
     FastPathDecoder,
 )
-from opensearch_ml_stream.connectors.decoding.framing.sse import SSEFraming
+from opensearch_ml_stream.connectors.decoding.sse import SSEFraming
 from opensearch_ml_stream.connectors.selection.presets import PRESETS
 from opensearch_ml_stream.connectors.stream_spec import StreamSpec
 

@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
+from opensearch_ml_stream.connectors.batching.shared_response import RowPath, split_response
 from opensearch_ml_stream.connectors.client_config import ClientConfig, read_client_config
 from opensearch_ml_stream.connectors.documents import Action, connector_document, read_connector
 from opensearch_ml_stream.connectors.errors import MLStreamError
-from opensearch_ml_stream.connectors.merging.shared_response import RowPath, split_response
 from opensearch_ml_stream.connectors.predict import batch_job, post_process, pre_process
+from opensearch_ml_stream.connectors.predict.embedding_arrays import cut_arrays
 from opensearch_ml_stream.connectors.predict.inputs import read_predict_input
 from opensearch_ml_stream.connectors.predict.model_interface import InterfaceSchema
-from opensearch_ml_stream.connectors.predict.number_arrays import cut_arrays
 from opensearch_ml_stream.connectors.predict.painless_batching import combine_calls, split_results
 from opensearch_ml_stream.connectors.predict.painless_source import define_escape, fill_parameters, parse_result
 from opensearch_ml_stream.connectors.rendering.action import CompiledAction

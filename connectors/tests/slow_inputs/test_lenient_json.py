@@ -7,7 +7,7 @@ import pytest
 from opensearch_ml_stream.connectors.errors import MLStreamError
 from opensearch_ml_stream.connectors.predict.inputs import read_predict_input
 from opensearch_ml_stream.connectors.syntax import jsontext
-from opensearch_ml_stream.connectors.v2.json_requests import read_request
+from opensearch_ml_stream.extensions.v2.protocol.json_requests import read_request
 from tests.slow_inputs.derivations import Grammar
 from tests.slow_inputs.search import Subject, check
 

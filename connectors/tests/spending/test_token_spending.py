@@ -3,7 +3,7 @@
 import pytest
 
 from opensearch_ml_stream.connectors.chunks import Usage
-from opensearch_ml_stream.connectors.sidecar_settings import Prices
+from opensearch_ml_stream.connectors.model_options import Prices
 from opensearch_ml_stream.connectors.spending.token_spending import (
     Amount,
     TokenCount,

@@ -1,7 +1,7 @@
 """`doctor` of a model: what it says of the way to the sidecar, and of a proxy before it.
 
-How it judges times is in plugin/tests/cli/doctor, by a clock of the test. The text here comes in so few parts that it
-says nothing of them; those tests in which it has to are slow.
+How it judges times is in extensions/tests/doctor/cli, by a clock of the test. The text here comes in so few parts
+that it says nothing of them; those tests in which it has to are slow.
 """
 
 import json

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from opensearch_ml_stream.plugin.cli.doctor.replay_provider import replay_provider
-from opensearch_ml_stream.plugin.diagnosis.connector_file import diagnose_connector
-from opensearch_ml_stream.plugin.diagnosis.recording import Read, Recording, read_recording_file
+from opensearch_ml_stream.extensions.doctor.cli.replay_provider import replay_provider
+from opensearch_ml_stream.extensions.doctor.diagnosis.connector_file import diagnose_connector
+from opensearch_ml_stream.extensions.doctor.diagnosis.recording import Read, Recording, read_recording_file
 from opensearch_ml_stream.plugin.settings import Settings
 from tests.providers.hosted.hosted_streams import ALL_STREAMS
 from tests.providers.recorded_streams import Recorded, ending_fields, play

@@ -11,7 +11,7 @@ from integration_tests.interop.ml_commons.sides import Side, reason
 from integration_tests.support.conditions import eventually
 from integration_tests.support.sidecars import running_sidecar
 
-from opensearch_ml_stream.plugin.registry.beside_ml_commons.orphans import sweep_orphans
+from opensearch_ml_stream.plugin.registry.orphans import sweep_orphans
 from opensearch_ml_stream.plugin.store import Index
 from opensearch_ml_stream.plugin.store.open_store import open_store
 

@@ -13,8 +13,8 @@ NOT_LOADED = frozenset({
     "aiohttp", "grpc", "httpx", "jinja2.environment", "opensearchpy", "pygments", "requests", "rich", "urllib3",
     "opensearch_ml_stream.plugin.cli.predict_command",
     "opensearch_ml_stream.plugin.demo.provider",
-    "opensearch_ml_stream.plugin.pass_through.relay",
-    "opensearch_ml_stream.plugin.runtimes.keeper.document_writer",
+    "opensearch_ml_stream.extensions.front_door.relay.relay",
+    "opensearch_ml_stream.extensions.runtimes.keeper.document_writer",
 })  # fmt: skip
 
 # 55 MiB where this was written, 79 with all of the above. The rest is for other builds of Python and of the libraries

@@ -11,37 +11,50 @@ from socket import gethostname
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
+from opensearch_ml_stream.extensions.doctor.diagnosis.stored_models import StoredModelDiagnoses
+from opensearch_ml_stream.extensions.doctor.http.diagnosis_route import diagnosis_routes
+from opensearch_ml_stream.extensions.front_door.http.cluster_nodes import ClusterNodes
+from opensearch_ml_stream.extensions.front_door.http.cluster_requests import ClusterRequests
+from opensearch_ml_stream.extensions.front_door.http.local_models import LocalModels
+from opensearch_ml_stream.extensions.front_door.relay.stored_model_kinds import StoredModelKinds
+from opensearch_ml_stream.extensions.generate_stream.http.tutorial_routes import generate_stream_routes
+from opensearch_ml_stream.extensions.playground.http.playground_routes import PAGE, playground_routes
+from opensearch_ml_stream.extensions.playground.service.blueprint_models import BlueprintModels
+from opensearch_ml_stream.extensions.playground.service.live_figures import LiveFigures
+from opensearch_ml_stream.extensions.playground.service.playground_models import StoredPlaygroundModels
+from opensearch_ml_stream.extensions.runtimes.http.custom_handlers import CustomHandlers
+from opensearch_ml_stream.extensions.runtimes.service.control import RuntimeControl
+from opensearch_ml_stream.extensions.runtimes.service.handler_calls import HandlerCalls
+from opensearch_ml_stream.extensions.runtimes.service.runtime_calls import RuntimeCalls
+from opensearch_ml_stream.extensions.runtimes.service.runtime_metrics import RuntimeMetrics
+from opensearch_ml_stream.extensions.v2.http.documentation.docs_routes import docs_routes
+from opensearch_ml_stream.extensions.v2.http.documentation.operations import V2_OPERATIONS
+from opensearch_ml_stream.extensions.v2.http.model_endpoints import Server
+from opensearch_ml_stream.extensions.v2.http.use_cases import InferenceModels
+from opensearch_ml_stream.extensions.v2.service.model_names import ModelNames
+from opensearch_ml_stream.extensions.v2.service.stored_inference_models import StoredInferenceModels
 from opensearch_ml_stream.plugin.clock import now_millis
 from opensearch_ml_stream.plugin.credentials.cipher import Cipher
-from opensearch_ml_stream.plugin.diagnosis.stored_models import StoredModelDiagnoses
 from opensearch_ml_stream.plugin.limits.budgets.budgets import open_budgets
-from opensearch_ml_stream.plugin.limits.open_streams import OpenStreams
+from opensearch_ml_stream.plugin.limits.in_flight_caps import OpenStreams
 from opensearch_ml_stream.plugin.limits.rate_limits import RateLimits
-from opensearch_ml_stream.plugin.limits.replicas import counting_replicas
+from opensearch_ml_stream.plugin.limits.replica_leases import counting_replicas
 from opensearch_ml_stream.plugin.limits.stream_counts import StreamCounts
 from opensearch_ml_stream.plugin.metrics import Metrics
 from opensearch_ml_stream.plugin.monitoring.answering_node import AnsweringNode
 from opensearch_ml_stream.plugin.monitoring.profiles import Profiles
 from opensearch_ml_stream.plugin.monitoring.server_stats import ServerStats
-from opensearch_ml_stream.plugin.pass_through.stored_model_kinds import StoredModelKinds
-from opensearch_ml_stream.plugin.playground.blueprint_models import BlueprintModels
-from opensearch_ml_stream.plugin.playground.live_figures import LiveFigures
-from opensearch_ml_stream.plugin.playground.playground_models import StoredPlaygroundModels
 from opensearch_ml_stream.plugin.predictions.batch_jobs import BatchJobs
 from opensearch_ml_stream.plugin.predictions.compiled_models import CompiledModels
-from opensearch_ml_stream.plugin.predictions.handler_calls import HandlerCalls
 from opensearch_ml_stream.plugin.predictions.painless_runner import PainlessRunner
 from opensearch_ml_stream.plugin.predictions.predictor import Predictor
 from opensearch_ml_stream.plugin.predictions.provider_call import ProviderCalls
 from opensearch_ml_stream.plugin.registry import Registry, build_registry
-from opensearch_ml_stream.plugin.registry.access.visible_documents import VisibleDocuments
-from opensearch_ml_stream.plugin.registry.beside_ml_commons.orphans import sweeping_orphans
 from opensearch_ml_stream.plugin.registry.deployment_state_store import DeploymentStateStore
 from opensearch_ml_stream.plugin.registry.model_deployment import ModelDeployment
-from opensearch_ml_stream.plugin.runtimes.control import RuntimeControl
-from opensearch_ml_stream.plugin.runtimes.runtime_calls import RuntimeCalls
-from opensearch_ml_stream.plugin.runtimes.runtime_metrics import RuntimeMetrics
-from opensearch_ml_stream.plugin.security.open_gate import open_gate
+from opensearch_ml_stream.plugin.registry.orphans import sweeping_orphans
+from opensearch_ml_stream.plugin.registry.visible_documents import VisibleDocuments
+from opensearch_ml_stream.plugin.security.choose_gate import open_gate
 from opensearch_ml_stream.plugin.settings import LiveSettings, Settings
 from opensearch_ml_stream.plugin.settings.dynamic import DynamicSettings, watching_settings
 from opensearch_ml_stream.plugin.statistics.request_statistics import Statistics, open_statistics
@@ -50,19 +63,11 @@ from opensearch_ml_stream.plugin.store.open_store import open_store
 from opensearch_ml_stream.plugin.upstream.circuit_breaker.breaking_upstream import BreakingUpstream
 from opensearch_ml_stream.plugin.upstream.circuit_breaker.shared_breakers import SharedBreakers
 from opensearch_ml_stream.plugin.upstream.open_upstream import open_upstream
-from opensearch_ml_stream.plugin.v2.model_names import ModelNames
-from opensearch_ml_stream.plugin.v2.stored_inference_models import StoredInferenceModels
 from opensearch_ml_stream.rest_handlers.application import open_inference, rest_application
 from opensearch_ml_stream.rest_handlers.callers import Gate, PassingGate, TenantGate
-from opensearch_ml_stream.rest_handlers.generate_stream.tutorial_routes import generate_stream_routes
-from opensearch_ml_stream.rest_handlers.http.browsers import BrowserPolicy
+from opensearch_ml_stream.rest_handlers.http.host_and_origin import BrowserPolicy
 from opensearch_ml_stream.rest_handlers.http.response_lifecycle import InFlightResponses, ResponseLimits
-from opensearch_ml_stream.rest_handlers.pass_through.cluster_nodes import ClusterNodes
-from opensearch_ml_stream.rest_handlers.pass_through.cluster_requests import ClusterRequests
-from opensearch_ml_stream.rest_handlers.pass_through.local_models import LocalModels
-from opensearch_ml_stream.rest_handlers.playground.playground_routes import PAGE, playground_routes
 from opensearch_ml_stream.rest_handlers.resource_endpoint import Entry
-from opensearch_ml_stream.rest_handlers.routes.diagnosis import diagnosis_routes
 from opensearch_ml_stream.rest_handlers.routes.health_and_metrics import operation_routes
 from opensearch_ml_stream.rest_handlers.routes.monitoring.profile import profile_routes
 from opensearch_ml_stream.rest_handlers.routes.monitoring.stats import stats_routes
@@ -70,11 +75,6 @@ from opensearch_ml_stream.rest_handlers.routes.openapi import openapi_routes
 from opensearch_ml_stream.rest_handlers.routes.predict_stream import Predictions, PredictStream
 from opensearch_ml_stream.rest_handlers.routes.resources import management_routes
 from opensearch_ml_stream.rest_handlers.routes.settings import settings_routes
-from opensearch_ml_stream.rest_handlers.v2.custom_handlers import CustomHandlers
-from opensearch_ml_stream.rest_handlers.v2.documentation.docs_routes import docs_routes
-from opensearch_ml_stream.rest_handlers.v2.documentation.operations import V2_OPERATIONS
-from opensearch_ml_stream.rest_handlers.v2.model_endpoints import Server
-from opensearch_ml_stream.rest_handlers.v2.use_cases import InferenceModels
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +132,7 @@ async def open_sidecar(settings: Settings, runtime: Path, login_key: bytes | Non
             gate = TenantGate(gate)
         cluster = None
         if settings.pass_through:  # by name: its TLS is opensearch-py's, which an embedded store does not need
-            front_door = import_module("opensearch_ml_stream.plugin.pass_through.front_door")
+            front_door = import_module("opensearch_ml_stream.extensions.front_door.relay.front_door")
             cluster = ClusterRequests(await stack.enter_async_context(front_door.open_front_door(settings)), gate)
         await stack.enter_async_context(watching_settings(core.store, core.live))
         await stack.enter_async_context(sweeping_orphans(core.store))

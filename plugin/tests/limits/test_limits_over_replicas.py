@@ -11,7 +11,7 @@ import pytest
 
 from opensearch_ml_stream.connectors.errors import MLStreamError, Throttled
 from opensearch_ml_stream.plugin.limits.rate_limits import RateLimit, RateLimits
-from opensearch_ml_stream.plugin.limits.replicas import EXPIRED_AFTER, RENEW_SECONDS, RETRY_SECONDS, Lease
+from opensearch_ml_stream.plugin.limits.replica_leases import EXPIRED_AFTER, RENEW_SECONDS, RETRY_SECONDS, Lease
 from tests.limits.flaky_store import FlakyStore
 from tests.limits.virtual_clock import Clock
 

@@ -10,8 +10,8 @@ import pytest
 from opensearch_ml_stream.connectors.errors import InvalidRequest, Unavailable
 from opensearch_ml_stream.connectors.predict.guardrails.configuration import Guard, LocalGuard, ModelGuard, StopWords
 from opensearch_ml_stream.connectors.predict.guardrails.patterns import GuardPattern
-from opensearch_ml_stream.plugin.predictions.guardrails import guardrail_checks
-from opensearch_ml_stream.plugin.predictions.guardrails.guardrail_checks import GuardrailChecks
+from opensearch_ml_stream.plugin.predictions import guardrail_checks
+from opensearch_ml_stream.plugin.predictions.guardrail_checks import GuardrailChecks
 from opensearch_ml_stream.plugin.store.sqlite_store import SQLiteStore
 
 TRIGGERED = "guardrails triggered for user input"

@@ -8,15 +8,15 @@ from typing import Any
 import pytest
 
 from opensearch_ml_stream.connectors.errors import Forbidden, InvalidRequest, Unauthorized, Unavailable
-from opensearch_ml_stream.plugin.security import open_gate as module
-from opensearch_ml_stream.plugin.security.open_gate import open_gate
+from opensearch_ml_stream.plugin.security import choose_gate as module
+from opensearch_ml_stream.plugin.security.choose_gate import open_gate
 from opensearch_ml_stream.plugin.security.own_accounts import create_key, key_id, remove_account
 from opensearch_ml_stream.plugin.settings import Settings
 from opensearch_ml_stream.plugin.store import Index
 from opensearch_ml_stream.plugin.store.sqlite_store import SQLiteStore
 from opensearch_ml_stream.rest_handlers.actions import PREDICT
 from opensearch_ml_stream.rest_handlers.callers import ANYONE, Gate, Scope, TenantGate
-from tests.security.cluster.scripted_plugin import ScriptedPlugin, request_of
+from tests.security.scripted_plugin import ScriptedPlugin, request_of
 
 STRANGER: Scope = {"headers": []}
 

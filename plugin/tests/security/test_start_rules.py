@@ -11,7 +11,7 @@ from opensearch_ml_stream.plugin.settings import Settings
 from opensearch_ml_stream.plugin.store import Index, Store
 from opensearch_ml_stream.plugin.store.sqlite_store import SQLiteStore
 from tests.registry.registry_setup import FakeCluster
-from tests.security.cluster.scripted_plugin import StoreInCluster
+from tests.security.scripted_plugin import StoreInCluster
 
 
 @pytest.fixture

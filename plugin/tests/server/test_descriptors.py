@@ -6,7 +6,7 @@ import resource
 
 import pytest
 
-from opensearch_ml_stream.plugin.server import descriptors
+from opensearch_ml_stream.plugin.server import file_descriptors
 
 
 @pytest.fixture
@@ -19,9 +19,9 @@ def limits(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
 
 
 def test_the_limit_is_raised_to_what_the_operator_allows(limits: list[tuple[int, int]]) -> None:
-    descriptors.raise_limit()
+    file_descriptors.raise_limit()
     assert limits[1:] == [(4096, 4096)]
-    descriptors.raise_limit()
+    file_descriptors.raise_limit()
     assert len(limits) == 2
 
 
@@ -30,8 +30,8 @@ def test_a_system_that_refuses_keeps_its_limit(monkeypatch: pytest.MonkeyPatch, 
         raise ValueError("current limit exceeds maximum limit")
 
     monkeypatch.setattr(resource, "setrlimit", refuse)
-    descriptors.raise_limit()
-    assert descriptors.limit() == 1024
+    file_descriptors.raise_limit()
+    assert file_descriptors.limit() == 1024
 
 
 @pytest.mark.parametrize(
@@ -39,17 +39,17 @@ def test_a_system_that_refuses_keeps_its_limit(monkeypatch: pytest.MonkeyPatch, 
 )
 def test_clients_leave_as_many_descriptors_to_providers(limits: list[tuple[int, int]], limit: int, most: int) -> None:
     limits.append((limit, limit))
-    assert descriptors.most_connections(10_000) == most
+    assert file_descriptors.most_connections(10_000) == most
 
 
 @pytest.mark.parametrize(("number", "exhausted"), [(errno.EMFILE, True), (errno.ENFILE, True), (errno.EACCES, False)])
 def test_descriptors_are_exhausted_when_none_can_be_opened(
     monkeypatch: pytest.MonkeyPatch, number: int, exhausted: bool
 ) -> None:
-    assert not descriptors.are_exhausted()
+    assert not file_descriptors.are_exhausted()
 
     def refuse(path: str, flags: int) -> int:
         raise OSError(number, "no")
 
     monkeypatch.setattr(os, "open", refuse)
-    assert descriptors.are_exhausted() is exhausted
+    assert file_descriptors.are_exhausted() is exhausted

@@ -21,7 +21,7 @@ from starlette.types import Receive, Scope, Send
 from opensearch_ml_stream.connectors.errors import MLStreamError, Unavailable
 from opensearch_ml_stream.plugin.app import Sidecar
 from opensearch_ml_stream.plugin.metrics import Metrics
-from opensearch_ml_stream.plugin.server import descriptors, worker
+from opensearch_ml_stream.plugin.server import file_descriptors, worker
 from opensearch_ml_stream.plugin.server import heartbeats as heartbeats_module
 from opensearch_ml_stream.plugin.server.heartbeats import Heartbeats
 from opensearch_ml_stream.plugin.server.http1.limits import ConnectionLimits
@@ -172,7 +172,7 @@ async def test_connections_are_looked_at_each_second_and_a_lack_of_descriptors_i
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(worker, "SWEEP_SECONDS", 0.01)
-    monkeypatch.setattr(descriptors, "are_exhausted", lambda: True)
+    monkeypatch.setattr(file_descriptors, "are_exhausted", lambda: True)
     looks: list[float] = []
     monkeypatch.setattr(StreamingProtocol, "look", lambda self, now: looks.append(now))
     with caplog.at_level(logging.WARNING):
@@ -185,7 +185,7 @@ async def test_connections_are_looked_at_each_second_and_a_lack_of_descriptors_i
 
 
 def test_the_settings_limit_what_a_client_may_take(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(descriptors, "limit", lambda: 1_000_000)
+    monkeypatch.setattr(file_descriptors, "limit", lambda: 1_000_000)
     limits = worker.connection_limits(Settings(request_timeout_seconds=7, max_connections=8))
     assert limits == ConnectionLimits(request_seconds=7, max_connections=8)
 

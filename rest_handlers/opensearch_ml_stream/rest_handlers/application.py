@@ -6,16 +6,16 @@ from starlette.applications import Starlette
 from starlette.routing import BaseRoute, Match, Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from opensearch_ml_stream.extensions.front_door.http.cluster_requests import ClusterRequests
+from opensearch_ml_stream.extensions.runtimes.http.custom_handlers import CustomHandlers
+from opensearch_ml_stream.extensions.v2.http.inference_endpoints import InferenceEndpoints
+from opensearch_ml_stream.extensions.v2.http.model_endpoints import ModelEndpoints, Server
+from opensearch_ml_stream.extensions.v2.http.open_inference import OpenInference
+from opensearch_ml_stream.extensions.v2.http.use_cases import InferenceModels
 from opensearch_ml_stream.rest_handlers.base_path import may_have_route
 from opensearch_ml_stream.rest_handlers.callers import Gate
 from opensearch_ml_stream.rest_handlers.http.exception_handlers import exception_handlers
 from opensearch_ml_stream.rest_handlers.http.response_lifecycle import InFlightResponses
-from opensearch_ml_stream.rest_handlers.pass_through.cluster_requests import ClusterRequests
-from opensearch_ml_stream.rest_handlers.v2.custom_handlers import CustomHandlers
-from opensearch_ml_stream.rest_handlers.v2.inference_endpoints import InferenceEndpoints
-from opensearch_ml_stream.rest_handlers.v2.model_endpoints import ModelEndpoints, Server
-from opensearch_ml_stream.rest_handlers.v2.open_inference import OpenInference
-from opensearch_ml_stream.rest_handlers.v2.use_cases import InferenceModels
 
 
 def rest_application(

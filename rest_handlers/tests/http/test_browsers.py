@@ -6,7 +6,7 @@ import pytest
 
 from opensearch_ml_stream.connectors.chunks import Ending
 from opensearch_ml_stream.connectors.errors import Forbidden, MisdirectedRequest
-from opensearch_ml_stream.rest_handlers.http.browsers import BrowserPolicy, check_browser
+from opensearch_ml_stream.rest_handlers.http.host_and_origin import BrowserPolicy, check_browser
 from tests.asgi_exchange import JSON_HEADERS, SECURITY_HEADERS, Exchange, send_request
 from tests.counted_work import steps
 from tests.scripted_predictions import BODY, QUESTION, STREAM_PATH, ScriptedPredictions, Sidecar, text

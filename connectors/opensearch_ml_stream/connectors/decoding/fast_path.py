@@ -21,7 +21,7 @@ import orjson
 from opensearch_ml_stream.connectors.chunks import Chunk, Chunks, TextRun, to_chunk_list
 from opensearch_ml_stream.connectors.decoding.contract import Outcome, Provider
 from opensearch_ml_stream.connectors.decoding.decoder import Decoder
-from opensearch_ml_stream.connectors.decoding.framing.sse import SSEFraming
+from opensearch_ml_stream.connectors.decoding.sse import SSEFraming
 
 # After this many attempts a stream whose frame keeps changing takes the slow path only, so that learning ends.
 MAX_LEARNED_FRAMES = 8

@@ -6,7 +6,7 @@ and equal byte for byte except for the numbers of an embedding: `1e-05` stays, w
 
 from collections.abc import Sequence
 
-from opensearch_ml_stream.connectors.predict.number_arrays import CutBody, cut_arrays, write_compactly
+from opensearch_ml_stream.connectors.predict.embedding_arrays import CutBody, cut_arrays, write_compactly
 from opensearch_ml_stream.connectors.predict.post_process import EmbeddingPath
 from opensearch_ml_stream.connectors.predict.tensors import Tensor
 from opensearch_ml_stream.connectors.syntax.compact_json import to_json

@@ -25,9 +25,9 @@ from opensearch_ml_stream.connectors.predict.painless_source import (
     fill_parameters,
     parse_result,
 )
-from opensearch_ml_stream.connectors.runtimes.urls import is_runtime_url
 from opensearch_ml_stream.connectors.syntax import jsontext
 from opensearch_ml_stream.connectors.syntax.jsontext import JsonText
+from opensearch_ml_stream.extensions.runtimes.protocol.urls import is_runtime_url
 
 MAX_CALLS = 1_000  # of one prediction
 STEP_SIZE = "input_docs_processed_step_size"

@@ -9,9 +9,9 @@ import orjson
 
 from opensearch_ml_stream.connectors.chunks import Chunk, Ending, ToolCall, Usage
 from opensearch_ml_stream.connectors.decoding import event_fields
+from opensearch_ml_stream.connectors.decoding.aws_eventstream import AWSEventStreamFraming
 from opensearch_ml_stream.connectors.decoding.contract import FINISHING, Event, Finishing, Outcome, truncated
 from opensearch_ml_stream.connectors.decoding.finish_reasons import finish_reason
-from opensearch_ml_stream.connectors.decoding.framing.aws_eventstream import AWSEventStreamFraming
 from opensearch_ml_stream.connectors.stream_spec import Enable, StreamSpec
 
 

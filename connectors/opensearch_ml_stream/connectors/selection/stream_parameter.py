@@ -15,12 +15,12 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from opensearch_ml_stream.connectors.decoding.aws_eventstream import AWSEventStreamFraming
 from opensearch_ml_stream.connectors.decoding.contract import Framing
-from opensearch_ml_stream.connectors.decoding.framing.aws_eventstream import AWSEventStreamFraming
-from opensearch_ml_stream.connectors.decoding.framing.json_array import JSONArrayFraming
-from opensearch_ml_stream.connectors.decoding.framing.ndjson import NDJSONFraming
-from opensearch_ml_stream.connectors.decoding.framing.plain_text import PlainTextFraming
-from opensearch_ml_stream.connectors.decoding.framing.sse import SSEFraming
+from opensearch_ml_stream.connectors.decoding.json_array import JSONArrayFraming
+from opensearch_ml_stream.connectors.decoding.ndjson import NDJSONFraming
+from opensearch_ml_stream.connectors.decoding.plain_text import PlainTextFraming
+from opensearch_ml_stream.connectors.decoding.sse import SSEFraming
 from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.connectors.providers.model_hosts.sagemaker import SAGEMAKER, sagemaker_spec
 from opensearch_ml_stream.connectors.providers.plain_text_body import PlainTextBody

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from opensearch_ml_stream.connectors.chunks import Usage
-from opensearch_ml_stream.connectors.sidecar_settings import Prices
+from opensearch_ml_stream.connectors.model_options import Prices
 
 _BYTES_PER_TOKEN = 4
 _MILLION = 1_000_000

@@ -17,20 +17,20 @@ from opensearch_ml_stream.plugin.cli.options import ModelCommand
 
 # Where each command is defined, as `module:name`; a name with `_app` at its end has commands of its own.
 _COMMANDS = {
-    "serve": "running.serve_commands:serve",
-    "demo": "running.serve_commands:demo",
-    "blueprints": "blueprint_commands:blueprints_app",
-    "models": "model_commands:models_app",
-    "endpoints": "endpoint_commands:endpoints_app",
-    "predict": "predict_command:predict",
-    "doctor": "doctor.doctor_command:doctor",
-    "record": "doctor.recording_commands:record",
-    "replay": "doctor.recording_commands:replay",
-    "login": "login.login_commands:login",
-    "logout": "login.login_commands:logout",
-    "settings": "settings_command:settings",
-    "users": "accounts.user_commands:users_app",
-    "keys": "accounts.key_commands:keys_app",
+    "serve": "plugin.cli.running.serve_commands:serve",
+    "demo": "plugin.cli.running.serve_commands:demo",
+    "blueprints": "plugin.cli.blueprint_commands:blueprints_app",
+    "models": "plugin.cli.model_commands:models_app",
+    "endpoints": "plugin.cli.endpoint_commands:endpoints_app",
+    "predict": "plugin.cli.predict_command:predict",
+    "doctor": "extensions.doctor.cli.doctor_command:doctor",
+    "record": "extensions.doctor.cli.recording_commands:record",
+    "replay": "extensions.doctor.cli.recording_commands:replay",
+    "login": "plugin.cli.login_commands:login",
+    "logout": "plugin.cli.login_commands:logout",
+    "settings": "plugin.cli.settings_command:settings",
+    "users": "plugin.cli.accounts.user_commands:users_app",
+    "keys": "plugin.cli.accounts.key_commands:keys_app",
 }
 _OF_A_MODEL = frozenset({"predict", "doctor", "record"})  # those take ids of models, which may begin with a dash
 
@@ -63,7 +63,7 @@ def _program(commands: Iterable[str]) -> typer.Typer:
     program.callback()(_options)
     for name in commands:
         module, _, defined = _COMMANDS[name].partition(":")
-        command = getattr(import_module(f"{__name__}.{module}"), defined)
+        command = getattr(import_module(f"opensearch_ml_stream.{module}"), defined)
         if defined.endswith("_app"):
             program.add_typer(command, name=name)
         else:

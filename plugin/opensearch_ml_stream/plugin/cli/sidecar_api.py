@@ -13,11 +13,11 @@ import orjson
 
 from opensearch_ml_stream.client.response_chunks import Chunk, ChunkReader, StreamError
 from opensearch_ml_stream.plugin.cli.command_errors import CommandFailed, RequestFailed, Unreachable, WrongUsage
-from opensearch_ml_stream.plugin.cli.login.credentials import Login, find_login
-from opensearch_ml_stream.plugin.cli.login.refusal_advice import refusal_advice
-from opensearch_ml_stream.plugin.cli.login.sidecar_url import sidecar_url
+from opensearch_ml_stream.plugin.cli.credentials import Login, find_login
 from opensearch_ml_stream.plugin.cli.options import command_line
+from opensearch_ml_stream.plugin.cli.refusal_advice import refusal_advice
 from opensearch_ml_stream.plugin.cli.sidecar_options import SidecarOptions
+from opensearch_ml_stream.plugin.cli.sidecar_url import sidecar_url
 from opensearch_ml_stream.rest_handlers.base_path import BASE_PATH
 
 CONNECT_SECONDS = 10

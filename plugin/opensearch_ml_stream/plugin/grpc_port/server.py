@@ -10,20 +10,20 @@ import grpc
 import grpc.aio
 
 from opensearch_ml_stream.connectors.errors import InvalidRequest
+from opensearch_ml_stream.extensions.ml_service.grpc.ml_service import ml_handlers
+from opensearch_ml_stream.extensions.v2.grpc.inference_service import InferenceService, inference_handlers
+from opensearch_ml_stream.extensions.v2.http.use_cases import InferenceModels
 from opensearch_ml_stream.plugin.grpc_port import messages
 from opensearch_ml_stream.plugin.grpc_port.calls import Calls
-from opensearch_ml_stream.plugin.grpc_port.inference_service import InferenceService, inference_handlers
+from opensearch_ml_stream.plugin.grpc_port.health_service import HEALTH_SERVICE, Health, readiness
+from opensearch_ml_stream.plugin.grpc_port.reflection_service import REFLECTION_SERVICE, reflection_handlers
 from opensearch_ml_stream.plugin.grpc_port.replaced_servers import ReplacedServers
 from opensearch_ml_stream.plugin.grpc_port.server_credentials import Certificate, server_credentials
-from opensearch_ml_stream.plugin.grpc_port.services.health_service import HEALTH_SERVICE, Health, readiness
-from opensearch_ml_stream.plugin.grpc_port.services.ml_service import ml_handlers
-from opensearch_ml_stream.plugin.grpc_port.services.reflection_service import REFLECTION_SERVICE, reflection_handlers
 from opensearch_ml_stream.plugin.logs.request_log import RequestLog
 from opensearch_ml_stream.plugin.settings import Settings
 from opensearch_ml_stream.rest_handlers.callers import Gate
 from opensearch_ml_stream.rest_handlers.http.response_lifecycle import InFlightResponses
 from opensearch_ml_stream.rest_handlers.routes.predict_stream import Predictions
-from opensearch_ml_stream.rest_handlers.v2.use_cases import InferenceModels
 
 MAX_METADATA_BYTES = 64 * 1024  # as the head of a request on the HTTP port
 MAX_STREAMS_PER_CONNECTION = 1_000

@@ -5,7 +5,7 @@ from contextlib import AbstractAsyncContextManager
 from types import TracebackType
 
 from opensearch_ml_stream.connectors.errors import UpstreamError
-from opensearch_ml_stream.connectors.sidecar_settings import CallLimits
+from opensearch_ml_stream.connectors.model_options import CallLimits
 from opensearch_ml_stream.plugin.upstream import ReadTimedOut, Sink, UpstreamResponse
 
 

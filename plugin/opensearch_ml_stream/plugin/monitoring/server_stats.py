@@ -17,9 +17,9 @@ from opensearch_ml_stream.plugin.monitoring.stat_selection import (
     select_by_body,
     select_by_name,
 )
-from opensearch_ml_stream.plugin.registry.access.visible_documents import VisibleDocuments
 from opensearch_ml_stream.plugin.registry.deployment_state_store import DeploymentStateStore
 from opensearch_ml_stream.plugin.registry.stored_documents import MAX_FOUND, Json
+from opensearch_ml_stream.plugin.registry.visible_documents import VisibleDocuments
 from opensearch_ml_stream.plugin.statistics.model_file import ModelFigures
 from opensearch_ml_stream.plugin.statistics.request_statistics import Statistics
 from opensearch_ml_stream.plugin.statistics.worker_file import ActionCount

@@ -18,7 +18,7 @@ from opensearch_ml_stream.connectors.syntax import jsontext
 from opensearch_ml_stream.plugin.clock import Clock
 from opensearch_ml_stream.plugin.predictions.compiled_model import CompiledModel
 from opensearch_ml_stream.plugin.predictions.compiled_models import CompiledModels
-from opensearch_ml_stream.plugin.predictions.guardrails.guardrail_checks import GuardrailChecks
+from opensearch_ml_stream.plugin.predictions.guardrail_checks import GuardrailChecks
 from opensearch_ml_stream.plugin.predictions.painless_runner import PainlessRunner
 from opensearch_ml_stream.plugin.predictions.provider_call import ProviderCalls, check_status
 from opensearch_ml_stream.plugin.predictions.whole_prediction import read_responses, request_text, run_script_steps

@@ -7,19 +7,19 @@ from typing import Any
 
 from opensearch_ml_stream.connectors.documents import PREDICT, Connector, Model
 from opensearch_ml_stream.connectors.errors import InvalidRequest, MLStreamError
+from opensearch_ml_stream.connectors.model_options import SidecarSettings
 from opensearch_ml_stream.connectors.predict.guardrails.configuration import Guardrails, read_guardrails
 from opensearch_ml_stream.connectors.predict.inputs import PredictInput
+from opensearch_ml_stream.connectors.predict.model_inputs import ModelInputs, find_model_inputs
 from opensearch_ml_stream.connectors.predict.model_interface import InterfaceSchema
 from opensearch_ml_stream.connectors.rendering.action import CompiledAction
 from opensearch_ml_stream.connectors.rendering.template import ConnectorParameters
-from opensearch_ml_stream.connectors.runtimes.runtime_action import RuntimeAction
-from opensearch_ml_stream.connectors.runtimes.runtime_stream import RUNTIME_STREAM
-from opensearch_ml_stream.connectors.runtimes.urls import find_runtime
 from opensearch_ml_stream.connectors.selection.spec_for import spec_for
-from opensearch_ml_stream.connectors.sidecar_settings import SidecarSettings
 from opensearch_ml_stream.connectors.stream_spec import Streaming, StreamSpec
 from opensearch_ml_stream.connectors.syntax import jsontext
-from opensearch_ml_stream.connectors.v2.model_inputs import ModelInputs, find_model_inputs
+from opensearch_ml_stream.extensions.runtimes.protocol.runtime_action import RuntimeAction
+from opensearch_ml_stream.extensions.runtimes.protocol.runtime_stream import RUNTIME_STREAM
+from opensearch_ml_stream.extensions.runtimes.protocol.urls import find_runtime
 from opensearch_ml_stream.plugin.credentials.external import is_external, resolve_credential
 from opensearch_ml_stream.plugin.credentials.redaction import Redactor
 from opensearch_ml_stream.plugin.limits.rate_limits import RateLimit, read_rate_limiter

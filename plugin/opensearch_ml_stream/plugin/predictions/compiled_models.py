@@ -11,13 +11,13 @@ from typing import Any
 
 from opensearch_ml_stream.connectors.documents import Connector, read_model
 from opensearch_ml_stream.connectors.errors import Forbidden, MLStreamError, Unavailable
-from opensearch_ml_stream.connectors.sidecar_settings import read_sidecar_settings
+from opensearch_ml_stream.connectors.model_options import read_sidecar_settings
 from opensearch_ml_stream.connectors.syntax import jsontext
 from opensearch_ml_stream.plugin.all_done import all_done
 from opensearch_ml_stream.plugin.credentials.cipher import Cipher
 from opensearch_ml_stream.plugin.limits.rate_limits import user_limiters
 from opensearch_ml_stream.plugin.predictions.compiled_model import CompiledModel
-from opensearch_ml_stream.plugin.registry.access.model_access import NOT_READ, ModelAccess
+from opensearch_ml_stream.plugin.registry.model_access import NOT_READ, ModelAccess
 from opensearch_ml_stream.plugin.registry.stored_documents import Json, connector_of, existing_model
 from opensearch_ml_stream.plugin.remembered import Remembered
 from opensearch_ml_stream.plugin.settings import LiveSettings

@@ -22,11 +22,11 @@ from opensearch_ml_stream.connectors.predict.inputs import PredictInput, RemoteI
 from opensearch_ml_stream.connectors.predict.painless_source import PainlessCall
 from opensearch_ml_stream.connectors.predict.tensors import Tensor
 from opensearch_ml_stream.connectors.rendering.action import ProviderRequest
-from opensearch_ml_stream.connectors.runtimes.request import readable_body
-from opensearch_ml_stream.connectors.runtimes.urls import is_runtime_url
 from opensearch_ml_stream.connectors.syntax.compact_json import to_json
+from opensearch_ml_stream.extensions.runtimes.protocol.request import readable_body
+from opensearch_ml_stream.extensions.runtimes.protocol.urls import is_runtime_url
 from opensearch_ml_stream.plugin.predictions.compiled_model import CompiledModel, ModelAction
-from opensearch_ml_stream.plugin.predictions.guardrails.guardrail_checks import GuardrailChecks
+from opensearch_ml_stream.plugin.predictions.guardrail_checks import GuardrailChecks
 from opensearch_ml_stream.plugin.predictions.painless_runner import PainlessRunner
 from opensearch_ml_stream.plugin.predictions.run_parallel import run_parallel
 

@@ -8,8 +8,7 @@ from opensearch_ml_stream.connectors.errors import Conflict, Forbidden, InvalidR
 from opensearch_ml_stream.plugin.all_done import all_done
 from opensearch_ml_stream.plugin.clock import Clock
 from opensearch_ml_stream.plugin.credentials.cipher import Cipher
-from opensearch_ml_stream.plugin.registry.access.asked import asked_access
-from opensearch_ml_stream.plugin.registry.access.visible_documents import VisibleDocuments
+from opensearch_ml_stream.plugin.registry.asked import asked_access
 from opensearch_ml_stream.plugin.registry.connector_documents import (
     changed_document,
     connector_view,
@@ -26,6 +25,7 @@ from opensearch_ml_stream.plugin.registry.stored_documents import (
     flag_of,
     rewrite,
 )
+from opensearch_ml_stream.plugin.registry.visible_documents import VisibleDocuments
 from opensearch_ml_stream.plugin.security.access_control import AccessControl
 from opensearch_ml_stream.plugin.settings import LiveSettings
 from opensearch_ml_stream.plugin.settings.disabled_feature_errors import remote_inference_disabled

@@ -15,7 +15,7 @@ from typing import Protocol
 
 from opensearch_ml_stream.connectors.documents import read_model
 from opensearch_ml_stream.connectors.errors import Conflict, InvalidRequest, MLStreamError, Unavailable
-from opensearch_ml_stream.connectors.runtimes.urls import find_runtime
+from opensearch_ml_stream.extensions.runtimes.protocol.urls import find_runtime
 from opensearch_ml_stream.plugin.all_done import all_done
 from opensearch_ml_stream.plugin.clock import Clock
 from opensearch_ml_stream.plugin.credentials.cipher import Cipher

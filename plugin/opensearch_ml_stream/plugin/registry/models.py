@@ -6,20 +6,16 @@ from typing import Any
 from opensearch_ml_stream.connectors.errors import Conflict, Forbidden, InvalidRequest, NotFound
 from opensearch_ml_stream.connectors.predict.guardrails.configuration import read_guardrails
 from opensearch_ml_stream.plugin.clock import Clock
-from opensearch_ml_stream.plugin.registry.access.asked import asked_access
-from opensearch_ml_stream.plugin.registry.access.model_access import NO_PRIVILEGE, ModelAccess
-from opensearch_ml_stream.plugin.registry.access.model_connectors import ModelConnectors
-from opensearch_ml_stream.plugin.registry.access.visible_documents import VisibleDocuments
-from opensearch_ml_stream.plugin.registry.beside_ml_commons.reload import reload_in_ml_commons
-from opensearch_ml_stream.plugin.registry.beside_ml_commons.safe_delete import refuse_if_used
-from opensearch_ml_stream.plugin.registry.beside_ml_commons.state_search import ShownStates
-from opensearch_ml_stream.plugin.registry.configuration import model_settings
+from opensearch_ml_stream.plugin.registry import model_settings
+from opensearch_ml_stream.plugin.registry.asked import asked_access
 from opensearch_ml_stream.plugin.registry.connector_documents import (
     changed_document,
     hidden_fields,
 )
 from opensearch_ml_stream.plugin.registry.default_model_interfaces import default_interface
 from opensearch_ml_stream.plugin.registry.deployment_state_store import is_deployed, is_deploying
+from opensearch_ml_stream.plugin.registry.model_access import NO_PRIVILEGE, ModelAccess
+from opensearch_ml_stream.plugin.registry.model_connectors import ModelConnectors
 from opensearch_ml_stream.plugin.registry.model_deployment import ModelDeployment
 from opensearch_ml_stream.plugin.registry.model_documents import (
     check_function,
@@ -29,7 +25,10 @@ from opensearch_ml_stream.plugin.registry.model_documents import (
     settable_fields,
 )
 from opensearch_ml_stream.plugin.registry.model_groups import ModelGroups
+from opensearch_ml_stream.plugin.registry.reload import reload_in_ml_commons
+from opensearch_ml_stream.plugin.registry.safe_delete import refuse_if_used
 from opensearch_ml_stream.plugin.registry.search import search
+from opensearch_ml_stream.plugin.registry.state_search import ShownStates
 from opensearch_ml_stream.plugin.registry.stored_documents import (
     Json,
     existing,
@@ -41,6 +40,7 @@ from opensearch_ml_stream.plugin.registry.stored_documents import (
     strings_of,
 )
 from opensearch_ml_stream.plugin.registry.tasks import record_task
+from opensearch_ml_stream.plugin.registry.visible_documents import VisibleDocuments
 from opensearch_ml_stream.plugin.security.access_control import AskedAccess
 from opensearch_ml_stream.plugin.settings import LiveSettings
 from opensearch_ml_stream.plugin.settings.disabled_feature_errors import remote_inference_disabled

@@ -12,12 +12,12 @@ from importlib import import_module
 from pathlib import Path
 from time import monotonic
 
+from opensearch_ml_stream.extensions.runtimes.keeper.keeper_process import make_runtimes_folder, run_keeper
 from opensearch_ml_stream.plugin.logs.configuration import configure_logging
 from opensearch_ml_stream.plugin.security.start_rules import check_pass_through, check_start
-from opensearch_ml_stream.plugin.server import descriptors
+from opensearch_ml_stream.plugin.server import file_descriptors
 from opensearch_ml_stream.plugin.server.grpc_listener import announce_grpc, reserving_grpc_port
 from opensearch_ml_stream.plugin.server.heartbeats import Heartbeats
-from opensearch_ml_stream.plugin.server.keeper_process import make_runtimes_folder, run_keeper
 from opensearch_ml_stream.plugin.server.listener import BACKLOG, announce, bind
 from opensearch_ml_stream.plugin.server.processes import Processes
 from opensearch_ml_stream.plugin.server.supervisor import Supervisor
@@ -43,7 +43,7 @@ def serve(settings: Settings) -> int:
     certificate_files = read_certificate_files(settings)
     if certificate_files is not None:
         warn_of_dates(create_certificate(settings, certificate_files))
-    descriptors.raise_limit()
+    file_descriptors.raise_limit()
     machine = Processes()
     with (
         machine.handling_signals(),

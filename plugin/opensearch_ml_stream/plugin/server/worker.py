@@ -23,7 +23,7 @@ from opensearch_ml_stream.plugin.app import Sidecar, open_sidecar
 from opensearch_ml_stream.plugin.logs.loop_errors import log_loop_error
 from opensearch_ml_stream.plugin.logs.request_log import RequestLog
 from opensearch_ml_stream.plugin.metrics import MULTIPROC_DIR, Metrics
-from opensearch_ml_stream.plugin.server import descriptors
+from opensearch_ml_stream.plugin.server import file_descriptors
 from opensearch_ml_stream.plugin.server.http1.limits import LATE_REQUEST_SECONDS, ConnectionLimits
 from opensearch_ml_stream.plugin.server.http1.protocol import StreamingProtocol
 from opensearch_ml_stream.plugin.server.http1.service import Service
@@ -114,7 +114,7 @@ def connection_limits(settings: Settings) -> ConnectionLimits:
     """Return the limits that the settings and this process's descriptors allow."""
     return ConnectionLimits(
         request_seconds=settings.request_timeout_seconds,
-        max_connections=descriptors.most_connections(settings.max_connections),
+        max_connections=file_descriptors.most_connections(settings.max_connections),
     )
 
 
@@ -246,8 +246,8 @@ class Server(uvicorn.Server):
         for connection in tuple(connections):
             connection.look(now)
         self._service.heads.look(now)
-        if descriptors.are_exhausted():
+        if file_descriptors.are_exhausted():
             self._complaints.warn(
-                f"no file descriptor is left of {descriptors.limit()} (ulimit -n); new connections are closed"
+                f"no file descriptor is left of {file_descriptors.limit()} (ulimit -n); new connections are closed"
             )
         self._sweeper = loop.call_later(SWEEP_SECONDS, self._sweep)

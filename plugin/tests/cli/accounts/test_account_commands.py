@@ -12,7 +12,7 @@ from opensearch_ml_stream.plugin.clock import now_millis
 from opensearch_ml_stream.plugin.store import Index
 from opensearch_ml_stream.plugin.store.open_store import open_store
 from tests.cli.conftest import Run
-from tests.security.cluster.scripted_plugin import StoreInCluster
+from tests.security.scripted_plugin import StoreInCluster
 
 pytestmark = pytest.mark.usefixtures("cheap_passwords")
 

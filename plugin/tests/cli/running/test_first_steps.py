@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from opensearch_ml_stream.plugin.cli.login.credentials import Login
+from opensearch_ml_stream.plugin.cli.credentials import Login
 from opensearch_ml_stream.plugin.cli.running.first_steps import first_steps
 from opensearch_ml_stream.plugin.cli.sidecar_options import SidecarOptions
 from opensearch_ml_stream.plugin.security.presented_credentials import ApiKey, NameAndPassword

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from opensearch_ml_stream.connectors.errors import UpstreamError
-from opensearch_ml_stream.connectors.sidecar_settings import CallLimits
+from opensearch_ml_stream.connectors.model_options import CallLimits
 from opensearch_ml_stream.plugin.limits.call_timeouts import in_time
 from opensearch_ml_stream.plugin.upstream import ReadTimedOut, UpstreamResponse
 from opensearch_ml_stream.plugin.upstream.retries import open_with_retries

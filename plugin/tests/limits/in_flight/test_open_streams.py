@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from opensearch_ml_stream.connectors.errors import Throttled, Unavailable
-from opensearch_ml_stream.connectors.sidecar_settings import CallLimits
-from opensearch_ml_stream.plugin.limits.open_streams import LOOK_SECONDS, OpenStreams
+from opensearch_ml_stream.connectors.model_options import CallLimits
+from opensearch_ml_stream.plugin.limits.in_flight_caps import LOOK_SECONDS, OpenStreams
 from opensearch_ml_stream.plugin.limits.stream_counts import StreamCounts
 from opensearch_ml_stream.plugin.metrics import Metrics
 from opensearch_ml_stream.plugin.settings import LiveSettings, Settings

@@ -10,7 +10,7 @@ import pytest
 from opensearch_ml_stream.connectors.errors import InvalidRequest, Throttled, UpstreamError
 from opensearch_ml_stream.connectors.predict.inputs import RemoteInput
 from opensearch_ml_stream.connectors.syntax.jsontext import JsonText
-from opensearch_ml_stream.plugin.predictions.batching import embedding_batches
+from opensearch_ml_stream.plugin.predictions import embedding_batches
 from tests.predictions.batching.embedding_calls import Callers, EmbeddingCalls, embedded, embedding_model
 
 

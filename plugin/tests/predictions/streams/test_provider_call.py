@@ -11,13 +11,14 @@ import pytest
 
 from opensearch_ml_stream.connectors.documents import read_connector, read_model
 from opensearch_ml_stream.connectors.errors import InvalidRequest, Throttled, UpstreamError
+from opensearch_ml_stream.connectors.model_options import CallLimits, SidecarSettings
 from opensearch_ml_stream.connectors.rendering.action import ProviderRequest
-from opensearch_ml_stream.connectors.sidecar_settings import CallLimits, SidecarSettings
+from opensearch_ml_stream.extensions.runtimes.service.runtime_calls import RuntimeCalls
 from opensearch_ml_stream.plugin.clock import now_millis
 from opensearch_ml_stream.plugin.limits.budgets.budgets import Budgets
 from opensearch_ml_stream.plugin.limits.budgets.shared_spending import SharedSpending
 from opensearch_ml_stream.plugin.limits.budgets.spending_table import SpendingTable
-from opensearch_ml_stream.plugin.limits.open_streams import OpenStreams
+from opensearch_ml_stream.plugin.limits.in_flight_caps import OpenStreams
 from opensearch_ml_stream.plugin.limits.rate_limits import RateLimits
 from opensearch_ml_stream.plugin.limits.stream_counts import StreamCounts
 from opensearch_ml_stream.plugin.metrics import Metrics
@@ -28,7 +29,6 @@ from opensearch_ml_stream.plugin.predictions.provider_call import (
     check_status,
     read_all,
 )
-from opensearch_ml_stream.plugin.runtimes.runtime_calls import RuntimeCalls
 from opensearch_ml_stream.plugin.settings import LiveSettings, Settings
 from opensearch_ml_stream.plugin.store.sqlite_store import SQLiteStore
 from opensearch_ml_stream.plugin.upstream import ReadTimedOut

@@ -23,7 +23,7 @@ from opensearch_ml_stream.connectors.predict.inputs import (
 from opensearch_ml_stream.connectors.predict.pre_process import MAX_CALLS
 from opensearch_ml_stream.connectors.rendering.action import ProviderRequest
 from opensearch_ml_stream.plugin.predictions.compiled_model import CompiledModel
-from opensearch_ml_stream.plugin.predictions.guardrails.guardrail_checks import GuardrailChecks
+from opensearch_ml_stream.plugin.predictions.guardrail_checks import GuardrailChecks
 from opensearch_ml_stream.plugin.predictions.painless_runner import PainlessRunner
 from opensearch_ml_stream.plugin.predictions.whole_prediction import (
     MAX_PARALLEL_CALLS,

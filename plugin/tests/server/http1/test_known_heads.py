@@ -7,14 +7,14 @@ import httptools
 import pytest
 from starlette.types import Receive, Scope, Send
 
-from opensearch_ml_stream.plugin.server.http1.parsing.known_heads import (
+from opensearch_ml_stream.plugin.server.http1.known_heads import (
     MAX_HEAD_SIZE,
     MAX_HEADS,
     KnownHeads,
     RequestHead,
     parts_of_whole_request,
 )
-from opensearch_ml_stream.rest_handlers.http.exchange.direct_exchange import DIRECT_EXCHANGE, HEAD_MEMO
+from opensearch_ml_stream.rest_handlers.http.direct_exchange import DIRECT_EXCHANGE, HEAD_MEMO
 from tests.server.client_connection import Bodies, Connection, settle
 
 HEAD = b"POST /a%%20b?c=d HTTP/1.1\r\nHost: h\r\n%b: %d\r\nX-Request-Id: me\r\n\r\n"

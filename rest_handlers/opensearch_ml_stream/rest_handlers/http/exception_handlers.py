@@ -11,7 +11,7 @@ from starlette.types import Receive, Scope, Send
 from opensearch_ml_stream.connectors.errors import Internal, MLStreamError, NotFound
 from opensearch_ml_stream.rest_handlers.base_path import is_v2
 from opensearch_ml_stream.rest_handlers.http.body_budget import BodyReservation
-from opensearch_ml_stream.rest_handlers.http.browsers import with_security_headers
+from opensearch_ml_stream.rest_handlers.http.host_and_origin import with_security_headers
 from opensearch_ml_stream.rest_handlers.http.responses import echoed_headers, error_response, json_response
 
 Read = TypeVar("Read")

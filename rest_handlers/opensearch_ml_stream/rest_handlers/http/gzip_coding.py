@@ -13,9 +13,9 @@ from starlette.types import Scope
 
 from opensearch_ml_stream.connectors.chunks import Chunks, Ending
 from opensearch_ml_stream.connectors.errors import MLStreamError
-from opensearch_ml_stream.rest_handlers.http.browsers import Headers
 from opensearch_ml_stream.rest_handlers.http.chunk_writer import CHUNK_WRITER
-from opensearch_ml_stream.rest_handlers.http.exchange.stream_format import StreamFormat
+from opensearch_ml_stream.rest_handlers.http.host_and_origin import Headers
+from opensearch_ml_stream.rest_handlers.http.stream_format import StreamFormat
 
 VARY: Headers = ((b"vary", b"Accept-Encoding"),)
 GZIP_HEADERS: Headers = ((b"content-encoding", b"gzip"), *VARY)

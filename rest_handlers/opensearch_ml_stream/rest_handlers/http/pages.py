@@ -9,7 +9,7 @@ from typing import Any
 from starlette.responses import Response
 from starlette.types import Scope
 
-from opensearch_ml_stream.rest_handlers.http.browsers import security_headers
+from opensearch_ml_stream.rest_handlers.http.host_and_origin import security_headers
 
 HTML = "text/html; charset=utf-8"
 _POLICY = b"content-security-policy"

@@ -18,14 +18,14 @@ from starlette.types import Receive, Scope, Send
 
 from opensearch_ml_stream.connectors.errors import Internal, MLStreamError, Throttled, Unavailable
 from opensearch_ml_stream.rest_handlers.http.body_budget import BodyBudget, BodyReservation
-from opensearch_ml_stream.rest_handlers.http.browsers import Headers
 from opensearch_ml_stream.rest_handlers.http.chunk_writer import chunk_writer
-from opensearch_ml_stream.rest_handlers.http.exchange.direct_exchange import DIRECT_EXCHANGE, DirectExchange
-from opensearch_ml_stream.rest_handlers.http.exchange.head_lines import json_lines, stream_headers, stream_lines
-from opensearch_ml_stream.rest_handlers.http.exchange.message_watch import start_watch
-from opensearch_ml_stream.rest_handlers.http.exchange.stream_format import StreamFormat
+from opensearch_ml_stream.rest_handlers.http.direct_exchange import DIRECT_EXCHANGE, DirectExchange
+from opensearch_ml_stream.rest_handlers.http.head_lines import json_lines, stream_headers, stream_lines
+from opensearch_ml_stream.rest_handlers.http.host_and_origin import Headers
+from opensearch_ml_stream.rest_handlers.http.message_watch import start_watch
 from opensearch_ml_stream.rest_handlers.http.request_notes import REQUEST_NOTES, RequestNotes
 from opensearch_ml_stream.rest_handlers.http.responses import encoded_json_response, error_response, json_response
+from opensearch_ml_stream.rest_handlers.http.stream_format import StreamFormat
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,10 +14,10 @@ from starlette.types import Scope
 from opensearch_ml_stream.connectors.errors import MLStreamError, Unauthorized
 from opensearch_ml_stream.connectors.syntax.compact_json import to_json
 from opensearch_ml_stream.connectors.syntax.filter_path import filter_path
-from opensearch_ml_stream.connectors.v2.json_responses import error_body
+from opensearch_ml_stream.extensions.v2.protocol.json_responses import error_body
 from opensearch_ml_stream.rest_handlers.base_path import has_plain_errors
 from opensearch_ml_stream.rest_handlers.http import yaml_text
-from opensearch_ml_stream.rest_handlers.http.browsers import with_security_headers
+from opensearch_ml_stream.rest_handlers.http.host_and_origin import with_security_headers
 from opensearch_ml_stream.rest_handlers.http.request_notes import REQUEST_NOTES
 from opensearch_ml_stream.rest_handlers.http.requests import header, is_yaml
 

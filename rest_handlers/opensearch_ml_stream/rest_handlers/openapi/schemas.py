@@ -9,13 +9,7 @@ from typing import Any, get_args, get_origin, get_type_hints
 
 from opensearch_ml_stream.connectors.client_config import RETRY_POLICIES, ClientConfig
 from opensearch_ml_stream.connectors.documents import ACTION_TYPES, PROTOCOLS, Action, Connector
-from opensearch_ml_stream.connectors.predict.inputs import (
-    QuestionAnsweringInput,
-    RemoteInput,
-    TextDocsInput,
-    TextSimilarityInput,
-)
-from opensearch_ml_stream.connectors.sidecar_settings import (
+from opensearch_ml_stream.connectors.model_options import (
     BUDGET_ENFORCEMENTS,
     BUDGET_SUBJECTS,
     BatchingSettings,
@@ -24,6 +18,12 @@ from opensearch_ml_stream.connectors.sidecar_settings import (
     Prices,
     SidecarSettings,
     V2Settings,
+)
+from opensearch_ml_stream.connectors.predict.inputs import (
+    QuestionAnsweringInput,
+    RemoteInput,
+    TextDocsInput,
+    TextSimilarityInput,
 )
 from opensearch_ml_stream.rest_handlers.openapi.description import FLAG, Schema
 

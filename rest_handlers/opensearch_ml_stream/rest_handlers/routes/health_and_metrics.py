@@ -13,7 +13,7 @@ from opensearch_ml_stream.connectors.errors import MLStreamError, Unavailable
 from opensearch_ml_stream.rest_handlers import actions
 from opensearch_ml_stream.rest_handlers.base_path import METRICS_PATH
 from opensearch_ml_stream.rest_handlers.callers import Gate
-from opensearch_ml_stream.rest_handlers.http.browsers import with_security_headers
+from opensearch_ml_stream.rest_handlers.http.host_and_origin import with_security_headers
 from opensearch_ml_stream.rest_handlers.http.responses import error_response, json_response
 
 READY_SECONDS = 1.5  # of waiting for the store: whoever asks whether a server is ready waits 2 s or so

@@ -19,22 +19,22 @@ from opensearch_ml_stream.connectors.wire_format import NDJSON, SSE
 from opensearch_ml_stream.rest_handlers.base_path import BASE_PATH
 from opensearch_ml_stream.rest_handlers.callers import Caller, Gate
 from opensearch_ml_stream.rest_handlers.http.body_budget import BodyReservation
-from opensearch_ml_stream.rest_handlers.http.browsers import (
+from opensearch_ml_stream.rest_handlers.http.direct_exchange import DIRECT_EXCHANGE, HEAD_MEMO, DirectExchange
+from opensearch_ml_stream.rest_handlers.http.exception_handlers import method_not_allowed
+from opensearch_ml_stream.rest_handlers.http.host_and_origin import (
     BrowserPolicy,
     check_browser,
     is_of_listed_page,
     preflight_response,
 )
-from opensearch_ml_stream.rest_handlers.http.exception_handlers import method_not_allowed
-from opensearch_ml_stream.rest_handlers.http.exchange.direct_exchange import DIRECT_EXCHANGE, HEAD_MEMO, DirectExchange
-from opensearch_ml_stream.rest_handlers.http.exchange.stream_format import StreamFormat
 from opensearch_ml_stream.rest_handlers.http.requests import FORMATS, json_body, read_body
 from opensearch_ml_stream.rest_handlers.http.response_lifecycle import InFlightResponse, InFlightResponses
 from opensearch_ml_stream.rest_handlers.http.responses import error_response
+from opensearch_ml_stream.rest_handlers.http.stream_format import StreamFormat
 from opensearch_ml_stream.rest_handlers.openapi.description import FLAG, OperationDescription, Schema
 from opensearch_ml_stream.rest_handlers.openapi.schemas import PREDICT
-from opensearch_ml_stream.rest_handlers.routes.predict import send_encoded_prediction, send_prediction
 from opensearch_ml_stream.rest_handlers.routes.predict_head import PredictHead, read_head
+from opensearch_ml_stream.rest_handlers.routes.prediction_responses import send_encoded_prediction, send_prediction
 
 _QUERY_PARAMETERS: Mapping[str, Schema] = {"format": {"enum": list(FORMATS)}, "stream": FLAG}
 _MODEL = f"{BASE_PATH}/models/{{model_id}}"

@@ -11,7 +11,7 @@ import orjson
 
 from opensearch_ml_stream.connectors.chunks import Chunk, Ending
 from opensearch_ml_stream.connectors.decoding.contract import Event, Finishing, Outcome, Provider, truncated
-from opensearch_ml_stream.connectors.decoding.framing.plain_text import PLAIN_TEXT
+from opensearch_ml_stream.connectors.decoding.plain_text import PLAIN_TEXT
 from opensearch_ml_stream.connectors.providers.anthropic import Anthropic
 from opensearch_ml_stream.connectors.providers.bedrock_converse import BedrockConverse
 from opensearch_ml_stream.connectors.providers.bedrock_text_models import (

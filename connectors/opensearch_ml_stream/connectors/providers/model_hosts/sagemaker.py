@@ -7,9 +7,9 @@ container's own framing and dialect are recognised by its first bytes and event,
 from collections.abc import Callable
 from functools import partial
 
+from opensearch_ml_stream.connectors.decoding.aws_eventstream import AWSEventStreamFraming
 from opensearch_ml_stream.connectors.decoding.contract import Event, Framing
-from opensearch_ml_stream.connectors.decoding.framing.aws_eventstream import AWSEventStreamFraming
-from opensearch_ml_stream.connectors.decoding.framing.detected_framing import DetectedFraming
+from opensearch_ml_stream.connectors.decoding.detected_framing import DetectedFraming
 from opensearch_ml_stream.connectors.errors import UpstreamError
 from opensearch_ml_stream.connectors.providers.model_hosts.detected_dialect import DetectedDialect
 from opensearch_ml_stream.connectors.stream_spec import Enable, StreamSpec

@@ -16,7 +16,7 @@ import orjson
 import typer
 
 from opensearch_ml_stream.plugin.cli.command_errors import CommandFailed
-from opensearch_ml_stream.plugin.cli.login.credentials import find_login
+from opensearch_ml_stream.plugin.cli.credentials import find_login
 from opensearch_ml_stream.plugin.cli.options import program
 from opensearch_ml_stream.plugin.cli.predict_command import show_stream
 from opensearch_ml_stream.plugin.cli.running.demo_models import find_models, set_up_models

@@ -2,7 +2,7 @@
 
 import shlex
 
-from opensearch_ml_stream.plugin.cli.login.credentials import KEY_VARIABLE, Login
+from opensearch_ml_stream.plugin.cli.credentials import KEY_VARIABLE, Login
 from opensearch_ml_stream.plugin.cli.options import program
 from opensearch_ml_stream.plugin.cli.sidecar_options import SidecarOptions
 from opensearch_ml_stream.plugin.security.presented_credentials import ApiKey

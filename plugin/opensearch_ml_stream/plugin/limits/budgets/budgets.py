@@ -12,7 +12,7 @@ from math import ceil
 from pathlib import Path
 
 from opensearch_ml_stream.connectors.errors import MLStreamError, Throttled, Unavailable
-from opensearch_ml_stream.connectors.sidecar_settings import Budget, SidecarSettings
+from opensearch_ml_stream.connectors.model_options import Budget, SidecarSettings
 from opensearch_ml_stream.connectors.spending.token_spending import TokenCount, estimate_request_tokens
 from opensearch_ml_stream.plugin.clock import Clock
 from opensearch_ml_stream.plugin.limits.budgets.charge import BudgetPlan, Charge, CountedBudget

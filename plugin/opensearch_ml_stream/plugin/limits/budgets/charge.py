@@ -6,7 +6,7 @@ from typing import Any, Protocol
 
 from opensearch_ml_stream.connectors.chunks import Ending
 from opensearch_ml_stream.connectors.errors import MLStreamError
-from opensearch_ml_stream.connectors.sidecar_settings import Budget, Prices
+from opensearch_ml_stream.connectors.model_options import Budget, Prices
 from opensearch_ml_stream.connectors.spending.token_spending import Amount, TokenCount, count_tokens
 from opensearch_ml_stream.plugin.limits.budgets.spending_table import Counter, Spending
 

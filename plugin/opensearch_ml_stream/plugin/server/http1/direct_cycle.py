@@ -9,12 +9,12 @@ from starlette.types import ASGIApp, Message, Scope
 
 from opensearch_ml_stream.plugin.logs.request_log import RequestLog
 from opensearch_ml_stream.plugin.server.http1.cycle_connection import CycleConnection
+from opensearch_ml_stream.plugin.server.http1.known_heads import RequestHead
 from opensearch_ml_stream.plugin.server.http1.limits import HIGH_WATER_BYTES
-from opensearch_ml_stream.plugin.server.http1.parsing.known_heads import RequestHead
 from opensearch_ml_stream.plugin.server.http1.refusals import Headers, status_line
 from opensearch_ml_stream.rest_handlers.http.body_budget import BodyBudget, BodyReservation
 from opensearch_ml_stream.rest_handlers.http.chunk_writer import CHUNK_WRITER
-from opensearch_ml_stream.rest_handlers.http.exchange.direct_exchange import DIRECT_EXCHANGE, ClientWatcher
+from opensearch_ml_stream.rest_handlers.http.direct_exchange import DIRECT_EXCHANGE, ClientWatcher
 from opensearch_ml_stream.rest_handlers.http.relay_extensions import BROKEN, HTTP_TRAILERS, INFORMATIONAL, LONG_REQUEST
 from opensearch_ml_stream.rest_handlers.http.request_notes import REQUEST_NOTES, RequestNotes
 

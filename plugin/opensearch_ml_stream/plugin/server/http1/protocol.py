@@ -10,11 +10,11 @@ from typing import Any
 from opensearch_ml_stream.connectors.errors import MLStreamError
 from opensearch_ml_stream.plugin.server.http1.flow_control import FlowControl
 from opensearch_ml_stream.plugin.server.http1.half_closed import HalfClosedClient
+from opensearch_ml_stream.plugin.server.http1.known_heads import RequestHead
 from opensearch_ml_stream.plugin.server.http1.limits import LATE_REQUEST_SECONDS, MAX_PIPELINED, NEVER
-from opensearch_ml_stream.plugin.server.http1.parsing.known_heads import RequestHead
-from opensearch_ml_stream.plugin.server.http1.parsing.request_parser import RequestParser
 from opensearch_ml_stream.plugin.server.http1.refusals import Headers, body_timeout, head_timeout, refusal
 from opensearch_ml_stream.plugin.server.http1.request_cycle import RequestCycle
+from opensearch_ml_stream.plugin.server.http1.request_parser import RequestParser
 from opensearch_ml_stream.plugin.server.http1.secure_channel import SecureChannel
 from opensearch_ml_stream.plugin.server.http1.service import Service
 from opensearch_ml_stream.plugin.server.http1.unread_output import UnreadOutput

@@ -9,8 +9,8 @@ from starlette.types import ASGIApp
 from uvicorn.server import ServerState
 
 from opensearch_ml_stream.plugin.logs.request_log import RequestLog
+from opensearch_ml_stream.plugin.server.http1.known_heads import KnownHeads
 from opensearch_ml_stream.plugin.server.http1.limits import ConnectionLimits
-from opensearch_ml_stream.plugin.server.http1.parsing.known_heads import KnownHeads
 from opensearch_ml_stream.rest_handlers.http.body_budget import BodyBudget
 
 

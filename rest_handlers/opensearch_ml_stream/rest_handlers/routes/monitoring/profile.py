@@ -5,10 +5,10 @@ from typing import Any, Protocol
 
 from starlette.routing import Route
 
+from opensearch_ml_stream.extensions.front_door.http.cluster_nodes import ClusterNodes
 from opensearch_ml_stream.rest_handlers import actions
 from opensearch_ml_stream.rest_handlers.callers import Caller
 from opensearch_ml_stream.rest_handlers.openapi.schemas import PROFILE
-from opensearch_ml_stream.rest_handlers.pass_through.cluster_nodes import ClusterNodes
 from opensearch_ml_stream.rest_handlers.resource_endpoint import (
     Entry,
     Operation,

@@ -1,1 +1,0 @@
-"""Framings: split a provider's bytes into events, one module for each framing."""

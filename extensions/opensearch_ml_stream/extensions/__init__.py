@@ -1,0 +1,1 @@
+"""Extensions: what stands beside the core, one folder a capability."""

@@ -1,0 +1,1 @@
+"""Doctor: says step by step what is wrong between a model and its provider."""

@@ -1,0 +1,196 @@
+"""An Upstream that takes the connection apart into the steps of a diagnosis: resolve, connect, tls.
+
+What it does is what `NativeUpstream` does, by the same functions, but on a connection of its own: none is reused, no
+name is cached, and `max_connection` and the circuit breaker, which are about the sidecar, have no say.
+"""
+
+import asyncio
+import ssl
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import Any
+from urllib.request import getproxies_environment
+
+from opensearch_ml_stream.connectors.client_config import ClientConfig
+from opensearch_ml_stream.connectors.errors import UpstreamError
+from opensearch_ml_stream.connectors.rendering.action import ProviderRequest
+from opensearch_ml_stream.extensions.doctor.diagnosis import provider_certificate
+from opensearch_ml_stream.extensions.doctor.diagnosis.observed_response import CallTimes, ObservedResponse
+from opensearch_ml_stream.extensions.doctor.diagnosis.report import StepName
+from opensearch_ml_stream.extensions.doctor.diagnosis.step_log import Findings, StepLog
+from opensearch_ml_stream.plugin.settings import LiveSettings
+from opensearch_ml_stream.plugin.upstream import Upstream, UpstreamResponse, network_errors
+from opensearch_ml_stream.plugin.upstream.addresses import PrivateAddress, Resolver
+from opensearch_ml_stream.plugin.upstream.http1.connection import Connection, connect
+from opensearch_ml_stream.plugin.upstream.http1.pool import Route
+from opensearch_ml_stream.plugin.upstream.native_client import NativeUpstream
+from opensearch_ml_stream.plugin.upstream.proxies import proxy_for
+from opensearch_ml_stream.plugin.upstream.target import Target
+from opensearch_ml_stream.plugin.upstream.tls import UNVERIFIED, TLSContexts
+
+NETWORK_STEPS: tuple[StepName, ...] = ("resolve", "connect", "tls")
+MAX_SHOWN_ADDRESSES = 20
+CERTIFICATE_SECONDS = 5.0  # to fetch a certificate that is not trusted
+
+
+class DiagnosingUpstream:
+    """Opens one call of a provider, in steps. `other` is the sidecar's own Upstream, for calls through a proxy."""
+
+    def __init__(self, live: LiveSettings, other: Upstream, log: StepLog, times: CallTimes) -> None:
+        self._native = _SteppedConnections(live, log, times)
+        self._other = other
+        self._live = live
+        self._log = log
+        self._times = times
+
+    @asynccontextmanager
+    async def open(
+        self, request: ProviderRequest, config: ClientConfig, tls: Mapping[str, str], pool_key: str = ""
+    ) -> AsyncIterator[UpstreamResponse]:
+        """See Upstream.open. Each attempt of a call that is retried begins the steps anew."""
+        self._times.begin()
+        self._times.attempts += 1
+        self._log.forget(NETWORK_STEPS)
+        async with self._opening(request, config, tls, pool_key) as response:
+            yield ObservedResponse(response, self._times)
+
+    def close(self) -> None:
+        """Close the connection that is kept for a next call, as there is none."""
+        self._native.close()
+
+    def _opening(
+        self, request: ProviderRequest, config: ClientConfig, tls: Mapping[str, str], pool_key: str
+    ) -> AbstractAsyncContextManager[UpstreamResponse]:
+        proxy = proxy_for(request.url, getproxies_environment())
+        if proxy is None and self._live.current.upstream != "aiohttp":
+            return self._native.open(request, config, tls, pool_key)
+        way = "opensearch_ml_stream.upstream is aiohttp" if proxy is None else "the call goes through an HTTP proxy"
+        self._log.skip(NETWORK_STEPS, f"not shown, as {way}")
+        self._times.sent()
+        return self._other.open(request, config, tls, pool_key)
+
+
+class _SteppedConnections(NativeUpstream):
+    """The native client, each of whose connections is opened in steps."""
+
+    def __init__(self, live: LiveSettings, log: StepLog, times: CallTimes) -> None:
+        super().__init__(live, Resolver(), TLSContexts())
+        self._log = log
+        self._times = times
+
+    def close(self) -> None:
+        """Close idle connections, and cancel what is still looked up."""
+        super().close()
+        self._resolver.close()
+
+    async def connect(self, target: Target, route: Route, seconds: float) -> Connection:
+        """See NativeUpstream.connect. As there, an address whose TLS fails gives way to the next."""
+        addresses = await self._resolve(target, route)
+        context = await self._contexts.get(route.tls) if route.scheme == "https" else None
+        deadline = asyncio.get_running_loop().time() + seconds
+        while True:
+            connection = await self._connect(addresses, target, seconds)
+            addresses = addresses[addresses.index(connection.address) + 1 :]
+            if context is None:
+                self._log.skip(("tls",), "the url is http: nothing is encrypted")
+                break
+            try:
+                await self._start_tls(connection, target, context, deadline)
+                break
+            except UpstreamError:
+                connection.abort()
+                if not addresses:
+                    raise
+            except BaseException:
+                connection.abort()
+                raise
+        self._times.sent()
+        return connection
+
+    async def _resolve(self, target: Target, route: Route) -> tuple[str, ...]:
+        with self._log.timed("resolve") as found:
+            addresses = await self._resolver.resolve(route.host)
+            found.details = {"host": route.host, "addresses": list(addresses[:MAX_SHOWN_ADDRESSES])}
+            try:
+                route.policy.check(route.host, addresses)
+            except PrivateAddress:
+                found.advice = f"If it is to be called: opensearch-ml-stream endpoints allow {target.origins[0]}"
+                raise
+            more = "" if len(addresses) == 1 else f" and {len(addresses) - 1} more"
+            found.summary = f"{route.host} is {addresses[0]}{more}"
+        return addresses
+
+    async def _connect(self, addresses: tuple[str, ...], target: Target, seconds: float) -> Connection:
+        with self._log.timed("connect") as found:
+            found.details = {"port": target.port}
+            connection = await connect(addresses, target, None, seconds)
+            found.details = {"address": connection.address, "port": target.port}
+            found.summary = f"connected to {connection.address}, port {target.port}"
+        return connection
+
+    async def _start_tls(
+        self, connection: Connection, target: Target, context: ssl.SSLContext, deadline: float
+    ) -> None:
+        """Begin TLS on a connection; the certificate must be for the name, not for the address."""
+        loop = asyncio.get_running_loop()
+        assert connection.transport is not None
+        with self._log.timed("tls") as found:
+            try:
+                async with asyncio.timeout_at(deadline):
+                    transport = await loop.start_tls(
+                        connection.transport, connection, context, server_hostname=target.host
+                    )
+            except TimeoutError:
+                found.summary = f"{target.authority} did not finish the TLS handshake in time"
+                found.advice = "Check that the port speaks TLS, and the firewalls between here and the provider"
+                raise network_errors.connect_timed_out(target.authority, 0.0) from None
+            except OSError as error:  # ssl.SSLError is one
+                await self._explain(error, found, connection.address, target)
+                raise network_errors.unreachable(target.authority, error) from None
+            assert transport is not None
+            connection.transport = transport
+            _describe(transport.get_extra_info("ssl_object"), context, found)
+
+    async def _explain(self, error: OSError, found: Findings, address: str, target: Target) -> None:
+        if not isinstance(error, ssl.SSLCertVerificationError):
+            return
+        found.summary, found.advice = provider_certificate.explain(error)
+        certificate = await self._certificate(address, target)
+        found.details = {"verify_error": error.verify_message, "certificate": certificate}
+        if error.verify_code == 10 and certificate:
+            found.summary += f" on {certificate['valid_until'][:10]}"
+
+    async def _certificate(self, address: str, target: Target) -> dict[str, Any]:
+        """Return the certificate that is not trusted, by a connection on which nothing is sent; empty if none comes."""
+        loop = asyncio.get_running_loop()
+        connection = Connection(address)
+        context = await self._contexts.get(UNVERIFIED)
+        try:
+            async with asyncio.timeout(CERTIFICATE_SECONDS):
+                transport, _ = await loop.create_connection(
+                    lambda: connection, address, target.port, ssl=context, server_hostname=target.host
+                )
+            return provider_certificate.describe(transport.get_extra_info("ssl_object").getpeercert(True) or b"")
+        except OSError:  # TimeoutError is one
+            return {}
+        finally:
+            connection.abort()
+
+
+def _describe(connection: ssl.SSLObject, context: ssl.SSLContext, found: Findings) -> None:
+    certificate = provider_certificate.describe(connection.getpeercert(True) or b"")
+    cipher = connection.cipher()
+    found.details = {
+        "version": connection.version(),
+        "cipher": None if cipher is None else cipher[0],
+        "certificate": certificate,
+    }
+    days = certificate.get("days_left", 0)
+    found.summary = f"{connection.version()}, certificate valid for {days} more days"
+    if context.verify_mode is ssl.CERT_NONE:
+        found.verdict = "warning"
+        found.summary = f"{connection.version()}, the certificate is not checked"
+        found.advice = "client_config.skip_ssl_verification is true: whoever is in between can read the credential"
+    elif certificate and days < provider_certificate.WARN_DAYS:
+        found.verdict = "warning"
+        found.advice = "Have the certificate renewed before it expires"

@@ -1,0 +1,154 @@
+"""Requests for models that are not remote: those run in ML Commons on the cluster, and their requests go on to it.
+
+Which model is meant the path says; where models are registered or undeployed together, the body. A body also says
+whether a connector is for agents, which run in the cluster, too.
+"""
+
+import re
+from collections.abc import Awaitable, Callable, Collection, Mapping
+from typing import Any, Protocol
+
+from starlette.requests import ClientDisconnect, Request
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from opensearch_ml_stream.connectors.errors import InvalidRequest, MLStreamError
+from opensearch_ml_stream.connectors.syntax import jsontext
+from opensearch_ml_stream.extensions.front_door.http.replayed_body import ReplayedBody
+from opensearch_ml_stream.rest_handlers.base_path import BASE_PATH
+from opensearch_ml_stream.rest_handlers.callers import Gate
+from opensearch_ml_stream.rest_handlers.http.body_budget import BodyBudget, BodyReservation
+from opensearch_ml_stream.rest_handlers.http.requests import json_body, read_body
+from opensearch_ml_stream.rest_handlers.http.responses import error_response
+
+MAX_MODEL_IDS = 10_000  # of one request to undeploy
+
+_OPERATIONS = "_predict|_batch_predict|_deploy|_load|_undeploy|_unload"
+_OF_ONE_MODEL = re.compile(
+    f"POST {BASE_PATH}/models/([^/]+)/(?:{_OPERATIONS})/?"
+    f"|POST {BASE_PATH}/_predict/[^/]+/([^/]+)/?"
+    f"|(?:PUT|DELETE) {BASE_PATH}/models/([^/]+)/?"
+    f"|(?:POST|PUT|DELETE) {BASE_PATH}/controllers/([^/]+)/?"
+)
+_REGISTER = re.compile(f"POST {BASE_PATH}/models/(?:[^/]+/[^/]+/)?(?:_register|_upload)/?")
+_UNDEPLOY = re.compile(f"POST {BASE_PATH}/models/(?:_undeploy|_unload)/?")
+_CREATE_CONNECTOR = re.compile(f"POST {BASE_PATH}/connectors/_create/?")
+
+IsOfCluster = Callable[[Mapping[str, Any]], Awaitable[bool]]
+"""Whether a request with that body is the cluster's."""
+
+
+class ModelKinds(Protocol):
+    """What is stored of each model that says where it runs."""
+
+    def known(self, model_id: str) -> bool | None:
+        """Whether the model is not a remote one, without asking the store; None if that is not known."""
+        ...
+
+    async def local_among(self, model_ids: Collection[str]) -> frozenset[str]:
+        """Return the ids of those models that are stored and not remote; Unavailable if the store does not respond."""
+        ...
+
+
+class LocalModels:
+    """Sends requests for local models to `cluster`, all others to `own`.
+
+    What cannot be read, and a caller who is not let in, is left to `own`, which says what is wrong.
+    """
+
+    def __init__(self, kinds: ModelKinds, cluster: ASGIApp, own: ASGIApp, gate: Gate, bodies: BodyBudget) -> None:
+        self._kinds = kinds
+        self._cluster = cluster
+        self._own = own
+        self._gate = gate
+        self._bodies = bodies
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Handle a request."""
+        if scope["type"] != "http" or not scope["path"].startswith(BASE_PATH):
+            await self._own(scope, receive, send)
+            return
+        line = f"{scope['method']} {scope['path']}"
+        if (match := _OF_ONE_MODEL.fullmatch(line)) is not None:
+            if not await self.relay(scope, receive, send, match[match.lastindex or 0]):
+                await self._own(scope, receive, send)
+        elif (is_of_cluster := self._rule_for_body(line)) is not None:
+            await self._by_body(scope, receive, send, is_of_cluster)
+        else:
+            await self._own(scope, receive, send)
+
+    async def relay(self, scope: Scope, receive: Receive, send: Send, model_id: str) -> bool:
+        """Send a request for this model to the cluster if the model is local; return whether it is."""
+        is_local = self._kinds.known(model_id)
+        if is_local is None:
+            try:
+                await self._gate.admit(scope)  # nobody else makes the store look for ids
+                is_local = bool(await self._kinds.local_among([model_id]))
+            except MLStreamError:
+                return False
+        if is_local:
+            await self._cluster(scope, receive, send)
+        return is_local
+
+    def _rule_for_body(self, line: str) -> IsOfCluster | None:
+        """Return what the body of such a request decides by; None where it decides nothing."""
+        if _REGISTER.fullmatch(line):
+            return _registers_local
+        if _UNDEPLOY.fullmatch(line):
+            return self._undeploys_local
+        return _creates_for_agents if _CREATE_CONNECTOR.fullmatch(line) else None
+
+    async def _by_body(self, scope: Scope, receive: Receive, send: Send, is_of_cluster: IsOfCluster) -> None:
+        body = ReplayedBody(receive)
+        goes_on = False
+        with BodyReservation(self._bodies) as reservation:
+            try:
+                goes_on = await is_of_cluster(await self._read(scope, body, reservation))
+            except _MixedModels as error:
+                await error_response(Request(scope), error)(scope, receive, send)
+                return
+            except (MLStreamError, ClientDisconnect):
+                pass  # the same happens to whoever reads it again
+            if goes_on:
+                await self._cluster(scope, body.again, send)
+        if not goes_on:
+            await self._own(scope, body.again, send)
+
+    async def _read(self, scope: Scope, body: ReplayedBody, reservation: BodyReservation) -> Mapping[str, Any]:
+        """Return the body of a caller who is let in; the pieces that came are kept, however it ends."""
+        await self._gate.admit(scope)
+        data = await read_body(scope, body.first, reservation)
+        try:
+            return jsontext.load_object(json_body(scope, data))
+        except RecursionError:
+            raise jsontext.too_deep() from None
+
+    async def _undeploys_local(self, body: Mapping[str, Any]) -> bool:
+        model_ids = body.get("model_ids")
+        if not isinstance(model_ids, list) or len(model_ids) > MAX_MODEL_IDS:
+            return False
+        named = frozenset(model_id for model_id in model_ids if isinstance(model_id, str))
+        local = await self._kinds.local_among(named) if named else named
+        if local and local != named:
+            raise _MixedModels(
+                "model_ids names models that run in the cluster and others: undeploy them in two requests. In the "
+                f"cluster runs, for one, {min(local)}"
+            )
+        return bool(local)
+
+
+class _MixedModels(InvalidRequest):
+    """Models that no one server can undeploy."""
+
+
+async def _registers_local(body: Mapping[str, Any]) -> bool:
+    """Whether a model that is not remote is registered. ML Commons takes one without a function for a local one."""
+    function = body.get("function_name")
+    if function is None:
+        return "connector" not in body and "connector_id" not in body
+    return isinstance(function, str) and function.upper() != "REMOTE"
+
+
+async def _creates_for_agents(body: Mapping[str, Any]) -> bool:
+    """Whether a connector to an MCP server is created: agents alone use it."""
+    protocol = body.get("protocol")
+    return isinstance(protocol, str) and protocol.startswith("mcp_")

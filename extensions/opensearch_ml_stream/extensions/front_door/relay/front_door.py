@@ -1,0 +1,104 @@
+"""FrontDoor: an ASGI application that is the store's cluster, seen through the sidecar."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from urllib.parse import quote
+
+from starlette.requests import Request
+from starlette.types import Receive, Scope, Send
+
+from opensearch_ml_stream.connectors.errors import InvalidRequest, MLStreamError, Unavailable
+from opensearch_ml_stream.extensions.front_door.relay.cluster_connection import Broken, ClusterConnection
+from opensearch_ml_stream.extensions.front_door.relay.cluster_hosts import ClusterHosts, Host
+from opensearch_ml_stream.extensions.front_door.relay.relay import Relay
+from opensearch_ml_stream.extensions.front_door.relay.request_heads import RequestHead, RequestHeads
+from opensearch_ml_stream.plugin.security.caller_headers import trusted_proxy
+from opensearch_ml_stream.plugin.settings import Settings
+from opensearch_ml_stream.plugin.store.cluster_url import read_cluster_url
+from opensearch_ml_stream.plugin.store.opensearch_tls import store_tls, without_credentials
+from opensearch_ml_stream.rest_handlers.http.responses import error_response
+
+MAX_FETCHED_BYTES = 16 * 1024 * 1024
+FETCH_SECONDS = 30.0
+
+
+class FrontDoor:
+    """Relays requests to the cluster: with the caller's credentials, never the store's."""
+
+    def __init__(self, hosts: ClusterHosts, heads: RequestHeads) -> None:
+        self._hosts = hosts
+        self._heads = heads
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send the request to the cluster as it came, and its response back as it is; 503 if no host responds."""
+        try:
+            await Relay(self._hosts, self._heads, scope, receive, send).run()
+        except MLStreamError as error:
+            await error_response(Request(scope), error)(scope, receive, send)
+
+    async def fetch(self, scope: Scope, path: str, body: bytes = b"") -> tuple[int, bytes]:
+        """GET a path of the cluster, maybe with a query, with the credentials of that request's caller.
+
+        Return status and body (JSON as OpenSearch has it). Unavailable if no host responds within FETCH_SECONDS, or
+        the response is larger than MAX_FETCHED_BYTES.
+        """
+        head = self._heads.fetch_head(scope, path, body)
+        tried: set[Host] = set()
+        try:
+            async with asyncio.timeout(FETCH_SECONDS):
+                while True:
+                    host, connection = await self._hosts.connection(tried)
+                    try:
+                        return await self._fetch(host, connection, head, body)
+                    except Broken as error:
+                        if not connection.is_reused:
+                            self._hosts.failed(host, str(error))
+                            tried.add(host)
+        except TimeoutError:
+            raise Unavailable(f"OpenSearch did not respond within {FETCH_SECONDS:g} s; check its load") from None
+
+    async def _fetch(
+        self, host: Host, connection: ClusterConnection, head: RequestHead, body: bytes
+    ) -> tuple[int, bytes]:
+        connection.begin(head.method)
+        connection.write(head.for_host(host.authority, expect=False) + body)
+        try:
+            while not (response := await connection.next_head()).is_final:
+                pass
+            self._hosts.responded(host)
+            parts, size = [], 0
+            while data := await connection.read():
+                parts.append(data)
+                size += len(data)
+                if size > MAX_FETCHED_BYTES:
+                    raise Unavailable(f"OpenSearch's response is larger than {MAX_FETCHED_BYTES} bytes")
+            return response.status, b"".join(parts)
+        finally:
+            self._hosts.release(host, connection)
+
+
+@asynccontextmanager
+async def open_front_door(settings: Settings) -> AsyncIterator[FrontDoor]:
+    """Open the front door to the cluster of `settings.store`; nothing is sent yet.
+
+    InvalidRequest if the store is no cluster, or its URL cannot be read.
+    """
+    if not settings.store.startswith(("http://", "https://")):
+        raise InvalidRequest("The front door (pass_through) needs an OpenSearch store: --store http(s)://host:port")
+    cluster = read_cluster_url(settings.store)
+    tls = store_tls(without_credentials(dict(cluster.options))) if cluster.scheme == "https" else None
+    hosts = ClusterHosts(cluster.hosts, tls)
+    prefix = f"/{quote(cluster.path, safe=_PATH)}" if cluster.path else ""
+    try:
+        yield FrontDoor(hosts, RequestHeads(prefix.encode("ascii"), trusted_proxy(settings), _identity(settings)))
+    finally:
+        hosts.close()
+
+
+_PATH = "/%:@!$&'()*+,;=-._~"  # what RFC 3986 allows in a path
+
+
+def _identity(settings: Settings) -> frozenset[bytes]:
+    names = (settings.proxy_auth_user_header, settings.proxy_auth_roles_header)
+    return frozenset(name.lower().encode() for name in names if name)

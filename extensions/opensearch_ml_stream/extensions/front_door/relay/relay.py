@@ -1,0 +1,211 @@
+"""Relays one request to the cluster and its response back, both as streams."""
+
+import asyncio
+import logging
+from collections.abc import Iterable
+from contextlib import suppress
+
+from starlette.types import Message, Receive, Scope, Send
+
+from opensearch_ml_stream.connectors.errors import Unavailable
+from opensearch_ml_stream.extensions.front_door.relay.cluster_connection import Broken, ClusterConnection
+from opensearch_ml_stream.extensions.front_door.relay.cluster_hosts import ClusterHosts, Host
+from opensearch_ml_stream.extensions.front_door.relay.hop_by_hop import Headers, end_to_end, head_lines, trailer_fields
+from opensearch_ml_stream.extensions.front_door.relay.request_heads import RequestHeads
+from opensearch_ml_stream.extensions.front_door.relay.response_parser import ResponseHead
+from opensearch_ml_stream.rest_handlers.http.relay_extensions import (
+    BROKEN,
+    HTTP_TRAILERS,
+    INFORMATIONAL,
+    LONG_REQUEST,
+    REQUEST_TRAILERS,
+)
+
+# A body of this size is sent when the host has asked for it: one that it refuses must not be sent.
+LARGE_BODY_BYTES = 1024 * 1024
+CONTINUE_SECONDS = 1.0  # then it is sent anyway (RFC 9110, section 10.1.1)
+_SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})
+
+log = logging.getLogger(__name__)
+
+
+class ClientGone(Exception):
+    """The client disconnected: nobody waits for the response."""
+
+
+class Relay:
+    """One request. `run` it once.
+
+    The request's body is read from the client no faster than the host takes it, the response's from the host no faster
+    than the client does. A task of its own sends the body, and then waits for the client to disconnect.
+    """
+
+    def __init__(self, hosts: ClusterHosts, heads: RequestHeads, scope: Scope, receive: Receive, send: Send) -> None:
+        self._hosts = hosts
+        self._heads = heads
+        self._head = head = heads.head_of(scope)
+        self._receive = receive
+        self._send = send
+        self._extensions = scope.get("extensions") or {}
+        self._kept = b""  # of the body, to be sent again if the first host breaks
+        self._more = head.length != 0  # of the body, that is still to be received
+        self._expect = head.expects_continue or (head.length or 0) >= LARGE_BODY_BYTES
+        self._body_begun = False  # whether a host was sent a part of the body that is not kept
+        self._trailers: Iterable[tuple[bytes, bytes]] = ()  # of the request
+        self._gone = False
+        self._answered = asyncio.Event()  # by the host: it wants the body, or has begun its response
+        self._started = asyncio.Event()  # the response to the client
+
+    async def run(self) -> None:
+        """Relay. Unavailable if no host responds, and nothing was sent yet."""
+        if self._more and LONG_REQUEST in self._extensions:
+            await self._send({"type": LONG_REQUEST})
+        try:
+            if self._more and not self._expect:
+                self._kept = self._part_of(await self._receive())
+            await self._try_hosts()
+        except ClientGone:
+            return
+
+    async def _try_hosts(self) -> None:
+        tried: set[Host] = set()
+        while True:
+            host, connection = await self._hosts.connection(tried)
+            try:
+                await self._exchange(host, connection)
+            except Broken as error:
+                if not connection.is_reused:  # else the host closed it as idle, most often
+                    self._hosts.failed(host, str(error))
+                    tried.add(host)
+                if not self._may_repeat():
+                    raise Unavailable(
+                        f"OpenSearch's host {host.authority} broke off: {error}. Whether it has done the request is "
+                        "not known"
+                    ) from None
+            else:
+                return
+
+    async def _exchange(self, host: Host, connection: ClusterConnection) -> None:
+        """Do the exchange on one connection; Broken if it ends before the host has sent a byte."""
+        connection.begin(self._head.method)
+        end = b"" if self._more else self._end_of_body()
+        head = self._head.for_host(host.authority, expect=self._more and self._expect)
+        connection.write(head + self._framed(self._kept) + end)
+        upload = asyncio.create_task(self._upload(connection))
+        try:
+            response = await self._final_head(connection)
+            self._hosts.responded(host)
+            await self._respond(connection, response)
+        except Broken as error:
+            if self._gone:
+                raise ClientGone from None
+            if self._started.is_set():
+                log.warning("OpenSearch's host %s broke off inside a response: %s", host.authority, error)
+                await self._break_off(error)
+            elif connection.bytes_received:
+                raise Unavailable(f"OpenSearch's host {host.authority} does not speak HTTP/1.1: {error}") from None
+            else:
+                raise
+        finally:
+            upload.cancel()
+            self._hosts.release(host, connection)
+
+    def _may_repeat(self) -> bool:
+        """Whether the request may be sent to another host: no part of the body is lost, and doing it twice is no harm.
+
+        A host that has not asked for the body yet has not done the request.
+        """
+        return not self._body_begun and (self._head.method in _SAFE_METHODS or (self._more and self._expect))
+
+    async def _upload(self, connection: ClusterConnection) -> None:
+        """Send what is left of the body, then wait until the client disconnects, and end the exchange."""
+        try:
+            if self._more and self._expect and not await self._may_continue(connection):
+                await self._started.wait()  # to receive before would tell the client to send the body
+            while self._more and not _refuses(connection):
+                self._body_begun = True
+                data = self._framed(self._part_of(await self._receive()))
+                if not self._more:
+                    data += self._end_of_body()
+                connection.write(data)
+                await connection.drain()
+            while (await self._receive())["type"] != "http.disconnect":
+                pass  # the rest of a body that the host has refused
+        except ClientGone:
+            pass
+        except Broken:
+            return  # whoever reads the response notices it too
+        self._gone = True
+        connection.fail("the client disconnected")
+
+    async def _may_continue(self, connection: ClusterConnection) -> bool:
+        """Wait until the host asks for the body, or for a while; return whether it has not refused the request."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(CONTINUE_SECONDS):
+                await self._answered.wait()
+        return connection.head is None
+
+    def _part_of(self, message: Message) -> bytes:
+        """Return the part of the body in a message. ClientGone if it says so."""
+        if message["type"] == "http.disconnect":
+            raise ClientGone
+        self._more = message.get("more_body", False)
+        self._trailers = message.get(REQUEST_TRAILERS, ())
+        body: bytes = message.get("body", b"")
+        return body
+
+    def _framed(self, data: bytes) -> bytes:
+        return b"%x\r\n%b\r\n" % (len(data), data) if data and self._head.length is None else data
+
+    def _end_of_body(self) -> bytes:
+        if self._head.length is not None:
+            return b""
+        return b"0\r\n%b\r\n" % head_lines(self._heads.trailers_of(self._trailers))
+
+    async def _final_head(self, connection: ClusterConnection) -> ResponseHead:
+        """Return the final head, and pass on informational ones; `100 Continue` is the server's to send."""
+        while True:
+            head = await connection.next_head()
+            if head.is_final or head.status == 100:
+                self._answered.set()
+            if head.is_final:
+                return head
+            if head.status != 100 and INFORMATIONAL in self._extensions:
+                headers = _without_length(head)
+                await self._send({"type": INFORMATIONAL, "status": head.status, "headers": headers})
+
+    async def _respond(self, connection: ClusterConnection, head: ResponseHead) -> None:
+        with_trailers = head.is_chunked and not connection.is_whole and HTTP_TRAILERS in self._extensions
+        self._started.set()
+        start = {"type": "http.response.start", "status": head.status, "headers": _response_headers(head)}
+        await self._send({**start, "trailers": True} if with_trailers else start)
+        more = True
+        while more:
+            data = await connection.read()
+            more = bool(data) and not connection.is_whole
+            await self._send({"type": "http.response.body", "body": data, "more_body": more})
+        if with_trailers:
+            await self._send({"type": HTTP_TRAILERS, "headers": trailer_fields(connection.trailers)})
+
+    async def _break_off(self, error: Broken) -> None:
+        """Let the client see that its response is not whole."""
+        if BROKEN not in self._extensions:
+            raise error
+        await self._send({"type": BROKEN})
+
+
+def _refuses(connection: ClusterConnection) -> bool:
+    return connection.head is not None and connection.head.status >= 400
+
+
+def _response_headers(head: ResponseHead) -> Headers:
+    """Return the headers that go on, with one Content-Length at most, and none beside chunks or with a 204."""
+    length = None if head.is_chunked or head.status == 204 else head.framing.headers.get("content-length")
+    headers = _without_length(head)
+    if length is not None:
+        headers.append((b"content-length", length.partition(",")[0].strip().encode()))
+    return headers
+
+
+def _without_length(head: ResponseHead) -> Headers:
+    return [pair for pair in end_to_end(head.headers) if pair[0] != b"content-length"]

@@ -1,0 +1,1 @@
+"""`/generate-stream`, the route of vLLM's tutorials, and its page."""

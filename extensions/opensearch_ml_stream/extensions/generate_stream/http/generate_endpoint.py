@@ -1,0 +1,117 @@
+"""`/generate-stream`: POST for programs, GET for a browser's EventSource, which can do nothing else.
+
+A GET is a call that is paid for, so browsers may make it for pages of the sidecar's own origin alone (and of listed
+ones), and it is made once: an EventSource that comes again, as each does when its stream ends, gets 204.
+"""
+
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from functools import partial
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from opensearch_ml_stream.connectors.errors import NotFound, UpstreamError
+from opensearch_ml_stream.extensions.generate_stream.http import generate_request
+from opensearch_ml_stream.extensions.generate_stream.text_events import MAX_TEXT_BYTES, GrowingText
+from opensearch_ml_stream.extensions.v2.http.use_cases import InferenceModels, UnreadRequest
+from opensearch_ml_stream.extensions.v2.protocol.messages import InferenceRequest
+from opensearch_ml_stream.rest_handlers import actions
+from opensearch_ml_stream.rest_handlers.callers import Caller, Gate
+from opensearch_ml_stream.rest_handlers.http.body_budget import BodyReservation
+from opensearch_ml_stream.rest_handlers.http.exception_handlers import method_not_allowed, read_or_refuse
+from opensearch_ml_stream.rest_handlers.http.host_and_origin import check_embedding, with_security_headers
+from opensearch_ml_stream.rest_handlers.http.requests import header, json_body, query, read_body
+from opensearch_ml_stream.rest_handlers.http.response_lifecycle import (
+    InFlightResponse,
+    InFlightResponses,
+)
+from opensearch_ml_stream.rest_handlers.openapi.description import OperationDescription
+from opensearch_ml_stream.rest_handlers.openapi.schemas import STRING
+from opensearch_ml_stream.rest_handlers.routes.predict_stream import ProviderStream, relay
+
+SETTING = "opensearch_ml_stream.generate_stream_model"
+_BODY = {"type": "object", "required": ["prompt"], "properties": {"prompt": STRING}}
+
+
+class GenerateStreamEndpoint:
+    """The ASGI endpoint. `model_name` returns the name or the id of the model, "" for none."""
+
+    def __init__(
+        self, models: InferenceModels, model_name: Callable[[], str], in_flight: InFlightResponses, gate: Gate
+    ) -> None:
+        self._models = models
+        self._model_name = model_name
+        self._in_flight = in_flight
+        self._gate = gate
+
+    def describe(self) -> Mapping[str, OperationDescription]:
+        """Return what the OpenAPI document says of it."""
+        types = (GrowingText.content_type,)
+        return {
+            "POST": OperationDescription(
+                "Stream a response as growing text.", body=_BODY, is_body_required=True, content_types=types
+            ),
+            "GET": OperationDescription(
+                "Stream a response as growing text to an EventSource.", {"prompt": STRING}, content_types=types
+            ),
+        }
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Handle a request, until its response has ended or its client has disconnected."""
+        if scope["method"] not in ("GET", "POST"):
+            await method_not_allowed(Request(scope), ["GET", "POST"])(scope, receive, send)
+            return
+        reservation = BodyReservation(self._in_flight.bodies)
+        reading = self._read(scope, receive, reservation)
+        if (read := await read_or_refuse(scope, receive, send, reservation, reading)) is None:
+            return
+        caller, name, request = read
+        if request is None:
+            await with_security_headers(scope, Response(status_code=204))(scope, receive, send)
+            return
+        wire = GrowingText(lambda: response.interrupt(_too_long()), event_id=scope["method"] == "GET")
+        response = InFlightResponse(scope, receive, send, self._in_flight, reservation, wire)
+        await response.run(relay(response, self._stream(caller, name, request), wire))
+
+    async def _read(
+        self, scope: Scope, receive: Receive, reservation: BodyReservation
+    ) -> tuple[Caller, str, InferenceRequest | None]:
+        """Return the caller, the model's name and the request; None for an EventSource that connects again."""
+        is_get = scope["method"] == "GET"
+        if is_get:
+            check_embedding(scope)
+        caller = await self._gate.admit(scope, actions.PREDICT_STREAM, actions.PREDICT)
+        name = model_named_by(self._model_name)
+        if is_get and header(scope, b"last-event-id"):
+            return caller, name, None
+        self._in_flight.check_room()
+        if is_get:
+            return caller, name, generate_request.read_members(query(scope))
+        body = await read_body(scope, receive, reservation)
+        self._in_flight.check_room()
+        return caller, name, generate_request.read_body(json_body(scope, body))
+
+    @asynccontextmanager
+    async def _stream(self, caller: Caller, name: str, request: InferenceRequest) -> AsyncIterator[ProviderStream]:
+        unread = UnreadRequest(0, partial(replace, request))
+        opening = self._models.stream(await self._models.prepare(caller, name, None, unread))
+        del request, unread  # a prompt may be large, and the stream of its response long
+        async with opening as stream:
+            yield stream
+
+
+def model_named_by(model_name: Callable[[], str]) -> str:
+    """Return the name of the model that these routes are for; NotFound if there is none, and so no such routes."""
+    if not (name := model_name()):
+        raise NotFound(f"/generate-stream is off; name a model in the setting {SETTING}")
+    return name
+
+
+def _too_long() -> UpstreamError:
+    return UpstreamError(
+        f"The response is longer than {MAX_TEXT_BYTES} bytes, and each event here repeats it; use _predict/stream",
+        type="response_too_long_exception",
+    )

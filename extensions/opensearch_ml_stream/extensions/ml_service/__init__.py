@@ -1,0 +1,1 @@
+"""MLService, the gRPC API of ML Commons."""

@@ -1,0 +1,74 @@
+"""OpenSearch's `MLService`: `PredictModelStream`, as ML Commons 3.8 has it on OpenSearch's own gRPC port."""
+
+import asyncio
+from contextlib import AbstractAsyncContextManager
+
+from grpc import StatusCode
+
+from opensearch_ml_stream.connectors.errors import FeatureDisabled, MLStreamError
+from opensearch_ml_stream.extensions.ml_service.protocol.predict_request import read_predict_request
+from opensearch_ml_stream.extensions.ml_service.protocol.predict_response import encode_chunks, encode_ending
+from opensearch_ml_stream.plugin.grpc_port.call import Call
+from opensearch_ml_stream.plugin.grpc_port.calls import Calls, Handler
+from opensearch_ml_stream.plugin.grpc_port.messages import ML_SERVICE
+from opensearch_ml_stream.rest_handlers import actions
+from opensearch_ml_stream.rest_handlers.callers import Caller
+from opensearch_ml_stream.rest_handlers.routes.predict_stream import Predictions, ProviderStream
+
+_MAX_BYTES_AT_ONCE = 64 * 1024  # of a message that is read where others wait
+_PREDICT_MODEL_STREAM = "PredictModelStream"
+
+# ML Commons' GrpcStatusMapper. Whatever is not named is INTERNAL, as there: a provider's fault (424) among it. It is
+# never UNAVAILABLE, on which clients send the request again and have the caller pay for the prompt twice.
+_STATUS_CODES = {
+    400: StatusCode.INVALID_ARGUMENT,
+    401: StatusCode.UNAUTHENTICATED,
+    403: StatusCode.PERMISSION_DENIED,
+    404: StatusCode.NOT_FOUND,
+    408: StatusCode.DEADLINE_EXCEEDED,
+    413: StatusCode.RESOURCE_EXHAUSTED,
+    429: StatusCode.RESOURCE_EXHAUSTED,
+    503: StatusCode.UNAVAILABLE,
+}
+
+
+def ml_handlers(predictions: Predictions, calls: Calls) -> dict[str, Handler]:
+    """Return grpc's handlers of all methods, by the method's name; it asks for the actions of `_predict/stream`."""
+
+    async def predict_model_stream(call: Call, caller: Caller) -> None:
+        message = await call.first_message() or b""
+        if len(message) > _MAX_BYTES_AT_ONCE:  # it may have come compressed, a thousand bytes in one
+            request = await asyncio.to_thread(read_predict_request, message)
+        else:
+            request = read_predict_request(message)
+        del message
+        call.notes.model = request.model_id
+        opening = predictions.stream(caller, request.model_id, request.parameters)
+        del request  # a prompt may be large, and the stream of its response long
+        await _relay(call, opening)
+
+    path = f"/{ML_SERVICE}/{_PREDICT_MODEL_STREAM}"
+    work = predict_model_stream
+    return {_PREDICT_MODEL_STREAM: calls.stream(path, work, actions.PREDICT_STREAM, actions.PREDICT, code=_status_code)}
+
+
+async def _relay(call: Call, opening: AbstractAsyncContextManager[ProviderStream]) -> None:
+    """Relay a stream. While a slow client has no room, nothing more is read of the provider."""
+    async with opening as provider:
+        call.notes.stream = provider
+        outcome = None
+        while outcome is None:
+            chunks = await provider.read()
+            outcome = provider.outcome
+            call.let_go()
+            for message in encode_chunks(chunks):
+                await call.write(message)
+        if isinstance(outcome, MLStreamError):
+            raise outcome
+        await call.write(encode_ending(outcome, provider.terminal_fields(outcome)))
+
+
+def _status_code(error: MLStreamError) -> StatusCode:
+    if isinstance(error, FeatureDisabled):
+        return StatusCode.FAILED_PRECONDITION
+    return _STATUS_CODES.get(error.status, StatusCode.INTERNAL)

@@ -1,0 +1,1 @@
+"""The playground, the page `/_ui/`."""

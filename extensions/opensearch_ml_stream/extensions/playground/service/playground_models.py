@@ -1,0 +1,156 @@
+"""Models as the playground shows them: a list to choose from, and the form for a call of each."""
+
+import asyncio
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from opensearch_ml_stream.connectors.documents import Connector, read_connector, read_model
+from opensearch_ml_stream.connectors.errors import Conflict, Forbidden, InvalidRequest
+from opensearch_ml_stream.connectors.model_options import read_sidecar_settings
+from opensearch_ml_stream.connectors.rendering.template import ConnectorParameters
+from opensearch_ml_stream.connectors.selection.spec_for import spec_for
+from opensearch_ml_stream.extensions.playground.http.playground_use_cases import NewModel
+from opensearch_ml_stream.extensions.playground.service.blueprint_models import BlueprintModels
+from opensearch_ml_stream.extensions.playground.service.model_form import FormParameter, ModelForm, find_model_form
+from opensearch_ml_stream.extensions.runtimes.protocol.urls import find_runtime
+from opensearch_ml_stream.plugin.registry import Registry
+from opensearch_ml_stream.plugin.registry.stored_documents import Json, connector_of, existing_model
+from opensearch_ml_stream.plugin.store import Index, Store
+from opensearch_ml_stream.rest_handlers.callers import Caller
+
+MAX_LISTED = 1_000
+_AT_ONCE = 50  # models whose connectors are read before other requests get their turn
+_SHOWN = ["name", "description", "model_state", "connector_id", "connector"]
+_OF_CONNECTOR = ["name", "version", "protocol", "parameters", "actions"]
+_RUNTIME = "runtime"
+_RUNTIME_FORM = ModelForm("inputs", "inputs", (FormParameter("inputs", None),))
+
+
+@dataclass(frozen=True, slots=True)
+class StoredPlaygroundModels:
+    """Fits `playground.http.playground_use_cases.PlaygroundModels`."""
+
+    store: Store
+    registry: Registry
+    made: BlueprintModels
+
+    async def listed(self, caller: Caller) -> Sequence[Json]:
+        """Return the remote models that the caller may see, sorted by name, at most MAX_LISTED."""
+        body: Json = {
+            "query": {"term": {"algorithm": "REMOTE"}},
+            "size": MAX_LISTED,
+            "sort": [{"name.keyword": "asc"}],
+            "_source": _SHOWN,
+        }
+        found = (await self.registry.models.search(caller, body))["hits"]["hits"]
+        sources: dict[str, Json] = {hit["_id"]: hit["_source"] for hit in found}
+        connectors = await self._connectors(
+            source["connector_id"] for source in sources.values() if "connector_id" in source
+        )
+        listed = []
+        for position, (model_id, source) in enumerate(sources.items()):
+            if position % _AT_ONCE == _AT_ONCE - 1:
+                await asyncio.sleep(0)
+            connector = source.get("connector") or connectors.get(source.get("connector_id", ""))
+            listed.append(_entry(model_id, source, connector))
+        return sorted(listed, key=lambda entry: (entry["name"].casefold(), entry["id"]))
+
+    async def form(self, caller: Caller, model_id: str, *, shows_connector: bool) -> Json:
+        """Return the form for a call of a model; a connector's values only for who may see the connector."""
+        view = await self.registry.models.get(caller, model_id)
+        source = (await existing_model(self.store, model_id)).source  # a view has no credential
+        model = read_model(source)
+        connector, apart = await connector_of(self.store, source)
+        if apart is not None:
+            shows_connector = shows_connector and await self._may_see(caller, model.connector_id or "")
+        form = _form(model_id, view, connector)
+        return {
+            "id": model_id,
+            "name": model.name,
+            "connector_id": model.connector_id,
+            "kind": form.kind,
+            "turn": form.turn,
+            "parameters": [_parameter(one, shows_value=shows_connector) for one in form.parameters],
+        }
+
+    def blueprints(self) -> Sequence[Json]:
+        """Return the blueprints that are installed."""
+        return self.made.views()
+
+    async def create(self, caller: Caller, blueprint: str, new: NewModel) -> Json:
+        """Make a connector and a deployed model from a blueprint."""
+        return await self.made.create(caller, blueprint, new)
+
+    async def delete(self, caller: Caller, model_id: str, *, with_connector: bool) -> Json:
+        """Undeploy and delete a model; its connector goes with it if the playground made it for this model alone."""
+        connector_id = (await self.registry.models.get(caller, model_id)).get("connector_id")
+        await self.registry.models.undeploy(caller, model_id)
+        await self.registry.models.delete(caller, model_id)
+        deleted = None
+        if with_connector and connector_id is not None and await self.made.was_made_here(connector_id):
+            deleted = await self._delete_connector(caller, connector_id)
+        return {"model_id": model_id, "deleted_connector_id": deleted}
+
+    async def _delete_connector(self, caller: Caller, connector_id: str) -> str | None:
+        try:
+            await self.registry.connectors.delete(caller, connector_id)
+        except (Conflict, Forbidden):  # another model uses it, or it is somebody else's
+            return None
+        return connector_id
+
+    async def _may_see(self, caller: Caller, connector_id: str) -> bool:
+        try:
+            await self.registry.connectors.get(caller, connector_id)
+        except Forbidden:
+            return False
+        return True
+
+    async def _connectors(self, ids: Iterable[str]) -> Mapping[str, Json]:
+        """Return the documents of these connectors by id, without their credentials."""
+        wanted = sorted({id for id in ids if id})
+        if not wanted:
+            return {}
+        body: Json = {"query": {"ids": {"values": wanted}}, "size": len(wanted), "_source": _OF_CONNECTOR}
+        hits = (await self.store.search(Index.CONNECTOR, body))["hits"]["hits"]
+        return {hit["_id"]: hit["_source"] for hit in hits}
+
+
+def _entry(model_id: str, source: Json, connector: Json | None) -> dict[str, str | bool]:
+    provider, can_stream = _provider(model_id, connector or {})
+    return {
+        "id": model_id,
+        "name": str(source.get("name", model_id)),
+        "description": str(source.get("description") or ""),
+        "provider": provider,
+        "can_stream": can_stream,
+        "state": str(source.get("model_state", "")),
+    }
+
+
+def _provider(model_id: str, document: Json) -> tuple[str, bool]:
+    """Return the name of the stream that the connector's provider sends, and whether it can; "" for no name."""
+    try:
+        connector = read_connector(document)
+        if find_runtime(model_id, connector) is not None:
+            return _RUNTIME, True
+        return spec_for(connector, connector.action(), {}).name, True
+    except InvalidRequest:  # there is no connector, it is broken, or it does not stream
+        return "", False
+
+
+def _form(model_id: str, view: Json, connector: Connector) -> ModelForm:
+    if find_runtime(model_id, connector) is not None:
+        return _RUNTIME_FORM
+    prompt = read_sidecar_settings(view.get("_sidecar", {})).v2.prompt
+    parameters = ConnectorParameters.compile(connector.parameters)
+    return find_model_form(connector.action(), parameters, prompt, has_credential=bool(connector.credential))
+
+
+def _parameter(parameter: FormParameter, *, shows_value: bool) -> Json:
+    is_shown = shows_value or not parameter.is_of_connector
+    return {
+        "name": parameter.name,
+        "default": parameter.default if is_shown else None,
+        "required": parameter.is_required,
+        "is_secret": False,
+    }

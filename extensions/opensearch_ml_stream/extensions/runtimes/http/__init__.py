@@ -1,0 +1,1 @@
+"""HTTP of the runtimes: custom handlers of their models."""

@@ -1,0 +1,213 @@
+"""One process of a model: started, listened to, started again after a while when it ends."""
+
+import asyncio
+import json
+import logging
+import os
+import signal
+import socket
+import sys
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from opensearch_ml_stream.extensions.runtimes.service.status import ProcessStatus
+
+FIRST_RETRY_SECONDS = 0.5
+MAX_RETRY_SECONDS = 30.0
+SOUND_SECONDS = 60.0  # a process that lived for so long is not started the later for what was before
+UNLOAD_SECONDS = 3.0  # for a process to unload its model, then it is killed
+MAX_LINE = 16 * 1024 * 1024  # of what a process says: its metadata may be large
+_PROGRAM = Path(__file__).parents[3] / "runtimes" / "__main__.py"
+_FIGURES = ("in_flight", "calls", "failures", "batches", "batched_requests")
+_PAGE = os.sysconf("SC_PAGE_SIZE")
+
+log = logging.getLogger("opensearch_ml_stream")
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """What a process of a model is started with. `introduction` is the first object that it is told."""
+
+    name: str
+    interpreter: str
+    variables: Mapping[str, str]
+    introduction: Mapping[str, Any]
+    program: Path = _PROGRAM
+
+
+class HostProcess:
+    """Keeps one process of a model running while `run` runs. `status` says how it is.
+
+    `on_ready` is called with what it says of its model whenever it has loaded it, `on_failure` with the reason when it
+    could not, and `on_change` whenever its status has changed otherwise.
+    """
+
+    def __init__(
+        self,
+        launch: Launch,
+        socket_path: str,
+        on_ready: Callable[[Mapping[str, Any]], None],
+        on_failure: Callable[[str], None],
+        on_change: Callable[[], None],
+    ) -> None:
+        self.status = ProcessStatus(socket_path)
+        self._launch = launch
+        self._on_ready = on_ready
+        self._on_failure = on_failure
+        self._on_change = on_change
+        self._reported = ""  # the last reason that was logged
+        self._failure = ""  # what this process said of why it could not load its model
+
+    async def run(self) -> None:
+        """Run the process, again and again; cancelled, let it unload its model and end."""
+        loop = asyncio.get_running_loop()
+        retry = FIRST_RETRY_SECONDS
+        try:
+            while True:
+                began = loop.time()
+                ending = await self._live()
+                if loop.time() - began >= SOUND_SECONDS:
+                    retry = FIRST_RETRY_SECONDS
+                self._report(ending, retry)
+                await self._wait(retry)
+                retry = min(2 * retry, MAX_RETRY_SECONDS)
+                self.status.restarts += 1
+        finally:
+            self.status.ready = False
+            _remove(self.status.socket)
+
+    def measure(self) -> None:
+        """Read how much memory the process has."""
+        self.status.memory_bytes = _resident_bytes(self.status.pid) if self.status.pid else 0
+
+    def kill(self) -> None:
+        """Kill the process, and what it has started."""
+        if self.status.pid:
+            _kill_group(self.status.pid)
+
+    async def _wait(self, seconds: float) -> None:
+        loop = asyncio.get_running_loop()
+        end = loop.time() + seconds
+        while (left := end - loop.time()) > 0:
+            self.status.retry_in_seconds = round(left, 1)
+            self._on_change()
+            await asyncio.sleep(min(left, 1.0))
+        self.status.retry_in_seconds = 0.0
+
+    def _report(self, ending: str, retry: float) -> None:
+        failure, self._failure = self._failure, ""
+        reason = failure or f"a process of it {ending}"
+        self._on_failure(reason)
+        level = logging.ERROR if reason != self._reported else logging.DEBUG
+        self._reported = reason
+        log.log(level, "runtime %s: %s; it is started again in %g s", self._launch.name, reason, retry)
+
+    async def _live(self) -> str:
+        """Run one process to its end; return how it ended."""
+        _remove(self.status.socket)
+        ours, theirs = socket.socketpair()
+        with ours:
+            with theirs:
+                try:
+                    process = await self._start(theirs)
+                except OSError as error:
+                    return f"cannot be started: {self._launch.interpreter}: {error.strerror}"
+            self.status.pid = process.pid
+            self._on_change()
+            try:
+                return await self._attend(process, ours)
+            finally:
+                _kill_group(process.pid)  # what it has started itself goes with it
+                self.status = ProcessStatus(self.status.socket, restarts=self.status.restarts)
+
+    async def _start(self, theirs: socket.socket) -> asyncio.subprocess.Process:
+        return await asyncio.create_subprocess_exec(
+            self._launch.interpreter,
+            str(self._launch.program),
+            self._launch.name,
+            str(theirs.fileno()),
+            pass_fds=[theirs.fileno()],
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=sys.stderr.fileno(),
+            env=self._launch.variables,
+            start_new_session=True,  # so that Ctrl-C is ours alone, and a signal reaches all that it has started
+        )
+
+    async def _attend(self, process: asyncio.subprocess.Process, ours: socket.socket) -> str:
+        reader, writer = await asyncio.open_unix_connection(sock=ours, limit=MAX_LINE)
+        try:
+            introduction = {**self._launch.introduction, "socket": self.status.socket}
+            writer.write(json.dumps(introduction).encode() + b"\n")
+            with suppress(ConnectionError):
+                await self._listen(reader)
+        finally:
+            writer.close()
+            code = await _ended(process)
+        return _ending(code)
+
+    async def _listen(self, reader: asyncio.StreamReader) -> None:
+        """Read what the process says, to its end."""
+        while True:
+            try:
+                line = await reader.readline()
+                if not line:
+                    return
+                event = json.loads(line)
+                self._heed(event)
+            except (ValueError, LookupError, TypeError, AttributeError) as error:
+                self._failure = f"a process of it says what cannot be read ({error})"
+                return
+
+    def _heed(self, event: Mapping[str, Any]) -> None:
+        match event["event"]:
+            case "ready":
+                self.status.ready = True
+                self._reported = ""
+                self._on_ready(event)
+            case "failed":
+                self._failure = str(event["reason"])
+            case "figures":
+                for name in _FIGURES:
+                    setattr(self.status, name, int(event[name]))
+            case _:
+                pass  # of a newer one
+
+
+async def _ended(process: asyncio.subprocess.Process) -> int:
+    """Wait until the process has ended, as it has been told to, and kill it if it does not; return its exit code."""
+    try:
+        async with asyncio.timeout(UNLOAD_SECONDS):
+            return await process.wait()
+    except TimeoutError:
+        log.warning("process %d of a model did not end within %g s; it is killed", process.pid, UNLOAD_SECONDS)
+    finally:
+        if process.returncode is None:
+            _kill_group(process.pid)
+    return await process.wait()
+
+
+def _remove(path: str) -> None:
+    with suppress(FileNotFoundError):
+        os.unlink(path)
+
+
+def _kill_group(pid: int) -> None:
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(pid, signal.SIGKILL)
+
+
+def _ending(code: int) -> str:
+    if code >= 0:
+        return f"ended with exit code {code}"
+    hint = "; has memory run out?" if code == -signal.SIGKILL else ""
+    return f"was killed by signal {-code} ({signal.strsignal(-code)}{hint})"
+
+
+def _resident_bytes(pid: int) -> int:
+    try:
+        return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * _PAGE
+    except (OSError, LookupError, ValueError):
+        return 0  # it has just ended, or this is no Linux

@@ -1,0 +1,280 @@
+"""Keeper: loads the models of a folder into processes of their own, and says in the status file how they are."""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+from opensearch_ml_stream.connectors.errors import MLStreamError, NotFound
+from opensearch_ml_stream.extensions.runtimes.keeper import leftovers
+from opensearch_ml_stream.extensions.runtimes.keeper.document_writer import DocumentWriter
+from opensearch_ml_stream.extensions.runtimes.keeper.environments import (
+    environment_variables,
+    environments_folder,
+    interpreter,
+    secret_variables,
+)
+from opensearch_ml_stream.extensions.runtimes.keeper.folder_watch import POLL_SECONDS, look
+from opensearch_ml_stream.extensions.runtimes.keeper.host_process import Launch
+from opensearch_ml_stream.extensions.runtimes.keeper.kept_model import KeptModel
+from opensearch_ml_stream.extensions.runtimes.keeper.loaded_model import LoadedModel
+from opensearch_ml_stream.extensions.runtimes.keeper.mlserver_settings import not_needed, read_server_settings
+from opensearch_ml_stream.extensions.runtimes.keeper.model_folders import ModelFolder, model_id
+from opensearch_ml_stream.extensions.runtimes.keeper.runtime_documents import (
+    DocumentState,
+    RuntimeDocuments,
+    is_provided,
+)
+from opensearch_ml_stream.extensions.runtimes.service.control import Operation, serving_control
+from opensearch_ml_stream.extensions.runtimes.service.handler_paths import HandlerPaths
+from opensearch_ml_stream.extensions.runtimes.service.status import STATUS_FILE, State, write_status
+from opensearch_ml_stream.plugin.background_task import running_beside
+from opensearch_ml_stream.plugin.clock import now_millis
+from opensearch_ml_stream.plugin.credentials.cipher import Cipher
+from opensearch_ml_stream.plugin.settings import LiveSettings, Settings
+from opensearch_ml_stream.plugin.store.open_store import open_store
+
+STATUS_SECONDS = 1.0
+_DOCUMENT_STATES: dict[State, DocumentState] = {
+    "LOADING": "DEPLOYING", "READY": "DEPLOYED", "FAILED": "DEPLOY_FAILED",
+}  # fmt: skip
+
+log = logging.getLogger("opensearch_ml_stream")
+
+
+@asynccontextmanager
+async def open_keeper(settings: Settings, folder: Path) -> AsyncIterator["Keeper"]:
+    """Keep the models of the settings' folder while the block runs; `folder` is that of sockets and status."""
+    async with AsyncExitStack() as stack:
+        await leftovers.end(folder)
+        store = await stack.enter_async_context(open_store(settings.store, settings.index_prefix))
+        cipher = Cipher(store, settings.master_key_cache_ttl_minutes)
+        keeper = Keeper(settings, folder, RuntimeDocuments(store, LiveSettings(settings), now_millis, cipher))
+        await stack.enter_async_context(running_beside(keeper.documents.run()))
+        stack.push_async_callback(keeper.close)
+        await keeper.begin()
+        await stack.enter_async_context(serving_control(folder, keeper.obey))
+        await stack.enter_async_context(running_beside(keeper.write_again_and_again()))
+        if settings.models_watch:
+            await stack.enter_async_context(running_beside(keeper.watch()))
+        yield keeper
+
+
+class Keeper:
+    """The models by the names that their processes have. `folder` is that of the runtimes' sockets and status."""
+
+    def __init__(self, settings: Settings, folder: Path, documents: RuntimeDocuments) -> None:
+        self._settings = settings
+        self._directory = Path(settings.models)
+        self._folder = folder
+        self.documents = DocumentWriter(documents, self._refuse)
+        self._models: dict[str, KeptModel] = {}
+        self._server_settings: dict[str, Any] = {}
+        self._loads = count(leftovers.next_number(folder))
+        self._handlers = HandlerPaths()
+        self._shown: dict[str, tuple[State, ModelFolder]] = {}  # what was written into documents
+        self._known: dict[str, ModelFolder] = {}  # how the folders were when they were followed
+        self._looking = asyncio.Lock()  # at the folders, so that nobody follows an older look than another
+        self._finding = asyncio.Lock()
+        self._loading: set[asyncio.Task[None]] = set()
+
+    async def begin(self) -> None:
+        """Read the folder, and begin to load its models, unless `load_models_at_startup` is false."""
+        self._server_settings, problem = await asyncio.to_thread(read_server_settings, self._directory)
+        if problem:
+            log.warning("%s", problem)
+        if line := not_needed(self._server_settings):
+            log.info("%s", line)
+        at_start = self._server_settings.get("load_models_at_startup") is not False
+        self._known = await self._look()
+        for key, folder in self._known.items():
+            model = self._add(key, folder)
+            if at_start:
+                self._spawn(model.load())
+            elif not folder.problem:
+                self.documents.put(key, folder, "UNDEPLOYED")
+        self.documents.retire_others(lambda: {model_id(model.folder) for model in self._models.values()})
+        self._write()
+
+    async def obey(self, operation: Operation, name: str) -> None:
+        """Do what `RuntimeControl` was asked for; NotFound without the model, UpstreamError if it cannot be loaded.
+
+        A worker that has asked then writes the model's state, over which no earlier one may be written.
+        """
+        match operation:
+            case "find":
+                await self._find(name)
+            case "load":
+                await self._load(name)
+            case "ensure":
+                await self._model(name).load()
+                await self.documents.written()
+            case "unload" if name in self._models:
+                model = self._models[name]
+                await model.unload()
+                await self.documents.forget(model.folder)
+                log.info("runtime %s: unloaded", name)
+            case "unload":
+                pass
+
+    async def drain(self, seconds: float) -> None:
+        """Wait until no model has a call in flight, for no longer than that."""
+        await asyncio.gather(*(model.drain(seconds) for model in self._models.values()))
+
+    async def close(self) -> None:
+        """End all processes."""
+        for task in self._loading:
+            task.cancel()
+        await asyncio.gather(*(model.stop() for model in self._models.values()))
+
+    def kill(self) -> None:
+        """Kill all processes, that do not end soon enough."""
+        for model in self._models.values():
+            model.kill()
+
+    async def write_again_and_again(self) -> None:
+        """Write the figures once a second."""
+        while True:
+            await asyncio.sleep(STATUS_SECONDS)
+            for model in self._models.values():
+                model.measure()
+            self._write()
+
+    async def watch(self) -> None:
+        """Load what comes or changes in the folder, and unload what goes, once it has been the same for two looks."""
+        last = self._known
+        while True:
+            await asyncio.sleep(POLL_SECONDS)
+            async with self._looking:
+                before, now = self._known, await self._look()
+                if is_settled := now == last:
+                    self._known = now
+            if is_settled and now != before:
+                await self._follow(before, now)
+            last = now
+
+    async def _look(self) -> dict[str, ModelFolder]:
+        return await asyncio.to_thread(look, self._directory)
+
+    async def _look_for(self, is_meant: Callable[[str, ModelFolder], bool]) -> dict[str, ModelFolder]:
+        """Return the models that are meant as their folders are now; the watch does not follow these changes again."""
+        async with self._looking:
+            found = {key: folder for key, folder in (await self._look()).items() if is_meant(key, folder)}
+            self._known = {**self._known, **found}
+        return found
+
+    async def _find(self, name: str) -> None:
+        """Load what has come into the folder of a model's name, and have it in the store."""
+        async with self._finding:
+            for key, folder in (await self._look_for(lambda _, folder: folder.name == name)).items():
+                model = self._models.get(key)
+                if model is None:
+                    log.info("runtime %s: a new folder, %s", key, folder.folder)
+                    await self._add(key, folder).load()
+                elif not model.folder.settings or model_id(model.folder) != model_id(folder):
+                    await model.load_anew(folder)
+            await self._write_documents()
+
+    async def _load(self, name: str) -> None:
+        """Load a model as its folder is now, and have that in the store."""
+        model, found = self._model(name), await self._look_for(lambda key, _: key == name)
+        if not found:
+            raise self._missing(name)
+        await model.load_anew(found[name])
+        await self._write_documents()
+        model.check()
+
+    async def _write_documents(self) -> None:
+        self._write()
+        await self.documents.flush()
+
+    def _model(self, name: str) -> KeptModel:
+        if name not in self._models:
+            raise self._missing(name)
+        return self._models[name]
+
+    def _missing(self, name: str) -> NotFound:
+        return NotFound(f"There is no runtime of a model {name} in {self._directory}")
+
+    async def _follow(self, before: dict[str, ModelFolder], now: dict[str, ModelFolder]) -> None:
+        for key in before.keys() - now.keys():
+            if (model := self._models.pop(key, None)) is not None:
+                log.info("runtime %s: its folder has gone; it is unloaded", key)
+                await model.drain(self._settings.shutdown_grace_seconds)
+                await model.stop()
+                self._shown.pop(key, None)
+                self.documents.put(key, model.folder, "UNDEPLOYED")
+        for key, folder in now.items():
+            if before.get(key) == folder:
+                continue
+            if key not in self._models:
+                log.info("runtime %s: a new folder, %s", key, folder.folder)
+                self._spawn(self._add(key, folder).load())
+            else:
+                log.info("runtime %s: its files have changed; it is loaded anew", key)
+                self._spawn(self._models[key].replace(folder))
+        self._write()
+
+    def _add(self, key: str, folder: ModelFolder) -> KeptModel:
+        settings = self._settings
+        model = self._models[key] = KeptModel(
+            key, folder, self._start, self._write, settings.shutdown_grace_seconds, settings.runtime_queue_size
+        )
+        return model
+
+    def _spawn(self, work: Any) -> None:
+        async def do() -> None:
+            try:
+                await work
+            except MLStreamError as error:
+                log.debug("%s", error.reason)  # the reason itself was logged where it was found
+
+        task = asyncio.create_task(do())
+        self._loading.add(task)
+        task.add_done_callback(self._loading.discard)
+
+    async def _start(self, key: str, model: ModelFolder) -> LoadedModel:
+        if is_provided(model):
+            return LoadedModel(None, [], self._write)
+        environments = environments_folder(self._server_settings, self._folder)
+        python = await asyncio.to_thread(interpreter, model, environments)
+        number = next(self._loads)
+        introduction = {
+            "folder": str(model.folder),
+            "repository": str(self._directory.resolve()),
+            "settings": model.settings,
+            "server_settings": self._server_settings,
+        }
+        variables = environment_variables(python, secret_variables(self._settings))
+        launch = Launch(model.name, python, variables, introduction)
+        sockets = [str(self._folder / f"{number}.{process}.sock") for process in range(model.process_count)]
+        return LoadedModel(launch, sockets, self._write)
+
+    def _write(self) -> None:
+        """Write the status file, and have those documents written whose states have changed."""
+        statuses = {key: model.status() for key, model in self._models.items()}
+        self._handlers.share_out(statuses)
+        write_status(self._folder / STATUS_FILE, statuses)
+        for key, model in self._models.items():
+            state, (shown, folder) = model.state, self._shown.get(key, (None, model.folder))
+            if shown == state and folder == model.folder:
+                continue
+            self._log_state(key, model, state)
+            self._shown[key] = state, model.folder
+            if folder.settings and model_id(folder) != model_id(model.folder):
+                self.documents.put(key, folder, "UNDEPLOYED")
+            if state in _DOCUMENT_STATES and model.folder.settings:
+                self.documents.put(key, model.folder, _DOCUMENT_STATES[state])
+
+    def _refuse(self, key: str, reason: str) -> None:
+        log.error("runtime %s: its document cannot be written: %s", key, reason)
+        if (model := self._models.get(key)) is not None and is_provided(model.folder):
+            model.refuse(reason)
+
+    def _log_state(self, key: str, model: KeptModel, state: State) -> None:
+        if state == "READY":
+            processes = ", ".join(f"process {process.pid}" for process in model.status().processes)
+            log.info("runtime %s: ready (%s)", key, processes or "a provider's")

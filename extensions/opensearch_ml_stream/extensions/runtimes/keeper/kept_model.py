@@ -1,0 +1,208 @@
+"""One model of the keeper: what its folder says, its processes, and its loading and unloading, one at a time."""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from time import monotonic
+from typing import Any
+
+from opensearch_ml_stream.connectors.errors import UpstreamError
+from opensearch_ml_stream.extensions.runtimes.keeper.environments import NoEnvironment
+from opensearch_ml_stream.extensions.runtimes.keeper.loaded_model import LoadedModel
+from opensearch_ml_stream.extensions.runtimes.keeper.model_folders import ModelFolder, model_id
+from opensearch_ml_stream.extensions.runtimes.service.status import HandlerStatus, ModelStatus, State
+
+FORCED_SECONDS = 5.0  # between tries to load a model that fails, however often it is asked for
+
+Start = Callable[[str, ModelFolder], Awaitable[LoadedModel]]
+"""Start the processes of a model, under its name; NoEnvironment if they have no interpreter."""
+
+log = logging.getLogger("opensearch_ml_stream")
+
+
+class KeptModel:
+    """A model by the name that its processes have. `on_change` is called when its state may have changed.
+
+    `grace`: how long calls in flight may go on when its processes are replaced, in seconds.
+    """
+
+    def __init__(
+        self, name: str, folder: ModelFolder, start: Start, on_change: Callable[[], None], grace: float, queue_size: int
+    ) -> None:
+        self.name = name
+        self.folder = folder
+        self._start = start
+        self._on_change = on_change
+        self._grace = grace
+        self._queue_size = queue_size
+        self._loaded: LoadedModel | None = None
+        self._problem = folder.problem  # why there are no processes, if there should be some
+        self._lock = asyncio.Lock()
+        self._forced_at = -FORCED_SECONDS  # monotonic, when it was last tried again on request
+        self._retiring: dict[asyncio.Task[None], LoadedModel] = {}  # replaced ones, that end their calls
+
+    @property
+    def state(self) -> State:
+        """The state that the model has now."""
+        if self._problem:
+            return "FAILED"
+        if self._loaded is None:
+            return "UNLOADED"
+        if self._loaded.was_ready:
+            return "READY"
+        return "FAILED" if self._loaded.failure else "LOADING"
+
+    def status(self) -> ModelStatus:
+        """Return all that there is to say of the model."""
+        loaded, settings = self._loaded, self.folder.settings
+        said: dict[str, Any] = {} if loaded is None else dict(loaded.description)
+        return ModelStatus(
+            state=self.state,
+            reason=self._problem or ("" if loaded is None else loaded.failure),
+            version=said.get("version") or self.folder.version,
+            platform=said.get("platform") or settings.get("platform") or None,
+            stream=bool(said.get("stream")),
+            inputs=said.get("inputs") or settings.get("inputs") or [],
+            outputs=said.get("outputs") or settings.get("outputs") or [],
+            parameters=said.get("parameters") or {},
+            queue_size=self._queue_size,
+            model_id=model_id(self.folder),
+            handlers=[HandlerStatus(one["method"], one["path"]) for one in said.get("handlers") or []],
+            processes=[] if loaded is None else loaded.statuses,
+        )
+
+    async def load(self) -> None:
+        """Load the model if it is not; UpstreamError if it cannot be loaded."""
+        async with self._lock:
+            if self.state == "FAILED" and monotonic() - self._forced_at >= FORCED_SECONDS:
+                self._forced_at = monotonic()
+                await self._stop()  # so that it is tried again now, not at its time
+            if self._loaded is None:
+                await self._begin(self.folder)
+            loaded = self._loaded
+        await self._settle(loaded)
+
+    async def load_anew(self, folder: ModelFolder) -> None:
+        """Load the model as its folder is now; one that can be called and has not changed goes on as it is.
+
+        UpstreamError if it cannot be loaded. If another state of its files could be, that goes on.
+        """
+        async with self._lock:
+            has_changed = folder != self.folder
+            if self._loaded is not None and self._loaded.is_ready:
+                if has_changed and (reason := await self._exchange(self._loaded, folder)):
+                    raise self._cannot_be_loaded(f"{reason}. It goes on as before")
+                return
+            if has_changed or self.state != "LOADING":
+                await self._stop()
+                await self._begin(folder)
+            loaded = self._loaded
+        await self._settle(loaded)
+
+    async def unload(self) -> None:
+        """End the model's processes, at once."""
+        async with self._lock:
+            self._problem = ""
+            await self._stop()
+
+    async def replace(self, folder: ModelFolder) -> None:
+        """Load the model as its folder is now. Its processes go on until there are new ones that have loaded it.
+
+        If these cannot, the old ones stay.
+        """
+        async with self._lock:
+            if self._loaded is None and not self._problem:
+                self.folder = folder  # unloaded by a request, and stays so
+                self._problem = folder.problem
+                return
+            if self._loaded is None or not self._loaded.was_ready:
+                await self._stop()
+                await self._begin(folder)
+            else:
+                await self._exchange(self._loaded, folder)
+
+    def check(self) -> None:
+        """Raise UpstreamError if the model cannot be called since its document was refused."""
+        if self._problem:
+            raise self._cannot_be_loaded(self._problem)
+
+    def refuse(self, reason: str) -> None:
+        """Note that the model cannot be called."""
+        self._problem = reason
+        self._on_change()
+
+    async def drain(self, seconds: float) -> None:
+        """Wait until the model has no call in flight, for no longer than that."""
+        if self._loaded is not None:
+            await self._loaded.drain(seconds)
+
+    async def stop(self) -> None:
+        """End the processes, for good."""
+        retiring = dict(self._retiring)
+        for task in retiring:
+            task.cancel()
+        await asyncio.gather(self._stop(), *(old.stop() for old in retiring.values()))
+
+    def kill(self) -> None:
+        """Kill the processes."""
+        for loaded in (self._loaded, *self._retiring.values()):
+            if loaded is not None:
+                loaded.kill()
+
+    def measure(self) -> None:
+        """Read how much memory the processes have."""
+        if self._loaded is not None:
+            self._loaded.measure()
+
+    async def _retire(self, old: LoadedModel) -> None:
+        await old.drain(self._grace)
+        await old.stop()
+
+    async def _begin(self, folder: ModelFolder) -> None:
+        self.folder, self._problem = folder, ""
+        self._loaded, self._problem = await self._started(folder)
+        if self._problem:
+            log.error("runtime %s: %s", self.name, self._problem)
+        self._on_change()
+
+    async def _started(self, folder: ModelFolder) -> tuple[LoadedModel | None, str]:
+        """Start the processes of a folder; return why there are none."""
+        if folder.problem:
+            return None, folder.problem
+        try:
+            return await self._start(self.name, folder), ""
+        except NoEnvironment as error:
+            return None, str(error)
+
+    async def _exchange(self, old: LoadedModel, folder: ModelFolder) -> str:
+        """Put processes of another folder into the place of `old` once they have loaded it; return why they cannot."""
+        new, problem = await self._started(folder)
+        if new is None or not await new.settled():
+            reason = problem if new is None else new.failure
+            log.error("runtime %s: what changed cannot be loaded, so it goes on as before: %s", self.name, reason)
+            await _end(new)
+            return reason
+        self.folder, self._loaded, self._problem = folder, new, ""
+        self._on_change()
+        retiring = asyncio.create_task(self._retire(old))
+        self._retiring[retiring] = old
+        retiring.add_done_callback(self._retiring.pop)
+        return ""
+
+    async def _settle(self, loaded: LoadedModel | None) -> None:
+        """Wait until the model is loaded; UpstreamError if it cannot be."""
+        if loaded is None or not await loaded.settled():
+            raise self._cannot_be_loaded(self._problem or (loaded and loaded.failure) or "it was unloaded meanwhile")
+
+    def _cannot_be_loaded(self, reason: str) -> UpstreamError:
+        return UpstreamError(f"The runtime of model {self.name} cannot be loaded: {reason}")
+
+    async def _stop(self) -> None:
+        loaded, self._loaded = self._loaded, None
+        await _end(loaded)
+        self._on_change()
+
+
+async def _end(loaded: LoadedModel | None) -> None:
+    if loaded is not None:
+        await loaded.stop()

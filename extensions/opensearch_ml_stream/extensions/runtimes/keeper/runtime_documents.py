@@ -1,0 +1,155 @@
+"""Documents of the runtime models: what makes them models among the others of the store.
+
+A document is one of a remote model whose inline connector has the URL of a runtime. ML Commons on the same cluster
+reads and lists it; to call it, it would need a URL that it does not take.
+"""
+
+import os
+from typing import Literal
+
+from opensearch_ml_stream.connectors.errors import Conflict, NotFound
+from opensearch_ml_stream.extensions.runtimes.keeper.model_folders import ModelFolder, model_id
+from opensearch_ml_stream.extensions.runtimes.keeper.remote_models import is_remote_model, provider_connector
+from opensearch_ml_stream.extensions.runtimes.protocol.urls import runtime_model_id, runtime_url
+from opensearch_ml_stream.plugin.clock import Clock
+from opensearch_ml_stream.plugin.credentials.cipher import Cipher
+from opensearch_ml_stream.plugin.credentials.external import resolve_credential
+from opensearch_ml_stream.plugin.registry.connector_documents import new_document
+from opensearch_ml_stream.plugin.registry.deployment_state_store import DeploymentStateStore, is_undeployed
+from opensearch_ml_stream.plugin.registry.model_access import ModelAccess
+from opensearch_ml_stream.plugin.registry.model_groups import ModelGroups
+from opensearch_ml_stream.plugin.registry.stored_documents import Json, rewrite
+from opensearch_ml_stream.plugin.registry.visible_documents import VisibleDocuments
+from opensearch_ml_stream.plugin.security.access_control import AskedAccess
+from opensearch_ml_stream.plugin.settings import LiveSettings
+from opensearch_ml_stream.plugin.store import Document, Index, Store
+from opensearch_ml_stream.rest_handlers.callers import ANYONE
+
+DocumentState = Literal["DEPLOYING", "DEPLOYED", "DEPLOY_FAILED", "UNDEPLOYED"]
+
+MAX_MODELS = 10_000  # remote models that are looked through for those whose folder has gone
+
+
+def is_provided(model: ModelFolder) -> bool:
+    """Return whether a provider runs the model, and no process of this server."""
+    return is_remote_model(str(model.settings.get("implementation")))
+
+
+class RuntimeDocuments:
+    """Writes the documents into the store. Every method raises Unavailable while it is down."""
+
+    def __init__(self, store: Store, live_settings: LiveSettings, clock: Clock, cipher: Cipher) -> None:
+        self._store = store
+        self._live_settings = live_settings
+        self._cipher = cipher
+        self._clock = clock
+        self._states = DeploymentStateStore(store, clock)
+        access, visible = ModelAccess.of(store, live_settings), VisibleDocuments.of(store, live_settings)
+        self._groups = ModelGroups(store, clock, access.groups, visible)
+
+    async def put(self, key: str, model: ModelFolder, state: DocumentState) -> None:
+        """Write the model's document and state; `key` is the name that its processes have.
+
+        What users have changed in a document stays, but for its name and what leads to the runtime. InvalidRequest if
+        a provider's model cannot be called: its URL is not trusted, or its key is not there.
+        """
+        id = model_id(model)
+        if is_provided(model) and state != "DEPLOYED":
+            return await self._put_state(id, state)
+        connector = await self._provider_connector(model) if is_provided(model) else _runtime_connector(key)
+        stored = await self._store.get(Index.MODEL, id)
+        if stored is None:
+            try:
+                await self._store.create(Index.MODEL, await self._new(model, connector), id)
+            except Conflict:  # another server that shares the store has the same model
+                stored = await self._store.get(Index.MODEL, id)
+        if stored is not None:
+            await self._renew(stored, model, connector)
+        await self._put_state(id, state)
+
+    async def retire(self, kept: set[str]) -> None:
+        """Mark the runtime models of other ids than these as undeployed: their folders have gone."""
+        query: Json = {"query": {"term": {"algorithm": "REMOTE"}}, "size": MAX_MODELS, "_source": ["model_state"]}
+        hits = (await self._store.search(Index.MODEL, query))["hits"]["hits"]
+        prefix = runtime_model_id("", None)
+        for id in [id for hit in hits if (id := hit["_id"]).startswith(prefix) and id not in kept]:
+            await self._put_state(id, "UNDEPLOYED")
+
+    async def _new(self, model: ModelFolder, connector: Json) -> Json:
+        group_id = await self._groups.for_model(ANYONE, model.name, None, AskedAccess())
+        await self._count_version(group_id, model.version_number)
+        now = self._clock()
+        return {
+            "name": model.name,
+            "algorithm": "REMOTE",
+            "model_version": str(model.version_number),
+            "model_group_id": group_id,
+            "model_state": "REGISTERED",
+            "created_time": now,
+            "last_updated_time": now,
+            "is_hidden": False,
+            "connector": connector,
+        }
+
+    async def _count_version(self, group_id: str, version: int) -> None:
+        """Let the next model that is registered in the group have a later version."""
+
+        def change(document: Document) -> Json | None:
+            if int(document.source.get("latest_version") or 0) >= version:
+                return None
+            return {**document.source, "latest_version": version, "last_updated_time": self._clock()}
+
+        await rewrite(self._store, Index.MODEL_GROUP, group_id, change, NotFound("The group has just been deleted"))
+
+    async def _provider_connector(self, model: ModelFolder) -> Json:
+        """Return the connector of a provider's model, its key read from the environment and encrypted."""
+        body = provider_connector(model.settings, os.environ)
+        credential = resolve_credential(body["credential"], enabled=True)
+        body = {**body, "credential": credential}
+        document = new_document(body, self._live_settings.current, inline=True)
+        return {**document, "credential": await self._cipher.encrypt_all(document["credential"])}
+
+    async def _renew(self, stored: Document, model: ModelFolder, connector: Json) -> None:
+        def change(document: Document) -> Json | None:
+            source = document.source
+            kept = source.get("connector") or {}
+            ours = {
+                "name": model.name,
+                "algorithm": "REMOTE",
+                "connector": {**connector, **kept, **_leading(model, connector)},
+            }
+            if all(source.get(name) == value for name, value in ours.items()):
+                return None
+            return {**source, **ours, "last_updated_time": self._clock()}
+
+        await rewrite(self._store, Index.MODEL, stored.id, change, NotFound("Failed to find model"))
+
+    async def _put_state(self, id: str, state: DocumentState) -> None:
+        document = await self._store.get(Index.MODEL, id)
+        if document is None:
+            return
+        if state == "DEPLOYED":
+            await self._states.deploy(id, await self._states.prepare())
+        elif state != "UNDEPLOYED":
+            await self._states.put_undeployed(id, state)
+        elif not is_undeployed(await self._states.view(id, document.source)):
+            await self._states.undeploy(id, document.source)
+
+
+def _runtime_connector(key: str) -> Json:
+    action = {
+        "action_type": "PREDICT",
+        "method": "POST",
+        "url": runtime_url(key),
+        "request_body": '{"inputs": ${parameters.inputs}}',
+    }
+    return {"name": f"runtime {key}", "version": "1", "protocol": "http", "parameters": {}, "actions": [action]}
+
+
+def _leading(model: ModelFolder, connector: Json) -> Json:
+    """Return the fields of a connector that lead to the model, which users cannot change for good.
+
+    Of a provider's model the parameters are among them: its file says which model it is, and how it is called.
+    """
+    names = ("protocol", "actions", "credential", *(("parameters",) if is_provided(model) else ()))
+    return {name: connector[name] for name in names if name in connector}

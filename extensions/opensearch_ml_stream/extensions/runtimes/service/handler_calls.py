@@ -1,0 +1,63 @@
+"""Calls of custom handlers: under the rights and limits of the model that has them."""
+
+from collections.abc import Mapping
+from contextlib import nullcontext
+
+from opensearch_ml_stream.connectors.errors import InvalidRequest
+from opensearch_ml_stream.extensions.runtimes.http.custom_handlers import HandlerRequest, HandlerResponse
+from opensearch_ml_stream.extensions.runtimes.service import runtime_errors
+from opensearch_ml_stream.extensions.runtimes.service.handler_messages import (
+    MAX_HEAD_BYTES,
+    read_response,
+    request_message,
+)
+from opensearch_ml_stream.extensions.runtimes.service.runtime_handlers import RuntimeHandlers
+from opensearch_ml_stream.plugin.metrics import Metrics
+from opensearch_ml_stream.plugin.predictions.compiled_model import CompiledModel
+from opensearch_ml_stream.plugin.predictions.compiled_models import CompiledModels
+from opensearch_ml_stream.plugin.predictions.provider_call import ProviderCalls, read_all
+from opensearch_ml_stream.plugin.statistics.request_statistics import Statistics
+from opensearch_ml_stream.rest_handlers.callers import Caller
+
+
+class HandlerCalls:
+    """Fits `runtimes.http.custom_handlers.HandlerModels`."""
+
+    def __init__(self, models: CompiledModels, calls: ProviderCalls, metrics: Metrics, statistics: Statistics) -> None:
+        self._models = models
+        self._calls = calls
+        self._metrics = metrics
+        self._statistics = statistics
+        self._handlers = RuntimeHandlers(calls.runtimes.models)
+
+    def find(self, path: str) -> Mapping[str, str]:
+        """Return the models that have a handler at a path, by its method."""
+        return self._handlers.find(path)
+
+    async def handle(self, caller: Caller, name: str, request: HandlerRequest) -> HandlerResponse:
+        """Call the handler as a prediction of its model is: counted, limited, charged, within the model's times."""
+        status = self._calls.runtimes.models.current().get(name)
+        if status is None:
+            raise runtime_errors.unknown_model(name)
+        with self._metrics.prediction() as figures, self._statistics.prediction() as prediction:
+            model = await self._models.get(caller, status.model_id)
+            figures.model_id = model.model_id
+            prediction.start(model.model_id)
+            if model.runtime != name:
+                raise runtime_errors.unknown_model(name)
+            response = await self._call(caller, model, name, request)
+            prediction.outcome = response
+        return response
+
+    async def _call(self, caller: Caller, model: CompiledModel, name: str, request: HandlerRequest) -> HandlerResponse:
+        if model.guardrails.input is not None or model.guardrails.output is not None:
+            raise InvalidRequest(
+                f"Model {name} has guardrails, and what its custom handlers take and return cannot be checked by them"
+            )
+        limit = self._calls.live_settings.current.max_json_size + MAX_HEAD_BYTES
+        async with self._calls.open_streams.place(model.model_id, model.settings.limits, caller.name):
+            self._calls.apply_rate_limits(model, caller)
+            charge = await self._calls.charge(model, caller, request.body)
+            with charge or nullcontext():
+                async with self._calls.handle(model, name, request_message(request)) as opened:
+                    return read_response(name, await read_all(opened, limit))

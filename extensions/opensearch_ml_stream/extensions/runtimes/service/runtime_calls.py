@@ -1,0 +1,206 @@
+"""Runtime calls: a worker's calls of the processes of runtime models."""
+
+import asyncio
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from contextlib import AbstractAsyncContextManager
+from pathlib import Path
+from random import random
+from types import TracebackType
+
+from opensearch_ml_stream.connectors.rendering.action import ProviderRequest
+from opensearch_ml_stream.extensions.runtimes.protocol.urls import runtime_name
+from opensearch_ml_stream.extensions.runtimes.service import runtime_errors
+from opensearch_ml_stream.extensions.runtimes.service.further_requests import FurtherRequests, NextRequest
+from opensearch_ml_stream.extensions.runtimes.service.runtime_connection import RuntimeConnection
+from opensearch_ml_stream.extensions.runtimes.service.runtime_models import RuntimeModels
+from opensearch_ml_stream.extensions.runtimes.service.runtime_response import RuntimeResponse
+from opensearch_ml_stream.plugin.upstream import UpstreamResponse
+from opensearch_ml_stream.runtimes.frames import MAX_PAYLOAD, Kind
+
+STREAM_PATH = "/predict_stream"  # behind the name in the URL of a request for a stream
+
+
+class RuntimeCalls(AbstractAsyncContextManager["RuntimeCalls"]):
+    """The calls of one worker; leaving it closes its connections. `folder` is that of the runtimes, shared by all."""
+
+    def __init__(self, folder: Path) -> None:
+        self.models = RuntimeModels(folder)
+        self.waiting: Counter[str] = Counter()  # calls by model, that wait for a first response
+        self._processes: dict[str, _Process] = {}  # by socket
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        for process in self._processes.values():
+            process.close()
+
+    def open(
+        self, request: ProviderRequest, further: NextRequest | None = None
+    ) -> AbstractAsyncContextManager[UpstreamResponse]:
+        """Call the model of a runtime's URL, and wait for its first response. Leaving the context early cancels it.
+
+        The body is the response in JSON; of a stream each of them with SEPARATOR behind it. `further` is called for a
+        stream's further request when the model waits for one; what it raises ends the response.
+
+        NotFound if there is no such model, Unavailable while it is loading, Throttled (429) if `queue_size` calls of
+        this worker wait for it already, UpstreamError if its process has ended or ends; and what it raises itself:
+        InvalidRequest for its 400 and 422, NotFound and Throttled for 404 and 429, else UpstreamError.
+        """
+        kind = Kind.STREAM if request.url.endswith(STREAM_PATH) else Kind.PREDICT
+        return _Call(self, runtime_name(request.url), kind, request.body, further)
+
+    def handle(self, model: str, message: bytes) -> AbstractAsyncContextManager[UpstreamResponse]:
+        """Call a custom handler of the model, as `open` does. The request, and the body, are messages as of frames."""
+        return _Call(self, model, Kind.HANDLE, message)
+
+    def processes(self, model: str) -> "Sequence[_Process]":
+        """Return the processes that may be called, those with the fewest calls of this worker first."""
+        models = self.models.current()
+        status = models.get(model)
+        if status is None:
+            raise runtime_errors.unknown_model(model)
+        ready = [process.socket for process in status.processes if process.ready]
+        if status.state == "UNLOADED" or not ready:
+            raise runtime_errors.not_callable(model, status)
+        if self.waiting[model] >= status.queue_size:
+            raise runtime_errors.queue_full(model, status.queue_size)
+        if len(ready) == 1:
+            return (self._process(model, ready[0]),)
+        # Of those with as few calls any: other workers choose too.
+        return sorted((self._process(model, socket) for socket in ready), key=lambda process: (process.calls, random()))
+
+    def _process(self, model: str, socket: str) -> "_Process":
+        process = self._processes.get(socket)
+        if process is None:
+            self._forget_ended()
+            process = self._processes[socket] = _Process(model, socket)
+        return process
+
+    def _forget_ended(self) -> None:
+        models = self.models.current().values()
+        present = {process.socket for model in models for process in model.processes}
+        for socket, process in tuple(self._processes.items()):
+            if socket not in present and not process.calls:
+                process.close()
+                del self._processes[socket]
+
+
+class _Process:
+    """A process, the worker's connection to it, and how many calls of the worker it has."""
+
+    __slots__ = ("_connection", "_opening", "_socket", "calls", "model")
+
+    def __init__(self, model: str, socket: str) -> None:
+        self.model = model
+        self.calls = 0
+        self._socket = socket
+        self._connection: RuntimeConnection | None = None
+        self._opening = asyncio.Lock()
+
+    async def connection(self) -> RuntimeConnection:
+        """Return the open connection, opened if there is none; OSError if it cannot be."""
+        if self._connection is None or not self._connection.is_usable:
+            async with self._opening:
+                if self._connection is None or not self._connection.is_usable:
+                    self._connection = await self._open()
+        return self._connection
+
+    async def _open(self) -> RuntimeConnection:
+        loop = asyncio.get_running_loop()
+        _, connection = await loop.create_unix_connection(
+            lambda: RuntimeConnection(self.model, self._lost), self._socket
+        )
+        return connection
+
+    def _lost(self, connection: RuntimeConnection) -> None:
+        if self._connection is connection:
+            self._connection = None
+
+    def close(self) -> None:
+        """Close the connection, which ends its calls."""
+        if self._connection is not None:
+            self._connection.abort()
+
+
+class _Call(AbstractAsyncContextManager[UpstreamResponse]):
+    """One call: whatever happens inside, it is counted, and let go of exactly once."""
+
+    __slots__ = ("_body", "_calls", "_connection", "_further", "_kind", "_model", "_number", "_process", "_waits")
+
+    def __init__(
+        self, calls: RuntimeCalls, model: str, kind: Kind, body: bytes, further: NextRequest | None = None
+    ) -> None:
+        self._calls = calls
+        self._model = model
+        self._body = body
+        self._kind = kind
+        self._process: _Process | None = None
+        self._connection: RuntimeConnection | None = None
+        self._further = None if further is None else FurtherRequests(model, further)
+        self._waits = False  # for a first response; not while the model waits for its client
+
+    async def __aenter__(self) -> UpstreamResponse:
+        body, self._body = self._body, b""  # a prompt may be large, and its response long
+        if len(body) > MAX_PAYLOAD:
+            raise runtime_errors.too_large(self._model, len(body))
+        processes = self._calls.processes(self._model)
+        self._wait(True)
+        try:
+            self._connection = await self._connect(processes)
+            response: RuntimeResponse
+            asked = None if self._further is None else self._ask
+            self._number, response = self._connection.begin(self._kind, body, asked)
+            del body
+            if self._further is not None:
+                self._further.start(response)
+            await response.begun()
+            return response
+        except BaseException:
+            await self._leave()
+            raise
+        finally:
+            self._wait(False)
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        await self._leave()
+
+    async def _connect(self, processes: Iterable[_Process]) -> RuntimeConnection:
+        """Return the connection to the first process that can be reached; nothing was sent to those before it."""
+        failure: OSError | None = None
+        for process in processes:
+            self._count(process)
+            try:
+                return await process.connection()
+            except OSError as error:
+                failure = error
+        assert failure is not None, "there is one process at least"
+        raise runtime_errors.unreachable(self._model, failure)
+
+    def _count(self, process: _Process | None) -> None:
+        """Count the call for this process alone."""
+        if self._process is not None:
+            self._process.calls -= 1
+        self._process = process
+        if process is not None:
+            process.calls += 1
+
+    def _wait(self, waits: bool) -> None:
+        if waits is not self._waits:
+            self._waits = waits
+            self._calls.waiting[self._model] += 1 if waits else -1
+
+    def _ask(self) -> None:
+        self._wait(False)  # it waits for its client, and takes no place of calls that wait for the model
+        if self._further is not None:
+            self._further.ask()
+
+    async def _leave(self) -> None:
+        self._count(None)
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.leave(self._number)
+        if self._further is not None:
+            await self._further.stop()

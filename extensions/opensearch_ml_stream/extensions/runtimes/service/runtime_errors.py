@@ -1,0 +1,148 @@
+"""Errors of calls of runtime models: what is wrong, where, and what to do. No message holds a request."""
+
+from collections.abc import Sequence
+from math import ceil
+from typing import Any
+
+import orjson
+
+from opensearch_ml_stream.connectors.errors import (
+    InvalidRequest,
+    MLStreamError,
+    NotFound,
+    Throttled,
+    Unavailable,
+    UpstreamError,
+)
+from opensearch_ml_stream.extensions.runtimes.service.status import ModelStatus, ProcessStatus
+from opensearch_ml_stream.plugin.upstream import ReadTimedOut, ResponseFailed
+from opensearch_ml_stream.runtimes.frames import MAX_PAYLOAD
+
+_BAD_REQUEST = (400, 422)
+
+
+def unknown_model(name: str) -> NotFound:
+    """Return the error for a name that no folder of models has."""
+    return NotFound(
+        f"There is no runtime model {name} on this server: start it with `serve --models DIR`, where a folder in DIR "
+        "holds a model-settings.json with this name"
+    )
+
+
+def not_callable(name: str, model: ModelStatus) -> MLStreamError:
+    """Return the error for a model without a process that could be called."""
+    if model.state == "FAILED":
+        return UpstreamError(f"The runtime of model {name} could not be loaded: {model.reason}")
+    if model.state == "UNLOADED":
+        return InvalidRequest(f"Model not ready yet. Please deploy the model first: {name} is unloaded")
+    if model.state == "LOADING" and not any(process.restarts for process in model.processes):
+        return Unavailable(f"The runtime of model {name} is loading; send the request again later", retry_after="1")
+    return restarting(name, model.processes)
+
+
+def restarting(name: str, processes: Sequence[ProcessStatus]) -> UpstreamError:
+    """Return the error for a model all of whose processes have ended."""
+    wait = ceil(min((process.retry_in_seconds for process in processes), default=0.0))
+    when = f"in {wait} s" if wait > 0 else "now"
+    return UpstreamError(
+        f"The process of runtime model {name} has ended and is started again {when}; the server's log says why it "
+        "ended. Send the request again after that",
+        retry_after=str(max(wait, 1)),
+    )
+
+
+def queue_full(name: str, size: int) -> Throttled:
+    """Return the error for more calls without a first response than may wait."""
+    return Throttled(
+        f"As many calls of the runtime of model {name} wait for their first response as may ({size}); send the "
+        "request again later, give the model more processes (parallel_workers), or raise the setting "
+        "opensearch_ml_stream.runtime_queue_size",
+        type="rejected_execution_exception",
+        retry_after="1",
+        limit="runtime_queue",
+    )
+
+
+def too_large(name: str, size: int) -> InvalidRequest:
+    """Return the error for a request that fits no frame."""
+    return InvalidRequest(
+        f"The request for the runtime of model {name} has {size} bytes; it takes {MAX_PAYLOAD} at most"
+    )
+
+
+def unreachable(name: str, error: OSError) -> UpstreamError:
+    """Return the error for a process that cannot be connected to."""
+    return UpstreamError(
+        f"The process of runtime model {name} cannot be reached: {error.strerror or type(error).__name__}. It may "
+        "have ended just now; send the request again",
+        retry_after="1",
+    )
+
+
+def ended_early(name: str) -> UpstreamError:
+    """Return the error for a process that ended before the first response to a call."""
+    return UpstreamError(
+        f"The runtime of model {name} ended before it responded; the server's log says why, and it is started again"
+    )
+
+
+def ended_in_the_middle(name: str) -> UpstreamError:
+    """Return the error for a process that ended after some of the responses to a call."""
+    return UpstreamError(
+        f"The runtime of model {name} ended in the middle of its response; the server's log says why, and it is "
+        "started again"
+    )
+
+
+def malformed(name: str, problem: str) -> UpstreamError:
+    """Return the error for a process that sends what is no frame; `problem` holds none of it."""
+    return UpstreamError(
+        f"The process of runtime model {name} sent what is no frame: {problem}. Check that its code does not write to "
+        "sockets that it has not opened"
+    )
+
+
+def fell_silent(name: str, seconds: float) -> ReadTimedOut:
+    """Return the error for a runtime that was silent between two chunks for longer than the limits allow."""
+    return ReadTimedOut(
+        f"Read timeout: the runtime of model {name} sent nothing for {seconds:g} s in the middle of its response. "
+        "Raise _sidecar.limits.between_chunks_timeout_seconds of the model if it needs longer",
+        type="timeout_exception",
+    )
+
+
+def raised_before(name: str, payload: bytes) -> MLStreamError:
+    """Return the error for what a model raised in place of its first response; `payload` is the frame's."""
+    status, kind, words = _read(payload)
+    reason = _reason(name, kind, words)
+    if status in _BAD_REQUEST:
+        return InvalidRequest(reason)
+    if status == 404:
+        return NotFound(reason)
+    if status == 429:
+        return Throttled(reason, retry_after="1", limit="runtime")
+    return UpstreamError(reason, provider_status=status)
+
+
+def raised_in_the_middle(name: str, payload: bytes) -> ResponseFailed:
+    """Return the error for what a model raised after some of its responses."""
+    status, kind, words = _read(payload)
+    return ResponseFailed(_reason(name, kind, words), provider_status=status)
+
+
+def _reason(name: str, kind: str, words: str) -> str:
+    raised = f"The runtime of model {name} raised {kind}"
+    return f"{raised}: {words}" if words else raised
+
+
+def _read(payload: bytes) -> tuple[int | None, str, str]:
+    """Return status, type and reason of an ERROR frame; what it does not say, or not well, is left out."""
+    try:
+        said: Any = orjson.loads(payload)
+    except orjson.JSONDecodeError:
+        said = None
+    if not isinstance(said, dict):
+        return None, "an error that cannot be read", ""
+    status = said.get("status")
+    is_status = isinstance(status, int) and 400 <= status <= 599
+    return status if is_status else None, str(said.get("type") or "an error"), str(said.get("reason") or "")

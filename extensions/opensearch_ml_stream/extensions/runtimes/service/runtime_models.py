@@ -1,0 +1,26 @@
+"""Runtime models as the keeper has last written them."""
+
+from pathlib import Path
+
+from opensearch_ml_stream.extensions.runtimes.service.status import STATUS_FILE, ModelStatus, read_status
+
+
+class RuntimeModels:
+    """The models by name, read again when the keeper has written them; `folder` is that of the runtimes."""
+
+    def __init__(self, folder: Path) -> None:
+        self._path = folder / STATUS_FILE
+        self._version: tuple[int, int] | None = None  # of the file that was read
+        self._models: dict[str, ModelStatus] = {}
+
+    def current(self) -> dict[str, ModelStatus]:
+        """Return the models; none without a keeper. The same object for as long as nothing was written."""
+        try:
+            found = self._path.stat()
+        except (FileNotFoundError, NotADirectoryError):
+            found = None
+        version = None if found is None else (found.st_mtime_ns, found.st_ino)
+        if version != self._version:
+            self._models = {} if version is None else read_status(self._path)
+            self._version = version
+        return self._models

@@ -1,0 +1,1 @@
+"""The V2 protocol (Open Inference Protocol), over REST and gRPC."""

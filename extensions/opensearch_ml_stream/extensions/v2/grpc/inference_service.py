@@ -1,0 +1,199 @@
+"""`inference.GRPCInferenceService`: the V2 protocol over gRPC."""
+
+from functools import partial
+from typing import Any
+
+from opensearch_ml_stream.connectors.errors import MLStreamError, NotFound
+from opensearch_ml_stream.extensions.v2.grpc import response_messages, triton_clients
+from opensearch_ml_stream.extensions.v2.grpc.request_tensors import inference_request, parse, read_head, read_request
+from opensearch_ml_stream.extensions.v2.grpc.stream_messages import StreamMessages, error_message
+from opensearch_ml_stream.extensions.v2.http.headers import SERVER_NAME, own_headers, readable_headers, response_headers
+from opensearch_ml_stream.extensions.v2.http.use_cases import Inference, InferenceModels, NextInference, UnreadRequest
+from opensearch_ml_stream.extensions.v2.protocol.messages import ResponseShape
+from opensearch_ml_stream.extensions.v2.protocol.own_responses import OwnResponse
+from opensearch_ml_stream.plugin.grpc_port import messages
+from opensearch_ml_stream.plugin.grpc_port.call import Call
+from opensearch_ml_stream.plugin.grpc_port.calls import Calls, Handler
+from opensearch_ml_stream.plugin.grpc_port.health_service import Ready
+from opensearch_ml_stream.rest_handlers import actions
+from opensearch_ml_stream.rest_handlers.callers import Caller, Gate
+
+_STREAM_ACTIONS = (actions.PREDICT_STREAM, actions.PREDICT)
+
+
+def inference_handlers(service: "InferenceService", calls: Calls) -> dict[str, Handler]:
+    """Return the handlers of all methods, by the method's name; each asks for the actions of its route under `/v2`."""
+
+    def path(method: str) -> str:
+        return f"/{messages.INFERENCE_SERVICE}/{method}"
+
+    unary = {
+        "ServerMetadata": (service.server_metadata, ()),
+        "ModelReady": (service.model_ready, (actions.MODEL_GET, *_STREAM_ACTIONS)),
+        "ModelMetadata": (service.model_metadata, (actions.MODEL_GET,)),
+        "ModelInfer": (service.infer, (actions.PREDICT,)),
+        "RepositoryIndex": (service.index, (actions.MODEL_SEARCH,)),
+        "RepositoryModelLoad": (service.load, (actions.MODEL_DEPLOY,)),
+        "RepositoryModelUnload": (service.unload, (actions.MODEL_UNDEPLOY,)),
+    }
+    return {
+        "ServerLive": calls.unary(path("ServerLive"), service.live, is_open=True),
+        "ServerReady": calls.unary(path("ServerReady"), service.ready, is_open=True),
+        **{name: calls.unary(path(name), work, *needed) for name, (work, needed) in unary.items()},
+        "ModelStreamInfer": calls.stream(path("ModelStreamInfer"), service.stream_infer, *_STREAM_ACTIONS),
+    }
+
+
+class InferenceService:
+    """The methods; MLStreamErrors become statuses.
+
+    With `is_triton` all streams are in Triton's form, without it those of clients that show that they are Triton's.
+    """
+
+    def __init__(self, models: InferenceModels, gate: Gate, ready: Ready, version: str, *, is_triton: bool) -> None:
+        self._models = models
+        self._gate = gate
+        self._ready = ready
+        self._version = version
+        self._is_triton = is_triton
+
+    async def live(self, call: Call, caller: Caller, request: bytes) -> bytes:
+        """Whether the process is alive; for everyone."""
+        return _message(messages.ServerLiveResponse(live=True))
+
+    async def ready(self, call: Call, caller: Caller, request: bytes) -> bytes:
+        """Whether the store responds; for everyone."""
+        return _message(messages.ServerReadyResponse(ready=await self._ready()))
+
+    async def server_metadata(self, call: Call, caller: Caller, request: bytes) -> bytes:
+        """Return the server's name and version."""
+        return _message(messages.ServerMetadataResponse(name=SERVER_NAME, version=self._version))
+
+    async def model_ready(self, call: Call, caller: Caller, request: bytes) -> bytes:
+        """Whether a model can be called; one that is not there cannot."""
+        asked = parse(messages.ModelReadyRequest, request)
+        call.notes.model = asked.name
+        try:
+            await self._models.check_ready(caller, asked.name, asked.version or None)
+        except NotFound:
+            return _message(messages.ModelReadyResponse(ready=False))
+        return _message(messages.ModelReadyResponse(ready=True))
+
+    async def model_metadata(self, call: Call, caller: Caller, request: bytes) -> bytes:
+        """Return a model's metadata."""
+        asked = parse(messages.ModelMetadataRequest, request)
+        call.notes.model = asked.name
+        metadata = await self._models.metadata(caller, asked.name, asked.version or None)
+        return _message(response_messages.model_metadata(metadata))
+
+    async def index(self, call: Call, caller: Caller, request: bytes) -> bytes:
+        """Return the models that the caller may see."""
+        asked = parse(messages.RepositoryIndexRequest, request)
+        return _message(response_messages.repository_index(await self._models.index(caller, ready=asked.ready)))
+
+    async def load(self, call: Call, caller: Caller, request: bytes) -> bytes:
+        """Deploy a model."""
+        asked = parse(messages.RepositoryModelLoadRequest, request)
+        call.notes.model = asked.model_name
+        await self._models.load(caller, asked.model_name)
+        return _message(messages.RepositoryModelLoadResponse())
+
+    async def unload(self, call: Call, caller: Caller, request: bytes) -> bytes:
+        """Undeploy a model."""
+        asked = parse(messages.RepositoryModelUnloadRequest, request)
+        call.notes.model = asked.model_name
+        await self._models.unload(caller, asked.model_name)
+        return _message(messages.RepositoryModelUnloadResponse())
+
+    async def infer(self, call: Call, caller: Caller, request: bytes) -> bytes:
+        """Make a whole inference."""
+        head = read_head(request)
+        inference = await self._prepare(call, caller, request, head.model_name, head.model_version)
+        del request
+        response = await self._models.infer(inference)
+        call.set_trailing_metadata((*response_headers(call.scope, response.shape), *own_headers(response)))
+        if isinstance(response, OwnResponse):
+            response = response.read()
+        return _message(response_messages.infer_response(response, is_raw=head.is_raw))
+
+    async def stream_infer(self, call: Call, caller: Caller) -> None:
+        """Stream the inferences of each message of the client, in their order.
+
+        In MLServer's form all messages are requests of one stream of a model that takes further ones, as in MLServer:
+        name, version and the kind of contents are those of the first, and the call ends with that stream.
+
+        A message without a model is for that of the message before: MLServer reads the first one's only, Triton each.
+        In Triton's form what fails is told in a message, and the next request is read, unless the client asks for a
+        status. A stream is in it from the message on that shows that its client is Triton's.
+        """
+        is_triton = self._is_triton or triton_clients.is_tritons_call(call.scope)
+        name = version = ""
+        message = await call.first_message()
+        while message is not None:
+            head = read_head(message)
+            if head.model_name:
+                name, version = head.model_name, head.model_version
+            elif head.model_version:
+                version = head.model_version
+            is_triton = is_triton or head.is_tritons
+            shape: ResponseShape | None = None
+            try:
+                inference = await self._prepare(call, caller, message, name, version)
+                del message
+                shape = inference.shape
+                encoder = StreamMessages(
+                    shape, is_raw=head.is_raw, is_triton=is_triton, has_empty_final=head.wants_empty_final
+                )
+                if inference.takes_further and not is_triton:
+                    await self._relay(call, inference, encoder, partial(self._further, call, name, version))
+                    return
+                await self._relay(call, inference, encoder)
+            except MLStreamError as error:
+                if not is_triton or triton_clients.wants_status(call.scope):
+                    raise
+                call.notes.error = error
+                await call.write(error_message(shape, error.reason))
+            message = await call.next_message()
+            if message is not None:  # rights may have changed since the last one: a stream may be open for days
+                caller = await self._gate.admit(call.scope, *_STREAM_ACTIONS)
+
+    async def _prepare(self, call: Call, caller: Caller, message: bytes, name: str, version: str) -> Inference:
+        call.notes.model = name
+        headers = readable_headers(call.scope)
+        request = UnreadRequest(len(message), lambda: inference_request(read_request(message), headers))
+        inference = await self._models.prepare(caller, name, version or None, request)
+        call.cover(inference.size)
+        return inference
+
+    async def _further(self, call: Call, name: str, version: str) -> Inference | None:
+        """Return the inference of the client's next message while its stream is open, None after its last."""
+        message = await call.further_message()
+        if message is None:
+            return None
+        caller = await self._gate.admit(call.scope, *_STREAM_ACTIONS)
+        return await self._prepare(call, caller, message, name, version)
+
+    async def _relay(
+        self, call: Call, inference: Inference, encoder: StreamMessages, further: NextInference | None = None
+    ) -> None:
+        """Relay a stream. While a slow client has no room, nothing more is read of the provider."""
+        async with self._models.stream(inference, further) as provider:
+            call.notes.stream = provider
+            call.set_trailing_metadata(response_headers(call.scope, inference.shape))
+            chunks = await provider.read()
+            call.let_go()
+            while (outcome := provider.outcome) is None:
+                for message in encoder.chunks(chunks):
+                    await call.write(message)
+                chunks = await provider.read()
+            if isinstance(outcome, MLStreamError):
+                for message in encoder.chunks(chunks) if chunks else ():
+                    await call.write(message)
+                raise outcome
+            for message in encoder.last(chunks, outcome, provider.terminal_fields(outcome)):
+                await call.write(message)
+
+
+def _message(message: Any) -> bytes:
+    data: bytes = message.SerializeToString()
+    return data

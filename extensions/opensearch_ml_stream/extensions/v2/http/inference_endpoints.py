@@ -1,0 +1,168 @@
+"""Inferences over HTTP: `infer` and `generate`, `infer_stream` and `generate_stream`.
+
+They live as predictions do (`routes/predict_stream.py`, `routes/predict.py`): the provider call ends when the client
+disconnects, a slow provider is bridged by heartbeats, and a stream ends with exactly one response that says how.
+"""
+
+from collections.abc import Awaitable, Sequence
+from dataclasses import dataclass, replace
+
+from starlette.types import Receive, Scope, Send
+
+from opensearch_ml_stream.connectors.errors import MLStreamError, NotAcceptable
+from opensearch_ml_stream.extensions.v2.http.headers import own_headers, readable_headers, response_headers
+from opensearch_ml_stream.extensions.v2.http.use_cases import Inference, InferenceModels, UnreadRequest
+from opensearch_ml_stream.extensions.v2.http.whole_responses import whole_response
+from opensearch_ml_stream.extensions.v2.protocol.json_requests import Dialect, read_request
+from opensearch_ml_stream.extensions.v2.protocol.json_responses import response_body
+from opensearch_ml_stream.extensions.v2.protocol.messages import InferenceRequest
+from opensearch_ml_stream.extensions.v2.protocol.own_responses import OwnResponse
+from opensearch_ml_stream.extensions.v2.protocol.stream_formats import stream_format
+from opensearch_ml_stream.rest_handlers import actions
+from opensearch_ml_stream.rest_handlers.callers import Caller, Gate
+from opensearch_ml_stream.rest_handlers.http.body_budget import BodyReservation
+from opensearch_ml_stream.rest_handlers.http.exception_handlers import read_or_refuse
+from opensearch_ml_stream.rest_handlers.http.gzip_coding import GZIP_HEADERS, VARY, GzipFormat, may_stream_gzip
+from opensearch_ml_stream.rest_handlers.http.requests import header, read_body
+from opensearch_ml_stream.rest_handlers.http.response_lifecycle import (
+    InFlightResponse,
+    InFlightResponses,
+)
+from opensearch_ml_stream.rest_handlers.http.stream_format import StreamFormat
+from opensearch_ml_stream.rest_handlers.routes.predict_stream import relay
+
+# What a form of a web page can send with JSON in it, and no client of V2 does. An urlencoded form holds none, as its
+# braces are percent-encoded: under that type `curl -d` sends JSON, and so do Triton's tutorials.
+_FORM_TYPES = ("multipart/form-data", "text/plain")
+
+
+@dataclass(frozen=True, slots=True)
+class ModelPath:
+    """What a path says of a model. `version` is None for the newest one."""
+
+    name: str
+    version: str | None
+
+
+class _Body:
+    """A request's body, which goes when it is read; how it was written is known then."""
+
+    __slots__ = ("_data", "_scope", "dialect", "unread")
+
+    def __init__(self, data: bytes, scope: Scope) -> None:
+        self._data = data
+        self._scope = scope
+        self.dialect = Dialect.TENSORS
+        self.unread = UnreadRequest(len(data), self._read)
+
+    def _read(self) -> InferenceRequest:
+        data, self._data = self._data, b""
+        request, self.dialect = read_request(data)
+        return replace(request, parameters={**request.parameters, "headers": readable_headers(self._scope)})
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """An inference as a client asked for it."""
+
+    scope: Scope
+    caller: Caller
+    path: ModelPath
+    body: _Body
+    reservation: BodyReservation
+
+
+class InferenceEndpoints:
+    """ASGI endpoints of one model each; `gzip` is whether responses are compressed for clients that take it."""
+
+    def __init__(self, models: InferenceModels, in_flight: InFlightResponses, gate: Gate, gzip: bool) -> None:
+        self._models = models
+        self._in_flight = in_flight
+        self._gate = gate
+        self._gzip = gzip
+
+    async def infer(self, scope: Scope, receive: Receive, send: Send, path: ModelPath) -> None:
+        """Respond with a whole inference."""
+        if (begun := await self._begin(scope, receive, send, path, is_stream=False)) is not None:
+            response, work = begun
+            await response.run(work)
+
+    async def infer_stream(self, scope: Scope, receive: Receive, send: Send, path: ModelPath) -> None:
+        """Respond with a stream of inferences."""
+        if (begun := await self._begin(scope, receive, send, path, is_stream=True)) is not None:
+            response, work = begun
+            await response.run(work)
+
+    async def _begin(
+        self, scope: Scope, receive: Receive, send: Send, path: ModelPath, *, is_stream: bool
+    ) -> tuple[InFlightResponse, Awaitable[None]] | None:
+        """Read the request; return its response and the work that makes it, None if the request was refused.
+
+        Nothing of the prompt stays here while the response streams.
+        """
+        reservation = BodyReservation(self._in_flight.bodies)
+        allowing = (actions.PREDICT_STREAM, actions.PREDICT) if is_stream else (actions.PREDICT,)
+        reading = self._read(scope, receive, reservation, allowing)
+        if (read := await read_or_refuse(scope, receive, send, reservation, reading)) is None:
+            return None
+        caller, body = read
+        response = InFlightResponse(scope, receive, send, self._in_flight, reservation)
+        asked = _Asked(scope, caller, path, body, reservation)
+        return response, (self._stream if is_stream else self._whole)(response, asked)
+
+    async def _read(
+        self, scope: Scope, receive: Receive, reservation: BodyReservation, allowing: Sequence[str]
+    ) -> tuple[Caller, _Body]:
+        caller = await self._gate.admit(scope, *allowing)
+        _check_media_type(scope)
+        self._in_flight.check_room()
+        body = await read_body(scope, receive, reservation, is_of_parts=False)
+        self._in_flight.check_room()
+        return caller, _Body(body, scope)
+
+    async def _prepare(self, asked: _Asked) -> Inference:
+        path = asked.path
+        inference = await self._models.prepare(asked.caller, path.name, path.version, asked.body.unread)
+        asked.reservation.cover(inference.size)
+        return inference
+
+    async def _stream(self, response: InFlightResponse, asked: _Asked) -> None:
+        try:
+            inference = await self._prepare(asked)
+        except MLStreamError as error:
+            await response.fail(error)
+            return
+        wire: StreamFormat = stream_format(inference.shape, asked.body.dialect)
+        headers = response_headers(asked.scope, inference.shape)
+        if self._gzip and may_stream_gzip(asked.scope):
+            wire, headers = GzipFormat(wire), (*headers, *GZIP_HEADERS)
+        elif self._gzip:
+            headers = (*headers, *VARY)
+        response.become_stream(wire, headers)
+        opening = self._models.stream(inference)
+        del inference
+        await relay(response, opening, wire)
+
+    async def _whole(self, response: InFlightResponse, asked: _Asked) -> None:
+        try:
+            inference = await self._prepare(asked)
+            inferred = await self._models.infer(inference)
+            if isinstance(inferred, OwnResponse):
+                body = inferred.encoded(asked.body.dialect)
+            else:
+                body = response_body(inferred, asked.body.dialect)
+        except MLStreamError as error:
+            await response.fail(error)
+            return
+        headers = (*response_headers(asked.scope, inferred.shape), *own_headers(inferred))
+        await response.send(await whole_response(asked.scope, body, gzip=self._gzip, headers=headers))
+
+
+def _check_media_type(scope: Scope) -> None:
+    """Raise NotAcceptable for what a foreign web page may send without being asked whether it may.
+
+    Any other type, or none, is taken for JSON: clients of V2 send what they like.
+    """
+    content_type = header(scope, b"content-type")
+    if content_type.partition(";")[0].strip().lower() in _FORM_TYPES:
+        raise NotAcceptable(f"Content-Type header [{content_type}] is not supported; send application/json")

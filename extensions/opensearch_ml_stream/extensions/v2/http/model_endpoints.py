@@ -1,0 +1,104 @@
+"""Everything of `/v2` but inferences: health, metadata, and the repository of models."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+from starlette.requests import Request
+from starlette.responses import Response
+
+from opensearch_ml_stream.connectors.errors import InvalidBody, Unavailable
+from opensearch_ml_stream.connectors.syntax import jsontext
+from opensearch_ml_stream.extensions.v2.http.headers import SERVER_NAME
+from opensearch_ml_stream.extensions.v2.http.inference_endpoints import ModelPath
+from opensearch_ml_stream.extensions.v2.http.use_cases import InferenceModels
+from opensearch_ml_stream.extensions.v2.http.whole_responses import whole_response
+from opensearch_ml_stream.rest_handlers import actions
+from opensearch_ml_stream.rest_handlers.callers import Gate
+from opensearch_ml_stream.rest_handlers.http.body_budget import BodyBudget, BodyReservation
+from opensearch_ml_stream.rest_handlers.http.requests import read_body
+from opensearch_ml_stream.rest_handlers.routes.health_and_metrics import ping_error
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """What there is to say of this server: `ping` raises Unavailable while its store does not respond."""
+
+    version: str
+    ping: Callable[[], Awaitable[None]]
+
+
+class ModelEndpoints:
+    """Handlers of requests that have a short response; MLStreamErrors are for the caller."""
+
+    def __init__(self, models: InferenceModels, server: Server, gate: Gate, bodies: BodyBudget, gzip: bool) -> None:
+        self._models = models
+        self._server = server
+        self._gate = gate
+        self._bodies = bodies
+        self._gzip = gzip
+
+    async def live(self, request: Request) -> Response:
+        """Whether the process is alive; for everyone, as `/_health/live` is."""
+        return await self._respond(request)
+
+    async def ready(self, request: Request) -> Response:
+        """Whether the store responds; for everyone, as `/_health/ready` is."""
+        if await ping_error(self._server.ping) is not None:
+            raise Unavailable("The store does not respond")
+        return await self._respond(request)
+
+    async def server_metadata(self, request: Request) -> Response:
+        """Return the server's name and version."""
+        await self._gate.admit(request.scope)
+        return await self._respond(request, {"name": SERVER_NAME, "version": self._server.version, "extensions": []})
+
+    async def metadata(self, request: Request, path: ModelPath) -> Response:
+        """Return a model's metadata."""
+        caller = await self._gate.admit(request.scope, actions.MODEL_GET)
+        return await self._respond(request, await self._models.metadata(caller, path.name, path.version))
+
+    async def model_ready(self, request: Request, path: ModelPath) -> Response:
+        """Whether a model can be called. Who may call it can find out without asking, so these may ask, too."""
+        caller = await self._gate.admit(request.scope, actions.MODEL_GET, actions.PREDICT, actions.PREDICT_STREAM)
+        await self._models.check_ready(caller, path.name, path.version)
+        return await self._respond(request)
+
+    async def index(self, request: Request) -> Response:
+        """Return the models that the caller may see."""
+        caller = await self._gate.admit(request.scope, actions.MODEL_SEARCH)
+        ready = _ready_only(await self._body(request))
+        return await self._respond(request, await self._models.index(caller, ready=ready))
+
+    async def load(self, request: Request, name: str) -> Response:
+        """Deploy a model."""
+        caller = await self._gate.admit(request.scope, actions.MODEL_DEPLOY)
+        await self._body(request)
+        await self._models.load(caller, name)
+        return await self._respond(request)
+
+    async def unload(self, request: Request, name: str) -> Response:
+        """Undeploy a model."""
+        caller = await self._gate.admit(request.scope, actions.MODEL_UNDEPLOY)
+        await self._body(request)
+        await self._models.unload(caller, name)
+        return await self._respond(request)
+
+    async def _body(self, request: Request) -> Mapping[str, Any]:
+        """Return the body, an empty object if there is none."""
+        with BodyReservation(self._bodies) as reservation:
+            body = await read_body(request.scope, request.receive, reservation)
+            return jsontext.load_object(body) if body.strip() else {}
+
+    async def _respond(self, request: Request, body: Any = None) -> Response:
+        encoded = b"" if body is None else orjson.dumps(body)
+        return await whole_response(request.scope, encoded, gzip=self._gzip)
+
+
+def _ready_only(body: Mapping[str, Any]) -> bool:
+    ready = body.get("ready")
+    if ready is None or isinstance(ready, bool):
+        return ready is True
+    message = "Input should be a valid boolean"
+    raise InvalidBody(f"ready: {message}", [{"type": "bool_type", "loc": ["body", "ready"], "msg": message}])

@@ -1,0 +1,98 @@
+"""Protocol of the use cases behind the V2 protocol, over HTTP and over gRPC alike.
+
+`name` is a model's name or its id, `version` its number, None for the newest one. Errors are MLStreamErrors: NotFound
+as MLServer words it, `Model my-model with version v1 not found`, for a model that is not there or not deployed.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from opensearch_ml_stream.connectors.predict.inputs import PredictInput
+from opensearch_ml_stream.extensions.v2.protocol.messages import InferenceRequest, InferenceResponse, ResponseShape
+from opensearch_ml_stream.extensions.v2.protocol.own_responses import OwnResponse
+from opensearch_ml_stream.rest_handlers.callers import Caller
+from opensearch_ml_stream.rest_handlers.routes.predict_stream import ProviderStream
+
+
+@dataclass(frozen=True, slots=True)
+class UnreadRequest:
+    """A request that is read once its caller is known to be allowed to use the model. `size` is that of its bytes.
+
+    `read` returns it; InvalidRequest, or InvalidBody, if it is none. A thread may call it.
+    """
+
+    size: int
+    read: Callable[[], InferenceRequest]
+
+
+@dataclass(frozen=True, slots=True)
+class Inference:
+    """An inference that can be made: whose it is, the parameters of its prediction, the shape of its responses.
+
+    `inputs` are the predictions of a whole inference, in order, where they are not one by `parameters` alone; a stream
+    takes only one, and further ones while it is open if it `takes_further`.
+    """
+
+    caller: Caller
+    model_id: str
+    parameters: Mapping[str, str]
+    shape: ResponseShape
+    inputs: Sequence[PredictInput] = ()
+    takes_further: bool = False
+
+    @property
+    def size(self) -> int:
+        """How many characters the parameters have."""
+        return sum(map(len, self.parameters.values()))
+
+
+NextInference = Callable[[], Awaitable[Inference | None]]
+"""Returns the next inference of an open stream, None if there are no more; it may wait for a client."""
+
+
+class InferenceModels(Protocol):
+    """Inferences by the models that there are, and the models themselves."""
+
+    async def prepare(self, caller: Caller, name: str, version: str | None, request: UnreadRequest) -> Inference:
+        """Return the inference that a request asks for; no provider is called yet.
+
+        The request is read when all is known of the model: a caller who may not use it has nothing read.
+        InvalidRequest for tensors that the model cannot take.
+        """
+        ...
+
+    def stream(
+        self, inference: Inference, further: NextInference | None = None
+    ) -> AbstractAsyncContextManager[ProviderStream]:
+        """Open the provider's stream, as `Predictions.stream` does.
+
+        `further`, for an inference that `takes_further`, is called whenever the model waits for a request; what it
+        raises ends the stream.
+        """
+        ...
+
+    async def infer(self, inference: Inference) -> InferenceResponse | OwnResponse:
+        """Make a whole inference."""
+        ...
+
+    async def metadata(self, caller: Caller, name: str, version: str | None) -> Mapping[str, Any]:
+        """Return a model's metadata: `{"name", "versions", "platform", "inputs", "outputs", "parameters"}`."""
+        ...
+
+    async def check_ready(self, caller: Caller, name: str, version: str | None) -> None:
+        """Return if the model can be called; raise what a call would."""
+        ...
+
+    async def index(self, caller: Caller, *, ready: bool) -> Sequence[Mapping[str, Any]]:
+        """Return the models that the caller may see, `{"name", "version", "state", "reason"}`; `ready` ones only."""
+        ...
+
+    async def load(self, caller: Caller, name: str) -> None:
+        """Deploy the model."""
+        ...
+
+    async def unload(self, caller: Caller, name: str) -> None:
+        """Undeploy the model."""
+        ...

@@ -1,0 +1,92 @@
+"""A runtime's own inference responses, which go on as they are: their names, ids, tensors and parameters.
+
+Headers among the parameters are those of the response, as MLServer has it.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from opensearch_ml_stream.connectors.errors import InvalidBody, InvalidRequest, UpstreamError
+from opensearch_ml_stream.connectors.syntax.compact_json import to_json
+from opensearch_ml_stream.extensions.v2.protocol.json_requests import Dialect, read_tensor
+from opensearch_ml_stream.extensions.v2.protocol.json_responses import response_body
+from opensearch_ml_stream.extensions.v2.protocol.messages import InferenceResponse, ResponseShape, Tensor
+from opensearch_ml_stream.extensions.v2.protocol.request_members import as_list
+
+_HEADERS = "headers"
+_Object = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class OwnResponse:
+    """A whole response as the runtime wrote it, `body`; `shape` is for what it has not said."""
+
+    shape: ResponseShape
+    body: _Object
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        """The headers that the runtime gives its response."""
+        headers = _parameters(self.body).get(_HEADERS)
+        return _texts(headers) if isinstance(headers, dict) else {}
+
+    def encoded(self, dialect: Dialect) -> bytes:
+        """Encode the response without its headers, as it is in its own dialect. UpstreamError as `read`."""
+        if dialect is Dialect.TEXT:
+            return response_body(self.read(), dialect)
+        parameters = _parameters(self.body)
+        shown = {**self.body, "parameters": _without_headers(parameters)} if _HEADERS in parameters else self.body
+        return to_json(shown)
+
+    def read(self) -> InferenceResponse:
+        """Return the response with its tensors read, for other forms than its own. UpstreamError if they are none."""
+        return read_own_response(self.body, self.shape)
+
+
+def find_own_response(shape: ResponseShape, prediction: _Object) -> OwnResponse | None:
+    """Return the own response in a whole prediction, None if it has none: it is a fallback model's, say."""
+    outputs = [output for result in prediction["inference_results"] for output in result["output"]]
+    body = outputs[0].get("dataAsMap") if len(outputs) == 1 else None
+    if not isinstance(body, dict) or not isinstance(body.get("outputs"), list):
+        return None
+    if "model_id" in prediction:  # which of the fallback models it was
+        body = {**body, "parameters": {**_parameters(body), "model_id": prediction["model_id"]}}
+    return OwnResponse(_own_shape(body, shape), body)
+
+
+def read_own_response(body: _Object, shape: ResponseShape) -> InferenceResponse:
+    """Return the response in a runtime's JSON. UpstreamError if its outputs are no tensors."""
+    outputs = read_outputs(body.get("outputs"))
+    return InferenceResponse(_own_shape(body, shape), outputs, _without_headers(_parameters(body)))
+
+
+def read_outputs(outputs: Any) -> Sequence[Tensor]:
+    """Return a runtime's outputs in JSON as tensors. UpstreamError if they are none."""
+    try:
+        return [read_tensor(output, ("outputs", place)) for place, output in enumerate(as_list(outputs, ("outputs",)))]
+    except (InvalidBody, InvalidRequest) as error:
+        raise UpstreamError(f"The runtime's response is not one of the V2 protocol: {error.reason}") from None
+
+
+def _own_shape(body: _Object, shape: ResponseShape) -> ResponseShape:
+    name, version, id = body.get("model_name"), body.get("model_version"), body.get("id")
+    return replace(
+        shape,
+        model_name=name if isinstance(name, str) else shape.model_name,
+        model_version=version if isinstance(version, str) else None,
+        id=id if isinstance(id, str) else shape.id,
+    )
+
+
+def _parameters(body: _Object) -> _Object:
+    parameters = body.get("parameters")
+    return parameters if isinstance(parameters, dict) else {}
+
+
+def _without_headers(parameters: _Object) -> _Object:
+    return {name: value for name, value in parameters.items() if name != _HEADERS}
+
+
+def _texts(headers: _Object) -> Mapping[str, str]:
+    return {name: value for name, value in headers.items() if isinstance(value, str)}

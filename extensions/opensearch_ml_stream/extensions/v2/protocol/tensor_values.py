@@ -1,0 +1,85 @@
+"""Values of tensors: their texts, and what a parameter of a template gets of one."""
+
+from base64 import b64decode, b64encode
+from binascii import Error as Base64Error
+from collections.abc import Sequence
+from typing import Any
+
+import orjson
+
+from opensearch_ml_stream.connectors.errors import InvalidRequest
+from opensearch_ml_stream.connectors.syntax import jsontext
+from opensearch_ml_stream.connectors.syntax.compact_json import to_json
+from opensearch_ml_stream.connectors.syntax.jsontext import JsonText
+from opensearch_ml_stream.extensions.v2.protocol.json_responses import tensor_object
+from opensearch_ml_stream.extensions.v2.protocol.messages import Tensor
+
+MAX_TEXTS = 10_000  # of a tensor
+
+_LISTS = ("tools", "stop", "documents", "texts")  # parameters that are arrays, also of one element
+
+
+def texts(tensor: Tensor, at_most: int = MAX_TEXTS) -> list[str]:
+    """Return the elements of a BYTES tensor as strings: text that comes in base64 decoded, other bytes in base64.
+
+    InvalidRequest for a null among them, and for more than `at_most`.
+    """
+    if len(tensor.data) > at_most:
+        raise InvalidRequest(f"Tensor {tensor.name} has {len(tensor.data)} texts; {at_most} are possible")
+    is_base64 = tensor.parameters.get("content_type") == "base64"
+    return [_text(element, tensor.name, is_base64=is_base64) for element in tensor.data]
+
+
+def parameter(tensor: Tensor) -> str:
+    """Return a parameter's value: a string or number for one element, else a JSON array of them."""
+    if tensor.datatype != "BYTES":
+        return json_text(tensor.data[0] if len(tensor.data) == 1 else list(tensor.data))
+    elements = texts(tensor)
+    if len(elements) == 1 and tensor.name not in _LISTS:
+        return elements[0]
+    values = [container(element) for element in elements]
+    return json_text(values[0] if len(values) == 1 and isinstance(values[0], list) else values)
+
+
+def json_tensors(tensors: Sequence[Tensor]) -> str:
+    """Return tensors as JSON, as a request of the V2 protocol has them."""
+    return json_text([{**tensor_object(tensor), "shape": list(tensor.shape)} for tensor in tensors])
+
+
+def json_text(value: Any) -> JsonText:
+    """Return a value as a parameter that is JSON."""
+    return JsonText(to_json(value).decode())
+
+
+def to_parameter(value: Any) -> str:
+    """Return a value as a parameter: a string as it is, anything else as JSON."""
+    return value if isinstance(value, str) else json_text(value)
+
+
+def container(text: str) -> Any:
+    """Return the array or object that a whole text is, else the text."""
+    if not text.lstrip().startswith(("{", "[")):
+        return text
+    try:
+        value = orjson.loads(text)
+        if jsontext.may_be_deep(text):
+            jsontext.check_depth(value)
+    except (orjson.JSONDecodeError, RecursionError):
+        return text
+    return value
+
+
+def _text(element: object, name: str, *, is_base64: bool) -> str:
+    if isinstance(element, str):
+        return _decoded(element) if is_base64 else element
+    if isinstance(element, bytes):
+        return b64encode(element).decode()
+    raise InvalidRequest(f"Tensor {name}: an element is null; a text is needed")
+
+
+def _decoded(encoded: str) -> str:
+    """Return the text that base64 stands for; what is no text, such as an image, stays in base64."""
+    try:
+        return b64decode(encoded, validate=True).decode()
+    except (Base64Error, ValueError):
+        return encoded

@@ -1,0 +1,211 @@
+"""The use cases of the V2 protocol: inferences by the models in the store, and these models themselves."""
+
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager, suppress
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+from uuid import uuid4
+
+from opensearch_ml_stream.connectors.documents import read_model
+from opensearch_ml_stream.connectors.errors import Forbidden, InvalidRequest, NotFound, Unavailable
+from opensearch_ml_stream.connectors.model_options import read_sidecar_settings
+from opensearch_ml_stream.connectors.predict.inputs import RemoteInput
+from opensearch_ml_stream.connectors.predict.model_inputs import find_model_inputs
+from opensearch_ml_stream.connectors.rendering.template import ConnectorParameters
+from opensearch_ml_stream.extensions.runtimes.protocol.inference_parameters import inference_parameters
+from opensearch_ml_stream.extensions.runtimes.protocol.urls import find_runtime
+from opensearch_ml_stream.extensions.runtimes.service.runtime_models import RuntimeModels
+from opensearch_ml_stream.extensions.runtimes.service.runtime_states import (
+    check_runtime,
+    indexed_runtime,
+    runtime_metadata,
+)
+from opensearch_ml_stream.extensions.runtimes.service.status import ModelStatus
+from opensearch_ml_stream.extensions.v2.http.use_cases import Inference, NextInference, UnreadRequest
+from opensearch_ml_stream.extensions.v2.protocol.messages import InferenceRequest, InferenceResponse, ResponseShape
+from opensearch_ml_stream.extensions.v2.protocol.model_metadata import PLATFORM, metadata_tensors
+from opensearch_ml_stream.extensions.v2.protocol.own_responses import OwnResponse, find_own_response
+from opensearch_ml_stream.extensions.v2.protocol.predict_inputs import predict_inputs
+from opensearch_ml_stream.extensions.v2.protocol.predict_outputs import inference_response
+from opensearch_ml_stream.extensions.v2.service.model_names import IS_REMOTE, ModelNames, model_not_found, version_of
+from opensearch_ml_stream.extensions.v2.service.reading_thread import ReadingThread
+from opensearch_ml_stream.plugin.predictions.compiled_model import CompiledModel
+from opensearch_ml_stream.plugin.predictions.compiled_models import CompiledModels
+from opensearch_ml_stream.plugin.predictions.predictor import Predictor
+from opensearch_ml_stream.plugin.predictions.run_parallel import run_parallel
+from opensearch_ml_stream.plugin.predictions.whole_prediction import MAX_PARALLEL_CALLS
+from opensearch_ml_stream.plugin.registry.deployment_state_store import is_deployed, is_undeployed
+from opensearch_ml_stream.plugin.registry.models import Models
+from opensearch_ml_stream.plugin.registry.stored_documents import Json, connector_of, existing_model
+from opensearch_ml_stream.plugin.settings.disabled_feature_errors import remote_inference_disabled
+from opensearch_ml_stream.rest_handlers.callers import Caller
+from opensearch_ml_stream.rest_handlers.routes.predict_stream import ProviderStream
+
+MAX_INDEXED = 10_000  # models of the repository's index: as far as a search goes
+_NO_MODEL = "Failed to find model"  # how ML Commons begins to say so
+
+
+@dataclass(frozen=True, slots=True)
+class StoredInferenceModels:
+    """Fits `v2.http.use_cases.InferenceModels`."""
+
+    names: ModelNames
+    compiled: CompiledModels
+    predictor: Predictor
+    models: Models
+    runtimes: RuntimeModels
+    reading: ReadingThread = field(default_factory=ReadingThread)
+
+    async def prepare(self, caller: Caller, name: str, version: str | None, request: UnreadRequest) -> Inference:
+        """Return the inference that a request asks for; the model is deployed if a prediction would do so."""
+        model_id = await self.names.model_id(caller, name, version)
+        with self._worded(model_id, name, version):
+            model = await self.compiled.get(caller, model_id)
+        if model.runtime is None:
+            make = partial(_of_remote, caller, model, name, version or version_of(model.definition.document))
+        else:
+            status = self.runtimes.current().get(model.runtime)
+            make = partial(_of_runtime, caller, model, None if status is None else status.version)
+        return await self.reading.run(request.size, lambda: make(request.read()))
+
+    def stream(
+        self, inference: Inference, further: NextInference | None = None
+    ) -> AbstractAsyncContextManager[ProviderStream]:
+        """Open the provider's stream. InvalidRequest, once it is entered, for several texts."""
+        if len(inference.inputs) > 1:
+            return _refuse_several_texts(len(inference.inputs))
+        inputs = None if further is None else partial(_next_input, further)
+        return self.predictor.stream(inference.caller, inference.model_id, inference.parameters, further=inputs)
+
+    async def infer(self, inference: Inference) -> InferenceResponse | OwnResponse:
+        """Make a whole inference: the predictions of several texts in parallel, the response in their order."""
+        caller, model_id = inference.caller, inference.model_id
+        if inference.shape.is_own:
+            prediction = await self.predictor.predict_input(caller, model_id, inference.inputs[0])
+            own = find_own_response(inference.shape, prediction)
+            return inference_response(inference.shape, [prediction]) if own is None else own
+        limit = 1
+        if len(inference.inputs) > 1:
+            connector = (await self.compiled.get(caller, model_id)).connector
+            limit = min(MAX_PARALLEL_CALLS, connector.client_config.max_connection)
+        calls = [partial(self.predictor.predict_input, caller, model_id, one) for one in inference.inputs]
+        return inference_response(inference.shape, await run_parallel(calls, limit))
+
+    async def metadata(self, caller: Caller, name: str, version: str | None) -> Mapping[str, Any]:
+        """Return the metadata of a model, with its id and description in `parameters`."""
+        model_id = await self.names.model_id(caller, name, version)
+        with self._worded(model_id, name, version):
+            view = await self.models.get(caller, model_id)
+        model = read_model(view)
+        connector, _ = await connector_of(self.models.store, view)
+        parameters = {"model_id": model_id, "description": view.get("description")}
+        parameters = {name: value for name, value in parameters.items() if value is not None}
+        versions = await self.names.versions(caller, model.name)
+        if (runtime := find_runtime(model_id, connector)) is not None:
+            status = self.runtimes.current().get(runtime) or ModelStatus()
+            return runtime_metadata(name, versions, status, parameters)
+        prompt = read_sidecar_settings(view.get("_sidecar", {})).v2.prompt
+        inputs = find_model_inputs(connector.action(), ConnectorParameters.compile(connector.parameters), prompt)
+        tensors = metadata_tensors(inputs)
+        return {"name": name, "versions": versions, "platform": PLATFORM, **tensors, "parameters": parameters}
+
+    async def check_ready(self, caller: Caller, name: str, version: str | None) -> None:
+        """Return if the model is deployed, or a prediction would deploy it; nothing is deployed here."""
+        if not self.models.live_settings.current.remote_inference_enabled:
+            raise remote_inference_disabled()
+        model_id = await self.names.model_id(caller, name, version)
+        with self._worded(model_id, name, version):
+            document = await existing_model(self.models.store, model_id)
+        await self.models.access.check(caller, document.source)
+        if document.source.get("is_enabled") is False:
+            raise Forbidden("Model is disabled.")
+        await self.models.deployment.is_ready(model_id, document)
+        check_runtime(self.runtimes, model_id, document.source)
+
+    async def index(self, caller: Caller, *, ready: bool) -> Sequence[Mapping[str, Any]]:
+        """Return the newest models that the caller may see, at most MAX_INDEXED; READY is what can be called."""
+        fields = ["name", "model_version", "model_state", "is_enabled", "deploy_setting", "connector.actions"]
+        body = {"query": IS_REMOTE, "size": MAX_INDEXED, "sort": [{"created_time": "desc"}], "_source": fields}
+        hits = (await self.models.search(caller, body))["hits"]["hits"]
+        entries = [{**self._index_entry(hit["_source"]), **indexed_runtime(self.runtimes, hit)} for hit in hits]
+        return [entry for entry in entries if entry["state"] == "READY"] if ready else entries
+
+    async def load(self, caller: Caller, name: str) -> None:
+        """Deploy the model, of several versions the newest; one whose folder has come since is found."""
+        with suppress(Unavailable):  # a runtime's load says so again, and a remote model needs none of them
+            await self.models.deployment.find(name)
+        model_id = (await self.names.ids(caller, name))[0]
+        with self._worded(model_id, name, None):
+            await self.models.deploy(caller, model_id, {})
+
+    async def unload(self, caller: Caller, name: str) -> None:
+        """Undeploy the model, with all of its versions; it is not found any more until it is loaded."""
+        for model_id in await self.names.ids(caller, name):
+            with self._worded(model_id, name, None):
+                await self.models.undeploy(caller, model_id)
+            self.names.forget(model_id)
+
+    @contextmanager
+    def _worded(self, model_id: str, name: str, version: str | None) -> Iterator[None]:
+        """Say in MLServer's words that a model was deleted since its name was looked up."""
+        try:
+            yield
+        except NotFound as error:
+            if not error.reason.startswith(_NO_MODEL):
+                raise
+            self.names.forget(model_id)
+            raise model_not_found(name, version) from None
+
+    def _index_entry(self, model: Json) -> Json:
+        reason, is_ready = self._readiness(model)
+        state = "READY" if is_ready else "UNAVAILABLE"
+        version = version_of(model)
+        versions = {} if version is None else {"version": version}
+        return {"name": model.get("name", ""), **versions, "state": state, "reason": reason}
+
+    def _readiness(self, model: Json) -> tuple[str, bool]:
+        """Return what there is to say of a model's state, "" for one that is deployed, and whether it can be called."""
+        if model.get("is_enabled") is False:
+            return "disabled", False
+        if is_deployed(model):
+            return "", True
+        if is_undeployed(model):
+            return "undeployed", False
+        may_deploy = (model.get("deploy_setting") or {}).get("is_auto_deploy_enabled") is not False
+        if self.models.live_settings.current.model_auto_deploy_enable and may_deploy:
+            return "the first prediction deploys it", True
+        return "not deployed", False
+
+
+def _of_remote(
+    caller: Caller, model: CompiledModel, name: str, version: str | None, request: InferenceRequest
+) -> Inference:
+    """Return the inference of a remote model, whose templates say what it takes."""
+    found = predict_inputs(request, model.v2_inputs)
+    output = request.outputs[0].name if request.outputs else "output"
+    id = request.id or str(uuid4())
+    shape = ResponseShape(name, version, id, "content" if found.is_chat else output, found.is_chat)
+    return Inference(caller, model.model_id, found.inputs[0].parameters, shape, found.inputs)
+
+
+def _of_runtime(caller: Caller, model: CompiledModel, version: str | None, request: InferenceRequest) -> Inference:
+    """Return the inference of a runtime: it gets the request as it is, and its responses go on as they are."""
+    id = request.id or str(uuid4())
+    output = request.outputs[0].name if request.outputs else "output"
+    shape = ResponseShape(model.definition.name, version, id, output, is_own=True)
+    has_fallbacks = bool(model.settings.fallback_model_ids)  # which take one request
+    parameters = inference_parameters(request, id, has_fallbacks=has_fallbacks)
+    inputs = [RemoteInput(parameters)]
+    return Inference(caller, model.model_id, parameters, shape, inputs, takes_further=not has_fallbacks)
+
+
+async def _next_input(further: NextInference) -> tuple[Caller, Mapping[str, str]] | None:
+    inference = await further()
+    return None if inference is None else (inference.caller, inference.parameters)
+
+
+@asynccontextmanager
+async def _refuse_several_texts(count: int) -> AsyncIterator[ProviderStream]:
+    raise InvalidRequest(f"A stream takes one text; the request has {count}. Send them to infer, or one by one")
+    yield

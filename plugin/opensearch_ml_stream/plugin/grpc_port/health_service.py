@@ -1,0 +1,128 @@
+"""`grpc.health.v1.Health`: whether the server is ready, for everyone, as `/_health/ready` is.
+
+grpcio's own servicer keeps the request of each watch as long as that lasts. Anyone may send one, of any name, with as
+many bytes as a message may have.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection
+from contextlib import asynccontextmanager
+from typing import Any
+
+from grpc_health.v1.health_pb2 import HealthCheckRequest, HealthCheckResponse
+
+from opensearch_ml_stream.connectors.errors import InvalidRequest, MLStreamError, NotFound, Throttled
+from opensearch_ml_stream.extensions.v2.grpc.request_tensors import parse
+from opensearch_ml_stream.plugin.background_task import running_beside
+from opensearch_ml_stream.plugin.grpc_port.call import Call
+from opensearch_ml_stream.plugin.grpc_port.calls import Calls, Handler
+from opensearch_ml_stream.rest_handlers.callers import Caller
+
+HEALTH_SERVICE = "grpc.health.v1.Health"
+READY_SECONDS = 1.5
+LOOK_SECONDS = 5.0
+MAX_WATCHES = 1_000  # of all callers, who need not log in: the calls of others must have room beside them
+
+Ready = Callable[[], Awaitable[bool]]
+
+
+def readiness(ping: Callable[[], Awaitable[None]]) -> Ready:
+    """Return what tells whether the store responds, as `/_health/ready` does."""
+
+    async def is_ready() -> bool:
+        try:
+            async with asyncio.timeout(READY_SECONDS):
+                await ping()
+        except (MLStreamError, TimeoutError):
+            return False
+        return True
+
+    return is_ready
+
+
+class Health:
+    """Whether the `services` are ready, as it was found at most LOOK_SECONDS ago; all of them are, or none is."""
+
+    def __init__(self, services: Collection[str], ready: Ready) -> None:
+        self._services = ("", *services)
+        self._ready = ready
+        self._is_ready = False
+        self._changed = asyncio.Event()
+        self._watches = 0
+
+    @asynccontextmanager
+    async def looking(self) -> AsyncIterator[None]:
+        """Look whether they are ready now, and every LOOK_SECONDS while the block runs."""
+
+        async def look() -> None:
+            is_ready = await self._ready()
+            if is_ready != self._is_ready:
+                self._is_ready = is_ready
+                self._changed.set()
+                self._changed = asyncio.Event()
+
+        async def look_on() -> None:
+            while True:
+                await asyncio.sleep(LOOK_SECONDS)
+                await look()
+
+        await look()
+        async with running_beside(look_on()):
+            yield
+
+    def handlers(self, calls: Calls) -> dict[str, Handler]:
+        """Return the handlers of all methods, by the method's name."""
+        path = f"/{HEALTH_SERVICE}/"
+        return {
+            "Check": calls.unary(f"{path}Check", self._check, is_open=True),
+            "List": calls.unary(f"{path}List", self._list, is_open=True),
+            "Watch": calls.stream(f"{path}Watch", self._watch, is_open=True),
+        }
+
+    async def _check(self, call: Call, caller: Caller, request: bytes) -> bytes:
+        if not self._is_known(request):
+            raise NotFound("There is no such service")
+        return _message(self._status())
+
+    async def _list(self, call: Call, caller: Caller, request: bytes) -> bytes:
+        status = _message(self._status())
+        return b"".join(_field(1, _field(1, name.encode()) + _field(2, status)) for name in self._services)
+
+    async def _watch(self, call: Call, caller: Caller) -> None:
+        """Tell the status now, and whenever it changes, until the client or the server has enough."""
+        request = await call.first_message()
+        if request is None:
+            raise InvalidRequest("The call has no request: a message, which may be empty, must come")
+        is_known = self._is_known(request)
+        del request
+        if self._watches >= MAX_WATCHES:
+            raise Throttled("Too many watches of this server's health; check it now and then", retry_after="10")
+        self._watches += 1
+        try:
+            call.wait()
+            while True:
+                changed = self._changed
+                status = self._status() if is_known else HealthCheckResponse(status="SERVICE_UNKNOWN")
+                await call.write(_message(status))
+                await changed.wait()
+        finally:
+            self._watches -= 1
+
+    def _is_known(self, request: bytes) -> bool:
+        return parse(HealthCheckRequest, request).service in self._services
+
+    def _status(self) -> HealthCheckResponse:
+        return HealthCheckResponse(status="SERVING" if self._is_ready else "NOT_SERVING")
+
+
+def _field(number: int, content: bytes) -> bytes:
+    """Encode a field of a `HealthListResponse`, a message that grpcio-health-checking has only from 1.85 on.
+
+    Its statuses are a map: for each entry a message of the name (1) and the status (2), all below 128 bytes.
+    """
+    return bytes((number << 3 | 2, len(content))) + content
+
+
+def _message(message: Any) -> bytes:
+    data: bytes = message.SerializeToString()
+    return data

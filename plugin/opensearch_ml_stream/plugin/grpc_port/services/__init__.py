@@ -1,1 +1,0 @@
-"""The services of the gRPC port, each as handlers of its methods."""

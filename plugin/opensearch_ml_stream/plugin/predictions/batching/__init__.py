@@ -1,1 +1,0 @@
-"""Embedding requests of several callers in one call of the provider."""

@@ -1,1 +1,0 @@
-"""Guardrails of models at work: prompts and responses held until they are accepted."""

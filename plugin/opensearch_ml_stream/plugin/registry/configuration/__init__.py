@@ -1,1 +1,0 @@
-"""Documents that configure others: the controllers of models, and the configs of the cluster."""

@@ -1,0 +1,45 @@
+"""The `_sidecar` settings of models: kept in an index of the sidecar's own, since ML Commons' documents have no place.
+
+A model without any has no document there.
+"""
+
+from typing import Any
+
+from opensearch_ml_stream.connectors.errors import InvalidRequest
+from opensearch_ml_stream.connectors.model_options import read_sidecar_settings
+from opensearch_ml_stream.plugin.clock import Clock
+from opensearch_ml_stream.plugin.registry.stored_documents import Json, object_of
+from opensearch_ml_stream.plugin.store import Index, Store
+
+MEMBER = "_sidecar"
+
+
+async def changed_settings(store: Store, model_id: str | None, body: Json) -> dict[str, Any] | None:
+    """Return the settings of a model after a request, None if its body has no `_sidecar`; `model_id` None if it is new.
+
+    Each member of `_sidecar` replaces the stored one, null removes it; a `_sidecar` that is null removes all.
+    InvalidRequest names what is wrong.
+    """
+    if MEMBER not in body:
+        return None
+    changes = object_of(body, MEMBER)
+    stored = {} if model_id is None or changes is None else await stored_settings(store, model_id)
+    settings = {name: value for name, value in {**stored, **(changes or {})}.items() if value is not None}
+    if model_id in read_sidecar_settings(settings).fallback_model_ids:
+        raise InvalidRequest("A model cannot be in its own _sidecar.fallback_model_ids")
+    return settings
+
+
+async def stored_settings(store: Store, model_id: str) -> Json:
+    """Return the settings of a model as they were given, {} without any."""
+    document = await store.get(Index.MODEL_SETTINGS, model_id)
+    return {} if document is None else document.source["settings"]
+
+
+async def put_settings(store: Store, clock: Clock, model_id: str, settings: Json | None) -> None:
+    """Store what `changed_settings` returned; None changes nothing."""
+    if settings:
+        source = {"settings": settings, "last_updated_time": clock()}
+        await store.put(Index.MODEL_SETTINGS, model_id, source)
+    elif settings is not None:
+        await store.delete(Index.MODEL_SETTINGS, model_id)

@@ -1,0 +1,173 @@
+"""Opens the gate that the setting `opensearch_ml_stream.security` asks for."""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, closing, suppress
+from pathlib import Path
+
+from opensearch_ml_stream.connectors.errors import MLStreamError, Unavailable
+from opensearch_ml_stream.plugin.background_task import running_beside
+from opensearch_ml_stream.plugin.clock import Clock
+from opensearch_ml_stream.plugin.security.caller_headers import trusted_proxy
+from opensearch_ml_stream.plugin.security.cluster_gate import ClusterGate, unknown_caller
+from opensearch_ml_stream.plugin.security.own_accounts import has_accounts
+from opensearch_ml_stream.plugin.security.own_gate import OwnAccounts
+from opensearch_ml_stream.plugin.security.presented_credentials import presented_credentials, without_credentials
+from opensearch_ml_stream.plugin.security.start_rules import needs_login, plugin_of
+from opensearch_ml_stream.plugin.settings import Settings
+from opensearch_ml_stream.plugin.store import SecurityPlugin, Store
+from opensearch_ml_stream.rest_handlers.actions import PASS_THROUGH
+from opensearch_ml_stream.rest_handlers.callers import ANYONE, Caller, OpenGate, PassingGate, Scope
+
+LOOK_SECONDS = 0.8
+WATCH_SECONDS = 1.0
+
+log = logging.getLogger(__name__)
+
+
+class OwnGate:
+    """Lets in the users and keys of the sidecar's own, and everyone while there are none.
+
+    `is_closed` is whether there are, None while the store has not said so yet.
+    """
+
+    def __init__(self, accounts: OwnAccounts, store: Store, *, is_closed: bool | None) -> None:
+        self._accounts = accounts
+        self._store = store
+        self.is_closed = is_closed
+
+    @property
+    def asks_for_login(self) -> bool:
+        """Whether nobody is let in without credentials; False while that is not known."""
+        return self.is_closed is True
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether nothing can change any more about who decides."""
+        return self.is_closed is True
+
+    async def admit(self, scope: Scope, *actions: str) -> Caller:
+        """Return the caller; see `Gate.admit`."""
+        if self.is_closed is None:
+            await self._look()  # or the store's error: nobody is let in unasked
+        if not self.is_closed:
+            return ANYONE
+        return await self._accounts.admit(presented_credentials(scope["headers"]), *actions)
+
+    async def admit_to_cluster(self, scope: Scope) -> Scope:
+        """Return the request of a caller who may call the cluster, without the login: it is none of the cluster's."""
+        await self.admit(scope, PASS_THROUGH)
+        return without_credentials(scope) if self.is_closed else scope
+
+    async def look(self) -> None:
+        """Close the gate if the store has an account, for as long as this process runs.
+
+        While the store does not respond nothing changes: nobody can add an account then.
+        """
+        with suppress(MLStreamError, TimeoutError):
+            async with asyncio.timeout(LOOK_SECONDS):
+                await self._look()
+        if self.is_closed:
+            log.info("Callers log in: this sidecar has users or keys of its own")
+
+    async def _look(self) -> None:
+        found = await has_accounts(self._store)
+        self.is_closed = self.is_closed or found  # never opened again, whichever of two looks ends last
+
+
+class AutoGate:
+    """Lets in OpenSearch's users if the cluster has the security plugin, else the sidecar's own.
+
+    Nobody is let in before the cluster has said which; what it said once stays.
+    """
+
+    def __init__(self, plugin: SecurityPlugin, users_of_cluster: PassingGate, own: OwnGate) -> None:
+        self._plugin = plugin
+        self._users_of_cluster = users_of_cluster
+        self._own = own
+        self._chosen: PassingGate | None = None
+
+    @property
+    def asks_for_login(self) -> bool:
+        """Whether nobody is let in without credentials; False while that is not known."""
+        return self._chosen is not None and self._chosen.asks_for_login
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether nothing can change any more about who decides."""
+        return self._chosen is self._users_of_cluster or (self._chosen is not None and self._own.is_closed is True)
+
+    async def admit(self, scope: Scope, *actions: str) -> Caller:
+        """Return the caller; see `Gate.admit`."""
+        return await (await self._chosen_gate()).admit(scope, *actions)
+
+    async def admit_to_cluster(self, scope: Scope) -> Scope:
+        """Return the request; see `PassingGate.admit_to_cluster`."""
+        return await (await self._chosen_gate()).admit_to_cluster(scope)
+
+    async def look(self) -> None:
+        """Ask the cluster, and where its users do not decide, look for accounts."""
+        if self._chosen is None:
+            with suppress(MLStreamError, TimeoutError):
+                async with asyncio.timeout(LOOK_SECONDS):
+                    await self._choose()
+        if self._chosen is self._own and not self._own.is_closed:
+            await self._own.look()
+
+    async def _chosen_gate(self) -> PassingGate:
+        if self._chosen is None:
+            try:
+                await self._choose()
+            except Unavailable as error:  # nobody is let in unasked
+                raise unknown_caller(error) from None
+        assert self._chosen is not None
+        return self._chosen
+
+    async def _choose(self) -> None:
+        installed = await self._plugin.is_installed()
+        if self._chosen is None:
+            self._chosen = self._users_of_cluster if installed else self._own
+            if installed:
+                log.info("Callers log in as users of OpenSearch: the cluster has the security plugin")
+
+
+@asynccontextmanager
+async def open_gate(
+    settings: Settings, store: Store, runtime: Path, now: Clock, login_key: bytes | None = None
+) -> AsyncIterator[PassingGate]:
+    """Open the gate for the setting `opensearch_ml_stream.security`, of a server that listens on `settings.host`.
+
+    `runtime` is a folder that all workers of the server share, and so is `login_key`, by which they know logins that
+    were found right. InvalidRequest for `opensearch` without a cluster.
+
+    With `auto` the cluster's security plugin decides, where there is one. Else everyone is let in on loopback until
+    there is an account. From then on, until this process ends, nobody is without one: removing the last does not open
+    the gate.
+    """
+    if settings.security == "none":
+        yield OpenGate()
+        return
+    if settings.security == "opensearch":
+        yield _users_of_cluster(settings, plugin_of(store))
+        return
+    accounts = OwnAccounts(store, runtime, now, login_key)
+    own = OwnGate(accounts, store, is_closed=True if needs_login(settings.security, settings.host) else None)
+    gate: OwnGate | AutoGate = own
+    if settings.security == "auto" and store.security is not None:
+        gate = AutoGate(store.security, _users_of_cluster(settings, store.security), own)
+    if not gate.is_settled:
+        await gate.look()
+    with closing(accounts):
+        async with running_beside(_watch(gate)):
+            yield gate
+
+
+def _users_of_cluster(settings: Settings, plugin: SecurityPlugin) -> ClusterGate:
+    return ClusterGate(plugin, dict(settings.role_permissions), trusted_proxy(settings), settings.store_timeout_seconds)
+
+
+async def _watch(gate: OwnGate | AutoGate) -> None:
+    while not gate.is_settled:
+        await asyncio.sleep(WATCH_SECONDS)
+        await gate.look()

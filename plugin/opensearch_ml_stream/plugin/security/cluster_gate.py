@@ -1,0 +1,121 @@
+"""Lets in the users of OpenSearch: the cluster says who calls, and its roles say what they may do.
+
+Whoever presents what was let in before is not asked about again for FRESH_SECONDS. Nothing is counted and nobody is
+locked out here: the cluster does that, as it sees every attempt that differs from those of the last seconds.
+"""
+
+import asyncio
+import hashlib
+import logging
+import secrets
+from collections.abc import Mapping
+from typing import Any
+
+from opensearch_ml_stream.connectors.errors import Unauthorized, Unavailable
+from opensearch_ml_stream.plugin.remembered import RecentKeys, Remembered
+from opensearch_ml_stream.plugin.security.caller_headers import TrustedProxy, caller_headers
+from opensearch_ml_stream.plugin.security.cluster_roles import ADMIN_ROLE, ClusterRoles, Patterns, strings
+from opensearch_ml_stream.plugin.security.permissions import check_permission
+from opensearch_ml_stream.plugin.security.turns import Turns
+from opensearch_ml_stream.plugin.store import SecurityPlugin
+from opensearch_ml_stream.rest_handlers.callers import Caller, Scope
+
+FRESH_SECONDS = 10.0
+STALE_SECONDS = 30.0  # how long a caller is let in altogether, while the cluster does not respond
+REFUSED_SECONDS = 5.0
+# Questions of a worker about callers whom it has not let in before: a password costs the cluster half a second of CPU.
+MAX_QUESTIONS, MAX_WAITING, WAIT_SECONDS = 8, 256, 3.0
+
+CHALLENGE = 'Basic realm="OpenSearch Security"'  # as the security plugin sends it
+
+_MAX_CALLERS = 10_000
+
+log = logging.getLogger(__name__)
+
+
+class ClusterGate:
+    """Lets in callers whom the cluster knows and whose roles allow an action.
+
+    `configured_roles` hold where the store's user may not read the cluster's. `proxy` may name users in headers.
+    Who is not known waits for at most so many `seconds`.
+    """
+
+    def __init__(
+        self,
+        plugin: SecurityPlugin,
+        configured_roles: Patterns | None = None,
+        proxy: TrustedProxy | None = None,
+        seconds: float = 4.5,
+    ) -> None:
+        self._plugin = plugin
+        self._seconds = seconds
+        self._proxy = proxy
+        self._roles = ClusterRoles(plugin, configured_roles or {})
+        self._callers = Remembered[bytes, Caller](FRESH_SECONDS, STALE_SECONDS, _MAX_CALLERS)
+        self._refused = RecentKeys[bytes](REFUSED_SECONDS, _MAX_CALLERS)
+        self._digest_key = secrets.token_bytes(32)
+        self._turns = Turns(MAX_QUESTIONS, MAX_WAITING, WAIT_SECONDS)
+
+    @property
+    def asks_for_login(self) -> bool:
+        """Whether every request has credentials of its caller's own; a proxy may add them to any request."""
+        return self._proxy is None
+
+    async def admit(self, scope: Scope, *actions: str) -> Caller:
+        """Return the caller; see `Gate.admit`."""
+        try:
+            headers = caller_headers(scope, self._proxy)
+            if (known := self._roles.known()) is not None:
+                caller, permissions = await self._caller(headers), known
+            else:  # both are asked for at the same time
+                caller, permissions = await asyncio.gather(self._caller(headers), self._roles.permissions())
+        except Unauthorized:
+            raise Unauthorized(CHALLENGE) from None
+        except Unavailable as error:
+            raise unknown_caller(error) from None
+        check_permission(caller, permissions.granted_to(caller.roles), actions)
+        return caller
+
+    async def admit_to_cluster(self, scope: Scope) -> Scope:
+        """Return the request as it came: whose it is and what they may do the cluster says itself."""
+        return scope
+
+    async def _caller(self, headers: Mapping[str, str] | None) -> Caller:
+        if headers is None:
+            raise Unauthorized
+        digest = self._digest(headers)
+        if digest in self._refused:
+            raise Unauthorized
+        return await self._callers.get(digest, lambda: self._ask(headers, digest))
+
+    async def _ask(self, headers: Mapping[str, str], digest: bytes) -> Caller:
+        """Ask the cluster who that is; Unauthorized if it knows nobody, Throttled if too much is asked already."""
+        if digest in self._callers:
+            auth_info = await self._plugin.auth_info(headers)
+        else:
+            try:
+                async with asyncio.timeout(self._seconds), self._turns.turn():
+                    auth_info = await self._plugin.auth_info(headers)
+            except TimeoutError:
+                raise Unavailable(f"no answer within {self._seconds:g} s") from None
+        if auth_info is None:
+            self._refused.add(digest)
+            raise Unauthorized
+        return _caller(auth_info)
+
+    def _digest(self, headers: Mapping[str, str]) -> bytes:
+        """Return what stands for the credentials in memory; no header holds a line end, which separates them."""
+        lines = "\n".join(f"{name}:{value}" for name, value in headers.items())
+        return hashlib.blake2b(lines.encode(), key=self._digest_key).digest()
+
+
+def unknown_caller(cause: Unavailable) -> Unavailable:
+    """Return the error for a caller while the cluster does not respond; why, and at which address, is for the log."""
+    log.warning("OpenSearch does not say who calls: %s", cause.reason)
+    return Unavailable("OpenSearch does not say who calls; the log of the sidecar says why")
+
+
+def _caller(auth_info: Mapping[str, Any]) -> Caller:
+    roles = frozenset(strings(auth_info.get("roles")))
+    backend_roles = frozenset(strings(auth_info.get("backend_roles")))
+    return Caller(auth_info["user_name"], backend_roles, roles, is_admin=ADMIN_ROLE in roles)

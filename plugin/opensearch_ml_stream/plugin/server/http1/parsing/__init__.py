@@ -1,1 +1,0 @@
-"""Bytes of a connection to requests."""

@@ -1,1 +1,0 @@
-"""One request and its response as our server offers them beside ASGI's messages, and the same by messages."""
