@@ -1,0 +1,230 @@
+"""The contract of extensions: what one declares, what it is opened with, and what it contributes.
+
+A capability beside the core is one package with an entry point in the group `opensearch_ml_stream.extensions`, which
+names an `Extension`:
+
+    [project.entry-points."opensearch_ml_stream.extensions"]
+    greeting = "acme_greeting.extension:EXTENSION"
+
+`EXTENSION` is the declaration: light to import, and always read, so that a configuration file with the extension's
+settings is valid whether it is on or off. What is off is not imported beyond it. What is on is opened once in each
+worker: `open` names a function that takes the `Core` and returns an async context manager of a `Contribution`. The
+resources of an extension live in that block. Ours come in the same way as anybody's; those of other packages are used
+only where the setting `opensearch_ml_stream.extensions` names them, since they run beside credentials.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+if TYPE_CHECKING:  # the declaration alone is read by every command
+    from pathlib import Path
+
+    from prometheus_client.registry import Collector
+    from starlette.routing import BaseRoute
+    from starlette.types import ASGIApp, Receive, Scope, Send
+
+    from opensearch_ml_stream.plugin.clock import Clock
+    from opensearch_ml_stream.plugin.metrics import Metrics
+    from opensearch_ml_stream.plugin.predictions.compiled_models import CompiledModels
+    from opensearch_ml_stream.plugin.predictions.predictor import Predictor
+    from opensearch_ml_stream.plugin.predictions.provider_call import ProviderCalls
+    from opensearch_ml_stream.plugin.registry import Registry
+    from opensearch_ml_stream.plugin.registry.deployment_state_store import DeploymentStateStore
+    from opensearch_ml_stream.plugin.registry.visible_documents import VisibleDocuments
+    from opensearch_ml_stream.plugin.settings import LiveSettings, Settings
+    from opensearch_ml_stream.plugin.statistics.request_statistics import Statistics
+    from opensearch_ml_stream.plugin.store import Store
+    from opensearch_ml_stream.plugin.upstream import Upstream
+    from opensearch_ml_stream.rest_handlers.callers import PassingGate
+    from opensearch_ml_stream.rest_handlers.http.response_lifecycle import InFlightResponses
+    from opensearch_ml_stream.rest_handlers.openapi.description import OperationDescription
+    from opensearch_ml_stream.rest_handlers.resource_endpoint import ParsedRequest
+
+GROUP = "opensearch_ml_stream.extensions"
+
+BEFORE_THE_ROUTER, BEFORE_LOCAL_ROUTES, BEHIND_THE_ROUTER = -20, -10, 10
+
+T = TypeVar("T")
+
+
+def load(reference: str) -> Any:
+    """Return what a reference `package.module:name` names; its module is imported first."""
+    module, _, name = reference.partition(":")
+    return getattr(import_module(module), name)
+
+
+# What an extension declares.
+
+
+@dataclass(frozen=True, slots=True)
+class ServeOption:
+    """An option of `serve` that sets a setting, such as `--models DIR`; a flag, which takes no value, sets true."""
+
+    name: str
+    setting: str
+    help: str
+    metavar: str = ""
+    is_flag: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """A command of the program. `reference` names its function, or a Typer of commands, and is loaded when called."""
+
+    name: str
+    reference: str
+    takes_model_id: bool = False  # which may begin with a dash
+
+
+@dataclass(frozen=True, slots=True)
+class ServerProcess:
+    """A process that runs once for a server, beside its workers, watched and replaced as they are.
+
+    Both references are functions. `prepare(settings, folder)` is called before any process starts; it raises
+    InvalidRequest if the settings are wrong, and returns whether the process is needed. `run(settings, folder)` is an
+    async context manager; what it yields has `drain(seconds)`, and `kill()` for a second signal. `folder` is shared by
+    all processes of a server, and removed with it. It is told to stop when all workers have ended.
+    """
+
+    title: str
+    prepare: str
+    run: str
+
+
+def always(settings: Settings) -> bool:
+    """Say that an extension is on, whatever the settings."""
+    return True
+
+
+@dataclass(frozen=True, slots=True)
+class Extension:
+    """The declaration of an extension.
+
+    `open` is a reference to `(Core) -> AbstractAsyncContextManager[Contribution]`. `settings` is a frozen dataclass of
+    `setting(...)` fields, whose values `core.settings.of(ITS_CLASS)` returns. `requires` names extensions that are
+    opened before it, and whose public faces it may import. `model_options` are members that it adds to a model's
+    `_sidecar`, each with what reads its value (InvalidRequest for a wrong one). `actions` are those that its routes
+    need permission for, by the roles that have them. `paths` begin its routes and handlers beside `/_plugins/_ml`;
+    with `has_plain_errors` errors there are `{"error": "<reason>"}`. `extra` is the pip extra that it needs.
+    """
+
+    name: str
+    summary: str
+    open: str
+    is_on: Callable[[Settings], bool] = always
+    settings: type | None = None
+    requires: tuple[str, ...] = ()
+    model_options: Mapping[str, Callable[[Any], Any]] = field(default_factory=dict)
+    actions: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    serve_options: tuple[ServeOption, ...] = ()
+    commands: tuple[Command, ...] = ()
+    processes: tuple[ServerProcess, ...] = ()
+    paths: tuple[str, ...] = ()
+    has_plain_errors: bool = False
+    extra: str = ""
+
+
+# What it is opened with.
+
+
+@dataclass(frozen=True, slots=True)
+class Core:
+    """The use cases of one worker, as an extension gets them.
+
+    `folder` is shared by all processes of this server. `faces` holds what the extensions that it requires share.
+    """
+
+    version: str
+    live: LiveSettings
+    clock: Clock
+    folder: Path
+    store: Store
+    gate: PassingGate
+    in_flight: InFlightResponses
+    models: CompiledModels
+    calls: ProviderCalls
+    predictions: Predictor
+    registry: Registry
+    states: DeploymentStateStore
+    visible: VisibleDocuments
+    metrics: Metrics
+    statistics: Statistics
+    faces: Mapping[type, Any]
+
+    @property
+    def settings(self) -> Settings:
+        """The settings as they are now."""
+        return self.live.current
+
+    def face(self, kind: type[T]) -> T:
+        """Return what an extension that is required shares under that type."""
+        face: T = self.faces[kind]
+        return face
+
+
+# What it contributes.
+
+
+@dataclass(frozen=True, slots=True)
+class Handler:
+    """An ASGI application around the next one: below 0 it stands before the router, above behind, by `order`.
+
+    One behind the router gets what no route has. `wrap` takes the next application and returns this one.
+    """
+
+    order: int
+    wrap: Callable[[ASGIApp], ASGIApp]
+
+
+class OtherServer(Protocol):
+    """A server behind this one, which takes the requests that are not this one's. There is at most one."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Handle a request whose path or method nothing here has."""
+        ...
+
+    async def takes(self, scope: Scope, receive: Receive, send: Send, model_id: str) -> bool:
+        """Handle a prediction of a model that runs there; return whether it does."""
+        ...
+
+    async def add_to(self, own: Mapping[str, Any], request: ParsedRequest) -> Mapping[str, Any]:
+        """Return this server's statistics or profile with the other's merged in."""
+        ...
+
+    async def drain(self, seconds: float) -> None:
+        """Wait so long at most for its responses, as this server stops."""
+        ...
+
+
+def _nothing() -> Sequence[str]:
+    return ()
+
+
+@dataclass(frozen=True, slots=True)
+class Contribution:
+    """What an extension adds to a worker; all of it is optional.
+
+    `operations` describe for OpenAPI what `handlers` take. `page` is where a browser that asks for `/` is sent.
+    `upstreams` open the calls of URLs by scheme (`runtime`), `protocols` make the requests of such connectors.
+    `services` are those of the gRPC port, made when it is open. `collectors` add to the metrics, `details` to
+    `/_health/ready`, `profiles` to what `/profile` says of models, by their ids.
+    """
+
+    routes: Sequence[BaseRoute] = ()
+    operations: Mapping[str, Mapping[str, OperationDescription]] = field(default_factory=dict)
+    handlers: Sequence[Handler] = ()
+    page: str = ""
+    other_server: OtherServer | None = None
+    upstreams: Mapping[str, Upstream] = field(default_factory=dict)
+    protocols: Sequence[Any] = ()
+    services: Sequence[Any] = ()
+    observers: Sequence[Any] = ()
+    collectors: Sequence[Collector] = ()
+    details: Callable[[], Sequence[str]] = _nothing
+    profiles: Callable[[], Mapping[str, Mapping[str, Any]]] = dict
+    faces: Mapping[type, Any] = field(default_factory=dict)
+    drain: Callable[[float], Awaitable[None]] | None = None
