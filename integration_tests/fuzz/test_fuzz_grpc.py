@@ -20,11 +20,13 @@ from integration_tests.support.sidecars import Sidecar
 
 from opensearch_ml_stream.connectors import protobuf_wire
 from opensearch_ml_stream.connectors.errors import InvalidRequest
+from opensearch_ml_stream.extensions.ml_service.grpc.messages import ML_SERVICE, message_class
 from opensearch_ml_stream.extensions.ml_service.protocol.predict_request import read_predict_request
-from opensearch_ml_stream.extensions.v2.grpc.request_tensors import inference_request, parse, read_head, read_request
+from opensearch_ml_stream.extensions.v2.grpc import messages
+from opensearch_ml_stream.extensions.v2.grpc.request_tensors import inference_request, read_head, read_request
 from opensearch_ml_stream.extensions.v2.protocol.messages import DATATYPES
-from opensearch_ml_stream.plugin.grpc_port import messages
 from opensearch_ml_stream.plugin.grpc_port.health_service import HEALTH_SERVICE
+from opensearch_ml_stream.plugin.grpc_port.parsing import parse
 from opensearch_ml_stream.plugin.grpc_port.reflection_service import REFLECTION_SERVICE
 
 pytestmark = pytest.mark.timeout(TIMEOUT_SECONDS)
@@ -46,7 +48,7 @@ KINDS: dict[int, st.SearchStrategy[Any]] = {
     FieldDescriptor.CPPTYPE_FLOAT: st.floats(width=32),
     FieldDescriptor.CPPTYPE_DOUBLE: st.floats(),
 }
-PREDICTION = messages.message_class("org.opensearch.protobufs.MlPredictModelStreamRequest")
+PREDICTION = message_class("org.opensearch.protobufs.MlPredictModelStreamRequest")
 SMALL = [
     messages.ModelReadyRequest, messages.ModelMetadataRequest, messages.RepositoryIndexRequest,
     messages.RepositoryModelLoadRequest, messages.RepositoryModelUnloadRequest, ServerReflectionRequest,
@@ -57,7 +59,7 @@ METHODS = {
     f"/{messages.INFERENCE_SERVICE}/ModelStreamInfer": messages.ModelInferRequest,
     f"/{messages.INFERENCE_SERVICE}/ModelMetadata": messages.ModelMetadataRequest,
     f"/{messages.INFERENCE_SERVICE}/RepositoryModelLoad": messages.RepositoryModelLoadRequest,
-    f"/{messages.ML_SERVICE}/PredictModelStream": PREDICTION,
+    f"/{ML_SERVICE}/PredictModelStream": PREDICTION,
     f"/{REFLECTION_SERVICE}/ServerReflectionInfo": ServerReflectionRequest,
     f"/{HEALTH_SERVICE}/Check": HealthCheckRequest,
 }

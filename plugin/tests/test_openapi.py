@@ -14,7 +14,6 @@ from opensearch_ml_stream.extensions.v2.http.documentation.operations import V2_
 from opensearch_ml_stream.extensions.v2.http.open_inference import OpenInference
 from opensearch_ml_stream.plugin.app import open_sidecar
 from opensearch_ml_stream.plugin.settings import Settings
-from opensearch_ml_stream.rest_handlers.base_path import UI_PATH
 from opensearch_ml_stream.rest_handlers.routes.predict_stream import PredictStream
 
 BASE = "/_plugins/_ml"
@@ -70,7 +69,7 @@ async def api(tmp_path: Path) -> AsyncIterator[Api]:
 
 async def test_every_route_is_described_once_with_or_without_its_slash(api: Api) -> None:
     assert all(isinstance(route, Route) for route in api.routes)
-    paths = [route.path_format for route in api.routes if not route.path_format.startswith(UI_PATH)]
+    paths = [route.path_format for route in api.routes if not route.path_format.startswith("/_ui")]
     assert len(paths) > 50
     without_slash = {path.removesuffix("/") or "/" for path in paths}
     model = f"{BASE}/models/{{model_id}}"

@@ -22,9 +22,9 @@ from opensearch_ml_stream.connectors.errors import (
     Unavailable,
     UpstreamError,
 )
+from opensearch_ml_stream.extensions.ml_service.grpc.messages import message_class
 from opensearch_ml_stream.extensions.ml_service.grpc.ml_service import ml_handlers
 from opensearch_ml_stream.plugin.grpc_port.calls import Calls
-from opensearch_ml_stream.plugin.grpc_port.messages import message_class
 from opensearch_ml_stream.plugin.logs.request_log import RequestLog
 from opensearch_ml_stream.rest_handlers import actions
 from opensearch_ml_stream.rest_handlers.callers import Caller, Scope

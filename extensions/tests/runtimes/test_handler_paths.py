@@ -14,10 +14,14 @@ from opensearch_ml_stream.extensions.runtimes.service.status import (
     ModelStatus,
     write_status,
 )
+from opensearch_ml_stream.rest_handlers.base_path import Paths
 
 
 def loaded(*paths: str) -> ModelStatus:
     return ModelStatus("READY", handlers=[HandlerStatus("POST", path) for path in paths])
+
+
+PATHS = Paths(("/v2", "/generate-stream"))
 
 
 def shared_out(paths: HandlerPaths, **models: ModelStatus) -> dict[str, list[tuple[str, int]]]:
@@ -26,7 +30,7 @@ def shared_out(paths: HandlerPaths, **models: ModelStatus) -> dict[str, list[tup
 
 
 def test_the_model_that_had_a_path_first_keeps_it_until_it_is_unloaded(caplog: pytest.LogCaptureFixture) -> None:
-    paths = HandlerPaths()
+    paths = HandlerPaths(PATHS)
     assert shared_out(paths, a=loaded(), b=loaded("/x")) == {"a": [], "b": [("/x", 0)]}
     for _ in range(2):
         assert shared_out(paths, a=loaded("/x", "/y"), b=loaded("/x")) == {"a": [("/y", 1)], "b": [("/x", 0)]}
@@ -38,7 +42,7 @@ def test_the_model_that_had_a_path_first_keeps_it_until_it_is_unloaded(caplog: p
 
 @pytest.mark.parametrize("path", ["/_plugins", "/_plugins/x", "/v2", "/v2/{name}", "/generate-stream/x"])
 def test_a_reserved_path_is_no_models(path: str, caplog: pytest.LogCaptureFixture) -> None:
-    assert shared_out(HandlerPaths(), a=loaded(path, "/v20")) == {"a": [("/v20", 0)]}
+    assert shared_out(HandlerPaths(PATHS), a=loaded(path, "/v20")) == {"a": [("/v20", 0)]}
     assert f"POST {path} is not served: the path is the server's own" in caplog.text
 
 

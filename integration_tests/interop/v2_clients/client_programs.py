@@ -8,7 +8,7 @@ from integration_tests.interop.v2_clients.served_words import DOCUMENTED_PORTS, 
 
 CHECKOUT = Path(__file__).parents[3]
 PROGRAMS = Path(__file__).parent / "programs"
-_PROTO = CHECKOUT / "plugin/opensearch_ml_stream/plugin/grpc_port/protos/inference.proto"
+_PROTO = CHECKOUT / "extensions/opensearch_ml_stream/extensions/v2/grpc/protos/inference.proto"
 
 
 def printed(python: Path, program: str, served: Served, folder: Path) -> str:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from opensearch_ml_stream.plugin.grpc_port import messages
+from opensearch_ml_stream.extensions.v2.grpc import messages
 
 
 @dataclass(frozen=True, slots=True)

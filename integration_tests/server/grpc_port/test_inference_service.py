@@ -22,7 +22,7 @@ from integration_tests.support import connector_bodies
 from integration_tests.support.fake_provider import FakeProvider, json_response, openai_stream
 from integration_tests.support.sidecars import Sidecar
 
-from opensearch_ml_stream.plugin.grpc_port import messages
+from opensearch_ml_stream.extensions.v2.grpc import messages
 
 WORDS = ["What", " is", " the", " capital"]
 WHOLE = {"choices": [{"message": {"content": "Paris"}, "finish_reason": "stop"}], "usage": {"total_tokens": 9}}

@@ -1,242 +1,141 @@
-"""Wire up one worker's sidecar: open its resources, then build the ASGI application over them."""
+"""Wire up one worker's sidecar: open the core, then its extensions, and build the ASGI application over both."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AsyncExitStack, asynccontextmanager, closing
-from dataclasses import dataclass
-from importlib import import_module
-from importlib.metadata import version
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from socket import gethostname
+from typing import TYPE_CHECKING, Any
 
-from starlette.routing import Route
+from starlette.routing import BaseRoute
 from starlette.types import ASGIApp
 
-from opensearch_ml_stream.extensions.doctor.diagnosis.stored_models import StoredModelDiagnoses
-from opensearch_ml_stream.extensions.doctor.http.diagnosis_route import diagnosis_routes
-from opensearch_ml_stream.extensions.front_door.http.cluster_nodes import ClusterNodes
-from opensearch_ml_stream.extensions.front_door.http.cluster_requests import ClusterRequests
-from opensearch_ml_stream.extensions.front_door.http.local_models import LocalModels
-from opensearch_ml_stream.extensions.front_door.relay.stored_model_kinds import StoredModelKinds
-from opensearch_ml_stream.extensions.generate_stream.http.tutorial_routes import generate_stream_routes
-from opensearch_ml_stream.extensions.playground.http.playground_routes import PAGE, playground_routes
-from opensearch_ml_stream.extensions.playground.service.blueprint_models import BlueprintModels
-from opensearch_ml_stream.extensions.playground.service.live_figures import LiveFigures
-from opensearch_ml_stream.extensions.playground.service.playground_models import StoredPlaygroundModels
-from opensearch_ml_stream.extensions.runtimes.http.custom_handlers import CustomHandlers
-from opensearch_ml_stream.extensions.runtimes.service.control import RuntimeControl
-from opensearch_ml_stream.extensions.runtimes.service.handler_calls import HandlerCalls
-from opensearch_ml_stream.extensions.runtimes.service.runtime_calls import RuntimeCalls
-from opensearch_ml_stream.extensions.runtimes.service.runtime_metrics import RuntimeMetrics
-from opensearch_ml_stream.extensions.v2.http.documentation.docs_routes import docs_routes
-from opensearch_ml_stream.extensions.v2.http.documentation.operations import V2_OPERATIONS
-from opensearch_ml_stream.extensions.v2.http.model_endpoints import Server
-from opensearch_ml_stream.extensions.v2.http.use_cases import InferenceModels
-from opensearch_ml_stream.extensions.v2.service.model_names import ModelNames
-from opensearch_ml_stream.extensions.v2.service.stored_inference_models import StoredInferenceModels
-from opensearch_ml_stream.plugin.clock import now_millis
-from opensearch_ml_stream.plugin.credentials.cipher import Cipher
-from opensearch_ml_stream.plugin.limits.budgets.budgets import open_budgets
-from opensearch_ml_stream.plugin.limits.in_flight_caps import OpenStreams
-from opensearch_ml_stream.plugin.limits.rate_limits import RateLimits
-from opensearch_ml_stream.plugin.limits.replica_leases import counting_replicas
-from opensearch_ml_stream.plugin.limits.stream_counts import StreamCounts
+from opensearch_ml_stream.plugin.core import open_core
+from opensearch_ml_stream.plugin.extension import Contribution, Core, Extension, OtherServer, load
+from opensearch_ml_stream.plugin.installed_extensions import enabled, own_extensions, paths_of
 from opensearch_ml_stream.plugin.metrics import Metrics
 from opensearch_ml_stream.plugin.monitoring.answering_node import AnsweringNode
 from opensearch_ml_stream.plugin.monitoring.profiles import Profiles
 from opensearch_ml_stream.plugin.monitoring.server_stats import ServerStats
-from opensearch_ml_stream.plugin.predictions.batch_jobs import BatchJobs
-from opensearch_ml_stream.plugin.predictions.compiled_models import CompiledModels
-from opensearch_ml_stream.plugin.predictions.painless_runner import PainlessRunner
-from opensearch_ml_stream.plugin.predictions.predictor import Predictor
-from opensearch_ml_stream.plugin.predictions.provider_call import ProviderCalls
-from opensearch_ml_stream.plugin.registry import Registry, build_registry
-from opensearch_ml_stream.plugin.registry.deployment_state_store import DeploymentStateStore
-from opensearch_ml_stream.plugin.registry.model_deployment import ModelDeployment
-from opensearch_ml_stream.plugin.registry.orphans import sweeping_orphans
-from opensearch_ml_stream.plugin.registry.visible_documents import VisibleDocuments
-from opensearch_ml_stream.plugin.security.choose_gate import open_gate
 from opensearch_ml_stream.plugin.settings import LiveSettings, Settings
-from opensearch_ml_stream.plugin.settings.dynamic import DynamicSettings, watching_settings
-from opensearch_ml_stream.plugin.statistics.request_statistics import Statistics, open_statistics
-from opensearch_ml_stream.plugin.store import Store
-from opensearch_ml_stream.plugin.store.open_store import open_store
-from opensearch_ml_stream.plugin.upstream.circuit_breaker.breaking_upstream import BreakingUpstream
-from opensearch_ml_stream.plugin.upstream.circuit_breaker.shared_breakers import SharedBreakers
-from opensearch_ml_stream.plugin.upstream.open_upstream import open_upstream
-from opensearch_ml_stream.rest_handlers.application import open_inference, rest_application
-from opensearch_ml_stream.rest_handlers.callers import Gate, PassingGate, TenantGate
+from opensearch_ml_stream.plugin.settings.dynamic import DynamicSettings
+from opensearch_ml_stream.rest_handlers.application import rest_application
+from opensearch_ml_stream.rest_handlers.callers import Gate
 from opensearch_ml_stream.rest_handlers.http.host_and_origin import BrowserPolicy
-from opensearch_ml_stream.rest_handlers.http.response_lifecycle import InFlightResponses, ResponseLimits
+from opensearch_ml_stream.rest_handlers.http.response_lifecycle import InFlightResponses
 from opensearch_ml_stream.rest_handlers.resource_endpoint import Entry
 from opensearch_ml_stream.rest_handlers.routes.health_and_metrics import operation_routes
 from opensearch_ml_stream.rest_handlers.routes.monitoring.profile import profile_routes
 from opensearch_ml_stream.rest_handlers.routes.monitoring.stats import stats_routes
 from opensearch_ml_stream.rest_handlers.routes.openapi import openapi_routes
-from opensearch_ml_stream.rest_handlers.routes.predict_stream import Predictions, PredictStream
+from opensearch_ml_stream.rest_handlers.routes.predict_stream import PredictStream
 from opensearch_ml_stream.rest_handlers.routes.resources import management_routes
 from opensearch_ml_stream.rest_handlers.routes.settings import settings_routes
+
+if TYPE_CHECKING:  # grpcio may not be installed
+    from opensearch_ml_stream.plugin.grpc_port.service import GrpcService
 
 
 @dataclass(frozen=True, slots=True)
 class Sidecar:
     """The ASGI application, its responses in flight, its settings as they are now, and its metrics.
 
-    And what another port shares with it: the use cases of predictions and of V2, the gate, whether the store responds.
-    `cluster` has the requests that have gone on to the store's cluster, where they do.
+    And what another port shares with it: the gate, whether the store responds, what makes the `services` that
+    extensions give the gRPC port. `drains` wait so many seconds at most for what extensions have in flight beside that.
     """
 
     app: ASGIApp
     in_flight: InFlightResponses
     live: LiveSettings
     metrics: Metrics
-    inference_models: InferenceModels
-    predictions: Predictions
     gate: Gate
     ping: Callable[[], Awaitable[None]]
-    cluster: ClusterRequests | None
-
-
-@dataclass(frozen=True, slots=True)
-class _Core:
-    """What the routes of one worker share: its store and its settings, and the predictions of the store's models."""
-
-    settings: Settings
-    live: LiveSettings
-    store: Store
-    metrics: Metrics
-    statistics: Statistics
-    states: DeploymentStateStore
-    runtimes: RuntimeCalls
-    models: CompiledModels
-    calls: ProviderCalls
-    predictor: Predictor
-    registry: Registry
-
-    @property
-    def visible(self) -> VisibleDocuments:
-        """The documents that a caller may see."""
-        return VisibleDocuments.of(self.store, self.live)
+    services: Sequence[Callable[[], "GrpcService"]]
+    drains: Sequence[Callable[[float], Coroutine[Any, Any, None]]]
 
 
 @asynccontextmanager
-async def open_sidecar(settings: Settings, runtime: Path, login_key: bytes | None = None) -> AsyncIterator[Sidecar]:
-    """Open one worker's sidecar.
+async def open_sidecar(
+    settings: Settings, folder: Path, login_key: bytes | None = None, extensions: Sequence[Extension] | None = None
+) -> AsyncIterator[Sidecar]:
+    """Open one worker's sidecar with those of the extensions that are on.
 
-    `runtime` is a folder that all workers of one server share, removed with it; `login_key` is in their memory alone.
+    `folder` is shared by all processes of a server, removed with it; `login_key` is in their memory alone.
     """
+    used = enabled(own_extensions() if extensions is None else extensions, settings)
     async with AsyncExitStack() as stack:
-        core = await _open_core(stack, settings, runtime)
-        opening_gate = open_gate(settings, core.store, runtime, now_millis, login_key)
-        gate: PassingGate = await stack.enter_async_context(opening_gate)
-        if settings.multi_tenancy_enabled:
-            gate = TenantGate(gate)
-        cluster = None
-        if settings.pass_through:  # by name: its TLS is opensearch-py's, which an embedded store does not need
-            front_door = import_module("opensearch_ml_stream.extensions.front_door.relay.front_door")
-            cluster = ClusterRequests(await stack.enter_async_context(front_door.open_front_door(settings)), gate)
-        await stack.enter_async_context(watching_settings(core.store, core.live))
-        await stack.enter_async_context(sweeping_orphans(core.store))
-        yield _build_sidecar(core, gate, cluster)
+        core = await stack.enter_async_context(open_core(settings, folder, login_key, paths_of(used)))
+        contributions: list[Contribution] = []
+        for extension in used:
+            if extension.open:
+                contribution = await stack.enter_async_context(load(extension.open)(core))
+                core = replace(core, faces={**core.faces, **contribution.faces})
+                contributions.append(contribution)
+        services = [partial(_service, reference, core) for extension in used for reference in extension.services]
+        yield _compose(core, contributions, services)
 
 
-async def _open_core(stack: AsyncExitStack, settings: Settings, runtime: Path) -> _Core:
-    """Open the store, the upstream, and what counts and limits predictions; all are closed with the stack."""
-    live = LiveSettings(settings)
-    is_shared = settings.workers > 1
-    opening_store = open_store(settings.store, settings.index_prefix, settings.store_timeout_seconds)
-    store = await stack.enter_async_context(opening_store)
-    upstream = await stack.enter_async_context(open_upstream(live))
-    cipher = Cipher(store, settings.master_key_cache_ttl_minutes)
-    statistics = stack.enter_context(open_statistics(runtime, is_shared=is_shared))
-    states = DeploymentStateStore(store, now_millis)
-    control = RuntimeControl(runtime / "runtimes")
-    deployment = ModelDeployment(store, cipher, live, now_millis, states, statistics.action, control)
-    models = CompiledModels(store, cipher, live, deployment.plan)
-    metrics = Metrics()
-    breakers = stack.enter_context(closing(SharedBreakers(runtime)))
-    breaking = BreakingUpstream(upstream, breakers, live, metrics.circuit_breaker_changed)
-    counts = stack.enter_context(closing(StreamCounts(runtime, settings.max_streams, is_shared=is_shared)))
-    replicas = await stack.enter_async_context(counting_replicas(store, runtime, now_millis))
-    rate_limits = stack.enter_context(closing(RateLimits(runtime, lambda: replicas.count, is_shared=is_shared)))
-    opening = open_budgets(runtime, store, metrics.count_cost, now_millis, is_shared=is_shared)
-    budgets = await stack.enter_async_context(opening)
-    runtimes = await stack.enter_async_context(RuntimeCalls(runtime / "runtimes"))
-    metrics.show_also(RuntimeMetrics(runtimes.models.current))
-    calls = ProviderCalls(live, breaking, rate_limits, budgets, OpenStreams(counts, live, metrics), runtimes)
-    scripts = PainlessRunner(store)
-    batch = BatchJobs(models, calls, store, scripts, now_millis)
-    registry = build_registry(store, cipher, live, now_millis, deployment, batch)
-    predictor = Predictor(models, calls, store, scripts, batch, metrics, statistics)
-    return _Core(settings, live, store, metrics, statistics, states, runtimes, models, calls, predictor, registry)
+def _service(reference: str, core: Core) -> "GrpcService":
+    """Make a service of the gRPC port; its code is loaded only now, as grpcio may not be installed."""
+    service: GrpcService = load(reference)(core)
+    return service
 
 
-def _build_sidecar(core: _Core, gate: PassingGate, cluster: ClusterRequests | None) -> Sidecar:
-    """Build the ASGI application: streams in front, `/v2` behind them, then the router of all else."""
-    settings = core.settings
-    in_flight = InFlightResponses(
-        ResponseLimits(
-            settings.max_body_size,
-            settings.first_event_wait_seconds,
-            settings.heartbeat_seconds,
-            settings.max_total_body_size,
-            settings.max_streams,
-        )
-    )
-    own_version = version("opensearch-ml-stream")
-    names = ModelNames(core.store, core.visible, core.states)
-    models = StoredInferenceModels(names, core.models, core.predictor, core.registry.models, core.runtimes.models)
-    routes = _routes(core, in_flight, gate, cluster, models)
-    handlers = CustomHandlers(HandlerCalls(core.models, core.calls, core.metrics, core.statistics), in_flight, gate)
-    rest = rest_application(routes, handlers, cluster)
-    kinds = StoredModelKinds(core.store)
-    local = None if cluster is None else LocalModels(kinds, cluster, rest, gate, in_flight.bodies)
-    server = Server(own_version, core.store.ping)
-    v2 = open_inference(models, server, in_flight, gate, local or rest, gzip=settings.v2_gzip)
-    relay_local = None if local is None else local.relay
-    app = PredictStream(core.predictor, in_flight, gate, v2, _browser_policy(settings), relay_local)
-    return Sidecar(app, in_flight, core.live, core.metrics, models, core.predictor, gate, core.store.ping, cluster)
+def _compose(
+    core: Core, contributions: Sequence[Contribution], services: Sequence[Callable[[], "GrpcService"]]
+) -> Sidecar:
+    """Build the application: predictions in front, handlers of extensions around the router of all else."""
+    for contribution in contributions:
+        for collector in contribution.collectors:
+            core.metrics.show_also(collector)
+    other = next((each.other_server for each in contributions if each.other_server is not None), None)
+    handlers = sorted((each for one in contributions for each in one.handlers), key=lambda handler: handler.order)
+    behind = [handler.wrap for handler in handlers if handler.order > 0]
+    app: ASGIApp = rest_application(_routes(core, contributions, other), core.paths, behind, other)
+    for handler in reversed(handlers):
+        app = handler.wrap(app) if handler.order < 0 else app
+    takes = None if other is None else other.takes
+    policy = _browser_policy(core.settings)
+    app = PredictStream(core.predictions, core.in_flight, core.gate, app, policy, takes, core.paths)
+    drains = [each.drain for each in contributions if each.drain is not None]
+    return Sidecar(app, core.in_flight, core.live, core.metrics, core.gate, core.store.ping, services, drains)
 
 
-def _routes(
-    core: _Core,
-    in_flight: InFlightResponses,
-    gate: PassingGate,
-    cluster: ClusterRequests | None,
-    inference_models: InferenceModels,
-) -> list[Route]:
-    """Return all routes behind those of streams and `/v2`."""
-    settings, store, predictor = core.settings, core.store, core.predictor
-    statistics, states, visible = core.statistics, core.states, core.visible
-    nodes = None if cluster is None else ClusterNodes(cluster)
-    entry = Entry(gate, in_flight.bodies, cluster)
-    node = AnsweringNode(store, now_millis, f"{gethostname()}:{settings.port}")
-    diagnoses = StoredModelDiagnoses(core.models, core.calls, predictor, core.metrics, statistics)
-    profiles = Profiles(states, statistics, node, visible, core.runtimes.models.current)
-    own_version = version("opensearch-ml-stream")
-    routes = [
-        *diagnosis_routes(diagnoses, in_flight, gate),
+def _routes(core: Core, contributions: Sequence[Contribution], other: OtherServer | None) -> list[BaseRoute]:
+    """Return all routes behind those of predictions."""
+    entry = Entry(core.gate, core.in_flight.bodies, other)
+    routes: list[BaseRoute] = [
         *management_routes(core.registry, entry),
-        *profile_routes(profiles, entry, nodes),
-        *stats_routes(ServerStats(store, states, statistics, node, visible), entry, nodes),
-        *settings_routes(DynamicSettings(store, core.live, now_millis), Entry(gate, in_flight.bodies)),
-        *operation_routes(
-            store.ping,
-            core.metrics.text,
-            own_version,
-            gate,
-            cluster,
-            PAGE if settings.playground else "",
-            lambda: (core.metrics.problem, statistics.problem),
-        ),
-        *docs_routes(inference_models, gate, own_version),
+        *_monitoring_routes(core, contributions, entry, other),
+        *settings_routes(DynamicSettings(core.store, core.live, core.clock), Entry(core.gate, core.in_flight.bodies)),
     ]
-    live = core.live
-    routes += generate_stream_routes(inference_models, lambda: live.current.generate_stream_model, in_flight, gate)
-    routes += openapi_routes(routes, V2_OPERATIONS, own_version, gate)
-    shown = StoredPlaygroundModels(store, core.registry, BlueprintModels(store, core.registry))
-    figures = LiveFigures(statistics, visible, core.metrics.output_tokens)
-    routes += playground_routes(shown, figures, in_flight, gate, own_version, is_on=settings.playground)
-    return routes
+    for contribution in contributions:
+        routes += contribution.routes
+    operations = {path: of_path for each in contributions for path, of_path in each.operations.items()}
+    return [*routes, *openapi_routes(routes, operations, core.version, core.gate)]
+
+
+def _monitoring_routes(
+    core: Core, contributions: Sequence[Contribution], entry: Entry, other: OtherServer | None
+) -> list[BaseRoute]:
+    node = AnsweringNode(core.store, core.clock, f"{gethostname()}:{core.settings.port}")
+
+    def further() -> dict[str, Any]:
+        return {model_id: profile for each in contributions for model_id, profile in each.profiles().items()}
+
+    def problems() -> list[str | None]:
+        own = [core.metrics.problem, core.statistics.problem]
+        return [*own, *(problem for each in contributions for problem in each.details())]
+
+    profiles = Profiles(core.states, core.statistics, node, core.visible, further)
+    stats = ServerStats(core.store, core.states, core.statistics, node, core.visible)
+    page = next((each.page for each in contributions if each.page), "")
+    return [
+        *profile_routes(profiles, entry, other),
+        *stats_routes(stats, entry, other),
+        *operation_routes(core.store.ping, core.metrics.text, core.version, core.gate, other, page, problems),
+    ]
 
 
 def _browser_policy(settings: Settings) -> BrowserPolicy:

@@ -15,7 +15,7 @@ only where the setting `opensearch_ml_stream.extensions` names them, since they 
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
@@ -39,6 +39,7 @@ if TYPE_CHECKING:  # the declaration alone is read by every command
     from opensearch_ml_stream.plugin.statistics.request_statistics import Statistics
     from opensearch_ml_stream.plugin.store import Store
     from opensearch_ml_stream.plugin.upstream import Upstream
+    from opensearch_ml_stream.rest_handlers.base_path import Paths
     from opensearch_ml_stream.rest_handlers.callers import PassingGate
     from opensearch_ml_stream.rest_handlers.http.response_lifecycle import InFlightResponses
     from opensearch_ml_stream.rest_handlers.openapi.description import OperationDescription
@@ -85,9 +86,9 @@ class ServerProcess:
     """A process that runs once for a server, beside its workers, watched and replaced as they are.
 
     Both references are functions. `prepare(settings, folder)` is called before any process starts; it raises
-    InvalidRequest if the settings are wrong, and returns whether the process is needed. `run(settings, folder)` is an
-    async context manager; what it yields has `drain(seconds)`, and `kill()` for a second signal. `folder` is shared by
-    all processes of a server, and removed with it. It is told to stop when all workers have ended.
+    InvalidRequest if the settings are wrong, and returns whether the process is needed. `run(settings, folder, paths)`
+    returns an async context manager; what it yields has `drain(seconds)`, and `kill()` for a second signal. `folder` is
+    shared by all processes of a server, and removed with it. It is told to stop when all workers have ended.
     """
 
     title: str
@@ -102,19 +103,23 @@ def always(settings: Settings) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Extension:
-    """The declaration of an extension.
+    """The declaration of an extension. References are `package.module:name`, and loaded where it is on alone.
 
-    `open` is a reference to `(Core) -> AbstractAsyncContextManager[Contribution]`. `settings` is a frozen dataclass of
-    `setting(...)` fields, whose values `core.settings.of(ITS_CLASS)` returns. `requires` names extensions that are
-    opened before it, and whose public faces it may import. `model_options` are members that it adds to a model's
-    `_sidecar`, each with what reads its value (InvalidRequest for a wrong one). `actions` are those that its routes
-    need permission for, by the roles that have them. `paths` begin its routes and handlers beside `/_plugins/_ml`;
-    with `has_plain_errors` errors there are `{"error": "<reason>"}`. `extra` is the pip extra that it needs.
+    `open` refers to `(Core) -> AbstractAsyncContextManager[Contribution]`, "" for nothing to open. `check` refers to
+    what raises InvalidRequest before the server starts if the settings do not fit. `services` refer to
+    `(Core) -> GrpcService`, called in each worker where the gRPC port is open.
+
+    `settings` is a frozen dataclass of `setting(...)` fields, whose values `core.settings.of(ITS_CLASS)` returns.
+    `requires` names extensions that are opened before it, and whose public faces it may import. `model_options` are
+    members that it adds to a model's `_sidecar`, each with what reads its value (InvalidRequest for a wrong one).
+    `actions` are those that its routes need permission for, by the roles that have them. `paths` begin its routes and
+    handlers beside `/_plugins/_ml`; with `has_plain_errors` errors there are `{"error": "<reason>"}`. `extra` is the
+    pip extra that it needs.
     """
 
     name: str
     summary: str
-    open: str
+    open: str = ""
     is_on: Callable[[Settings], bool] = always
     settings: type | None = None
     requires: tuple[str, ...] = ()
@@ -122,7 +127,9 @@ class Extension:
     actions: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     serve_options: tuple[ServeOption, ...] = ()
     commands: tuple[Command, ...] = ()
+    services: tuple[str, ...] = ()
     processes: tuple[ServerProcess, ...] = ()
+    check: str = ""
     paths: tuple[str, ...] = ()
     has_plain_errors: bool = False
     extra: str = ""
@@ -135,11 +142,13 @@ class Extension:
 class Core:
     """The use cases of one worker, as an extension gets them.
 
-    `folder` is shared by all processes of this server. `faces` holds what the extensions that it requires share.
+    `folder` is shared by all processes of this server, `paths` says where its routes stand, `faces` holds what the
+    extensions that it requires share.
     """
 
     version: str
     live: LiveSettings
+    paths: Paths
     clock: Clock
     folder: Path
     store: Store
@@ -153,7 +162,7 @@ class Core:
     visible: VisibleDocuments
     metrics: Metrics
     statistics: Statistics
-    faces: Mapping[type, Any]
+    faces: Mapping[type, Any] = field(default_factory=dict)
 
     @property
     def settings(self) -> Settings:
@@ -195,10 +204,6 @@ class OtherServer(Protocol):
         """Return this server's statistics or profile with the other's merged in."""
         ...
 
-    async def drain(self, seconds: float) -> None:
-        """Wait so long at most for its responses, as this server stops."""
-        ...
-
 
 def _nothing() -> Sequence[str]:
     return ()
@@ -210,7 +215,7 @@ class Contribution:
 
     `operations` describe for OpenAPI what `handlers` take. `page` is where a browser that asks for `/` is sent.
     `upstreams` open the calls of URLs by scheme (`runtime`), `protocols` make the requests of such connectors.
-    `services` are those of the gRPC port, made when it is open. `collectors` add to the metrics, `details` to
+    `collectors` add to the metrics, `details` to
     `/_health/ready`, `profiles` to what `/profile` says of models, by their ids.
     """
 
@@ -221,10 +226,9 @@ class Contribution:
     other_server: OtherServer | None = None
     upstreams: Mapping[str, Upstream] = field(default_factory=dict)
     protocols: Sequence[Any] = ()
-    services: Sequence[Any] = ()
     observers: Sequence[Any] = ()
     collectors: Sequence[Collector] = ()
     details: Callable[[], Sequence[str]] = _nothing
     profiles: Callable[[], Mapping[str, Mapping[str, Any]]] = dict
     faces: Mapping[type, Any] = field(default_factory=dict)
-    drain: Callable[[float], Awaitable[None]] | None = None
+    drain: Callable[[float], Coroutine[Any, Any, None]] | None = None

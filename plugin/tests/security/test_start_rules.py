@@ -6,8 +6,7 @@ import pytest
 
 from opensearch_ml_stream.connectors.errors import InvalidRequest, Unavailable
 from opensearch_ml_stream.plugin.security.own_accounts import create_key
-from opensearch_ml_stream.plugin.security.start_rules import check_pass_through, check_start, is_loopback, needs_login
-from opensearch_ml_stream.plugin.settings import Settings
+from opensearch_ml_stream.plugin.security.start_rules import check_start, is_loopback, needs_login
 from opensearch_ml_stream.plugin.store import Index, Store
 from opensearch_ml_stream.plugin.store.sqlite_store import SQLiteStore
 from tests.registry.registry_setup import FakeCluster
@@ -86,13 +85,6 @@ async def test_without_the_plugin_the_network_needs_an_account_and_opensearchs_u
 async def test_users_of_opensearch_need_a_cluster(store: Store) -> None:
     with pytest.raises(InvalidRequest, match="name a cluster with --store, or set it to own"):
         await check_start("opensearch", "127.0.0.1", store)
-
-
-def test_requests_are_passed_on_to_a_cluster_alone() -> None:
-    with pytest.raises(InvalidRequest, match=r"embedded store is no cluster .*--store http\(s\)://host:port"):
-        check_pass_through(Settings(store="sqlite:///:memory:", pass_through=True))
-    check_pass_through(Settings(store="sqlite:///:memory:"))
-    check_pass_through(Settings(store="http://127.0.0.1:9200", pass_through=True))
 
 
 class StoreBesideMLCommons(SQLiteStore):

@@ -23,17 +23,18 @@ def run(
     workers: int = 1,
     grace: float = 3,
     works: list[tuple[int, int]] | None = None,
-    models: str = "",
+    sides: tuple[str, ...] = (),
 ) -> int:
     """The exit code; all events have happened."""
     listeners = [True]
     supervisor = Supervisor(
-        Settings(workers=workers, shutdown_grace_seconds=grace, models=models),
+        Settings(workers=workers, shutdown_grace_seconds=grace),
         machine,
         machine,
         work=lambda *arguments: works.append(arguments) if works is not None else None,
         forget=machine.forgotten.append,
         clock=lambda: machine.now,
+        sides=sides,
     )
     code = supervisor.run(listeners.clear)
     assert listeners == [], "a stopping server would let clients wait"
@@ -224,7 +225,7 @@ def test_the_keeper_of_models_is_replaced_as_a_worker_and_told_to_stop_when_no_w
         machine.dies(1000, 0), *machine.passes(0.5),
     ]  # fmt: skip
     with caplog.at_level(logging.ERROR):
-        assert run(machine, works=works, models="/models") == 0
+        assert run(machine, works=works, sides=("keeper",)) == 0
     assert works == [(0, -1), (1, -1), (1, -1)]
     assert machine.signals == [(1000, signal.SIGTERM), (1002, signal.SIGTERM)]
     assert caplog.messages == ["keeper 1001 was killed by signal 9 (Killed; has memory run out?); it is replaced"]
@@ -235,7 +236,7 @@ def test_a_second_stop_does_not_wait_for_the_workers_before_the_keeper(machine: 
     machine.events = [
         *machine.passes(1), machine.asked_to_stop, *machine.passes(0.5), machine.asked_to_stop, *machine.passes(1.5),
     ]  # fmt: skip
-    assert run(machine, models="/models") == 1
+    assert run(machine, sides=("keeper",)) == 1
     terms = [pid for pid, number in machine.signals if number == signal.SIGTERM]
     assert terms == [1000, 1000, 1001]
     assert [pid for pid, number in machine.signals if number == signal.SIGKILL] == [1000, 1001]

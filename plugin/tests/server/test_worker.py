@@ -200,9 +200,8 @@ async def ping() -> None:
 
 def new_server(grace: float = 30) -> tuple[Server, InFlightResponses]:
     in_flight = InFlightResponses(ResponseLimits(max_body_size=1, first_event_wait=1, heartbeat=1))
-    nothing = cast(Any, None)  # never called either
     sidecar = Sidecar(
-        application, in_flight, LiveSettings(SETTINGS), Metrics(), nothing, nothing, OpenGate(), ping, None
+        application, in_flight, LiveSettings(SETTINGS), Metrics(), OpenGate(), ping, services=(), drains=()
     )
     return Server(sidecar, grace, ConnectionLimits()), in_flight
 

@@ -1,37 +1,43 @@
-"""The base paths of the APIs, for routes and clients alike."""
+"""The paths of this server: the base path of the API, and which paths its routes stand at."""
+
+from dataclasses import dataclass
 
 BASE_PATH = "/_plugins/_ml"
-V2_PATH = "/v2"
-GENERATE_STREAM_PATH = "/generate-stream"
-UI_PATH = "/_ui"
-_RESERVED = ("/_plugins", V2_PATH, GENERATE_STREAM_PATH, UI_PATH)
 METRICS_PATH = "/metrics"
-_NEVER_OF_CLUSTER = ("/_health", UI_PATH, V2_PATH, GENERATE_STREAM_PATH)
+_HEALTH_PATH = "/_health"
+_PLUGINS_PATH = "/_plugins"
 
 
-def is_v2(path: str) -> bool:
-    """Whether a path belongs to the V2 protocol, whose errors have a shape of their own."""
-    return path.startswith(V2_PATH) and path[len(V2_PATH) : len(V2_PATH) + 1] in ("", "/")
+@dataclass(frozen=True, slots=True)
+class Paths:
+    """Paths with a meaning here: the core's, and those that begin as one `of_extensions`, such as `/v2`.
 
-
-def is_reserved(path: str) -> bool:
-    """Whether only the server's own routes can be at a path, and no custom handler of a model."""
-    return path.startswith(tuple(f"{prefix}/" for prefix in _RESERVED)) or path in _RESERVED
-
-
-def is_of_cluster(path: str) -> bool:
-    """Whether a path that no route has may be one of the store's cluster, where requests go on to it.
-
-    Below the sidecar's own paths nothing is. Of those an index may have the names `v2` and `generate-stream`.
+    At those of them that are `plain`, errors are `{"error": "<reason>"}`, as model servers have them, in place of
+    OpenSearch's.
     """
-    return not (path.startswith(tuple(f"{prefix}/" for prefix in _NEVER_OF_CLUSTER)) or path in _NEVER_OF_CLUSTER)
+
+    of_extensions: tuple[str, ...] = ()
+    plain: tuple[str, ...] = ()
+
+    def is_reserved(self, path: str) -> bool:
+        """Whether only the server's own routes can be at a path, and none that a model brings."""
+        return _is_below(path, (_PLUGINS_PATH, *self.of_extensions))
+
+    def is_of_other_server(self, path: str) -> bool:
+        """Whether a path that no route has may be one of a server behind this one, where requests go on to it.
+
+        Below the sidecar's own paths nothing is.
+        """
+        return not _is_below(path, (_HEALTH_PATH, *self.of_extensions))
+
+    def may_have_route(self, path: str) -> bool:
+        """Whether a route of the sidecar may be at a path."""
+        return path in ("/", METRICS_PATH) or path.startswith(BASE_PATH) or not self.is_of_other_server(path)
+
+    def has_plain_errors(self, path: str) -> bool:
+        """Whether errors at a path are plain."""
+        return path.startswith(self.plain) and _is_below(path, self.plain)
 
 
-def may_have_route(path: str) -> bool:
-    """Whether a route of the sidecar may be at a path; all others are the cluster's, or a custom handler's."""
-    return path in ("/", METRICS_PATH) or path.startswith(BASE_PATH) or not is_of_cluster(path)
-
-
-def has_plain_errors(path: str) -> bool:
-    """Whether errors at a path are `{"error": "<reason>"}`, as model servers have them, in place of OpenSearch's."""
-    return is_v2(path) or path.startswith(GENERATE_STREAM_PATH)
+def _is_below(path: str, beginnings: tuple[str, ...]) -> bool:
+    return path in beginnings or path.startswith(tuple(f"{beginning}/" for beginning in beginnings))

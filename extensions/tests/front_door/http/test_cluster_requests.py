@@ -8,6 +8,7 @@ from starlette.types import Scope
 from opensearch_ml_stream.connectors.errors import Forbidden, Unauthorized
 from opensearch_ml_stream.extensions.front_door.http.cluster_requests import ClusterRequests
 from opensearch_ml_stream.rest_handlers.application import rest_application
+from opensearch_ml_stream.rest_handlers.base_path import Paths
 from opensearch_ml_stream.rest_handlers.callers import OpenGate
 from opensearch_ml_stream.rest_handlers.http.body_budget import BodyBudget
 from opensearch_ml_stream.rest_handlers.resource_endpoint import Entry, Operation, ParsedRequest, resource_routes
@@ -17,6 +18,8 @@ from tests.front_door.http.scripted_cluster import PassingRecordingGate, Scripte
 
 BASE = "/_plugins/_ml"
 AS_IT_IS = {"content-type": "application/json", "vary": "Accept", "Referrer-Policy": "origin"}
+
+PATHS = Paths(("/v2", "/generate-stream", "/_ui"))
 
 
 @pytest.fixture
@@ -45,7 +48,7 @@ def application(cluster: ScriptedCluster, gate: PassingRecordingGate) -> Starlet
         *resource_routes("/own/{id}", things, Entry(gate, BodyBudget(1000, 10_000))),
         *operation_routes(ping, bytes, "1.2.3", OpenGate(), requests),
     ]
-    return rest_application(routes, cluster=requests)
+    return rest_application(routes, PATHS, other_server=requests)
 
 
 @pytest.mark.parametrize(
@@ -130,7 +133,7 @@ async def test_requests_of_the_cluster_are_not_looked_for_among_the_routes(
             return super().matches(scope)
 
     requests = ClusterRequests(cluster, gate)
-    application = rest_application([Watched("/metrics", requests)], cluster=requests)
+    application = rest_application([Watched("/metrics", requests)], PATHS, other_server=requests)
     for path in ("/index/_search", "/metrics-2", "/metrics", f"{BASE}/agents/a"):
         await send_request(application, "POST", path)
     assert looked_for == ["/metrics", f"{BASE}/agents/a"]
@@ -138,5 +141,5 @@ async def test_requests_of_the_cluster_are_not_looked_for_among_the_routes(
 
 
 def test_no_route_may_be_where_requests_go_on() -> None:
-    with pytest.raises(ValueError, match="Requests for /page would go on to the cluster"):
+    with pytest.raises(ValueError, match="Requests for /page would go on to another server"):
         rest_application([Route("/page", OpenGate)])

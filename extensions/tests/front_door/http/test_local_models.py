@@ -11,7 +11,7 @@ from starlette.types import Receive, Scope, Send
 
 from opensearch_ml_stream.connectors.chunks import Chunk, Ending
 from opensearch_ml_stream.connectors.errors import Unauthorized, Unavailable
-from opensearch_ml_stream.extensions.front_door.http.local_models import MAX_MODEL_IDS, LocalModels
+from opensearch_ml_stream.extensions.front_door.http.local_models import MAX_MODEL_IDS, LocalModels, ModelsOfCluster
 from opensearch_ml_stream.rest_handlers.http.body_budget import BodyBudget
 from tests.asgi_exchange import JSON_HEADERS, Exchange, send_request
 from tests.front_door.http.scripted_cluster import ScriptedCluster, ScriptedKinds
@@ -185,7 +185,10 @@ async def test_a_client_that_disconnects_within_its_body_is_seen_to_by_the_sidec
 
 async def test_a_stream_of_a_local_model_goes_to_the_cluster() -> None:
     setup = Setup()
-    sidecar = Sidecar(ScriptedPredictions([Chunk("a")], Ending("stop")), relay_if_elsewhere=setup.application.relay)
+    sidecar = Sidecar(
+        ScriptedPredictions([Chunk("a")], Ending("stop")),
+        relay_if_elsewhere=ModelsOfCluster(setup.kinds, setup.cluster, setup.gate).takes,
+    )
     exchange = await stream_request(f"{BASE}/models/local-1/_predict/stream").run(sidecar.application)
     assert exchange.json() == {"of": "cluster"}
     assert setup.cluster.lines == [f"POST {BASE}/models/local-1/_predict/stream"]

@@ -17,6 +17,7 @@ from opensearch_ml_stream.plugin.credentials.cipher import Cipher
 from opensearch_ml_stream.plugin.settings import LiveSettings, Settings
 from opensearch_ml_stream.plugin.store import Document, Index
 from opensearch_ml_stream.plugin.store.sqlite_store import SQLiteStore
+from opensearch_ml_stream.rest_handlers.base_path import Paths
 from tests.registry.registry_setup import closing
 
 MODEL: dict[str, object] = {"name": "m", "implementation": "openai", "parameters": {"extra": {"model_id": "gpt"}}}
@@ -60,7 +61,7 @@ async def keeper(tmp_path: Path, documents: RuntimeDocuments, monkeypatch: pytes
     (folder := tmp_path / "models" / "m").mkdir(parents=True)
     (folder / "model-settings.json").write_text(json.dumps(MODEL))
     (tmp_path / "runtimes").mkdir()
-    keeper = Keeper(Settings(models=str(folder.parent)), tmp_path / "runtimes", documents)
+    keeper = Keeper(Settings(models=str(folder.parent)), tmp_path / "runtimes", documents, Paths())
     await keeper.begin()
     put(keeper, "DEPLOYED")
     await keeper.documents.flush()

@@ -15,6 +15,7 @@ from opensearch_ml_stream.extensions.runtimes.service.status import STATUS_FILE
 from opensearch_ml_stream.plugin.settings import Settings
 from opensearch_ml_stream.plugin.store import Index
 from opensearch_ml_stream.plugin.store.sqlite_store import SQLiteStore
+from opensearch_ml_stream.rest_handlers.base_path import Paths
 from tests.registry.registry_setup import closing
 
 
@@ -40,7 +41,7 @@ class Repository:
     @asynccontextmanager
     async def kept(self) -> AsyncIterator[Keeper]:
         settings = Settings(store=f"sqlite:///{self.database}", models=str(self.models))
-        async with open_keeper(settings, self.runtimes) as keeper:
+        async with open_keeper(settings, self.runtimes, Paths()) as keeper:
             yield keeper
 
     async def stored(self, id: str) -> dict[str, Any]:

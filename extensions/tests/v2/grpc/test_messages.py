@@ -5,18 +5,19 @@ from google.protobuf import descriptor_pool
 from google.protobuf.descriptor_pb2 import FileDescriptorSet
 from grpc_tools import protoc
 
-from opensearch_ml_stream.plugin.grpc_port import messages
+from opensearch_ml_stream.extensions.v2.grpc import messages
+from opensearch_ml_stream.plugin.grpc_port.service import read_files
 
-PROTOS = Path(messages.__file__).parent / "protos"
+EXTENSIONS = Path(messages.__file__).parents[2]
 
 
-@pytest.mark.parametrize("proto", sorted(PROTOS.glob("*.proto")), ids=lambda proto: proto.stem)
+@pytest.mark.parametrize("proto", sorted(EXTENSIONS.glob("*/grpc/protos/*.proto")), ids=lambda proto: proto.stem)
 def test_the_descriptors_are_what_the_compiler_makes_of_the_proto_file(proto: Path, tmp_path: Path) -> None:
     compiled = tmp_path / "compiled.binpb"
-    arguments = ["protoc", f"--proto_path={PROTOS}", f"--descriptor_set_out={compiled}", str(proto)]
+    arguments = ["protoc", f"--proto_path={proto.parent}", f"--descriptor_set_out={compiled}", str(proto)]
     assert protoc.main(arguments) == 0
     descriptors = FileDescriptorSet.FromString(compiled.read_bytes()).file
-    assert list(descriptors) == messages.read_files(proto.stem), "run `make protos`"
+    assert list(descriptors) == read_files(proto.parent, proto.stem), "run `make protos`"
 
 
 def test_the_common_pool_is_left_to_the_messages_of_mlserver_and_tritonclient() -> None:

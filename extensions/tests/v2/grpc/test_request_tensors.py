@@ -6,12 +6,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from opensearch_ml_stream.connectors.errors import InvalidRequest
-from opensearch_ml_stream.extensions.v2.grpc import request_tensors
-from opensearch_ml_stream.extensions.v2.grpc.request_tensors import RequestHead, inference_request, parse, read_head
+from opensearch_ml_stream.extensions.v2.grpc.messages import ModelInferRequest, RepositoryModelLoadRequest
+from opensearch_ml_stream.extensions.v2.grpc.request_tensors import RequestHead, inference_request, read_head
 from opensearch_ml_stream.extensions.v2.grpc.response_messages import infer_response
 from opensearch_ml_stream.extensions.v2.protocol import tensor_data
 from opensearch_ml_stream.extensions.v2.protocol.messages import InferenceResponse, ResponseShape, Tensor
-from opensearch_ml_stream.plugin.grpc_port.messages import ModelInferRequest, RepositoryModelLoadRequest
+from opensearch_ml_stream.plugin.grpc_port.parsing import MAX_SMALL_BYTES, parse
 
 NUMBERS: dict[str, list[Any]] = {
     "BOOL": [True, False], "UINT8": [0, 255], "UINT16": [65_535], "UINT32": [2**32 - 1], "UINT64": [2**64 - 1],
@@ -112,12 +112,12 @@ def test_bytes_that_are_no_message_are_refused() -> None:
         parse(ModelInferRequest, b"\x0a\xff")
 
 
-@pytest.mark.parametrize("size", [request_tensors.MAX_SMALL_BYTES, request_tensors.MAX_SMALL_BYTES + 1])
+@pytest.mark.parametrize("size", [MAX_SMALL_BYTES, MAX_SMALL_BYTES + 1])
 def test_a_message_that_only_names_a_model_is_a_small_one(size: int) -> None:
     """Each distinct name of a parameter costs the event loop time, and 10 MiB may come in as few kilobytes."""
     data = RepositoryModelLoadRequest(model_name="x" * (size - 4)).SerializeToString()
     assert len(data) == size
-    if size <= request_tensors.MAX_SMALL_BYTES:
+    if size <= MAX_SMALL_BYTES:
         assert parse(RepositoryModelLoadRequest, data).model_name
     else:
         with pytest.raises(

@@ -7,11 +7,11 @@ from hypothesis import strategies as st
 
 from opensearch_ml_stream.connectors.chunks import Chunk, Ending, ResponseRun, TextRun, ToolCall, Usage
 from opensearch_ml_stream.connectors.errors import UpstreamError
+from opensearch_ml_stream.extensions.v2.grpc.messages import ModelInferResponse, ModelStreamInferResponse
 from opensearch_ml_stream.extensions.v2.grpc.response_messages import tensors_response
 from opensearch_ml_stream.extensions.v2.grpc.stream_messages import StreamMessages, error_message
 from opensearch_ml_stream.extensions.v2.protocol.messages import ResponseShape
 from opensearch_ml_stream.extensions.v2.protocol.stream_formats import text_tensors
-from opensearch_ml_stream.plugin.grpc_port.messages import ModelInferResponse, ModelStreamInferResponse
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"])) | st.integers(100, 70_000).map(lambda length: "x" * length)
 SHAPES = st.builds(

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
+from opensearch_ml_stream.extensions.v2.grpc.messages import ModelInferRequest
 from opensearch_ml_stream.extensions.v2.grpc.request_tensors import read_head
 from opensearch_ml_stream.extensions.v2.grpc.triton_clients import is_tritons_call, wants_status
-from opensearch_ml_stream.plugin.grpc_port.messages import ModelInferRequest
 
 
 def request(**parameters: Any) -> Any:

@@ -6,15 +6,19 @@ from contextlib import AbstractAsyncContextManager
 from typing import Any
 
 from opensearch_ml_stream.connectors.errors import MLStreamError, Unavailable
-from opensearch_ml_stream.extensions.v2.http.model_endpoints import Server
+from opensearch_ml_stream.extensions.v2.http.inference_endpoints import InferenceEndpoints
+from opensearch_ml_stream.extensions.v2.http.model_endpoints import ModelEndpoints, Server
+from opensearch_ml_stream.extensions.v2.http.open_inference import OpenInference
 from opensearch_ml_stream.extensions.v2.http.use_cases import Inference, NextInference, UnreadRequest
+from opensearch_ml_stream.extensions.v2.paths import V2_PATH
 from opensearch_ml_stream.extensions.v2.protocol.messages import (
     InferenceRequest,
     InferenceResponse,
     ResponseShape,
     Tensor,
 )
-from opensearch_ml_stream.rest_handlers.application import open_inference, rest_application
+from opensearch_ml_stream.rest_handlers.application import rest_application
+from opensearch_ml_stream.rest_handlers.base_path import Paths
 from opensearch_ml_stream.rest_handlers.callers import Caller
 from opensearch_ml_stream.rest_handlers.http.chunk_writer import CHUNK_WRITER
 from opensearch_ml_stream.rest_handlers.http.host_and_origin import BrowserPolicy
@@ -99,8 +103,12 @@ class V2Sidecar:
         self.gate = gate or RecordingGate()
         self.is_store_away = False
         server = Server("1.2.3", self._ping)
-        v2 = open_inference(inferences, server, self.in_flight, self.gate, rest_application([]), gzip=gzip)
-        self.application = PredictStream(inferences.predictions, self.in_flight, self.gate, v2, BrowserPolicy())
+        endpoints = InferenceEndpoints(inferences, self.in_flight, self.gate, gzip)
+        of_models = ModelEndpoints(inferences, server, self.gate, self.in_flight.bodies, gzip)
+        v2 = OpenInference(endpoints, of_models, rest_application([]))
+        paths = Paths((V2_PATH,), (V2_PATH,))
+        predictions = inferences.predictions
+        self.application = PredictStream(predictions, self.in_flight, self.gate, v2, BrowserPolicy(), paths=paths)
 
     async def _ping(self) -> None:
         if self.is_store_away:

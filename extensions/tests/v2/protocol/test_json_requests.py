@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 
 from opensearch_ml_stream.connectors.errors import InvalidBody, InvalidRequest, MLStreamError
 from opensearch_ml_stream.extensions.v2.protocol.json_requests import Dialect, read_request
-from opensearch_ml_stream.extensions.v2.protocol.json_responses import error_body, tensor_object
+from opensearch_ml_stream.extensions.v2.protocol.json_responses import tensor_object
 from opensearch_ml_stream.extensions.v2.protocol.messages import DATATYPES, InferenceRequest, RequestedOutput, Tensor
 from opensearch_ml_stream.extensions.v2.protocol.request_members import MAX_NAME
+from opensearch_ml_stream.rest_handlers.http.responses import plain_error_body
 
 # MLServer's tests/testdata/generate-request.json
 GENERATE = {
@@ -155,7 +156,7 @@ def test_an_unknown_datatype_is_told_in_mlservers_words() -> None:
         "Input should be 'BOOL', 'UINT8', 'UINT16', 'UINT32', 'UINT64', 'INT8', 'INT16', 'INT32', 'INT64', 'FP16', "
         "'FP32', 'FP64' or 'BYTES'"
     )
-    assert orjson.loads(error_body(error)) == {
+    assert orjson.loads(plain_error_body(error)) == {
         "error": f"inputs.0.datatype: {message}",
         "detail": [{"type": "enum", "loc": ["body", "inputs", 0, "datatype"], "msg": message}],
     }

@@ -7,8 +7,9 @@ import pytest
 
 from opensearch_ml_stream.connectors.errors import NotFound
 from opensearch_ml_stream.extensions.v2.protocol.json_requests import Dialect
-from opensearch_ml_stream.extensions.v2.protocol.json_responses import STRING, error_body, response_body
+from opensearch_ml_stream.extensions.v2.protocol.json_responses import STRING, response_body
 from opensearch_ml_stream.extensions.v2.protocol.messages import InferenceResponse, ResponseShape, Tensor
+from opensearch_ml_stream.rest_handlers.http.responses import plain_error_body
 
 SHAPE = ResponseShape("m", "1", "7")
 TEXT = InferenceResponse(SHAPE, [Tensor("output", "BYTES", [1, 1], ["Hi"], STRING)], {"finish_reason": "stop"})
@@ -66,7 +67,7 @@ def test_a_model_without_a_version_has_none_in_its_responses(dialect: Dialect) -
 
 
 def test_an_error_is_one_string() -> None:
-    assert error_body(NotFound("Model m not found")) == b'{"error":"Model m not found"}'
+    assert plain_error_body(NotFound("Model m not found")) == b'{"error":"Model m not found"}'
 
 
 def test_what_a_script_returns_is_always_valid_json() -> None:

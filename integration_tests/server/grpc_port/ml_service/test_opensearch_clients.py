@@ -11,7 +11,8 @@ from integration_tests.support.background_provider import background_provider
 from integration_tests.support.connector_bodies import openai
 from integration_tests.support.fake_provider import openai_stream
 
-from opensearch_ml_stream.plugin.grpc_port.messages import read_files
+from opensearch_ml_stream.extensions.ml_service.grpc.messages import PROTOS
+from opensearch_ml_stream.plugin.grpc_port.service import read_files
 
 pytestmark = pytest.mark.peers  # the package comes from PyPI
 
@@ -54,7 +55,7 @@ with grpc.insecure_channel(sys.argv[1]) as channel:
 
 
 def test_the_messages_and_the_service_are_those_of_opensearch() -> None:
-    (own_messages,), (own_service,) = read_files("ml_messages"), read_files("ml_service")
+    (own_messages,), (own_service,) = read_files(PROTOS, "ml_messages"), read_files(PROTOS, "ml_service")
     names = [f"{own_messages.package}.{message.name}" for message in own_messages.message_type]
     described = opensearch_protobufs.run(DESCRIBE, *names)
     assert described.returncode == 0, described.stderr

@@ -4,8 +4,7 @@ Exit codes: 0 done, 1 the request failed, 2 wrong usage, 3 the server cannot be 
 """
 
 import sys
-from collections.abc import Iterable
-from importlib import import_module
+from collections.abc import Iterable, Sequence
 from importlib.metadata import version
 from typing import Annotated, NoReturn
 
@@ -14,25 +13,25 @@ import typer
 from opensearch_ml_stream.connectors.errors import MLStreamError
 from opensearch_ml_stream.plugin.cli.command_errors import USAGE, CommandFailed
 from opensearch_ml_stream.plugin.cli.options import ModelCommand
+from opensearch_ml_stream.plugin.extension import Command, load
+from opensearch_ml_stream.plugin.installed_extensions import own_extensions
 
-# Where each command is defined, as `module:name`; a name with `_app` at its end has commands of its own.
-_COMMANDS = {
-    "serve": "plugin.cli.running.serve_commands:serve",
-    "demo": "plugin.cli.running.serve_commands:demo",
-    "blueprints": "plugin.cli.blueprint_commands:blueprints_app",
-    "models": "plugin.cli.model_commands:models_app",
-    "endpoints": "plugin.cli.endpoint_commands:endpoints_app",
-    "predict": "plugin.cli.predict_command:predict",
-    "doctor": "extensions.doctor.cli.doctor_command:doctor",
-    "record": "extensions.doctor.cli.recording_commands:record",
-    "replay": "extensions.doctor.cli.recording_commands:replay",
-    "login": "plugin.cli.login_commands:login",
-    "logout": "plugin.cli.login_commands:logout",
-    "settings": "plugin.cli.settings_command:settings",
-    "users": "plugin.cli.accounts.user_commands:users_app",
-    "keys": "plugin.cli.accounts.key_commands:keys_app",
-}
-_OF_A_MODEL = frozenset({"predict", "doctor", "record"})  # those take ids of models, which may begin with a dash
+_CLI = "opensearch_ml_stream.plugin.cli."
+
+# Those of extensions come beside them.
+_COMMANDS = (
+    Command("serve", f"{_CLI}running.serve_commands:serve_with_extensions"),
+    Command("demo", f"{_CLI}running.serve_commands:demo"),
+    Command("blueprints", f"{_CLI}blueprint_commands:blueprints_app"),
+    Command("models", f"{_CLI}model_commands:models_app"),
+    Command("endpoints", f"{_CLI}endpoint_commands:endpoints_app"),
+    Command("predict", f"{_CLI}predict_command:predict", takes_model_id=True),
+    Command("login", f"{_CLI}login_commands:login"),
+    Command("logout", f"{_CLI}login_commands:logout"),
+    Command("settings", f"{_CLI}settings_command:settings"),
+    Command("users", f"{_CLI}accounts.user_commands:users_app"),
+    Command("keys", f"{_CLI}accounts.key_commands:keys_app"),
+)
 
 
 def main() -> None:
@@ -41,9 +40,8 @@ def main() -> None:
     Only the code of the command that is called is loaded: the server's memory would hold that of all others, with an
     HTTP client and what draws tables, which takes 20 MiB.
     """
-    called = sys.argv[1:2]
     try:
-        _program(called if called and called[0] in _COMMANDS else _COMMANDS)()
+        _program(_called(sys.argv[1:2]))()
     except CommandFailed as failure:
         _exit(failure.exit_code, str(failure))
     except MLStreamError as error:
@@ -51,7 +49,15 @@ def main() -> None:
         _exit(USAGE, error.reason)
 
 
-def _program(commands: Iterable[str]) -> typer.Typer:
+def _called(name: Sequence[str]) -> Sequence[Command]:
+    """Return the command of that name, or all of them."""
+    if own := [command for command in _COMMANDS if [command.name] == name]:
+        return own
+    commands = [*_COMMANDS, *(command for extension in own_extensions() for command in extension.commands)]
+    return [command for command in commands if [command.name] == name] or commands
+
+
+def _program(commands: Iterable[Command]) -> typer.Typer:
     """Return the program with these of its commands."""
     program = typer.Typer(
         name="opensearch-ml-stream",
@@ -61,13 +67,12 @@ def _program(commands: Iterable[str]) -> typer.Typer:
         pretty_exceptions_enable=False,
     )
     program.callback()(_options)
-    for name in commands:
-        module, _, defined = _COMMANDS[name].partition(":")
-        command = getattr(import_module(f"opensearch_ml_stream.{module}"), defined)
-        if defined.endswith("_app"):
-            program.add_typer(command, name=name)
+    for command in commands:
+        defined = load(command.reference)
+        if isinstance(defined, typer.Typer):
+            program.add_typer(defined, name=command.name)
         else:
-            program.command(name, cls=ModelCommand if name in _OF_A_MODEL else None)(command)
+            program.command(command.name, cls=ModelCommand if command.takes_model_id else None)(defined)
     return program
 
 

@@ -24,13 +24,6 @@ Host = Annotated[str | None, typer.Option("--host", help="Address to listen on (
 Port = Annotated[int | None, typer.Option("--port", help="Port to listen on (9510).")]
 GrpcPort = Annotated[int | None, typer.Option("--grpc-port", help="Port to listen on for gRPC (none).")]
 Workers = Annotated[int | None, typer.Option("--workers", help="Worker processes (1).")]
-Models = Annotated[
-    str | None,
-    typer.Option(
-        "--models", metavar="DIR", help="Folder of models that run here, each a folder with a model-settings.json."
-    ),
-]
-ModelsWatch = Annotated[bool, typer.Option("--models-watch", help="Load these anew when their files change.")]
 LogLevel = Annotated[
     str | None, typer.Option("--log-level", metavar="LEVEL", help="debug, info, warning or error (info).")
 ]
@@ -49,9 +42,6 @@ StorePassword = Annotated[
         metavar="env:NAME|file:PATH|-",
         help="Password of the store's user: from a variable, a file, or asked for (else MLSTREAM_STORE_PASSWORD).",
     ),
-]
-PassThrough = Annotated[
-    bool, typer.Option("--pass-through", help="Send requests that are not the sidecar's to the OpenSearch of --store.")
 ]
 InsecureNoAuth = Annotated[
     bool, typer.Option("--insecure-no-auth", help="Let everyone call who reaches the port (setting security: none).")

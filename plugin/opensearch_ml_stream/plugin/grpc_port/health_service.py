@@ -12,10 +12,10 @@ from typing import Any
 from grpc_health.v1.health_pb2 import HealthCheckRequest, HealthCheckResponse
 
 from opensearch_ml_stream.connectors.errors import InvalidRequest, MLStreamError, NotFound, Throttled
-from opensearch_ml_stream.extensions.v2.grpc.request_tensors import parse
 from opensearch_ml_stream.plugin.background_task import running_beside
 from opensearch_ml_stream.plugin.grpc_port.call import Call
 from opensearch_ml_stream.plugin.grpc_port.calls import Calls, Handler
+from opensearch_ml_stream.plugin.grpc_port.parsing import parse
 from opensearch_ml_stream.rest_handlers.callers import Caller
 
 HEALTH_SERVICE = "grpc.health.v1.Health"

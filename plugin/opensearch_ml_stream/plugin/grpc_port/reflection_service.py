@@ -1,19 +1,30 @@
 """`grpc.reflection.v1alpha.ServerReflection`, for whoever logs in, as the OpenAPI document is."""
 
-from collections.abc import AsyncIterator, Collection
+from collections.abc import AsyncIterator, Collection, Iterable
 from typing import Any
 
+from google.protobuf.descriptor_pb2 import FileDescriptorProto
 from google.protobuf.descriptor_pool import DescriptorPool
+from grpc_health.v1 import health_pb2
+from grpc_reflection.v1alpha import reflection_pb2
 from grpc_reflection.v1alpha.reflection import aio
 from grpc_reflection.v1alpha.reflection_pb2 import ServerReflectionRequest
 
-from opensearch_ml_stream.extensions.v2.grpc.request_tensors import parse
 from opensearch_ml_stream.plugin.grpc_port.call import Call
 from opensearch_ml_stream.plugin.grpc_port.calls import Calls, Handler
+from opensearch_ml_stream.plugin.grpc_port.parsing import parse
+from opensearch_ml_stream.plugin.grpc_port.service import pool_of
 from opensearch_ml_stream.rest_handlers.callers import Caller
 
 REFLECTION_SERVICE = "grpc.reflection.v1alpha.ServerReflection"
 _METHOD = "ServerReflectionInfo"
+
+
+def reflection_pool(files: Iterable[FileDescriptorProto]) -> DescriptorPool:
+    """Return the descriptors that clients are shown: these, and those of health and reflection."""
+    modules = (health_pb2, reflection_pb2)
+    common = [FileDescriptorProto.FromString(module.DESCRIPTOR.serialized_pb) for module in modules]
+    return pool_of([*common, *files])
 
 
 def reflection_handlers(services: Collection[str], pool: DescriptorPool, calls: Calls) -> dict[str, Handler]:

@@ -1,29 +1,28 @@
 """The gRPC server of one worker. All workers bind the port, so that the kernel spreads the connections."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from importlib.metadata import version
 from typing import Any
 
 import grpc
 import grpc.aio
 
 from opensearch_ml_stream.connectors.errors import InvalidRequest
-from opensearch_ml_stream.extensions.ml_service.grpc.ml_service import ml_handlers
-from opensearch_ml_stream.extensions.v2.grpc.inference_service import InferenceService, inference_handlers
-from opensearch_ml_stream.extensions.v2.http.use_cases import InferenceModels
-from opensearch_ml_stream.plugin.grpc_port import messages
 from opensearch_ml_stream.plugin.grpc_port.calls import Calls
 from opensearch_ml_stream.plugin.grpc_port.health_service import HEALTH_SERVICE, Health, readiness
-from opensearch_ml_stream.plugin.grpc_port.reflection_service import REFLECTION_SERVICE, reflection_handlers
+from opensearch_ml_stream.plugin.grpc_port.reflection_service import (
+    REFLECTION_SERVICE,
+    reflection_handlers,
+    reflection_pool,
+)
 from opensearch_ml_stream.plugin.grpc_port.replaced_servers import ReplacedServers
 from opensearch_ml_stream.plugin.grpc_port.server_credentials import Certificate, server_credentials
+from opensearch_ml_stream.plugin.grpc_port.service import GrpcService
 from opensearch_ml_stream.plugin.logs.request_log import RequestLog
 from opensearch_ml_stream.plugin.settings import Settings
 from opensearch_ml_stream.rest_handlers.callers import Gate
 from opensearch_ml_stream.rest_handlers.http.response_lifecycle import InFlightResponses
-from opensearch_ml_stream.rest_handlers.routes.predict_stream import Predictions
 
 MAX_METADATA_BYTES = 64 * 1024  # as the head of a request on the HTTP port
 MAX_STREAMS_PER_CONNECTION = 1_000
@@ -40,40 +39,33 @@ Stop = Callable[[float], Coroutine[Any, Any, None]]
 
 
 @dataclass(frozen=True, slots=True)
-class Services:
-    """What the port shares with the HTTP port; `ping` raises Unavailable while the store does not respond."""
+class Port:
+    """What the port shares with the HTTP port, and its services; `ping` raises Unavailable if the store is away."""
 
-    models: InferenceModels
-    predictions: Predictions
     gate: Gate
     in_flight: InFlightResponses
     ping: Callable[[], Awaitable[None]]
     log: RequestLog
+    services: Sequence[GrpcService]
 
 
 @asynccontextmanager
 async def serving_grpc(
-    settings: Settings, address: str, shared: Services, certificate: Callable[[], Certificate] | None
+    settings: Settings, address: str, port: Port, certificate: Callable[[], Certificate] | None
 ) -> AsyncIterator[Stop]:
     """Serve at `address`, host and port, while the block runs.
 
     `certificate` returns that of the port, and is None without TLS. InvalidRequest if the port cannot be served.
     """
-    calls = Calls(shared.gate, shared.in_flight, shared.log, settings.request_timeout_seconds)
-    ready = readiness(shared.ping)
-    is_triton = settings.grpc_stream_response == "triton"
-    own_version = version("opensearch-ml-stream")
-    service = InferenceService(shared.models, shared.gate, ready, own_version, is_triton=is_triton)
-    own = {
-        messages.INFERENCE_SERVICE: inference_handlers(service, calls),
-        messages.ML_SERVICE: ml_handlers(shared.predictions, calls),
-    }
+    calls = Calls(port.gate, port.in_flight, port.log, settings.request_timeout_seconds)
+    ready = readiness(port.ping)
+    own = {service.name: service.handlers(calls, ready) for service in port.services}
     health = Health(own, ready)
-    services = (*own, HEALTH_SERVICE, REFLECTION_SERVICE)
+    shown = reflection_pool(file for service in port.services for file in service.files)
     handlers = {
         **own,
         HEALTH_SERVICE: health.handlers(calls),
-        REFLECTION_SERVICE: reflection_handlers(services, messages.reflection_pool(is_triton=is_triton), calls),
+        REFLECTION_SERVICE: reflection_handlers((*own, HEALTH_SERVICE, REFLECTION_SERVICE), shown, calls),
     }
 
     async def start() -> Any:

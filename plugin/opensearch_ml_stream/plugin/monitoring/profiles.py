@@ -2,12 +2,11 @@
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from time import monotonic
 from typing import Any
 
 from opensearch_ml_stream.connectors.errors import InvalidRequest
-from opensearch_ml_stream.extensions.runtimes.service.status import ModelStatus
 from opensearch_ml_stream.plugin.monitoring.answering_node import AnsweringNode
 from opensearch_ml_stream.plugin.monitoring.durations import summary
 from opensearch_ml_stream.plugin.registry.deployment_state_store import DEPLOYED, DeploymentStateStore
@@ -25,13 +24,16 @@ _STATE: Json = {"model_state": DEPLOYED}
 
 @dataclass(frozen=True, slots=True)
 class Profiles:
-    """The profile use case, over the store and this server's statistics: of models that the caller may see."""
+    """The profile use case, over the store and this server's statistics: of models that the caller may see.
+
+    `further` returns what extensions add to the profile of a model, by its id.
+    """
 
     states: DeploymentStateStore
     statistics: Statistics
     node: AnsweringNode
     visible: VisibleDocuments
-    runtimes: Callable[[], Mapping[str, ModelStatus]] = dict
+    further: Callable[[], Mapping[str, Json]] = dict
 
     async def get(self, caller: Caller, body: Json, *, view: str) -> Json:
         """Return the profile that the body asks for, by node or (`view`) by model; empty if there is nothing to say.
@@ -63,8 +65,8 @@ class Profiles:
         visible = await self.visible.models(caller, deployed)
 
         def read() -> dict[str, Json]:
-            runtimes = {status.model_id: status for status in self.runtimes().values()}
-            return {id: _model_profile(self.statistics.model(id), runtimes.get(id)) for id in visible}
+            further = self.further()
+            return {id: {**further.get(id, {}), **_model_profile(self.statistics.model(id))} for id in visible}
 
         return await asyncio.to_thread(read)
 
@@ -78,14 +80,9 @@ class Profiles:
         return [task for task in tasks if task.model_id in visible]
 
 
-def _model_profile(figures: ModelFigures | None, runtime: ModelStatus | None) -> Json:
-    """Return what is measured of a deployed model, and of its processes if it has some; durations in milliseconds."""
+def _model_profile(figures: ModelFigures | None) -> Json:
+    """Return what is measured of a deployed model; durations in milliseconds."""
     profile: dict[str, Any] = {}
-    if runtime is not None:
-        processes = [
-            {name: value for name, value in asdict(each).items() if name != "socket"} for each in runtime.processes
-        ]
-        profile["runtime"] = {"state": runtime.state, "reason": runtime.reason, "processes": processes}
     if figures is None:
         return profile
     if figures.inference_durations:

@@ -1,4 +1,4 @@
-"""What must hold before a server listens: no address but loopback without a login, a cluster to pass requests on to."""
+"""What must hold before a server listens: no address but loopback without a login."""
 
 import asyncio
 import logging
@@ -8,7 +8,6 @@ from ipaddress import ip_address
 
 from opensearch_ml_stream.connectors.errors import InvalidRequest, MLStreamError, Unavailable
 from opensearch_ml_stream.plugin.security.own_accounts import has_accounts
-from opensearch_ml_stream.plugin.settings import Settings
 from opensearch_ml_stream.plugin.store import Cluster, SecurityPlugin, Store
 from opensearch_ml_stream.rest_handlers.actions import MODEL_SEARCH
 
@@ -41,15 +40,6 @@ def plugin_of(store: Store) -> SecurityPlugin:
             "--store, or set it to own"
         )
     return store.security
-
-
-def check_pass_through(settings: Settings) -> None:
-    """Raise InvalidRequest if requests should go to the store's cluster and there is none."""
-    if settings.pass_through and settings.store.startswith("sqlite:"):
-        raise InvalidRequest(
-            "opensearch_ml_stream.pass_through is on, and the embedded store is no cluster that requests could go to: "
-            "name one with --store http(s)://host:port, or leave out --pass-through"
-        )
 
 
 async def check_start(security: str, host: str, store: Store) -> None:

@@ -4,11 +4,12 @@ import errno
 import logging
 import os
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
 
 from opensearch_ml_stream.connectors.errors import InvalidRequest
+from opensearch_ml_stream.plugin.extension import Extension, load
 from opensearch_ml_stream.plugin.server.listener import bind
 from opensearch_ml_stream.plugin.settings import Settings
 
@@ -16,7 +17,7 @@ log = logging.getLogger("opensearch_ml_stream")
 
 
 @contextmanager
-def reserving_grpc_port(settings: Settings) -> Iterator[str | None]:
+def reserving_grpc_port(settings: Settings, extensions: Sequence[Extension]) -> Iterator[str | None]:
     """Keep the port while the block runs, and return the address for the workers; None where no port is set.
 
     A socket is bound there and does not listen: gRPC takes none that is open already. InvalidRequest if the port cannot
@@ -25,13 +26,13 @@ def reserving_grpc_port(settings: Settings) -> Iterator[str | None]:
     if settings.grpc_port is None:
         yield None
         return
-    load_grpc()
+    load_grpc(extensions)
     with _reserved(settings.host, settings.grpc_port) as holder:
         host, port = holder.getsockname()[:2]
         yield f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
-def load_grpc() -> None:
+def load_grpc(extensions: Sequence[Extension]) -> None:
     """Load what serves gRPC, so that each worker is born with it; that starts no thread and no part of gRPC's core.
 
     InvalidRequest if its packages are not installed.
@@ -39,6 +40,9 @@ def load_grpc() -> None:
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # its core writes to standard error what clients do wrong
     try:
         import_module("opensearch_ml_stream.plugin.grpc_port.server")
+        for extension in extensions:
+            for service in extension.services:
+                load(service)
     except ModuleNotFoundError as error:
         if (error.name or "").startswith("opensearch_ml_stream"):
             raise

@@ -5,21 +5,23 @@ import os
 import secrets
 import socket
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from time import monotonic
 
-from opensearch_ml_stream.extensions.runtimes.keeper.keeper_process import make_runtimes_folder, run_keeper
+from opensearch_ml_stream.plugin.extension import Extension, ServerProcess, load
+from opensearch_ml_stream.plugin.installed_extensions import enabled, own_extensions, paths_of
 from opensearch_ml_stream.plugin.logs.configuration import configure_logging
-from opensearch_ml_stream.plugin.security.start_rules import check_pass_through, check_start
+from opensearch_ml_stream.plugin.security.start_rules import check_start
 from opensearch_ml_stream.plugin.server import file_descriptors
 from opensearch_ml_stream.plugin.server.grpc_listener import announce_grpc, reserving_grpc_port
 from opensearch_ml_stream.plugin.server.heartbeats import Heartbeats
 from opensearch_ml_stream.plugin.server.listener import BACKLOG, announce, bind
 from opensearch_ml_stream.plugin.server.processes import Processes
+from opensearch_ml_stream.plugin.server.side_process import run_side_process
 from opensearch_ml_stream.plugin.server.supervisor import Supervisor
 from opensearch_ml_stream.plugin.server.tls.port_certificate import (
     create_certificate,
@@ -39,7 +41,8 @@ def serve(settings: Settings) -> int:
     """
     configure_logging(settings)
     check_store_url(settings.store)
-    check_pass_through(settings)
+    extensions = enabled(own_extensions(), settings)
+    _check_extensions(extensions, settings)
     certificate_files = read_certificate_files(settings)
     if certificate_files is not None:
         warn_of_dates(create_certificate(settings, certificate_files))
@@ -49,10 +52,10 @@ def serve(settings: Settings) -> int:
         machine.handling_signals(),
         tempfile.TemporaryDirectory(prefix="mlstream-") as runtime,
         listening(settings) as listeners,
-        reserving_grpc_port(settings) as grpc_address,
+        reserving_grpc_port(settings, extensions) as grpc_address,
     ):
         bound = replace(settings, port=listeners[0].getsockname()[1])
-        make_runtimes_folder(settings, Path(runtime))
+        sides = _side_processes(extensions, bound, Path(runtime))
         if bound.workers > 1:
             os.environ["PROMETHEUS_MULTIPROC_DIR"] = runtime
         announce(bound)
@@ -60,14 +63,16 @@ def serve(settings: Settings) -> int:
             announce_grpc(settings, grpc_address)
         # After that line, as prometheus_client looks when it is loaded; and here, so that each worker is born with it.
         worker = import_module("opensearch_ml_stream.plugin.server.worker")
+        _load_extensions(extensions)
         gc.freeze()  # else collections would copy what the workers share with this process, and hold its end up
-        heartbeats = Heartbeats(bound.workers + 1)
+        heartbeats = Heartbeats(bound.workers + len(sides))
         login_key = secrets.token_bytes(32)
 
         def work(place: int, parent: int) -> None:
-            if place == bound.workers:
+            if place >= bound.workers:
                 close_listeners()
-                run_keeper(bound, Path(runtime), parent, heartbeats, place)
+                side, paths = sides[place - bound.workers], paths_of(extensions)
+                run_side_process(side, bound, Path(runtime), paths, parent=parent, heartbeats=heartbeats, place=place)
                 return
             for other in (*listeners[:place], *listeners[place + 1 :]):
                 other.close()
@@ -83,7 +88,8 @@ def serve(settings: Settings) -> int:
             for listener in listeners:
                 listener.close()
 
-        supervisor = Supervisor(bound, machine, heartbeats, work=work, forget=worker.forget_worker, clock=monotonic)
+        titles = [side.title for side in sides]
+        supervisor = Supervisor(bound, machine, heartbeats, work, worker.forget_worker, monotonic, titles)
         return supervisor.run(close_listeners)
 
 
@@ -92,6 +98,24 @@ async def check_callers(settings: Settings) -> None:
     configure_logging(settings)
     async with open_store(settings.store, settings.index_prefix) as store:
         await check_start(settings.security, settings.host, store)
+
+
+def _check_extensions(extensions: Sequence[Extension], settings: Settings) -> None:
+    for extension in extensions:
+        if extension.check:
+            load(extension.check)(settings)
+
+
+def _load_extensions(extensions: Sequence[Extension]) -> None:
+    for extension in extensions:
+        if extension.open:
+            load(extension.open)
+
+
+def _side_processes(extensions: Sequence[Extension], settings: Settings, folder: Path) -> list[ServerProcess]:
+    """Return the processes that run beside the workers."""
+    declared = [process for extension in extensions for process in extension.processes]
+    return [process for process in declared if load(process.prepare)(settings, folder)]
 
 
 @contextmanager

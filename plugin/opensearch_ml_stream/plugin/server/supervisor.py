@@ -6,7 +6,7 @@ nobody is killed because the machine slept, or because all processes were stoppe
 
 import logging
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -20,7 +20,7 @@ START_SECONDS = 60.0  # until then a worker that does not serve yet may block
 DUMP_SECONDS = 1.0  # for a worker to say where it hangs
 STOP_SECONDS = 4.5  # beyond the grace time; with the turn a stop takes no more than 5 s beyond it
 SECOND_STOP_SECONDS = 1.0
-KEEPER_STOP_SECONDS = 4.0  # for the keeper of the runtimes, once the workers have ended
+SIDE_STOP_SECONDS = 4.0  # for the processes beside the workers, once these have ended
 
 log = logging.getLogger("opensearch_ml_stream")
 
@@ -65,14 +65,14 @@ class Pulse(Protocol):
 
 @dataclass(slots=True)
 class Worker:
-    """A worker process, or the keeper of the runtimes, which is watched and replaced as workers are.
+    """A worker process, or a `side` process, which is watched and replaced as workers are; "" for a worker.
 
     `silent`: seconds seen without a heartbeat; `age`: seconds seen since its start.
     """
 
     place: int
     pid: int
-    is_keeper: bool = False
+    side: str = ""
     beats: int = 0
     silent: float = 0.0
     age: float = 0.0
@@ -84,15 +84,15 @@ class Worker:
     @property
     def title(self) -> str:
         """What it is called in the log."""
-        return f"{'keeper' if self.is_keeper else 'worker'} {self.pid}"
+        return f"{self.side or 'worker'} {self.pid}"
 
 
 class Supervisor:
     """The parent process of the workers.
 
     `work(place, parent)` is what the worker at that place does, `forget(pid)` what is to be done when it has ended.
-    Where models run in processes of the server, their keeper is at the place behind those of the workers. It is told
-    to stop when all workers have ended, so that their calls may end.
+    The processes beside the workers, of these titles, are at the places behind them. They are told to stop when all
+    workers have ended, so that their calls may end.
     """
 
     def __init__(
@@ -103,6 +103,7 @@ class Supervisor:
         work: Callable[[int, int], None],
         forget: Callable[[int], None],
         clock: Callable[[], float],
+        sides: Sequence[str] = (),
     ) -> None:
         self._settings = settings
         self._machine = machine
@@ -110,6 +111,7 @@ class Supervisor:
         self._work = work
         self._forget = forget
         self._clock = clock
+        self._sides = sides
         self._workers: dict[int, Worker] = {}
         self._due: dict[int, float] = {}  # places without a worker, and the seconds until they get one
         self._stops = 0
@@ -121,7 +123,7 @@ class Supervisor:
     def run(self, close_listeners: Callable[[], None]) -> int:
         """Run the workers until a signal, then close what this process holds of the port; return the exit code."""
         self._close_listeners = close_listeners
-        for place in range(self._settings.workers + bool(self._settings.models)):
+        for place in range(self._settings.workers + len(self._sides)):
             if not self._machine.stops:  # a signal may come at any time
                 self._start(place)
         last = self._clock()
@@ -135,7 +137,7 @@ class Supervisor:
             if self._machine.stops > self._stops:
                 self._stop()
             elif self._stops:
-                self._stop_keeper()
+                self._stop_sides()
                 self._kill_late(passed)
             else:
                 self._look(passed)
@@ -146,7 +148,8 @@ class Supervisor:
     def _start(self, place: int) -> None:
         self._pulse.forget(place)
         pid = self._machine.start(lambda parent: self._work(place, parent))
-        self._workers[pid] = Worker(place, pid, is_keeper=place >= self._settings.workers)
+        side = "" if place < self._settings.workers else self._sides[place - self._settings.workers]
+        self._workers[pid] = Worker(place, pid, side)
 
     def _start_due(self, passed: float) -> None:
         for place, seconds in list(self._due.items()):
@@ -205,18 +208,18 @@ class Supervisor:
         log.info("stopping; responses in flight may end within %g s", grace)
         self._left = self._settings.shutdown_grace_seconds + STOP_SECONDS if self._stops == 1 else SECOND_STOP_SECONDS
         for worker in self._workers.values():
-            if not worker.is_keeper or self._stops > 1:
+            if not worker.side or self._stops > 1:
                 self._tell_to_stop(worker)
-        self._stop_keeper()
+        self._stop_sides()
 
-    def _stop_keeper(self) -> None:
-        """Ask the keeper to stop, if no worker is left."""
+    def _stop_sides(self) -> None:
+        """Ask the processes beside the workers to stop, if no worker is left."""
         for worker in self._workers.values():
-            if not worker.is_keeper:
+            if not worker.side:
                 return
         for worker in self._workers.values():
             if not worker.told_to_stop:
-                self._left = max(self._left, KEEPER_STOP_SECONDS)
+                self._left = max(self._left, SIDE_STOP_SECONDS)
                 self._tell_to_stop(worker)
 
     def _tell_to_stop(self, worker: Worker) -> None:

@@ -98,11 +98,10 @@ async def _grpc_port(
         yield _stop_nothing
         return
     grpc_server = import_module("opensearch_ml_stream.plugin.grpc_port.server")
-    services = grpc_server.Services(
-        sidecar.inference_models, sidecar.predictions, sidecar.gate, sidecar.in_flight, sidecar.ping, log
-    )
+    services = [make() for make in sidecar.services]
+    port = grpc_server.Port(sidecar.gate, sidecar.in_flight, sidecar.ping, log, services)
     current = None if certificate is None else (lambda: certificate.current)
-    async with grpc_server.serving_grpc(settings, place.grpc_address, services, current) as stop:
+    async with grpc_server.serving_grpc(settings, place.grpc_address, port, current) as stop:
         yield stop
 
 
@@ -159,7 +158,7 @@ class Server(uvicorn.Server):
             )
         )
         self._in_flight = sidecar.in_flight
-        self._cluster = sidecar.cluster
+        self._drains = sidecar.drains
         self._grace = grace
         self._on_ready = on_ready
         self._certificate = certificate
@@ -171,7 +170,7 @@ class Server(uvicorn.Server):
         )
         self._sweeper: asyncio.TimerHandle | None = None
         self._drain: asyncio.Task[None] | None = None
-        self._drain_cluster: asyncio.Task[None] | None = None
+        self._draining: list[asyncio.Task[None]] = []
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Begin to accept connections (called by uvicorn)."""
@@ -215,9 +214,9 @@ class Server(uvicorn.Server):
         self._drain = asyncio.create_task(
             self._in_flight.drain(self._grace, LATE_REQUEST_SECONDS if awaits_requests else 0.0)
         )
-        if self._cluster is not None:
-            self._drain_cluster = asyncio.create_task(self._cluster.drain(self._grace))
-            await asyncio.wait([self._drain_cluster])
+        self._draining = [asyncio.ensure_future(drain(self._grace)) for drain in self._drains]
+        if self._draining:
+            await asyncio.wait(self._draining)
         await self._drain
         await super().shutdown(sockets)
         await stopping_grpc
@@ -228,8 +227,8 @@ class Server(uvicorn.Server):
         """Begin to stop; the second time end the responses in flight at once."""
         if self.should_exit:
             self._in_flight.interrupt_all()
-            if self._drain_cluster is not None:
-                self._drain_cluster.cancel()
+            for draining in self._draining:
+                draining.cancel()
         self.should_exit = True
 
     def _new_connection(self, **_: object) -> asyncio.Protocol:

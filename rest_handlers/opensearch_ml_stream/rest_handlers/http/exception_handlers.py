@@ -9,10 +9,14 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from opensearch_ml_stream.connectors.errors import Internal, MLStreamError, NotFound
-from opensearch_ml_stream.rest_handlers.base_path import is_v2
 from opensearch_ml_stream.rest_handlers.http.body_budget import BodyReservation
 from opensearch_ml_stream.rest_handlers.http.host_and_origin import with_security_headers
-from opensearch_ml_stream.rest_handlers.http.responses import echoed_headers, error_response, json_response
+from opensearch_ml_stream.rest_handlers.http.responses import (
+    PLAIN_ERRORS,
+    echoed_headers,
+    error_response,
+    json_response,
+)
 
 Read = TypeVar("Read")
 
@@ -61,11 +65,11 @@ async def unexpected_error(request: Request, exc: Exception) -> Response:
 
 
 def no_handler(request: Request) -> Response:
-    """Return OpenSearch's response to a path that it does not know (400, but 200 for OPTIONS); 404 under `/v2`."""
+    """Return OpenSearch's response to a path that it does not know (400; 404 with plain errors; 200 for OPTIONS)."""
     if request.method == "OPTIONS":
         return _options(request, {})
     text = f"no handler found for uri [{_uri(request)}] and method [{request.method}]"
-    if is_v2(request.url.path):
+    if PLAIN_ERRORS in request.scope:
         return error_response(request, NotFound(text))
     return json_response(request, {"error": text}, 400)
 

@@ -7,15 +7,14 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+import orjson
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Scope
 
-from opensearch_ml_stream.connectors.errors import MLStreamError, Unauthorized
+from opensearch_ml_stream.connectors.errors import InvalidBody, MLStreamError, Unauthorized
 from opensearch_ml_stream.connectors.syntax.compact_json import to_json
 from opensearch_ml_stream.connectors.syntax.filter_path import filter_path
-from opensearch_ml_stream.extensions.v2.protocol.json_responses import error_body
-from opensearch_ml_stream.rest_handlers.base_path import has_plain_errors
 from opensearch_ml_stream.rest_handlers.http import yaml_text
 from opensearch_ml_stream.rest_handlers.http.host_and_origin import with_security_headers
 from opensearch_ml_stream.rest_handlers.http.request_notes import REQUEST_NOTES
@@ -24,7 +23,7 @@ from opensearch_ml_stream.rest_handlers.http.requests import header, is_yaml
 JSON_CONTENT_TYPE = "application/json; charset=UTF-8"
 YAML_CONTENT_TYPE = f"{yaml_text.CONTENT_TYPE}; charset=UTF-8"
 
-PLAIN_ERRORS = "opensearch_ml_stream.plain_errors"  # in the scope of a request whose errors are as V2 has them
+PLAIN_ERRORS = "opensearch_ml_stream.plain_errors"  # in the scope of a request with errors as model servers have them
 
 
 def json_response(request: Request, body: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
@@ -60,17 +59,25 @@ def wants_compact_json(scope: Scope, query: Mapping[str, str]) -> bool:
 def error_response(request: Request, error: MLStreamError) -> Response:
     """Return OpenSearch's error object with the error's status, and `Retry-After` where the error has one.
 
-    Under `/v2` and `/generate-stream`, and where the scope has PLAIN_ERRORS, it is the V2 protocol's error object.
+    Where the scope has PLAIN_ERRORS, it is the plain error object of model servers.
     """
     if (notes := request.scope.get(REQUEST_NOTES)) is not None:
         notes.error = error
     headers = {} if error.retry_after is None else {"Retry-After": error.retry_after}
-    if has_plain_errors(request.scope["path"]) or PLAIN_ERRORS in request.scope:
+    if PLAIN_ERRORS in request.scope:
         headers |= {"WWW-Authenticate": error.challenge} if isinstance(error, Unauthorized) else {}
-        return encoded_response(request, error_body(error), error.status, headers)
+        return encoded_response(request, plain_error_body(error), error.status, headers)
     if isinstance(error, Unauthorized):
         return _unauthorized(request, error)
     return json_response(request, error.body(), error.status, headers)
+
+
+def plain_error_body(error: MLStreamError) -> bytes:
+    """Encode an error as MLServer does, `{"error": "..."}`, with FastAPI's `detail` beside it for an invalid body."""
+    body: dict[str, Any] = {"error": error.reason}
+    if isinstance(error, InvalidBody):
+        body["detail"] = error.detail
+    return orjson.dumps(body)
 
 
 def encoded_response(

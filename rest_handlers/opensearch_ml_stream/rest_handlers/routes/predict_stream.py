@@ -16,7 +16,7 @@ from opensearch_ml_stream.connectors.chunks import Chunks, Ending
 from opensearch_ml_stream.connectors.errors import MLStreamError
 from opensearch_ml_stream.connectors.predict.inputs import RemoteInput, read_predict_input
 from opensearch_ml_stream.connectors.wire_format import NDJSON, SSE
-from opensearch_ml_stream.rest_handlers.base_path import BASE_PATH
+from opensearch_ml_stream.rest_handlers.base_path import BASE_PATH, Paths
 from opensearch_ml_stream.rest_handlers.callers import Caller, Gate
 from opensearch_ml_stream.rest_handlers.http.body_budget import BodyReservation
 from opensearch_ml_stream.rest_handlers.http.direct_exchange import DIRECT_EXCHANGE, HEAD_MEMO, DirectExchange
@@ -29,7 +29,7 @@ from opensearch_ml_stream.rest_handlers.http.host_and_origin import (
 )
 from opensearch_ml_stream.rest_handlers.http.requests import FORMATS, json_body, read_body
 from opensearch_ml_stream.rest_handlers.http.response_lifecycle import InFlightResponse, InFlightResponses
-from opensearch_ml_stream.rest_handlers.http.responses import error_response
+from opensearch_ml_stream.rest_handlers.http.responses import PLAIN_ERRORS, error_response
 from opensearch_ml_stream.rest_handlers.http.stream_format import StreamFormat
 from opensearch_ml_stream.rest_handlers.openapi.description import FLAG, OperationDescription, Schema
 from opensearch_ml_stream.rest_handlers.openapi.schemas import PREDICT
@@ -140,6 +140,7 @@ class PredictStream:
         router: ASGIApp,
         policy: BrowserPolicy,
         relay_if_elsewhere: RelayIfElsewhere | None = None,
+        paths: Paths = Paths(),  # noqa: B008 - a frozen value
     ) -> None:
         self._predictions = predictions
         self._in_flight = in_flight
@@ -147,6 +148,7 @@ class PredictStream:
         self._router = router
         self._policy = policy
         self._relay_if_elsewhere = relay_if_elsewhere
+        self._paths = paths
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle a request, until its response has ended or its client has disconnected."""
@@ -179,6 +181,8 @@ class PredictStream:
         try:
             check_browser(scope, self._policy, any_host=any_host)
         except MLStreamError as error:
+            if self._paths.has_plain_errors(scope["path"]):
+                scope[PLAIN_ERRORS] = True
             return error_response(Request(scope), error)
         return preflight_response(scope) if scope["method"] == "OPTIONS" else None
 

@@ -5,10 +5,9 @@ from contextlib import suppress
 from typing import Protocol
 
 from starlette.requests import Request
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import Message, Receive, Scope, Send
 
 from opensearch_ml_stream.connectors.errors import MLStreamError
-from opensearch_ml_stream.rest_handlers.base_path import is_of_cluster
 from opensearch_ml_stream.rest_handlers.callers import PassingGate
 from opensearch_ml_stream.rest_handlers.http.host_and_origin import security_headers
 from opensearch_ml_stream.rest_handlers.http.requests import header
@@ -68,15 +67,6 @@ class ClusterRequests:
         Errors are those of the gate, and Unavailable.
         """
         return await self._door.fetch(dict(await self._gate.admit_to_cluster(scope)), path, body)
-
-    def before(self, not_found: ASGIApp) -> ASGIApp:
-        """Return the endpoint of all paths that nothing here has; `not_found` is for those that are never passed on."""
-
-        async def endpoint(scope: Scope, receive: Receive, send: Send) -> None:
-            is_passed = scope["type"] == "http" and is_of_cluster(scope["path"])
-            await (self if is_passed else not_found)(scope, receive, send)
-
-        return endpoint
 
 
 def _is_browser(scope: Scope) -> bool:

@@ -49,34 +49,15 @@ class ModelKinds(Protocol):
         ...
 
 
-class LocalModels:
-    """Sends requests for local models to `cluster`, all others to `own`.
+class ModelsOfCluster:
+    """Sends requests for one local model to `cluster`."""
 
-    What cannot be read, and a caller who is not let in, is left to `own`, which says what is wrong.
-    """
-
-    def __init__(self, kinds: ModelKinds, cluster: ASGIApp, own: ASGIApp, gate: Gate, bodies: BodyBudget) -> None:
+    def __init__(self, kinds: ModelKinds, cluster: ASGIApp, gate: Gate) -> None:
         self._kinds = kinds
         self._cluster = cluster
-        self._own = own
         self._gate = gate
-        self._bodies = bodies
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Handle a request."""
-        if scope["type"] != "http" or not scope["path"].startswith(BASE_PATH):
-            await self._own(scope, receive, send)
-            return
-        line = f"{scope['method']} {scope['path']}"
-        if (match := _OF_ONE_MODEL.fullmatch(line)) is not None:
-            if not await self.relay(scope, receive, send, match[match.lastindex or 0]):
-                await self._own(scope, receive, send)
-        elif (is_of_cluster := self._rule_for_body(line)) is not None:
-            await self._by_body(scope, receive, send, is_of_cluster)
-        else:
-            await self._own(scope, receive, send)
-
-    async def relay(self, scope: Scope, receive: Receive, send: Send, model_id: str) -> bool:
+    async def takes(self, scope: Scope, receive: Receive, send: Send, model_id: str) -> bool:
         """Send a request for this model to the cluster if the model is local; return whether it is."""
         is_local = self._kinds.known(model_id)
         if is_local is None:
@@ -88,6 +69,35 @@ class LocalModels:
         if is_local:
             await self._cluster(scope, receive, send)
         return is_local
+
+
+class LocalModels:
+    """Sends requests for local models to `cluster`, all others to `own`.
+
+    What cannot be read, and a caller who is not let in, is left to `own`, which says what is wrong.
+    """
+
+    def __init__(self, kinds: ModelKinds, cluster: ASGIApp, own: ASGIApp, gate: Gate, bodies: BodyBudget) -> None:
+        self._kinds = kinds
+        self._cluster = cluster
+        self._models = ModelsOfCluster(kinds, cluster, gate)
+        self._own = own
+        self._gate = gate
+        self._bodies = bodies
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Handle a request."""
+        if scope["type"] != "http" or not scope["path"].startswith(BASE_PATH):
+            await self._own(scope, receive, send)
+            return
+        line = f"{scope['method']} {scope['path']}"
+        if (match := _OF_ONE_MODEL.fullmatch(line)) is not None:
+            if not await self._models.takes(scope, receive, send, match[match.lastindex or 0]):
+                await self._own(scope, receive, send)
+        elif (is_of_cluster := self._rule_for_body(line)) is not None:
+            await self._by_body(scope, receive, send, is_of_cluster)
+        else:
+            await self._own(scope, receive, send)
 
     def _rule_for_body(self, line: str) -> IsOfCluster | None:
         """Return what the body of such a request decides by; None where it decides nothing."""

@@ -6,11 +6,14 @@ from contextlib import AbstractAsyncContextManager
 from grpc import StatusCode
 
 from opensearch_ml_stream.connectors.errors import FeatureDisabled, MLStreamError
+from opensearch_ml_stream.extensions.ml_service.grpc.messages import FILES, ML_SERVICE
 from opensearch_ml_stream.extensions.ml_service.protocol.predict_request import read_predict_request
 from opensearch_ml_stream.extensions.ml_service.protocol.predict_response import encode_chunks, encode_ending
+from opensearch_ml_stream.plugin.extension import Core
 from opensearch_ml_stream.plugin.grpc_port.call import Call
 from opensearch_ml_stream.plugin.grpc_port.calls import Calls, Handler
-from opensearch_ml_stream.plugin.grpc_port.messages import ML_SERVICE
+from opensearch_ml_stream.plugin.grpc_port.health_service import Ready
+from opensearch_ml_stream.plugin.grpc_port.service import GrpcService
 from opensearch_ml_stream.rest_handlers import actions
 from opensearch_ml_stream.rest_handlers.callers import Caller
 from opensearch_ml_stream.rest_handlers.routes.predict_stream import Predictions, ProviderStream
@@ -30,6 +33,15 @@ _STATUS_CODES = {
     429: StatusCode.RESOURCE_EXHAUSTED,
     503: StatusCode.UNAVAILABLE,
 }
+
+
+def make_service(core: Core) -> GrpcService:
+    """Return the service over the predictions of this server."""
+
+    def handlers(calls: Calls, ready: Ready) -> dict[str, Handler]:
+        return ml_handlers(core.predictions, calls)
+
+    return GrpcService(ML_SERVICE, FILES, handlers)
 
 
 def ml_handlers(predictions: Predictions, calls: Calls) -> dict[str, Handler]:

@@ -13,8 +13,8 @@ from opensearch_ml_stream.connectors.syntax import jsontext
 from opensearch_ml_stream.extensions.playground.http.live_statistics import LiveStatistics, LiveStatisticsEndpoint
 from opensearch_ml_stream.extensions.playground.http.page import PageFile, read_page, read_static_files
 from opensearch_ml_stream.extensions.playground.http.playground_use_cases import NewModel, PlaygroundModels
+from opensearch_ml_stream.extensions.playground.paths import UI_PATH
 from opensearch_ml_stream.rest_handlers import actions
-from opensearch_ml_stream.rest_handlers.base_path import UI_PATH
 from opensearch_ml_stream.rest_handlers.callers import Caller, Gate
 from opensearch_ml_stream.rest_handlers.http.body_budget import BodyReservation
 from opensearch_ml_stream.rest_handlers.http.host_and_origin import with_security_headers

@@ -11,7 +11,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from opensearch_ml_stream.connectors.errors import MLStreamError
 from opensearch_ml_stream.extensions.v2.http.headers import handler_headers, readable_header_list
 from opensearch_ml_stream.rest_handlers import actions
-from opensearch_ml_stream.rest_handlers.base_path import is_reserved
+from opensearch_ml_stream.rest_handlers.base_path import Paths
 from opensearch_ml_stream.rest_handlers.callers import Caller, Gate
 from opensearch_ml_stream.rest_handlers.http.body_budget import BodyReservation
 from opensearch_ml_stream.rest_handlers.http.exception_handlers import method_not_allowed, read_or_refuse
@@ -62,16 +62,21 @@ class HandlerModels(Protocol):
 class CustomHandlers:
     """The ASGI endpoint of all custom handlers; errors are as those of `/v2`."""
 
-    def __init__(self, models: HandlerModels, in_flight: InFlightResponses, gate: Gate) -> None:
+    def __init__(self, models: HandlerModels, in_flight: InFlightResponses, gate: Gate, paths: Paths) -> None:
         self._models = models
         self._in_flight = in_flight
         self._gate = gate
+        self._paths = paths
 
     def before(self, not_found: ASGIApp) -> ASGIApp:
         """Return the endpoint of all paths that no route has; `not_found` is for those that no handler has either."""
 
         async def endpoint(scope: Scope, receive: Receive, send: Send) -> None:
-            found = {} if scope["type"] != "http" or is_reserved(scope["path"]) else self._models.find(scope["path"])
+            found = (
+                {}
+                if scope["type"] != "http" or self._paths.is_reserved(scope["path"])
+                else self._models.find(scope["path"])
+            )
             if not found:
                 await not_found(scope, receive, send)
             elif (model := found.get(scope["method"])) is None:

@@ -36,6 +36,7 @@ from opensearch_ml_stream.plugin.clock import now_millis
 from opensearch_ml_stream.plugin.credentials.cipher import Cipher
 from opensearch_ml_stream.plugin.settings import LiveSettings, Settings
 from opensearch_ml_stream.plugin.store.open_store import open_store
+from opensearch_ml_stream.rest_handlers.base_path import Paths
 
 STATUS_SECONDS = 1.0
 _DOCUMENT_STATES: dict[State, DocumentState] = {
@@ -46,13 +47,13 @@ log = logging.getLogger("opensearch_ml_stream")
 
 
 @asynccontextmanager
-async def open_keeper(settings: Settings, folder: Path) -> AsyncIterator["Keeper"]:
+async def open_keeper(settings: Settings, folder: Path, paths: Paths) -> AsyncIterator["Keeper"]:
     """Keep the models of the settings' folder while the block runs; `folder` is that of sockets and status."""
     async with AsyncExitStack() as stack:
         await leftovers.end(folder)
         store = await stack.enter_async_context(open_store(settings.store, settings.index_prefix))
         cipher = Cipher(store, settings.master_key_cache_ttl_minutes)
-        keeper = Keeper(settings, folder, RuntimeDocuments(store, LiveSettings(settings), now_millis, cipher))
+        keeper = Keeper(settings, folder, RuntimeDocuments(store, LiveSettings(settings), now_millis, cipher), paths)
         await stack.enter_async_context(running_beside(keeper.documents.run()))
         stack.push_async_callback(keeper.close)
         await keeper.begin()
@@ -66,7 +67,7 @@ async def open_keeper(settings: Settings, folder: Path) -> AsyncIterator["Keeper
 class Keeper:
     """The models by the names that their processes have. `folder` is that of the runtimes' sockets and status."""
 
-    def __init__(self, settings: Settings, folder: Path, documents: RuntimeDocuments) -> None:
+    def __init__(self, settings: Settings, folder: Path, documents: RuntimeDocuments, paths: Paths) -> None:
         self._settings = settings
         self._directory = Path(settings.models)
         self._folder = folder
@@ -74,7 +75,7 @@ class Keeper:
         self._models: dict[str, KeptModel] = {}
         self._server_settings: dict[str, Any] = {}
         self._loads = count(leftovers.next_number(folder))
-        self._handlers = HandlerPaths()
+        self._handlers = HandlerPaths(paths)
         self._shown: dict[str, tuple[State, ModelFolder]] = {}  # what was written into documents
         self._known: dict[str, ModelFolder] = {}  # how the folders were when they were followed
         self._looking = asyncio.Lock()  # at the folders, so that nobody follows an older look than another

@@ -4,7 +4,7 @@ import logging
 from collections.abc import Mapping
 
 from opensearch_ml_stream.extensions.runtimes.service.status import HandlerStatus, ModelStatus
-from opensearch_ml_stream.rest_handlers.base_path import is_reserved
+from opensearch_ml_stream.rest_handlers.base_path import Paths
 
 log = logging.getLogger("opensearch_ml_stream")
 
@@ -14,7 +14,8 @@ _Route = tuple[str, str]  # method and path
 class HandlerPaths:
     """The methods and paths that are taken, in the order in which they were, each with its model's name."""
 
-    def __init__(self) -> None:
+    def __init__(self, paths: Paths) -> None:
+        self._paths = paths
         self._owners: dict[_Route, str] = {}
         self._refused: set[tuple[str, _Route]] = set()  # of which the log has said so
 
@@ -35,7 +36,7 @@ class HandlerPaths:
                 handler.number = numbers[handler.method, handler.path]
 
     def _takes(self, name: str, route: _Route) -> bool:
-        reserved = is_reserved(route[1])
+        reserved = self._paths.is_reserved(route[1])
         owner = None if reserved else self._owners.setdefault(route, name)
         if owner == name:
             return True

@@ -4,21 +4,34 @@ from functools import partial
 from typing import Any
 
 from opensearch_ml_stream.connectors.errors import MLStreamError, NotFound
-from opensearch_ml_stream.extensions.v2.grpc import response_messages, triton_clients
-from opensearch_ml_stream.extensions.v2.grpc.request_tensors import inference_request, parse, read_head, read_request
+from opensearch_ml_stream.extensions.v2.grpc import messages, response_messages, triton_clients
+from opensearch_ml_stream.extensions.v2.grpc.request_tensors import inference_request, read_head, read_request
 from opensearch_ml_stream.extensions.v2.grpc.stream_messages import StreamMessages, error_message
 from opensearch_ml_stream.extensions.v2.http.headers import SERVER_NAME, own_headers, readable_headers, response_headers
 from opensearch_ml_stream.extensions.v2.http.use_cases import Inference, InferenceModels, NextInference, UnreadRequest
 from opensearch_ml_stream.extensions.v2.protocol.messages import ResponseShape
 from opensearch_ml_stream.extensions.v2.protocol.own_responses import OwnResponse
-from opensearch_ml_stream.plugin.grpc_port import messages
+from opensearch_ml_stream.plugin.extension import Core
 from opensearch_ml_stream.plugin.grpc_port.call import Call
 from opensearch_ml_stream.plugin.grpc_port.calls import Calls, Handler
 from opensearch_ml_stream.plugin.grpc_port.health_service import Ready
+from opensearch_ml_stream.plugin.grpc_port.parsing import parse
+from opensearch_ml_stream.plugin.grpc_port.service import GrpcService
 from opensearch_ml_stream.rest_handlers import actions
 from opensearch_ml_stream.rest_handlers.callers import Caller, Gate
 
 _STREAM_ACTIONS = (actions.PREDICT_STREAM, actions.PREDICT)
+
+
+def make_service(core: Core) -> GrpcService:
+    """Return the service over the inferences of V2."""
+    is_triton = core.settings.grpc_stream_response == "triton"
+    models = core.face(InferenceModels)  # type: ignore[type-abstract]
+
+    def handlers(calls: Calls, ready: Ready) -> dict[str, Handler]:
+        return inference_handlers(InferenceService(models, core.gate, ready, core.version, is_triton=is_triton), calls)
+
+    return GrpcService(messages.INFERENCE_SERVICE, messages.shown_files(is_triton=is_triton), handlers)
 
 
 def inference_handlers(service: "InferenceService", calls: Calls) -> dict[str, Handler]:

@@ -8,11 +8,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from google.protobuf.message import DecodeError
-
 from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.connectors.protobuf_wire import FieldReader, check_field_count, text
 from opensearch_ml_stream.extensions.v2.grpc import triton_clients
+from opensearch_ml_stream.extensions.v2.grpc.messages import MODEL_INFER_REQUEST_SHAPE, ModelInferRequest
 from opensearch_ml_stream.extensions.v2.protocol.messages import DATATYPES, InferenceRequest, RequestedOutput, Tensor
 from opensearch_ml_stream.extensions.v2.protocol.tensor_data import (
     MAX_DIMENSIONS,
@@ -23,7 +22,7 @@ from opensearch_ml_stream.extensions.v2.protocol.tensor_data import (
     TensorMemory,
     checked_shape,
 )
-from opensearch_ml_stream.plugin.grpc_port.messages import MODEL_INFER_REQUEST_SHAPE, ModelInferRequest
+from opensearch_ml_stream.plugin.grpc_port.parsing import parse_message
 
 STRUCT_FORMATS = {
     "BOOL": "?", "UINT8": "B", "UINT16": "H", "UINT32": "I", "UINT64": "Q", "INT8": "b", "INT16": "h", "INT32": "i",
@@ -31,7 +30,6 @@ STRUCT_FORMATS = {
 }  # fmt: skip
 
 
-MAX_SMALL_BYTES = 64 * 1024  # of a message without tensors, which is parsed in the event loop
 _ONE_BYTE_TYPES = ("BOOL", "INT8", "UINT8")
 _MODEL_NAME, _MODEL_VERSION, _PARAMETERS, _RAW_CONTENTS = 1, 2, 4, 7  # fields of a ModelInferRequest
 
@@ -62,25 +60,10 @@ def read_head(data: bytes) -> RequestHead:
     return RequestHead(name, version, is_raw, is_tritons, wants_empty_final)
 
 
-def parse(message_class: Any, data: bytes) -> Any:
-    """Return a message without tensors; InvalidRequest if the bytes are none of its class, or too many."""
-    if len(data) > MAX_SMALL_BYTES:
-        name = message_class.DESCRIPTOR.full_name
-        raise InvalidRequest(f"A {name} may have {MAX_SMALL_BYTES} bytes; this one has {len(data)}")
-    return _parse(message_class, data)
-
-
-def _parse(message_class: Any, data: bytes) -> Any:
-    try:
-        return message_class.FromString(data)
-    except DecodeError:
-        raise InvalidRequest(f"The message is no {message_class.DESCRIPTOR.full_name}") from None
-
-
 def read_request(data: bytes) -> Any:
     """Return a ModelInferRequest; InvalidRequest also for one of so many small parts that it would become huge."""
     check_field_count(data, MODEL_INFER_REQUEST_SHAPE)
-    return _parse(ModelInferRequest, data)
+    return parse_message(ModelInferRequest, data)
 
 
 def inference_request(message: Any, headers: Mapping[str, str]) -> InferenceRequest:

@@ -7,14 +7,14 @@ from typing import Any
 import orjson
 
 from opensearch_ml_stream.connectors.errors import UpstreamError
-from opensearch_ml_stream.extensions.v2.grpc.request_tensors import STRUCT_FORMATS
-from opensearch_ml_stream.extensions.v2.protocol.messages import InferenceResponse, ResponseShape, Tensor
-from opensearch_ml_stream.plugin.grpc_port.messages import (
+from opensearch_ml_stream.extensions.v2.grpc.messages import (
     InferParameter,
     ModelInferResponse,
     ModelMetadataResponse,
     RepositoryIndexResponse,
 )
+from opensearch_ml_stream.extensions.v2.grpc.request_tensors import STRUCT_FORMATS
+from opensearch_ml_stream.extensions.v2.protocol.messages import InferenceResponse, ResponseShape, Tensor
 
 _CONTENTS = {
     "BOOL": "bool_contents", "UINT8": "uint_contents", "UINT16": "uint_contents", "UINT32": "uint_contents",

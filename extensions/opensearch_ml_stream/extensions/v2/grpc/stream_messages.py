@@ -13,11 +13,11 @@ import orjson
 from opensearch_ml_stream.connectors.chunks import Chunk, Chunks, Ending, ResponseRun, TextRun, to_chunk_list
 from opensearch_ml_stream.connectors.protobuf_wire import length_delimited
 from opensearch_ml_stream.connectors.wire_format import ending_fields
+from opensearch_ml_stream.extensions.v2.grpc.messages import ModelStreamInferResponse
 from opensearch_ml_stream.extensions.v2.grpc.response_messages import tensors_response
 from opensearch_ml_stream.extensions.v2.protocol.messages import ResponseShape, Tensor
 from opensearch_ml_stream.extensions.v2.protocol.own_responses import read_outputs, read_own_response
 from opensearch_ml_stream.extensions.v2.protocol.stream_formats import further_tensors, text_tensors
-from opensearch_ml_stream.plugin.grpc_port.messages import ModelStreamInferResponse
 
 # Tags: field number << 3 | 2, as all hold bytes behind their length.
 _OUTPUTS = b"\x2a"  # ModelInferResponse.outputs

@@ -14,9 +14,9 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from opensearch_ml_stream.connectors.errors import MLStreamError
 from opensearch_ml_stream.extensions.v2.http.inference_endpoints import InferenceEndpoints, ModelPath
 from opensearch_ml_stream.extensions.v2.http.model_endpoints import ModelEndpoints
-from opensearch_ml_stream.rest_handlers.base_path import V2_PATH, is_v2
+from opensearch_ml_stream.extensions.v2.paths import V2_PATH
 from opensearch_ml_stream.rest_handlers.http.exception_handlers import method_not_allowed
-from opensearch_ml_stream.rest_handlers.http.responses import error_response
+from opensearch_ml_stream.rest_handlers.http.responses import PLAIN_ERRORS, error_response
 
 _MODEL = re.compile(
     f"{V2_PATH}/models/(?!\\.\\.?/)(.+?)(?:/versions/([^/]+))?"
@@ -50,7 +50,10 @@ class OpenInference:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle a request, until its response has ended or its client has disconnected."""
-        found = self._find(scope["path"]) if scope["type"] == "http" and is_v2(scope["path"]) else None
+        found = None
+        if scope["type"] == "http" and (scope["path"] == V2_PATH or scope["path"].startswith(f"{V2_PATH}/")):
+            scope[PLAIN_ERRORS] = True
+            found = self._find(scope["path"])
         if found is None:
             await self._router(scope, receive, send)
             return

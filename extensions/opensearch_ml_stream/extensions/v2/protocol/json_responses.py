@@ -4,9 +4,6 @@ from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import orjson
-
-from opensearch_ml_stream.connectors.errors import InvalidBody, MLStreamError
 from opensearch_ml_stream.connectors.syntax.compact_json import to_json
 from opensearch_ml_stream.extensions.v2.protocol.json_requests import Dialect
 from opensearch_ml_stream.extensions.v2.protocol.messages import InferenceResponse, ResponseShape, Tensor
@@ -20,14 +17,6 @@ def response_body(response: InferenceResponse, dialect: Dialect, headers: Mappin
     parameters = response.parameters if headers is None else {"headers": headers, **response.parameters}
     write = tensors_object if dialect is Dialect.TENSORS else _text_object
     return to_json(write(response, parameters))
-
-
-def error_body(error: MLStreamError) -> bytes:
-    """Encode an error as MLServer does, `{"error": "..."}`, with FastAPI's `detail` beside it for an invalid body."""
-    body: dict[str, Any] = {"error": error.reason}
-    if isinstance(error, InvalidBody):
-        body["detail"] = error.detail
-    return orjson.dumps(body)
 
 
 def identity(shape: ResponseShape) -> dict[str, Any]:

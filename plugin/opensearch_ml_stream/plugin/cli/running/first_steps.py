@@ -6,7 +6,7 @@ from opensearch_ml_stream.plugin.cli.credentials import KEY_VARIABLE, Login
 from opensearch_ml_stream.plugin.cli.options import program
 from opensearch_ml_stream.plugin.cli.sidecar_options import SidecarOptions
 from opensearch_ml_stream.plugin.security.presented_credentials import ApiKey
-from opensearch_ml_stream.rest_handlers.base_path import BASE_PATH, UI_PATH
+from opensearch_ml_stream.rest_handlers.base_path import BASE_PATH
 
 QUESTION = "What is the meaning of life?"
 
@@ -49,7 +49,7 @@ your own words, and a model of your own:
   {program()} models create --blueprint openai-chat \\
     --credential openAI_key=env:OPENAI_API_KEY --url {sidecar.url}{own}{own_login}
 
-Both models side by side in a browser: {sidecar.url}{UI_PATH}/
+Both models side by side in a browser: {sidecar.url}/
 
 Ctrl-C ends the sidecar. Its models stay, in the demo's own store.
 """

@@ -4,7 +4,7 @@ import asyncio
 import errno
 import os
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from importlib import import_module
@@ -19,17 +19,17 @@ from opensearch_ml_stream.plugin.cli.options import (
     Host,
     InsecureNoAuth,
     LogLevel,
-    Models,
-    ModelsWatch,
-    PassThrough,
     Port,
     Store,
     StorePassword,
     Workers,
 )
+from opensearch_ml_stream.plugin.cli.running.serve_options import with_extension_options
 from opensearch_ml_stream.plugin.cli.running.store_password import with_store_password
 from opensearch_ml_stream.plugin.cli.sidecar_options import CACerts, ClientCert
+from opensearch_ml_stream.plugin.installed_extensions import own_extensions
 from opensearch_ml_stream.plugin.settings import Settings
+from opensearch_ml_stream.plugin.settings.all_settings import BY_NAME
 from opensearch_ml_stream.plugin.settings.sources import default_store, load_settings, unknown_variables
 
 _SQLITE = "sqlite:///"
@@ -43,16 +43,20 @@ def serve(
     workers: Workers = None,
     store: Store = None,
     store_password: StorePassword = None,
-    models: Models = None,
-    models_watch: ModelsWatch = False,
-    pass_through: PassThrough = False,
     log_level: LogLevel = None,
     insecure_no_auth: InsecureNoAuth = False,
+    extension_options: Mapping[str, object] | None = None,
 ) -> None:
     """Run the sidecar until SIGTERM or Ctrl-C."""
-    options = {"host": host, "port": port, "workers": workers, "store": store, "log_level": log_level}
-    options |= {"grpc_port": grpc_port, "models": models, "models_watch": models_watch or None}
-    options |= {"pass_through": pass_through or None}
+    options: dict[str, object] = {
+        "host": host,
+        "port": port,
+        "workers": workers,
+        "store": store,
+        "log_level": log_level,
+    }
+    options |= {"grpc_port": grpc_port}
+    options |= {BY_NAME[name].field: value for name, value in (extension_options or {}).items()}
     options |= {"security": "none"} if insecure_no_auth else {}
     settings = load_settings(config, options=options)
     for warning in unknown_variables():
@@ -65,6 +69,9 @@ def serve(
     with _address_errors(settings):
         code: int = server.serve(settings)
     raise typer.Exit(code)
+
+
+serve_with_extensions = with_extension_options(serve, own_extensions())
 
 
 def demo(

@@ -5,7 +5,6 @@ from typing import Any, Protocol
 
 from starlette.routing import Route
 
-from opensearch_ml_stream.extensions.front_door.http.cluster_nodes import ClusterNodes
 from opensearch_ml_stream.rest_handlers import actions
 from opensearch_ml_stream.rest_handlers.callers import Caller
 from opensearch_ml_stream.rest_handlers.openapi.schemas import PROFILE
@@ -16,6 +15,7 @@ from opensearch_ml_stream.rest_handlers.resource_endpoint import (
     RequestBody,
     resource_routes,
 )
+from opensearch_ml_stream.rest_handlers.routes.monitoring.other_nodes import OtherNodes
 
 _VIEW = {"view": {"enum": ["node", "model"]}}
 _ALL_MODELS = {"return_all_models": True}
@@ -30,7 +30,7 @@ class Profiles(Protocol):
         ...
 
 
-def profile_routes(profiles: Profiles, entry: Entry, nodes: ClusterNodes | None = None) -> list[Route]:
+def profile_routes(profiles: Profiles, entry: Entry, nodes: OtherNodes | None = None) -> list[Route]:
     """Return the routes of `/profile`. A body, the same for all, says what is asked for; without one the path does.
 
     With `nodes` the response is that of the cluster's nodes, too.

@@ -5,7 +5,6 @@ from typing import Any, Protocol
 
 from starlette.routing import Route
 
-from opensearch_ml_stream.extensions.front_door.http.cluster_nodes import ClusterNodes
 from opensearch_ml_stream.rest_handlers import actions
 from opensearch_ml_stream.rest_handlers.callers import Caller
 from opensearch_ml_stream.rest_handlers.openapi.schemas import STATS
@@ -16,6 +15,7 @@ from opensearch_ml_stream.rest_handlers.resource_endpoint import (
     RequestBody,
     resource_routes,
 )
+from opensearch_ml_stream.rest_handlers.routes.monitoring.other_nodes import OtherNodes
 
 
 class Stats(Protocol):
@@ -30,7 +30,7 @@ class Stats(Protocol):
         ...
 
 
-def stats_routes(stats: Stats, entry: Entry, nodes: ClusterNodes | None = None) -> list[Route]:
+def stats_routes(stats: Stats, entry: Entry, nodes: OtherNodes | None = None) -> list[Route]:
     """Return the routes of `/stats`, to stand behind all others: a node's id is the first part of some paths.
 
     A body, the same for all, says what is asked for; without one the path does. With `nodes` the response is that of

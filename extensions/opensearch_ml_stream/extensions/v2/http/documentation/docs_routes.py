@@ -13,8 +13,8 @@ from opensearch_ml_stream.extensions.v2.http.documentation.dataplane import (
 from opensearch_ml_stream.extensions.v2.http.documentation.docs_page import Surroundings, page_renderer
 from opensearch_ml_stream.extensions.v2.http.documentation.example_requests import Metadata
 from opensearch_ml_stream.extensions.v2.http.use_cases import InferenceModels
+from opensearch_ml_stream.extensions.v2.paths import V2_PATH
 from opensearch_ml_stream.rest_handlers import actions
-from opensearch_ml_stream.rest_handlers.base_path import V2_PATH
 from opensearch_ml_stream.rest_handlers.callers import Gate
 from opensearch_ml_stream.rest_handlers.http.pages import page_response
 from opensearch_ml_stream.rest_handlers.http.responses import json_response

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from opensearch_ml_stream.extensions.v2.http.documentation.inference_schemas import inlined, ref
-from opensearch_ml_stream.rest_handlers.base_path import V2_PATH
+from opensearch_ml_stream.extensions.v2.paths import V2_PATH
 from opensearch_ml_stream.rest_handlers.openapi.description import OperationDescription, Schema
 
 _STREAMED = (

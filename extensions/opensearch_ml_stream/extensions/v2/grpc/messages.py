@@ -1,55 +1,27 @@
-"""Messages and services of the gRPC port, in a pool of descriptors of their own.
+"""Messages of V2 over gRPC, in a pool of descriptors of their own."""
 
-The messages of mlserver, tritonclient and opensearch-protobufs have the same full names, and a process may hold those
-in the common pool.
-"""
-
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from google.protobuf.descriptor import Descriptor
-from google.protobuf.descriptor_pb2 import FileDescriptorProto, FileDescriptorSet
-from google.protobuf.descriptor_pool import DescriptorPool
+from google.protobuf.descriptor_pb2 import FileDescriptorProto
 from google.protobuf.message_factory import GetMessageClass
-from grpc_health.v1 import health_pb2
-from grpc_reflection.v1alpha import reflection_pb2
 
 from opensearch_ml_stream.connectors.protobuf_wire import Shape
+from opensearch_ml_stream.plugin.grpc_port.service import pool_of, read_files
 
-_FOLDER = Path(__file__).parent / "protos"
-
-_NAMES = ("inference", "ml_messages", "ml_service")
-
+PROTOS = Path(__file__).parent / "protos"
 INFERENCE_SERVICE = "inference.GRPCInferenceService"
-ML_SERVICE = "org.opensearch.protobufs.services.MLService"
+POOL = pool_of(read_files(PROTOS, "inference"))
 
 
-def read_files(name: str) -> list[FileDescriptorProto]:
-    """Return what `make protos` has made of `protos/NAME.proto`."""
-    return list(FileDescriptorSet.FromString((_FOLDER / f"{name}.binpb").read_bytes()).file)
-
-
-def _pool(files: Iterable[FileDescriptorProto]) -> DescriptorPool:
-    pool = DescriptorPool()
-    for file in files:
-        pool.Add(file)
-    return pool
-
-
-POOL = _pool(file for name in _NAMES for file in read_files(name))
-
-
-def reflection_pool(*, is_triton: bool) -> DescriptorPool:
+def shown_files(*, is_triton: bool) -> list[FileDescriptorProto]:
     """Return the descriptors that clients are shown: the stream's response in the form that they get."""
-    common = [
-        FileDescriptorProto.FromString(module.DESCRIPTOR.serialized_pb) for module in (health_pb2, reflection_pb2)
-    ]
-    files = [file for name in _NAMES for file in read_files(name)]
+    files = read_files(PROTOS, "inference")
     if is_triton:
         methods = {method.name: method for file in files for service in file.service for method in service.method}
         methods["ModelStreamInfer"].output_type = ".inference.ModelStreamInferResponse"
-    return _pool([*common, *files])
+    return files
 
 
 def message_class(name: str) -> Any:

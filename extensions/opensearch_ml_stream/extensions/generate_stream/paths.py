@@ -1,0 +1,3 @@
+"""Where the routes of `/generate-stream` stand."""
+
+GENERATE_STREAM_PATH = "/generate-stream"

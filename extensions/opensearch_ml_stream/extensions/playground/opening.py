@@ -1,0 +1,20 @@
+"""Open the playground: its page and what the page asks for."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from opensearch_ml_stream.extensions.playground.http.playground_routes import PAGE, playground_routes
+from opensearch_ml_stream.extensions.playground.service.blueprint_models import BlueprintModels
+from opensearch_ml_stream.extensions.playground.service.live_figures import LiveFigures
+from opensearch_ml_stream.extensions.playground.service.playground_models import StoredPlaygroundModels
+from opensearch_ml_stream.plugin.extension import Contribution, Core
+
+
+@asynccontextmanager
+async def open_playground(core: Core) -> AsyncIterator[Contribution]:
+    """Contribute the page's routes; where it is switched off, routes that say so."""
+    is_on = core.settings.playground
+    models = StoredPlaygroundModels(core.store, core.registry, BlueprintModels(core.store, core.registry))
+    figures = LiveFigures(core.statistics, core.visible, core.metrics.output_tokens)
+    routes = playground_routes(models, figures, core.in_flight, core.gate, core.version, is_on=is_on)
+    yield Contribution(routes=routes, page=PAGE if is_on else "")

@@ -1,0 +1,3 @@
+"""Where the playground's routes stand."""
+
+UI_PATH = "/_ui"

@@ -1,0 +1,35 @@
+"""Open runtimes in a worker: the calls of their processes, their custom handlers, and what is measured of them."""
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import asdict
+from typing import Any
+
+from opensearch_ml_stream.extensions.runtimes.http.custom_handlers import CustomHandlers
+from opensearch_ml_stream.extensions.runtimes.service.handler_calls import HandlerCalls
+from opensearch_ml_stream.extensions.runtimes.service.runtime_metrics import RuntimeMetrics
+from opensearch_ml_stream.extensions.runtimes.service.status import ModelStatus
+from opensearch_ml_stream.plugin.extension import BEHIND_THE_ROUTER, Contribution, Core, Handler
+
+
+@asynccontextmanager
+async def open_runtimes(core: Core) -> AsyncIterator[Contribution]:
+    """Contribute the models' own routes, behind the router, and their figures."""
+    models = core.calls.runtimes.models
+    calls = HandlerCalls(core.models, core.calls, core.metrics, core.statistics)
+    handlers = CustomHandlers(calls, core.in_flight, core.gate, core.paths)
+
+    def profiles() -> Mapping[str, Mapping[str, Any]]:
+        return {status.model_id: {"runtime": _profile(status)} for status in models.current().values()}
+
+    yield Contribution(
+        handlers=(Handler(BEHIND_THE_ROUTER, handlers.before),),
+        collectors=(RuntimeMetrics(models.current),),
+        profiles=profiles,
+    )
+
+
+def _profile(status: ModelStatus) -> dict[str, Any]:
+    """Return what `/profile` says of a model's processes."""
+    processes = [{name: value for name, value in asdict(each).items() if name != "socket"} for each in status.processes]
+    return {"state": status.state, "reason": status.reason, "processes": processes}

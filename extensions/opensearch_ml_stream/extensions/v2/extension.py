@@ -1,0 +1,14 @@
+"""The declaration of the V2 protocol."""
+
+from opensearch_ml_stream.extensions.v2.paths import V2_PATH
+from opensearch_ml_stream.plugin.extension import Extension
+
+EXTENSION = Extension(
+    name="v2",
+    summary="The V2 protocol (Open Inference Protocol) over REST and gRPC, for clients of MLServer, KServe and Triton.",
+    open="opensearch_ml_stream.extensions.v2.opening:open_v2",
+    paths=(V2_PATH,),
+    has_plain_errors=True,
+    services=("opensearch_ml_stream.extensions.v2.grpc.inference_service:make_service",),
+    extra="grpc",
+)

@@ -1,0 +1,39 @@
+"""Open V2: `/v2` in front of the router, its pages behind."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from starlette.types import ASGIApp
+
+from opensearch_ml_stream.extensions.v2.http.documentation.docs_routes import docs_routes
+from opensearch_ml_stream.extensions.v2.http.documentation.operations import V2_OPERATIONS
+from opensearch_ml_stream.extensions.v2.http.inference_endpoints import InferenceEndpoints
+from opensearch_ml_stream.extensions.v2.http.model_endpoints import ModelEndpoints, Server
+from opensearch_ml_stream.extensions.v2.http.open_inference import OpenInference
+from opensearch_ml_stream.extensions.v2.http.use_cases import InferenceModels
+from opensearch_ml_stream.extensions.v2.service.model_names import ModelNames
+from opensearch_ml_stream.extensions.v2.service.stored_inference_models import StoredInferenceModels
+from opensearch_ml_stream.plugin.extension import BEFORE_THE_ROUTER, Contribution, Core, Handler
+
+
+@asynccontextmanager
+async def open_v2(core: Core) -> AsyncIterator[Contribution]:
+    """Open the use cases of V2, which others may use, too, and their routes."""
+    names = ModelNames(core.store, core.visible, core.states)
+    models = StoredInferenceModels(
+        names, core.models, core.predictions, core.registry.models, core.calls.runtimes.models
+    )
+    gzip = core.settings.v2_gzip
+    inferences = InferenceEndpoints(models, core.in_flight, core.gate, gzip)
+    server = Server(core.version, core.store.ping)
+    endpoints = ModelEndpoints(models, server, core.gate, core.in_flight.bodies, gzip)
+
+    def before(router: ASGIApp) -> ASGIApp:
+        return OpenInference(inferences, endpoints, router)
+
+    yield Contribution(
+        routes=docs_routes(models, core.gate, core.version),
+        operations=V2_OPERATIONS,
+        handlers=(Handler(BEFORE_THE_ROUTER, before),),
+        faces={InferenceModels: models},
+    )

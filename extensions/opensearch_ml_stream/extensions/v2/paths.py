@@ -1,0 +1,3 @@
+"""Where V2's routes stand."""
+
+V2_PATH = "/v2"

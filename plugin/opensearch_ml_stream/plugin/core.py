@@ -1,0 +1,103 @@
+"""Open the core of one worker: its store, its settings, what limits and counts predictions, and their use cases."""
+
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager, closing
+from importlib.metadata import version
+from pathlib import Path
+
+from opensearch_ml_stream.extensions.runtimes.service.control import RuntimeControl
+from opensearch_ml_stream.extensions.runtimes.service.runtime_calls import RuntimeCalls
+from opensearch_ml_stream.plugin.clock import now_millis
+from opensearch_ml_stream.plugin.credentials.cipher import Cipher
+from opensearch_ml_stream.plugin.extension import Core
+from opensearch_ml_stream.plugin.limits.budgets.budgets import open_budgets
+from opensearch_ml_stream.plugin.limits.in_flight_caps import OpenStreams
+from opensearch_ml_stream.plugin.limits.rate_limits import RateLimits
+from opensearch_ml_stream.plugin.limits.replica_leases import counting_replicas
+from opensearch_ml_stream.plugin.limits.stream_counts import StreamCounts
+from opensearch_ml_stream.plugin.metrics import Metrics
+from opensearch_ml_stream.plugin.predictions.batch_jobs import BatchJobs
+from opensearch_ml_stream.plugin.predictions.compiled_models import CompiledModels
+from opensearch_ml_stream.plugin.predictions.painless_runner import PainlessRunner
+from opensearch_ml_stream.plugin.predictions.predictor import Predictor
+from opensearch_ml_stream.plugin.predictions.provider_call import ProviderCalls
+from opensearch_ml_stream.plugin.registry import build_registry
+from opensearch_ml_stream.plugin.registry.deployment_state_store import DeploymentStateStore
+from opensearch_ml_stream.plugin.registry.model_deployment import ModelDeployment
+from opensearch_ml_stream.plugin.registry.orphans import sweeping_orphans
+from opensearch_ml_stream.plugin.registry.visible_documents import VisibleDocuments
+from opensearch_ml_stream.plugin.security.choose_gate import open_gate
+from opensearch_ml_stream.plugin.settings import LiveSettings, Settings
+from opensearch_ml_stream.plugin.settings.dynamic import watching_settings
+from opensearch_ml_stream.plugin.statistics.request_statistics import open_statistics
+from opensearch_ml_stream.plugin.store.open_store import open_store
+from opensearch_ml_stream.plugin.upstream.circuit_breaker.breaking_upstream import BreakingUpstream
+from opensearch_ml_stream.plugin.upstream.circuit_breaker.shared_breakers import SharedBreakers
+from opensearch_ml_stream.plugin.upstream.open_upstream import open_upstream
+from opensearch_ml_stream.rest_handlers.base_path import Paths
+from opensearch_ml_stream.rest_handlers.callers import PassingGate, TenantGate
+from opensearch_ml_stream.rest_handlers.http.response_lifecycle import InFlightResponses, ResponseLimits
+
+
+@asynccontextmanager
+async def open_core(settings: Settings, folder: Path, login_key: bytes | None, paths: Paths) -> AsyncIterator[Core]:
+    """Open the core; `folder` is shared by all processes of a server, `login_key` is in their memory alone."""
+    live = LiveSettings(settings)
+    is_shared = settings.workers > 1
+    async with AsyncExitStack() as stack:
+        opening_store = open_store(settings.store, settings.index_prefix, settings.store_timeout_seconds)
+        store = await stack.enter_async_context(opening_store)
+        upstream = await stack.enter_async_context(open_upstream(live))
+        cipher = Cipher(store, settings.master_key_cache_ttl_minutes)
+        statistics = stack.enter_context(open_statistics(folder, is_shared=is_shared))
+        states = DeploymentStateStore(store, now_millis)
+        control = RuntimeControl(folder / "runtimes")
+        deployment = ModelDeployment(store, cipher, live, now_millis, states, statistics.action, control)
+        models = CompiledModels(store, cipher, live, deployment.plan)
+        metrics = Metrics()
+        breakers = stack.enter_context(closing(SharedBreakers(folder)))
+        breaking = BreakingUpstream(upstream, breakers, live, metrics.circuit_breaker_changed)
+        counts = stack.enter_context(closing(StreamCounts(folder, settings.max_streams, is_shared=is_shared)))
+        replicas = await stack.enter_async_context(counting_replicas(store, folder, now_millis))
+        rate_limits = stack.enter_context(closing(RateLimits(folder, lambda: replicas.count, is_shared=is_shared)))
+        opening = open_budgets(folder, store, metrics.count_cost, now_millis, is_shared=is_shared)
+        budgets = await stack.enter_async_context(opening)
+        runtimes = await stack.enter_async_context(RuntimeCalls(folder / "runtimes"))
+        calls = ProviderCalls(live, breaking, rate_limits, budgets, OpenStreams(counts, live, metrics), runtimes)
+        scripts = PainlessRunner(store)
+        batch = BatchJobs(models, calls, store, scripts, now_millis)
+        registry = build_registry(store, cipher, live, now_millis, deployment, batch)
+        opening_gate = open_gate(settings, store, folder, now_millis, login_key)
+        gate: PassingGate = await stack.enter_async_context(opening_gate)
+        await stack.enter_async_context(watching_settings(store, live))
+        await stack.enter_async_context(sweeping_orphans(store))
+        yield Core(
+            version=version("opensearch-ml-stream"),
+            live=live,
+            paths=paths,
+            clock=now_millis,
+            folder=folder,
+            store=store,
+            gate=TenantGate(gate) if settings.multi_tenancy_enabled else gate,
+            in_flight=_in_flight(settings),
+            models=models,
+            calls=calls,
+            predictions=Predictor(models, calls, store, scripts, batch, metrics, statistics),
+            registry=registry,
+            states=states,
+            visible=VisibleDocuments.of(store, live),
+            metrics=metrics,
+            statistics=statistics,
+        )
+
+
+def _in_flight(settings: Settings) -> InFlightResponses:
+    return InFlightResponses(
+        ResponseLimits(
+            settings.max_body_size,
+            settings.first_event_wait_seconds,
+            settings.heartbeat_seconds,
+            settings.max_total_body_size,
+            settings.max_streams,
+        )
+    )
