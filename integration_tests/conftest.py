@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import signal
 from collections.abc import Iterator
 
 import pytest
@@ -40,6 +41,8 @@ def shared_sidecar(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sidecar
 def pytest_configure(config: pytest.Config) -> None:
     # What tests start, and processes of pytest-xdist, would else compile all that they import each time.
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    # A shell that runs the tests in the background has them ignore Ctrl-C, and what they start would, too.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     config.stash[stores.SERVERS] = stores.find_servers()
 
 

@@ -17,4 +17,6 @@ async def open_playground(core: Core) -> AsyncIterator[Contribution]:
     models = StoredPlaygroundModels(core.store, core.registry, BlueprintModels(core.store, core.registry))
     figures = LiveFigures(core.statistics, core.visible, core.metrics.output_tokens)
     routes = playground_routes(models, figures, core.in_flight, core.gate, core.version, is_on=is_on)
+    for route in routes:
+        route.include_in_schema = False  # only the page asks for them
     yield Contribution(routes=routes, page=PAGE if is_on else "")

@@ -9,6 +9,7 @@ from opensearch_ml_stream.connectors.errors import MLStreamError
 from opensearch_ml_stream.extensions.playground.http.playground_routes import playground_routes
 from opensearch_ml_stream.extensions.playground.http.playground_use_cases import NewModel
 from opensearch_ml_stream.rest_handlers.application import rest_application
+from opensearch_ml_stream.rest_handlers.base_path import Paths
 from opensearch_ml_stream.rest_handlers.callers import Caller, Gate
 from opensearch_ml_stream.rest_handlers.http.response_lifecycle import InFlightResponses
 from tests.scripted_predictions import LIMITS
@@ -53,4 +54,6 @@ def playground_application(
     playground: RecordingPlayground, gate: Gate, in_flight: InFlightResponses | None = None, *, is_on: bool = True
 ) -> Starlette:
     responses = InFlightResponses(LIMITS) if in_flight is None else in_flight
-    return rest_application(playground_routes(playground, playground, responses, gate, "1.2.3", is_on=is_on))
+    return rest_application(
+        playground_routes(playground, playground, responses, gate, "1.2.3", is_on=is_on), Paths(("/_ui",))
+    )

@@ -17,6 +17,7 @@ from opensearch_ml_stream.connectors.errors import Forbidden, NotFound
 from opensearch_ml_stream.extensions.v2.http.documentation.docs_routes import docs_routes
 from opensearch_ml_stream.rest_handlers import actions
 from opensearch_ml_stream.rest_handlers.application import rest_application
+from opensearch_ml_stream.rest_handlers.base_path import Paths
 from opensearch_ml_stream.rest_handlers.callers import Caller
 from tests.asgi_exchange import SECURITY_HEADERS, Exchange, send_request
 from tests.recording_gate import CALLER, RecordingGate
@@ -49,7 +50,7 @@ class GateWithLogin(RecordingGate):
 
 
 def application(models: Models | None = None, gate: RecordingGate | None = None) -> Starlette:
-    return rest_application(docs_routes(models or Models(PROMPT), gate or RecordingGate(), "1.2.3"))  # type: ignore[arg-type]  # only metadata is asked for
+    return rest_application(docs_routes(models or Models(PROMPT), gate or RecordingGate(), "1.2.3"), Paths(("/v2",)))  # type: ignore[arg-type]  # only metadata is asked for
 
 
 async def get(path: str, models: Models | None = None, gate: RecordingGate | None = None) -> Exchange:

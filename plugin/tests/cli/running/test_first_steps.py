@@ -60,4 +60,4 @@ def test_the_files_of_tls_are_named(login: Login | None) -> None:
 
 
 def test_the_page_is_named_for_a_browser() -> None:
-    assert f" in a browser: {SIDECAR.url}/_ui/\n" in first_steps(SIDECAR, None, "m1", "m2")
+    assert f" in a browser: {SIDECAR.url}/\n" in first_steps(SIDECAR, None, "m1", "m2")

@@ -17,10 +17,15 @@ _OBJECT_TYPES = (_JSON, "application/yaml")  # other content types are strings
 def openapi_document(
     routes: Iterable[BaseRoute], others: Mapping[str, Mapping[str, OperationDescription]], version: str
 ) -> dict[str, Any]:
-    """Return the document. `others` are the operations, by path and method, of what is not among the routes."""
+    """Return the document. `others` are the operations, by path and method, of what is not among the routes.
+
+    A route with `include_in_schema=False` is left out: a page's own.
+    """
     described = dict(others)
     for route in routes:
-        if isinstance(route, Route) and (route.path == "/" or route.path_format.removesuffix("/") not in described):
+        if not isinstance(route, Route) or not route.include_in_schema:
+            continue
+        if route.path == "/" or route.path_format.removesuffix("/") not in described:
             described[route.path_format] = _descriptions(route)
     return {
         "openapi": "3.1.0",
