@@ -7,7 +7,7 @@
         beside-runtimes | front-door | batching | start | memory    what grows with what
     python -m bench profile | profile-requests [--column before] | soak --minutes 30 | peers | render
 
-`--write` puts the results into docs/performance.json, .md and .svg and into the README's table.
+`--write` puts the results into docs/performance.json, .md and .svg.
 """
 
 import argparse
@@ -19,7 +19,7 @@ from bench.relays import peers
 from bench.relays.systems import NotStarted
 from bench.report import page
 from bench.report.plot import plot
-from bench.report.table import comparison_table, overview_table, ratios_table, requests_table, runs_of, systems_table
+from bench.report.table import comparison_table, ratios_table, requests_table, runs_of, systems_table
 from bench.runs import growth
 from bench.runs.front_door import front_door
 from bench.runs.memory import memory
@@ -126,7 +126,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--quick", action="store_true", help="about 30 s: one short round beside nginx")
     parser.add_argument("--minutes", type=float, default=30, help="of the soak")
-    parser.add_argument("--write", action="store_true", help="write the results into docs/ and the README")
+    parser.add_argument("--write", action="store_true", help="write the results into docs/")
     options = parser.parse_args()
     there = whole_requests.REQUEST_SYSTEMS if options.scenario in REQUESTS else SYSTEMS
     unknown = [name for name in options.systems.split(",") if name and name not in there]
@@ -196,7 +196,6 @@ def _render() -> None:
         text = f"{systems_table(results)}\n\n{ratios_table(results)}\n\n{conditions}."
         page.fill(page.PAGE, "table", text)
         chat, embeddings = ([row[:2] for row in parts.get(name, [])] for name in REQUESTS)
-        page.fill(page.README, "table", f"{overview_table(results, chat, embeddings)}\n\n{conditions}.")
         page.PLOT.write_text(plot(results, conditions.partition("; Linux")[0], chat, embeddings))
     for name, (_, columns) in REQUESTS.items():
         if name in parts:

@@ -16,7 +16,6 @@ DOCS = Path(__file__).parents[2] / "docs"
 PAGE = DOCS / "performance.md"
 RESULTS = DOCS / "performance.json"
 PLOT = DOCS / "performance.svg"
-README = DOCS.parent / "README.md"
 
 
 def fill(page: Path, block: str, text: str) -> bool:

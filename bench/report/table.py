@@ -115,41 +115,6 @@ def ratios_table(results: Results) -> str:
     return grid(("this sidecar to", "paced", "bulk"), rows)
 
 
-OVERVIEW = (
-    "",
-    "chat requests per CPU-second",
-    "embeddings per CPU-second",
-    "streamed chunks per CPU-second, paced",
-    "bulk",
-    "request added, p50 ms",
-    "first token added, p50 ms",
-    "2,000 streams: KiB each",
-    "failed",
-)
-
-
-def overview_table(results: Results, chat: Rows, embeddings: Rows) -> str:
-    """Requests and streams side by side, a row a system."""
-    chats, vectors = dict(chat), dict(embeddings)
-    measured = {*results, *chats, *vectors}
-    return grid(OVERVIEW, [_overview_row(results, system, chats, vectors) for system in TITLES if system in measured])
-
-
-def _overview_row(results: Results, system: str, chats: dict[str, Metrics], vectors: dict[str, Metrics]) -> list[str]:
-    streams, chat, vector = _row(results, system), chats.get(system, {}), vectors.get(system, {})
-    failed = int(streams[-1]) + chat.get("errors", 0) + vector.get("errors", 0) + vector.get("errors_8", 0)
-    return [
-        streams[0],
-        count(chat.get("per_cpu_second")),
-        count(vector.get("per_cpu_second")),
-        *streams[1:3],
-        number(chat.get("added_ms_p50")),
-        streams[3],
-        streams[5],
-        f"{failed:.0f}",
-    ]
-
-
 def requests_table(rows: Rows, columns: Sequence[tuple[str, str]]) -> str:
     """As `comparison_table`, a row a system under its title."""
     return comparison_table([(TITLES[name], figures) for name, figures in rows], columns)

@@ -27,17 +27,6 @@ def _cells(row: str) -> list[str]:
     return [cell.strip() for cell in row.split("|")[1:-1]]
 
 
-def test_the_overview_has_requests_and_streams_of_a_system_in_a_row() -> None:
-    rows = table.overview_table(RESULTS, CHATS, VECTORS).splitlines()
-    assert _cells(rows[3]) == ["**this sidecar**", "13,100", "11,500", "30,000", "250,000", "0.21", "-", "-", "7"]
-    assert len({len(row) for row in rows}) == 1
-
-
-def test_the_overview_has_systems_that_were_measured_for_requests_alone() -> None:
-    rows = table.overview_table({}, [("ml-commons", {"per_cpu_second": 3_900, "errors": 0})], []).splitlines()
-    assert _cells(rows[2]) == ["ML Commons", "3,900", *"------", "0"]
-
-
 def test_the_plot_has_panels_of_requests() -> None:
     drawing = plot(RESULTS, "note", CHATS, VECTORS)
     ElementTree.fromstring(drawing)

@@ -1,4 +1,4 @@
-"""Where this server responds otherwise than MLServer, on purpose: the last table of docs/runtimes.md."""
+"""Where this server responds otherwise than MLServer, on purpose: "What differs" of docs/coming-from.md."""
 
 from collections.abc import Iterator
 

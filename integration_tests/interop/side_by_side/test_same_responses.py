@@ -1,6 +1,6 @@
 """What MLServer and this server respond to the same requests, for the same runtimes: the same, over HTTP and gRPC.
 
-What differs on purpose is tested in test_differences.py and listed in docs/runtimes.md.
+What differs on purpose is tested in test_differences.py and listed in docs/coming-from.md.
 """
 
 import threading

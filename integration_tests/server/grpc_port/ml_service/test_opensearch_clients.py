@@ -16,7 +16,7 @@ from opensearch_ml_stream.plugin.grpc_port.service import read_files
 
 pytestmark = pytest.mark.peers  # the package comes from PyPI
 
-PAGE = Path(__file__).parents[4] / "docs" / "ml-service.md"
+PAGE = Path(__file__).parents[4] / "docs" / "grpc.md"
 
 DESCRIBE = """
 import json, sys
@@ -87,9 +87,8 @@ def test_a_client_of_opensearch_reads_the_stream(port: Port) -> None:
 
 
 def test_the_program_of_the_page_runs_as_it_is_written(port: Port) -> None:
-    match = re.search(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
-    assert match is not None
-    program = match[1].replace("127.0.0.1:9511", port.target)
+    blocks = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
+    (program,) = [block.replace("127.0.0.1:9511", port.target) for block in blocks if "MLServiceStub" in block]
     with background_provider(openai_stream(["Search", " engine"])) as provider:
         ended = opensearch_protobufs.run(program, port.sidecar.create_model(openai(provider.url)))
     assert (ended.returncode, ended.stdout) == (0, "Search engine"), ended.stderr

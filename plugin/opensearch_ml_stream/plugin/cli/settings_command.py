@@ -17,7 +17,7 @@ _SHOWN_LENGTH = 40
 
 def settings(
     config: Config = None,
-    markdown: Annotated[bool, typer.Option("--markdown", help="The README's table: defaults, not values.")] = False,
+    markdown: Annotated[bool, typer.Option("--markdown", help="The table of docs/settings.md.")] = False,
 ) -> None:
     """List all settings, with the values that the file and the environment give them."""
     if markdown:
@@ -37,7 +37,7 @@ def settings(
 
 
 def markdown_table() -> str:
-    """Return the README's table of settings: name, default, whether it can change at run time, help."""
+    """Return the table of docs/settings.md: name, default, whether it can change at run time, help."""
     rows = [
         f"| `{setting.name}` | {_cell(setting)} | {'yes' if setting.dynamic else ''} | {setting.help} |"
         for setting in SETTINGS

@@ -1,7 +1,7 @@
 """All settings by name.
 
-The configuration file, the environment, `_plugins/_ml/_settings`, the command line's listing and the README's table
-are all made from them.
+The configuration file, the environment, `_plugins/_ml/_settings`, the command line's listing and the table of
+docs/settings.md are all made from them.
 """
 
 from difflib import get_close_matches
