@@ -77,7 +77,7 @@ def test_the_page_has_a_row_for_each_difference_and_no_other() -> None:
 
 
 def test_every_test_that_the_page_names_is_there() -> None:
-    files = {path.name: path for folder in ("connectors", "rest_handlers", "plugin", "integration_tests")
+    files = {path.name: path for folder in ("connectors", "rest_handlers", "plugin", "extensions", "integration_tests")
              for path in (ROOT / folder).rglob("test_*.py")}  # fmt: skip
     assert len(rows()) > len(DIFFERENCES)
     for what, shown_by in rows():
