@@ -8,7 +8,15 @@ from pathlib import Path
 import pytest
 from integration_tests.structure.modules import CHECKOUT, PACKAGE, ROOTS, modules
 
-_TREES = (*(f"{root}/{PACKAGE}" for root in ROOTS), *(f"{root}/tests" for root in ROOTS), "integration_tests", "bench")
+_EXTENSIONS = f"extensions/{PACKAGE}/extensions"
+_TREES = (
+    *(f"{root}/{PACKAGE}" for root in ROOTS if root != "extensions"),
+    f"extensions/{PACKAGE}/runtimes",
+    *(f"{_EXTENSIONS}/{folder.name}" for folder in sorted((CHECKOUT / _EXTENSIONS).iterdir()) if folder.is_dir()),
+    *(f"{root}/tests" for root in ROOTS if root != "extensions"),
+    "integration_tests",
+    "bench",
+)
 _WITH_NAMES_OF_MLSERVER = CHECKOUT / "extensions" / PACKAGE / "runtimes" / "interface"
 
 

@@ -6,7 +6,7 @@ import sys
 import httpx
 import pytest
 
-from opensearch_ml_stream.plugin.cli import _COMMANDS, _called
+from opensearch_ml_stream.plugin.cli import _called
 from tests.cli.conftest import Run
 from tests.cli.in_memory_sidecar import InMemorySidecar
 
@@ -88,7 +88,6 @@ def test_the_command_line_does_not_load_what_keeps_metrics() -> None:
 
 def test_each_command_is_listed_and_loaded_by_itself(run: Run) -> None:
     listed = run("--help").stdout
-    assert _COMMANDS
     for name in (command.name for command in _called([])):
         assert f" {name} " in listed
         shown = run(name, "--help")

@@ -12,8 +12,8 @@ from grpc_reflection.v1alpha.reflection_pb2 import ServerReflectionRequest
 
 from opensearch_ml_stream.plugin.grpc_port.call import Call
 from opensearch_ml_stream.plugin.grpc_port.calls import Calls, Handler
+from opensearch_ml_stream.plugin.grpc_port.grpc_service import pool_of
 from opensearch_ml_stream.plugin.grpc_port.parsing import parse
-from opensearch_ml_stream.plugin.grpc_port.service import pool_of
 from opensearch_ml_stream.rest_handlers.callers import Caller
 
 REFLECTION_SERVICE = "grpc.reflection.v1alpha.ServerReflection"

@@ -10,6 +10,7 @@ import grpc.aio
 
 from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.plugin.grpc_port.calls import Calls
+from opensearch_ml_stream.plugin.grpc_port.grpc_service import GrpcService
 from opensearch_ml_stream.plugin.grpc_port.health_service import HEALTH_SERVICE, Health, readiness
 from opensearch_ml_stream.plugin.grpc_port.reflection_service import (
     REFLECTION_SERVICE,
@@ -18,7 +19,6 @@ from opensearch_ml_stream.plugin.grpc_port.reflection_service import (
 )
 from opensearch_ml_stream.plugin.grpc_port.replaced_servers import ReplacedServers
 from opensearch_ml_stream.plugin.grpc_port.server_credentials import Certificate, server_credentials
-from opensearch_ml_stream.plugin.grpc_port.service import GrpcService
 from opensearch_ml_stream.plugin.logs.request_log import RequestLog
 from opensearch_ml_stream.plugin.settings import Settings
 from opensearch_ml_stream.rest_handlers.callers import Gate

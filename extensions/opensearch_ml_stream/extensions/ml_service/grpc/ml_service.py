@@ -12,8 +12,8 @@ from opensearch_ml_stream.extensions.ml_service.protocol.predict_response import
 from opensearch_ml_stream.plugin.extension import Core
 from opensearch_ml_stream.plugin.grpc_port.call import Call
 from opensearch_ml_stream.plugin.grpc_port.calls import Calls, Handler
+from opensearch_ml_stream.plugin.grpc_port.grpc_service import GrpcService
 from opensearch_ml_stream.plugin.grpc_port.health_service import Ready
-from opensearch_ml_stream.plugin.grpc_port.service import GrpcService
 from opensearch_ml_stream.rest_handlers import actions
 from opensearch_ml_stream.rest_handlers.callers import Caller
 from opensearch_ml_stream.rest_handlers.routes.predict_stream import Predictions, ProviderStream

@@ -14,9 +14,9 @@ from opensearch_ml_stream.extensions.v2.protocol.own_responses import OwnRespons
 from opensearch_ml_stream.plugin.extension import Core
 from opensearch_ml_stream.plugin.grpc_port.call import Call
 from opensearch_ml_stream.plugin.grpc_port.calls import Calls, Handler
+from opensearch_ml_stream.plugin.grpc_port.grpc_service import GrpcService
 from opensearch_ml_stream.plugin.grpc_port.health_service import Ready
 from opensearch_ml_stream.plugin.grpc_port.parsing import parse
-from opensearch_ml_stream.plugin.grpc_port.service import GrpcService
 from opensearch_ml_stream.rest_handlers import actions
 from opensearch_ml_stream.rest_handlers.callers import Caller, Gate
 

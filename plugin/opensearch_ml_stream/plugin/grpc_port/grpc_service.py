@@ -1,6 +1,6 @@
 """A service of the gRPC port: its name, its messages, and what handles its calls."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,7 +17,7 @@ class GrpcService:
 
     name: str
     files: Sequence[FileDescriptorProto]
-    handlers: Callable[[Calls, Ready], Mapping[str, Handler]]
+    handlers: Callable[[Calls, Ready], dict[str, Handler]]
 
 
 def read_files(folder: Path, *names: str) -> list[FileDescriptorProto]:
