@@ -19,7 +19,7 @@ import uvloop
 
 from bench.traffic.load import LoadPlan, Tally, quantiles
 from bench.traffic.stream_plan import MARKER
-from opensearch_ml_stream.extensions.v2.grpc import messages
+from opensearch_ml_stream.extensions.v2.grpc import inference_messages as messages
 
 _METHOD = f"/{messages.INFERENCE_SERVICE}/ModelStreamInfer"
 _CHANNELS = 8  # each a connection of its own

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from opensearch_ml_stream.connectors.chunks import Chunk, Ending, TextRun, ToolCall, Usage
 from opensearch_ml_stream.connectors.errors import InvalidRequest
-from opensearch_ml_stream.extensions.ml_service.grpc.messages import message_class
+from opensearch_ml_stream.extensions.ml_service.grpc.ml_messages import message_class
 from opensearch_ml_stream.extensions.ml_service.protocol.predict_request import PredictRequest, read_predict_request
 from opensearch_ml_stream.extensions.ml_service.protocol.predict_response import encode_chunks, encode_ending
 

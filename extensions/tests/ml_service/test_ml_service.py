@@ -22,7 +22,7 @@ from opensearch_ml_stream.connectors.errors import (
     Unavailable,
     UpstreamError,
 )
-from opensearch_ml_stream.extensions.ml_service.grpc.messages import message_class
+from opensearch_ml_stream.extensions.ml_service.grpc.ml_messages import message_class
 from opensearch_ml_stream.extensions.ml_service.grpc.ml_service import ml_handlers
 from opensearch_ml_stream.plugin.grpc_port.calls import Calls
 from opensearch_ml_stream.plugin.logs.request_log import RequestLog

@@ -14,7 +14,7 @@ from httpx_sse import connect_sse
 from integration_tests.interop.side_by_side.two_servers import Both, Server, asked, both_servers, tensor
 from integration_tests.interop.v2_clients.v2_stub import v2_stub
 
-from opensearch_ml_stream.extensions.v2.grpc import messages
+from opensearch_ml_stream.extensions.v2.grpc import inference_messages as messages
 
 pytestmark = [pytest.mark.peers, pytest.mark.timeout(180)]
 

@@ -20,7 +20,7 @@ from integration_tests.interop.v2_clients.served_words import QUESTION, WORDS, S
 from integration_tests.interop.v2_clients.v2_stub import V2Stub, v2_stub
 from integration_tests.support.conditions import eventually
 
-from opensearch_ml_stream.extensions.v2.grpc import messages
+from opensearch_ml_stream.extensions.v2.grpc import inference_messages as messages
 
 REQUEST: dict[str, Any] = json.loads((PROGRAMS / "generate-request.json").read_text("utf-8"))
 MODELS = ("/v2/models/text-model", "/v2/models/text-model/versions/1")

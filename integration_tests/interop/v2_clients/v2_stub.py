@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from opensearch_ml_stream.extensions.v2.grpc import messages
+from opensearch_ml_stream.extensions.v2.grpc import inference_messages as messages
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ import grpc.aio
 from integration_tests.support.conditions import eventually
 from integration_tests.support.sidecars import Sidecar
 
-from opensearch_ml_stream.extensions.v2.grpc import messages
+from opensearch_ml_stream.extensions.v2.grpc import inference_messages as messages
 
 _LISTENING = re.compile(r'listening for gRPC on ([^\s"]+)')
 GRPC = ("--grpc-port", "0")

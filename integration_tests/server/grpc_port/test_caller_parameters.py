@@ -13,7 +13,7 @@ from integration_tests.server.grpc_port.ml_service.grpc_ports import Port, runni
 from integration_tests.support.background_provider import background_provider
 from integration_tests.support.fake_provider import FakeProvider, Request, Script, json_response, openai_stream
 
-from opensearch_ml_stream.extensions.v2.grpc import messages
+from opensearch_ml_stream.extensions.v2.grpc import inference_messages as messages
 
 BASE = "/_plugins/_ml"
 SECRET = "sk-secret-1234567890"

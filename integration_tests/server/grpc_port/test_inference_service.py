@@ -22,7 +22,7 @@ from integration_tests.support import connector_bodies
 from integration_tests.support.fake_provider import FakeProvider, json_response, openai_stream
 from integration_tests.support.sidecars import Sidecar
 
-from opensearch_ml_stream.extensions.v2.grpc import messages
+from opensearch_ml_stream.extensions.v2.grpc import inference_messages as messages
 
 WORDS = ["What", " is", " the", " capital"]
 WHOLE = {"choices": [{"message": {"content": "Paris"}, "finish_reason": "stop"}], "usage": {"total_tokens": 9}}
@@ -165,7 +165,11 @@ async def test_reflection_shows_the_services_and_their_messages(client: Inferenc
     stub: Any = ServerReflectionStub(client.channel)
     listed, found = [response async for response in stub.ServerReflectionInfo(iter(asked()))]
     names = {service.name for service in listed.list_services_response.service}
-    assert names >= {messages.INFERENCE_SERVICE, "grpc.health.v1.Health", "grpc.reflection.v1alpha.ServerReflection"}
+    assert names >= {
+        messages.INFERENCE_SERVICE,
+        "grpc.health.v1.Health",
+        "grpc.reflection.v1alpha.ServerReflection",
+    }
     assert b"ModelStreamInfer" in found.file_descriptor_response.file_descriptor_proto[0]
 
 

@@ -25,7 +25,7 @@ from integration_tests.support.conditions import eventually, eventually_async
 from integration_tests.support.sidecars import Sidecar
 from integration_tests.support.worker_processes import resident_mib, worker_pids
 
-from opensearch_ml_stream.extensions.v2.grpc import messages
+from opensearch_ml_stream.extensions.v2.grpc import inference_messages as messages
 
 PATIENCE_SECONDS = 20
 MODEL = "/_plugins/_ml/models/runtime-joining"

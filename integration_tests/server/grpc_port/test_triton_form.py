@@ -25,7 +25,7 @@ from integration_tests.support.background_provider import background_provider
 from integration_tests.support.fake_provider import FakeProvider, openai_stream
 from integration_tests.support.sidecars import Sidecar
 
-from opensearch_ml_stream.extensions.v2.grpc import messages
+from opensearch_ml_stream.extensions.v2.grpc import inference_messages as messages
 
 PATIENCE_SECONDS = 20
 

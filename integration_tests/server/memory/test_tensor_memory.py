@@ -12,7 +12,7 @@ from integration_tests.support import connector_bodies
 from integration_tests.support.sidecars import Sidecar, running_sidecar
 from integration_tests.support.worker_processes import resident_mib, worker_pids
 
-from opensearch_ml_stream.extensions.v2.grpc import messages
+from opensearch_ml_stream.extensions.v2.grpc import inference_messages as messages
 
 ELEMENTS = 5_000_000
 MOST_MIB = 200  # of growth: the message and its elements are 245 each time

@@ -5,7 +5,7 @@ from google.protobuf import descriptor_pool
 from google.protobuf.descriptor_pb2 import FileDescriptorSet
 from grpc_tools import protoc
 
-from opensearch_ml_stream.extensions.v2.grpc import messages
+from opensearch_ml_stream.extensions.v2.grpc import inference_messages as messages
 from opensearch_ml_stream.plugin.grpc_port.grpc_service import read_files
 
 EXTENSIONS = Path(messages.__file__).parents[2]

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from opensearch_ml_stream.connectors.errors import InvalidRequest
-from opensearch_ml_stream.extensions.v2.grpc.messages import ModelInferRequest, RepositoryModelLoadRequest
+from opensearch_ml_stream.extensions.v2.grpc.inference_messages import ModelInferRequest, RepositoryModelLoadRequest
 from opensearch_ml_stream.extensions.v2.grpc.request_tensors import RequestHead, inference_request, read_head
 from opensearch_ml_stream.extensions.v2.grpc.response_messages import infer_response
 from opensearch_ml_stream.extensions.v2.protocol import tensor_data

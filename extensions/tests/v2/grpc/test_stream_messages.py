@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from opensearch_ml_stream.connectors.chunks import Chunk, Ending, ResponseRun, TextRun, ToolCall, Usage
 from opensearch_ml_stream.connectors.errors import UpstreamError
-from opensearch_ml_stream.extensions.v2.grpc.messages import ModelInferResponse, ModelStreamInferResponse
+from opensearch_ml_stream.extensions.v2.grpc.inference_messages import ModelInferResponse, ModelStreamInferResponse
 from opensearch_ml_stream.extensions.v2.grpc.response_messages import tensors_response
 from opensearch_ml_stream.extensions.v2.grpc.stream_messages import StreamMessages, error_message
 from opensearch_ml_stream.extensions.v2.protocol.messages import ResponseShape

@@ -6,7 +6,7 @@ from contextlib import AbstractAsyncContextManager
 from grpc import StatusCode
 
 from opensearch_ml_stream.connectors.errors import FeatureDisabled, MLStreamError
-from opensearch_ml_stream.extensions.ml_service.grpc.messages import FILES, ML_SERVICE
+from opensearch_ml_stream.extensions.ml_service.grpc.ml_messages import FILES, ML_SERVICE
 from opensearch_ml_stream.extensions.ml_service.protocol.predict_request import read_predict_request
 from opensearch_ml_stream.extensions.ml_service.protocol.predict_response import encode_chunks, encode_ending
 from opensearch_ml_stream.plugin.extension import Core

@@ -4,7 +4,8 @@ from functools import partial
 from typing import Any
 
 from opensearch_ml_stream.connectors.errors import MLStreamError, NotFound
-from opensearch_ml_stream.extensions.v2.grpc import messages, response_messages, triton_clients
+from opensearch_ml_stream.extensions.v2.grpc import inference_messages as messages
+from opensearch_ml_stream.extensions.v2.grpc import response_messages, triton_clients
 from opensearch_ml_stream.extensions.v2.grpc.request_tensors import inference_request, read_head, read_request
 from opensearch_ml_stream.extensions.v2.grpc.stream_messages import StreamMessages, error_message
 from opensearch_ml_stream.extensions.v2.http.headers import SERVER_NAME, own_headers, readable_headers, response_headers

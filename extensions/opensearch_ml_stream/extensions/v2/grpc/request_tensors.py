@@ -11,7 +11,7 @@ from typing import Any
 from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.connectors.protobuf_wire import FieldReader, check_field_count, text
 from opensearch_ml_stream.extensions.v2.grpc import triton_clients
-from opensearch_ml_stream.extensions.v2.grpc.messages import MODEL_INFER_REQUEST_SHAPE, ModelInferRequest
+from opensearch_ml_stream.extensions.v2.grpc.inference_messages import MODEL_INFER_REQUEST_SHAPE, ModelInferRequest
 from opensearch_ml_stream.extensions.v2.protocol.messages import DATATYPES, InferenceRequest, RequestedOutput, Tensor
 from opensearch_ml_stream.extensions.v2.protocol.tensor_data import (
     MAX_DIMENSIONS,

@@ -7,7 +7,7 @@ from typing import Any
 import orjson
 
 from opensearch_ml_stream.connectors.errors import UpstreamError
-from opensearch_ml_stream.extensions.v2.grpc.messages import (
+from opensearch_ml_stream.extensions.v2.grpc.inference_messages import (
     InferParameter,
     ModelInferResponse,
     ModelMetadataResponse,

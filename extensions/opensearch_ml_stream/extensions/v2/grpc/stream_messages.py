@@ -13,7 +13,7 @@ import orjson
 from opensearch_ml_stream.connectors.chunks import Chunk, Chunks, Ending, ResponseRun, TextRun, to_chunk_list
 from opensearch_ml_stream.connectors.protobuf_wire import length_delimited
 from opensearch_ml_stream.connectors.wire_format import ending_fields
-from opensearch_ml_stream.extensions.v2.grpc.messages import ModelStreamInferResponse
+from opensearch_ml_stream.extensions.v2.grpc.inference_messages import ModelStreamInferResponse
 from opensearch_ml_stream.extensions.v2.grpc.response_messages import tensors_response
 from opensearch_ml_stream.extensions.v2.protocol.messages import ResponseShape, Tensor
 from opensearch_ml_stream.extensions.v2.protocol.own_responses import read_outputs, read_own_response
