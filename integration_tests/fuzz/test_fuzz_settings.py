@@ -14,9 +14,9 @@ from integration_tests.fuzz.mutations import edited, edits, json_values
 
 from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.plugin.cli import main
+from opensearch_ml_stream.plugin.installed_extensions import load_installed_settings
 from opensearch_ml_stream.plugin.settings import Settings
-from opensearch_ml_stream.plugin.settings.all_settings import SETTINGS
-from opensearch_ml_stream.plugin.settings.sources import SETTING_PREFIX, load_settings
+from opensearch_ml_stream.plugin.settings.sources import SETTING_PREFIX
 
 pytestmark = pytest.mark.timeout(TIMEOUT_SECONDS)
 
@@ -32,7 +32,7 @@ plugins.ml_commons:
   trusted_connector_endpoints_regex:
     - ^https://api\\.openai\\.com/.*$
 """
-NAMES = [setting.name for setting in SETTINGS]
+NAMES = list(load_installed_settings(environment={"HOME": "/h"}).definitions())
 PARTS = sorted({part for name in NAMES for part in name.split(".")})
 YAML_PIECES = [
     "&a ", "*a", "!!int ", "!!float ", "!!bool ", "!!timestamp ", "!!binary ", "!!set ", "!!omap ", "!!python/name:x ",
@@ -48,7 +48,7 @@ PIECES = st.one_of(st.sampled_from([*YAML_PIECES, *NAMES, *PARTS]), st.text(max_
 def load(path: Path, environment: Mapping[str, str]) -> None:
     """The settings are loaded or refused."""
     try:
-        settings = load_settings(path, {"HOME": "/h", **environment})
+        settings = load_installed_settings(path, {"HOME": "/h", **environment})
     except InvalidRequest as error:
         assert len(error.reason) < 2_000 and "\n" not in error.reason.replace(str(path), "")
     else:

@@ -13,7 +13,7 @@ from starlette.types import ASGIApp
 
 from opensearch_ml_stream.plugin.core import open_core
 from opensearch_ml_stream.plugin.extension import Contribution, Core, Extension, OtherServer, load
-from opensearch_ml_stream.plugin.installed_extensions import enabled, own_extensions, paths_of
+from opensearch_ml_stream.plugin.installed_extensions import declared_extensions, enabled, paths_of
 from opensearch_ml_stream.plugin.metrics import Metrics
 from opensearch_ml_stream.plugin.monitoring.answering_node import AnsweringNode
 from opensearch_ml_stream.plugin.monitoring.profiles import Profiles
@@ -63,7 +63,7 @@ async def open_sidecar(
 
     `folder` is shared by all processes of a server, removed with it; `login_key` is in their memory alone.
     """
-    used = enabled(own_extensions() if extensions is None else extensions, settings)
+    used = enabled(declared_extensions(settings) if extensions is None else extensions, settings)
     async with AsyncExitStack() as stack:
         core = await stack.enter_async_context(open_core(settings, folder, login_key, paths_of(used)))
         contributions: list[Contribution] = []

@@ -1,12 +1,20 @@
-"""The extensions of this environment, by their entry points, and those of them that are on."""
+"""The extensions of this environment, by their entry points, and those of them that are on.
 
-from collections.abc import Sequence
+Ours are always declared. Of a package of others no more than the name of its extension is read, and nothing imported,
+unless the settings switch that on or off.
+"""
+
+import os
+from collections.abc import Collection, Mapping, Sequence
 from functools import cache
-from importlib.metadata import entry_points
+from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
 
 from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.plugin.extension import GROUP, Extension
 from opensearch_ml_stream.plugin.settings import Settings
+from opensearch_ml_stream.plugin.settings.setting_metadata import SWITCHES
+from opensearch_ml_stream.plugin.settings.sources import given_names, load_settings
 from opensearch_ml_stream.rest_handlers.base_path import Paths
 
 DISTRIBUTION = "opensearch-ml-stream"
@@ -15,13 +23,66 @@ DISTRIBUTION = "opensearch-ml-stream"
 @cache
 def own_extensions() -> tuple[Extension, ...]:
     """Return the declarations that come with this package."""
-    points = [point for point in entry_points(group=GROUP) if point.dist is not None]
-    return tuple(point.load() for point in points if point.dist is not None and point.dist.name == DISTRIBUTION)
+    points = [point for point in entry_points(group=GROUP) if _is_own(point)]
+    return tuple(_declaration(point) for point in sorted(points, key=lambda point: point.name))
+
+
+def declared_extensions(settings: Settings) -> tuple[Extension, ...]:
+    """Return our declarations, and of other packages those of the extensions that the settings switch on or off."""
+    switched = [name for name, is_on in settings.extensions.items() if is_on is not None]
+    return (*own_extensions(), *_named(_others(), switched))
+
+
+def load_installed_settings(
+    config: Path | None = None,
+    environment: Mapping[str, str] = os.environ,
+    options: Mapping[str, object] | None = None,
+) -> Settings:
+    """Return the settings of all sources, those of extensions among them; see `load_settings`."""
+    others = _others()
+    given = given_names(config, environment) if others else set()
+    named = _named(others, [name.removeprefix(SWITCHES) for name in given if name.startswith(SWITCHES)])
+    extensions = (*own_extensions(), *named)
+    names = [*(extension.name for extension in extensions), *(point.name for point in others)]
+    return load_settings(default_settings(extensions, names), config, environment, options)
+
+
+def default_settings(extensions: Sequence[Extension], names: Sequence[str]) -> Settings:
+    """Return the settings where no source sets any, with a switch for each name of an extension."""
+    sections = [extension.settings for extension in extensions if extension.settings is not None]
+    return Settings(sections={section: section() for section in sections}, extensions=dict.fromkeys(names))
+
+
+def _is_own(point: EntryPoint) -> bool:
+    return point.dist is not None and point.dist.name == DISTRIBUTION
+
+
+def _others() -> list[EntryPoint]:
+    own = {extension.name for extension in own_extensions()}
+    return [point for point in entry_points(group=GROUP) if not _is_own(point) and point.name not in own]
+
+
+def _named(others: Sequence[EntryPoint], names: Collection[str]) -> list[Extension]:
+    named = [point for point in others if point.name in names]
+    for point in named:
+        if [other.name for other in named].count(point.name) > 1:
+            raise InvalidRequest(f"Two packages that are installed have an extension {point.name}: remove one")
+    return [_declaration(point) for point in named]
+
+
+def _declaration(point: EntryPoint) -> Extension:
+    try:
+        extension = point.load()
+    except (ImportError, AttributeError) as error:
+        raise InvalidRequest(f"The extension {point.name} cannot be loaded from {point.value}: {error}") from error
+    if not isinstance(extension, Extension) or extension.name != point.name:
+        raise InvalidRequest(f"{point.value} does not declare an extension {point.name}")
+    return extension
 
 
 def enabled(extensions: Sequence[Extension], settings: Settings) -> list[Extension]:
     """Return those that are on, each behind those that it requires; InvalidRequest if one of these is off."""
-    on = {extension.name: extension for extension in extensions if extension.is_on(settings)}
+    on = {extension.name: extension for extension in extensions if _is_on(extension, settings)}
     ordered: dict[str, Extension] = {}
 
     def add(extension: Extension) -> None:
@@ -34,6 +95,11 @@ def enabled(extensions: Sequence[Extension], settings: Settings) -> list[Extensi
     for extension in on.values():
         add(extension)
     return list(ordered.values())
+
+
+def _is_on(extension: Extension, settings: Settings) -> bool:
+    switch = settings.extensions.get(extension.name)
+    return extension.is_on(settings) if switch is None else switch
 
 
 def paths_of(extensions: Sequence[Extension]) -> Paths:

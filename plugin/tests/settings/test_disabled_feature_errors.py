@@ -1,6 +1,6 @@
 """What a caller is told while a feature is disabled, in ML Commons' words."""
 
-from opensearch_ml_stream.plugin.settings.all_settings import BY_NAME
+from opensearch_ml_stream.plugin.settings import Settings
 from opensearch_ml_stream.plugin.settings.disabled_feature_errors import (
     batch_inference_disabled,
     remote_inference_disabled,
@@ -27,4 +27,4 @@ def test_each_error_names_the_setting_that_enables_the_feature() -> None:
         '"plugins.ml_commons.offline_batch_inference_enabled" to true.',
     )
     for error in (remote, stream, batch):
-        assert error.reason.split('"')[1] in BY_NAME
+        assert error.reason.split('"')[1] in Settings().definitions()

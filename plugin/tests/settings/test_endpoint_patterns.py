@@ -3,7 +3,7 @@
 import pytest
 
 from opensearch_ml_stream.connectors.errors import InvalidRequest
-from opensearch_ml_stream.plugin.settings.all_settings import setting_named
+from opensearch_ml_stream.plugin.settings import Settings
 from opensearch_ml_stream.plugin.settings.endpoint_patterns import compile_endpoint
 from opensearch_ml_stream.plugin.settings.values import read_value
 
@@ -70,7 +70,7 @@ def test_a_part_that_does_not_match_as_a_whole_is_not_allowed(pattern: str, orig
 )
 def test_a_pattern_that_cannot_be_split_is_refused_with_what_to_write(pattern: str, advice: str) -> None:
     with pytest.raises(InvalidRequest) as raised:
-        read_value(setting_named(ENDPOINTS), ["^https://fine/.*$", pattern])
+        read_value(Settings().definitions()[ENDPOINTS], ["^https://fine/.*$", pattern])
     assert raised.value.reason == (
         f"Failed to parse the value of setting [{ENDPOINTS}]: expected regular expressions for URLs, such as "
         rf"^https://host\.example/.*$: the regex [{pattern}] cannot be split into a URL's origin and path: " + advice

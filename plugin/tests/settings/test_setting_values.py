@@ -3,8 +3,9 @@
 import pytest
 
 from opensearch_ml_stream.connectors.errors import InvalidRequest
-from opensearch_ml_stream.plugin.settings.all_settings import BY_NAME, setting_named
+from opensearch_ml_stream.plugin.settings import Settings
 from opensearch_ml_stream.plugin.settings.endpoint_patterns import MAX_PATTERN_LENGTH
+from opensearch_ml_stream.plugin.settings.setting_metadata import setting_named
 from opensearch_ml_stream.plugin.settings.values import read_value
 
 PORT = "opensearch_ml_stream.port"
@@ -22,6 +23,7 @@ USER_HEADER = "opensearch_ml_stream.proxy_auth.user_header"
 ROLES_HEADER = "opensearch_ml_stream.proxy_auth.roles_header"
 PERMISSIONS = "opensearch_ml_stream.role_permissions"
 FAILED = "plugins.ml_commons.remote_job.status_regex.failed"
+DEFINITIONS = Settings().definitions()
 
 
 @pytest.mark.parametrize(
@@ -39,7 +41,7 @@ FAILED = "plugins.ml_commons.remote_job.status_regex.failed"
     ],
 )  # fmt: skip
 def test_a_value_is_converted_to_the_type_of_its_field(name: str, value: object, converted: object) -> None:
-    read = read_value(BY_NAME[name], value)
+    read = read_value(DEFINITIONS[name], value)
     assert (read, type(read)) == (converted, type(converted))
 
 
@@ -89,7 +91,7 @@ RE2 = "regular expressions of RE2 (no back-references, no look-around): "
 )
 def test_a_wrong_value_is_refused_with_what_was_expected(name: str, value: object, expected: str) -> None:
     with pytest.raises(InvalidRequest) as raised:
-        read_value(BY_NAME[name], value)
+        read_value(DEFINITIONS[name], value)
     assert raised.value.reason == f"Failed to parse the value of setting [{name}]: expected {expected}"
 
 
@@ -103,10 +105,10 @@ def test_a_wrong_value_is_refused_with_what_was_expected(name: str, value: objec
 )
 def test_an_unknown_name_is_refused_with_the_most_similar_one(name: str, hint: str) -> None:
     with pytest.raises(InvalidRequest) as raised:
-        setting_named(name)
+        setting_named(DEFINITIONS, name)
     assert raised.value.reason == f"setting [{name}] not recognized{hint}"
 
 
 def test_a_known_name_gives_its_definition() -> None:
-    assert setting_named(PORT) is BY_NAME[PORT]
-    assert (BY_NAME[PORT].field, BY_NAME[PORT].default) == ("port", 9510)
+    assert setting_named(DEFINITIONS, PORT) is DEFINITIONS[PORT]
+    assert (DEFINITIONS[PORT].field, DEFINITIONS[PORT].default) == ("port", 9510)

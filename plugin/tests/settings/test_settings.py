@@ -6,14 +6,15 @@ import pytest
 
 from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.plugin.cli.settings_command import markdown_table
+from opensearch_ml_stream.plugin.installed_extensions import load_installed_settings
 from opensearch_ml_stream.plugin.settings import Settings
-from opensearch_ml_stream.plugin.settings.all_settings import BY_NAME, SETTINGS
-from opensearch_ml_stream.plugin.settings.setting_metadata import DEFAULTS
+from opensearch_ml_stream.plugin.settings.setting_metadata import Setting
 from opensearch_ml_stream.plugin.settings.sources import flatten, load_settings, read_file, unknown_variables
 from opensearch_ml_stream.plugin.settings.values import read_value
 from tests.counted_work import steps
 
 PAGE = Path(__file__).parents[3] / "docs" / "settings.md"
+DEFINITIONS = load_installed_settings(environment={"HOME": "/h"}).definitions()
 
 
 def config(folder: Path, text: str) -> Path:
@@ -23,20 +24,21 @@ def config(folder: Path, text: str) -> Path:
 
 
 def test_without_any_source_the_defaults_hold_and_the_store_lies_in_the_users_data_directory() -> None:
-    settings = load_settings(environment={"XDG_DATA_HOME": "/data"})
+    settings = load_settings(Settings(), environment={"XDG_DATA_HOME": "/data"})
     assert settings == Settings(store="sqlite:////data/opensearch-ml-stream/store.db")
 
 
 def test_the_command_line_beats_the_environment_which_beats_the_file_which_beats_the_defaults(tmp_path: Path) -> None:
     path = config(tmp_path, "opensearch_ml_stream: {host: file, port: 1, workers: 3}")
     environment = {"HOME": "/h", "MLSTREAM_HOST": "environment", "MLSTREAM_PORT": "2"}
-    settings = load_settings(path, environment, {"port": 3, "workers": None})
+    options = {"opensearch_ml_stream.port": 3, "opensearch_ml_stream.workers": None}
+    settings = load_settings(Settings(), path, environment, options)
     assert (settings.host, settings.port, settings.workers) == ("environment", 3, 3)
 
 
 def test_the_environment_names_the_file_unless_the_command_line_does(tmp_path: Path) -> None:
     path = config(tmp_path, "opensearch_ml_stream.port: 7")
-    assert load_settings(None, {"HOME": "/h", "MLSTREAM_CONFIG": str(path)}).port == 7
+    assert load_settings(Settings(), None, {"HOME": "/h", "MLSTREAM_CONFIG": str(path)}).port == 7
 
 
 def test_keys_of_the_file_may_be_nested_dotted_or_both(tmp_path: Path) -> None:
@@ -46,14 +48,14 @@ plugins.ml_commons:
   model_auto_deploy: {enable: false}
   trusted_connector_endpoints_regex: ["^https://a/.*$"]
 """
-    settings = load_settings(config(tmp_path, text), {"HOME": "/h"})
+    settings = load_settings(Settings(), config(tmp_path, text), {"HOME": "/h"})
     assert settings.private_ip_enabled is True
     assert settings.model_auto_deploy_enable is False
     assert settings.trusted_connector_endpoints_regex == ("^https://a/.*$",)
 
 
 def test_an_empty_file_sets_nothing(tmp_path: Path) -> None:
-    assert read_file(config(tmp_path, "# nothing yet\n")) == {}
+    assert read_file(config(tmp_path, "# nothing yet\n"), ()) == {}
 
 
 def test_any_setting_can_be_given_by_an_environment_variable() -> None:
@@ -63,7 +65,7 @@ def test_any_setting_can_be_given_by_an_environment_variable() -> None:
         "MLSTREAM_SETTING__PLUGINS__ML_COMMONS__TRUSTED_CONNECTOR_ENDPOINTS_REGEX": '["^https://[a-z]{1,2}/", "b"]',
         "MLSTREAM_SETTING__PLUGINS__ML_COMMONS__CONNECTOR__RESTRICTED_IP_PATTERNS": "[0-9]{1,3}",
     }
-    settings = load_settings(None, environment)
+    settings = load_settings(Settings(), None, environment)
     assert settings.private_ip_enabled is True
     assert settings.trusted_connector_endpoints_regex == ("^https://[a-z]{1,2}/", "b")
     assert settings.restricted_ip_patterns == ("[0-9]{1,3}",)
@@ -83,14 +85,14 @@ opensearch_ml_stream:
             {"team.a": ["cluster:admin/opensearch/ml/predict*"], "b": "x"}
         """.strip(),
     }
-    assert load_settings(config(tmp_path, text), {"HOME": "/h"}).role_permissions == expected
-    assert load_settings(None, environment).role_permissions == expected
+    assert load_settings(Settings(), config(tmp_path, text), {"HOME": "/h"}).role_permissions == expected
+    assert load_settings(Settings(), None, environment).role_permissions == expected
 
 
 def test_an_unknown_key_is_an_error_that_names_its_source_and_the_most_similar_key(tmp_path: Path) -> None:
     path = config(tmp_path, "plugins.ml_commons.stream_enable: true")
     with pytest.raises(InvalidRequest) as error:
-        load_settings(path, {"HOME": "/h"})
+        load_settings(Settings(), path, {"HOME": "/h"})
     assert str(path) in error.value.reason
     assert "[plugins.ml_commons.stream_enable] not recognized" in error.value.reason
     assert "did you mean [plugins.ml_commons.stream_enabled]?" in error.value.reason
@@ -123,7 +125,7 @@ def test_an_unknown_key_is_an_error_that_names_its_source_and_the_most_similar_k
 )
 def test_a_file_that_cannot_be_taken_is_an_error_that_says_why(tmp_path: Path, text: str, problem: str) -> None:
     with pytest.raises(InvalidRequest) as error:
-        load_settings(config(tmp_path, text), {"HOME": "/h"})
+        load_settings(Settings(), config(tmp_path, text), {"HOME": "/h"})
     assert problem in error.value.reason
 
 
@@ -133,7 +135,7 @@ def test_a_file_that_cannot_be_taken_is_an_error_that_says_why(tmp_path: Path, t
 )
 def test_an_error_does_not_quote_the_file_since_a_line_of_it_may_hold_a_password(tmp_path: Path, text: str) -> None:
     with pytest.raises(InvalidRequest, match="not YAML at line") as error:
-        load_settings(config(tmp_path, text), {"HOME": "/h"})
+        load_settings(Settings(), config(tmp_path, text), {"HOME": "/h"})
     assert "hunter2" not in error.value.reason
 
 
@@ -141,13 +143,13 @@ def test_an_error_does_not_quote_the_file_since_a_line_of_it_may_hold_a_password
 def test_a_list_in_the_environment_that_is_no_json_is_a_string_or_an_error(text: str) -> None:
     name = "MLSTREAM_SETTING__PLUGINS__ML_COMMONS__REMOTE_JOB__STATUS_REGEX__FAILED"
     with pytest.raises(InvalidRequest, match=name):
-        load_settings(None, {"HOME": "/h", name: text})
+        load_settings(Settings(), None, {"HOME": "/h", name: text})
 
 
 def test_an_error_is_one_line_whatever_the_name(tmp_path: Path) -> None:
     for path, environment in ((config(tmp_path, '"a\\nb": 1'), {}), (None, {"MLSTREAM_SETTING__A\nB": "1"})):
         with pytest.raises(InvalidRequest, match="not recognized") as error:
-            load_settings(path, {"HOME": "/h", **environment})
+            load_settings(Settings(), path, {"HOME": "/h", **environment})
         assert "\n" not in error.value.reason
 
 
@@ -156,7 +158,7 @@ def test_many_settings_of_a_name_that_is_too_long_take_the_steps_of_one() -> Non
 
     def read() -> None:
         with pytest.raises(InvalidRequest, match="not recognized"):
-            flatten(document)
+            flatten(document, ())
 
     assert steps(read) < 5_000
 
@@ -167,7 +169,7 @@ opensearch_ml_stream:
   cors_origins: [HTTPS://App.example.com:443, "http://localhost:3000", "http://[::1]:80", "tauri://localhost"]
   allowed_hosts: [ML.example.com., sidecar]
 """
-    settings = load_settings(config(tmp_path, text), {"HOME": "/h"})
+    settings = load_settings(Settings(), config(tmp_path, text), {"HOME": "/h"})
     assert settings.cors_origins == (
         "https://app.example.com",
         "http://localhost:3000",
@@ -179,12 +181,12 @@ opensearch_ml_stream:
 
 def test_a_file_that_is_not_there_is_an_error_that_names_it(tmp_path: Path) -> None:
     with pytest.raises(InvalidRequest, match=r"missing\.yml: No such file"):
-        load_settings(tmp_path / "missing.yml", {"HOME": "/h"})
+        load_settings(Settings(), tmp_path / "missing.yml", {"HOME": "/h"})
 
 
 def test_a_wrong_value_is_never_repeated_since_it_may_hold_a_password() -> None:
     with pytest.raises(InvalidRequest) as error:
-        load_settings(None, {"HOME": "/h", "MLSTREAM_PORT": "hunter2"})
+        load_settings(Settings(), None, {"HOME": "/h", "MLSTREAM_PORT": "hunter2"})
     assert "environment variable MLSTREAM_PORT" in error.value.reason
     assert "hunter2" not in error.value.reason
 
@@ -225,23 +227,20 @@ def test_a_wrong_value_is_never_repeated_since_it_may_hold_a_password() -> None:
 )
 def test_a_value_of_the_wrong_kind_or_out_of_range_is_refused_by_the_settings_name(name: str, value: object) -> None:
     with pytest.raises(InvalidRequest) as error:
-        read_value(BY_NAME[name], value)
+        read_value(DEFINITIONS[name], value)
     assert f"[{name}]" in error.value.reason
 
 
-@pytest.mark.parametrize("setting", SETTINGS, ids=lambda setting: setting.name)
-def test_every_default_is_a_value_that_its_own_setting_takes(setting: object) -> None:
-    named = next(one for one in SETTINGS if one is setting)
-    assert read_value(named, named.default) == named.default
-
-
-def test_the_table_holds_each_field_of_the_settings_once() -> None:
-    assert sorted(setting.field for setting in SETTINGS) == sorted(DEFAULTS)
+@pytest.mark.parametrize("setting", DEFINITIONS.values(), ids=lambda setting: setting.name)
+def test_every_default_is_a_value_that_its_own_setting_takes(setting: Setting) -> None:
+    assert read_value(setting, setting.default) == setting.default
 
 
 def test_the_page_of_settings_has_every_setting_with_its_default_and_no_others() -> None:
     rows = [row for row in PAGE.read_text("utf-8").splitlines() if row.startswith("|")]
-    assert rows == markdown_table().splitlines(), "`opensearch-ml-stream settings --markdown` makes this table"
+    assert rows == markdown_table(DEFINITIONS.values()).splitlines(), (
+        "`opensearch-ml-stream settings --markdown` makes this table"
+    )
 
 
 def test_a_variable_that_sets_nothing_is_named_with_the_one_that_was_meant() -> None:

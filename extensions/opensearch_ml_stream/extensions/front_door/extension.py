@@ -1,11 +1,12 @@
 """The declaration of the front door."""
 
+from opensearch_ml_stream.extensions.front_door.settings import FrontDoorSettings
 from opensearch_ml_stream.plugin.extension import Extension, ServeOption
 from opensearch_ml_stream.plugin.settings import Settings
 
 
 def _is_on(settings: Settings) -> bool:
-    return settings.pass_through
+    return settings.of(FrontDoorSettings).pass_through
 
 
 EXTENSION = Extension(
@@ -13,6 +14,7 @@ EXTENSION = Extension(
     summary="The front door: requests that are not the sidecar's go on to the OpenSearch of the store.",
     open="opensearch_ml_stream.extensions.front_door.opening:open_front_door",
     is_on=_is_on,
+    settings=FrontDoorSettings,
     check="opensearch_ml_stream.extensions.front_door.opening:check_store",
     serve_options=(
         ServeOption(

@@ -7,13 +7,14 @@ from opensearch_ml_stream.extensions.playground.http.playground_routes import PA
 from opensearch_ml_stream.extensions.playground.service.blueprint_models import BlueprintModels
 from opensearch_ml_stream.extensions.playground.service.live_figures import LiveFigures
 from opensearch_ml_stream.extensions.playground.service.playground_models import StoredPlaygroundModels
+from opensearch_ml_stream.extensions.playground.settings import PlaygroundSettings
 from opensearch_ml_stream.plugin.extension import Contribution, Core
 
 
 @asynccontextmanager
 async def open_playground(core: Core) -> AsyncIterator[Contribution]:
     """Contribute the page's routes; where it is switched off, routes that say so."""
-    is_on = core.settings.playground
+    is_on = core.settings.of(PlaygroundSettings).playground
     models = StoredPlaygroundModels(core.store, core.registry, BlueprintModels(core.store, core.registry))
     figures = LiveFigures(core.statistics, core.visible, core.metrics.output_tokens)
     routes = playground_routes(models, figures, core.in_flight, core.gate, core.version, is_on=is_on)

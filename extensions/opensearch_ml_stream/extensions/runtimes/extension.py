@@ -1,5 +1,6 @@
 """The declaration of runtimes: models that run in processes of this server."""
 
+from opensearch_ml_stream.extensions.runtimes.settings import RuntimesSettings
 from opensearch_ml_stream.plugin.extension import Extension, ServeOption, ServerProcess
 
 _KEEPER = "opensearch_ml_stream.extensions.runtimes.keeper.keeper_process:"
@@ -8,6 +9,7 @@ EXTENSION = Extension(
     name="runtimes",
     summary="Models that run in processes of this server, written for MLServer's interface (`serve --models DIR`).",
     open="opensearch_ml_stream.extensions.runtimes.opening:open_runtimes",
+    settings=RuntimesSettings,
     requires=("v2",),
     serve_options=(
         ServeOption(

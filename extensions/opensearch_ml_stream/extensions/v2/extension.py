@@ -1,6 +1,7 @@
 """The declaration of the V2 protocol."""
 
 from opensearch_ml_stream.extensions.v2.paths import V2_PATH
+from opensearch_ml_stream.extensions.v2.settings import V2Settings
 from opensearch_ml_stream.plugin.extension import Extension
 
 EXTENSION = Extension(
@@ -9,6 +10,7 @@ EXTENSION = Extension(
     open="opensearch_ml_stream.extensions.v2.opening:open_v2",
     paths=(V2_PATH,),
     has_plain_errors=True,
+    settings=V2Settings,
     services=("opensearch_ml_stream.extensions.v2.grpc.inference_service:make_service",),
     extra="grpc",
 )

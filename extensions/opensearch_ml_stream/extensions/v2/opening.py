@@ -13,6 +13,7 @@ from opensearch_ml_stream.extensions.v2.http.open_inference import OpenInference
 from opensearch_ml_stream.extensions.v2.http.use_cases import InferenceModels
 from opensearch_ml_stream.extensions.v2.service.model_names import ModelNames
 from opensearch_ml_stream.extensions.v2.service.stored_inference_models import StoredInferenceModels
+from opensearch_ml_stream.extensions.v2.settings import V2Settings
 from opensearch_ml_stream.plugin.extension import BEFORE_THE_ROUTER, Contribution, Core, Handler
 
 
@@ -23,7 +24,7 @@ async def open_v2(core: Core) -> AsyncIterator[Contribution]:
     models = StoredInferenceModels(
         names, core.models, core.predictions, core.registry.models, core.calls.runtimes.models
     )
-    gzip = core.settings.v2_gzip
+    gzip = core.settings.of(V2Settings).gzip
     inferences = InferenceEndpoints(models, core.in_flight, core.gate, gzip)
     server = Server(core.version, core.store.ping)
     endpoints = ModelEndpoints(models, server, core.gate, core.in_flight.bodies, gzip)

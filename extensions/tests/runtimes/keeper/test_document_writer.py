@@ -13,6 +13,7 @@ from opensearch_ml_stream.extensions.runtimes.keeper.keeper import Keeper
 from opensearch_ml_stream.extensions.runtimes.keeper.model_folders import ModelFolder
 from opensearch_ml_stream.extensions.runtimes.keeper.runtime_documents import DocumentState, RuntimeDocuments
 from opensearch_ml_stream.extensions.runtimes.service.control import Operation
+from opensearch_ml_stream.extensions.runtimes.settings import RuntimesSettings
 from opensearch_ml_stream.plugin.credentials.cipher import Cipher
 from opensearch_ml_stream.plugin.settings import LiveSettings, Settings
 from opensearch_ml_stream.plugin.store import Document, Index
@@ -61,7 +62,8 @@ async def keeper(tmp_path: Path, documents: RuntimeDocuments, monkeypatch: pytes
     (folder := tmp_path / "models" / "m").mkdir(parents=True)
     (folder / "model-settings.json").write_text(json.dumps(MODEL))
     (tmp_path / "runtimes").mkdir()
-    keeper = Keeper(Settings(models=str(folder.parent)), tmp_path / "runtimes", documents, Paths())
+    settings = Settings().with_section(RuntimesSettings(models=str(folder.parent)))
+    keeper = Keeper(settings, tmp_path / "runtimes", documents, Paths())
     await keeper.begin()
     put(keeper, "DEPLOYED")
     await keeper.documents.flush()

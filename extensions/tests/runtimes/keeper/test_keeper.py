@@ -12,6 +12,7 @@ import pytest
 from opensearch_ml_stream.connectors.errors import MLStreamError, NotFound, UpstreamError
 from opensearch_ml_stream.extensions.runtimes.keeper.keeper import Keeper, open_keeper
 from opensearch_ml_stream.extensions.runtimes.service.status import STATUS_FILE
+from opensearch_ml_stream.extensions.runtimes.settings import RuntimesSettings
 from opensearch_ml_stream.plugin.settings import Settings
 from opensearch_ml_stream.plugin.store import Index
 from opensearch_ml_stream.plugin.store.sqlite_store import SQLiteStore
@@ -40,7 +41,7 @@ class Repository:
 
     @asynccontextmanager
     async def kept(self) -> AsyncIterator[Keeper]:
-        settings = Settings(store=f"sqlite:///{self.database}", models=str(self.models))
+        settings = Settings(store=f"sqlite:///{self.database}").with_section(RuntimesSettings(models=str(self.models)))
         async with open_keeper(settings, self.runtimes, Paths()) as keeper:
             yield keeper
 

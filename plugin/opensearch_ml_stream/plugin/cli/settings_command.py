@@ -1,6 +1,7 @@
 """The command `settings`: all settings with their values and what they are for."""
 
 import re
+from collections.abc import Iterable
 from typing import Annotated, Any
 
 import orjson
@@ -8,9 +9,8 @@ import typer
 
 from opensearch_ml_stream.plugin.cli.options import Config
 from opensearch_ml_stream.plugin.cli.printing import print_table
-from opensearch_ml_stream.plugin.settings.all_settings import SETTINGS
+from opensearch_ml_stream.plugin.installed_extensions import load_installed_settings
 from opensearch_ml_stream.plugin.settings.setting_metadata import Setting
-from opensearch_ml_stream.plugin.settings.sources import load_settings
 
 _SHOWN_LENGTH = 40
 
@@ -20,27 +20,28 @@ def settings(
     markdown: Annotated[bool, typer.Option("--markdown", help="The table of docs/settings.md.")] = False,
 ) -> None:
     """List all settings, with the values that the file and the environment give them."""
+    current = load_installed_settings(config)
+    definitions = current.definitions().values()
     if markdown:
-        typer.echo(markdown_table())
+        typer.echo(markdown_table(definitions))
         return
-    current = load_settings(config)
     rows = [
         (
             setting.name,
-            _short(_shown(setting, getattr(current, setting.field))),
+            _short(_shown(setting, current.value(setting))),
             "yes" if setting.dynamic else "no",
             setting.help,
         )
-        for setting in SETTINGS
+        for setting in definitions
     ]
     print_table(("Setting", "Value", "At run time", "What for"), rows)
 
 
-def markdown_table() -> str:
+def markdown_table(definitions: Iterable[Setting]) -> str:
     """Return the table of docs/settings.md: name, default, whether it can change at run time, help."""
     rows = [
         f"| `{setting.name}` | {_cell(setting)} | {'yes' if setting.dynamic else ''} | {setting.help} |"
-        for setting in SETTINGS
+        for setting in definitions
     ]
     return "\n".join(("| Setting | Default | At run time | What for |", "|---|---|---|---|", *rows))
 

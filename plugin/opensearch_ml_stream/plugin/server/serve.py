@@ -13,7 +13,7 @@ from pathlib import Path
 from time import monotonic
 
 from opensearch_ml_stream.plugin.extension import Extension, ServerProcess, load
-from opensearch_ml_stream.plugin.installed_extensions import enabled, own_extensions, paths_of
+from opensearch_ml_stream.plugin.installed_extensions import declared_extensions, enabled, paths_of
 from opensearch_ml_stream.plugin.logs.configuration import configure_logging
 from opensearch_ml_stream.plugin.security.start_rules import check_start
 from opensearch_ml_stream.plugin.server import file_descriptors
@@ -41,7 +41,7 @@ def serve(settings: Settings) -> int:
     """
     configure_logging(settings)
     check_store_url(settings.store)
-    extensions = enabled(own_extensions(), settings)
+    extensions = enabled(declared_extensions(settings), settings)
     _check_extensions(extensions, settings)
     certificate_files = read_certificate_files(settings)
     if certificate_files is not None:

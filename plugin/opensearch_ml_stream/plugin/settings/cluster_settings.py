@@ -6,12 +6,12 @@ They stand over file, environment and command line, as they do over opensearch.y
 
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from opensearch_ml_stream.connectors.errors import Forbidden, InvalidRequest
 from opensearch_ml_stream.plugin.settings import LiveSettings, Settings
-from opensearch_ml_stream.plugin.settings.all_settings import BY_NAME
+from opensearch_ml_stream.plugin.settings.setting_metadata import Setting
 from opensearch_ml_stream.plugin.settings.values import read_value
 from opensearch_ml_stream.plugin.store import Cluster
 
@@ -52,18 +52,19 @@ class ClusterSettings:
             return
         self._was_refused = False
         if changed != self._changed:
-            self._changed, self._settings = changed, replace(self.live.at_start, **_readable(changed))
+            readable = _readable(changed, self.live.definitions)
+            self._changed, self._settings = changed, self.live.at_start.changed(readable)
 
 
-def _readable(changed: Mapping[str, object]) -> dict[str, Any]:
-    """Return by field what the sidecar has a dynamic setting for; say which values it cannot take."""
-    values: dict[str, Any] = {}
+def _readable(changed: Mapping[str, object], definitions: Mapping[str, Setting]) -> dict[Setting, Any]:
+    """Return the values that the sidecar has a dynamic setting for; say which it cannot take."""
+    values: dict[Setting, Any] = {}
     for name, value in changed.items():
-        setting = BY_NAME.get(name)
+        setting = definitions.get(name)
         if setting is None or not setting.dynamic:
             continue
         try:
-            values[setting.field] = read_value(setting, value)
+            values[setting] = read_value(setting, value)
         except InvalidRequest as error:
             log.warning("The cluster's setting %s is not followed: %s", name, error.reason)
     return values

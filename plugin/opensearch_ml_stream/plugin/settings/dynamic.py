@@ -5,14 +5,14 @@ import json
 import logging
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from opensearch_ml_stream.connectors.errors import Conflict, Internal, InvalidRequest, MLStreamError
 from opensearch_ml_stream.plugin.background_task import running_beside
 from opensearch_ml_stream.plugin.settings import LiveSettings, Settings
-from opensearch_ml_stream.plugin.settings.all_settings import BY_NAME, SETTINGS, setting_named
 from opensearch_ml_stream.plugin.settings.cluster_settings import ClusterSettings
+from opensearch_ml_stream.plugin.settings.setting_metadata import Setting, setting_named
 from opensearch_ml_stream.plugin.settings.sources import flatten
 from opensearch_ml_stream.plugin.settings.values import read_value
 from opensearch_ml_stream.plugin.store import Document, Index, Store
@@ -39,15 +39,17 @@ class DynamicSettings:
 
     def defaults(self) -> dict[str, Any]:
         """Return the values of dynamic settings where nothing was changed, by full name."""
-        return {setting.name: getattr(self.live.of_cluster, setting.field) for setting in SETTINGS if setting.dynamic}
+        definitions = self.live.definitions.values()
+        return {setting.name: self.live.of_cluster.value(setting) for setting in definitions if setting.dynamic}
 
     def warnings(self, body: Mapping[str, Any]) -> list[str]:
         """Return what a change would take out of lists that it replaces as a whole; errors as those of `change`."""
-        changes = {name: value for name, value in _read_changes(body).items() if isinstance(value, tuple)}
+        current, definitions = self.live.current, self.live.definitions
+        changes = {name: value for name, value in _read_changes(body, definitions).items() if isinstance(value, tuple)}
         return [
             f"[{name}] is replaced as a whole, so these entries do not hold any more: {json.dumps(dropped)}{_ADVICE}"
             for name, value in changes.items()
-            if (dropped := [old for old in getattr(self.live.current, BY_NAME[name].field) if old not in value])
+            if (dropped := [old for old in current.value(definitions[name]) if old not in value])
         ]
 
     async def change(self, body: Mapping[str, Any]) -> dict[str, Any]:
@@ -56,7 +58,7 @@ class DynamicSettings:
         All are checked before one is stored: InvalidRequest if any is unknown, static or has a wrong value. Conflict
         if others keep changing the settings meanwhile.
         """
-        changes = _read_changes(body)
+        changes = _read_changes(body, self.live.definitions)
         for _ in range(_WRITE_ATTEMPTS):
             document = await self.store.get(Index.CONFIG, DOCUMENT_ID)
             merged = {**_kept(document), **changes}
@@ -122,16 +124,16 @@ async def watch_settings(store: Store, live: LiveSettings, interval: float = POL
         await asyncio.sleep(interval)
 
 
-def _read_changes(body: Mapping[str, Any]) -> dict[str, Any]:
+def _read_changes(body: Mapping[str, Any], definitions: Mapping[str, Setting]) -> dict[str, Any]:
     """Check and convert a request body, `{"persistent": {...}}` or the settings themselves; return it by full name."""
     if body.get("transient"):
         raise InvalidRequest("transient settings are not supported, use [persistent]")
-    flat = flatten(body["persistent"] if isinstance(body.get("persistent"), Mapping) else body)
+    flat = flatten(body["persistent"] if isinstance(body.get("persistent"), Mapping) else body, definitions)
     if not flat:
         raise InvalidRequest("no settings to update", type="action_request_validation_exception")
     changes: dict[str, Any] = {}
     for name, value in flat.items():
-        setting = setting_named(name)
+        setting = setting_named(definitions, name)
         if not setting.dynamic:
             raise InvalidRequest(
                 f"final setting [{name}], not updateable: set it in the configuration file and restart"
@@ -153,13 +155,13 @@ def _kept(document: Document | None) -> dict[str, Any]:
 
 
 def _apply(live: LiveSettings, kept: Mapping[str, Any]) -> None:
-    settings = _with_changes(live.of_cluster, kept)
+    settings = _with_changes(live.of_cluster, kept, live.definitions)
     if settings != live.current:
         log.info("Settings changed at run time: %s", ", ".join(sorted(kept)) or "none are left")
         live.current = settings
 
 
-def _with_changes(settings: Settings, kept: Mapping[str, Any]) -> Settings:
-    """Return the settings with changes. Ignore those that only another version of this program knows."""
-    known = [(BY_NAME[name], value) for name, value in kept.items() if name in BY_NAME and BY_NAME[name].dynamic]
-    return replace(settings, **{setting.field: read_value(setting, value) for setting, value in known})
+def _with_changes(settings: Settings, kept: Mapping[str, Any], definitions: Mapping[str, Setting]) -> Settings:
+    """Return the settings with changes. Ignore those that only another version or an extension not here knows."""
+    known = [(definitions[name], value) for name, value in kept.items() if name in definitions]
+    return settings.changed({setting: read_value(setting, value) for setting, value in known if setting.dynamic})

@@ -1,33 +1,95 @@
-"""Setting metadata: name, kind of value, limits and help text of a setting, and whether it can change at run time."""
+"""Defines settings: each is a field of a frozen dataclass, with what users see of it in the field's metadata.
 
-from dataclasses import dataclass, fields
-from typing import Any, Literal
+The configuration file, the environment, `_plugins/_ml/_settings`, the command line's listing and the table in the docs
+are all made from them.
+"""
 
-from opensearch_ml_stream.plugin.settings import Settings
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from difflib import get_close_matches
+from typing import Literal, TypeVar, get_type_hints
+
+from opensearch_ml_stream.connectors.errors import InvalidRequest
 
 Kind = Literal[
     "boolean", "integer", "number", "string", "list", "regex", "regexes", "endpoints", "origins", "hosts", "secret",
     "networks", "header", "permissions",
 ]  # fmt: skip
+_KINDS: Mapping[object, Kind] = {
+    bool: "boolean",
+    int: "integer",
+    int | None: "integer",
+    float: "number",
+    str: "string",
+    tuple[str, ...]: "list",
+}
+
+SWITCHES = "opensearch_ml_stream.extensions."  # and the name of an extension
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """One setting. `field` is its name in Settings; `minimum` and `maximum` bound numbers, `choices` strings."""
+    """One setting. `section` is the class that has it as a field; None for the switch of the extension `field`."""
 
     name: str
+    section: type | None
     field: str
     kind: Kind
     help: str
+    default: object
     dynamic: bool = False
     minimum: float | None = None
     maximum: float | None = None
     choices: tuple[str, ...] = ()
 
-    @property
-    def default(self) -> object:
-        """The value where no source sets it."""
-        return DEFAULTS[self.field]
+
+def setting(
+    default: T,
+    help: str,
+    *,
+    name: str,
+    kind: Kind | None = None,
+    dynamic: bool = False,
+    minimum: float | None = None,
+    maximum: float | None = None,
+    choices: tuple[str, ...] = (),
+) -> T:
+    """Define a field of a frozen dataclass as a setting with that full name.
+
+    The kind of its values is that of the field's type, unless one is given. `minimum` and `maximum` bound numbers,
+    `choices` strings; a `dynamic` setting can change at run time.
+    """
+    shown = {"name": name, "kind": kind, "help": help, "dynamic": dynamic}
+    return field(default=default, metadata={**shown, "minimum": minimum, "maximum": maximum, "choices": choices})
 
 
-DEFAULTS: dict[str, Any] = {field.name: field.default for field in fields(Settings)}
+def settings_of(section: type) -> tuple[Setting, ...]:
+    """Return the settings that a dataclass has as fields, in their order. KeyError if a type needs a kind."""
+    types = get_type_hints(section)
+    return tuple(
+        Setting(
+            section=section,
+            field=defined.name,
+            default=defined.default,
+            **{**defined.metadata, "kind": defined.metadata["kind"] or _KINDS[types[defined.name]]},
+        )
+        for defined in fields(section)
+        if defined.metadata
+    )
+
+
+def switch_of(extension: str) -> Setting:
+    """Return the setting that switches an extension on or off; unset, its declaration decides."""
+    text = f"Whether the extension {extension} is on, whatever its own settings say"
+    return Setting(SWITCHES + extension, None, extension, "boolean", text, None)
+
+
+def setting_named(definitions: Mapping[str, Setting], name: str) -> Setting:
+    """Return the setting of that full name. InvalidRequest, with the most similar name, if there is none."""
+    if name in definitions:
+        return definitions[name]
+    similar = get_close_matches(name, definitions, n=1, cutoff=0.5)
+    hint = f", did you mean [{similar[0]}]?" if similar else ""
+    raise InvalidRequest(f"setting [{name}] not recognized{hint}")

@@ -3,7 +3,7 @@
 import json
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import replace
 from difflib import get_close_matches
 from pathlib import Path
@@ -13,7 +13,7 @@ import yaml
 
 from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.plugin.settings import Settings
-from opensearch_ml_stream.plugin.settings.all_settings import BY_NAME, SETTINGS, setting_named
+from opensearch_ml_stream.plugin.settings.setting_metadata import Setting, setting_named
 from opensearch_ml_stream.plugin.settings.values import read_value
 
 CONFIG_VARIABLE = "MLSTREAM_CONFIG"
@@ -34,23 +34,32 @@ VARIABLES = (
 
 
 def load_settings(
+    defaults: Settings,
     config: Path | None = None,
     environment: Mapping[str, str] = os.environ,
     options: Mapping[str, object] | None = None,
 ) -> Settings:
-    """Return the settings of all sources. `options` are the command line's, by field; None means "not given".
+    """Return the defaults with what all sources set. `options` are the command line's by full name, None if not given.
 
     InvalidRequest names the source that is wrong.
     """
-    path = config or _path(environment.get(CONFIG_VARIABLE))
-    values = {} if path is None else _located(f"configuration file {path}", read_file(path))
-    values |= _environment_values(environment)
-    present = {field: value for field, value in (options or {}).items() if value is not None}
-    values |= _located(
-        "command line", {setting.name: present[setting.field] for setting in SETTINGS if setting.field in present}
-    )
-    settings = replace(Settings(), **values)
+    definitions = defaults.definitions()
+    values: dict[Setting, Any] = {}
+    if path := _config_path(config, environment):
+        values |= _located(f"configuration file {path}", read_file(path, definitions), definitions)
+    for variable, named in _environment_values(environment).items():
+        values |= _located(f"environment variable {variable}", named, definitions)
+    given = {name: value for name, value in (options or {}).items() if value is not None}
+    values |= _located("command line", given, definitions)
+    settings = defaults.changed(values)
     return settings if settings.store else replace(settings, store=default_store(environment))
+
+
+def given_names(config: Path | None = None, environment: Mapping[str, str] = os.environ) -> set[str]:
+    """Return the full names that the file and the environment set, whether there are such settings or not."""
+    path = _config_path(config, environment)
+    names = set(read_file(path, ())) if path else set()
+    return names.union(*_environment_values(environment).values())
 
 
 def unknown_variables(environment: Mapping[str, str] = os.environ) -> list[str]:
@@ -75,8 +84,8 @@ def default_store(environment: Mapping[str, str], name: str = "store") -> str:
     return f"sqlite:///{os.path.join(data, 'opensearch-ml-stream', f'{name}.db')}"
 
 
-def read_file(path: Path) -> dict[str, Any]:
-    """Return the settings of a YAML file by full name; its keys may be nested or dotted."""
+def read_file(path: Path, known: Container[str]) -> dict[str, Any]:
+    """Return the settings of a YAML file by full name; its keys may be nested or dotted. See `flatten`."""
     try:
         document = yaml.load(path.read_text("utf-8"), _SettingsLoader)
     except OSError as error:
@@ -88,13 +97,16 @@ def read_file(path: Path) -> dict[str, Any]:
     if not isinstance(document, dict):
         raise InvalidRequest(f"The configuration file {path} must hold settings, as `name: value` lines")
     try:
-        return flatten(document)
+        return flatten(document, known)
     except InvalidRequest as error:
         raise InvalidRequest(" ".join(f"configuration file {path}: {error.reason}".split())) from None
 
 
-def flatten(document: Mapping[Any, Any], prefix: str = "") -> dict[str, Any]:
-    """Flatten nested objects to dotted names. InvalidRequest if one is too long, no string, or given twice."""
+def flatten(document: Mapping[Any, Any], known: Container[str], prefix: str = "") -> dict[str, Any]:
+    """Flatten nested objects to dotted names, but for values of known names.
+
+    InvalidRequest if a name is too long, no string, or given twice.
+    """
     flat: dict[str, Any] = {}
     for key, value in document.items():
         if not isinstance(key, str):
@@ -102,7 +114,7 @@ def flatten(document: Mapping[Any, Any], prefix: str = "") -> dict[str, Any]:
         name = prefix + key
         if len(name) > MAX_NAME_LENGTH:
             raise InvalidRequest(f"setting [{name[:MAX_NAME_LENGTH]}...] not recognized")
-        values = flatten(value, f"{name}.") if isinstance(value, dict) and name not in BY_NAME else {name: value}
+        values = flatten(value, known, f"{name}.") if isinstance(value, dict) and name not in known else {name: value}
         if twice := sorted(values.keys() & flat.keys()):
             raise InvalidRequest(f"setting [{twice[0]}] is given twice")
         flat |= values
@@ -144,9 +156,9 @@ def _place(error: BaseException) -> str:
     return f": {problem}" if mark is None else f" at line {mark.line + 1}, column {mark.column + 1}: {problem}"
 
 
-def _environment_values(environment: Mapping[str, str]) -> dict[str, Any]:
-    """Return the environment's values by field. A list is JSON, or one string; an object is JSON."""
-    values: dict[str, Any] = {}
+def _environment_values(environment: Mapping[str, str]) -> dict[str, dict[str, object]]:
+    """Return by variable the name and value that it sets. A list is JSON, or one string; an object is JSON."""
+    values: dict[str, dict[str, object]] = {}
     for variable, text in sorted(environment.items()):
         if variable in SHORT_VARIABLES:
             name = SHORT_VARIABLES[variable]
@@ -154,15 +166,15 @@ def _environment_values(environment: Mapping[str, str]) -> dict[str, Any]:
             name = variable.removeprefix(SETTING_PREFIX).replace("__", ".").lower()
         else:
             continue
-        values |= _located(f"environment variable {variable}", {name: _json_value(text)})
+        values[variable] = {name: _json_value(text)}
     return values
 
 
-def _located(source: str, values: Mapping[str, object]) -> dict[str, Any]:
-    """Check and convert values; return them by field. InvalidRequest names the source."""
+def _located(source: str, values: Mapping[str, object], definitions: Mapping[str, Setting]) -> dict[Setting, Any]:
+    """Check and convert values. InvalidRequest names the source."""
     try:
-        named = {setting_named(name): value for name, value in values.items()}
-        return {setting.field: read_value(setting, value) for setting, value in named.items()}
+        named = {setting_named(definitions, name): value for name, value in values.items()}
+        return {setting: read_value(setting, value) for setting, value in named.items()}
     except InvalidRequest as error:
         raise InvalidRequest(" ".join(f"{source}: {error.reason}".split())) from None  # a name may hold line ends
 
@@ -176,5 +188,6 @@ def _json_value(text: str) -> object:
         return text
 
 
-def _path(text: str | None) -> Path | None:
-    return Path(text) if text else None
+def _config_path(config: Path | None, environment: Mapping[str, str]) -> Path | None:
+    text = environment.get(CONFIG_VARIABLE)
+    return config or (Path(text) if text else None)

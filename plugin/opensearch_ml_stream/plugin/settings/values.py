@@ -42,7 +42,9 @@ def read_value(setting: Setting, value: object) -> Any:
             return _string(setting, value)
 
 
-def _boolean(setting: Setting, value: object) -> bool:
+def _boolean(setting: Setting, value: object) -> bool | None:
+    if value is None and setting.default is None:
+        return None
     if isinstance(value, bool):
         return value
     if isinstance(value, str) and value.lower() in ("true", "false"):

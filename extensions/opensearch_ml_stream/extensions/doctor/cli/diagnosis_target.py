@@ -17,7 +17,7 @@ from opensearch_ml_stream.plugin.cli.command_errors import CommandFailed, WrongU
 from opensearch_ml_stream.plugin.cli.options import read_pairs
 from opensearch_ml_stream.plugin.cli.sidecar_api import open_api
 from opensearch_ml_stream.plugin.cli.sidecar_options import SidecarOptions
-from opensearch_ml_stream.plugin.settings.sources import load_settings
+from opensearch_ml_stream.plugin.installed_extensions import load_installed_settings
 
 QUESTION = "Count from one to twenty, in words."
 MAX_FILE_BYTES = 1024 * 1024
@@ -74,9 +74,8 @@ def diagnose(target: DiagnosisTarget, sidecar: SidecarOptions, config: Path | No
     if target.connector is not None:
         # Loaded here: with it comes what keeps metrics, which a server must not load before it says where.
         connector_file = import_module("opensearch_ml_stream.extensions.doctor.diagnosis.connector_file")
-        diagnosing = connector_file.diagnose_connector(
-            target.connector, target.parameters, load_settings(config), record=record
-        )
+        settings = load_installed_settings(config)
+        diagnosing = connector_file.diagnose_connector(target.connector, target.parameters, settings, record=record)
         diagnosis: dict[str, Any] = asyncio.run(diagnosing).to_json()
         return diagnosis
     path = f"/models/{quote(target.model_id or '', safe='')}/_diagnose"

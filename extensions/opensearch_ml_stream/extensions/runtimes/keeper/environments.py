@@ -54,7 +54,8 @@ def environment_variables(
 
 def secret_variables(settings: Settings) -> frozenset[str]:
     """Return the names of the variables that the settings take secrets from."""
-    return frozenset(value.removeprefix("env:") for value in (settings.tls_key_password,) if value.startswith("env:"))
+    secrets = [settings.value(setting) for setting in settings.definitions().values() if setting.kind == "secret"]
+    return frozenset(value.removeprefix("env:") for value in secrets if value.startswith("env:"))
 
 
 def environments_folder(server_settings: Mapping[str, Any], runtimes: Path) -> Path:

@@ -31,6 +31,7 @@ from opensearch_ml_stream.extensions.runtimes.keeper.runtime_documents import (
 from opensearch_ml_stream.extensions.runtimes.service.control import Operation, serving_control
 from opensearch_ml_stream.extensions.runtimes.service.handler_paths import HandlerPaths
 from opensearch_ml_stream.extensions.runtimes.service.status import STATUS_FILE, State, write_status
+from opensearch_ml_stream.extensions.runtimes.settings import RuntimesSettings
 from opensearch_ml_stream.plugin.background_task import running_beside
 from opensearch_ml_stream.plugin.clock import now_millis
 from opensearch_ml_stream.plugin.credentials.cipher import Cipher
@@ -59,7 +60,7 @@ async def open_keeper(settings: Settings, folder: Path, paths: Paths) -> AsyncIt
         await keeper.begin()
         await stack.enter_async_context(serving_control(folder, keeper.obey))
         await stack.enter_async_context(running_beside(keeper.write_again_and_again()))
-        if settings.models_watch:
+        if settings.of(RuntimesSettings).models_watch:
             await stack.enter_async_context(running_beside(keeper.watch()))
         yield keeper
 
@@ -69,7 +70,7 @@ class Keeper:
 
     def __init__(self, settings: Settings, folder: Path, documents: RuntimeDocuments, paths: Paths) -> None:
         self._settings = settings
-        self._directory = Path(settings.models)
+        self._directory = Path(settings.of(RuntimesSettings).models)
         self._folder = folder
         self.documents = DocumentWriter(documents, self._refuse)
         self._models: dict[str, KeptModel] = {}
@@ -220,9 +221,9 @@ class Keeper:
         self._write()
 
     def _add(self, key: str, folder: ModelFolder) -> KeptModel:
-        settings = self._settings
+        settings, queue_size = self._settings, self._settings.of(RuntimesSettings).runtime_queue_size
         model = self._models[key] = KeptModel(
-            key, folder, self._start, self._write, settings.shutdown_grace_seconds, settings.runtime_queue_size
+            key, folder, self._start, self._write, settings.shutdown_grace_seconds, queue_size
         )
         return model
 

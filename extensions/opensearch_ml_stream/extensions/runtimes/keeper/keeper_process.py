@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.extensions.runtimes.keeper.model_folders import check_models_folder
+from opensearch_ml_stream.extensions.runtimes.settings import RuntimesSettings
 from opensearch_ml_stream.plugin.extension import load
 from opensearch_ml_stream.plugin.settings import Settings
 from opensearch_ml_stream.rest_handlers.base_path import Paths
@@ -28,9 +29,10 @@ def prepare(settings: Settings, folder: Path) -> bool:
 
     InvalidRequest if these are not there, or the folder's path is too long.
     """
-    if not settings.models:
+    models = settings.of(RuntimesSettings).models
+    if not models:
         return False
-    check_models_folder(Path(settings.models))
+    check_models_folder(Path(models))
     path = runtimes_folder(folder)
     if len(os.fsencode(path)) > MAX_SOCKET_FOLDER:
         raise InvalidRequest(f"The path {path} is too long for sockets; name a shorter folder by TMPDIR")

@@ -12,6 +12,7 @@ from opensearch_ml_stream.extensions.v2.http.headers import SERVER_NAME, own_hea
 from opensearch_ml_stream.extensions.v2.http.use_cases import Inference, InferenceModels, NextInference, UnreadRequest
 from opensearch_ml_stream.extensions.v2.protocol.messages import ResponseShape
 from opensearch_ml_stream.extensions.v2.protocol.own_responses import OwnResponse
+from opensearch_ml_stream.extensions.v2.settings import V2Settings
 from opensearch_ml_stream.plugin.extension import Core
 from opensearch_ml_stream.plugin.grpc_port.call import Call
 from opensearch_ml_stream.plugin.grpc_port.calls import Calls, Handler
@@ -26,7 +27,7 @@ _STREAM_ACTIONS = (actions.PREDICT_STREAM, actions.PREDICT)
 
 def make_service(core: Core) -> GrpcService:
     """Return the service over the inferences of V2."""
-    is_triton = core.settings.grpc_stream_response == "triton"
+    is_triton = core.settings.of(V2Settings).grpc_stream_response == "triton"
     models = core.face(InferenceModels)  # type: ignore[type-abstract]
 
     def handlers(calls: Calls, ready: Ready) -> dict[str, Handler]:

@@ -17,8 +17,9 @@ from opensearch_ml_stream.connectors.errors import MLStreamError
 from opensearch_ml_stream.plugin.cli.command_errors import WrongUsage
 from opensearch_ml_stream.plugin.cli.running.store_password import with_store_password
 from opensearch_ml_stream.plugin.clock import now_millis
+from opensearch_ml_stream.plugin.installed_extensions import load_installed_settings
 from opensearch_ml_stream.plugin.security.permissions import SHIPPED_ROLES
-from opensearch_ml_stream.plugin.settings.sources import default_store, load_settings
+from opensearch_ml_stream.plugin.settings.sources import default_store
 from opensearch_ml_stream.plugin.store import Index, Store
 
 T = TypeVar("T")
@@ -47,7 +48,7 @@ def with_store(options: StoreOptions, work: Callable[[Store], Awaitable[T]], *, 
     An embedded store is made only where that `adds` an account, and stderr says so, as it does if no sidecar with these
     settings would look at the account. WrongUsage if there is no such store otherwise.
     """
-    settings = load_settings(options.config, options={"store": options.store})
+    settings = load_installed_settings(options.config, options={"opensearch_ml_stream.store": options.store})
     settings = replace(settings, store=with_store_password(settings.store, options.password))
     opening = import_module("opensearch_ml_stream.plugin.store.open_store")  # loaded late: it takes half a second
     pasted = f"--store {shlex.quote(opening.shown_store(settings.store))}"

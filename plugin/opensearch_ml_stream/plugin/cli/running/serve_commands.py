@@ -27,11 +27,11 @@ from opensearch_ml_stream.plugin.cli.options import (
 from opensearch_ml_stream.plugin.cli.running.serve_options import with_extension_options
 from opensearch_ml_stream.plugin.cli.running.store_password import with_store_password
 from opensearch_ml_stream.plugin.cli.sidecar_options import CACerts, ClientCert
-from opensearch_ml_stream.plugin.installed_extensions import own_extensions
+from opensearch_ml_stream.plugin.installed_extensions import load_installed_settings, own_extensions
 from opensearch_ml_stream.plugin.settings import Settings
-from opensearch_ml_stream.plugin.settings.all_settings import BY_NAME
-from opensearch_ml_stream.plugin.settings.sources import default_store, load_settings, unknown_variables
+from opensearch_ml_stream.plugin.settings.sources import default_store, unknown_variables
 
+_OWN = "opensearch_ml_stream."  # settings
 _SQLITE = "sqlite:///"
 
 
@@ -49,16 +49,15 @@ def serve(
 ) -> None:
     """Run the sidecar until SIGTERM or Ctrl-C."""
     options: dict[str, object] = {
-        "host": host,
-        "port": port,
-        "workers": workers,
-        "store": store,
-        "log_level": log_level,
+        _OWN + "host": host,
+        _OWN + "port": port,
+        _OWN + "grpc_port": grpc_port,
+        _OWN + "workers": workers,
+        _OWN + "store": store,
+        _OWN + "log_level": log_level,
+        _OWN + "security": "none" if insecure_no_auth else None,
     }
-    options |= {"grpc_port": grpc_port}
-    options |= {BY_NAME[name].field: value for name, value in (extension_options or {}).items()}
-    options |= {"security": "none"} if insecure_no_auth else {}
-    settings = load_settings(config, options=options)
+    settings = load_installed_settings(config, options={**options, **(extension_options or {})})
     for warning in unknown_variables():
         typer.echo(f"opensearch-ml-stream: warning: {warning}", err=True)
     settings = replace(settings, store=with_store_password(settings.store, store_password))
@@ -88,7 +87,8 @@ def demo(
     Its models are in a store of their own, unless --store names another.
     """
     own_store = store or default_store(os.environ, "demo")  # the user's own keeps the user's models
-    settings = load_settings(config, options={"host": host, "port": port, "store": own_store})
+    options = {_OWN + "host": host, _OWN + "port": port, _OWN + "store": own_store}
+    settings = load_installed_settings(config, options=options)
     settings = replace(settings, store=with_store_password(settings.store, store_password))
     make_store_folder(settings)
     # Loaded here, as `serve` needs none of it: the demo is a client of a server of its own.

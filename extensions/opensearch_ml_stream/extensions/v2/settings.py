@@ -1,0 +1,23 @@
+"""Settings of the Open Inference Protocol: what `/v2` and its service over gRPC send."""
+
+from dataclasses import dataclass
+
+from opensearch_ml_stream.plugin.settings.setting_metadata import setting
+
+
+@dataclass(frozen=True, slots=True)
+class V2Settings:
+    """The settings of `/v2` and of its service over gRPC."""
+
+    gzip: bool = setting(
+        True,
+        "Compress what /v2 sends to clients that accept gzip, streams event by event",
+        name="opensearch_ml_stream.v2.gzip",
+    )
+    grpc_stream_response: str = setting(
+        "mlserver",
+        "Message of a stream over gRPC for clients that do not show that they are Triton's: ModelInferResponse "
+        "(mlserver) or ModelStreamInferResponse (triton)",
+        name="opensearch_ml_stream.grpc_stream_response",
+        choices=("mlserver", "triton"),
+    )
