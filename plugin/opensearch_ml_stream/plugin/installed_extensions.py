@@ -27,10 +27,16 @@ def own_extensions() -> tuple[Extension, ...]:
     return tuple(_declaration(point) for point in sorted(points, key=lambda point: point.name))
 
 
+def named_extensions(config: Path | None = None, environment: Mapping[str, str] = os.environ) -> tuple[Extension, ...]:
+    """Return our declarations, and of other packages those that the file or the environment switches on or off."""
+    others = _others()
+    given = given_names(config, environment) if others else set()
+    return _declarations(others, [name.removeprefix(SWITCHES) for name in given if name.startswith(SWITCHES)])
+
+
 def declared_extensions(settings: Settings) -> tuple[Extension, ...]:
-    """Return our declarations, and of other packages those of the extensions that the settings switch on or off."""
-    switched = [name for name, is_on in settings.extensions.items() if is_on is not None]
-    return (*own_extensions(), *_named(_others(), switched))
+    """Return our declarations, and of other packages those that the settings switch on or off."""
+    return _declarations(_others(), [name for name, is_on in settings.extensions.items() if is_on is not None])
 
 
 def load_installed_settings(
@@ -39,17 +45,15 @@ def load_installed_settings(
     options: Mapping[str, object] | None = None,
 ) -> Settings:
     """Return the settings of all sources, those of extensions among them; see `load_settings`."""
-    others = _others()
-    given = given_names(config, environment) if others else set()
-    named = _named(others, [name.removeprefix(SWITCHES) for name in given if name.startswith(SWITCHES)])
-    extensions = (*own_extensions(), *named)
-    names = [*(extension.name for extension in extensions), *(point.name for point in others)]
-    return load_settings(default_settings(extensions, names), config, environment, options)
+    others = [point.name for point in _others()]
+    defaults = default_settings(named_extensions(config, environment), others)
+    return load_settings(defaults, config, environment, options)
 
 
-def default_settings(extensions: Sequence[Extension], names: Sequence[str]) -> Settings:
-    """Return the settings where no source sets any, with a switch for each name of an extension."""
+def default_settings(extensions: Sequence[Extension], others: Sequence[str] = ()) -> Settings:
+    """Return the settings where no source sets any; `others` are names of extensions that are not declared."""
     sections = [extension.settings for extension in extensions if extension.settings is not None]
+    names = [*(extension.name for extension in extensions), *others]
     return Settings(sections={section: section() for section in sections}, extensions=dict.fromkeys(names))
 
 
@@ -62,12 +66,13 @@ def _others() -> list[EntryPoint]:
     return [point for point in entry_points(group=GROUP) if not _is_own(point) and point.name not in own]
 
 
-def _named(others: Sequence[EntryPoint], names: Collection[str]) -> list[Extension]:
-    named = [point for point in others if point.name in names]
-    for point in named:
-        if [other.name for other in named].count(point.name) > 1:
+def _declarations(others: Sequence[EntryPoint], names: Collection[str]) -> tuple[Extension, ...]:
+    """Return ours, and those of others that are named."""
+    named: dict[str, EntryPoint] = {}
+    for point in others:
+        if point.name in names and named.setdefault(point.name, point) is not point:
             raise InvalidRequest(f"Two packages that are installed have an extension {point.name}: remove one")
-    return [_declaration(point) for point in named]
+    return (*own_extensions(), *map(_declaration, named.values()))
 
 
 def _declaration(point: EntryPoint) -> Extension:

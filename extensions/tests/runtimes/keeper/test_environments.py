@@ -3,6 +3,7 @@
 import os
 import sys
 import tarfile
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from opensearch_ml_stream.extensions.runtimes.keeper.environments import (
 )
 from opensearch_ml_stream.extensions.runtimes.keeper.model_folders import ModelFolder
 from opensearch_ml_stream.plugin.settings import Settings
+from opensearch_ml_stream.plugin.settings.setting_metadata import setting
 
 
 def model(folder: Path, **parameters: str) -> ModelFolder:
@@ -63,14 +65,22 @@ def test_a_tarball_that_is_none_is_told(tmp_path: Path) -> None:
         interpreter(model(tmp_path, environment_tarball="env.tar.gz"), tmp_path)
 
 
+@dataclass(frozen=True, slots=True)
+class TokenSettings:
+    token: str = setting("", "A token", name="acme.token", kind="secret")
+    other: str = setting("", "Another", name="acme.other", kind="secret")
+
+
 def test_what_is_this_servers_own_is_not_passed_on() -> None:
-    secrets = secret_variables(Settings(tls_key_password="env:TLS_PASSWORD"))
+    settings = Settings(tls_key_password="env:TLS_PASSWORD")
+    secrets = secret_variables(settings.with_section(TokenSettings("env:ACME_TOKEN", "file:/token")))
     passed = environment_variables(
         sys.executable,
         secrets,
         {
             "MLSTREAM_STORE_PASSWORD": "x", "MLSTREAM_SETTING__A": "x", "OPENSEARCH_ML_STREAM_X": "x",
-            "TLS_PASSWORD": "x", "PROMETHEUS_MULTIPROC_DIR": "x", "MLSERVER_DEBUG": "1", "HF_TOKEN": "h", "PATH": "/b",
+            "TLS_PASSWORD": "x", "ACME_TOKEN": "x", "PROMETHEUS_MULTIPROC_DIR": "x", "MLSERVER_DEBUG": "1",
+            "HF_TOKEN": "h", "PATH": "/b",
         },
     )  # fmt: skip
     assert passed == {"MLSERVER_DEBUG": "1", "HF_TOKEN": "h", "PATH": "/b"}

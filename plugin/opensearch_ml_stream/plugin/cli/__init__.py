@@ -14,7 +14,7 @@ from opensearch_ml_stream.connectors.errors import MLStreamError
 from opensearch_ml_stream.plugin.cli.command_errors import USAGE, CommandFailed
 from opensearch_ml_stream.plugin.cli.options import ModelCommand
 from opensearch_ml_stream.plugin.extension import Command, load
-from opensearch_ml_stream.plugin.installed_extensions import own_extensions
+from opensearch_ml_stream.plugin.installed_extensions import named_extensions
 
 _CLI = "opensearch_ml_stream.plugin.cli."
 
@@ -53,7 +53,7 @@ def _called(name: Sequence[str]) -> Sequence[Command]:
     """Return the command of that name, or all of them."""
     if own := [command for command in _COMMANDS if [command.name] == name]:
         return own
-    commands = [*_COMMANDS, *(command for extension in own_extensions() for command in extension.commands)]
+    commands = [*_COMMANDS, *(command for extension in named_extensions() for command in extension.commands)]
     return [command for command in commands if [command.name] == name] or commands
 
 

@@ -7,6 +7,7 @@ are all made from them.
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from difflib import get_close_matches
+from functools import partial
 from typing import Literal, TypeVar, get_type_hints
 
 from opensearch_ml_stream.connectors.errors import InvalidRequest
@@ -61,22 +62,22 @@ def setting(
     The kind of its values is that of the field's type, unless one is given. `minimum` and `maximum` bound numbers,
     `choices` strings; a `dynamic` setting can change at run time.
     """
-    shown = {"name": name, "kind": kind, "help": help, "dynamic": dynamic}
-    return field(default=default, metadata={**shown, "minimum": minimum, "maximum": maximum, "choices": choices})
+    define = partial(Setting, name=name, help=help, dynamic=dynamic, minimum=minimum, maximum=maximum, choices=choices)
+    return field(default=default, metadata={"define": define, "kind": kind})
 
 
 def settings_of(section: type) -> tuple[Setting, ...]:
     """Return the settings that a dataclass has as fields, in their order. KeyError if a type needs a kind."""
     types = get_type_hints(section)
     return tuple(
-        Setting(
+        one.metadata["define"](
             section=section,
-            field=defined.name,
-            default=defined.default,
-            **{**defined.metadata, "kind": defined.metadata["kind"] or _KINDS[types[defined.name]]},
+            field=one.name,
+            kind=one.metadata["kind"] or _KINDS[types[one.name]],
+            default=one.default,
         )
-        for defined in fields(section)
-        if defined.metadata
+        for one in fields(section)
+        if "define" in one.metadata
     )
 
 
