@@ -19,9 +19,11 @@ from integration_tests.support.sidecars import Sidecar, running_sidecar
 from opensearchpy import NotFoundError, OpenSearch, RequestError
 
 from opensearch_ml_stream.plugin.clock import now_millis
+from opensearch_ml_stream.plugin.metrics import Metrics
 from opensearch_ml_stream.plugin.monitoring.answering_node import AnsweringNode
 from opensearch_ml_stream.plugin.monitoring.profiles import Profiles
 from opensearch_ml_stream.plugin.monitoring.server_stats import ServerStats
+from opensearch_ml_stream.plugin.observation import Observations
 from opensearch_ml_stream.plugin.registry.deployment_state_store import DeploymentStateStore
 from opensearch_ml_stream.plugin.registry.visible_documents import VisibleDocuments
 from opensearch_ml_stream.plugin.settings import LiveSettings, Settings
@@ -184,8 +186,8 @@ async def test_profile_and_stats_are_read_from_every_kind_of_store(store: Store,
     with open_statistics(tmp_path) as statistics:
         node = AnsweringNode(store, now_millis, "server")
         visible = VisibleDocuments.of(store, LiveSettings(Settings()))
-        with statistics.prediction() as prediction:
-            prediction.start(model_id)
+        with Observations(Metrics(), statistics).whole(ANYONE) as observed:
+            observed.find(model_id)
         profile = await Profiles(states, statistics, node, visible).get(
             ANYONE, {"return_all_models": True}, view="node"
         )

@@ -3,9 +3,7 @@
 import errno
 import os
 import re
-from asyncio import CancelledError
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +15,6 @@ from opensearch_ml_stream.connectors.chunks import Ending, Usage
 from opensearch_ml_stream.connectors.errors import InvalidRequest, MLStreamError, Throttled, UpstreamError
 from opensearch_ml_stream.extensions.runtimes.service.runtime_metrics import RuntimeMetrics
 from opensearch_ml_stream.extensions.runtimes.service.status import ModelStatus
-from opensearch_ml_stream.plugin import metrics as metrics_module
 from opensearch_ml_stream.plugin.metrics import MULTIPROC_DIR, Metrics
 
 IDLE = {"mlstream_streams_open": 0.0, "mlstream_streams_waiting": 0.0}
@@ -33,11 +30,9 @@ def samples(metrics: Metrics) -> dict[str, float]:
     return found
 
 
-def add_stream(metrics: Metrics, outcome: Ending | UpstreamError | None, chunks: int = 0) -> None:
-    with metrics.stream() as figures:
-        figures.model_id = "m"
-        figures.chunks = chunks
-        figures.outcome = outcome
+def add_stream(metrics: Metrics, outcome: Ending | MLStreamError | None, chunks: int = 0) -> None:
+    metrics.stream_opened()
+    metrics.stream_ended("m", outcome, chunks, 1.0, None)
 
 
 def test_a_new_process_has_no_open_streams() -> None:
@@ -76,14 +71,11 @@ def test_a_stream_is_counted_by_its_outcome(outcome: Ending | UpstreamError | No
     assert counted["mlstream_streams_open"] == 0
 
 
-def test_times_are_measured_from_where_the_stream_was_begun(monkeypatch: pytest.MonkeyPatch) -> None:
-    clock = iter([100.0, 107.0])
-    monkeypatch.setattr(metrics_module, "monotonic", lambda: next(clock))
+def test_times_of_streams_are_shown_in_buckets() -> None:
     metrics = Metrics()
-    with metrics.stream() as figures:
-        assert samples(metrics)["mlstream_streams_open"] == 1
-        figures.model_id = "m"
-        figures.first_chunk = 100.75
+    metrics.stream_opened()
+    assert samples(metrics)["mlstream_streams_open"] == 1
+    metrics.stream_ended("m", Ending(), 1, 7.0, 0.75)
     counted = samples(metrics)
     assert counted['mlstream_time_to_first_chunk_seconds_sum{model_id="m"}'] == 0.75
     assert counted['mlstream_stream_duration_seconds_sum{model_id="m"}'] == 7.0
@@ -111,25 +103,11 @@ def test_tokens_are_added_up_by_kind() -> None:
     }
 
 
-def test_an_exception_that_leaves_the_block_is_the_outcome_and_a_cancellation_is_the_clients() -> None:
-    metrics = Metrics()
-    for error in (Throttled("x"), KeyError("x"), CancelledError()):
-        with pytest.raises(type(error)), metrics.stream() as figures:
-            figures.model_id = "m"
-            raise error
-    counted = samples(metrics)
-    assert counted['mlstream_streams_total{model_id="m",outcome="error"}'] == 2
-    assert counted['mlstream_streams_total{model_id="m",outcome="client_left"}'] == 1
-    assert figures.outcome is None
-
-
 def test_a_call_that_a_limit_of_a_model_refused_is_counted_by_that_limit() -> None:
     metrics = Metrics()
     for error in (Throttled("x", limit="model_rate"), Throttled("x", limit="user_rate"), Throttled("x")):
-        for figures in (metrics.stream(), metrics.prediction()):
-            with pytest.raises(Throttled), figures:
-                figures.model_id = "m"
-                raise error
+        add_stream(metrics, error)
+        metrics.prediction_ended("m", error)
     refused = {name: value for name, value in samples(metrics).items() if name.startswith("mlstream_refused")}
     assert refused == {
         'mlstream_refused_total{limit="model_rate",model_id="m"}': 2.0,
@@ -137,26 +115,11 @@ def test_a_call_that_a_limit_of_a_model_refused_is_counted_by_that_limit() -> No
     }
 
 
-def test_a_defect_in_a_prediction_is_a_500_and_a_cancelled_one_is_not_counted() -> None:
-    metrics = Metrics()
-    for error in (KeyError("x"), CancelledError()):
-        with pytest.raises(type(error)), metrics.prediction():
-            raise error
-    expected = {**IDLE, 'mlstream_predictions_total{model_id="unknown",status="500"}': 1.0}
-    assert samples(metrics) == expected
-
-
-def test_a_stream_of_a_model_that_is_not_known_yet_is_of_an_unknown_one() -> None:
-    metrics = Metrics()
-    with metrics.stream():
-        pass
-    assert samples(metrics)['mlstream_streams_total{model_id="unknown",outcome="client_left"}'] == 1
-
-
 @pytest.mark.parametrize(
-    ("error", "status", "provider_status"),
+    ("outcome", "status", "provider_status"),
     [
-        (None, "200", None),
+        (Ending(), "200", None),
+        (KeyError("x"), "500", None),
         (InvalidRequest("x"), "400", None),
         (Throttled("x"), "429", None),
         (UpstreamError("x"), "424", "none"),
@@ -165,13 +128,10 @@ def test_a_stream_of_a_model_that_is_not_known_yet_is_of_an_unknown_one() -> Non
     ],
 )
 def test_a_prediction_is_counted_by_status_and_a_failure_of_the_provider_by_its_own(
-    error: Any, status: str, provider_status: str | None
+    outcome: Ending | Exception, status: str, provider_status: str | None
 ) -> None:
     metrics = Metrics()
-    with suppress(MLStreamError), metrics.prediction() as figures:
-        figures.model_id = "m"
-        if error is not None:
-            raise error
+    metrics.prediction_ended("m", outcome)
     expected = {**IDLE, f'mlstream_predictions_total{{model_id="m",status="{status}"}}': 1.0}
     if provider_status is not None:
         expected[f'mlstream_provider_errors_total{{model_id="m",provider_status="{provider_status}"}}'] = 1.0
@@ -204,19 +164,19 @@ def worker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
 def test_any_worker_shows_the_metrics_of_all(worker: Any) -> None:
     one = worker(1)
     add_stream(one, Ending(), chunks=2)
-    one.prediction_ended("m", None)
+    one.prediction_ended("m", Ending())
     other = worker(2)
     add_stream(other, Ending(), chunks=3)
-    with other.stream():
-        expected = {
-            **IDLE,
-            "mlstream_streams_open": 1.0,
-            'mlstream_streams_total{model_id="m",outcome="ok"}': 2.0,
-            'mlstream_stream_chunks_total{model_id="m"}': 5.0,
-            'mlstream_predictions_total{model_id="m",status="200"}': 1.0,
-        }
-        for metrics in (one, other):
-            assert expected.items() <= samples(metrics).items()
+    other.stream_opened()
+    expected = {
+        **IDLE,
+        "mlstream_streams_open": 1.0,
+        'mlstream_streams_total{model_id="m",outcome="ok"}': 2.0,
+        'mlstream_stream_chunks_total{model_id="m"}': 5.0,
+        'mlstream_predictions_total{model_id="m",status="200"}': 1.0,
+    }
+    for metrics in (one, other):
+        assert expected.items() <= samples(metrics).items()
 
 
 def test_money_is_counted_by_model() -> None:
@@ -232,8 +192,8 @@ MODELS = [f"a-model-with-a-long-id-{number:050}" for number in range(150)]
 def count_all(metrics: Metrics) -> None:
     """Make the series of all models, some hundred kilobytes."""
     for model_id in MODELS:
-        with metrics.stream() as figures:
-            figures.model_id, figures.outcome, figures.first_chunk = model_id, Ending(), 1.0
+        metrics.stream_opened()
+        metrics.stream_ended(model_id, Ending(), 0, 1.0, 1.0)
 
 
 def test_every_page_that_a_worker_maps_has_its_place_on_the_disk(worker: Any, tmp_path: Path) -> None:
@@ -277,8 +237,7 @@ def test_a_worker_that_begins_on_a_full_disk_shows_its_open_streams_when_there_i
     with monkeypatch.context() as patched:
         patched.setattr(os, "pwrite", full)
         metrics = worker(os.getpid())
-        opened = metrics.stream()
-        with opened:
-            assert samples(metrics) == {}
-    with metrics.stream(), metrics.stream():
-        assert samples(metrics)["mlstream_streams_open"] == 2
+        metrics.stream_opened()
+        assert samples(metrics) == {}
+    metrics.stream_opened()
+    assert samples(metrics)["mlstream_streams_open"] == 2

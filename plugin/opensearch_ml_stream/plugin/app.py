@@ -89,6 +89,7 @@ def _compose(
     for contribution in contributions:
         for collector in contribution.collectors:
             core.metrics.show_also(collector)
+        core.observations.observers.extend(contribution.observers)
     other = next((each.other_server for each in contributions if each.other_server is not None), None)
     handlers = sorted((each for one in contributions for each in one.handlers), key=lambda handler: handler.order)
     behind = [handler.wrap for handler in handlers if handler.order > 0]

@@ -16,6 +16,7 @@ from opensearch_ml_stream.plugin.limits.rate_limits import RateLimits
 from opensearch_ml_stream.plugin.limits.replica_leases import counting_replicas
 from opensearch_ml_stream.plugin.limits.stream_counts import StreamCounts
 from opensearch_ml_stream.plugin.metrics import Metrics
+from opensearch_ml_stream.plugin.observation import Observations
 from opensearch_ml_stream.plugin.predictions.batch_jobs import BatchJobs
 from opensearch_ml_stream.plugin.predictions.compiled_models import CompiledModels
 from opensearch_ml_stream.plugin.predictions.painless_runner import PainlessRunner
@@ -66,6 +67,7 @@ async def open_core(settings: Settings, folder: Path, login_key: bytes | None, p
         calls = ProviderCalls(live, breaking, rate_limits, budgets, OpenStreams(counts, live, metrics), runtimes)
         scripts = PainlessRunner(store)
         batch = BatchJobs(models, calls, store, scripts, now_millis)
+        observations = Observations(metrics, statistics)
         registry = build_registry(store, cipher, live, now_millis, deployment, batch)
         opening_gate = open_gate(settings, store, folder, now_millis, login_key)
         gate: PassingGate = await stack.enter_async_context(opening_gate)
@@ -82,10 +84,11 @@ async def open_core(settings: Settings, folder: Path, login_key: bytes | None, p
             in_flight=_in_flight(settings),
             models=models,
             calls=calls,
-            predictions=Predictor(models, calls, store, scripts, batch, metrics, statistics),
+            predictions=Predictor(models, calls, store, scripts, batch, observations),
             registry=registry,
             states=states,
             visible=VisibleDocuments.of(store, live),
+            observations=observations,
             metrics=metrics,
             statistics=statistics,
         )

@@ -29,6 +29,7 @@ if TYPE_CHECKING:  # the declaration alone is read by every command
 
     from opensearch_ml_stream.plugin.clock import Clock
     from opensearch_ml_stream.plugin.metrics import Metrics
+    from opensearch_ml_stream.plugin.observation import Observations, Observer
     from opensearch_ml_stream.plugin.predictions.compiled_models import CompiledModels
     from opensearch_ml_stream.plugin.predictions.predictor import Predictor
     from opensearch_ml_stream.plugin.predictions.provider_call import ProviderCalls
@@ -160,6 +161,7 @@ class Core:
     registry: Registry
     states: DeploymentStateStore
     visible: VisibleDocuments
+    observations: Observations
     metrics: Metrics
     statistics: Statistics
     faces: Mapping[type, Any] = field(default_factory=dict)
@@ -215,8 +217,8 @@ class Contribution:
 
     `operations` describe for OpenAPI what `handlers` take. `page` is where a browser that asks for `/` is sent.
     `upstreams` open the calls of URLs by scheme (`runtime`), `protocols` make the requests of such connectors.
-    `collectors` add to the metrics, `details` to
-    `/_health/ready`, `profiles` to what `/profile` says of models, by their ids.
+    `observers` are told of predictions. `collectors` add to the metrics, `details` to `/_health/ready`, `profiles` to
+    what `/profile` says of models, by their ids.
     """
 
     routes: Sequence[BaseRoute] = ()
@@ -226,7 +228,7 @@ class Contribution:
     other_server: OtherServer | None = None
     upstreams: Mapping[str, Upstream] = field(default_factory=dict)
     protocols: Sequence[Any] = ()
-    observers: Sequence[Any] = ()
+    observers: Sequence[Observer] = ()
     collectors: Sequence[Collector] = ()
     details: Callable[[], Sequence[str]] = _nothing
     profiles: Callable[[], Mapping[str, Mapping[str, Any]]] = dict

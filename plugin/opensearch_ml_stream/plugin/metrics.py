@@ -9,7 +9,6 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from time import monotonic
 from typing import Any, Literal, TypeVar
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
@@ -55,56 +54,6 @@ class _Uncounted:
 
 
 _UNCOUNTED = _Uncounted()
-
-
-class StreamFigures:
-    """The figures of one stream: filled in while it runs, counted in the metrics at the end of the `with` block.
-
-    An exception that leaves the block is the stream's outcome, unless it has failed already, but not the task's
-    cancellation. A stream without an outcome was ended by the client.
-    """
-
-    __slots__ = ("_metrics", "begun", "chunks", "first_chunk", "model_id", "outcome")
-
-    def __init__(self, metrics: "Metrics") -> None:
-        self._metrics = metrics
-        self.begun = monotonic()
-        self.model_id = UNKNOWN_MODEL
-        self.first_chunk: float | None = None
-        self.chunks = 0
-        self.outcome: Ending | Exception | None = None
-
-    def __enter__(self) -> "StreamFigures":
-        self._metrics.stream_opened()
-        return self
-
-    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
-        if isinstance(error, Exception) and not isinstance(self.outcome, Exception):
-            self.outcome = error
-        self._metrics.stream_closed(self)
-        self.outcome = None  # an error holds the frame that holds this
-
-
-class PredictionFigures:
-    """A prediction that is not streamed, counted at the end of the `with` block; not if its task is cancelled.
-
-    An exception that leaves the block is how it failed, unless an `outcome` says that already.
-    """
-
-    __slots__ = ("_metrics", "model_id", "outcome")
-
-    def __init__(self, metrics: "Metrics") -> None:
-        self._metrics = metrics
-        self.model_id = UNKNOWN_MODEL
-        self.outcome: Exception | None = None
-
-    def __enter__(self) -> "PredictionFigures":
-        return self
-
-    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
-        if error is None or isinstance(error, Exception):
-            self._metrics.prediction_ended(self.model_id, self.outcome or error)
-        self.outcome = None  # an error holds the frame that holds this
 
 
 class Metrics:
@@ -166,20 +115,12 @@ class Metrics:
         for name in (_OPEN, _WAITING):
             self._change(name, 0)
 
-    def stream(self) -> StreamFigures:
-        """Return the figures of a new stream, to be entered with `with` where it begins."""
-        return StreamFigures(self)
-
-    def prediction(self) -> PredictionFigures:
-        """Return the figures of a prediction that is not streamed, to be entered with `with` where it begins."""
-        return PredictionFigures(self)
-
-    def prediction_ended(self, model_id: str, error: Exception | None) -> None:
-        """Count one prediction that was not streamed, and `error` if it failed."""
-        status = 200 if error is None else error.status if isinstance(error, MLStreamError) else 500
+    def prediction_ended(self, model_id: str, outcome: Ending | Exception) -> None:
+        """Count one prediction that was not streamed, and why it failed if it did."""
+        status = 200 if isinstance(outcome, Ending) else outcome.status if isinstance(outcome, MLStreamError) else 500
         self._of(self._predictions, model_id, str(status)).inc()
-        if error is not None:
-            self._count_error(model_id, error)
+        if isinstance(outcome, Exception):
+            self._count_error(model_id, outcome)
 
     @contextmanager
     def stream_waits(self) -> Iterator[None]:
@@ -194,17 +135,22 @@ class Metrics:
         """Count one more open stream."""
         self._change(_OPEN, 1)
 
-    def stream_closed(self, figures: StreamFigures) -> None:
-        """Count one open stream less, and its figures."""
+    def stream_ended(
+        self,
+        model_id: str,
+        outcome: Ending | Exception | None,
+        chunks: int,
+        seconds: float,
+        seconds_to_first_chunk: float | None,
+    ) -> None:
+        """Count one open stream less, and what it was; it has no outcome if its client disconnected."""
         self._change(_OPEN, -1)
-        model_id = figures.model_id
-        outcome = figures.outcome
         name = "client_left" if outcome is None else "ok" if isinstance(outcome, Ending) else "error"
         self._of(self._streams, model_id, name).inc()
-        self._of(self._chunks, model_id).inc(figures.chunks)
-        self._of(self._duration, model_id).observe(monotonic() - figures.begun)
-        if figures.first_chunk is not None:
-            self._of(self._first, model_id).observe(figures.first_chunk - figures.begun)
+        self._of(self._chunks, model_id).inc(chunks)
+        self._of(self._duration, model_id).observe(seconds)
+        if seconds_to_first_chunk is not None:
+            self._of(self._first, model_id).observe(seconds_to_first_chunk)
         if isinstance(outcome, Ending) and outcome.usage is not None:
             for kind, count in outcome.usage.as_dict().items():
                 if kind == "total_tokens" or count >= MAX_COUNT:

@@ -6,19 +6,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from opensearch_ml_stream.connectors.chunks import Ending
 from opensearch_ml_stream.connectors.errors import MLStreamError
 from opensearch_ml_stream.plugin.credentials.cipher import Cipher
+from opensearch_ml_stream.plugin.metrics import Metrics
 from opensearch_ml_stream.plugin.monitoring.answering_node import AnsweringNode
 from opensearch_ml_stream.plugin.monitoring.profiles import Profiles
 from opensearch_ml_stream.plugin.monitoring.server_stats import ServerStats
+from opensearch_ml_stream.plugin.observation import Observations
 from opensearch_ml_stream.plugin.registry import Registry, build_registry
 from opensearch_ml_stream.plugin.registry.deployment_state_store import DeploymentStateStore
 from opensearch_ml_stream.plugin.registry.model_deployment import ModelDeployment
 from opensearch_ml_stream.plugin.registry.node_id import node_id
 from opensearch_ml_stream.plugin.registry.visible_documents import VisibleDocuments
 from opensearch_ml_stream.plugin.settings import LiveSettings, Settings
-from opensearch_ml_stream.plugin.statistics.request_statistics import Statistics, open_statistics
+from opensearch_ml_stream.plugin.statistics.request_statistics import open_statistics
 from opensearch_ml_stream.plugin.store import Store
 from opensearch_ml_stream.plugin.store.sqlite_store import SQLiteStore
 from opensearch_ml_stream.rest_handlers.callers import ANYONE
@@ -32,7 +33,7 @@ SERVER = "host:9510"
 class Monitored:
     store: Store
     registry: Registry
-    statistics: Statistics
+    observations: Observations
     profiles: Profiles
     stats: ServerStats
 
@@ -42,11 +43,11 @@ class Monitored:
         await self.registry.models.deploy(ANYONE, model_id, {})
         return model_id
 
-    def predict(self, model_id: str, outcome: Ending | MLStreamError | None = None) -> None:
+    def predict(self, model_id: str, outcome: MLStreamError | None = None) -> None:
         """Count one prediction of the model, a good one by default."""
-        with self.statistics.prediction() as prediction:
-            prediction.start(model_id)
-            prediction.outcome = outcome or Ending()
+        with self.observations.whole(ANYONE) as observed:
+            observed.find(model_id)
+            observed.outcome = outcome
 
     async def node_profile(self, **body: Any) -> Any:
         """What the one node says to a profile's request."""
@@ -74,4 +75,4 @@ async def monitored(folder: Path, store: SQLiteStore | None = None, **settings: 
             visible = VisibleDocuments.of(opened, live)
             profiles = Profiles(states, statistics, node, visible)
             stats = ServerStats(opened, states, statistics, node, visible)
-            yield Monitored(opened, registry, statistics, profiles, stats)
+            yield Monitored(opened, registry, Observations(Metrics(), statistics), profiles, stats)

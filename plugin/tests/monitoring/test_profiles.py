@@ -8,7 +8,6 @@ import pytest
 from opensearch_ml_stream.connectors.errors import InvalidRequest, Throttled
 from opensearch_ml_stream.plugin.monitoring import profiles as profiles_module
 from opensearch_ml_stream.plugin.registry.node_id import node_id
-from opensearch_ml_stream.plugin.statistics import request_statistics
 from opensearch_ml_stream.plugin.store import Index
 from opensearch_ml_stream.rest_handlers.callers import ANYONE
 from tests.monitoring.monitoring_setup import NOW, SERVER, Monitored, monitored
@@ -37,12 +36,10 @@ async def test_a_deployed_model_that_nobody_called_has_its_state_and_nodes_alone
     assert await server.profiles.get(ANYONE, ALL, view="model") == {"models": {model_id: by_model}}
 
 
-async def test_a_called_model_has_the_figures_of_its_predictions(
-    server: Monitored, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_called_model_has_the_figures_of_its_predictions(server: Monitored) -> None:
     model_id = await server.deployed_model()
     ticks = iter([0.0, 0.0, 0.25, 1.0, 1.0, 1.5])
-    monkeypatch.setattr(request_statistics, "monotonic", lambda: next(ticks))
+    server.observations.clock = lambda: next(ticks)
     server.predict(model_id)
     server.predict(model_id, Throttled("x"))
     model = (await server.node_profile(model_ids=[model_id]))["models"][model_id]
@@ -61,10 +58,10 @@ async def test_running_predictions_are_tasks_as_ml_commons_shows_them(
     server: Monitored, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     node = await node_id(server.store, lambda: NOW)
-    monkeypatch.setattr(request_statistics, "monotonic", lambda: 5.0)
+    server.observations.clock = lambda: 5.0
     monkeypatch.setattr(profiles_module, "monotonic", lambda: 7.5)
-    with server.statistics.prediction() as prediction:
-        prediction.start("m")
+    with server.observations.whole(ANYONE) as observed:
+        observed.find("m")
         [(task_id, task)] = (await server.node_profile(return_all_tasks=True))["tasks"].items()
         assert task == {
             "task_id": task_id, "model_id": "m", "task_type": "PREDICTION", "function_name": "REMOTE",
@@ -96,7 +93,7 @@ async def test_an_undeployed_model_and_a_deleted_one_vanish_with_their_figures(s
     await server.registry.models.undeploy(ANYONE, model_id)
     await server.registry.models.delete(ANYONE, model_id)
     assert await server.profiles.get(ANYONE, ALL, view="node") == {}
-    assert server.statistics.models() == {}
+    assert server.observations.statistics.models() == {}
 
 
 @pytest.mark.parametrize("mine", [["other", "MINE"], ["MINE"], ["_all"], ["_local"], []])

@@ -39,8 +39,8 @@ async def test_all_stats_of_a_used_server(server: Monitored) -> None:
     server.predict(model_id, UpstreamError("x"))
     with pytest.raises(NotFound):
         await server.registry.models.deploy(ANYONE, "made up", {})
-    with server.statistics.prediction() as running:
-        running.start(model_id)
+    with server.observations.whole(ANYONE) as running:
+        running.find(model_id)
         response = await server.stats.named(ANYONE, [], [])
         of_node = await server.node_stats()
     assert {name: value for name, value in response.items() if name != "nodes"} == {
@@ -161,4 +161,4 @@ async def test_a_deleted_model_vanishes_and_the_servers_own_counts_stay(server: 
     await server.store.delete(Index.MODEL, gone_elsewhere)  # through another server
     of_node = await server.node_stats()
     assert (of_node["models"], of_node["algorithms"]["remote"]["predict"]) == ({}, counts(2))
-    assert server.statistics.models() == {}
+    assert server.observations.statistics.models() == {}

@@ -15,6 +15,7 @@ from opensearch_ml_stream.plugin.limits.in_flight_caps import OpenStreams
 from opensearch_ml_stream.plugin.limits.rate_limits import RateLimits
 from opensearch_ml_stream.plugin.limits.stream_counts import StreamCounts
 from opensearch_ml_stream.plugin.metrics import Metrics
+from opensearch_ml_stream.plugin.observation import Observations
 from opensearch_ml_stream.plugin.predictions.batch_jobs import BatchJobs
 from opensearch_ml_stream.plugin.predictions.compiled_models import FRESH_SECONDS, CompiledModels
 from opensearch_ml_stream.plugin.predictions.painless_runner import PainlessRunner
@@ -74,6 +75,7 @@ class Setup:
     metrics: Metrics
     predictor: Predictor
     statistics: Statistics
+    observations: Observations
 
     async def stored_connector(self, body: Mapping[str, Any]) -> dict[str, Any]:
         document = connector_document(body)
@@ -116,7 +118,10 @@ async def prediction_setup(
             )
             batch = BatchJobs(models, calls, store, scripts, lambda: 1_000)
             with open_statistics(folder) as statistics, closing(counts):
-                predictor = Predictor(models, calls, store, scripts, batch, metrics, statistics)
-                yield Setup(store, cipher, live, provider, models, calls, batch, metrics, predictor, statistics)
+                observations = Observations(metrics, statistics)
+                predictor = Predictor(models, calls, store, scripts, batch, observations)
+                yield Setup(
+                    store, cipher, live, provider, models, calls, batch, metrics, predictor, statistics, observations
+                )
     finally:
         await store.close()

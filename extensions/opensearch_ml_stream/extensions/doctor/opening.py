@@ -11,5 +11,5 @@ from opensearch_ml_stream.plugin.extension import Contribution, Core
 @asynccontextmanager
 async def open_doctor(core: Core) -> AsyncIterator[Contribution]:
     """Contribute the route."""
-    diagnoses = StoredModelDiagnoses(core.models, core.calls, core.predictions, core.metrics, core.statistics)
+    diagnoses = StoredModelDiagnoses(core.models, core.calls, core.predictions, core.observations)
     yield Contribution(routes=diagnosis_routes(diagnoses, core.in_flight, core.gate))

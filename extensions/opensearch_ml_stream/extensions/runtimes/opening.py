@@ -16,7 +16,7 @@ from opensearch_ml_stream.plugin.extension import BEHIND_THE_ROUTER, Contributio
 async def open_runtimes(core: Core) -> AsyncIterator[Contribution]:
     """Contribute the models' own routes, behind the router, and their figures."""
     models = core.calls.runtimes.models
-    calls = HandlerCalls(core.models, core.calls, core.metrics, core.statistics)
+    calls = HandlerCalls(core.models, core.calls, core.observations)
     handlers = CustomHandlers(calls, core.in_flight, core.gate, core.paths)
 
     def profiles() -> Mapping[str, Mapping[str, Any]]:

@@ -3,8 +3,9 @@
 from pathlib import Path
 from typing import Any
 
-from opensearch_ml_stream.connectors.chunks import Ending
 from opensearch_ml_stream.extensions.playground.service.live_figures import MAX_MODELS, WINDOW_SECONDS, LiveFigures
+from opensearch_ml_stream.plugin.metrics import Metrics
+from opensearch_ml_stream.plugin.observation import Observations
 from opensearch_ml_stream.plugin.registry.visible_documents import VisibleDocuments
 from opensearch_ml_stream.plugin.security.access_control import owner_of
 from opensearch_ml_stream.plugin.settings import LiveSettings, Settings
@@ -21,7 +22,7 @@ class Server:
     """Figures over statistics, a clock and counts of tokens that the test moves."""
 
     def __init__(self, statistics: Statistics, store: SQLiteStore, **settings: Any) -> None:
-        self.statistics = statistics
+        self.observations = Observations(Metrics(), statistics)
         self.now = 1000.0
         self.tokens: dict[str, float] = {}
         visible = VisibleDocuments.of(store, LiveSettings(Settings(**settings)))
@@ -29,9 +30,8 @@ class Server:
 
     def predict(self, model_id: str, times: int = 1) -> None:
         for _ in range(times):
-            with self.statistics.prediction() as prediction:
-                prediction.start(model_id)
-                prediction.outcome = Ending()
+            with self.observations.whole(ANYONE) as observed:
+                observed.find(model_id)
 
     async def after(self, seconds: float, caller: Caller = ANYONE) -> Any:
         self.now += seconds
@@ -45,8 +45,8 @@ async def test_rates_are_means_over_the_last_seconds(tmp_path: Path) -> None:
             assert await server.after(0) == NOTHING
             server.predict("a", 3)
             server.tokens["a"] = 50
-            with statistics.prediction() as running:
-                running.start("b")
+            with server.observations.whole(ANYONE) as running:
+                running.find("b")
                 found = await server.after(2)
             assert found == {
                 "streams": 1,
@@ -91,8 +91,8 @@ async def test_a_caller_gets_the_figures_of_the_models_that_they_may_see(tmp_pat
             await server.after(0)
             server.predict("m", 2)
             server.tokens["m"] = 8
-            with statistics.prediction() as running:
-                running.start("m")
+            with server.observations.whole(ann) as running:
+                running.find("m")
                 seen = await server.after(1, ann)
                 hidden = await server.after(0, bob)
             assert (seen["streams"], seen["requests_per_second"], seen["tokens_per_second"]) == (1, 2.0, 8.0)

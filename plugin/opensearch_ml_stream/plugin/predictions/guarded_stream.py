@@ -55,6 +55,10 @@ class GuardedStream:
         """When the provider's first chunk came (CLOCK_MONOTONIC), None before."""
         return self._stream.first_chunk
 
+    def on_first_chunk(self, tell: Callable[[], None]) -> None:
+        """Call this when the provider's first chunk comes, or now if it has come."""
+        self._stream.on_first_chunk(tell)
+
     @property
     def skipped_events(self) -> int:
         """How many events could not be read, or not in full."""

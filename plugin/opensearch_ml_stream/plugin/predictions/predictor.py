@@ -6,13 +6,13 @@ from functools import partial
 from typing import Any, TypeVar
 
 from opensearch_ml_stream.connectors.documents import BATCH_PREDICT, PREDICT
-from opensearch_ml_stream.connectors.errors import InvalidRequest, MLStreamError, Throttled
+from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.connectors.predict.guardrails.configuration import INPUT_TRIGGERED, ModelGuard
 from opensearch_ml_stream.connectors.predict.inputs import PredictInput, RemoteInput, read_predict_input
 from opensearch_ml_stream.connectors.rendering.action import ProviderRequest
 from opensearch_ml_stream.connectors.syntax.compact_json import to_json
 from opensearch_ml_stream.plugin.limits.budgets.charge import Charge
-from opensearch_ml_stream.plugin.metrics import Metrics, PredictionFigures, StreamFigures
+from opensearch_ml_stream.plugin.observation import Observation, Observations
 from opensearch_ml_stream.plugin.predictions.batch_jobs import BatchJobs, asks_for_batch
 from opensearch_ml_stream.plugin.predictions.compiled_model import CompiledModel
 from opensearch_ml_stream.plugin.predictions.compiled_models import CompiledModels
@@ -26,7 +26,6 @@ from opensearch_ml_stream.plugin.predictions.provider_stream import ProviderStre
 from opensearch_ml_stream.plugin.predictions.whole_prediction import request_text
 from opensearch_ml_stream.plugin.predictions.whole_responses import Respond, as_json, as_object
 from opensearch_ml_stream.plugin.settings.disabled_feature_errors import streaming_disabled
-from opensearch_ml_stream.plugin.statistics.request_statistics import Prediction, Statistics
 from opensearch_ml_stream.plugin.store import Store
 from opensearch_ml_stream.rest_handlers.callers import Caller
 
@@ -40,7 +39,7 @@ NextInput = Callable[[], Awaitable[tuple[Caller, Mapping[str, str]] | None]]
 
 
 class Predictor:
-    """Streamed, whole and batch predictions of the models in a store, with metrics."""
+    """Streamed, whole and batch predictions of the models in a store, each observed."""
 
     def __init__(
         self,
@@ -49,8 +48,7 @@ class Predictor:
         store: Store,
         scripts: PainlessRunner,
         batch: BatchJobs,
-        metrics: Metrics,
-        statistics: Statistics,
+        observations: Observations,
     ) -> None:
         self._models = models
         self._calls = calls
@@ -58,8 +56,7 @@ class Predictor:
         self._store = store
         self._scripts = scripts
         self._batch = batch
-        self._metrics = metrics
-        self._statistics = statistics
+        self._observations = observations
 
     @asynccontextmanager
     async def stream(
@@ -81,27 +78,23 @@ class Predictor:
             raise streaming_disabled()
         if action_type == BATCH_PREDICT:
             raise InvalidRequest("A batch job does not stream: POST it to _batch_predict")
-        with self._metrics.stream() as figures, self._statistics.prediction() as prediction:
+        with self._observations.stream(caller) as observed:
             model = await self._models.get(caller, model_id)
-            figures.model_id = model_id
-            prediction.start(model_id)
+            observed.find(model_id)
             async with AsyncExitStack() as held:
                 if model.settings.fallback_model_ids:
-                    count = partial(self._fall_back, model_id, figures, prediction)
-                    stream = await self._open_any(held, caller, model, parameters, action_type or PREDICT, count)
+                    stream = await self._open_any(held, observed, model, parameters, action_type or PREDICT)
                 else:
-                    stream = await self._open(held, caller, model, parameters, action_type or PREDICT, further=further)
+                    action_type = action_type or PREDICT
+                    stream = await self._open(held, observed, model, parameters, action_type, further=further)
                 del parameters  # a prompt may be large, and the stream of its response long
-                try:
-                    yield stream
-                finally:
-                    figures.chunks, figures.first_chunk = stream.chunks, stream.first_chunk
-                    figures.outcome = prediction.outcome = stream.outcome
+                observed.relay(stream)
+                yield stream
 
     async def _open(
         self,
         held: AsyncExitStack,
-        caller: Caller,
+        observed: Observation,
         model: CompiledModel,
         parameters: Mapping[str, str],
         action_type: str,
@@ -117,7 +110,7 @@ class Predictor:
         spec = model.spec(parameters, action_type)
         model.check_input(RemoteInput(parameters))
         request = action.render(parameters, spec)
-        charge = await self.admit(held, caller, model, request)
+        charge = await self.admit(held, observed, model, request)
         bodies = None if further is None else partial(self._further_body, model.model_id, further)
         response = await held.enter_async_context(self._calls.open(model, request, bodies))
         await check_status(response, model)
@@ -125,19 +118,20 @@ class Predictor:
         if has_fallbacks:
             stream.answered_by = model.model_id
             await stream.read_ahead()
-        return self._guarded(caller, stream, model)
+        return self._guarded(observed.caller, stream, model)
 
     async def admit(
-        self, held: AsyncExitStack, caller: Caller, model: CompiledModel, request: ProviderRequest
+        self, held: AsyncExitStack, observed: Observation, model: CompiledModel, request: ProviderRequest
     ) -> Charge | None:
         """Check a call against input guardrail, limits and budgets; what it takes of them is released with `held`."""
-        streams, limits = self._calls.open_streams, model.settings.limits
+        caller, streams, limits = observed.caller, self._calls.open_streams, model.settings.limits
         if streams.are_capped(limits):
             await held.enter_async_context(streams.place(model.model_id, limits, caller.name))
         await self._check_guardrail(caller, model, request)
         self._calls.apply_rate_limits(model, caller)
         if (charge := await self._calls.charge(model, caller, request.body)) is not None:
             held.enter_context(charge)
+        observed.admit()
         return charge
 
     async def _further_body(self, model_id: str, further: NextInput) -> bytes | None:
@@ -159,46 +153,27 @@ class Predictor:
     async def _open_any(
         self,
         held: AsyncExitStack,
-        caller: Caller,
+        observed: Observation,
         model: CompiledModel,
         parameters: Mapping[str, str],
         action_type: str,
-        fell_back: Callable[[str | None, MLStreamError], None],
     ) -> ProviderStream | GuardedStream:
         """Open the stream of the model or, where it fails before its first chunk, of one of its fallback models."""
 
         async def attempt(one: CompiledModel) -> ProviderStream | GuardedStream:
             async with AsyncExitStack() as opened:
-                stream = await self._open(opened, caller, one, parameters, action_type, has_fallbacks=True)
+                stream = await self._open(opened, observed, one, parameters, action_type, has_fallbacks=True)
                 held.push_async_exit(opened.pop_all())
             return stream
 
-        return await first_to_respond(model, attempt, partial(self._find_fallback, caller, ()), fell_back)
+        find = partial(self._find_fallback, observed.caller, ())
+        return await first_to_respond(model, attempt, find, observed.fall_back)
 
     async def _find_fallback(self, caller: Caller, guarded: tuple[str, ...], model_id: str) -> CompiledModel:
         """Return a fallback model that the caller may use, and that is none of those that wait for this prediction."""
         if model_id in guarded:
             raise InvalidRequest(GUARDED_BY_ITSELF)
         return await self._models.get(caller, model_id)
-
-    def _fall_back(
-        self,
-        asked: str,
-        figures: StreamFigures | PredictionFigures,
-        prediction: Prediction,
-        model_id: str | None,
-        error: MLStreamError,
-    ) -> None:
-        """Count that a fallback model is tried in place of the model that was asked, and why the one before failed.
-
-        None is tried after the last one, whose own error is counted; the caller is told that of the model asked.
-        """
-        if model_id is None:
-            figures.outcome = prediction.outcome = error
-            return
-        self._metrics.count_fallback(asked, model_id, figures.model_id, error)
-        figures.model_id = model_id
-        prediction.fall_back(model_id, error)
 
     async def predict(
         self, caller: Caller, model_id: str, body: bytes, algorithm: str | None = None
@@ -229,13 +204,9 @@ class Predictor:
 
     async def _create_job(self, caller: Caller, model_id: str, predict_input: PredictInput) -> Mapping[str, Any]:
         remote_input = self._batch.check(predict_input)
-        with self._statistics.action("batch_predict", model_id):
+        with self._observations.batch_job(model_id):
             checks = self._guardrail_checks(caller, (model_id,))
-            try:
-                return await self._batch.create(caller, model_id, remote_input, checks)
-            except Throttled as error:
-                self._metrics.count_refusal(model_id, error)
-                raise
+            return await self._batch.create(caller, model_id, remote_input, checks)
 
     def _guarded(self, caller: Caller, stream: ProviderStream, model: CompiledModel) -> ProviderStream | GuardedStream:
         if (guard := model.guardrails.output) is None:
@@ -246,26 +217,22 @@ class Predictor:
     async def _predict(
         self, caller: Caller, model_id: str, predict_input: PredictInput, guarded: tuple[str, ...], respond: Respond[T]
     ) -> T:
-        """Predict and count it; `guarded` are the models whose guardrails have led to this prediction."""
-        with self._metrics.prediction() as figures, self._statistics.prediction() as prediction:
+        """Predict, observed; `guarded` are the models whose guardrails have led to this prediction."""
+        with self._observations.whole(caller) as observed:
             model = await self._models.get(caller, model_id)
-            figures.model_id = model_id
-            prediction.start(model_id)
-            if model.settings.fallback_model_ids:
-                response = await first_to_respond(
-                    model,
-                    lambda one: self._predict_by(caller, one, predict_input, guarded, respond, names_model=True),
-                    partial(self._find_fallback, caller, guarded),
-                    partial(self._fall_back, model_id, figures, prediction),
-                )
-            else:
-                response = await self._predict_by(caller, model, predict_input, guarded, respond)
-            prediction.outcome = response
-        return response
+            observed.find(model_id)
+            if not model.settings.fallback_model_ids:
+                return await self._predict_by(observed, model, predict_input, guarded, respond)
+            return await first_to_respond(
+                model,
+                lambda one: self._predict_by(observed, one, predict_input, guarded, respond, names_model=True),
+                partial(self._find_fallback, caller, guarded),
+                observed.fall_back,
+            )
 
     async def _predict_by(
         self,
-        caller: Caller,
+        observed: Observation,
         model: CompiledModel,
         predict_input: PredictInput,
         guarded: tuple[str, ...],
@@ -274,8 +241,8 @@ class Predictor:
         names_model: bool = False,
     ) -> T:
         """Predict by one model, in a place among the open streams: that of the prediction which this one guards."""
-        send = self._batches.sending(model, predict_input)
-        fetch = partial(self._calls.fetch_within_limits, model, caller, send)
+        caller, send = observed.caller, self._batches.sending(model, predict_input)
+        fetch = partial(self._calls.fetch_within_limits, model, observed, send)
         checks = self._guardrail_checks(caller, (*guarded, model.model_id))
         streams, limits = self._calls.open_streams, model.settings.limits
         if guarded or not streams.are_capped(limits):

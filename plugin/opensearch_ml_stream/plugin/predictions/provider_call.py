@@ -21,6 +21,7 @@ from opensearch_ml_stream.plugin.limits.budgets.charge import Charge
 from opensearch_ml_stream.plugin.limits.call_timeouts import in_time
 from opensearch_ml_stream.plugin.limits.in_flight_caps import OpenStreams
 from opensearch_ml_stream.plugin.limits.rate_limits import RateLimits
+from opensearch_ml_stream.plugin.observation import Observation
 from opensearch_ml_stream.plugin.predictions.compiled_model import CompiledModel
 from opensearch_ml_stream.plugin.predictions.whole_prediction import Fetch
 from opensearch_ml_stream.plugin.settings import LiveSettings, Settings
@@ -84,11 +85,12 @@ class ProviderCalls:
         return in_time(opening, model.settings.limits) if model.is_timed else opening
 
     async def fetch_within_limits(
-        self, model: CompiledModel, caller: Caller, send: Fetch, request: ProviderRequest
+        self, model: CompiledModel, observed: Observation, send: Fetch, request: ProviderRequest
     ) -> bytes:
         """Fetch by `send`, which is `fetch` or does as it does, where the model's rate limits and budgets allow it."""
-        self.apply_rate_limits(model, caller)
-        charge = await self.charge(model, caller, request.body)
+        self.apply_rate_limits(model, observed.caller)
+        charge = await self.charge(model, observed.caller, request.body)
+        observed.admit()
         if charge is None:
             return await send(request)
         with charge:

@@ -28,7 +28,7 @@ class ProviderStream:
 
     __slots__ = (
         "_ahead", "_before_first_chunk", "_charge", "_decoder", "_finish_by", "_is_json", "_redactor", "_response",
-        "answered_by", "first_chunk", "outcome",
+        "_tell_first_chunk", "answered_by", "first_chunk", "outcome",
     )  # fmt: skip
 
     def __init__(
@@ -44,6 +44,7 @@ class ProviderStream:
         self._before_first_chunk = bytearray()
         self._is_json = is_json(response.headers.get("content-type", ""))
         self._finish_by: float | None = None  # when to wait no longer, by the loop's clock; None before a finish reason
+        self._tell_first_chunk: Callable[[], None] | None = None
         self.first_chunk: float | None = None
         self.outcome: Ending | UpstreamError | None = None
         self.answered_by: str | None = None
@@ -71,6 +72,13 @@ class ProviderStream:
             self._charge.pay_stream(ending, self.chunks)
             fields |= self._charge.terminal_fields()
         return fields
+
+    def on_first_chunk(self, tell: Callable[[], None]) -> None:
+        """Call this when the first chunk comes, or now if it has come."""
+        if self.first_chunk is None:
+            self._tell_first_chunk = tell
+        else:
+            tell()
 
     async def read_ahead(self) -> None:
         """Wait for the first chunks, which the next `read` returns; raise the error that comes in their place."""
@@ -124,9 +132,9 @@ class ProviderStream:
         body.clear()
         if whole is None:
             return []
-        self.first_chunk = monotonic()
         chunk, ending = whole
         self.outcome = self._redacted(ending)
+        self._note_first_chunk()
         return [chunk]
 
     async def pump(self, encode: Callable[[Chunks], bytes], write: Callable[[bytes], bool]) -> Chunks:
@@ -175,7 +183,7 @@ class ProviderStream:
         chunks = decoder.feed(data)
         if self.first_chunk is None:
             if chunks:
-                self.first_chunk = monotonic()
+                self._note_first_chunk()
                 self._before_first_chunk.clear()
             elif len(self._before_first_chunk) < (MAX_WHOLE_RESPONSE_BYTES if self._is_json else MAX_NON_STREAM_BYTES):
                 self._before_first_chunk += data
@@ -187,10 +195,15 @@ class ProviderStream:
         decoder = self._decoder
         chunks = decoder.close()
         if chunks and self.first_chunk is None:
-            self.first_chunk = monotonic()
+            self._note_first_chunk()
         if decoder.outcome is not None:
             self.outcome = self._explain(decoder.outcome)
         return chunks
+
+    def _note_first_chunk(self) -> None:
+        self.first_chunk = monotonic()
+        if self._tell_first_chunk is not None:
+            self._tell_first_chunk()
 
     def _break_off(self, error: UpstreamError) -> Chunks:
         """End the stream after the connection failed in the middle of the body."""

@@ -8,9 +8,8 @@ import logging
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from pathlib import Path
-from time import monotonic
 
-from opensearch_ml_stream.connectors.errors import NotFound, Throttled, Unavailable
+from opensearch_ml_stream.connectors.errors import NotFound, Unavailable
 from opensearch_ml_stream.plugin.statistics import model_file
 from opensearch_ml_stream.plugin.statistics.model_file import FinishedAction, ModelFigures, ModelFiles
 from opensearch_ml_stream.plugin.statistics.worker_file import (
@@ -27,57 +26,6 @@ DELETE = "delete"  # of a model: nothing counts it, and nothing of the model is 
 UNDEPLOY = "undeploy"
 
 
-class Prediction:
-    """One prediction, counted at the end of the `with` block.
-
-    `outcome` is what it ended in: an exception is a failure (also one that leaves the block, if there was none before,
-    but for the cancellation of its task), None says that the client disconnected, and anything else is a success.
-    """
-
-    __slots__ = ("_begun", "_model_id", "_ready", "_slot", "_statistics", "outcome")
-
-    def __init__(self, statistics: "Statistics") -> None:
-        self._statistics = statistics
-        self._begun = self._ready = monotonic()
-        self._model_id: str | None = None
-        self._slot: int | None = None
-        self.outcome: object = None
-
-    def start(self, model_id: str) -> None:
-        """Note that the model was found and is called from here on; without it the prediction is no model's."""
-        self._ready = monotonic()
-        self._model_id = model_id
-        self._slot = self._statistics.start(model_id, self._begun)
-
-    def fall_back(self, model_id: str, error: Exception) -> None:
-        """Count the model that was called as failed, and go on with another."""
-        self._count(error)
-        self._begun = monotonic()
-        self.start(model_id)
-
-    def __enter__(self) -> "Prediction":
-        return self
-
-    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
-        outcome = self.outcome
-        if isinstance(error, Exception) and not isinstance(outcome, Exception):
-            outcome = error
-        self.outcome = None  # an error holds the frame that holds this
-        self._count(outcome)
-
-    def _count(self, outcome: object) -> None:
-        now = monotonic()
-        failed = isinstance(outcome, Exception)
-        finished = FinishedAction(
-            "predict",
-            failed,
-            isinstance(outcome, Throttled),
-            1000 * (now - self._begun),
-            1000 * (now - self._ready) if outcome is not None and not failed else None,
-        )
-        self._statistics.end(self._slot, self._model_id, finished)
-
-
 class Statistics:
     """The statistics of one server.
 
@@ -91,10 +39,6 @@ class Statistics:
         self._files = files
         self._has_complained = False
         self.problem: str | None = None  # why the last request could not be counted
-
-    def prediction(self) -> Prediction:
-        """Return a prediction that begins now, to be entered with `with`."""
-        return Prediction(self)
 
     @contextmanager
     def action(self, action: str, model_id: str | None = None) -> Iterator[None]:

@@ -13,13 +13,12 @@ from opensearch_ml_stream.extensions.doctor.diagnosis.report import Report
 from opensearch_ml_stream.extensions.doctor.diagnosis.request_steps import describe_document, with_text
 from opensearch_ml_stream.extensions.doctor.diagnosis.step_log import StepLog
 from opensearch_ml_stream.plugin.limits.budgets.charge import Charge
-from opensearch_ml_stream.plugin.metrics import Metrics
+from opensearch_ml_stream.plugin.observation import Observations
 from opensearch_ml_stream.plugin.predictions.compiled_model import CompiledModel
 from opensearch_ml_stream.plugin.predictions.compiled_models import CompiledModels
 from opensearch_ml_stream.plugin.predictions.predictor import Predictor
 from opensearch_ml_stream.plugin.predictions.provider_call import ProviderCalls
 from opensearch_ml_stream.plugin.settings.disabled_feature_errors import streaming_disabled
-from opensearch_ml_stream.plugin.statistics.request_statistics import Statistics
 from opensearch_ml_stream.rest_handlers.callers import Caller
 
 
@@ -34,14 +33,12 @@ class StoredModelDiagnoses:
         models: CompiledModels,
         calls: ProviderCalls,
         predictor: Predictor,
-        metrics: Metrics,
-        statistics: Statistics,
+        observations: Observations,
     ) -> None:
         self._models = models
         self._calls = calls
         self._predictor = predictor
-        self._metrics = metrics
-        self._statistics = statistics
+        self._observations = observations
 
     async def diagnose(
         self, caller: Caller, model_id: str, parameters: Mapping[str, str], *, record: bool
@@ -54,32 +51,30 @@ class StoredModelDiagnoses:
         if not self._calls.live_settings.current.stream_enabled:
             raise streaming_disabled()
         log = StepLog()
-        with self._metrics.stream() as figures, self._statistics.prediction() as prediction:
+        with self._observations.stream(caller) as observed:
             try:
                 model = await self._document(caller, model_id, log)
             except (NotFound, Forbidden, Unavailable):
                 raise
             except MLStreamError as error:
-                figures.outcome = prediction.outcome = error
+                observed.outcome = error
                 return Diagnosis(Report(log.steps())).to_json()
-            figures.model_id = model_id
-            prediction.start(model_id)
+            observed.find(model_id)
             model.check_input(RemoteInput(with_text(model, parameters)))
             if record and model.guardrails.output is not None:
                 raise InvalidRequest("The model's output is guarded, and a recording would hold it unchecked")
             calls = self._calls
 
             async def admit(held: AsyncExitStack, request: ProviderRequest) -> Charge | None:
-                return await self._predictor.admit(held, caller, model, request)
+                return await self._predictor.admit(held, observed, model, request)
 
             diagnosing = ModelDiagnosis(model, calls.live_settings, calls.upstream, log, record=record)
             diagnosis = await diagnosing.run(
                 parameters, lambda upstream, request: replace(calls, upstream=upstream).open(model, request), admit
             )
-            figures.outcome = prediction.outcome = diagnosing.outcome
+            observed.outcome = diagnosing.outcome
             if diagnosing.stream is not None:
-                figures.chunks = diagnosing.stream.chunks
-                figures.first_chunk = diagnosing.stream.first_chunk
+                observed.relay(diagnosing.stream)
         return diagnosis.to_json()
 
     async def _document(self, caller: Caller, model_id: str, log: StepLog) -> CompiledModel:

@@ -12,22 +12,20 @@ from opensearch_ml_stream.extensions.runtimes.service.handler_messages import (
     request_message,
 )
 from opensearch_ml_stream.extensions.runtimes.service.runtime_handlers import RuntimeHandlers
-from opensearch_ml_stream.plugin.metrics import Metrics
+from opensearch_ml_stream.plugin.observation import Observation, Observations
 from opensearch_ml_stream.plugin.predictions.compiled_model import CompiledModel
 from opensearch_ml_stream.plugin.predictions.compiled_models import CompiledModels
 from opensearch_ml_stream.plugin.predictions.provider_call import ProviderCalls, read_all
-from opensearch_ml_stream.plugin.statistics.request_statistics import Statistics
 from opensearch_ml_stream.rest_handlers.callers import Caller
 
 
 class HandlerCalls:
     """Fits `runtimes.http.custom_handlers.HandlerModels`."""
 
-    def __init__(self, models: CompiledModels, calls: ProviderCalls, metrics: Metrics, statistics: Statistics) -> None:
+    def __init__(self, models: CompiledModels, calls: ProviderCalls, observations: Observations) -> None:
         self._models = models
         self._calls = calls
-        self._metrics = metrics
-        self._statistics = statistics
+        self._observations = observations
         self._handlers = RuntimeHandlers(calls.runtimes.models)
 
     def find(self, path: str) -> Mapping[str, str]:
@@ -39,17 +37,17 @@ class HandlerCalls:
         status = self._calls.runtimes.models.current().get(name)
         if status is None:
             raise runtime_errors.unknown_model(name)
-        with self._metrics.prediction() as figures, self._statistics.prediction() as prediction:
+        with self._observations.whole(caller) as observed:
             model = await self._models.get(caller, status.model_id)
-            figures.model_id = model.model_id
-            prediction.start(model.model_id)
+            observed.find(model.model_id)
             if model.runtime != name:
                 raise runtime_errors.unknown_model(name)
-            response = await self._call(caller, model, name, request)
-            prediction.outcome = response
-        return response
+            return await self._call(observed, model, name, request)
 
-    async def _call(self, caller: Caller, model: CompiledModel, name: str, request: HandlerRequest) -> HandlerResponse:
+    async def _call(
+        self, observed: Observation, model: CompiledModel, name: str, request: HandlerRequest
+    ) -> HandlerResponse:
+        caller = observed.caller
         if model.guardrails.input is not None or model.guardrails.output is not None:
             raise InvalidRequest(
                 f"Model {name} has guardrails, and what its custom handlers take and return cannot be checked by them"
@@ -58,6 +56,7 @@ class HandlerCalls:
         async with self._calls.open_streams.place(model.model_id, model.settings.limits, caller.name):
             self._calls.apply_rate_limits(model, caller)
             charge = await self._calls.charge(model, caller, request.body)
+            observed.admit()
             with charge or nullcontext():
                 async with self._calls.handle(model, name, request_message(request)) as opened:
                     return read_response(name, await read_all(opened, limit))

@@ -1,0 +1,233 @@
+"""One observation of each prediction, from its request to its end: metrics, statistics and observers read it.
+
+An observer is told of a prediction four times at most, and of no chunk; where there are none, nothing is done for them.
+"""
+
+import logging
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from time import monotonic
+from typing import Literal, Protocol
+
+from opensearch_ml_stream.connectors.chunks import Ending
+from opensearch_ml_stream.connectors.errors import MLStreamError, Throttled
+from opensearch_ml_stream.plugin.metrics import UNKNOWN_MODEL, Metrics
+from opensearch_ml_stream.plugin.statistics.model_file import FinishedAction
+from opensearch_ml_stream.plugin.statistics.request_statistics import Statistics
+from opensearch_ml_stream.rest_handlers.callers import Caller
+
+log = logging.getLogger(__name__)
+
+_WHOLE = Ending("")  # says nothing of how the response of a prediction ended that was not streamed
+
+
+class Observer(Protocol):
+    """Is told of predictions, those of guard models among them, each moment once at most for a prediction.
+
+    It is called between the chunks of all streams, so it may not wait. What it raises is logged the first time, and
+    changes nothing: neither the prediction, nor what it and other observers are told later.
+    """
+
+    def admitted(self, prediction: "Observation") -> None:
+        """Be told that rights, limits, budgets and the input guardrail allow the prediction: the provider is called."""
+        ...
+
+    def first_chunk(self, prediction: "Observation") -> None:
+        """Be told that the first chunk of a stream has come from the provider."""
+        ...
+
+    def ended(self, prediction: "Observation") -> None:
+        """Be told that the prediction has ended, well or not, or that its client disconnected, admitted or not."""
+        ...
+
+    def refused(self, prediction: "Observation") -> None:
+        """Be told, in place of `ended`, that the prediction failed before it was admitted; `outcome` is why."""
+        ...
+
+
+class ObservedStream(Protocol):
+    """A stream of chunks, as it is observed."""
+
+    @property
+    def chunks(self) -> int:
+        """How many chunks have come so far."""
+        ...
+
+    @property
+    def first_chunk(self) -> float | None:
+        """When the first chunk came (CLOCK_MONOTONIC), None before."""
+        ...
+
+    @property
+    def outcome(self) -> Ending | MLStreamError | None:
+        """How it has ended, None before."""
+        ...
+
+    def on_first_chunk(self, tell: Callable[[], None]) -> None:
+        """Call this when the first chunk comes, or now if it has come."""
+        ...
+
+
+class Observation:
+    """A prediction, observed while the `with` block runs; it holds no part of a prompt, response or credential.
+
+    `model_id` is that of the model that is called: `asked` or, after that failed, a fallback model. Both are "" before
+    the model is found. Times are of CLOCK_MONOTONIC. `outcome` is known to observers when it has ended: an Ending (of a
+    prediction that is not streamed, it says nothing), an exception, None if the client disconnected. An exception that
+    leaves the block is the outcome, unless it has failed already, but not the task's cancellation.
+    """
+
+    __slots__ = (
+        "_called", "_found", "_observations", "_slot", "_stream",
+        "admitted", "asked", "begun", "caller", "ended", "is_stream", "model_id", "outcome",
+    )  # fmt: skip
+
+    def __init__(self, observations: "Observations", caller: Caller, *, is_stream: bool) -> None:
+        self._observations = observations
+        self.caller = caller
+        self.is_stream = is_stream
+        self.asked = self.model_id = ""
+        self.begun = self._called = self._found = observations.clock()  # `_called`: of the model that is called now
+        self.admitted: float | None = None
+        self.ended: float | None = None
+        self.outcome: Ending | Exception | None = None
+        self._slot: int | None = None
+        self._stream: ObservedStream | None = None
+
+    @property
+    def chunks(self) -> int:
+        """How many chunks have come so far."""
+        return 0 if self._stream is None else self._stream.chunks
+
+    @property
+    def first_chunk(self) -> float | None:
+        """When the first chunk came, None before."""
+        return None if self._stream is None else self._stream.first_chunk
+
+    def __enter__(self) -> "Observation":
+        if self.is_stream:
+            self._observations.metrics.stream_opened()
+        return self
+
+    def find(self, model_id: str) -> None:
+        """Note that the model was found and that the caller may use it; without it the prediction is no model's."""
+        observations = self._observations
+        self.asked = self.asked or model_id
+        self.model_id = model_id
+        self._found = observations.clock()
+        self._slot = observations.statistics.start(model_id, self._called)
+
+    def admit(self) -> None:
+        """Note that the provider is called from here on; only once."""
+        observations = self._observations
+        if self.admitted is None:
+            self.admitted = observations.clock()
+            if observations.observers:
+                observations.tell("admitted", self)
+
+    def fall_back(self, model_id: str | None, error: MLStreamError) -> None:
+        """Count the model that was called as failed, and go on with a fallback model.
+
+        None is tried after the last one, whose own error is counted; the caller is told that of the model asked.
+        """
+        if model_id is None:
+            self.outcome = error
+            return
+        observations = self._observations
+        observations.metrics.count_fallback(self.asked, model_id, self.model_id, error)
+        now = observations.clock()
+        self._count(error, now)
+        self._called = now
+        self.find(model_id)
+
+    def relay(self, stream: ObservedStream) -> None:
+        """Note the stream whose chunks, and whose outcome if none is set here, are the prediction's."""
+        self._stream = stream
+        if self._observations.observers:
+            stream.on_first_chunk(self._tell_first_chunk)
+
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
+        observations, stream = self._observations, self._stream
+        self.ended = now = observations.clock()
+        self.outcome = outcome = self._final_outcome(error)
+        self._count(outcome, now)
+        model_id = self.model_id or UNKNOWN_MODEL
+        if self.is_stream:
+            came = None if stream is None else stream.first_chunk
+            observations.metrics.stream_ended(
+                model_id,
+                outcome,
+                0 if stream is None else stream.chunks,
+                now - self.begun,
+                None if came is None else came - self.begun,
+            )
+        elif outcome is not None:
+            observations.metrics.prediction_ended(model_id, outcome)
+        if observations.observers:
+            is_refused = self.admitted is None and isinstance(outcome, Exception)
+            observations.tell("refused" if is_refused else "ended", self)
+        self._stream = self.outcome = None  # an error holds the frame that holds this
+
+    def _final_outcome(self, error: BaseException | None) -> Ending | Exception | None:
+        outcome = self.outcome
+        if outcome is None and self._stream is not None:
+            outcome = self._stream.outcome
+        if isinstance(error, Exception) and not isinstance(outcome, Exception):
+            return error
+        if outcome is None and error is None and not self.is_stream:
+            return _WHOLE
+        return outcome
+
+    def _count(self, outcome: Ending | Exception | None, now: float) -> None:
+        """Count the prediction of the model that was called in the statistics."""
+        failed = isinstance(outcome, Exception)
+        finished = FinishedAction(
+            "predict",
+            failed,
+            isinstance(outcome, Throttled),
+            1000 * (now - self._called),
+            1000 * (now - self._found) if outcome is not None and not failed else None,
+        )
+        self._observations.statistics.end(self._slot, self.model_id or None, finished)
+
+    def _tell_first_chunk(self) -> None:
+        self._observations.tell("first_chunk", self)
+
+
+class Observations:
+    """Begins the observations of a worker's predictions, and tells its observers of them."""
+
+    def __init__(self, metrics: Metrics, statistics: Statistics, clock: Callable[[], float] = monotonic) -> None:
+        self.metrics = metrics
+        self.statistics = statistics
+        self.clock = clock
+        self.observers: list[Observer] = []
+        self._failed: set[int] = set()  # of the observers, by place
+
+    def stream(self, caller: Caller) -> Observation:
+        """Return the observation of a stream that begins now, to be entered with `with`; it counts as open."""
+        return Observation(self, caller, is_stream=True)
+
+    def whole(self, caller: Caller) -> Observation:
+        """Return the observation of a prediction that is not streamed and begins now, to be entered with `with`."""
+        return Observation(self, caller, is_stream=False)
+
+    @contextmanager
+    def batch_job(self, model_id: str) -> Iterator[None]:
+        """Count the block as a request for a batch job, which is no prediction, and whether a limit refused it."""
+        with self.statistics.action("batch_predict", model_id):
+            try:
+                yield
+            except Throttled as error:
+                self.metrics.count_refusal(model_id, error)
+                raise
+
+    def tell(self, moment: Literal["admitted", "first_chunk", "ended", "refused"], prediction: Observation) -> None:
+        """Tell all observers of a moment of the prediction."""
+        for place, observer in enumerate(self.observers):
+            try:
+                getattr(observer, moment)(prediction)
+            except Exception:  # whatever an extension raises, the prediction goes on
+                if place not in self._failed:
+                    self._failed.add(place)
+                    log.exception("Observer %s failed, its later errors are not logged", type(observer).__qualname__)
