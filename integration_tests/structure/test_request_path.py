@@ -24,8 +24,9 @@ from opensearch_ml_stream.plugin.settings import Settings
 # The connection and its requests are our own modules, where uvicorn's two and one of its frames were not counted; and
 # one notes that the prediction runs, so that every worker can say what runs in the others, one lets callers in, three
 # are the circuit breaker and the table in which workers share it, one looks whether open streams are capped, one
-# whether the caller may use the model, and a model is apart from the cache of models.
-MAX_MODULES = 44
+# whether the caller may use the model, one observes the prediction for all who count it, and a model is apart from the
+# cache of models.
+MAX_MODULES = 45
 MAX_DEPTH = 13
 
 

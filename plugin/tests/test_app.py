@@ -1,6 +1,7 @@
 """The whole sidecar of one worker over a store in memory, called through its ASGI application."""
 
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +9,8 @@ import httpx
 import pytest
 
 from opensearch_ml_stream.plugin.app import open_sidecar
+from opensearch_ml_stream.plugin.extension import Contribution, Core, Extension
+from opensearch_ml_stream.plugin.observation import Observation, Observer
 from opensearch_ml_stream.plugin.settings import Settings
 
 ACTION = {"action_type": "predict", "method": "POST", "url": "https://api.openai.com/v1", "request_body": "{}"}
@@ -43,6 +46,32 @@ async def test_models_settings_and_predictions_are_over_one_store(client: httpx.
     assert response.status_code == 400
     assert "Remote Inference is currently disabled" in response.text
     assert 'mlstream_predictions_total{model_id="unknown",status="400"} 1.0' in (await client.get("/metrics")).text
+
+
+class RefusalFile(Observer):
+    """Writes refused predictions into a file."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def refused(self, prediction: Observation) -> None:
+        self._path.write_text(f"stream={prediction.is_stream} outcome={type(prediction.outcome).__name__}")
+
+
+@asynccontextmanager
+async def open_refusals(core: Core) -> AsyncIterator[Contribution]:
+    yield Contribution(observers=(RefusalFile(core.folder / "refused"),))
+
+
+async def test_the_observers_of_an_extension_are_told_of_predictions(tmp_path: Path) -> None:
+    refusals = Extension("refusals", "Write down what is refused.", open=f"{__name__}:open_refusals")
+    async with open_sidecar(Settings(store="sqlite:///:memory:"), tmp_path, extensions=[refusals]) as sidecar:
+        transport = httpx.ASGITransport(sidecar.app)
+        async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
+            body = {"parameters": {"inputs": "x"}}
+            response = await client.post("/_plugins/_ml/models/none/_predict/stream", json=body)
+    assert response.status_code == 404
+    assert (tmp_path / "refused").read_text() == "stream=True outcome=NotFound"
 
 
 async def test_the_settings_given_are_in_force(client: httpx.AsyncClient) -> None:

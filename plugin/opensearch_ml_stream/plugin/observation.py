@@ -21,8 +21,8 @@ log = logging.getLogger(__name__)
 _WHOLE = Ending("")  # says nothing of how the response of a prediction ended that was not streamed
 
 
-class Observer(Protocol):
-    """Is told of predictions, those of guard models among them, each moment once at most for a prediction.
+class Observer:
+    """Is told of predictions, those of guard models among them: once at most of each moment; here it does nothing.
 
     It is called between the chunks of all streams, so it may not wait. What it raises is logged the first time, and
     changes nothing: neither the prediction, nor what it and other observers are told later.
@@ -30,19 +30,15 @@ class Observer(Protocol):
 
     def admitted(self, prediction: "Observation") -> None:
         """Be told that rights, limits, budgets and the input guardrail allow the prediction: the provider is called."""
-        ...
 
     def first_chunk(self, prediction: "Observation") -> None:
         """Be told that the first chunk of a stream has come from the provider."""
-        ...
 
     def ended(self, prediction: "Observation") -> None:
         """Be told that the prediction has ended, well or not, or that its client disconnected, admitted or not."""
-        ...
 
     def refused(self, prediction: "Observation") -> None:
         """Be told, in place of `ended`, that the prediction failed before it was admitted; `outcome` is why."""
-        ...
 
 
 class ObservedStream(Protocol):
@@ -77,22 +73,24 @@ class Observation:
     leaves the block is the outcome, unless it has failed already, but not the task's cancellation.
     """
 
-    __slots__ = (
-        "_called", "_found", "_observations", "_slot", "_stream",
-        "admitted", "asked", "begun", "caller", "ended", "is_stream", "model_id", "outcome",
-    )  # fmt: skip
+    model_id = ""
+    admitted: float | None = None
+    ended: float | None = None
+    outcome: Ending | Exception | None = None
+    _stream: ObservedStream | None = None
+    _asked = ""  # where it is another model than the one that is called
+    _slot: int | None = None  # among the predictions that run
 
     def __init__(self, observations: "Observations", caller: Caller, *, is_stream: bool) -> None:
         self._observations = observations
         self.caller = caller
         self.is_stream = is_stream
-        self.asked = self.model_id = ""
-        self.begun = self._called = self._found = observations.clock()  # `_called`: of the model that is called now
-        self.admitted: float | None = None
-        self.ended: float | None = None
-        self.outcome: Ending | Exception | None = None
-        self._slot: int | None = None
-        self._stream: ObservedStream | None = None
+        self.begun = self._called = self._found = observations.clock()  # the latter two: the model that is called now
+
+    @property
+    def asked(self) -> str:
+        """The id of the model that was asked."""
+        return self._asked or self.model_id
 
     @property
     def chunks(self) -> int:
@@ -112,18 +110,16 @@ class Observation:
     def find(self, model_id: str) -> None:
         """Note that the model was found and that the caller may use it; without it the prediction is no model's."""
         observations = self._observations
-        self.asked = self.asked or model_id
         self.model_id = model_id
         self._found = observations.clock()
         self._slot = observations.statistics.start(model_id, self._called)
 
     def admit(self) -> None:
-        """Note that the provider is called from here on; only once."""
+        """Note that the provider is called from here on; only once, and only if there are observers."""
         observations = self._observations
-        if self.admitted is None:
+        if observations.observers and self.admitted is None:
             self.admitted = observations.clock()
-            if observations.observers:
-                observations.tell("admitted", self)
+            observations.tell("admitted", self)
 
     def fall_back(self, model_id: str | None, error: MLStreamError) -> None:
         """Count the model that was called as failed, and go on with a fallback model.
@@ -134,9 +130,10 @@ class Observation:
             self.outcome = error
             return
         observations = self._observations
+        self._asked = self.asked
         observations.metrics.count_fallback(self.asked, model_id, self.model_id, error)
         now = observations.clock()
-        self._count(error, now)
+        self._count_in_statistics(error, now)
         self._called = now
         self.find(model_id)
 
@@ -147,39 +144,24 @@ class Observation:
             stream.on_first_chunk(self._tell_first_chunk)
 
     def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
-        observations, stream = self._observations, self._stream
+        observations, stream, outcome = self._observations, self._stream, self.outcome
+        if outcome is None and stream is not None:
+            outcome = stream.outcome
+        if isinstance(error, Exception) and not isinstance(outcome, Exception):
+            outcome = error
+        elif outcome is None and error is None and not self.is_stream:
+            outcome = _WHOLE
+        self.outcome = outcome
         self.ended = now = observations.clock()
-        self.outcome = outcome = self._final_outcome(error)
-        self._count(outcome, now)
-        model_id = self.model_id or UNKNOWN_MODEL
-        if self.is_stream:
-            came = None if stream is None else stream.first_chunk
-            observations.metrics.stream_ended(
-                model_id,
-                outcome,
-                0 if stream is None else stream.chunks,
-                now - self.begun,
-                None if came is None else came - self.begun,
-            )
-        elif outcome is not None:
-            observations.metrics.prediction_ended(model_id, outcome)
+        self._count_in_statistics(outcome, now)
+        self._count_in_metrics(outcome, now)
         if observations.observers:
             is_refused = self.admitted is None and isinstance(outcome, Exception)
             observations.tell("refused" if is_refused else "ended", self)
         self._stream = self.outcome = None  # an error holds the frame that holds this
 
-    def _final_outcome(self, error: BaseException | None) -> Ending | Exception | None:
-        outcome = self.outcome
-        if outcome is None and self._stream is not None:
-            outcome = self._stream.outcome
-        if isinstance(error, Exception) and not isinstance(outcome, Exception):
-            return error
-        if outcome is None and error is None and not self.is_stream:
-            return _WHOLE
-        return outcome
-
-    def _count(self, outcome: Ending | Exception | None, now: float) -> None:
-        """Count the prediction of the model that was called in the statistics."""
+    def _count_in_statistics(self, outcome: Ending | Exception | None, now: float) -> None:
+        """Count the prediction for the model that was called."""
         failed = isinstance(outcome, Exception)
         finished = FinishedAction(
             "predict",
@@ -189,6 +171,15 @@ class Observation:
             1000 * (now - self._found) if outcome is not None and not failed else None,
         )
         self._observations.statistics.end(self._slot, self.model_id or None, finished)
+
+    def _count_in_metrics(self, outcome: Ending | Exception | None, now: float) -> None:
+        metrics, stream, model_id = self._observations.metrics, self._stream, self.model_id or UNKNOWN_MODEL
+        if self.is_stream:
+            chunks, first = (0, None) if stream is None else (stream.chunks, stream.first_chunk)
+            seconds_to_first = None if first is None else first - self.begun
+            metrics.stream_ended(model_id, outcome, chunks, now - self.begun, seconds_to_first)
+        elif outcome is not None:
+            metrics.prediction_ended(model_id, outcome)
 
     def _tell_first_chunk(self) -> None:
         self._observations.tell("first_chunk", self)
