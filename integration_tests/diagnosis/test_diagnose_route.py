@@ -103,6 +103,19 @@ async def test_a_diagnosis_counts_in_the_models_limits(shared_sidecar: Sidecar) 
         assert len(provider.requests) == 1
 
 
+async def test_a_diagnosis_counts_as_a_stream_of_the_model(shared_sidecar: Sidecar) -> None:
+    async with FakeProvider(openai_stream(["a", "b"])) as provider, FakeProvider(json_response({}, 500)) as failing:
+        model_ids = [await create_model(shared_sidecar, connector(url)) for url in (provider.url, failing.url)]
+        for model_id in model_ids:
+            await ask(shared_sidecar, model_id)
+    good, bad = model_ids
+    metrics = (await asyncio.to_thread(shared_sidecar.client.get, "/metrics")).text.splitlines()
+    assert f'mlstream_stream_chunks_total{{model_id="{good}"}} 2.0' in metrics
+    assert f'mlstream_time_to_first_chunk_seconds_count{{model_id="{good}"}} 1.0' in metrics
+    assert f'mlstream_streams_total{{model_id="{good}",outcome="ok"}} 1.0' in metrics
+    assert f'mlstream_streams_total{{model_id="{bad}",outcome="error"}} 1.0' in metrics
+
+
 async def test_a_diagnosis_is_paid_from_the_models_budget_as_the_provider_counts(shared_sidecar: Sidecar) -> None:
     async with FakeProvider(openai_stream(["a", "b"])) as provider:  # 7 tokens
         budget = {"budgets": [{"window": "1d", "tokens": 20}]}

@@ -152,7 +152,9 @@ def write_models(folder: Path, queue_size: int = 100, **hosts: Sequence[Scripted
     write_status(
         folder / STATUS_FILE,
         {
-            name: ModelStatus("READY", queue_size=queue_size, stream=True, processes=processes)
+            name: ModelStatus(
+                "READY", queue_size=queue_size, stream=True, model_id=f"runtime-{name}", processes=processes
+            )
             for name, processes in ready.items()
         },
     )
