@@ -47,7 +47,7 @@ FILES = (
     ("JSON: the event read, the chunk printed", r"connectors/|json/"),
     ("write to the client", r"uvicorn/|plugin/server/"),
     ("event loop and system calls", r"asyncio/"),
-    ("metrics", r"prometheus_client|plugin/metrics"),
+    ("metrics", r"prometheus_client|plugin/(?:metrics|observation)"),
     ("the stream's own steps", r""),
 )
 

@@ -43,7 +43,7 @@ STEPS = (
     ("decode", r"connectors/(?:predict|processors|providers|decoding|whole_response)"),
     ("redaction", r"plugin/credentials/"),
     ("encode", r"rest_handlers/http/responses"),
-    ("metrics, statistics, log", r"plugin/(?:metrics|statistics|logs|monitoring)|prometheus_client/"),
+    ("metrics, statistics, log", r"plugin/(?:metrics|observation|statistics|logs|monitoring)|prometheus_client/"),
     ("write", r"(?:send|write|_end|header_line)\w* \(plugin/server/|starlette/responses|http/chunk_writer"),
     ("tasks and the prediction's own steps", r"plugin/predictions/|rest_handlers/|plugin/server/"),
 )

@@ -81,11 +81,11 @@ class Predictor:
         with self._observations.stream(caller) as observed:
             model = await self._models.get(caller, model_id)
             observed.find(model_id)
+            action_type = action_type or PREDICT
             async with AsyncExitStack() as held:
                 if model.settings.fallback_model_ids:
-                    stream = await self._open_any(held, observed, model, parameters, action_type or PREDICT)
+                    stream = await self._open_any(held, observed, model, parameters, action_type)
                 else:
-                    action_type = action_type or PREDICT
                     stream = await self._open(held, observed, model, parameters, action_type, further=further)
                 del parameters  # a prompt may be large, and the stream of its response long
                 observed.relay(stream)
