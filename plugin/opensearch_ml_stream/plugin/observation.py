@@ -147,10 +147,10 @@ class Observation:
         observations, stream, outcome = self._observations, self._stream, self.outcome
         if outcome is None and stream is not None:
             outcome = stream.outcome
-        if isinstance(error, Exception) and not isinstance(outcome, Exception):
-            outcome = error
         elif outcome is None and error is None and not self.is_stream:
             outcome = _WHOLE
+        if error is not None and isinstance(error, Exception) and not isinstance(outcome, Exception):
+            outcome = error
         self.outcome = outcome
         self.ended = now = observations.clock()
         self._count_in_statistics(outcome, now)
@@ -166,7 +166,7 @@ class Observation:
         finished = FinishedAction(
             "predict",
             failed,
-            isinstance(outcome, Throttled),
+            failed and isinstance(outcome, Throttled),
             1000 * (now - self._called),
             1000 * (now - self._found) if outcome is not None and not failed else None,
         )
@@ -221,4 +221,4 @@ class Observations:
             except Exception:  # whatever an extension raises, the prediction goes on
                 if place not in self._failed:
                     self._failed.add(place)
-                    log.exception("Observer %s failed, its later errors are not logged", type(observer).__qualname__)
+                    log.exception("Observer %s failed; its later errors are not logged", type(observer).__qualname__)

@@ -88,8 +88,9 @@ class ProviderCalls:
         self, model: CompiledModel, observed: Observation, send: Fetch, request: ProviderRequest
     ) -> bytes:
         """Fetch by `send`, which is `fetch` or does as it does, where the model's rate limits and budgets allow it."""
-        self.apply_rate_limits(model, observed.caller)
-        charge = await self.charge(model, observed.caller, request.body)
+        caller = observed.caller
+        self.apply_rate_limits(model, caller)
+        charge = await self.charge(model, caller, request.body)
         observed.admit()
         if charge is None:
             return await send(request)
