@@ -3,7 +3,15 @@
 import asyncio
 
 import pytest
-from integration_tests.front_door.scripted_cluster import OK, Connection, body_of, door_to, header_lines, host
+from integration_tests.front_door.scripted_cluster import (
+    OK,
+    Connection,
+    body_of,
+    door_to,
+    header_lines,
+    host,
+    respond_ok,
+)
 
 from opensearch_ml_stream.extensions.front_door.relay import relay
 from opensearch_ml_stream.plugin.server.http1.limits import ConnectionLimits
@@ -108,6 +116,25 @@ async def test_a_body_that_the_host_refuses_is_not_sent() -> None:
         response = await client.until(b"no!")
     assert response.startswith(b"HTTP/1.1 413 ")
     assert bytes(cluster.connections[0].received).endswith(b"\r\n\r\n")
+
+
+@pytest.mark.parametrize("head", [b"", b"Expect: 100-continue\r\n"], ids=["some of it sent", "none of it sent"])
+async def test_a_connection_that_may_wait_for_the_rest_of_a_body_serves_no_other_request(head: bytes) -> None:
+    """Its host would take the next request, maybe another caller's, for that rest."""
+
+    async def script(connection: Connection) -> None:
+        await connection.head()
+        await connection.send(b"HTTP/1.1 413 Too Large\r\nContent-Length: 3\r\n\r\nno!")
+        await respond_ok(connection)
+
+    async with host(script) as cluster, door_to(cluster.url) as door:
+        client = await door.connect()
+        request = b"POST /_bulk HTTP/1.1\r\nHost: a\r\n%bContent-Length: 200\r\n\r\n" % head
+        await client.send(request if head else request + b"abc")
+        await client.until(b"no!")
+        assert (await door.exchange(GET % (b"/", b""))).startswith(b"HTTP/1.1 413 ")
+        assert len(cluster.connections) == 2
+        assert b"GET" not in cluster.connections[0].received
 
 
 async def test_a_client_that_waits_for_100_is_told_when_the_host_asks_for_the_body() -> None:

@@ -120,8 +120,11 @@ async def test_half_a_response_to_a_client_of_http_1_0_is_a_reset() -> None:
         await cluster.stop()
 
 
-async def test_what_is_no_http_is_a_503() -> None:
-    received = await exchange(responding(b"\x15\x03\x03\x00\x02\x02\x50"))
+@pytest.mark.parametrize(
+    "response", [b"\x15\x03\x03\x00\x02\x02\x50", b"HTTP/1.1 600 Odd\r\nContent-Length: 0\r\n\r\n"]
+)
+async def test_what_is_no_http_is_a_503(response: bytes) -> None:
+    received = await exchange(responding(response))
     assert received.startswith(b"HTTP/1.1 503 ")
     assert b"does not speak HTTP/1.1" in received
 

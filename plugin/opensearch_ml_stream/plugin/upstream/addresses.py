@@ -13,6 +13,7 @@ from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
 from opensearch_ml_stream.connectors.errors import InvalidRequest, UpstreamError
 from opensearch_ml_stream.connectors.syntax.regex import compile_regex
 from opensearch_ml_stream.plugin.settings import Settings
+from opensearch_ml_stream.plugin.upstream import network_errors
 from opensearch_ml_stream.plugin.upstream import special_networks as networks
 from opensearch_ml_stream.plugin.upstream.trusted_endpoints import is_trusted
 
@@ -153,10 +154,7 @@ class Resolver:
         try:
             entries = await loop.getaddrinfo(host, None, type=socket.SOCK_STREAM)
         except (OSError, UnicodeError) as error:
-            raise UpstreamError(
-                f"Error communicating with remote model: unknown host: {host} ({error}). "
-                "Check the host in the connector's url and this machine's DNS"
-            ) from None
+            raise network_errors.unknown_host(host, error) from None
         finally:
             del self._lookups[host]
         addresses = tuple(dict.fromkeys(str(entry[4][0]) for entry in entries))

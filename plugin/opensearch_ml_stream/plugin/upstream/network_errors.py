@@ -21,28 +21,48 @@ _HINTS = {
 }
 
 
-def unreachable(authority: str, error: OSError) -> UpstreamError:
+class BrokenConnection(UpstreamError):
+    """A connection that could not be opened, or broke. `problem` says how, without the host and what to check."""
+
+    def __init__(self, reason: str, problem: str) -> None:
+        super().__init__(_PREFIX + reason)
+        self.problem = problem
+
+
+def unknown_host(host: str, error: Exception) -> BrokenConnection:
+    """Return the error for a name without an address."""
+    return BrokenConnection(
+        f"unknown host: {host} ({error}). Check the host in the connector's url and this machine's DNS",
+        f"unknown host ({error})",
+    )
+
+
+def unreachable(authority: str, error: OSError) -> BrokenConnection:
     """Return the error for a connection that could not be opened; `error` is what the socket or TLS raised."""
     if isinstance(error, ssl.SSLCertVerificationError):
-        return UpstreamError(
-            f"{_PREFIX}TLS certificate of {authority} is not trusted: {error.verify_message}. "
-            "Check the host in the url, give ca_cert_pem with mutual TLS, or set client_config.skip_ssl_verification"
+        return BrokenConnection(
+            f"TLS certificate of {authority} is not trusted: {error.verify_message}. Check the host in the url, give "
+            "ca_cert_pem with mutual TLS, or set client_config.skip_ssl_verification",
+            f"its certificate is not trusted: {error.verify_message}",
         )
     if isinstance(error, ssl.SSLError):
-        return UpstreamError(
-            f"{_PREFIX}TLS handshake with {authority} failed: {error.reason or 'the peer closed the connection'}. "
-            "Check that the port speaks TLS and that client certificates are as the provider wants them"
+        problem = f"failed: {error.reason or 'the peer closed the connection'}"
+        return BrokenConnection(
+            f"TLS handshake with {authority} {problem}. Check that the port speaks TLS and that client certificates "
+            "are as the provider wants them",
+            f"its TLS handshake {problem}",
         )
     number = errno.ECONNRESET if isinstance(error, ConnectionResetError | ConnectionAbortedError) else error.errno
     problem, hint = _HINTS.get(number or 0, (error.strerror or type(error).__name__, "Check the connector's url"))
-    return UpstreamError(f"{_PREFIX}{problem}: {authority}. {hint}")
+    return BrokenConnection(f"{problem}: {authority}. {hint}", problem)
 
 
-def connect_timed_out(authority: str, seconds: float) -> UpstreamError:
+def connect_timed_out(authority: str, seconds: float) -> BrokenConnection:
     """Return the error for a connection that was not open after `connection_timeout`."""
-    return UpstreamError(
-        f"{_PREFIX}Connect timeout: no connection to {authority} within {seconds:g} s. "
-        "Check that the host is reachable from here, or raise connection_timeout in the connector's client_config"
+    return BrokenConnection(
+        f"Connect timeout: no connection to {authority} within {seconds:g} s. Check that the host is reachable from "
+        "here, or raise connection_timeout in the connector's client_config",
+        f"no connection within {seconds:g} s",
     )
 
 
@@ -63,21 +83,20 @@ def fell_silent(authority: str, seconds: float) -> ReadTimedOut:
     )
 
 
-def closed_early(authority: str) -> UpstreamError:
+def closed_early(authority: str) -> BrokenConnection:
     """Return the error for a connection that ended before the response head."""
-    return UpstreamError(f"{_PREFIX}{authority} closed the connection before it responded")
+    return _closed(authority, "before it responded")
 
 
-def closed_in_the_middle(authority: str) -> UpstreamError:
+def closed_in_the_middle(authority: str) -> BrokenConnection:
     """Return the error for a connection that ended inside the response body."""
-    return UpstreamError(f"{_PREFIX}{authority} closed the connection in the middle of its response")
+    return _closed(authority, "in the middle of its response")
 
 
-def not_http(authority: str, problem: str) -> UpstreamError:
+def not_http(authority: str, problem: str) -> BrokenConnection:
     """Return the error for bytes that are not HTTP/1.1. `problem` must hold none of them."""
-    return UpstreamError(
-        f"{_PREFIX}{authority} did not respond with valid HTTP/1.1: {problem}. Check the port in the url"
-    )
+    reason = f"{authority} did not respond with valid HTTP/1.1: {problem}. Check the port in the url"
+    return BrokenConnection(reason, problem)
 
 
 def undecodable(authority: str, coding: str) -> UpstreamError:
@@ -85,3 +104,7 @@ def undecodable(authority: str, coding: str) -> UpstreamError:
     is_known = {name.strip() for name in coding.lower().split(",", 3)} <= _CODINGS
     name = f"content-encoding [{coding.strip()}]" if is_known else "an unknown content-encoding"
     return UpstreamError(f"{_PREFIX}{authority} sent a body in {name} that cannot be decoded; identity was asked for")
+
+
+def _closed(authority: str, when: str) -> BrokenConnection:
+    return BrokenConnection(f"{authority} closed the connection {when}", f"it closed the connection {when}")

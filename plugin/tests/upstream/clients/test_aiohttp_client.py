@@ -21,6 +21,7 @@ from opensearch_ml_stream.plugin.upstream import ReadTimedOut
 from opensearch_ml_stream.plugin.upstream.addresses import AddressPolicy, Resolver
 from opensearch_ml_stream.plugin.upstream.aiohttp_client import MAX_SESSIONS, _CheckedResolver
 from opensearch_ml_stream.plugin.upstream.http1.content_coding import MAX_READ_BYTES
+from opensearch_ml_stream.plugin.upstream.network_errors import BrokenConnection
 from opensearch_ml_stream.plugin.upstream.tls import PLAIN
 from tests.upstream.fake_aiohttp import FakeResponse, FakeSession, get, upstream_over
 from tests.upstream.scripted_upstream import CONFIG, fetch
@@ -91,26 +92,30 @@ async def test_a_connector_has_no_more_connections_than_it_may() -> None:
 @pytest.mark.parametrize(
     ("error", "kind", "reason"),
     [
-        (aiohttp.ConnectionTimeoutError(), UpstreamError, "Connect timeout: no connection to 8.8.8.8:80 within 10 s"),
+        (
+            aiohttp.ConnectionTimeoutError(),
+            BrokenConnection,
+            "Connect timeout: no connection to 8.8.8.8:80 within 10 s",
+        ),
         (TimeoutError(), ReadTimedOut, "Read timeout: 8.8.8.8:80 sent nothing for 30 s"),
         (aiohttp.SocketTimeoutError(), ReadTimedOut, "Read timeout: 8.8.8.8:80 sent nothing for 30 s"),
         (
             aiohttp.ClientConnectorError(KEY, OSError(errno.ECONNREFUSED, "x")),
-            UpstreamError,
+            BrokenConnection,
             "Connection refused: 8.8.8.8:80. ",
         ),
         (
             aiohttp.ClientConnectorCertificateError(KEY, self_signed()),
-            UpstreamError,
+            BrokenConnection,
             "TLS certificate of 8.8.8.8:80 is not trusted: self-signed. ",
         ),
         (
             aiohttp.ClientResponseError(cast(Any, SimpleNamespace(real_url=URL("http://h"))), ()),
-            UpstreamError,
+            BrokenConnection,
             "8.8.8.8:80 did not respond with valid HTTP/1.1: the head cannot be read. ",
         ),
-        (aiohttp.ServerDisconnectedError(), UpstreamError, "8.8.8.8:80 closed the connection before it responded"),
-        (ConnectionResetError(), UpstreamError, "8.8.8.8:80 closed the connection before it responded"),
+        (aiohttp.ServerDisconnectedError(), BrokenConnection, "8.8.8.8:80 closed the connection before it responded"),
+        (ConnectionResetError(), BrokenConnection, "8.8.8.8:80 closed the connection before it responded"),
     ],
 )
 async def test_an_error_before_the_head_is_the_providers(error: Exception, kind: type, reason: str) -> None:
@@ -128,12 +133,12 @@ async def test_an_error_before_the_head_is_the_providers(error: Exception, kind:
         (aiohttp.SocketTimeoutError(), ReadTimedOut, "Read timeout: 8.8.8.8:80 sent nothing for 30 s"),
         (
             aiohttp.ClientPayloadError(),
-            UpstreamError,
+            BrokenConnection,
             "8.8.8.8:80 closed the connection in the middle of its response",
         ),
         (
             ConnectionResetError(),
-            UpstreamError,
+            BrokenConnection,
             "8.8.8.8:80 closed the connection in the middle of its response",
         ),
     ],

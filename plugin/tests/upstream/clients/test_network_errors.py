@@ -8,6 +8,7 @@ import pytest
 
 from opensearch_ml_stream.connectors.errors import UpstreamError
 from opensearch_ml_stream.plugin.upstream import ReadTimedOut, network_errors
+from opensearch_ml_stream.plugin.upstream.network_errors import BrokenConnection
 
 PREFIX = "Error communicating with remote model: "
 NETWORK = "Check the network and firewall between here and the provider"
@@ -66,7 +67,7 @@ def handshake_error(reason: str | None) -> ssl.SSLError:
 def test_a_connection_that_cannot_be_opened_says_why_and_what_to_check(error: OSError, reason: str) -> None:
     failure = network_errors.unreachable("h:1", error)
     assert failure.reason == PREFIX + reason
-    assert (type(failure), failure.status, failure.provider_status) == (UpstreamError, 424, None)
+    assert (failure.status, failure.provider_status) == (424, None)
 
 
 @pytest.mark.parametrize(
@@ -74,7 +75,7 @@ def test_a_connection_that_cannot_be_opened_says_why_and_what_to_check(error: OS
     [
         (
             network_errors.connect_timed_out("h:1", 2.5),
-            UpstreamError,
+            BrokenConnection,
             "Connect timeout: no connection to h:1 within 2.5 s. Check that the host is reachable from here, or raise "
             "connection_timeout in the connector's client_config",
         ),
@@ -84,15 +85,15 @@ def test_a_connection_that_cannot_be_opened_says_why_and_what_to_check(error: OS
             "Read timeout: h:1 sent nothing for 30 s. Raise read_timeout in the connector's client_config if the model "
             "needs longer",
         ),
-        (network_errors.closed_early("h:1"), UpstreamError, "h:1 closed the connection before it responded"),
+        (network_errors.closed_early("h:1"), BrokenConnection, "h:1 closed the connection before it responded"),
         (
             network_errors.closed_in_the_middle("h:1"),
-            UpstreamError,
+            BrokenConnection,
             "h:1 closed the connection in the middle of its response",
         ),
         (
             network_errors.not_http("h:1", "its head cannot be read"),
-            UpstreamError,
+            BrokenConnection,
             "h:1 did not respond with valid HTTP/1.1: its head cannot be read. Check the port in the url",
         ),
         (
@@ -104,3 +105,18 @@ def test_a_connection_that_cannot_be_opened_says_why_and_what_to_check(error: OS
 )
 def test_every_other_failure_names_the_provider(failure: UpstreamError, kind: type, reason: str) -> None:
     assert (type(failure), failure.reason, failure.status) == (kind, PREFIX + reason, 424)
+
+
+def test_a_broken_connection_says_how_without_the_host_and_what_to_check() -> None:
+    errors = [OSError(errno.EHOSTUNREACH, "x"), certificate_error(), handshake_error(None)]
+    assert [network_errors.unreachable("h:1", error).problem for error in errors] == [
+        "No route to host",
+        "its certificate is not trusted: self-signed certificate",
+        "its TLS handshake failed: the peer closed the connection",
+    ]
+    assert network_errors.connect_timed_out("h:1", 2.5).problem == "no connection within 2.5 s"
+    assert (
+        network_errors.closed_in_the_middle("h:1").problem == "it closed the connection in the middle of its response"
+    )
+    assert network_errors.not_http("h:1", "its head cannot be read").problem == "its head cannot be read"
+    assert network_errors.unknown_host("h", OSError("no name")).problem == "unknown host (no name)"

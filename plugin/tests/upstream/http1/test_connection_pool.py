@@ -180,6 +180,26 @@ async def test_a_closed_pool_aborts_what_it_holds_and_what_comes_later() -> None
     pool.close()
 
 
+async def test_of_one_route_no_more_are_kept_than_may_be() -> None:
+    pool = ConnectionPool(most=2)
+    kept = [put(pool)[1] for _ in range(3)]
+    put(pool, replace(ROUTE, port=1))
+    assert [transport.calls[-1] for transport in kept] == ["set_protocol", "set_protocol", "abort"]
+    assert len(pool) == 3
+    pool.close()
+
+
+async def test_the_idle_connections_of_one_route_can_be_closed() -> None:
+    pool = ConnectionPool()
+    closed = [put(pool)[1] for _ in range(2)]
+    other, _ = put(pool, replace(ROUTE, port=1))
+    pool.close_idle(ROUTE)
+    assert [transport.calls[-1] for transport in closed] == ["abort"] * 2
+    assert pool.take(ROUTE) is None
+    assert pool.take(replace(ROUTE, port=1)) is other
+    pool.close_idle(ROUTE)
+
+
 async def test_a_closed_pool_has_no_timer() -> None:
     pool = ConnectionPool()
     put(pool)

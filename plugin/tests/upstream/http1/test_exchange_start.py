@@ -19,12 +19,12 @@ async def failure_of(task: asyncio.Task[None]) -> str:
     return raised.value.reason
 
 
-async def test_the_request_is_written_before_anything_can_be_read() -> None:
+async def test_the_exchange_is_there_before_a_response_can_come() -> None:
     exchange, transport = new_exchange()
     task = asyncio.create_task(exchange.start(b"GET / HTTP/1.1\r\n\r\n"))
     await asyncio.sleep(0)
     assert transport.written == [b"GET / HTTP/1.1\r\n\r\n"]
-    assert transport.calls == ["write", "set_protocol"]
+    assert transport.calls == ["set_protocol", "write"]
     assert transport.protocol is exchange
     assert not task.done()
     assert not exchange.reusable and exchange.lingering_body is None

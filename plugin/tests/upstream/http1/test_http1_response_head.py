@@ -30,7 +30,8 @@ def test_a_head_cut_anywhere_is_the_same_head() -> None:
         if parsed is None:
             parsed, rest = parser.feed(raw[cut:]), b""
         assert parsed is not None
-        assert parsed[0] == Head(200, {"content-type": "text/event-stream", "transfer-encoding": "chunked"}, True)
+        fields = {"content-type": "text/event-stream", "transfer-encoding": "chunked"}
+        assert parsed[0] == Head(200, fields, True, list(fields.items()))
         assert parsed[1] + rest == b"rest"
 
 
@@ -151,7 +152,26 @@ def test_an_interim_response_is_skipped_wherever_it_is_cut_from_the_next(cut: in
     raw = b"HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\nHTTP/1.1 201 Created\r\nX: y\r\n\r\n"
     parser = ResponseHeadParser()
     assert parser.feed(raw[:cut]) is None
-    assert parser.feed(raw[cut:]) == (Head(201, {"x": "y"}, True), b"")
+    assert parser.feed(raw[cut:]) == (Head(201, {"x": "y"}, True, [("x", "y")]), b"")
+
+
+def test_interim_responses_can_be_seen_before_the_final_one() -> None:
+    seen: list[Head] = []
+    parsed = ResponseHeadParser(seen.append).feed(
+        b"HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\nHTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\n\r\n"
+    )
+    assert [(interim.status, interim.fields) for interim in seen] == [(103, [("link", "x")]), (100, [])]
+    assert parsed is not None and parsed[0].status == 200
+
+
+def test_fields_are_kept_one_by_one_in_their_order() -> None:
+    fields = head("Set-Cookie: a", "Date: d", "set-cookie: b").fields
+    assert fields == [("set-cookie", "a"), ("date", "d"), ("set-cookie", "b")]
+
+
+def test_a_response_to_head_has_no_body_whatever_its_headers_say() -> None:
+    assert body_of(head("Content-Length: 5"), "HEAD").done
+    assert not body_of(head("Content-Length: 5"), "GET").done
 
 
 def test_values_of_one_header_are_joined_and_names_are_in_lower_case() -> None:
@@ -192,15 +212,15 @@ def test_100_is_the_lowest_status() -> None:
 )
 def test_headers_that_do_not_say_how_the_body_ends_are_refused(headers: dict[str, str], problem: str) -> None:
     with pytest.raises(MalformedHead) as raised:
-        body_of(Head(200, headers, True))
+        body_of(Head(200, headers, True, []))
     assert str(raised.value) == problem
 
 
 def test_a_length_that_is_given_twice_is_one_length() -> None:
-    body = body_of(Head(200, {"content-length": "2, 2"}, True))
+    body = body_of(Head(200, {"content-length": "2, 2"}, True, []))
     assert body.feed(b"abc") == b"ab"
     assert body.excess
-    assert not body_of(Head(200, {"content-length": "9" * 18}, True)).done
+    assert not body_of(Head(200, {"content-length": "9" * 18}, True, [])).done
 
 
 class Reported:

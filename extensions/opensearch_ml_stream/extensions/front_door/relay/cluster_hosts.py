@@ -2,32 +2,60 @@
 
 import asyncio
 import logging
+import socket
 import ssl
-from collections.abc import Callable, Collection
-from dataclasses import dataclass, field
+from collections.abc import Collection
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
 
 from opensearch_ml_stream.connectors.errors import Unavailable
-from opensearch_ml_stream.extensions.front_door.relay.cluster_connection import ClusterConnection
+from opensearch_ml_stream.plugin.upstream.addresses import Resolver
+from opensearch_ml_stream.plugin.upstream.http1.connection import Connection, connect
+from opensearch_ml_stream.plugin.upstream.http1.exchange import Exchange
+from opensearch_ml_stream.plugin.upstream.http1.pool import ConnectionPool
+from opensearch_ml_stream.plugin.upstream.network_errors import BrokenConnection
+from opensearch_ml_stream.plugin.upstream.secure.tls_connector import TLSConnector
+from opensearch_ml_stream.plugin.upstream.target import Target
 
 CONNECT_SECONDS = 5.0
 FIRST_PAUSE_SECONDS = 1.0
 LONGEST_PAUSE_SECONDS = 60.0
 IDLE_SECONDS = 60.0
 MAX_IDLE = 256  # connections of one host
+# A host that is gone without a word is noticed after some 2 minutes: it is the only end of a response that never comes.
+_KEEP_ALIVE = (("TCP_KEEPIDLE", 60), ("TCP_KEEPINTVL", 15), ("TCP_KEEPCNT", 4))
 
 log = logging.getLogger(__name__)
 
 
 @dataclass(slots=True, eq=False)
 class Host:
-    """A host. `authority` is its host:port, `left_out_until` seconds of the loop's clock, `idle` the last used last."""
+    """A host. `left_out_until` seconds of the loop's clock."""
 
-    name: str
-    port: int
-    authority: str
+    target: Target
     failures: int = 0
     left_out_until: float = 0.0
-    idle: list[ClusterConnection] = field(default_factory=list)
+
+    @property
+    def authority(self) -> str:
+        """Its host:port."""
+        return self.target.authority
+
+
+@dataclass(frozen=True, slots=True)
+class HostConnection:
+    """A connection to a host for one exchange; `is_reused` if there was another on it before."""
+
+    host: Host
+    connection: Connection
+    is_reused: bool
+
+    def exchange(self, method: str) -> Exchange:
+        """Return the exchange of a request of that method, which has not begun."""
+        connection = self.connection
+        assert connection.transport is not None
+        return Exchange(connection.transport, connection.loop, self.host.authority, method=method)
 
 
 class ClusterHosts:
@@ -38,14 +66,14 @@ class ClusterHosts:
     """
 
     def __init__(self, addresses: Collection[tuple[str, int]], tls: ssl.SSLContext | None) -> None:
-        self._hosts = [Host(name, port, _authority(name, port)) for name, port in addresses]
-        self._tls = tls
+        self._hosts = [Host(_target(name, port)) for name, port in addresses]
+        self._open_tls = None if tls is None else partial(TLSConnector().open, tls)
+        self._resolver = Resolver()
+        self._idle = ConnectionPool(IDLE_SECONDS, MAX_IDLE)
         self._turn = 0
         self._loop = asyncio.get_running_loop()
-        self._sweep: asyncio.TimerHandle | None = None
-        self._closed = False
 
-    async def connection(self, tried: Collection[Host]) -> tuple[Host, ClusterConnection]:
+    async def connection(self, tried: Collection[Host]) -> HostConnection:
         """Return an idle or a new connection to the next host that was not tried yet.
 
         Unavailable if none of those can be connected to.
@@ -53,14 +81,12 @@ class ClusterHosts:
         for host in self._in_turn():
             if host in tried:
                 continue
-            while host.idle:
-                connection = host.idle.pop()
-                if not connection.transport.is_closing():
-                    return host, connection
+            if (idle := self._idle.take(host)) is not None:
+                return HostConnection(host, idle, True)
             try:
-                return host, await self._connect(host)
-            except (OSError, TimeoutError) as error:
-                self.failed(host, _why(error))
+                return HostConnection(host, await self._connect(host.target), False)
+            except BrokenConnection as error:
+                self.failed(host, error.problem)
         raise Unavailable(self._no_host())
 
     def responded(self, host: Host) -> None:
@@ -77,26 +103,19 @@ class ClusterHosts:
         pause = min(FIRST_PAUSE_SECONDS * 2 ** min(host.failures, 10), LONGEST_PAUSE_SECONDS)
         host.failures += 1
         host.left_out_until = self._loop.time() + pause
-        self._close(host, lambda _: True)
+        self._idle.close_idle(host)
 
-    def release(self, host: Host, connection: ClusterConnection) -> None:
+    def release(self, used: HostConnection, reusable: bool) -> None:
         """Keep a connection for the next request if it can serve one, else close it."""
-        if self._closed or not connection.reusable or len(host.idle) == MAX_IDLE:
-            connection.fail("it is not needed any more")
-            return
-        connection.is_idle = True
-        connection.idle_since = self._loop.time()
-        host.idle.append(connection)
-        if self._sweep is None:
-            self._sweep = self._loop.call_later(IDLE_SECONDS, self._close_expired)
+        if reusable:
+            self._idle.put(used.host, used.connection)
+        else:
+            used.connection.abort()
 
     def close(self) -> None:
         """Close the idle connections, and every one that is released from now on."""
-        self._closed = True
-        if self._sweep is not None:
-            self._sweep.cancel()
-        for host in self._hosts:
-            self._close(host, lambda _: True)
+        self._idle.close()
+        self._resolver.close()
 
     def _in_turn(self) -> list[Host]:
         """Return all hosts, from whose turn it is on; those that are left out come last, the next to be back first."""
@@ -108,12 +127,10 @@ class ClusterHosts:
         in_turn = hosts[self._turn :] + hosts[: self._turn]
         return sorted(in_turn, key=lambda host: max(host.left_out_until, now))
 
-    async def _connect(self, host: Host) -> ClusterConnection:
-        name = None if self._tls is None else host.name
-        async with asyncio.timeout(CONNECT_SECONDS):
-            _, connection = await self._loop.create_connection(
-                ClusterConnection, host.name, host.port, ssl=self._tls, server_hostname=name
-            )
+    async def _connect(self, target: Target) -> Connection:
+        addresses = await self._resolver.resolve(target.host)
+        connection = await connect(addresses, target, self._open_tls, CONNECT_SECONDS)
+        _watch(connection)
         return connection
 
     def _no_host(self) -> str:
@@ -124,28 +141,19 @@ class ClusterHosts:
             "in the store's URL"
         )
 
-    def _close_expired(self) -> None:
-        oldest = self._loop.time() - IDLE_SECONDS
-        for host in self._hosts:
-            self._close(host, lambda connection: connection.idle_since <= oldest)
-        any_idle = any(host.idle for host in self._hosts)
-        self._sweep = self._loop.call_later(IDLE_SECONDS / 2, self._close_expired) if any_idle else None
 
-    def _close(self, host: Host, chosen: Callable[[ClusterConnection], bool]) -> None:
-        for connection in host.idle:
-            if chosen(connection) or connection.transport.is_closing():
-                connection.fail("it was idle for long")
-        host.idle = [connection for connection in host.idle if not connection.transport.is_closing()]
+def _target(name: str, port: int) -> Target:
+    authority = f"[{name}]:{port}" if ":" in name else f"{name}:{port}"
+    return Target("", name, port, authority, authority, "")
 
 
-def _authority(name: str, port: int) -> str:
-    return f"[{name}]:{port}" if ":" in name else f"{name}:{port}"
-
-
-def _why(error: OSError) -> str:
-    """Return what the system says about a connection that could not be opened."""
-    if isinstance(error, TimeoutError):
-        return f"no connection within {CONNECT_SECONDS:g} s"
-    if isinstance(error, ssl.SSLCertVerificationError):
-        return f"its certificate is not trusted: {error.verify_message}"
-    return error.strerror or type(error).__name__
+def _watch(connection: Connection) -> None:
+    """Let the system find out whether a silent host is still there."""
+    peer = None if connection.transport is None else connection.transport.get_extra_info("socket")
+    if peer is None:
+        return
+    with suppress(OSError):
+        peer.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        for name, value in _KEEP_ALIVE:
+            if hasattr(socket, name):
+                peer.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)

@@ -9,14 +9,14 @@ from starlette.requests import Request
 from starlette.types import Receive, Scope, Send
 
 from opensearch_ml_stream.connectors.errors import InvalidRequest, MLStreamError, Unavailable
-from opensearch_ml_stream.extensions.front_door.relay.cluster_connection import Broken, ClusterConnection
-from opensearch_ml_stream.extensions.front_door.relay.cluster_hosts import ClusterHosts, Host
+from opensearch_ml_stream.extensions.front_door.relay.cluster_hosts import ClusterHosts, Host, HostConnection
 from opensearch_ml_stream.extensions.front_door.relay.relay import Relay
 from opensearch_ml_stream.extensions.front_door.relay.request_heads import RequestHead, RequestHeads
 from opensearch_ml_stream.plugin.security.caller_headers import trusted_proxy
 from opensearch_ml_stream.plugin.settings import Settings
 from opensearch_ml_stream.plugin.store.cluster_url import read_cluster_url
 from opensearch_ml_stream.plugin.store.opensearch_tls import store_tls, without_credentials
+from opensearch_ml_stream.plugin.upstream.network_errors import BrokenConnection
 from opensearch_ml_stream.rest_handlers.http.responses import error_response
 
 MAX_FETCHED_BYTES = 16 * 1024 * 1024
@@ -48,34 +48,32 @@ class FrontDoor:
         try:
             async with asyncio.timeout(FETCH_SECONDS):
                 while True:
-                    host, connection = await self._hosts.connection(tried)
+                    used = await self._hosts.connection(tried)
                     try:
-                        return await self._fetch(host, connection, head, body)
-                    except Broken as error:
-                        if not connection.is_reused:
-                            self._hosts.failed(host, str(error))
-                            tried.add(host)
+                        return await self._fetch(used, head, body)
+                    except BrokenConnection as error:
+                        if not used.is_reused:
+                            self._hosts.failed(used.host, error.problem)
+                            tried.add(used.host)
         except TimeoutError:
             raise Unavailable(f"OpenSearch did not respond within {FETCH_SECONDS:g} s; check its load") from None
 
-    async def _fetch(
-        self, host: Host, connection: ClusterConnection, head: RequestHead, body: bytes
-    ) -> tuple[int, bytes]:
-        connection.begin(head.method)
-        connection.write(head.for_host(host.authority, expect=False) + body)
+    async def _fetch(self, used: HostConnection, head: RequestHead, body: bytes) -> tuple[int, bytes]:
+        exchange = used.exchange(head.method)
+        exchange.begin(head.for_host(used.host.authority, expect=False) + body)
         try:
-            while not (response := await connection.next_head()).is_final:
+            while (response := await exchange.next_head()).status < 200:
                 pass
-            self._hosts.responded(host)
+            self._hosts.responded(used.host)
             parts, size = [], 0
-            while data := await connection.read():
+            while data := await exchange.read():
                 parts.append(data)
                 size += len(data)
                 if size > MAX_FETCHED_BYTES:
                     raise Unavailable(f"OpenSearch's response is larger than {MAX_FETCHED_BYTES} bytes")
             return response.status, b"".join(parts)
         finally:
-            self._hosts.release(host, connection)
+            self._hosts.release(used, exchange.reusable)
 
 
 @asynccontextmanager

@@ -8,11 +8,12 @@ from contextlib import suppress
 from starlette.types import Message, Receive, Scope, Send
 
 from opensearch_ml_stream.connectors.errors import Unavailable
-from opensearch_ml_stream.extensions.front_door.relay.cluster_connection import Broken, ClusterConnection
-from opensearch_ml_stream.extensions.front_door.relay.cluster_hosts import ClusterHosts, Host
+from opensearch_ml_stream.extensions.front_door.relay.cluster_hosts import ClusterHosts, Host, HostConnection
 from opensearch_ml_stream.extensions.front_door.relay.hop_by_hop import Headers, end_to_end, head_lines, trailer_fields
 from opensearch_ml_stream.extensions.front_door.relay.request_heads import RequestHeads
-from opensearch_ml_stream.extensions.front_door.relay.response_parser import ResponseHead
+from opensearch_ml_stream.plugin.upstream.http1.exchange import Exchange
+from opensearch_ml_stream.plugin.upstream.http1.response_head import Head
+from opensearch_ml_stream.plugin.upstream.network_errors import BrokenConnection
 from opensearch_ml_stream.rest_handlers.http.relay_extensions import (
     BROKEN,
     HTTP_TRAILERS,
@@ -70,45 +71,47 @@ class Relay:
     async def _try_hosts(self) -> None:
         tried: set[Host] = set()
         while True:
-            host, connection = await self._hosts.connection(tried)
+            used = await self._hosts.connection(tried)
+            host = used.host
             try:
-                await self._exchange(host, connection)
-            except Broken as error:
-                if not connection.is_reused:  # else the host closed it as idle, most often
-                    self._hosts.failed(host, str(error))
+                await self._exchange(used)
+            except BrokenConnection as error:
+                if not used.is_reused:  # else the host closed it as idle, most often
+                    self._hosts.failed(host, error.problem)
                     tried.add(host)
                 if not self._may_repeat():
                     raise Unavailable(
-                        f"OpenSearch's host {host.authority} broke off: {error}. Whether it has done the request is "
-                        "not known"
+                        f"OpenSearch's host {host.authority} broke off: {error.problem}. Whether it has done the "
+                        "request is not known"
                     ) from None
             else:
                 return
 
-    async def _exchange(self, host: Host, connection: ClusterConnection) -> None:
-        """Do the exchange on one connection; Broken if it ends before the host has sent a byte."""
-        connection.begin(self._head.method)
+    async def _exchange(self, used: HostConnection) -> None:
+        """Do the exchange on one connection; BrokenConnection if it ends before the host has sent a byte."""
+        authority, exchange = used.host.authority, used.exchange(self._head.method)
         end = b"" if self._more else self._end_of_body()
-        head = self._head.for_host(host.authority, expect=self._more and self._expect)
-        connection.write(head + self._framed(self._kept) + end)
-        upload = asyncio.create_task(self._upload(connection))
+        head = self._head.for_host(authority, expect=self._more and self._expect)
+        exchange.begin(head + self._framed(self._kept) + end)
+        upload = asyncio.create_task(self._upload(exchange))
         try:
-            response = await self._final_head(connection)
-            self._hosts.responded(host)
-            await self._respond(connection, response)
-        except Broken as error:
+            response = await self._final_head(exchange, authority)
+            self._hosts.responded(used.host)
+            await self._respond(exchange, response)
+        except BrokenConnection as error:
             if self._gone:
                 raise ClientGone from None
             if self._started.is_set():
-                log.warning("OpenSearch's host %s broke off inside a response: %s", host.authority, error)
+                log.warning("OpenSearch's host %s broke off inside a response: %s", authority, error.problem)
                 await self._break_off(error)
-            elif connection.bytes_received:
-                raise Unavailable(f"OpenSearch's host {host.authority} does not speak HTTP/1.1: {error}") from None
+            elif exchange.bytes_received:
+                raise _not_http(authority, error.problem) from None
             else:
                 raise
         finally:
             upload.cancel()
-            self._hosts.release(host, connection)
+            # On a connection that waits for the rest of a body the next request would be taken for it.
+            self._hosts.release(used, exchange.reusable and not self._more)
 
     def _may_repeat(self) -> bool:
         """Whether the request may be sent to another host: no part of the body is lost, and doing it twice is no harm.
@@ -117,33 +120,33 @@ class Relay:
         """
         return not self._body_begun and (self._head.method in _SAFE_METHODS or (self._more and self._expect))
 
-    async def _upload(self, connection: ClusterConnection) -> None:
+    async def _upload(self, exchange: Exchange) -> None:
         """Send what is left of the body, then wait until the client disconnects, and end the exchange."""
         try:
-            if self._more and self._expect and not await self._may_continue(connection):
+            if self._more and self._expect and not await self._may_continue(exchange):
                 await self._started.wait()  # to receive before would tell the client to send the body
-            while self._more and not _refuses(connection):
+            while self._more and exchange.status < 400:
                 self._body_begun = True
                 data = self._framed(self._part_of(await self._receive()))
                 if not self._more:
                     data += self._end_of_body()
-                connection.write(data)
-                await connection.drain()
+                exchange.write(data)
+                await exchange.drain()
             while (await self._receive())["type"] != "http.disconnect":
                 pass  # the rest of a body that the host has refused
         except ClientGone:
             pass
-        except Broken:
+        except BrokenConnection:
             return  # whoever reads the response notices it too
         self._gone = True
-        connection.fail("the client disconnected")
+        exchange.abort()
 
-    async def _may_continue(self, connection: ClusterConnection) -> bool:
+    async def _may_continue(self, exchange: Exchange) -> bool:
         """Wait until the host asks for the body, or for a while; return whether it has not refused the request."""
         with suppress(TimeoutError):
             async with asyncio.timeout(CONTINUE_SECONDS):
                 await self._answered.wait()
-        return connection.head is None
+        return not exchange.status
 
     def _part_of(self, message: Message) -> bytes:
         """Return the part of the body in a message. ClientGone if it says so."""
@@ -162,50 +165,57 @@ class Relay:
             return b""
         return b"0\r\n%b\r\n" % head_lines(self._heads.trailers_of(self._trailers))
 
-    async def _final_head(self, connection: ClusterConnection) -> ResponseHead:
-        """Return the final head, and pass on informational ones; `100 Continue` is the server's to send."""
+    async def _final_head(self, exchange: Exchange, authority: str) -> Head:
+        """Return the final head, and pass on interim ones; `100 Continue` is the server's to send."""
         while True:
-            head = await connection.next_head()
-            if head.is_final or head.status == 100:
+            head = await exchange.next_head()
+            if head.status >= 600:
+                raise _not_http(authority, f"status {head.status} was not asked for")
+            if head.status >= 200 or head.status == 100:
                 self._answered.set()
-            if head.is_final:
+            if head.status >= 200:
                 return head
             if head.status != 100 and INFORMATIONAL in self._extensions:
                 headers = _without_length(head)
                 await self._send({"type": INFORMATIONAL, "status": head.status, "headers": headers})
 
-    async def _respond(self, connection: ClusterConnection, head: ResponseHead) -> None:
-        with_trailers = head.is_chunked and not connection.is_whole and HTTP_TRAILERS in self._extensions
+    async def _respond(self, exchange: Exchange, head: Head) -> None:
+        with_trailers = _is_chunked(head) and not exchange.at_end and HTTP_TRAILERS in self._extensions
         self._started.set()
         start = {"type": "http.response.start", "status": head.status, "headers": _response_headers(head)}
         await self._send({**start, "trailers": True} if with_trailers else start)
         more = True
         while more:
-            data = await connection.read()
-            more = bool(data) and not connection.is_whole
+            data = await exchange.read()
+            more = bool(data) and not exchange.at_end
             await self._send({"type": "http.response.body", "body": data, "more_body": more})
         if with_trailers:
-            await self._send({"type": HTTP_TRAILERS, "headers": trailer_fields(connection.trailers)})
+            await self._send({"type": HTTP_TRAILERS, "headers": trailer_fields(exchange.trailers)})
 
-    async def _break_off(self, error: Broken) -> None:
+    async def _break_off(self, error: BrokenConnection) -> None:
         """Let the client see that its response is not whole."""
         if BROKEN not in self._extensions:
             raise error
         await self._send({"type": BROKEN})
 
 
-def _refuses(connection: ClusterConnection) -> bool:
-    return connection.head is not None and connection.head.status >= 400
+def _not_http(authority: str, problem: str) -> Unavailable:
+    return Unavailable(f"OpenSearch's host {authority} does not speak HTTP/1.1: {problem}")
 
 
-def _response_headers(head: ResponseHead) -> Headers:
+def _is_chunked(head: Head) -> bool:
+    return "transfer-encoding" in head.headers
+
+
+def _response_headers(head: Head) -> Headers:
     """Return the headers that go on, with one Content-Length at most, and none beside chunks or with a 204."""
-    length = None if head.is_chunked or head.status == 204 else head.framing.headers.get("content-length")
+    length = None if _is_chunked(head) or head.status == 204 else head.headers.get("content-length")
     headers = _without_length(head)
     if length is not None:
         headers.append((b"content-length", length.partition(",")[0].strip().encode()))
     return headers
 
 
-def _without_length(head: ResponseHead) -> Headers:
-    return [pair for pair in end_to_end(head.headers) if pair[0] != b"content-length"]
+def _without_length(head: Head) -> Headers:
+    fields = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in head.fields]
+    return [pair for pair in end_to_end(fields) if pair[0] != b"content-length"]

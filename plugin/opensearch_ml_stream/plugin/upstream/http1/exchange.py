@@ -6,11 +6,17 @@ is no task, queue or timer for a chunk.
 
 import asyncio
 from collections.abc import Mapping
+from math import inf
 
 from opensearch_ml_stream.connectors.errors import UpstreamError
 from opensearch_ml_stream.plugin.upstream import Sink, network_errors
-from opensearch_ml_stream.plugin.upstream.http1.bodies import Body, MalformedBody
-from opensearch_ml_stream.plugin.upstream.http1.response_head import MalformedHead, ResponseHeadParser, body_of
+from opensearch_ml_stream.plugin.upstream.http1.bodies import Body, ChunkedBody, MalformedBody
+from opensearch_ml_stream.plugin.upstream.http1.response_head import (
+    Head,
+    MalformedHead,
+    ResponseHeadParser,
+    body_of,
+)
 
 HIGH_WATER_BYTES = 64 * 1024  # with more unread bytes than this, reading from the provider is paused
 
@@ -34,6 +40,9 @@ class Exchange(asyncio.Protocol):
 
     `start` comes first, once; `read` and `pump` after it, one call at a time. `stop` ends the timer in any state,
     `abort` also the connection. Only a done exchange can be `reusable`, only a streaming one has a `lingering_body`.
+
+    Who relays a request calls `begin` in place of `start`, which limits no silence, and `next_head` until the head is
+    final. What is left of the request goes out by `write` and `drain`, beside `next_head` and `read`.
     """
 
     __slots__ = (
@@ -41,8 +50,10 @@ class Exchange(asyncio.Protocol):
         "_body",
         "_failure",
         "_head_parser",
+        "_heads",
         "_last_activity",
         "_loop",
+        "_method",
         "_paused",
         "_pending",
         "_read_timeout",
@@ -52,6 +63,7 @@ class Exchange(asyncio.Protocol):
         "_transport",
         "_unread",
         "_waiter",
+        "_writable",
         "bytes_received",
         "headers",
         "keep_alive",
@@ -59,14 +71,22 @@ class Exchange(asyncio.Protocol):
     )  # fmt: skip
 
     def __init__(
-        self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop, authority: str, read_timeout: float
+        self,
+        transport: asyncio.Transport,
+        loop: asyncio.AbstractEventLoop,
+        authority: str,
+        read_timeout: float = inf,
+        method: str = "GET",
     ) -> None:
         self._transport = transport
         self._authority = authority
         self._read_timeout = read_timeout
         self._timed_out = network_errors.read_timed_out
         self._loop = loop
-        self._head_parser: ResponseHeadParser | None = ResponseHeadParser()
+        self._method = method
+        self._heads: list[Head] = []
+        self._head_parser: ResponseHeadParser | None = ResponseHeadParser(self._heads.append)
+        self._writable: asyncio.Event | None = None  # while the transport accepts no more
         self._body: Body | None = None
         self._pending: list[bytes] = []
         self._unread = 0
@@ -85,6 +105,16 @@ class Exchange(asyncio.Protocol):
     def done(self) -> bool:
         """Whether the whole body has been received."""
         return self._body is not None and self._body.done
+
+    @property
+    def at_end(self) -> bool:
+        """Whether the whole body has been received and read."""
+        return self.done and not self._pending
+
+    @property
+    def trailers(self) -> list[tuple[bytes, bytes]]:
+        """The trailers that came behind the body; names are in lower case."""
+        return self._body.trailers if isinstance(self._body, ChunkedBody) else []
 
     @property
     def reusable(self) -> bool:
@@ -118,8 +148,7 @@ class Exchange(asyncio.Protocol):
         UpstreamError if the connection ends before it or the bytes are not HTTP/1.1, ReadTimedOut after
         `read_timeout` seconds of silence.
         """
-        self._transport.write(request)
-        self._transport.set_protocol(self)  # nothing is read before this
+        self.begin(request)
         self._last_activity = self._loop.time()
         self._timer = self._loop.call_later(self._read_timeout, self._check_silence)
         while self._body is None:
@@ -127,6 +156,32 @@ class Exchange(asyncio.Protocol):
                 raise self._failure
             self._waiter = self._loop.create_future()
             await self._waiter
+        self._heads.clear()
+
+    def begin(self, request: bytes) -> None:
+        """Send a request, or its first part, without waiting."""
+        self._transport.set_protocol(self)  # nothing is read before this
+        self._transport.write(request)
+
+    async def next_head(self) -> Head:
+        """Return the next head: interim ones (1xx), then the final one. UpstreamError if none comes."""
+        while not self._heads:
+            if self._failure is not None:
+                raise self._failure
+            self._waiter = self._loop.create_future()
+            await self._waiter
+        return self._heads.pop(0)
+
+    def write(self, data: bytes) -> None:
+        """Send another part of the request without waiting."""
+        self._transport.write(data)
+
+    async def drain(self) -> None:
+        """Wait until enough of the request has been sent. UpstreamError if the connection ends before."""
+        if self._writable is not None:
+            await self._writable.wait()
+        if self._failure is not None:
+            raise self._failure
 
     async def read(self) -> bytes:
         """Return all unread bytes of the body, waiting for the first; b"" at the end. See UpstreamResponse.read."""
@@ -233,6 +288,16 @@ class Exchange(asyncio.Protocol):
             self._paused = True
             self._transport.pause_reading()
 
+    def pause_writing(self) -> None:
+        """Note that the transport's write buffer is full."""
+        self._writable = asyncio.Event()
+
+    def resume_writing(self) -> None:
+        """Note that the transport accepts bytes again."""
+        if self._writable is not None:
+            self._writable.set()
+            self._writable = None
+
     def eof_received(self) -> bool:
         """End the response, and let the transport close itself."""
         self._end(None)
@@ -249,13 +314,16 @@ class Exchange(asyncio.Protocol):
         try:
             parsed = self._head_parser.feed(data)
             if parsed is None:
+                if self._heads:
+                    self._wake()
                 return
             head, rest = parsed
-            self._body = body_of(head)
+            self._body = body_of(head, self._method)
             self._head_parser = None
         except MalformedHead as error:
             self._fail(network_errors.not_http(self._authority, str(error)))
             return
+        self._heads.append(head)
         self.status = head.status
         self.headers = head.headers
         self.keep_alive = head.keep_alive
@@ -267,6 +335,7 @@ class Exchange(asyncio.Protocol):
         """Note that the provider has closed its side (`error` is None), or that the connection broke."""
         body = self._body
         self.keep_alive = False
+        self.resume_writing()
         if self._failure is None and body is None:
             self._fail(network_errors.closed_early(self._authority))
         elif self._failure is None and body is not None and not body.done and (error is not None or not body.eof()):

@@ -1,7 +1,9 @@
 """ConnectionPool: idle connections, kept for the next request on the same route."""
 
 import asyncio
+from collections.abc import Hashable
 from dataclasses import dataclass, field
+from math import inf
 
 from opensearch_ml_stream.plugin.upstream.addresses import AddressPolicy
 from opensearch_ml_stream.plugin.upstream.http1.connection import Connection
@@ -30,19 +32,21 @@ class ConnectionPool:
     """Idle connections by route; the last used is taken first. It does not know the connections in use.
 
     An idle connection is closed `idle_seconds` after its last use, or up to half as long again later. A route whose
-    connections are all in use is known until then too.
+    connections are all in use is known until then too. Of one route `most` are kept. A Route is what providers'
+    requests must share; any other value that is compared by what counts will do.
     """
 
-    def __init__(self, idle_seconds: float = IDLE_SECONDS) -> None:
-        self._idle: dict[Route, list[Connection]] = {}
+    def __init__(self, idle_seconds: float = IDLE_SECONDS, most: float = inf) -> None:
+        self._idle: dict[Hashable, list[Connection]] = {}
         self._idle_seconds = idle_seconds
+        self._most = most
         self._closed = False
         self._sweep: asyncio.TimerHandle | None = None
 
     def __len__(self) -> int:
         return sum(len(connections) for connections in self._idle.values())
 
-    def take(self, route: Route) -> Connection | None:
+    def take(self, route: Hashable) -> Connection | None:
         """Remove and return an idle connection of the route that is not closing, or None."""
         connections = self._idle.get(route)
         while connections:
@@ -52,9 +56,12 @@ class ConnectionPool:
                 return connection
         return None
 
-    def put(self, route: Route, connection: Connection) -> None:
+    def put(self, route: Hashable, connection: Connection) -> None:
         """Add an idle connection, which is removed when the provider closes it or sends bytes, or when it expires."""
-        if self._closed:
+        connections = self._idle.get(route)
+        if connections is None:
+            connections = self._idle[route] = []
+        if self._closed or len(connections) >= self._most:
             connection.abort()
             return
         loop = connection.loop
@@ -62,9 +69,6 @@ class ConnectionPool:
         connection.on_unusable = lambda unusable: self._remove(route, unusable)
         if connection.transport is not None:
             connection.transport.set_protocol(connection)
-        connections = self._idle.get(route)
-        if connections is None:
-            connections = self._idle[route] = []
         connections.append(connection)
         if self._sweep is None:
             self._sweep = loop.call_later(self._idle_seconds, self._close_expired)
@@ -75,11 +79,15 @@ class ConnectionPool:
         if self._sweep is not None:
             self._sweep.cancel()
             self._sweep = None
-        for connections in list(self._idle.values()):
-            for connection in tuple(connections):
-                connection.abort()
+        for route in tuple(self._idle):
+            self.close_idle(route)
 
-    def _remove(self, route: Route, connection: Connection) -> None:
+    def close_idle(self, route: Hashable) -> None:
+        """Close the idle connections of a route."""
+        for connection in self._idle.pop(route, ()):
+            connection.abort()
+
+    def _remove(self, route: Hashable, connection: Connection) -> None:
         connection.on_unusable = None
         connections = self._idle.get(route)
         if connections is not None and connection in connections:

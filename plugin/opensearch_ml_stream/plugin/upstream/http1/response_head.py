@@ -1,6 +1,6 @@
 """Parses response heads: status, headers and how the body ends. httptools does it, as strictly as node.js."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 import httptools
@@ -17,27 +17,43 @@ class MalformedHead(Exception):
 
 
 class Head(NamedTuple):
-    """A response head. Header names are in lower case, values of the same name joined by ", "."""
+    """A response head. Header names are in lower case, in `headers` values of the same name joined by ", ".
+
+    `fields` are the headers as they came, one by one and in their order.
+    """
 
     status: int
     headers: Mapping[str, str]
     keep_alive: bool
+    fields: list[tuple[str, str]]
 
 
-class HeadBuffer:
-    """Collects bytes until a head is complete up to its blank line."""
+class ResponseHeadParser:
+    """Collects bytes until the head of the final response is complete; `on_interim` gets those before it (1xx)."""
 
-    __slots__ = ("_buffer", "_limit")
+    __slots__ = ("_buffer", "_limit", "_on_interim")
 
-    def __init__(self) -> None:
+    def __init__(self, on_interim: Callable[[Head], None] | None = None) -> None:
         self._buffer = b""
         self._limit = MAX_HEAD_BYTES
+        self._on_interim = on_interim
 
-    def take(self, data: bytes) -> tuple[bytes, bytes] | None:
+    def feed(self, data: bytes) -> tuple[Head, bytes] | None:
         """Return the head and the bytes after it, None while it is incomplete.
 
-        MalformedHead if it is too large, or if it does not begin as HTTP does.
+        MalformedHead if it is not HTTP/1.1, is too large, or does not begin as HTTP does.
         """
+        while (complete := self._take(data)) is not None:
+            raw, data = complete
+            head = parse_head(raw)
+            if head.status >= 200:
+                return head, data
+            self._limit -= len(raw)
+            if self._on_interim is not None:
+                self._on_interim(head)
+        return None
+
+    def _take(self, data: bytes) -> tuple[bytes, bytes] | None:
         buffer = self._buffer + data if self._buffer else data
         end = buffer.find(_BLANK_LINE, max(0, len(self._buffer) - 3)) + 4
         if (len(buffer) if end < 4 else end) > self._limit:
@@ -48,22 +64,6 @@ class HeadBuffer:
             return None
         self._buffer = b""
         return buffer[:end], buffer[end:]
-
-
-class ResponseHeadParser(HeadBuffer):
-    """Collects bytes until the head of the final response is complete; interim responses (1xx) are skipped."""
-
-    __slots__ = ()
-
-    def feed(self, data: bytes) -> tuple[Head, bytes] | None:
-        """Return the head and the bytes after it, None while it is incomplete. MalformedHead if it is not HTTP/1.1."""
-        while (complete := self.take(data)) is not None:
-            raw, data = complete
-            head = parse_head(raw)
-            if head.status >= 200:
-                return head, data
-            self._limit -= len(raw)
-        return None
 
 
 def parse_head(raw: bytes) -> Head:
@@ -79,24 +79,15 @@ def parse_head(raw: bytes) -> Head:
     if status == 101 or status < 100:
         raise MalformedHead(f"status {status} was not asked for")
     headers: dict[str, str] = {}
-    for name, value in header_fields(raw):
+    fields = _header_fields(raw)
+    for name, value in fields:
         headers[name] = f"{headers[name]}, {value}" if name in headers else value
-    return Head(status, headers, _keeps_alive(headers.get("connection", ""), parser))
+    return Head(status, headers, _keeps_alive(headers.get("connection", ""), parser), fields)
 
 
-def header_fields(raw: bytes) -> list[tuple[str, str]]:
-    """Return the header fields of a head that `parse_head` takes, names in lower case.
-
-    llhttp lets no line pass but `name: value`.
-    """
-    lines = raw.decode("latin-1").strip("\r\n").split("\r\n")[1:]
-    pairs = [line.partition(":") for line in lines]
-    return [(name.lower(), value.lstrip(" \t")) for name, _, value in pairs]
-
-
-def body_of(head: Head) -> Body:
-    """Return a Body for the way in which the response ends. MalformedHead if that is unclear or unsupported."""
-    if head.status in (204, 304):
+def body_of(head: Head, method: str = "GET") -> Body:
+    """Return a Body for the way in which the response to that method ends. MalformedHead if it is unclear."""
+    if head.status in (204, 304) or method == "HEAD":
         return LengthBody(0)
     coding = head.headers.get("transfer-encoding")
     if coding is not None:
@@ -105,6 +96,13 @@ def body_of(head: Head) -> Body:
         return ChunkedBody()
     length = head.headers.get("content-length")
     return CloseBody() if length is None else LengthBody(_read_length(length))
+
+
+def _header_fields(raw: bytes) -> list[tuple[str, str]]:
+    # llhttp lets no line pass but `name: value`
+    lines = raw.decode("latin-1").strip("\r\n").split("\r\n")[1:]
+    pairs = [line.partition(":") for line in lines]
+    return [(name.lower(), value.lstrip(" \t")) for name, _, value in pairs]
 
 
 def _keeps_alive(connection: str, parser: httptools.HttpResponseParser) -> bool:
