@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from opensearch_ml_stream.connectors.errors import Internal
+from opensearch_ml_stream.plugin import refreshing_cache
 from opensearch_ml_stream.plugin.credentials import cipher as cipher_module
 from opensearch_ml_stream.plugin.credentials.cipher import Cipher
 from opensearch_ml_stream.plugin.store import Index, Store
@@ -50,12 +51,13 @@ async def test_workers_that_need_the_key_at_once_take_the_same_one(url: str) -> 
             assert {await cipher.decrypt(cipher_text) for cipher_text in cipher_texts} == {"sk-1"}
 
 
-async def test_the_key_is_read_again_when_its_time_is_over(store: Store) -> None:
+async def test_the_key_is_read_again_when_its_time_is_over(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     now = 0.0
-    cipher = Cipher(store, cache_ttl_minutes=5, clock=lambda: now)
+    monkeypatch.setattr(refreshing_cache, "monotonic", lambda: now)
+    cipher = Cipher(store, cache_ttl_minutes=5)
     cipher_text = await cipher.encrypt("sk-1")
     await store.put(Index.CONFIG, "master_key", {"master_key": base64.b64encode(bytes(32)).decode()})
-    now = 299.0
+    now = 239.0
     assert await cipher.decrypt(cipher_text) == "sk-1"
     now = 300.0
     with pytest.raises(Internal, match="another master key"):

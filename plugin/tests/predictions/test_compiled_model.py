@@ -12,7 +12,7 @@ from opensearch_ml_stream.connectors.predict.guardrails.patterns import GuardPat
 from opensearch_ml_stream.connectors.predict.inputs import RemoteInput
 from opensearch_ml_stream.connectors.providers.ollama import OLLAMA
 from opensearch_ml_stream.connectors.providers.openai.chat import OPENAI_CHAT
-from opensearch_ml_stream.plugin import remembered
+from opensearch_ml_stream.plugin import refreshing_cache
 from opensearch_ml_stream.plugin.limits.rate_limits import RateLimit
 from opensearch_ml_stream.plugin.predictions import compiled_models
 from opensearch_ml_stream.plugin.predictions.compiled_model import MAX_CACHED_SPECS, MAX_INTERFACE_CHARS, CompiledModel
@@ -132,7 +132,7 @@ async def test_the_models_used_longest_ago_make_room_for_others(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now = 1_000.0
-    monkeypatch.setattr(remembered, "monotonic", lambda: now)
+    monkeypatch.setattr(refreshing_cache, "monotonic", lambda: now)
     monkeypatch.setattr(compiled_models, "MAX_CACHED_CHARACTERS", 6_000)
     async with prediction_setup(tmp_path) as setup:
         for name in ("a", "b", "c", "d"):
@@ -144,7 +144,7 @@ async def test_the_models_used_longest_ago_make_room_for_others(
         assert "b" not in setup.models._entries
         await setup.add_model(connector_body(description="x" * 9_000), "large")
         await setup.models.get(ANYONE, "large")
-        assert list(setup.models._entries._values) == ["large"]
+        assert list(setup.models._entries._entries) == ["large"]
 
 
 async def test_a_long_name_of_an_interface_is_not_kept(tmp_path: Path) -> None:

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from opensearch_ml_stream.connectors.errors import Forbidden, Internal, InvalidRequest, NotFound, Unavailable
-from opensearch_ml_stream.plugin import remembered
+from opensearch_ml_stream.plugin import refreshing_cache
 from opensearch_ml_stream.plugin.predictions.compiled_model import NO_SETTINGS
 from opensearch_ml_stream.plugin.predictions.compiled_models import FRESH_SECONDS, CompiledModels, Deploy
-from opensearch_ml_stream.plugin.remembered import AHEAD, PATIENCE_SECONDS
+from opensearch_ml_stream.plugin.refreshing_cache import AHEAD, PATIENCE_SECONDS
 from opensearch_ml_stream.plugin.settings import LiveSettings, Settings
 from opensearch_ml_stream.plugin.store import Document, Index
 from opensearch_ml_stream.plugin.store.sqlite_store import SQLiteStore
@@ -54,8 +54,8 @@ class WatchedStore(SQLiteStore):
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     clock = Clock()
-    monkeypatch.setattr(remembered, "monotonic", clock)
-    monkeypatch.setattr(remembered, "PATIENCE_SECONDS", 30)  # a slow machine is not a store that is away
+    monkeypatch.setattr(refreshing_cache, "monotonic", clock)
+    monkeypatch.setattr(refreshing_cache, "PATIENCE_SECONDS", 30)  # a slow machine is not a store that is away
     return clock
 
 
@@ -248,7 +248,7 @@ async def test_names_that_callers_make_up_are_not_remembered(clock: Clock, setup
         with pytest.raises(NotFound, match=r"^Failed to find model$"):
             await setup.models.get(ANYONE, f"made up {number}")
     await setup.models.get(ANYONE, "shared")
-    assert list(setup.models._entries._values) == ["shared"]
+    assert list(setup.models._entries._entries) == ["shared"]
 
 
 async def test_a_model_whose_connector_is_missing_is_not_ready(clock: Clock, store: WatchedStore, setup: Setup) -> None:
@@ -288,7 +288,7 @@ async def test_a_credential_of_another_master_key_is_an_internal_error(
     clock: Clock, store: WatchedStore, setup: Setup
 ) -> None:
     await store.put(Index.CONFIG, "master_key", {"master_key": base64.b64encode(bytes(32)).decode()})
-    setup.cipher._cached.clear()
+    setup.cipher._keys.forget(lambda *_: True)
     with pytest.raises(Internal, match="another master key"):
         await setup.models.get(ANYONE, "shared")
 

@@ -10,7 +10,7 @@ import pytest
 
 from opensearch_ml_stream.connectors.errors import InvalidRequest, Throttled
 from opensearch_ml_stream.connectors.rendering.action import ProviderRequest
-from opensearch_ml_stream.plugin import remembered
+from opensearch_ml_stream.plugin import refreshing_cache
 from opensearch_ml_stream.plugin.settings import Settings
 from opensearch_ml_stream.plugin.store import Document, Index
 from opensearch_ml_stream.plugin.store.sqlite_store import SQLiteStore
@@ -83,8 +83,8 @@ def respond(request: ProviderRequest) -> Response:
 @pytest.fixture
 async def limited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Limited]:
     clock, store = Clock(), ReadController()
-    monkeypatch.setattr(remembered, "monotonic", clock)
-    monkeypatch.setattr(remembered, "PATIENCE_SECONDS", 30)
+    monkeypatch.setattr(refreshing_cache, "monotonic", clock)
+    monkeypatch.setattr(refreshing_cache, "PATIENCE_SECONDS", 30)
     async with prediction_setup(tmp_path, ScriptedProvider(respond), store) as setup:
         action = connector_body()["actions"][0]
         actions = [action, {**action, "action_type": "batch_predict"}]

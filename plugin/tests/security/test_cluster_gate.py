@@ -5,8 +5,8 @@ import asyncio
 import pytest
 
 from opensearch_ml_stream.connectors.errors import Forbidden, Throttled, Unauthorized, Unavailable
-from opensearch_ml_stream.plugin import remembered
-from opensearch_ml_stream.plugin.remembered import AHEAD, PATIENCE_SECONDS
+from opensearch_ml_stream.plugin import refreshing_cache
+from opensearch_ml_stream.plugin.refreshing_cache import AHEAD, PATIENCE_SECONDS
 from opensearch_ml_stream.plugin.security.caller_headers import TrustedProxy
 from opensearch_ml_stream.plugin.security.cluster_gate import (
     FRESH_SECONDS,
@@ -34,7 +34,7 @@ def gate(cluster: ScriptedPlugin) -> ClusterGate:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     now = [1000.0]
-    monkeypatch.setattr(remembered, "monotonic", lambda: now[0])
+    monkeypatch.setattr(refreshing_cache, "monotonic", lambda: now[0])
     return now
 
 
@@ -155,9 +155,9 @@ async def test_one_who_was_silent_is_looked_at_before_they_go_on_and_waits_no_lo
         await gate.admit(request_of(name), PREDICT_STREAM)
     clock[0] += FRESH_SECONDS + 1
     cluster.may_answer.clear()
-    monkeypatch.setattr(remembered, "PATIENCE_SECONDS", 0.01)
+    monkeypatch.setattr(refreshing_cache, "PATIENCE_SECONDS", 0.01)
     assert (await gate.admit(request_of("ann"), PREDICT)).name == "ann"  # waited, which shows that the cluster hangs
-    monkeypatch.setattr(remembered, "PATIENCE_SECONDS", 3600)
+    monkeypatch.setattr(refreshing_cache, "PATIENCE_SECONDS", 3600)
     assert (await gate.admit(request_of("pat"), PREDICT_STREAM)).name == "pat"  # so she does not
 
 

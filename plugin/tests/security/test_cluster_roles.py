@@ -5,7 +5,7 @@ import logging
 import pytest
 
 from opensearch_ml_stream.connectors.errors import Unavailable
-from opensearch_ml_stream.plugin import remembered
+from opensearch_ml_stream.plugin import refreshing_cache
 from opensearch_ml_stream.plugin.security.cluster_roles import (
     FRESH_SECONDS,
     STALE_SECONDS,
@@ -28,7 +28,7 @@ EVERY_ACTION = {PREDICT, PREDICT_STREAM, MODEL_GET, SETTINGS_GET, SETTINGS_UPDAT
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     now = [1000.0]
-    monkeypatch.setattr(remembered, "monotonic", lambda: now[0])
+    monkeypatch.setattr(refreshing_cache, "monotonic", lambda: now[0])
     return now
 
 

@@ -19,6 +19,7 @@ from opensearch_ml_stream.connectors.errors import (
     Unavailable,
 )
 from opensearch_ml_stream.plugin.security import own_gate
+from opensearch_ml_stream.plugin.security.concurrency_limit import ConcurrencyLimit
 from opensearch_ml_stream.plugin.security.lockouts import MAX_FAILURES
 from opensearch_ml_stream.plugin.security.own_accounts import (
     accounts,
@@ -30,7 +31,6 @@ from opensearch_ml_stream.plugin.security.own_accounts import (
 )
 from opensearch_ml_stream.plugin.security.own_gate import OwnAccounts
 from opensearch_ml_stream.plugin.security.presented_credentials import ApiKey, NameAndPassword
-from opensearch_ml_stream.plugin.security.turns import Turns
 from opensearch_ml_stream.plugin.store import Document, Index, Store
 from opensearch_ml_stream.plugin.store.sqlite_store import SQLiteStore
 from opensearch_ml_stream.rest_handlers.actions import MODEL_DELETE, MODEL_GET, PASS_THROUGH, PREDICT, PREDICT_STREAM
@@ -216,7 +216,7 @@ async def test_logins_that_wait_for_their_turn_are_bounded(
         return not others_are_refused.wait(30)
 
     monkeypatch.setattr(own_gate, "is_password", is_password)
-    own._turns = Turns(1, 1, None)
+    own._checks_at_once = ConcurrencyLimit(1, 1, None)
     guesses = [NameAndPassword(f"user{number}", "guess") for number in range(5)]
     attempts = [asyncio.create_task(own.admit(guess, PREDICT)) for guess in guesses]
     while sum(attempt.done() for attempt in attempts) < 3:

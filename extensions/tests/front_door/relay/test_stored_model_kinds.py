@@ -65,8 +65,8 @@ async def test_many_models_are_asked_about_together(store: CountingStore) -> Non
     assert store.searches == 3
 
 
-async def test_no_more_are_remembered_than_fit(store: CountingStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stored_model_kinds, "_MAX_REMEMBERED", 2)
+async def test_no_more_models_are_held_than_fit(store: CountingStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stored_model_kinds, "_MAX_MODELS", 2)
     kinds = StoredModelKinds(store)
     for id in STORED:
         await kinds.local_among([id])

@@ -8,7 +8,7 @@ import pytest
 
 from opensearch_ml_stream.connectors.errors import NotFound, Unavailable
 from opensearch_ml_stream.extensions.v2.service.model_names import ModelNames
-from opensearch_ml_stream.plugin import remembered
+from opensearch_ml_stream.plugin import refreshing_cache
 from opensearch_ml_stream.plugin.registry.deployment_state_store import DeploymentStateStore
 from opensearch_ml_stream.plugin.registry.visible_documents import VisibleDocuments
 from opensearch_ml_stream.plugin.settings import LiveSettings, Settings
@@ -41,8 +41,8 @@ class WatchedStore(SQLiteStore):
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     clock = Clock()
-    monkeypatch.setattr(remembered, "monotonic", clock)
-    monkeypatch.setattr(remembered, "PATIENCE_SECONDS", 30)
+    monkeypatch.setattr(refreshing_cache, "monotonic", clock)
+    monkeypatch.setattr(refreshing_cache, "PATIENCE_SECONDS", 30)
     return clock
 
 

@@ -4,8 +4,7 @@ import base64
 import binascii
 import os
 import time
-from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from copy import copy
 from hashlib import sha256
@@ -13,6 +12,7 @@ from typing import Any
 
 from opensearch_ml_stream.connectors.errors import Internal
 from opensearch_ml_stream.plugin.credentials import aws_message_format
+from opensearch_ml_stream.plugin.refreshing_cache import RefreshingCache
 from opensearch_ml_stream.plugin.store import Document, Index, Store
 from opensearch_ml_stream.plugin.store.made_once import made_once
 
@@ -24,16 +24,15 @@ _MAX_KEYS = 1_000  # in memory: callers can make up any number of tenants
 class Cipher:
     """Encrypts and decrypts credentials with the master key of the store's cluster, or of one tenant in it.
 
-    A key is read again `cache_ttl_minutes` after it was last read. Errors: Unavailable if the store does not answer,
-    Internal if the key or a cipher text cannot be read.
+    A key is held for `cache_ttl_minutes`, and read again before that while it is used. Errors: Unavailable if the
+    store does not respond, Internal if the key or a cipher text cannot be read.
     """
 
-    def __init__(self, store: Store, cache_ttl_minutes: float = 5, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, store: Store, cache_ttl_minutes: float = 5) -> None:
         self._store = store
-        self._ttl = cache_ttl_minutes * 60
-        self._clock = clock
         self._tenant_id: str | None = None
-        self._cached: OrderedDict[str, tuple[float, bytes]] = OrderedDict()
+        seconds = cache_ttl_minutes * 60
+        self._keys = RefreshingCache[str, bytes](seconds, seconds, _MAX_KEYS)
 
     def of(self, tenant_id: str | None) -> "Cipher":
         """Return the cipher of a tenant; None stands for the cluster, where there are no tenants."""
@@ -52,41 +51,29 @@ class Cipher:
         """
         if not texts:
             return {}
-        key = self._remember(await self._document())
+        key = await self._read()
+        self._keys.put(self._id, key)
         return {name: aws_message_format.encrypt(key, text) for name, text in texts.items()}
 
     async def read_ahead(self) -> None:
         """Read the key that `decrypt` is going to need, if it is there."""
-        if self._known() is None and (document := await self._store.get(Index.CONFIG, self._id)) is not None:
+        if self._keys.fresh(self._id) is not None:
+            return
+        if (document := await self._store.get(Index.CONFIG, self._id)) is not None:
             with suppress(Internal):  # which `decrypt` raises, if there is anything to decrypt
-                self._remember(document)
+                self._keys.put(self._id, _key_in(document))
 
     async def decrypt(self, text: str) -> str:
         """Return the string that `encrypt`, or ML Commons, has encrypted."""
-        return aws_message_format.decrypt(await self._key(), text)
+        return aws_message_format.decrypt(await self._keys.get(self._id, self._read), text)
 
     @property
     def _id(self) -> str:
         return _ID if self._tenant_id is None else f"{_ID}_{_digest(self._tenant_id)}"
 
-    async def _key(self) -> bytes:
-        return self._known() or self._remember(await self._document())
-
-    def _known(self) -> bytes | None:
-        cached = self._cached.get(self._id)
-        return cached[1] if cached is not None and self._clock() - cached[0] < self._ttl else None
-
-    def _remember(self, document: Document) -> bytes:
-        key = _read(document)
-        self._cached[self._id] = (self._clock(), key)
-        self._cached.move_to_end(self._id)
-        if len(self._cached) > _MAX_KEYS:
-            self._cached.popitem(last=False)
-        return key
-
-    async def _document(self) -> Document:
-        """Return the key's document, created if it is missing; of several created at once the first one counts."""
-        return await made_once(self._store, Index.CONFIG, self._id, self._new_source)
+    async def _read(self) -> bytes:
+        """Read the key, created if it is missing; of several created at once the first one counts."""
+        return _key_in(await made_once(self._store, Index.CONFIG, self._id, self._new_source))
 
     def _new_source(self) -> Mapping[str, Any]:
         key = base64.b64encode(os.urandom(_KEY_LENGTH)).decode("ascii")
@@ -99,7 +86,7 @@ def _digest(tenant_id: str) -> str:
     return base64.urlsafe_b64encode(sha256(tenant_id.encode()).digest()).decode("ascii")
 
 
-def _read(document: Document) -> bytes:
+def _key_in(document: Document) -> bytes:
     try:
         key = base64.b64decode(str(document.source.get("master_key")), validate=True)
     except (binascii.Error, ValueError):

@@ -17,9 +17,9 @@ from opensearch_ml_stream.plugin.all_done import all_done
 from opensearch_ml_stream.plugin.credentials.cipher import Cipher
 from opensearch_ml_stream.plugin.limits.rate_limits import user_limiters
 from opensearch_ml_stream.plugin.predictions.compiled_model import CompiledModel
+from opensearch_ml_stream.plugin.refreshing_cache import RefreshingCache
 from opensearch_ml_stream.plugin.registry.model_access import NOT_READ, ModelAccess
 from opensearch_ml_stream.plugin.registry.stored_documents import Json, connector_of, existing_model
-from opensearch_ml_stream.plugin.remembered import Remembered
 from opensearch_ml_stream.plugin.settings import LiveSettings
 from opensearch_ml_stream.plugin.settings.disabled_feature_errors import remote_inference_disabled
 from opensearch_ml_stream.plugin.store import Document, Index, Store, absent
@@ -61,7 +61,7 @@ class CompiledModels:
         self._live_settings = live_settings
         self._plan_deployment = plan_deployment
         self._access = ModelAccess.of(store, live_settings)
-        self._entries = Remembered[str, _Entry](
+        self._entries = RefreshingCache[str, _Entry](
             FRESH_SECONDS, float("inf"), MAX_CACHED_CHARACTERS, lambda entry: entry.characters
         )
 

@@ -12,11 +12,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from opensearch_ml_stream.connectors.errors import Unauthorized, Unavailable
-from opensearch_ml_stream.plugin.remembered import RecentKeys, Remembered
+from opensearch_ml_stream.plugin.refreshing_cache import RecentKeys, RefreshingCache
 from opensearch_ml_stream.plugin.security.caller_headers import TrustedProxy, caller_headers
 from opensearch_ml_stream.plugin.security.cluster_roles import ADMIN_ROLE, ClusterRoles, Patterns, strings
+from opensearch_ml_stream.plugin.security.concurrency_limit import ConcurrencyLimit
 from opensearch_ml_stream.plugin.security.permissions import check_permission
-from opensearch_ml_stream.plugin.security.turns import Turns
 from opensearch_ml_stream.plugin.store import SecurityPlugin
 from opensearch_ml_stream.rest_handlers.callers import Caller, Scope
 
@@ -51,10 +51,10 @@ class ClusterGate:
         self._seconds = seconds
         self._proxy = proxy
         self._roles = ClusterRoles(plugin, configured_roles or {})
-        self._callers = Remembered[bytes, Caller](FRESH_SECONDS, STALE_SECONDS, _MAX_CALLERS)
+        self._callers = RefreshingCache[bytes, Caller](FRESH_SECONDS, STALE_SECONDS, _MAX_CALLERS)
         self._refused = RecentKeys[bytes](REFUSED_SECONDS, _MAX_CALLERS)
         self._digest_key = secrets.token_bytes(32)
-        self._turns = Turns(MAX_QUESTIONS, MAX_WAITING, WAIT_SECONDS)
+        self._questions = ConcurrencyLimit(MAX_QUESTIONS, MAX_WAITING, WAIT_SECONDS)
 
     @property
     def asks_for_login(self) -> bool:
@@ -94,7 +94,7 @@ class ClusterGate:
             auth_info = await self._plugin.auth_info(headers)
         else:
             try:
-                async with asyncio.timeout(self._seconds), self._turns.turn():
+                async with asyncio.timeout(self._seconds), self._questions:
                     auth_info = await self._plugin.auth_info(headers)
             except TimeoutError:
                 raise Unavailable(f"no answer within {self._seconds:g} s") from None

@@ -7,7 +7,7 @@ from typing import Any
 
 from opensearch_ml_stream.connectors.errors import Forbidden
 from opensearch_ml_stream.plugin.all_done import all_done
-from opensearch_ml_stream.plugin.remembered import Remembered
+from opensearch_ml_stream.plugin.refreshing_cache import RefreshingCache
 from opensearch_ml_stream.plugin.security.permissions import (
     OPENSEARCH_ROLES,
     SHIPPED_ROLES,
@@ -30,7 +30,7 @@ UNREAD_ROLES: dict[str, tuple[str, ...]] = {
 }
 """The roles that hold where the cluster's cannot be read. The sidecar's own have more than OpenSearch's: settings."""
 
-_ALL = ""  # the one key under which the roles are remembered
+_ALL = ""  # the one key of the cache
 
 log = logging.getLogger(__name__)
 
@@ -62,7 +62,7 @@ class ClusterRoles:
     def __init__(self, plugin: SecurityPlugin, configured: Patterns) -> None:
         self._plugin = plugin
         self._configured = RolePermissions({**UNREAD_ROLES, **configured}, STATIC_ACTION_GROUPS)
-        self._read_roles = Remembered[str, RolePermissions](FRESH_SECONDS, STALE_SECONDS, 1)
+        self._read_roles = RefreshingCache[str, RolePermissions](FRESH_SECONDS, STALE_SECONDS, 1)
         self._is_refused = False
 
     def known(self) -> RolePermissions | None:

@@ -14,7 +14,8 @@ from time import monotonic
 
 from opensearch_ml_stream.connectors.errors import Unauthorized
 from opensearch_ml_stream.plugin.clock import Clock
-from opensearch_ml_stream.plugin.remembered import Remembered
+from opensearch_ml_stream.plugin.refreshing_cache import RefreshingCache
+from opensearch_ml_stream.plugin.security.concurrency_limit import ConcurrencyLimit
 from opensearch_ml_stream.plugin.security.lockouts import LOCKED_SECONDS, MAX_FAILURES, Lockouts, locked_out
 from opensearch_ml_stream.plugin.security.own_accounts import Account, is_name, key_id, read_account, user_id
 from opensearch_ml_stream.plugin.security.permissions import (
@@ -27,7 +28,6 @@ from opensearch_ml_stream.plugin.security.permissions import (
 from opensearch_ml_stream.plugin.security.presented_credentials import ApiKey, NameAndPassword
 from opensearch_ml_stream.plugin.security.right_logins import RightLogins
 from opensearch_ml_stream.plugin.security.secret_hashes import is_key_secret, is_password, split_key
-from opensearch_ml_stream.plugin.security.turns import Turns
 from opensearch_ml_stream.plugin.store import Index, Store
 from opensearch_ml_stream.rest_handlers.callers import Caller
 
@@ -60,11 +60,11 @@ class OwnAccounts:
         self._lockouts_of_unknown = Lockouts(directory, of_users=False)
         self._logins = RightLogins(directory, login_key)
         self._now = now
-        self._accounts = Remembered[str, _Known | None](FRESH_SECONDS, STALE_SECONDS, _MAX_ACCOUNTS)
+        self._accounts = RefreshingCache[str, _Known | None](FRESH_SECONDS, STALE_SECONDS, _MAX_ACCOUNTS)
         self._checks: dict[bytes, asyncio.Task[None]] = {}  # of passwords, by login
         self._tried: Counter[str] = Counter()  # passwords of a user that are checked, or wait for it
         self._hashing = ThreadPoolExecutor(1, thread_name_prefix="password-hash")
-        self._turns = Turns(1, _MAX_WAITING, None)
+        self._checks_at_once = ConcurrencyLimit(1, _MAX_WAITING, None)
         self._turn_of_unknown = asyncio.Lock()
         self._hash_seconds = 0.0  # what the last check took
         self._permissions = {
@@ -128,7 +128,7 @@ class OwnAccounts:
             raise locked_out(LOCKED_SECONDS)
         self._tried[name] += 1
         try:
-            async with self._turns.turn():
+            async with self._checks_at_once:
                 self._lockouts.count_attempt(name)
                 is_right = await self._is_password(password, stored)
         finally:

@@ -12,6 +12,7 @@ from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
 
 from opensearch_ml_stream.connectors.errors import InvalidRequest, UpstreamError
 from opensearch_ml_stream.connectors.syntax.regex import compile_regex
+from opensearch_ml_stream.plugin.refreshing_cache import RefreshingCache
 from opensearch_ml_stream.plugin.settings import Settings
 from opensearch_ml_stream.plugin.upstream import network_errors
 from opensearch_ml_stream.plugin.upstream import special_networks as networks
@@ -129,50 +130,29 @@ def literal_address(host: str) -> str | None:
 
 
 class Resolver:
-    """Resolves names to addresses and caches them for CACHE_SECONDS; concurrent calls share one look-up."""
+    """Resolves names to addresses, which hold for CACHE_SECONDS; concurrent calls share one look-up."""
 
     def __init__(self) -> None:
-        self._cache: dict[str, tuple[float, tuple[str, ...]]] = {}
-        self._lookups: dict[str, asyncio.Task[tuple[str, ...]]] = {}
+        self._addresses = RefreshingCache[str, tuple[str, ...]](CACHE_SECONDS, CACHE_SECONDS, MAX_CACHED_HOSTS)
 
     async def resolve(self, host: str) -> tuple[str, ...]:
         """Return all addresses of the host, in the system's order of preference. UpstreamError if the look-up fails."""
         literal = literal_address(host)
         if literal is not None:
             return (literal,)
-        cached = self._cache.get(host)
-        if cached is not None and cached[0] > asyncio.get_running_loop().time():
-            return cached[1]
-        task = self._lookups.get(host)
-        if task is None:
-            task = self._lookups[host] = asyncio.create_task(self._look_up(host))
-            task.add_done_callback(_retrieve_error)
-        return await asyncio.shield(task)
-
-    async def _look_up(self, host: str) -> tuple[str, ...]:
-        loop = asyncio.get_running_loop()
-        try:
-            entries = await loop.getaddrinfo(host, None, type=socket.SOCK_STREAM)
-        except (OSError, UnicodeError) as error:
-            raise network_errors.unknown_host(host, error) from None
-        finally:
-            del self._lookups[host]
-        addresses = tuple(dict.fromkeys(str(entry[4][0]) for entry in entries))
-        if len(self._cache) >= MAX_CACHED_HOSTS:
-            self._cache.clear()
-        self._cache[host] = (loop.time() + CACHE_SECONDS, addresses)
-        return addresses
+        return await self._addresses.get(host, lambda: _look_up(host))
 
     def close(self) -> None:
         """Cancel the look-ups in flight."""
-        for task in tuple(self._lookups.values()):
-            task.cancel()
+        self._addresses.close()
 
 
-def _retrieve_error(task: asyncio.Task[tuple[str, ...]]) -> None:
-    # Every caller may have been cancelled: asyncio would log the error as never retrieved.
-    if not task.cancelled():
-        task.exception()
+async def _look_up(host: str) -> tuple[str, ...]:
+    try:
+        entries = await asyncio.get_running_loop().getaddrinfo(host, None, type=socket.SOCK_STREAM)
+    except (OSError, UnicodeError) as error:
+        raise network_errors.unknown_host(host, error) from None
+    return tuple(dict.fromkeys(str(entry[4][0]) for entry in entries))
 
 
 def _with_embedded(address: Address) -> Iterator[Address]:

@@ -10,7 +10,7 @@ import pytest
 from opensearch_ml_stream.connectors.errors import Forbidden, InvalidRequest, Unavailable
 from opensearch_ml_stream.connectors.predict.guardrails.configuration import INPUT_TRIGGERED
 from opensearch_ml_stream.connectors.rendering.action import ProviderRequest
-from opensearch_ml_stream.plugin import remembered
+from opensearch_ml_stream.plugin import refreshing_cache
 from opensearch_ml_stream.plugin.predictions.compiled_models import CompiledModels, Deploy
 from opensearch_ml_stream.plugin.settings import Settings
 from opensearch_ml_stream.plugin.store import Document, Index
@@ -53,8 +53,8 @@ class WatchedStore(SQLiteStore):
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     clock = Clock()
-    monkeypatch.setattr(remembered, "monotonic", clock)
-    monkeypatch.setattr(remembered, "PATIENCE_SECONDS", 30)
+    monkeypatch.setattr(refreshing_cache, "monotonic", clock)
+    monkeypatch.setattr(refreshing_cache, "PATIENCE_SECONDS", 30)
     return clock
 
 

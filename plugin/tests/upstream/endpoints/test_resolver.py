@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from opensearch_ml_stream.connectors.errors import UpstreamError
+from opensearch_ml_stream.plugin import refreshing_cache
 from opensearch_ml_stream.plugin.settings import Settings
 from opensearch_ml_stream.plugin.upstream import addresses
 from opensearch_ml_stream.plugin.upstream.addresses import AddressPolicy, Resolver
@@ -36,6 +37,7 @@ class FakeDNS:
 
 @pytest.fixture
 async def dns(monkeypatch: pytest.MonkeyPatch) -> FakeDNS:
+    monkeypatch.setattr(refreshing_cache, "monotonic", now)
     return FakeDNS(monkeypatch)
 
 
@@ -60,14 +62,25 @@ async def test_calls_at_the_same_time_share_one_look_up(dns: FakeDNS) -> None:
 
 async def test_addresses_are_cached_for_a_few_seconds(dns: FakeDNS) -> None:
     resolver = Resolver()
-    await resolver.resolve("provider.example")
+    before = await resolver.resolve("provider.example")
     dns.addresses = ["9.9.9.9"]
-    await asyncio.sleep(4.999)
-    assert await resolver.resolve("provider.example") == ("8.8.8.8", "2606:4700::1111")
-    assert len(dns.lookups) == 1
-    await asyncio.sleep(0.001)
+    await asyncio.sleep(2.9)
+    assert await resolver.resolve("provider.example") == before
+    assert (len(dns.lookups), now()) == (1, 3.9)
+    await asyncio.sleep(1.1)
     assert await resolver.resolve("provider.example") == ("9.9.9.9",)
-    assert len(dns.lookups) == 2
+    assert (len(dns.lookups), now()) == (2, 6)
+
+
+async def test_a_host_that_is_used_is_looked_up_again_without_waiting(dns: FakeDNS) -> None:
+    resolver = Resolver()
+    before = await resolver.resolve("provider.example")
+    dns.addresses = ["9.9.9.9"]
+    await asyncio.sleep(3.1)
+    assert await resolver.resolve("provider.example") == before
+    await asyncio.sleep(1)
+    assert await resolver.resolve("provider.example") == ("9.9.9.9",)
+    assert (len(dns.lookups), now()) == (2, 5.1)
 
 
 async def test_a_caller_who_is_cancelled_does_not_end_the_look_up_of_others(dns: FakeDNS) -> None:

@@ -13,15 +13,15 @@ from typing import Any
 
 from opensearch_ml_stream.connectors.errors import NotFound
 from opensearch_ml_stream.extensions.runtimes.protocol.urls import runtime_model_id
+from opensearch_ml_stream.plugin.refreshing_cache import RefreshingCache
 from opensearch_ml_stream.plugin.registry.deployment_state_store import DeploymentStateStore, is_undeployed
 from opensearch_ml_stream.plugin.registry.stored_documents import Json
 from opensearch_ml_stream.plugin.registry.visible_documents import VisibleDocuments
-from opensearch_ml_stream.plugin.remembered import Remembered
 from opensearch_ml_stream.plugin.store import Index, Store
 from opensearch_ml_stream.rest_handlers.callers import Caller
 
 FRESH_SECONDS = 1.0
-MAX_NAMES = 10_000  # that are remembered, with the versions asked for, of each caller who may not see all models
+MAX_NAMES = 10_000  # that are held, with the versions asked for, of each caller who may not see all models
 MAX_VERSIONS = 100  # of one name that are listed
 IS_REMOTE: Json = {"term": {"algorithm": "REMOTE"}}
 
@@ -31,16 +31,16 @@ _Key = tuple[str, str | None, Caller | None]
 
 
 class ModelNames:
-    """Finds models by name among those that the caller may see, and remembers what it found for FRESH_SECONDS.
+    """Finds models by name among those that the caller may see, and holds what it found for FRESH_SECONDS.
 
-    What is not found is not remembered. While the store is down, what was found before still counts.
+    What is not found is not held. While the store is down, what was found before still counts.
     """
 
     def __init__(self, store: Store, visible: VisibleDocuments, states: DeploymentStateStore) -> None:
         self._store = store
         self._visible = visible
         self._states = states
-        self._found = Remembered[_Key, str](FRESH_SECONDS, float("inf"), MAX_NAMES)
+        self._found = RefreshingCache[_Key, str](FRESH_SECONDS, float("inf"), MAX_NAMES)
 
     async def model_id(self, caller: Caller, name: str, version: str | None) -> str:
         """Return the id of a model that can be called.

@@ -1,14 +1,15 @@
-"""Turns: a few at the same time do what is expensive elsewhere, others wait a little, and the rest is turned away."""
+"""ConcurrencyLimit: a few at a time do what is expensive elsewhere, others wait a little, and the rest is refused."""
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 
 from opensearch_ml_stream.connectors.errors import Throttled
 
 
-class Turns:
-    """At most `at_once` have a turn at the same time, and at most `waiting` wait for one, for `seconds` or any time."""
+class ConcurrencyLimit:
+    """An async context manager: at most `at_once` are inside, and at most `waiting` wait, for `seconds` or any time.
+
+    Entering raises Throttled if too many wait already, or nobody leaves in time.
+    """
 
     def __init__(self, at_once: int, waiting: int, seconds: float | None) -> None:
         self._free = asyncio.Semaphore(at_once)
@@ -16,16 +17,7 @@ class Turns:
         self._seconds = seconds
         self._waiting = 0
 
-    @asynccontextmanager
-    async def turn(self) -> AsyncIterator[None]:
-        """Hold a turn while the block runs; Throttled if too many wait already, or none comes in time."""
-        await self._wait()
-        try:
-            yield
-        finally:
-            self._free.release()
-
-    async def _wait(self) -> None:
+    async def __aenter__(self) -> None:
         if self._waiting >= self._most_waiting:
             raise _too_many()
         self._waiting += 1
@@ -36,6 +28,9 @@ class Turns:
             raise _too_many() from None
         finally:
             self._waiting -= 1
+
+    async def __aexit__(self, *_: object) -> None:
+        self._free.release()
 
 
 def _too_many() -> Throttled:
