@@ -68,7 +68,12 @@ def _enable_url(replacements: tuple[tuple[str, str], ...], url: str) -> str:
 
 
 class Streaming(Protocol):
-    """How streams are turned on and decoded: a provider's, by its StreamSpec, or a runtime's."""
+    """How streams are turned on and decoded: a provider's, by its StreamSpec, or those of what runs here."""
+
+    @property
+    def name(self) -> str:
+        """Its name, for people."""
+        ...
 
     @property
     def enable(self) -> Enable:

@@ -79,7 +79,6 @@ def test_a_filter_says_where_the_rows_are() -> None:
         {"post_process_function": "return params.data"},
         {"request_body": '{"input": "fixed"}'},
         {"request_body": None},
-        {"url": "runtime://e"},
     ],
 )
 def test_other_functions_and_templates_are_not_merged(action: dict[str, Any]) -> None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from starlette.routing import BaseRoute
 from starlette.types import ASGIApp
 
+from opensearch_ml_stream.plugin.connector_protocol import ConnectorProtocol
 from opensearch_ml_stream.plugin.core import open_core
 from opensearch_ml_stream.plugin.extension import Contribution, Core, Extension, OtherServer, load
 from opensearch_ml_stream.plugin.installed_extensions import declared_extensions, enabled, paths_of
@@ -65,13 +66,15 @@ async def open_sidecar(
     """
     used = enabled(declared_extensions(settings) if extensions is None else extensions, settings)
     async with AsyncExitStack() as stack:
-        core = await stack.enter_async_context(open_core(settings, folder, login_key, paths_of(used)))
+        protocols: list[ConnectorProtocol] = []
+        core = await stack.enter_async_context(open_core(settings, folder, login_key, paths_of(used), protocols))
         contributions: list[Contribution] = []
         for extension in used:
             if extension.open:
                 contribution = await stack.enter_async_context(load(extension.open)(core))
                 core = replace(core, faces={**core.faces, **contribution.faces})
                 contributions.append(contribution)
+                protocols += contribution.protocols
         services = [partial(_service, reference, core) for extension in used for reference in extension.services]
         yield _compose(core, contributions, services)
 

@@ -1,13 +1,12 @@
 """Open the core of one worker: its store, its settings, what limits and counts predictions, and their use cases."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, closing
 from importlib.metadata import version
 from pathlib import Path
 
-from opensearch_ml_stream.extensions.runtimes.service.control import RuntimeControl
-from opensearch_ml_stream.extensions.runtimes.service.runtime_calls import RuntimeCalls
 from opensearch_ml_stream.plugin.clock import now_millis
+from opensearch_ml_stream.plugin.connector_protocol import ConnectorProtocol
 from opensearch_ml_stream.plugin.credentials.cipher import Cipher
 from opensearch_ml_stream.plugin.extension import Core
 from opensearch_ml_stream.plugin.limits.budgets.budgets import open_budgets
@@ -41,8 +40,13 @@ from opensearch_ml_stream.rest_handlers.http.response_lifecycle import InFlightR
 
 
 @asynccontextmanager
-async def open_core(settings: Settings, folder: Path, login_key: bytes | None, paths: Paths) -> AsyncIterator[Core]:
-    """Open the core; `folder` is shared by all processes of a server, `login_key` is in their memory alone."""
+async def open_core(
+    settings: Settings, folder: Path, login_key: bytes | None, paths: Paths, protocols: Sequence[ConnectorProtocol]
+) -> AsyncIterator[Core]:
+    """Open the core; `folder` is shared by all processes of a server, `login_key` is in their memory alone.
+
+    `protocols` are those of the extensions, which are opened after it: it looks into them for each model.
+    """
     live = LiveSettings(settings)
     is_shared = settings.workers > 1
     async with AsyncExitStack() as stack:
@@ -52,9 +56,8 @@ async def open_core(settings: Settings, folder: Path, login_key: bytes | None, p
         cipher = Cipher(store, settings.master_key_cache_ttl_minutes)
         statistics = stack.enter_context(open_statistics(folder, is_shared=is_shared))
         states = DeploymentStateStore(store, now_millis)
-        control = RuntimeControl(folder / "runtimes")
-        deployment = ModelDeployment(store, cipher, live, now_millis, states, statistics.action, control)
-        models = CompiledModels(store, cipher, live, deployment.plan)
+        deployment = ModelDeployment(store, cipher, live, now_millis, states, statistics.action, protocols)
+        models = CompiledModels(store, cipher, live, deployment.plan, protocols)
         metrics = Metrics()
         breakers = stack.enter_context(closing(SharedBreakers(folder)))
         breaking = BreakingUpstream(upstream, breakers, live, metrics.circuit_breaker_changed)
@@ -63,8 +66,7 @@ async def open_core(settings: Settings, folder: Path, login_key: bytes | None, p
         rate_limits = stack.enter_context(closing(RateLimits(folder, lambda: replicas.count, is_shared=is_shared)))
         opening = open_budgets(folder, store, metrics.count_cost, now_millis, is_shared=is_shared)
         budgets = await stack.enter_async_context(opening)
-        runtimes = await stack.enter_async_context(RuntimeCalls(folder / "runtimes"))
-        calls = ProviderCalls(live, breaking, rate_limits, budgets, OpenStreams(counts, live, metrics), runtimes)
+        calls = ProviderCalls(live, breaking, rate_limits, budgets, OpenStreams(counts, live, metrics))
         scripts = PainlessRunner(store)
         batch = BatchJobs(models, calls, store, scripts, now_millis)
         observations = Observations(metrics, statistics)
@@ -82,6 +84,7 @@ async def open_core(settings: Settings, folder: Path, login_key: bytes | None, p
             store=store,
             gate=TenantGate(gate) if settings.multi_tenancy_enabled else gate,
             in_flight=_in_flight(settings),
+            protocols=protocols,
             models=models,
             calls=calls,
             predictions=Predictor(models, calls, store, scripts, batch, observations),

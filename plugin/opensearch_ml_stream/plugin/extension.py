@@ -28,6 +28,7 @@ if TYPE_CHECKING:  # the declaration alone is read by every command
     from starlette.types import ASGIApp, Receive, Scope, Send
 
     from opensearch_ml_stream.plugin.clock import Clock
+    from opensearch_ml_stream.plugin.connector_protocol import ConnectorProtocol
     from opensearch_ml_stream.plugin.metrics import Metrics
     from opensearch_ml_stream.plugin.observation import Observations, Observer
     from opensearch_ml_stream.plugin.predictions.compiled_models import CompiledModels
@@ -39,7 +40,6 @@ if TYPE_CHECKING:  # the declaration alone is read by every command
     from opensearch_ml_stream.plugin.settings import LiveSettings, Settings
     from opensearch_ml_stream.plugin.statistics.request_statistics import Statistics
     from opensearch_ml_stream.plugin.store import Store
-    from opensearch_ml_stream.plugin.upstream import Upstream
     from opensearch_ml_stream.rest_handlers.base_path import Paths
     from opensearch_ml_stream.rest_handlers.callers import PassingGate
     from opensearch_ml_stream.rest_handlers.http.response_lifecycle import InFlightResponses
@@ -143,8 +143,8 @@ class Extension:
 class Core:
     """The use cases of one worker, as an extension gets them.
 
-    `folder` is shared by all processes of this server, `paths` says where its routes stand, `faces` holds what the
-    extensions that it requires share.
+    `folder` is shared by all processes of this server, `paths` says where its routes stand, `protocols` are those of
+    all extensions, once these are open, and `faces` holds what the extensions that it requires share.
     """
 
     version: str
@@ -155,6 +155,7 @@ class Core:
     store: Store
     gate: PassingGate
     in_flight: InFlightResponses
+    protocols: Sequence[ConnectorProtocol]
     models: CompiledModels
     calls: ProviderCalls
     predictions: Predictor
@@ -216,9 +217,8 @@ class Contribution:
     """What an extension adds to a worker; all of it is optional.
 
     `operations` describe for OpenAPI what `handlers` take. `page` is where a browser that asks for `/` is sent.
-    `upstreams` open the calls of URLs by scheme (`runtime`), `protocols` make the requests of such connectors.
-    `observers` are told of predictions. `collectors` add to the metrics, `details` to `/_health/ready`, `profiles` to
-    what `/profile` says of models, by their ids.
+    `protocols` call the models that the extension runs itself. `observers` are told of predictions. `collectors` add
+    to the metrics, `details` to `/_health/ready`, `profiles` to what `/profile` says of models, by their ids.
     """
 
     routes: Sequence[BaseRoute] = ()
@@ -226,8 +226,7 @@ class Contribution:
     handlers: Sequence[Handler] = ()
     page: str = ""
     other_server: OtherServer | None = None
-    upstreams: Mapping[str, Upstream] = field(default_factory=dict)
-    protocols: Sequence[Any] = ()
+    protocols: Sequence[ConnectorProtocol] = ()
     observers: Sequence[Observer] = ()
     collectors: Sequence[Collector] = ()
     details: Callable[[], Sequence[str]] = _nothing

@@ -1,14 +1,14 @@
 """All parts of a prediction over a store in memory and a scripted provider."""
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from opensearch_ml_stream.connectors.documents import connector_document
-from opensearch_ml_stream.extensions.runtimes.service.runtime_calls import RuntimeCalls
 from opensearch_ml_stream.plugin.clock import now_millis
+from opensearch_ml_stream.plugin.connector_protocol import ConnectorProtocol
 from opensearch_ml_stream.plugin.credentials.cipher import Cipher
 from opensearch_ml_stream.plugin.limits.budgets.budgets import open_budgets
 from opensearch_ml_stream.plugin.limits.in_flight_caps import OpenStreams
@@ -103,19 +103,21 @@ class Setup:
 
 @asynccontextmanager
 async def prediction_setup(
-    folder: Path, provider: ScriptedProvider | None = None, store: SQLiteStore | None = None, **settings: Any
+    folder: Path,
+    provider: ScriptedProvider | None = None,
+    store: SQLiteStore | None = None,
+    protocols: Sequence[ConnectorProtocol] = (),
+    **settings: Any,
 ) -> AsyncIterator[Setup]:
     store = store or SQLiteStore(":memory:")
     provider = provider or ScriptedProvider()
     live, cipher, metrics, scripts = LiveSettings(Settings(**settings)), Cipher(store), Metrics(), PainlessRunner(store)
-    models = CompiledModels(store, cipher, live, no_deployment)
+    models = CompiledModels(store, cipher, live, no_deployment, protocols)
     try:
         async with open_budgets(folder, store, metrics.count_cost, now_millis) as budgets:
             counts = StreamCounts(folder, 100)
             streams = OpenStreams(counts, live, metrics)
-            calls = ProviderCalls(
-                live, provider, RateLimits(folder), budgets, streams, RuntimeCalls(folder / "runtimes")
-            )
+            calls = ProviderCalls(live, provider, RateLimits(folder), budgets, streams)
             batch = BatchJobs(models, calls, store, scripts, lambda: 1_000)
             with open_statistics(folder) as statistics, closing(counts):
                 observations = Observations(metrics, statistics)

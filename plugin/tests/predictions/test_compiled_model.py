@@ -20,6 +20,7 @@ from opensearch_ml_stream.plugin.predictions.compiled_models import FRESH_SECOND
 from opensearch_ml_stream.plugin.settings import Settings
 from opensearch_ml_stream.rest_handlers.callers import ANYONE
 from tests.predictions.prediction_setup import SECRET, connector_body, prediction_setup
+from tests.scripted_protocol import OwnModel, OwnProtocol
 
 
 def ready(document: dict[str, Any] | None = None, **connector: Any) -> CompiledModel:
@@ -55,6 +56,21 @@ def test_an_action_is_compiled_again_only_when_an_external_credential_has_change
     assert second is not first
     assert second.render({"inputs": "hi"}).headers["Authorization"] == "Bearer second"
     assert model.action() is second
+
+
+async def test_the_protocol_that_knows_a_model_supplies_its_actions_and_its_spec(tmp_path: Path) -> None:
+    own = OwnProtocol(OwnModel(spec=OLLAMA))
+    async with prediction_setup(tmp_path, protocols=[own]) as setup:
+        for model_id in ("own-m", "other"):
+            await setup.add_model(connector_body(), model_id)
+        model = await setup.models.get(ANYONE, "own-m")
+        assert model.protocol is own.model
+        assert model.spec({}) is OLLAMA
+        headers = model.action().render({"inputs": "hi"}).headers
+        assert ("X-Own" in headers, "Authorization" in headers) == (True, False)
+        other = await setup.models.get(ANYONE, "other")
+        assert other.protocol is None
+        assert other.spec({}) is OPENAI_CHAT
 
 
 def test_credentials_outside_the_store_are_refused_unless_they_are_allowed() -> None:

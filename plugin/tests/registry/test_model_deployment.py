@@ -1,6 +1,6 @@
 """Where the deployed state of a model is kept, and when a model is deployed by itself."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -19,6 +19,7 @@ from tests.registry.registry_setup import (
     registry_on,
     stored,
 )
+from tests.scripted_protocol import OwnProtocol
 
 
 @pytest.fixture
@@ -223,77 +224,41 @@ async def test_with_remote_inference_off_nothing_is_created_or_deployed(alone: S
             await call
 
 
-class RecordingRuntimes:
-    """Notes what is asked of the models that run in processes."""
-
-    def __init__(self) -> None:
-        self.asked: list[tuple[str, str]] = []
-
-    async def find(self, name: str) -> None:
-        self.asked.append(("find", name))
-
-    async def load(self, name: str) -> None:
-        self.asked.append(("load", name))
-
-    async def ensure(self, name: str) -> None:
-        self.asked.append(("ensure", name))
-
-    async def unload(self, name: str) -> None:
-        self.asked.append(("unload", name))
+async def add_own_model(store: Store) -> None:
+    action = {"action_type": "PREDICT", "method": "POST", "url": "own://m", "request_body": "{}"}
+    connector = {"name": "c", "version": "1", "protocol": "http", "actions": [action]}
+    source: dict[str, Any] = {"name": "m", "algorithm": "REMOTE", "model_state": "REGISTERED", "connector": connector}
+    await store.create(Index.MODEL, source, "own-m")
 
 
 async def test_who_asks_for_a_deployment_has_the_files_read_again_and_a_prediction_has_not(alone: Store) -> None:
-    action = {"action_type": "PREDICT", "method": "POST", "url": "runtime://m", "request_body": "{}"}
-    connector = {"name": "c", "version": "1", "protocol": "http", "actions": [action]}
-    source: dict[str, Any] = {"name": "m", "algorithm": "REMOTE", "model_state": "REGISTERED", "connector": connector}
-    await alone.create(Index.MODEL, source, "runtime-m")
-    runtimes = RecordingRuntimes()
-    deployment = replace(registry_on(alone).models.deployment, runtimes=runtimes)
-    deploy = await deployment.plan("runtime-m", await stored(alone, Index.MODEL, "runtime-m"))
+    await add_own_model(alone)
+    own = OwnProtocol()
+    deployment = replace(registry_on(alone).models.deployment, protocols=[own])
+    deploy = await deployment.plan("own-m", await stored(alone, Index.MODEL, "own-m"))
     assert deploy is not None
     await deploy()
-    assert await deployment.plan("runtime-m", await stored(alone, Index.MODEL, "runtime-m")) is None
-    assert runtimes.asked == [("ensure", "m")] * 2
-    await deployment.deploy("runtime-m")
-    assert runtimes.asked[2:] == [("load", "m"), ("ensure", "m")]
-
-
-class Processes(RecordingRuntimes):
-    """What is loaded; `when_loaded` happens once, when something just was."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.loaded: set[str] = set()
-        self.when_loaded: Callable[[], Awaitable[object]] | None = None
-
-    async def load(self, name: str) -> None:
-        await self.ensure(name)
-
-    async def ensure(self, name: str) -> None:
-        self.loaded.add(name)
-        happens, self.when_loaded = self.when_loaded, None
-        if happens is not None:
-            await happens()
-
-    async def unload(self, name: str) -> None:
-        self.loaded.discard(name)
+    assert await deployment.plan("own-m", await stored(alone, Index.MODEL, "own-m")) is None
+    assert own.model.asked == ["ensure"] * 2
+    await deployment.deploy("own-m")
+    assert own.model.asked[2:] == ["load", "ensure"]
+    await deployment.undeploy(["own-m"])
+    assert own.model.asked[4:] == ["unload"]
 
 
 @pytest.mark.parametrize("by_a_prediction", [False, True])
 async def test_a_model_that_another_caller_undeploys_meanwhile_is_not_shown_as_deployed_and_unloaded(
     alone: Store, by_a_prediction: bool
 ) -> None:
-    action = {"action_type": "PREDICT", "method": "POST", "url": "runtime://m"}
-    connector = {"name": "c", "version": "1", "protocol": "http", "actions": [action]}
-    await alone.create(Index.MODEL, {"name": "m", "algorithm": "REMOTE", "connector": connector}, "runtime-m")
-    processes = Processes()
-    deployment = replace(registry_on(alone).models.deployment, runtimes=processes)
-    processes.when_loaded = lambda: deployment.undeploy(["runtime-m"])
+    await add_own_model(alone)
+    own = OwnProtocol()
+    deployment = replace(registry_on(alone).models.deployment, protocols=[own])
+    own.model.when_loaded = lambda: deployment.undeploy(["own-m"])
     if by_a_prediction:
-        deploy = await deployment.plan("runtime-m", await stored(alone, Index.MODEL, "runtime-m"))
+        deploy = await deployment.plan("own-m", await stored(alone, Index.MODEL, "own-m"))
         assert deploy is not None
         await deploy()
     else:
-        await deployment.deploy("runtime-m")
-    assert (await stored(alone, Index.MODEL, "runtime-m")).source["model_state"] == "DEPLOYED"
-    assert processes.loaded == {"m"}
+        await deployment.deploy("own-m")
+    assert (await stored(alone, Index.MODEL, "own-m")).source["model_state"] == "DEPLOYED"
+    assert own.model.is_loaded

@@ -27,7 +27,6 @@ from opensearch_ml_stream.connectors.predict.painless_source import (
 )
 from opensearch_ml_stream.connectors.syntax import jsontext
 from opensearch_ml_stream.connectors.syntax.jsontext import JsonText
-from opensearch_ml_stream.extensions.runtimes.protocol.urls import is_runtime_url
 
 MAX_CALLS = 1_000  # of one prediction
 STEP_SIZE = "input_docs_processed_step_size"
@@ -70,8 +69,6 @@ def plan_steps(
     InvalidRequest if the action's function is unknown or does not take this kind of input.
     """
     own = predict_input.parameters
-    if is_runtime_url(action.url):
-        return _runtime_steps(connector_parameters, predict_input)
     function = action.pre_process_function
     if function is not None:
         function = fill_parameters(function, {**connector_parameters, **own}).strip()
@@ -103,8 +100,6 @@ def takes_texts(action: Action, free: Collection[str]) -> bool:
 
 def find_list_parameter(action: Action, connector_parameters: Mapping[str, str], own: Mapping[str, str]) -> str | None:
     """Return the parameter for all texts of a request with the parameters `own`, None where a call takes but some."""
-    if is_runtime_url(action.url):
-        return None
     function = fill_parameters(action.pre_process_function or "", {**connector_parameters, **own}).strip()
     embedding = _EMBEDDINGS.get(function or _DEFAULT)
     return None if embedding is None or embedding.max_texts is not None else next(iter(embedding.parameters(())))
@@ -143,21 +138,6 @@ def split_texts(texts: Sequence[str], size: int | None, max_texts: int | None = 
             f"texts, or set {STEP_SIZE} in the connector's parameters"
         )
     return [texts[start : start + group] for start in range(0, len(texts), group)]
-
-
-def _runtime_steps(connector_parameters: Mapping[str, str], predict_input: PredictInput) -> list[Step | ScriptStep]:
-    """Return the calls of a runtime, which takes the fields of any input as parameters of the same names."""
-    own = predict_input.parameters
-    if isinstance(predict_input, RemoteInput):
-        return [Step(own)]
-    if isinstance(predict_input, QuestionAnsweringInput):
-        return [Step({**own, "question": predict_input.question, "context": predict_input.context})]
-    texts = predict_input.text_docs
-    if isinstance(predict_input, TextSimilarityInput):
-        documents = _json_array(texts)
-        return [Step({**own, "query_text": predict_input.query_text, "text_docs": documents})]
-    groups = split_texts(texts, step_size(connector_parameters))
-    return [Step({**own, "text_docs": _json_array(group)}) for group in groups]
 
 
 def _script_steps(

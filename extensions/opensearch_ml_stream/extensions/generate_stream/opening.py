@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 
 from opensearch_ml_stream.extensions.generate_stream.http.tutorial_routes import generate_stream_routes
 from opensearch_ml_stream.extensions.generate_stream.settings import GenerateStreamSettings
-from opensearch_ml_stream.extensions.v2.http.use_cases import InferenceModels
+from opensearch_ml_stream.extensions.v2.face import InferenceModels
 from opensearch_ml_stream.plugin.extension import Contribution, Core
 
 

@@ -15,7 +15,8 @@ from opensearch_ml_stream.plugin.extension import Contribution, Core
 async def open_playground(core: Core) -> AsyncIterator[Contribution]:
     """Contribute the page's routes; where it is switched off, routes that say so."""
     is_on = core.settings.of(PlaygroundSettings).playground
-    models = StoredPlaygroundModels(core.store, core.registry, BlueprintModels(core.store, core.registry))
+    blueprints = BlueprintModels(core.store, core.registry)
+    models = StoredPlaygroundModels(core.store, core.registry, blueprints, core.protocols)
     figures = LiveFigures(core.statistics, core.visible, core.metrics.output_tokens)
     routes = playground_routes(models, figures, core.in_flight, core.gate, core.version, is_on=is_on)
     for route in routes:

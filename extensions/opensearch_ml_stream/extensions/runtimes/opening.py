@@ -1,4 +1,4 @@
-"""Open runtimes in a worker: the calls of their processes, their custom handlers, and what is measured of them."""
+"""Open runtimes in a worker: the protocol that calls their models, custom handlers, and what is measured of them."""
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -6,27 +6,33 @@ from dataclasses import asdict
 from typing import Any
 
 from opensearch_ml_stream.extensions.runtimes.http.custom_handlers import CustomHandlers
+from opensearch_ml_stream.extensions.runtimes.service.control import RuntimeControl
 from opensearch_ml_stream.extensions.runtimes.service.handler_calls import HandlerCalls
+from opensearch_ml_stream.extensions.runtimes.service.runtime_calls import RuntimeCalls
 from opensearch_ml_stream.extensions.runtimes.service.runtime_metrics import RuntimeMetrics
-from opensearch_ml_stream.extensions.runtimes.service.status import ModelStatus
+from opensearch_ml_stream.extensions.runtimes.service.runtime_protocol import RuntimeProtocol
+from opensearch_ml_stream.extensions.runtimes.service.status import ModelStatus, runtimes_folder
 from opensearch_ml_stream.plugin.extension import BEHIND_THE_ROUTER, Contribution, Core, Handler
 
 
 @asynccontextmanager
 async def open_runtimes(core: Core) -> AsyncIterator[Contribution]:
-    """Contribute the models' own routes, behind the router, and their figures."""
-    models = core.calls.runtimes.models
-    calls = HandlerCalls(core.models, core.calls, core.observations)
-    handlers = CustomHandlers(calls, core.in_flight, core.gate, core.paths)
+    """Contribute the models' protocol, their own routes, behind the router, and their figures."""
+    folder = runtimes_folder(core.folder)
+    async with RuntimeCalls(folder) as calls:
+        models = calls.models
+        handler_calls = HandlerCalls(models, core.models, core.calls, core.observations)
+        handlers = CustomHandlers(handler_calls, core.in_flight, core.gate, core.paths)
 
-    def profiles() -> Mapping[str, Mapping[str, Any]]:
-        return {status.model_id: {"runtime": _profile(status)} for status in models.current().values()}
+        def profiles() -> Mapping[str, Mapping[str, Any]]:
+            return {status.model_id: {"runtime": _profile(status)} for status in models.current().values()}
 
-    yield Contribution(
-        handlers=(Handler(BEHIND_THE_ROUTER, handlers.before),),
-        collectors=(RuntimeMetrics(models.current),),
-        profiles=profiles,
-    )
+        yield Contribution(
+            protocols=(RuntimeProtocol(calls, RuntimeControl(folder)),),
+            handlers=(Handler(BEHIND_THE_ROUTER, handlers.before),),
+            collectors=(RuntimeMetrics(models.current),),
+            profiles=profiles,
+        )
 
 
 def _profile(status: ModelStatus) -> dict[str, Any]:

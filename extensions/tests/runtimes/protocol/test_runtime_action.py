@@ -13,7 +13,8 @@ from opensearch_ml_stream.connectors.predict.inputs import (
     TextDocsInput,
     TextSimilarityInput,
 )
-from opensearch_ml_stream.connectors.predict.pre_process import STEP_SIZE, Step, plan_steps
+from opensearch_ml_stream.connectors.predict.pre_process import STEP_SIZE
+from opensearch_ml_stream.extensions.runtimes.protocol.predict_steps import predict_steps
 from opensearch_ml_stream.extensions.runtimes.protocol.runtime_action import RuntimeAction
 from opensearch_ml_stream.extensions.runtimes.protocol.runtime_stream import RUNTIME_STREAM
 from opensearch_ml_stream.extensions.runtimes.protocol.urls import runtime_url
@@ -23,8 +24,7 @@ ACTION = Action("PREDICT", "POST", runtime_url("a b"), request_body='{"inputs": 
 
 def calls(predict_input: PredictInput, **connector: str) -> list[dict[str, list[Any]]]:
     """The tensors of each call that an input leads to, by name."""
-    steps = plan_steps(ACTION, connector, predict_input)
-    assert all(isinstance(step, Step) for step in steps)
+    steps = predict_steps(connector, predict_input)
     bodies = [orjson.loads(RuntimeAction(ACTION, connector).render(step.parameters).body) for step in steps]
     return [{tensor["name"]: tensor["data"] for tensor in body["inputs"]} for body in bodies]
 

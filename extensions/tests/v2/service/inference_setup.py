@@ -1,17 +1,17 @@
 """The use cases of V2 over a store in memory and a scripted provider."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 from typing import Any
 
-from opensearch_ml_stream.extensions.runtimes.service.runtime_models import RuntimeModels
 from opensearch_ml_stream.extensions.v2.http.use_cases import UnreadRequest
 from opensearch_ml_stream.extensions.v2.protocol.messages import InferenceRequest, RequestedOutput, Tensor
 from opensearch_ml_stream.extensions.v2.service.model_names import ModelNames
 from opensearch_ml_stream.extensions.v2.service.stored_inference_models import StoredInferenceModels
+from opensearch_ml_stream.plugin.connector_protocol import ConnectorProtocol
 from opensearch_ml_stream.plugin.predictions.compiled_models import CompiledModels
 from opensearch_ml_stream.plugin.registry import Registry, build_registry
 from opensearch_ml_stream.plugin.registry.deployment_state_store import DeploymentStateStore
@@ -38,22 +38,24 @@ class InferenceSetup:
 
 @asynccontextmanager
 async def inference_setup(
-    folder: Path, provider: ScriptedProvider, store: SQLiteStore | None = None, **settings: Any
+    folder: Path,
+    provider: ScriptedProvider,
+    store: SQLiteStore | None = None,
+    protocols: Sequence[ConnectorProtocol] = (),
+    **settings: Any,
 ) -> AsyncIterator[InferenceSetup]:
-    async with prediction_setup(folder, provider, store, **settings) as setup:
+    async with prediction_setup(folder, provider, store, protocols, **settings) as setup:
         ticks = count(1_000)
 
         def clock() -> int:
             return next(ticks)
 
         states = DeploymentStateStore(setup.store, clock)
-        deployment = ModelDeployment(setup.store, setup.cipher, setup.live, clock, states)
+        deployment = ModelDeployment(setup.store, setup.cipher, setup.live, clock, states, protocols=protocols)
         registry = build_registry(setup.store, setup.cipher, setup.live, clock, deployment, setup.batch)
-        names = ModelNames(setup.store, VisibleDocuments.of(setup.store, setup.live), states)
-        compiled = CompiledModels(setup.store, setup.cipher, setup.live, deployment.plan)
-        inference_models = StoredInferenceModels(
-            names, compiled, setup.predictor, registry.models, RuntimeModels(folder / "runtimes")
-        )
+        names = ModelNames(setup.store, VisibleDocuments.of(setup.store, setup.live), states, protocols)
+        compiled = CompiledModels(setup.store, setup.cipher, setup.live, deployment.plan, protocols)
+        inference_models = StoredInferenceModels(names, compiled, setup.predictor, registry.models, protocols)
         yield InferenceSetup(setup, registry, inference_models)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from opensearch_ml_stream.connectors.documents import BATCH_PREDICT, Action
 from opensearch_ml_stream.connectors.errors import Internal, InvalidRequest, MLStreamError, NotFound, Throttled
-from opensearch_ml_stream.connectors.predict import batch_job, pre_process
+from opensearch_ml_stream.connectors.predict import batch_job
 from opensearch_ml_stream.connectors.predict.guardrails.configuration import INPUT_TRIGGERED
 from opensearch_ml_stream.connectors.predict.inputs import PredictInput, RemoteInput
 from opensearch_ml_stream.connectors.rendering.action import ProviderRequest
@@ -21,7 +21,7 @@ from opensearch_ml_stream.plugin.predictions.compiled_models import CompiledMode
 from opensearch_ml_stream.plugin.predictions.guardrail_checks import GuardrailChecks
 from opensearch_ml_stream.plugin.predictions.painless_runner import PainlessRunner
 from opensearch_ml_stream.plugin.predictions.provider_call import ProviderCalls, check_status
-from opensearch_ml_stream.plugin.predictions.whole_prediction import read_responses, request_text, run_script_steps
+from opensearch_ml_stream.plugin.predictions.whole_prediction import read_responses, run_script_steps
 from opensearch_ml_stream.plugin.registry.node_id import node_id
 from opensearch_ml_stream.plugin.registry.stored_documents import Json, rewrite
 from opensearch_ml_stream.plugin.registry.tasks import BATCH_PREDICTION, FINAL_STATES
@@ -58,11 +58,10 @@ class BatchJobs:
         model = await self.models.get(caller, model_id)
         compiled = model.action(BATCH_PREDICT)
         await self._check_open_jobs(caller)
-        steps = pre_process.plan_steps(compiled.action, model.connector.parameters, predict_input)
-        [step] = await run_script_steps(steps, self.scripts)
+        [step] = await run_script_steps(model.steps(compiled, predict_input), self.scripts)
         request = compiled.render(step.parameters)
         parameters = {**model.connector.parameters, **predict_input.parameters}
-        await checks.check(model.guardrails.input, request_text(request), INPUT_TRIGGERED)
+        await checks.check(model.guardrails.input, model.readable_text(request), INPUT_TRIGGERED)
         self.calls.apply_rate_limits(model, caller)
         await self.calls.budgets.check(model_id, model.settings, caller.name)
         remote_job = await self._fetch_job(model, compiled.action, request, parameters)

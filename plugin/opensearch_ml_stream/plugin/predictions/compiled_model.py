@@ -12,14 +12,13 @@ from opensearch_ml_stream.connectors.predict.guardrails.configuration import Gua
 from opensearch_ml_stream.connectors.predict.inputs import PredictInput
 from opensearch_ml_stream.connectors.predict.model_inputs import ModelInputs, find_model_inputs
 from opensearch_ml_stream.connectors.predict.model_interface import InterfaceSchema
-from opensearch_ml_stream.connectors.rendering.action import CompiledAction
+from opensearch_ml_stream.connectors.predict.pre_process import ScriptStep, Step, plan_steps
+from opensearch_ml_stream.connectors.rendering.action import CompiledAction, ProviderRequest
 from opensearch_ml_stream.connectors.rendering.template import ConnectorParameters
 from opensearch_ml_stream.connectors.selection.spec_for import spec_for
 from opensearch_ml_stream.connectors.stream_spec import Streaming, StreamSpec
 from opensearch_ml_stream.connectors.syntax import jsontext
-from opensearch_ml_stream.extensions.runtimes.protocol.runtime_action import RuntimeAction
-from opensearch_ml_stream.extensions.runtimes.protocol.runtime_stream import RUNTIME_STREAM
-from opensearch_ml_stream.extensions.runtimes.protocol.urls import find_runtime
+from opensearch_ml_stream.plugin.connector_protocol import ModelAction, ModelProtocol
 from opensearch_ml_stream.plugin.credentials.external import is_external, resolve_credential
 from opensearch_ml_stream.plugin.credentials.redaction import Redactor
 from opensearch_ml_stream.plugin.limits.rate_limits import RateLimit, read_rate_limiter
@@ -29,13 +28,12 @@ MAX_INTERFACE_CHARS = 100  # of an `_llm_interface` whose spec is cached
 NO_SETTINGS = SidecarSettings()
 _LLM_INTERFACE = "_llm_interface"
 
-ModelAction = CompiledAction | RuntimeAction
-
 
 class CompiledModel:
     """One version of a model with its connector, ready to be called.
 
-    Holds the credentials in clear: never printed, never stored.
+    `protocol` is the one that calls the model in place of a provider; None for a remote model, which its connector
+    describes. Holds the credentials in clear: never printed, never stored.
     """
 
     def __init__(
@@ -48,11 +46,13 @@ class CompiledModel:
         external_credentials_enabled: bool = False,
         settings: SidecarSettings = NO_SETTINGS,
         limiters_by_user: Mapping[str, Any] = MappingProxyType({}),
+        protocol: ModelProtocol | None = None,
     ) -> None:
         self.model_id = model_id
         self.definition = definition
         self.connector = connector
         self.settings = settings
+        self.protocol = protocol
         self._limiters_by_user = limiters_by_user
         self._limits_by_user: dict[str, RateLimit | None] = {}  # read when they are needed first
         self._stored_credential = credential
@@ -83,18 +83,10 @@ class CompiledModel:
             self._redactor = (credential, Redactor(credential))
         return self._redactor[1]
 
-    @cached_property
-    def runtime(self) -> str | None:
-        """The name of the runtime that this model is, None for a remote model."""
-        return find_runtime(self.model_id, self.connector)
-
     def action(self, action_type: str = PREDICT) -> ModelAction:
         """Return the compiled action; it is compiled again only if an external credential has changed."""
-        if self.runtime is not None and action_type == PREDICT:
-            return RuntimeAction(self.connector.action(), self.connector.parameters)
-        return self._remote_action(action_type)
-
-    def _remote_action(self, action_type: str) -> CompiledAction:
+        if self.protocol is not None:
+            return self.protocol.action(action_type)
         credential = self.credential
         cached = self._compiled.get(action_type)
         if cached is not None and cached[0] == credential:
@@ -156,6 +148,18 @@ class CompiledModel:
         if (schema := self._input_schema) is not None:
             schema.validate_input(predict_input, [predict_input.parameters] if steps is None else steps)
 
+    def steps(self, action: ModelAction, predict_input: PredictInput) -> Sequence[Step | ScriptStep]:
+        """Return the calls of a whole prediction by an action, in the order of their results."""
+        if self.protocol is not None:
+            return self.protocol.steps(predict_input)
+        return plan_steps(action.action, self.connector.parameters, predict_input)
+
+    def readable_text(self, request: ProviderRequest) -> str:
+        """Decode a request's body as guardrails read it, by its charset: as UTF-8 alone it could pass them unseen."""
+        if self.protocol is not None:
+            return self.protocol.readable_text(request.body)
+        return request.body.decode(request.charset, "replace")
+
     def check_output(self, response: Mapping[str, Any]) -> None:
         """Raise InvalidRequest if a whole predict response is not as the model's interface promises."""
         if (schema := self._output_schema) is not None:
@@ -182,8 +186,8 @@ class CompiledModel:
 
     def spec(self, parameters: Mapping[str, str], action_type: str = PREDICT) -> Streaming:
         """Return how this connector's action streams; InvalidRequest if it cannot."""
-        if self.runtime is not None and action_type == PREDICT:
-            return RUNTIME_STREAM
+        if self.protocol is not None:
+            return self.protocol.spec
         name = parameters.get(_LLM_INTERFACE, "")
         key = (action_type, name)
         spec = self._specs.get(key)

@@ -5,7 +5,7 @@ FRESH_SECONDS plus one check of the store. While the store does not respond, wha
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,6 +14,7 @@ from opensearch_ml_stream.connectors.errors import Forbidden, MLStreamError, Una
 from opensearch_ml_stream.connectors.model_options import read_sidecar_settings
 from opensearch_ml_stream.connectors.syntax import jsontext
 from opensearch_ml_stream.plugin.all_done import all_done
+from opensearch_ml_stream.plugin.connector_protocol import ConnectorProtocol, find_protocol
 from opensearch_ml_stream.plugin.credentials.cipher import Cipher
 from opensearch_ml_stream.plugin.limits.rate_limits import user_limiters
 from opensearch_ml_stream.plugin.predictions.compiled_model import CompiledModel
@@ -54,12 +55,18 @@ class CompiledModels:
     """The cache. Only one task at a time reads a model from the store, for all who need it."""
 
     def __init__(
-        self, store: Store, cipher: Cipher, live_settings: LiveSettings, plan_deployment: PlanDeployment
+        self,
+        store: Store,
+        cipher: Cipher,
+        live_settings: LiveSettings,
+        plan_deployment: PlanDeployment,
+        protocols: Sequence[ConnectorProtocol] = (),
     ) -> None:
         self._store = store
         self._cipher = cipher
         self._live_settings = live_settings
         self._plan_deployment = plan_deployment
+        self._protocols = protocols
         self._access = ModelAccess.of(store, live_settings)
         self._entries = RefreshingCache[str, _Entry](
             FRESH_SECONDS, float("inf"), MAX_CACHED_CHARACTERS, lambda entry: entry.characters
@@ -180,4 +187,5 @@ class CompiledModels:
             external_credentials_enabled=self._live_settings.current.external_credentials_enabled,
             settings=read_sidecar_settings(documents[Index.MODEL_SETTINGS].source.get("settings", {})),
             limiters_by_user=user_limiters(controller.source),
+            protocol=find_protocol(self._protocols, model_id, connector),
         )

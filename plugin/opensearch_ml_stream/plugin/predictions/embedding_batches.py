@@ -18,7 +18,7 @@ from opensearch_ml_stream.connectors.batching.merged_texts import Merging, find_
 from opensearch_ml_stream.connectors.batching.shared_response import split_response
 from opensearch_ml_stream.connectors.errors import InvalidRequest, MLStreamError, UpstreamError
 from opensearch_ml_stream.connectors.predict.inputs import PredictInput, TextDocsInput
-from opensearch_ml_stream.connectors.predict.pre_process import Step, plan_steps
+from opensearch_ml_stream.connectors.predict.pre_process import Step
 from opensearch_ml_stream.connectors.rendering.action import ProviderRequest
 from opensearch_ml_stream.connectors.syntax.jsontext import JsonText
 from opensearch_ml_stream.plugin.predictions.compiled_model import CompiledModel
@@ -81,7 +81,7 @@ class EmbeddingBatches:
 
     def sending(self, model: CompiledModel, predict_input: PredictInput) -> Fetch:
         """Return what sends the requests of a prediction: merged with others if the model's settings say so."""
-        if model.settings.batching is None:
+        if model.settings.batching is None or model.protocol is not None:
             return partial(self._calls.fetch, model)
         return partial(self.fetch, model, predict_input)
 
@@ -162,7 +162,7 @@ class EmbeddingBatches:
         model, _ = batch.key
         texts = tuple(text for member in members for text in member.texts)
         action = model.action()
-        steps = plan_steps(action.action, model.connector.parameters, TextDocsInput(texts, batch.parameters))
+        steps = model.steps(action, TextDocsInput(texts, batch.parameters))
         [request] = [action.render(step.parameters) for step in steps if isinstance(step, Step)]
         body = await self._calls.fetch(model, request)
         return split_response(body, batch.merging.rows, [member.texts for member in members])

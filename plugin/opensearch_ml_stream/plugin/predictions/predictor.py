@@ -23,7 +23,6 @@ from opensearch_ml_stream.plugin.predictions.guardrail_checks import GuardrailCh
 from opensearch_ml_stream.plugin.predictions.painless_runner import PainlessRunner
 from opensearch_ml_stream.plugin.predictions.provider_call import ProviderCalls, check_status
 from opensearch_ml_stream.plugin.predictions.provider_stream import ProviderStream
-from opensearch_ml_stream.plugin.predictions.whole_prediction import request_text
 from opensearch_ml_stream.plugin.predictions.whole_responses import Respond, as_json, as_object
 from opensearch_ml_stream.plugin.settings.disabled_feature_errors import streaming_disabled
 from opensearch_ml_stream.plugin.store import Store
@@ -70,7 +69,8 @@ class Predictor:
         """Open the provider's stream, behind the model's output guardrail if it has one.
 
         The stream is yielded only after a 2xx head. Leaving the block closes it, finished or not. `further` are the
-        further requests of a runtime without fallback models: part of this call in limits and budgets, each checked.
+        further requests of a model with a protocol and no fallback models: part of this call in limits and budgets,
+        each checked.
 
         Raises MLStreamError for what is wrong before the provider's first byte: the model, the request, the status.
         """
@@ -148,7 +148,7 @@ class Predictor:
     async def _check_guardrail(self, caller: Caller, model: CompiledModel, request: ProviderRequest) -> None:
         if (guard := model.guardrails.input) is not None:
             checks = self._guardrail_checks(caller, (model.model_id,))
-            await checks.check(guard, request_text(request), INPUT_TRIGGERED)
+            await checks.check(guard, model.readable_text(request), INPUT_TRIGGERED)
 
     async def _open_any(
         self,

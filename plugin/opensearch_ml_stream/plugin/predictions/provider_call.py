@@ -1,6 +1,6 @@
 """One call of a provider: check the URL, sign and send the request, read its response's status and errors.
 
-The process of a runtime model is called in place of a provider where the URL is a runtime's.
+A model with a protocol of its own is called by that in place of a provider.
 """
 
 import re
@@ -12,9 +12,7 @@ from opensearch_ml_stream.connectors.errors import InvalidRequest, UpstreamError
 from opensearch_ml_stream.connectors.rendering.action import ProviderRequest
 from opensearch_ml_stream.connectors.rendering.sigv4 import sign
 from opensearch_ml_stream.connectors.spending.response_usage import count_response_tokens
-from opensearch_ml_stream.extensions.runtimes.protocol.urls import RUNTIME_SCHEME
-from opensearch_ml_stream.extensions.runtimes.service.further_requests import NextRequest
-from opensearch_ml_stream.extensions.runtimes.service.runtime_calls import RuntimeCalls
+from opensearch_ml_stream.plugin.connector_protocol import NextRequest
 from opensearch_ml_stream.plugin.credentials.redaction import Redactor
 from opensearch_ml_stream.plugin.limits.budgets.budgets import Budgets
 from opensearch_ml_stream.plugin.limits.budgets.charge import Charge
@@ -45,7 +43,6 @@ class ProviderCalls:
     limits: RateLimits
     budgets: Budgets
     open_streams: OpenStreams
-    runtimes: RuntimeCalls
 
     def apply_rate_limits(self, model: CompiledModel, caller: Caller) -> None:
         """Acquire a token for one call of the provider; Throttled if the model or the caller has none left."""
@@ -66,22 +63,15 @@ class ProviderCalls:
     ) -> AbstractAsyncContextManager[UpstreamResponse]:
         """Open the provider's response, whatever its status (see `check_status`); retried as `client_config` says.
 
-        `further` gives the further requests of a runtime's stream. The response ends with ReadTimedOut after the times
-        in the model's limits. Raises InvalidRequest if the URL is not trusted, or a region or service to sign for is
-        missing.
+        `further` gives the further requests of a stream by the model's protocol. The response ends with ReadTimedOut
+        after the times in the model's limits. Raises InvalidRequest if the URL is not trusted, or a region or service
+        to sign for is missing.
         """
         opening = (
-            self.runtimes.open(request, further)  # no request can name it: a rendered URL is of http or https
-            if request.url.startswith(RUNTIME_SCHEME)
-            else open_remote(self.upstream, self.live_settings.current, model, request)
+            open_remote(self.upstream, self.live_settings.current, model, request)
+            if model.protocol is None
+            else model.protocol.open(request, further)
         )
-        return in_time(opening, model.settings.limits) if model.is_timed else opening
-
-    def handle(
-        self, model: CompiledModel, runtime: str, message: bytes
-    ) -> AbstractAsyncContextManager[UpstreamResponse]:
-        """Open the response of a custom handler of the model, which is the runtime of that name."""
-        opening = self.runtimes.handle(runtime, message)
         return in_time(opening, model.settings.limits) if model.is_timed else opening
 
     async def fetch_within_limits(

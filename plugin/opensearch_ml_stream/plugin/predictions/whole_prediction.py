@@ -23,9 +23,8 @@ from opensearch_ml_stream.connectors.predict.painless_source import PainlessCall
 from opensearch_ml_stream.connectors.predict.tensors import Tensor
 from opensearch_ml_stream.connectors.rendering.action import ProviderRequest
 from opensearch_ml_stream.connectors.syntax.compact_json import to_json
-from opensearch_ml_stream.extensions.runtimes.protocol.request import readable_body
-from opensearch_ml_stream.extensions.runtimes.protocol.urls import is_runtime_url
-from opensearch_ml_stream.plugin.predictions.compiled_model import CompiledModel, ModelAction
+from opensearch_ml_stream.plugin.connector_protocol import ModelAction
+from opensearch_ml_stream.plugin.predictions.compiled_model import CompiledModel
 from opensearch_ml_stream.plugin.predictions.guardrail_checks import GuardrailChecks
 from opensearch_ml_stream.plugin.predictions.painless_runner import PainlessRunner
 from opensearch_ml_stream.plugin.predictions.run_parallel import run_parallel
@@ -87,14 +86,14 @@ async def _call_provider(
     if isinstance(predict_input, RemoteInput):
         model.check_input(predict_input)
     post_process.check(action.action, parameters)
-    steps = await run_script_steps(pre_process.plan_steps(action.action, connector.parameters, predict_input), scripts)
+    steps = await run_script_steps(model.steps(action, predict_input), scripts)
     if not isinstance(predict_input, RemoteInput):
         _check_input(model, predict_input, steps)
     requests = _render_all(action, steps)
     guardrails = model.guardrails
     limit = min(MAX_PARALLEL_CALLS, connector.client_config.max_connection)
     if guardrails.input is not None:
-        texts = [request_text(request) for request in requests]
+        texts = [model.readable_text(request) for request in requests]
         await run_parallel([partial(checks.check, guardrails.input, text, INPUT_TRIGGERED) for text in texts], limit)
 
     async def checked_fetch(request: ProviderRequest) -> bytes:
@@ -131,17 +130,6 @@ def _check_input(model: CompiledModel, predict_input: PredictInput, steps: Seque
             model.check_input(predict_input, [step.parameters for step in steps])
         except InvalidRequest:
             raise error from None
-
-
-def request_text(request: ProviderRequest) -> str:
-    """Decode the body as guardrails read it, by its charset.
-
-    Always read as UTF-8, a body in another charset could pass a guardrail unseen; so could text in base64, which a
-    runtime decodes itself.
-    """
-    if is_runtime_url(request.url):
-        return readable_body(request.body)
-    return request.body.decode(request.charset, "replace")
 
 
 async def read_responses(

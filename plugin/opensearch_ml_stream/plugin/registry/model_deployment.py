@@ -1,23 +1,22 @@
 """Deploy and undeploy models: on request, or automatically before a first prediction.
 
 A remote model has nothing to load: deploying checks that its connector exists and that its credentials can be
-decrypted, and stores the state. Every worker compiles the connector when it first needs it. A model that runs in
-processes of this server is loaded into them first.
+decrypted, and stores the state. Every worker compiles the connector when it first needs it. A model with a protocol of
+its own is loaded by that first.
 """
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import partial
-from typing import Protocol
 
 from opensearch_ml_stream.connectors.documents import read_model
 from opensearch_ml_stream.connectors.errors import Conflict, InvalidRequest, MLStreamError, Unavailable
-from opensearch_ml_stream.extensions.runtimes.protocol.urls import find_runtime
 from opensearch_ml_stream.plugin.all_done import all_done
 from opensearch_ml_stream.plugin.clock import Clock
+from opensearch_ml_stream.plugin.connector_protocol import ConnectorProtocol, ModelProtocol, find_protocol
 from opensearch_ml_stream.plugin.credentials.cipher import Cipher
 from opensearch_ml_stream.plugin.registry.deployment_state_store import DeploymentStateStore, is_deployed
 from opensearch_ml_stream.plugin.registry.node_id import node_id
@@ -25,27 +24,6 @@ from opensearch_ml_stream.plugin.registry.stored_documents import Json, connecto
 from opensearch_ml_stream.plugin.registry.tasks import record_task
 from opensearch_ml_stream.plugin.settings import LiveSettings
 from opensearch_ml_stream.plugin.store import Document, Index, Store
-
-
-class Runtimes(Protocol):
-    """The models that run in processes of this server, by the names in their connectors' URLs."""
-
-    async def find(self, name: str) -> None:
-        """Load the models of that name whose folders have come since, if any; return once they are in the store."""
-        ...
-
-    async def load(self, name: str) -> None:
-        """Load the model as its files are now; NotFound if it is not here, UpstreamError if it cannot be loaded."""
-        ...
-
-    async def ensure(self, name: str) -> None:
-        """Load the model, if it is not; raises what `load` does."""
-        ...
-
-    async def unload(self, name: str) -> None:
-        """Unload the model, if it is loaded here."""
-        ...
-
 
 CountAction = Callable[[str, str | None], AbstractContextManager[None]]
 """Counts an action (`deploy`) around the block that does it, of a model if there is one."""
@@ -63,10 +41,7 @@ def uncounted(action: str, model_id: str | None) -> AbstractContextManager[None]
 
 @dataclass(frozen=True, slots=True)
 class ModelDeployment:
-    """Deploys, undeploys, and deploys automatically; the states themselves are kept by `states`.
-
-    Without `runtimes`, a model that runs in a process of the server is deployed as any other.
-    """
+    """Deploys, undeploys, and deploys automatically; the states themselves are kept by `states`."""
 
     store: Store
     cipher: Cipher
@@ -74,13 +49,13 @@ class ModelDeployment:
     clock: Clock
     states: DeploymentStateStore
     count: CountAction = uncounted
-    runtimes: Runtimes | None = None
+    protocols: Sequence[ConnectorProtocol] = ()
 
     async def deploy(self, model_id: str) -> str:
         """Deploy the model, deployed or not; return the id of the (finished) task.
 
-        Raises NotFound without the model or its connector, Internal if a credential cannot be decrypted. What runs in
-        a process of this server is loaded as its files are now: UpstreamError if it cannot be.
+        Raises NotFound without the model or its connector, Internal if a credential cannot be decrypted. A model with
+        a protocol is loaded as it is now: UpstreamError if it cannot be.
         """
         started = self.clock()
         with self.count("deploy", model_id):
@@ -161,19 +136,17 @@ class ModelDeployment:
         return False
 
     async def unload(self, model_id: str, source: Json) -> None:
-        """Unload what runs of the model in processes of this server; nothing does of a remote one."""
-        if self.runtimes is not None and (name := _runtime_of(model_id, source)) is not None:
-            await self.runtimes.unload(name)
-
-    async def find(self, name: str) -> None:
-        """Find models of that name that have come to this server since, and store them."""
-        if self.runtimes is not None:
-            await self.runtimes.find(name)
+        """Unload the model by its protocol; a remote one has nothing to unload."""
+        if (protocol := self._protocol(model_id, source)) is not None:
+            await protocol.unload()
 
     async def _load(self, model_id: str, source: Json, *, is_asked: bool) -> None:
-        """Load what runs of the model in processes of this server, again if that was asked for."""
-        if self.runtimes is not None and (name := _runtime_of(model_id, source)) is not None:
-            await (self.runtimes.load if is_asked else self.runtimes.ensure)(name)
+        """Load the model by its protocol, again if that was asked for."""
+        if (protocol := self._protocol(model_id, source)) is not None:
+            await (protocol.load() if is_asked else protocol.ensure())
+
+    def _protocol(self, model_id: str, source: Json) -> ModelProtocol | None:
+        return find_protocol(self.protocols, model_id, read_model(source).connector) if self.protocols else None
 
     async def _check_callable(self, source: Json) -> None:
         cipher = self.cipher.of(source.get("tenant_id"))
@@ -182,9 +155,3 @@ class ModelDeployment:
         connector, _ = found.result()
         for cipher_text in connector.credential.values():
             await cipher.decrypt(cipher_text)
-
-
-def _runtime_of(model_id: str, source: Json) -> str | None:
-    """Return the name of the runtime that a model is; None for any other model."""
-    connector = read_model(source).connector
-    return None if connector is None else find_runtime(model_id, connector)

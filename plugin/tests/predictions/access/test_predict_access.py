@@ -76,7 +76,7 @@ BATCH_ACTION = {
 @pytest.fixture
 async def setup(store: WatchedStore, tmp_path: Path) -> AsyncIterator[Setup]:
     """A model in ann's private group."""
-    on = {"model_access_control_enabled": True}
+    on: dict[str, Any] = {"model_access_control_enabled": True}
     async with prediction_setup(tmp_path, ScriptedProvider(respond), store, **on) as setup:
         connector = connector_body()
         await store.create(Index.MODEL_GROUP, PRIVATE, "g")

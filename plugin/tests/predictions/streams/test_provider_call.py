@@ -1,6 +1,5 @@
 """One call of a scripted provider: URL, signature, retries, status, errors and size of the response."""
 
-import asyncio
 import base64
 from dataclasses import replace
 from pathlib import Path
@@ -13,7 +12,6 @@ from opensearch_ml_stream.connectors.documents import read_connector, read_model
 from opensearch_ml_stream.connectors.errors import InvalidRequest, Throttled, UpstreamError
 from opensearch_ml_stream.connectors.model_options import CallLimits, SidecarSettings
 from opensearch_ml_stream.connectors.rendering.action import ProviderRequest
-from opensearch_ml_stream.extensions.runtimes.service.runtime_calls import RuntimeCalls
 from opensearch_ml_stream.plugin.clock import now_millis
 from opensearch_ml_stream.plugin.limits.budgets.budgets import Budgets
 from opensearch_ml_stream.plugin.limits.budgets.shared_spending import SharedSpending
@@ -33,19 +31,20 @@ from opensearch_ml_stream.plugin.settings import LiveSettings, Settings
 from opensearch_ml_stream.plugin.store.sqlite_store import SQLiteStore
 from opensearch_ml_stream.plugin.upstream import ReadTimedOut
 from opensearch_ml_stream.rest_handlers.callers import ANYONE
-from opensearch_ml_stream.runtimes.frames import Kind
 from tests.predictions.prediction_setup import CHAT_URL, SECRET, connector_body
 from tests.predictions.scripted_provider import Response, ScriptedProvider, json_response
-from tests.runtimes.calls.scripted_host import ScriptedHost, predict_request, write_models
+from tests.scripted_protocol import OwnModel
 
 REQUEST = ProviderRequest("POST", CHAT_URL, {"X-Own": "1"}, b"{}")
 BEDROCK = "https://bedrock-runtime.us-east-1.amazonaws.com/model/m/converse"
 AWS_KEYS = {"access_key": "AKIA1234", "secret_key": "s3cr3t-key"}
 
 
-def ready(document: dict[str, Any] | None = None, model_id: str = "m", **connector: Any) -> CompiledModel:
+def ready(
+    document: dict[str, Any] | None = None, model_id: str = "m", own: OwnModel | None = None, **connector: Any
+) -> CompiledModel:
     stored = read_connector(connector_body(**connector))
-    return CompiledModel(model_id, read_model(document or {}), stored, stored.credential)
+    return CompiledModel(model_id, read_model(document or {}), stored, stored.credential, protocol=own)
 
 
 def calls_to(provider: ScriptedProvider, folder: Path = Path("unused"), **settings: Any) -> ProviderCalls:
@@ -53,7 +52,7 @@ def calls_to(provider: ScriptedProvider, folder: Path = Path("unused"), **settin
     budgets = Budgets(shared, print, now_millis)
     live = LiveSettings(Settings(**settings))
     streams = OpenStreams(StreamCounts(folder, 100), live, Metrics())
-    return ProviderCalls(live, provider, RateLimits(folder), budgets, streams, RuntimeCalls(folder / "runtimes"))
+    return ProviderCalls(live, provider, RateLimits(folder), budgets, streams)
 
 
 async def error_of(response: Response, **connector: Any) -> UpstreamError:
@@ -213,22 +212,21 @@ async def test_without_retries_a_busy_provider_is_called_once() -> None:
     assert len(provider.calls) == 1
 
 
-async def test_a_runtimes_url_goes_to_its_process_and_to_no_provider(tmp_path: Path) -> None:
+async def test_a_model_with_a_protocol_is_called_by_it_and_not_at_its_url() -> None:
     provider = ScriptedProvider()
-    calls = calls_to(provider, tmp_path, trusted_connector_endpoints_regex=())
-    folder = tmp_path / "runtimes"
-    folder.mkdir()
-    async with ScriptedHost(folder / "1.0.sock") as host, calls.runtimes:
-        write_models(folder, m=[host])
-        fetching = asyncio.ensure_future(calls.fetch(ready(), predict_request("m")))
-        begin = await host.next_call()
-        begin.reply((Kind.DATA, b'{"outputs":[]}'), (Kind.END, b""))
-        assert await fetching == b'{"outputs":[]}'
-        timed = ready()
-        timed.settings = SidecarSettings(CallLimits(first_byte_timeout_seconds=0.05))
-        with pytest.raises(ReadTimedOut, match="did not begin within"):
-            await calls.fetch(timed, predict_request("m"))
+    own = OwnModel()
+    model = ready(own=own)
+    calls = calls_to(provider, trusted_connector_endpoints_regex=())
+    assert await calls.fetch(model, REQUEST) == own.response
+    assert own.requests == [REQUEST]
     assert provider.calls == []
+
+
+async def test_the_times_of_a_model_hold_for_its_protocol() -> None:
+    timed = ready(own=OwnModel(is_silent=True))
+    timed.settings = SidecarSettings(CallLimits(first_byte_timeout_seconds=0.05))
+    with pytest.raises(ReadTimedOut, match="did not begin within"):
+        await calls_to(ScriptedProvider()).fetch(timed, REQUEST)
 
 
 @pytest.mark.parametrize("held_by", ["parameters", "credential"])

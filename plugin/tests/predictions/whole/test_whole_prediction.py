@@ -29,11 +29,12 @@ from opensearch_ml_stream.plugin.predictions.whole_prediction import (
     MAX_PARALLEL_CALLS,
     MAX_REQUEST_BYTES,
     predict_whole,
-    request_text,
 )
 from opensearch_ml_stream.plugin.store.sqlite_store import SQLiteStore
 from tests.counted_work import steps
 from tests.predictions.prediction_setup import EMBEDDING_URL, connector_body
+from tests.registry.registry_setup import closing
+from tests.scripted_protocol import OwnModel
 
 EMBEDDING = {
     "request_body": '{"input": ${parameters.input}}',
@@ -80,6 +81,10 @@ class EmbeddingProvider:
         return orjson.dumps({"length": len(body["input"]), "said": body["input"]})
 
 
+async def judge(guard: ModelGuard, text: str) -> Any:
+    return "reject" if "bad" in text else "accept"
+
+
 async def predict(
     given: PredictInput, provider: EmbeddingProvider, document: dict[str, Any] | None = None, **connector: Any
 ) -> list[Any]:
@@ -87,10 +92,6 @@ async def predict(
     stored = read_connector(connector_body(EMBEDDING_URL, **connector))
     model = CompiledModel("m", read_model(document or {}), stored, stored.credential)
     store = ScriptingStore()
-
-    async def judge(guard: ModelGuard, text: str) -> Any:
-        return "reject" if "bad" in text else "accept"
-
     try:
         response = await predict_whole(
             model, given, provider.fetch, PainlessRunner(store), GuardrailChecks(store, judge)
@@ -253,8 +254,33 @@ async def test_an_input_schema_for_parameters_is_checked_before_anything_else() 
         await predict(RemoteInput({"inputs": "x"}), EmbeddingProvider(), document, action=EMBEDDING)
 
 
+def embedding_model(document: dict[str, Any] | None = None, own: OwnModel | None = None) -> CompiledModel:
+    stored = read_connector(connector_body(EMBEDDING_URL))
+    return CompiledModel("m", read_model(document or {}), stored, stored.credential, protocol=own)
+
+
 def test_a_body_is_read_in_its_charset() -> None:
     request = ProviderRequest("POST", EMBEDDING_URL, {}, "bömb".encode("utf-16"), "utf_16")
-    assert request_text(request) == "bömb"
-    assert request_text(ProviderRequest("POST", EMBEDDING_URL, {}, "bömb".encode())) == "bömb"
-    assert request_text(ProviderRequest("POST", EMBEDDING_URL, {}, b"b\xff")) == "b\N{REPLACEMENT CHARACTER}"
+    model = embedding_model()
+    assert model.readable_text(request) == "bömb"
+    assert model.readable_text(ProviderRequest("POST", EMBEDDING_URL, {}, "bömb".encode())) == "bömb"
+    assert model.readable_text(ProviderRequest("POST", EMBEDDING_URL, {}, b"b\xff")) == "b\N{REPLACEMENT CHARACTER}"
+
+
+async def test_the_protocol_of_a_model_makes_its_calls_and_tells_guardrails_their_text() -> None:
+    sent = []
+
+    async def fetch(request: ProviderRequest) -> bytes:
+        sent.append(orjson.loads(request.body))
+        return b"{}"
+
+    async with closing(SQLiteStore(":memory:")) as store:
+        checks, scripts = GuardrailChecks(store, judge), PainlessRunner(store)
+        stored = read_connector(connector_body(EMBEDDING_URL))
+        given = TextDocsInput(TEXTS)
+        await predict_whole(embedding_model(own=OwnModel(stored)), given, fetch, scripts, checks)
+        assert sent == [{"input": "step of TextDocsInput"}]
+        guardrails = {"guardrails": {"input_guardrail": {"regex": ["^readable .*"]}}}
+        with pytest.raises(InvalidRequest, match="guardrails triggered for user input"):
+            await predict_whole(embedding_model(guardrails, OwnModel(stored)), given, fetch, scripts, checks)
+        assert len(sent) == 1

@@ -22,7 +22,6 @@ from opensearch_ml_stream.extensions.doctor.diagnosis.report import Report
 from opensearch_ml_stream.extensions.doctor.diagnosis.request_steps import prepare
 from opensearch_ml_stream.extensions.doctor.diagnosis.step_log import StepLog
 from opensearch_ml_stream.extensions.doctor.diagnosis.stream_steps import response_step, stream_steps, timeline
-from opensearch_ml_stream.extensions.runtimes.protocol.urls import RUNTIME_SCHEME
 from opensearch_ml_stream.plugin.limits.budgets.charge import Charge
 from opensearch_ml_stream.plugin.predictions.compiled_model import CompiledModel
 from opensearch_ml_stream.plugin.predictions.provider_call import check_status
@@ -121,12 +120,14 @@ class ModelDiagnosis:
 
     @asynccontextmanager
     async def _opening(self, request: ProviderRequest, open_response: Open) -> AsyncIterator[UpstreamResponse]:
-        """Open the response, of whose connection the steps are taken unless it is a runtime's."""
-        if not request.url.startswith(RUNTIME_SCHEME):
+        """Open the response, of whose connection the steps are taken where it is a remote model's."""
+        protocol = self._model.protocol
+        if protocol is None:
             async with open_response(self._upstream, request) as response:
                 yield response
             return
-        self._log.skip(NETWORK_STEPS, "the model is a runtime of this sidecar: nothing goes over the network")
+        here = f"the model is a {protocol.spec.name} of this sidecar"
+        self._log.skip(NETWORK_STEPS, f"{here}: nothing goes over the network")
         self._times.sent()
         async with open_response(self._upstream, request) as response:
             yield ObservedResponse(response, self._times)

@@ -8,7 +8,7 @@ from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.connectors.rendering.action import ProviderRequest
 from opensearch_ml_stream.connectors.rendering.template import UnfilledPlaceholders
 from opensearch_ml_stream.connectors.selection.spec_for import choose_spec
-from opensearch_ml_stream.connectors.stream_spec import Enable, Streaming, StreamSpec
+from opensearch_ml_stream.connectors.stream_spec import Enable, Streaming
 from opensearch_ml_stream.extensions.doctor.diagnosis.step_log import StepLog
 from opensearch_ml_stream.extensions.v2.protocol.predict_inputs import text_parameters
 from opensearch_ml_stream.plugin.credentials.redaction import Redactor
@@ -44,7 +44,7 @@ def with_text(model: CompiledModel, parameters: Mapping[str, str]) -> Mapping[st
 
     They stay as they are if `inputs` is a parameter of the templates, or these have no other for a text.
     """
-    if model.runtime is not None or _TEXT not in parameters:
+    if model.protocol is not None or _TEXT not in parameters:
         return parameters
     try:
         inputs = model.v2_inputs
@@ -77,17 +77,16 @@ def prepare(model: CompiledModel, parameters: Mapping[str, str], log: StepLog) -
         found.summary = f"{request.method} {_shown_url(request, model.redactor)}, {len(request.body)} bytes of body"
     with log.timed("spec") as found:
         spec = model.spec(parameters)
-        reason = "the model is a runtime of this sidecar"
-        name = "runtime"
-        if isinstance(spec, StreamSpec):
-            name = spec.name
+        if model.protocol is not None:
+            reason = f"the model is a {spec.name} of this sidecar"
+        else:
             interface = parameters.get("_llm_interface")
             asked = {} if interface is None else {"_llm_interface": interface}
             reason = choose_spec(model.connector, model.connector.action(), asked).reason
         request = action.render(parameters, spec)
-        found.details = {"spec": name, "reason": reason, "turned_on_by": _changes(spec.enable)}
+        found.details = {"spec": spec.name, "reason": reason, "turned_on_by": _changes(spec.enable)}
         found.details |= {"url": _shown_url(request, model.redactor)}
-        found.summary = f"{name}: {reason}"
+        found.summary = f"{spec.name}: {reason}"
     return request, spec
 
 

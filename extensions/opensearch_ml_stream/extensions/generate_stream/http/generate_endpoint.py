@@ -16,8 +16,7 @@ from starlette.types import Receive, Scope, Send
 from opensearch_ml_stream.connectors.errors import NotFound, UpstreamError
 from opensearch_ml_stream.extensions.generate_stream.http import generate_request
 from opensearch_ml_stream.extensions.generate_stream.text_events import MAX_TEXT_BYTES, GrowingText
-from opensearch_ml_stream.extensions.v2.http.use_cases import InferenceModels, UnreadRequest
-from opensearch_ml_stream.extensions.v2.protocol.messages import InferenceRequest
+from opensearch_ml_stream.extensions.v2.face import InferenceModels, InferenceRequest, UnreadRequest
 from opensearch_ml_stream.rest_handlers import actions
 from opensearch_ml_stream.rest_handlers.callers import Caller, Gate
 from opensearch_ml_stream.rest_handlers.http.body_budget import BodyReservation

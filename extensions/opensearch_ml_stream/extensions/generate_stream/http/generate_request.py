@@ -10,7 +10,7 @@ from typing import Any
 
 from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.connectors.syntax import jsontext
-from opensearch_ml_stream.extensions.v2.protocol.messages import InferenceRequest, Tensor
+from opensearch_ml_stream.extensions.v2.face import InferenceRequest, Tensor
 
 
 def read_body(body: bytes) -> InferenceRequest:

@@ -7,7 +7,7 @@ from starlette.routing import Route
 from opensearch_ml_stream.extensions.generate_stream.http.demo_page import demo_page_route
 from opensearch_ml_stream.extensions.generate_stream.http.generate_endpoint import GenerateStreamEndpoint
 from opensearch_ml_stream.extensions.generate_stream.paths import GENERATE_STREAM_PATH
-from opensearch_ml_stream.extensions.v2.http.use_cases import InferenceModels
+from opensearch_ml_stream.extensions.v2.face import InferenceModels
 from opensearch_ml_stream.rest_handlers.callers import Gate
 from opensearch_ml_stream.rest_handlers.http.response_lifecycle import InFlightResponses
 

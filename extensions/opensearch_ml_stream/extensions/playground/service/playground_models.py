@@ -12,7 +12,7 @@ from opensearch_ml_stream.connectors.selection.spec_for import spec_for
 from opensearch_ml_stream.extensions.playground.http.playground_use_cases import NewModel
 from opensearch_ml_stream.extensions.playground.service.blueprint_models import BlueprintModels
 from opensearch_ml_stream.extensions.playground.service.model_form import FormParameter, ModelForm, find_model_form
-from opensearch_ml_stream.extensions.runtimes.protocol.urls import find_runtime
+from opensearch_ml_stream.plugin.connector_protocol import ConnectorProtocol, ModelProtocol, find_protocol
 from opensearch_ml_stream.plugin.registry import Registry
 from opensearch_ml_stream.plugin.registry.stored_documents import Json, connector_of, existing_model
 from opensearch_ml_stream.plugin.store import Index, Store
@@ -22,8 +22,7 @@ MAX_LISTED = 1_000
 _AT_ONCE = 50  # models whose connectors are read before other requests get their turn
 _SHOWN = ["name", "description", "model_state", "connector_id", "connector"]
 _OF_CONNECTOR = ["name", "version", "protocol", "parameters", "actions"]
-_RUNTIME = "runtime"
-_RUNTIME_FORM = ModelForm("inputs", "inputs", (FormParameter("inputs", None),))
+_FORM_OF_A_PROTOCOL = ModelForm("inputs", "inputs", (FormParameter("inputs", None),))
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +32,7 @@ class StoredPlaygroundModels:
     store: Store
     registry: Registry
     made: BlueprintModels
+    protocols: Sequence[ConnectorProtocol] = ()
 
     async def listed(self, caller: Caller) -> Sequence[Json]:
         """Return the remote models that the caller may see, sorted by name, at most MAX_LISTED."""
@@ -52,7 +52,7 @@ class StoredPlaygroundModels:
             if position % _AT_ONCE == _AT_ONCE - 1:
                 await asyncio.sleep(0)
             connector = source.get("connector") or connectors.get(source.get("connector_id", ""))
-            listed.append(_entry(model_id, source, connector))
+            listed.append(self._entry(model_id, source, connector))
         return sorted(listed, key=lambda entry: (entry["name"].casefold(), entry["id"]))
 
     async def form(self, caller: Caller, model_id: str, *, shows_connector: bool) -> Json:
@@ -63,7 +63,7 @@ class StoredPlaygroundModels:
         connector, apart = await connector_of(self.store, source)
         if apart is not None:
             shows_connector = shows_connector and await self._may_see(caller, model.connector_id or "")
-        form = _form(model_id, view, connector)
+        form = _form(find_protocol(self.protocols, model_id, connector), view, connector)
         return {
             "id": model_id,
             "name": model.name,
@@ -114,33 +114,31 @@ class StoredPlaygroundModels:
         hits = (await self.store.search(Index.CONNECTOR, body))["hits"]["hits"]
         return {hit["_id"]: hit["_source"] for hit in hits}
 
+    def _entry(self, model_id: str, source: Json, connector: Json | None) -> dict[str, str | bool]:
+        provider, can_stream = self._provider(model_id, connector or {})
+        return {
+            "id": model_id,
+            "name": str(source.get("name", model_id)),
+            "description": str(source.get("description") or ""),
+            "provider": provider,
+            "can_stream": can_stream,
+            "state": str(source.get("model_state", "")),
+        }
 
-def _entry(model_id: str, source: Json, connector: Json | None) -> dict[str, str | bool]:
-    provider, can_stream = _provider(model_id, connector or {})
-    return {
-        "id": model_id,
-        "name": str(source.get("name", model_id)),
-        "description": str(source.get("description") or ""),
-        "provider": provider,
-        "can_stream": can_stream,
-        "state": str(source.get("model_state", "")),
-    }
-
-
-def _provider(model_id: str, document: Json) -> tuple[str, bool]:
-    """Return the name of the stream that the connector's provider sends, and whether it can; "" for no name."""
-    try:
-        connector = read_connector(document)
-        if find_runtime(model_id, connector) is not None:
-            return _RUNTIME, True
-        return spec_for(connector, connector.action(), {}).name, True
-    except InvalidRequest:  # there is no connector, it is broken, or it does not stream
-        return "", False
+    def _provider(self, model_id: str, document: Json) -> tuple[str, bool]:
+        """Return the name of the stream that the connector's provider sends, and whether it can; "" for no name."""
+        try:
+            connector = read_connector(document)
+            if (protocol := find_protocol(self.protocols, model_id, connector)) is not None:
+                return protocol.spec.name, True
+            return spec_for(connector, connector.action(), {}).name, True
+        except InvalidRequest:  # there is no connector, it is broken, or it does not stream
+            return "", False
 
 
-def _form(model_id: str, view: Json, connector: Connector) -> ModelForm:
-    if find_runtime(model_id, connector) is not None:
-        return _RUNTIME_FORM
+def _form(protocol: ModelProtocol | None, view: Json, connector: Connector) -> ModelForm:
+    if protocol is not None:
+        return _FORM_OF_A_PROTOCOL
     prompt = read_sidecar_settings(view.get("_sidecar", {})).v2.prompt
     parameters = ConnectorParameters.compile(connector.parameters)
     return find_model_form(connector.action(), parameters, prompt, has_credential=bool(connector.credential))

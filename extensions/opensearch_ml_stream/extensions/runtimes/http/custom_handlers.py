@@ -9,7 +9,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from opensearch_ml_stream.connectors.errors import MLStreamError
-from opensearch_ml_stream.extensions.v2.http.headers import handler_headers, readable_header_list
+from opensearch_ml_stream.extensions.v2.face import handler_headers, readable_header_list
 from opensearch_ml_stream.rest_handlers import actions
 from opensearch_ml_stream.rest_handlers.base_path import Paths
 from opensearch_ml_stream.rest_handlers.callers import Caller, Gate

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.extensions.runtimes.keeper.model_folders import check_models_folder
+from opensearch_ml_stream.extensions.runtimes.service.status import runtimes_folder
 from opensearch_ml_stream.extensions.runtimes.settings import RuntimesSettings
 from opensearch_ml_stream.plugin.extension import load
 from opensearch_ml_stream.plugin.settings import Settings
@@ -17,11 +18,6 @@ if TYPE_CHECKING:  # only this process needs its code, and most servers have no 
     from opensearch_ml_stream.extensions.runtimes.keeper.keeper import Keeper
 
 MAX_SOCKET_FOLDER = 90  # bytes of its path: the path of a socket may have 107
-
-
-def runtimes_folder(folder: Path) -> Path:
-    """Return the folder of the runtimes' sockets and status, in the folder that all processes of a server share."""
-    return folder / "runtimes"
 
 
 def prepare(settings: Settings, folder: Path) -> bool:

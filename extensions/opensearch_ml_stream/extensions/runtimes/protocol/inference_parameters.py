@@ -6,11 +6,18 @@ from typing import Any
 from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.connectors.predict.model_inputs import MESSAGES, PROMPTS, ChatForm
 from opensearch_ml_stream.extensions.runtimes.protocol.request import INFERENCE_REQUEST
-from opensearch_ml_stream.extensions.v2.protocol.chat_messages import chat_messages, is_chat
-from opensearch_ml_stream.extensions.v2.protocol.json_responses import tensor_object
-from opensearch_ml_stream.extensions.v2.protocol.messages import InferenceRequest, RequestedOutput, Tensor
-from opensearch_ml_stream.extensions.v2.protocol.predict_inputs import HEADERS
-from opensearch_ml_stream.extensions.v2.protocol.tensor_values import json_text, texts, to_parameter
+from opensearch_ml_stream.extensions.v2.face import (
+    HEADERS,
+    InferenceRequest,
+    RequestedOutput,
+    Tensor,
+    chat_messages,
+    is_chat,
+    json_text,
+    tensor_object,
+    texts,
+    to_parameter,
+)
 
 
 def inference_parameters(request: InferenceRequest, id: str, *, has_fallbacks: bool) -> dict[str, str]:

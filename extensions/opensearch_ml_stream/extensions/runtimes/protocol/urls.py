@@ -26,6 +26,11 @@ def runtime_url(name: str) -> str:
     return RUNTIME_SCHEME + quote(name, safe="")
 
 
+def is_runtime_id(model_id: str) -> bool:
+    """Return whether the id of a model is one that only the sidecar gives."""
+    return model_id.startswith(_ID_PREFIX)
+
+
 def runtime_model_id(name: str, version: str | None) -> str:
     """Return the id of a runtime's model."""
     return f"{_ID_PREFIX}{quote(name, safe='')}" + ("" if version is None else f"-{quote(version, safe='')}")
@@ -38,4 +43,4 @@ def find_runtime(model_id: str, connector: Connector) -> str | None:
     or limit of the runtime's model.
     """
     url = next((action.url for action in connector.actions if action.action_type == PREDICT), "")
-    return runtime_name(url) if model_id.startswith(_ID_PREFIX) and is_runtime_url(url) else None
+    return runtime_name(url) if is_runtime_id(model_id) and is_runtime_url(url) else None

@@ -1,14 +1,11 @@
 """Further requests: those of one stream behind its first, sent to the model's process while responses come back."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
 
 from opensearch_ml_stream.extensions.runtimes.service import runtime_errors
 from opensearch_ml_stream.extensions.runtimes.service.runtime_response import RuntimeResponse
+from opensearch_ml_stream.plugin.connector_protocol import NextRequest
 from opensearch_ml_stream.runtimes.frames import MAX_PAYLOAD
-
-NextRequest = Callable[[], Awaitable[bytes | None]]
-"""Returns the next request in JSON, None if there are no more; it may wait for a client."""
 
 
 class FurtherRequests:

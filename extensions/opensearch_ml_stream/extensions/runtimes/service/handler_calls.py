@@ -13,6 +13,9 @@ from opensearch_ml_stream.extensions.runtimes.service.handler_messages import (
 )
 from opensearch_ml_stream.extensions.runtimes.service.runtime_handlers import RuntimeHandlers
 from opensearch_ml_stream.plugin.observation import Observation, Observations
+from opensearch_ml_stream.extensions.runtimes.service.runtime_models import RuntimeModels
+from opensearch_ml_stream.extensions.runtimes.service.runtime_protocol import Runtime
+from opensearch_ml_stream.plugin.limits.call_timeouts import in_time
 from opensearch_ml_stream.plugin.predictions.compiled_model import CompiledModel
 from opensearch_ml_stream.plugin.predictions.compiled_models import CompiledModels
 from opensearch_ml_stream.plugin.predictions.provider_call import ProviderCalls, read_all
@@ -22,11 +25,14 @@ from opensearch_ml_stream.rest_handlers.callers import Caller
 class HandlerCalls:
     """Fits `runtimes.http.custom_handlers.HandlerModels`."""
 
-    def __init__(self, models: CompiledModels, calls: ProviderCalls, observations: Observations) -> None:
+    def __init__(
+        self, runtimes: RuntimeModels, models: CompiledModels, calls: ProviderCalls, observations: Observations
+    ) -> None:
+        self._runtimes = runtimes
         self._models = models
         self._calls = calls
         self._observations = observations
-        self._handlers = RuntimeHandlers(calls.runtimes.models)
+        self._handlers = RuntimeHandlers(runtimes)
 
     def find(self, path: str) -> Mapping[str, str]:
         """Return the models that have a handler at a path, by its method."""
@@ -34,23 +40,24 @@ class HandlerCalls:
 
     async def handle(self, caller: Caller, name: str, request: HandlerRequest) -> HandlerResponse:
         """Call the handler as a prediction of its model is: counted, limited, charged, within the model's times."""
-        status = self._calls.runtimes.models.current().get(name)
+        status = self._runtimes.current().get(name)
         if status is None:
             raise runtime_errors.unknown_model(name)
         with self._observations.whole(caller) as observed:
             model = await self._models.get(caller, status.model_id)
             observed.find(model.model_id)
-            if model.runtime != name:
+            if not isinstance(model.protocol, Runtime) or model.protocol.model != name:
                 raise runtime_errors.unknown_model(name)
-            return await self._call(observed, model, name, request)
+            return await self._call(observed, model, model.protocol, request)
 
     async def _call(
-        self, observed: Observation, model: CompiledModel, name: str, request: HandlerRequest
+        self, observed: Observation, model: CompiledModel, runtime: Runtime, request: HandlerRequest
     ) -> HandlerResponse:
         caller = observed.caller
         if model.guardrails.input is not None or model.guardrails.output is not None:
             raise InvalidRequest(
-                f"Model {name} has guardrails, and what its custom handlers take and return cannot be checked by them"
+                f"Model {runtime.model} has guardrails, and what its custom handlers take and return cannot be checked "
+                "by them"
             )
         limit = self._calls.live_settings.current.max_json_size + MAX_HEAD_BYTES
         async with self._calls.open_streams.place(model.model_id, model.settings.limits, caller.name):
@@ -58,5 +65,6 @@ class HandlerCalls:
             charge = await self._calls.charge(model, caller, request.body)
             observed.admit()
             with charge or nullcontext():
-                async with self._calls.handle(model, name, request_message(request)) as opened:
-                    return read_response(name, await read_all(opened, limit))
+                opening = runtime.handle(request_message(request))
+                async with in_time(opening, model.settings.limits) if model.is_timed else opening as opened:
+                    return read_response(runtime.model, await read_all(opened, limit))

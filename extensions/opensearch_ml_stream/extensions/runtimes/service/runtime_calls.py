@@ -11,10 +11,11 @@ from types import TracebackType
 from opensearch_ml_stream.connectors.rendering.action import ProviderRequest
 from opensearch_ml_stream.extensions.runtimes.protocol.urls import runtime_name
 from opensearch_ml_stream.extensions.runtimes.service import runtime_errors
-from opensearch_ml_stream.extensions.runtimes.service.further_requests import FurtherRequests, NextRequest
+from opensearch_ml_stream.extensions.runtimes.service.further_requests import FurtherRequests
 from opensearch_ml_stream.extensions.runtimes.service.runtime_connection import RuntimeConnection
 from opensearch_ml_stream.extensions.runtimes.service.runtime_models import RuntimeModels
 from opensearch_ml_stream.extensions.runtimes.service.runtime_response import RuntimeResponse
+from opensearch_ml_stream.plugin.connector_protocol import NextRequest
 from opensearch_ml_stream.plugin.upstream import UpstreamResponse
 from opensearch_ml_stream.runtimes.frames import MAX_PAYLOAD, Kind
 

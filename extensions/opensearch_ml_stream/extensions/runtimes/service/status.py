@@ -13,6 +13,11 @@ CONTROL_SOCKET = "control.sock"
 State = Literal["LOADING", "READY", "FAILED", "UNLOADED"]
 
 
+def runtimes_folder(folder: Path) -> Path:
+    """Return the folder of the runtimes' sockets and status, in the folder that all processes of a server share."""
+    return folder / "runtimes"
+
+
 @dataclass(slots=True)
 class ProcessStatus:
     """One process of a model. `memory_bytes` is what is resident; the counts are those since the process started."""

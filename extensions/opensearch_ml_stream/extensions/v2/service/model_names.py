@@ -3,21 +3,24 @@
 A name is that of a registered model, its version the `model_version` that ML Commons counts: 1 or v1. The models of one
 name in one group are its versions; without a version the newest is meant. Where several groups have models of a name it
 means those of the group that had it first: nobody takes a name over by registering a model of the same name. An id
-always means the model of that id, whatever others are called. A runtime's version is also the one in its settings.
+always means the model of that id, whatever others are called. A model that speaks V2 may also have a version of its
+own.
 
 A model that was undeployed, or unloaded, is not there until it is loaded again, or a prediction of ML Commons' API has
 deployed it: so MLServer has it. One that nobody has deployed yet is there: the first prediction deploys it.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 from opensearch_ml_stream.connectors.errors import NotFound
-from opensearch_ml_stream.extensions.runtimes.protocol.urls import runtime_model_id
-from opensearch_ml_stream.plugin.refreshing_cache import RefreshingCache
+from opensearch_ml_stream.extensions.v2.service.own_models import repositories
+from opensearch_ml_stream.plugin.connector_protocol import ConnectorProtocol
 from opensearch_ml_stream.plugin.registry.deployment_state_store import DeploymentStateStore, is_undeployed
 from opensearch_ml_stream.plugin.registry.stored_documents import Json
 from opensearch_ml_stream.plugin.registry.visible_documents import VisibleDocuments
-from opensearch_ml_stream.plugin.store import Index, Store
+from opensearch_ml_stream.plugin.refreshing_cache import RefreshingCache
+from opensearch_ml_stream.plugin.store import Document, Index, Store
 from opensearch_ml_stream.rest_handlers.callers import Caller
 
 FRESH_SECONDS = 1.0
@@ -36,8 +39,15 @@ class ModelNames:
     What is not found is not held. While the store is down, what was found before still counts.
     """
 
-    def __init__(self, store: Store, visible: VisibleDocuments, states: DeploymentStateStore) -> None:
+    def __init__(
+        self,
+        store: Store,
+        visible: VisibleDocuments,
+        states: DeploymentStateStore,
+        protocols: Sequence[ConnectorProtocol] = (),
+    ) -> None:
         self._store = store
+        self._protocols = protocols
         self._visible = visible
         self._states = states
         self._found = RefreshingCache[_Key, str](FRESH_SECONDS, float("inf"), MAX_NAMES)
@@ -78,14 +88,21 @@ class ModelNames:
             if version is None or version_of(by_id.source) in versions:
                 return [(name, by_id.source)]
             raise model_not_found(name, version)
-        if version is not None and (runtime := await self._store.get(Index.MODEL, runtime_model_id(name, version))):
-            return [(runtime.id, runtime.source)]
+        if version is not None and (own := await self._own(name, version)) is not None:
+            return [(own.id, own.source)]
         of_version: list[Json] = [{"terms": {"model_version": versions}}] if versions else []
         hits = await self._versions(caller, name, of_version, MAX_VERSIONS)
         if not hits:
             raise model_not_found(name, version)
         hits.sort(key=lambda hit: (hit["_source"].get("created_time") or 0, hit["_seq_no"]), reverse=True)
         return [(hit["_id"], hit["_source"]) for hit in hits]
+
+    async def _own(self, name: str, version: str) -> Document | None:
+        """Return the model that has the version as its own."""
+        for repository in repositories(self._protocols):
+            if (found := await self._store.get(Index.MODEL, repository.model_id(name, version))) is not None:
+                return found
+        return None
 
     async def _versions(self, caller: Caller, name: str, filters: list[Json], size: int) -> list[dict[str, Any]]:
         """Return the models that a name means, the newest first: those of the group that had the name first."""

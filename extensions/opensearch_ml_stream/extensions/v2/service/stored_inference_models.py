@@ -13,15 +13,6 @@ from opensearch_ml_stream.connectors.model_options import read_sidecar_settings
 from opensearch_ml_stream.connectors.predict.inputs import RemoteInput
 from opensearch_ml_stream.connectors.predict.model_inputs import find_model_inputs
 from opensearch_ml_stream.connectors.rendering.template import ConnectorParameters
-from opensearch_ml_stream.extensions.runtimes.protocol.inference_parameters import inference_parameters
-from opensearch_ml_stream.extensions.runtimes.protocol.urls import find_runtime
-from opensearch_ml_stream.extensions.runtimes.service.runtime_models import RuntimeModels
-from opensearch_ml_stream.extensions.runtimes.service.runtime_states import (
-    check_runtime,
-    indexed_runtime,
-    runtime_metadata,
-)
-from opensearch_ml_stream.extensions.runtimes.service.status import ModelStatus
 from opensearch_ml_stream.extensions.v2.http.use_cases import Inference, NextInference, UnreadRequest
 from opensearch_ml_stream.extensions.v2.protocol.messages import InferenceRequest, InferenceResponse, ResponseShape
 from opensearch_ml_stream.extensions.v2.protocol.model_metadata import PLATFORM, metadata_tensors
@@ -29,7 +20,9 @@ from opensearch_ml_stream.extensions.v2.protocol.own_responses import OwnRespons
 from opensearch_ml_stream.extensions.v2.protocol.predict_inputs import predict_inputs
 from opensearch_ml_stream.extensions.v2.protocol.predict_outputs import inference_response
 from opensearch_ml_stream.extensions.v2.service.model_names import IS_REMOTE, ModelNames, model_not_found, version_of
+from opensearch_ml_stream.extensions.v2.service.own_models import SpeaksV2, repositories
 from opensearch_ml_stream.extensions.v2.service.reading_thread import ReadingThread
+from opensearch_ml_stream.plugin.connector_protocol import ConnectorProtocol, find_protocol
 from opensearch_ml_stream.plugin.predictions.compiled_model import CompiledModel
 from opensearch_ml_stream.plugin.predictions.compiled_models import CompiledModels
 from opensearch_ml_stream.plugin.predictions.predictor import Predictor
@@ -54,7 +47,7 @@ class StoredInferenceModels:
     compiled: CompiledModels
     predictor: Predictor
     models: Models
-    runtimes: RuntimeModels
+    protocols: Sequence[ConnectorProtocol] = ()
     reading: ReadingThread = field(default_factory=ReadingThread)
 
     async def prepare(self, caller: Caller, name: str, version: str | None, request: UnreadRequest) -> Inference:
@@ -62,11 +55,10 @@ class StoredInferenceModels:
         model_id = await self.names.model_id(caller, name, version)
         with self._worded(model_id, name, version):
             model = await self.compiled.get(caller, model_id)
-        if model.runtime is None:
-            make = partial(_of_remote, caller, model, name, version or version_of(model.definition.document))
+        if isinstance(model.protocol, SpeaksV2):
+            make = partial(_of_own, caller, model, model.protocol)
         else:
-            status = self.runtimes.current().get(model.runtime)
-            make = partial(_of_runtime, caller, model, None if status is None else status.version)
+            make = partial(_of_remote, caller, model, name, version or version_of(model.definition.document))
         return await self.reading.run(request.size, lambda: make(request.read()))
 
     def stream(
@@ -102,9 +94,9 @@ class StoredInferenceModels:
         parameters = {"model_id": model_id, "description": view.get("description")}
         parameters = {name: value for name, value in parameters.items() if value is not None}
         versions = await self.names.versions(caller, model.name)
-        if (runtime := find_runtime(model_id, connector)) is not None:
-            status = self.runtimes.current().get(runtime) or ModelStatus()
-            return runtime_metadata(name, versions, status, parameters)
+        protocol = find_protocol(self.protocols, model_id, connector)
+        if isinstance(protocol, SpeaksV2):
+            return protocol.metadata(name, versions, parameters)
         prompt = read_sidecar_settings(view.get("_sidecar", {})).v2.prompt
         inputs = find_model_inputs(connector.action(), ConnectorParameters.compile(connector.parameters), prompt)
         tensors = metadata_tensors(inputs)
@@ -121,20 +113,23 @@ class StoredInferenceModels:
         if document.source.get("is_enabled") is False:
             raise Forbidden("Model is disabled.")
         await self.models.deployment.is_ready(model_id, document)
-        check_runtime(self.runtimes, model_id, document.source)
+        protocol = find_protocol(self.protocols, model_id, read_model(document.source).connector)
+        if isinstance(protocol, SpeaksV2):
+            protocol.check_ready()
 
     async def index(self, caller: Caller, *, ready: bool) -> Sequence[Mapping[str, Any]]:
         """Return the newest models that the caller may see, at most MAX_INDEXED; READY is what can be called."""
         fields = ["name", "model_version", "model_state", "is_enabled", "deploy_setting", "connector.actions"]
         body = {"query": IS_REMOTE, "size": MAX_INDEXED, "sort": [{"created_time": "desc"}], "_source": fields}
         hits = (await self.models.search(caller, body))["hits"]["hits"]
-        entries = [{**self._index_entry(hit["_source"]), **indexed_runtime(self.runtimes, hit)} for hit in hits]
+        entries = [{**self._index_entry(hit["_source"]), **self._own_entry(hit)} for hit in hits]
         return [entry for entry in entries if entry["state"] == "READY"] if ready else entries
 
     async def load(self, caller: Caller, name: str) -> None:
-        """Deploy the model, of several versions the newest; one whose folder has come since is found."""
-        with suppress(Unavailable):  # a runtime's load says so again, and a remote model needs none of them
-            await self.models.deployment.find(name)
+        """Deploy the model, of several versions the newest; one that has come to a repository since is found."""
+        for repository in repositories(self.protocols):
+            with suppress(Unavailable):  # its model's load says so again, and a remote model needs none of them
+                await repository.find_new(name)
         model_id = (await self.names.ids(caller, name))[0]
         with self._worded(model_id, name, None):
             await self.models.deploy(caller, model_id, {})
@@ -156,6 +151,11 @@ class StoredInferenceModels:
                 raise
             self.names.forget(model_id)
             raise model_not_found(name, version) from None
+
+    def _own_entry(self, hit: Json) -> Json:
+        """Return what a repository says of its model; nothing for a remote one."""
+        entries = (each.index_entry(hit["_id"], hit["_source"]) for each in repositories(self.protocols))
+        return next((entry for entry in entries if entry), {})
 
     def _index_entry(self, model: Json) -> Json:
         reason, is_ready = self._readiness(model)
@@ -189,13 +189,13 @@ def _of_remote(
     return Inference(caller, model.model_id, found.inputs[0].parameters, shape, found.inputs)
 
 
-def _of_runtime(caller: Caller, model: CompiledModel, version: str | None, request: InferenceRequest) -> Inference:
-    """Return the inference of a runtime: it gets the request as it is, and its responses go on as they are."""
+def _of_own(caller: Caller, model: CompiledModel, own: SpeaksV2, request: InferenceRequest) -> Inference:
+    """Return the inference of a model that speaks V2: the request goes on as it is, and so do the responses."""
     id = request.id or str(uuid4())
     output = request.outputs[0].name if request.outputs else "output"
-    shape = ResponseShape(model.definition.name, version, id, output, is_own=True)
+    shape = ResponseShape(model.definition.name, own.version, id, output, is_own=True)
     has_fallbacks = bool(model.settings.fallback_model_ids)  # which take one request
-    parameters = inference_parameters(request, id, has_fallbacks=has_fallbacks)
+    parameters = own.inference_parameters(request, id, has_fallbacks=has_fallbacks)
     inputs = [RemoteInput(parameters)]
     return Inference(caller, model.model_id, parameters, shape, inputs, takes_further=not has_fallbacks)
 

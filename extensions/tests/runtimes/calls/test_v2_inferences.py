@@ -12,6 +12,9 @@ from opensearch_ml_stream.connectors.chunks import Chunk, Chunks, Ending, Respon
 from opensearch_ml_stream.connectors.errors import InvalidRequest, NotFound, Unavailable, UpstreamError
 from opensearch_ml_stream.connectors.rendering.action import ProviderRequest
 from opensearch_ml_stream.extensions.runtimes.protocol.urls import runtime_url
+from opensearch_ml_stream.extensions.runtimes.service.control import RuntimeControl
+from opensearch_ml_stream.extensions.runtimes.service.runtime_calls import RuntimeCalls
+from opensearch_ml_stream.extensions.runtimes.service.runtime_protocol import RuntimeProtocol
 from opensearch_ml_stream.extensions.runtimes.service.status import (
     STATUS_FILE,
     ModelStatus,
@@ -69,9 +72,12 @@ def put_status(folder: Path, status: ModelStatus, state: Any = "READY") -> None:
 
 @pytest.fixture
 async def setup(tmp_path: Path, host: ScriptedHost) -> AsyncIterator[InferenceSetup]:
-    async with inference_setup(tmp_path, ScriptedProvider(respond)) as setup:
-        await add_runtime(setup)
-        yield setup
+    folder = tmp_path / "runtimes"
+    async with RuntimeCalls(folder) as calls:
+        protocol = RuntimeProtocol(calls, RuntimeControl(folder))
+        async with inference_setup(tmp_path, ScriptedProvider(respond), protocols=[protocol]) as setup:
+            await add_runtime(setup)
+            yield setup
 
 
 async def add_runtime(setup: InferenceSetup, id: str = ID, **fields: Any) -> None:

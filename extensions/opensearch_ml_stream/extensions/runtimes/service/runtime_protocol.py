@@ -1,0 +1,148 @@
+"""Runtimes as a connector protocol: how a model that runs here is called and loaded, and what it is to V2."""
+
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from opensearch_ml_stream.connectors.documents import PREDICT, Connector, read_model
+from opensearch_ml_stream.connectors.errors import InvalidRequest
+from opensearch_ml_stream.connectors.predict.inputs import PredictInput
+from opensearch_ml_stream.connectors.predict.pre_process import Step
+from opensearch_ml_stream.connectors.rendering.action import ProviderRequest
+from opensearch_ml_stream.connectors.stream_spec import Streaming
+from opensearch_ml_stream.extensions.runtimes.protocol.inference_parameters import inference_parameters
+from opensearch_ml_stream.extensions.runtimes.protocol.predict_steps import predict_steps
+from opensearch_ml_stream.extensions.runtimes.protocol.request import readable_body
+from opensearch_ml_stream.extensions.runtimes.protocol.runtime_action import RuntimeAction
+from opensearch_ml_stream.extensions.runtimes.protocol.runtime_stream import RUNTIME_STREAM
+from opensearch_ml_stream.extensions.runtimes.protocol.urls import find_runtime, is_runtime_id, runtime_model_id
+from opensearch_ml_stream.extensions.runtimes.service import runtime_errors
+from opensearch_ml_stream.extensions.runtimes.service.control import RuntimeControl
+from opensearch_ml_stream.extensions.runtimes.service.runtime_calls import RuntimeCalls
+from opensearch_ml_stream.extensions.runtimes.service.status import ModelStatus
+from opensearch_ml_stream.extensions.v2.face import InferenceRequest, SpeaksV2, V2Repository
+from opensearch_ml_stream.plugin.connector_protocol import NextRequest
+from opensearch_ml_stream.plugin.upstream import UpstreamResponse
+
+_STATES = {"READY": "READY", "LOADING": "LOADING"}  # MLServer's; any other is UNAVAILABLE
+
+
+@dataclass(frozen=True, slots=True)
+class RuntimeProtocol(V2Repository):
+    """Fits `plugin.connector_protocol.ConnectorProtocol`: the models that have an id and a URL of runtimes."""
+
+    calls: RuntimeCalls
+    control: RuntimeControl
+
+    def find(self, model_id: str, connector: Connector) -> "Runtime | None":
+        """Return the runtime that a model is; None for any other, whatever its URL."""
+        name = find_runtime(model_id, connector)
+        return None if name is None else Runtime(name, connector, self.calls, self.control)
+
+    def model_id(self, name: str, version: str) -> str:
+        """Return the id that the keeper gives a model with a version in its settings."""
+        return runtime_model_id(name, version)
+
+    async def find_new(self, name: str) -> None:
+        """Load the models of that name whose folders have come since, if any."""
+        await self.control.find(name)
+
+    def index_entry(self, model_id: str, source: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return state, reason and version as the keeper has last written them."""
+        connector = read_model(source).connector if is_runtime_id(model_id) else None
+        runtime = None if connector is None else self.find(model_id, connector)
+        if runtime is None:
+            return {}
+        status = runtime.status()
+        if status is None:
+            return {"state": "UNAVAILABLE", "reason": "not on this server"}
+        version = {} if status.version is None else {"version": status.version}
+        state = "READY" if _is_callable(status) else _STATES.get(status.state, "UNAVAILABLE")
+        return {**version, "state": state, "reason": status.reason}
+
+
+@dataclass(frozen=True, slots=True)
+class Runtime(SpeaksV2):
+    """Fits `plugin.connector_protocol.ModelProtocol`: the runtime of one model, `model` by name."""
+
+    model: str
+    connector: Connector
+    calls: RuntimeCalls
+    control: RuntimeControl
+    spec: ClassVar[Streaming] = RUNTIME_STREAM
+
+    def action(self, action_type: str) -> RuntimeAction:
+        """Return the action to predict, the only one; InvalidRequest for another type."""
+        action = self.connector.action(action_type)
+        if action_type != PREDICT:
+            raise InvalidRequest(f"A runtime has no action of the type {action_type}")
+        return RuntimeAction(action, self.connector.parameters)
+
+    def steps(self, predict_input: PredictInput) -> Sequence[Step]:
+        """Return the calls of a whole prediction."""
+        return predict_steps(self.connector.parameters, predict_input)
+
+    def readable_text(self, body: bytes) -> str:
+        """Return a request with the texts that the runtime decodes of it."""
+        return readable_body(body)
+
+    def open(
+        self, request: ProviderRequest, further: NextRequest | None = None
+    ) -> AbstractAsyncContextManager[UpstreamResponse]:
+        """Call the model's process."""
+        return self.calls.open(request, further)
+
+    def handle(self, message: bytes) -> AbstractAsyncContextManager[UpstreamResponse]:
+        """Call a custom handler of the model."""
+        return self.calls.handle(self.model, message)
+
+    async def load(self) -> None:
+        """Load the model as its files are now; NotFound if it is not here, UpstreamError if it cannot be loaded."""
+        await self.control.load(self.model)
+
+    async def ensure(self) -> None:
+        """Load the model, if it is not; raises what `load` does."""
+        await self.control.ensure(self.model)
+
+    async def unload(self) -> None:
+        """Unload the model, if it is loaded here."""
+        await self.control.unload(self.model)
+
+    def status(self) -> ModelStatus | None:
+        """Return what the keeper has last written; None if the model is not here."""
+        return self.calls.models.current().get(self.model)
+
+    @property
+    def version(self) -> str | None:
+        """The version in the model's settings."""
+        status = self.status()
+        return None if status is None else status.version
+
+    def inference_parameters(self, request: InferenceRequest, id: str, *, has_fallbacks: bool) -> Mapping[str, str]:
+        """Return the request as the one parameter that it goes on in."""
+        return inference_parameters(request, id, has_fallbacks=has_fallbacks)
+
+    def metadata(self, name: str, versions: Sequence[str], parameters: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return what the model has told of itself when it was loaded."""
+        status = self.status() or ModelStatus()
+        return {
+            "name": name,
+            "versions": versions if status.version is None else [status.version],
+            "platform": status.platform or "",
+            "inputs": status.inputs,
+            "outputs": status.outputs,
+            "parameters": {**status.parameters, **parameters},
+        }
+
+    def check_ready(self) -> None:
+        """Return if one of the model's processes can be called."""
+        status = self.status()
+        if status is None:
+            raise runtime_errors.unknown_model(self.model)
+        if not _is_callable(status):
+            raise runtime_errors.not_callable(self.model, status)
+
+
+def _is_callable(status: ModelStatus) -> bool:
+    return status.state != "UNLOADED" and any(process.ready for process in status.processes)
