@@ -1,14 +1,42 @@
 """Imports point one way, extensions -> plugin -> rest_handlers -> connectors, without a cycle of modules or folders."""
 
 import ast
+import subprocess
+import sys
 from collections.abc import Mapping, Set
 
-from integration_tests.structure.modules import folder, imports, modules, room
+import pytest
+from integration_tests.structure.modules import PACKAGE, folder, imports, modules, room
+
+from opensearch_ml_stream.plugin.extension import Extension
+from opensearch_ml_stream.plugin.installed_extensions import own_extensions
 
 # From the inside out: each imports from itself and from those before it. `runtimes` runs in interpreters that have
 # nothing else of ours.
-CORE_IMPORTS_OF_EXTENSIONS = 49  # while these move out, one after the other
 ORDER = ("connectors", "rest_handlers", "client", "plugin", "extensions")
+
+# Opens one worker's sidecar without the extensions that it is given, and prints what was loaded beyond declarations.
+_OPEN_A_SIDECAR = """
+import asyncio, sys, tempfile
+from pathlib import Path
+from opensearch_ml_stream.plugin.installed_extensions import own_extensions
+
+extensions = [each for each in own_extensions() if each.name not in sys.argv[1:]]
+declared = set(sys.modules)
+
+from opensearch_ml_stream.plugin.app import open_sidecar
+from opensearch_ml_stream.plugin.settings import Settings
+
+async def main():
+    with tempfile.TemporaryDirectory() as folder:
+        settings = Settings(store="sqlite:///:memory:")
+        async with open_sidecar(settings, Path(folder), extensions=extensions) as sidecar:
+            for make_service in sidecar.services:
+                make_service()
+            print("opened", *sys.modules.keys() - declared)
+
+asyncio.run(main())
+"""
 
 
 def test_a_root_imports_only_from_those_further_in() -> None:
@@ -18,8 +46,31 @@ def test_a_root_imports_only_from_those_further_in() -> None:
         for other in imported
         if _root(name) in ORDER and _root(other) in ORDER and ORDER.index(_root(name)) < ORDER.index(_root(other))
     ]
-    assert {other for _, other in wrong if not other.startswith("extensions.")} == set()
-    assert len(wrong) <= CORE_IMPORTS_OF_EXTENSIONS
+    assert wrong == []
+
+
+def test_an_extension_imports_another_only_through_the_face_that_both_declare() -> None:
+    faces = {(each.name, name): _face(name) for each in own_extensions() for name in each.requires}
+    between = [
+        (room(name).partition(".")[2], room(other).partition(".")[2], other)
+        for name, imported in imports().items()
+        for other in imported
+        if _root(name) == _root(other) == "extensions" and room(name) != room(other)
+    ]
+    assert between != []
+    assert [(user, used) for user, of, used in between if used != faces.get((user, of))] == []
+
+
+@pytest.mark.parametrize("extension", own_extensions(), ids=lambda extension: extension.name)
+def test_nothing_of_an_extension_that_is_off_is_imported_but_its_declaration(extension: Extension) -> None:
+    """Those that require it are off, too."""
+    off = [each.name for each in own_extensions() if extension.name in (each.name, *each.requires)]
+    command = [sys.executable, "-c", _OPEN_A_SIDECAR, *off]
+    printed = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout
+    opened, *loaded = printed.split()
+    assert opened == "opened"
+    own = (f"{PACKAGE}.extensions.{extension.name}.", f"{PACKAGE}.{extension.name}.")  # `runtimes` is a package, too
+    assert [name for name in loaded if f"{name}.".startswith(own)] == []
 
 
 def test_models_processes_import_nothing_else_of_ours() -> None:
@@ -67,6 +118,11 @@ def test_nothing_is_imported_inside_a_function() -> None:
 
 def _root(module: str) -> str:
     return module.partition(".")[0]
+
+
+def _face(extension: str) -> str:
+    """Return the module that an extension names as its face."""
+    return next(each.face for each in own_extensions() if each.name == extension).removeprefix(f"{PACKAGE}.")
 
 
 def _is_top_of_a_root(module: str) -> bool:

@@ -111,11 +111,11 @@ class Extension:
     `(Core) -> GrpcService`, called in each worker where the gRPC port is open.
 
     `settings` is a frozen dataclass of `setting(...)` fields, whose values `core.settings.of(ITS_CLASS)` returns.
-    `requires` names extensions that are opened before it, and whose public faces it may import. `model_options` are
-    members that it adds to a model's `_sidecar`, each with what reads its value (InvalidRequest for a wrong one).
-    `actions` are those that its routes need permission for, by the roles that have them. `paths` begin its routes and
-    handlers beside `/_plugins/_ml`; with `has_plain_errors` errors there are `{"error": "<reason>"}`. `extra` is the
-    pip extra that it needs.
+    `requires` names extensions that are opened before it, of which it may import the `face`: the module that an
+    extension names for others, "" for none. `model_options` are members that it adds to a model's `_sidecar`, each with
+    what reads its value (InvalidRequest for a wrong one). `actions` are those that its routes need permission for, by
+    the roles that have them. `paths` begin its routes and handlers beside `/_plugins/_ml`; with `has_plain_errors`
+    errors there are `{"error": "<reason>"}`. `extra` is the pip extra that it needs.
     """
 
     name: str
@@ -124,6 +124,7 @@ class Extension:
     is_on: Callable[[Settings], bool] = always
     settings: type | None = None
     requires: tuple[str, ...] = ()
+    face: str = ""
     model_options: Mapping[str, Callable[[Any], Any]] = field(default_factory=dict)
     actions: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     serve_options: tuple[ServeOption, ...] = ()

@@ -1,6 +1,6 @@
-"""What a connector's action takes of a V2 request, found in its templates once per version of the connector."""
+"""What a connector's action takes of a text, a chat or tensors, found in its templates once per version of it."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,6 +9,8 @@ from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.connectors.predict.pre_process import takes_texts
 from opensearch_ml_stream.connectors.rendering.template import ConnectorParameters, Template
 from opensearch_ml_stream.connectors.syntax import jsontext
+from opensearch_ml_stream.connectors.syntax.compact_json import to_json
+from opensearch_ml_stream.connectors.syntax.jsontext import JsonText
 
 PROMPTS = ("inputs", "prompt", "question")  # the parameters that blueprints give a text in
 MESSAGES = "messages"
@@ -38,6 +40,10 @@ class ChatForm:
         message: dict[str, Any] = _filled(self.message, self.prompt, content)
         return {**message, "role": role}
 
+    def fill(self, messages: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+        """Return the parameter with these messages."""
+        return {self.parameter: JsonText(to_json(messages).decode())}
+
 
 @dataclass(frozen=True, slots=True)
 class ModelInputs:
@@ -58,6 +64,12 @@ class ModelInputs:
     def takes_tensors(self) -> bool:
         """Whether the template has a place for the tensors themselves."""
         return TENSORS in self.names
+
+    def fill_text(self, text: str) -> dict[str, str]:
+        """Return the parameter that a text fills: the one for a text, or a chat of one message; none without either."""
+        if self.prompt is not None:
+            return {self.prompt: text}
+        return {} if self.chat is None else self.chat.fill([self.chat.write("user", text)])
 
     def describe(self) -> str:
         """Return what the model takes, for who sent something else."""

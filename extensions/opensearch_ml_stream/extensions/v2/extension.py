@@ -8,6 +8,7 @@ EXTENSION = Extension(
     name="v2",
     summary="The V2 protocol (Open Inference Protocol) over REST and gRPC, for clients of MLServer, KServe and Triton.",
     open="opensearch_ml_stream.extensions.v2.opening:open_v2",
+    face="opensearch_ml_stream.extensions.v2.face",
     paths=(V2_PATH,),
     has_plain_errors=True,
     settings=V2Settings,

@@ -10,7 +10,6 @@ from opensearch_ml_stream.connectors.rendering.template import UnfilledPlacehold
 from opensearch_ml_stream.connectors.selection.spec_for import choose_spec
 from opensearch_ml_stream.connectors.stream_spec import Enable, Streaming
 from opensearch_ml_stream.extensions.doctor.diagnosis.step_log import StepLog
-from opensearch_ml_stream.extensions.v2.protocol.predict_inputs import text_parameters
 from opensearch_ml_stream.plugin.credentials.redaction import Redactor
 from opensearch_ml_stream.plugin.credentials.written_forms import SHORTEST
 from opensearch_ml_stream.plugin.predictions.compiled_model import CompiledModel
@@ -50,7 +49,7 @@ def with_text(model: CompiledModel, parameters: Mapping[str, str]) -> Mapping[st
         inputs = model.v2_inputs
     except InvalidRequest:  # it has no predict action, which the step `template` tells
         return parameters
-    filled = {} if _TEXT in inputs.names else text_parameters(parameters[_TEXT], inputs)
+    filled = {} if _TEXT in inputs.names else inputs.fill_text(parameters[_TEXT])
     given = {name: value for name, value in parameters.items() if name != _TEXT}
     return {**filled, **given} if filled else parameters
 

@@ -13,7 +13,6 @@ from opensearch_ml_stream.extensions.v2.protocol.messages import InferenceReques
 from opensearch_ml_stream.extensions.v2.protocol.tensor_values import (
     MAX_TEXTS,
     json_tensors,
-    json_text,
     parameter,
     texts,
     to_parameter,
@@ -56,13 +55,6 @@ def predict_inputs(request: InferenceRequest, model: ModelInputs) -> PredictInpu
     text = next((tensor for tensor in left if tensor.datatype == "BYTES"), None)
     _check_all_used([tensor for tensor in left if tensor is not text], model)
     return PredictInputs([RemoteInput(parameters)] if text is None else _of_text(text, parameters, model))
-
-
-def text_parameters(text: str, model: ModelInputs) -> Mapping[str, str]:
-    """Return the parameter that a text fills: the one for a text, or a chat of one message; none without either."""
-    if model.prompt is not None:
-        return {model.prompt: text}
-    return {} if model.chat is None else _messages(model.chat, [model.chat.write("user", text)])
 
 
 def _caller_parameters(given: Mapping[str, Any], model: ModelInputs) -> dict[str, str]:
@@ -121,7 +113,7 @@ def _of_text(tensor: Tensor, parameters: dict[str, str], model: ModelInputs) -> 
     if model.takes_texts:
         return [TextDocsInput(tuple(found), parameters)]
     _check_repeated(parameters, len(found))
-    filled = [text_parameters(one, model) for one in found]
+    filled = [model.fill_text(one) for one in found]
     if filled[0]:
         return [RemoteInput({**parameters, **own}) for own in filled]
     raise InvalidRequest(
@@ -140,12 +132,8 @@ def _check_repeated(parameters: Mapping[str, str], times: int) -> None:
 def _chat(tensors: Mapping[str, Tensor], model: ModelInputs) -> dict[str, str]:
     """Return the parameter of a chat's messages; the text of its only message if the model takes no chat."""
     if model.chat is not None:
-        return _messages(model.chat, chat_messages(tensors, model.chat))
+        return model.chat.fill(chat_messages(tensors, model.chat))
     messages = chat_messages(tensors, ChatForm())
     if model.prompt is None or len(messages) > 1 or not isinstance(messages[0]["content"], str):
         raise InvalidRequest(f"The model cannot take a chat of several messages. It takes {model.describe()}")
     return {model.prompt: messages[0]["content"]}
-
-
-def _messages(form: ChatForm, messages: Sequence[Mapping[str, Any]]) -> dict[str, str]:
-    return {form.parameter: json_text(messages)}
