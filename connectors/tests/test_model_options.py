@@ -9,14 +9,20 @@ from opensearch_ml_stream.connectors.model_options import (
     BatchingSettings,
     Budget,
     CallLimits,
+    InputOptions,
+    ModelOption,
     Prices,
     SidecarSettings,
-    V2Settings,
+    members_of,
     read_sidecar_settings,
 )
 
 BATCHING = {"max_docs": 8, "max_wait_ms": 5}
 DAILY = {"tokens": 1000, "window": "1d"}
+
+
+def read_input_options(value: object) -> InputOptions:
+    return InputOptions(**members_of(value, "_sidecar.inputs", InputOptions))
 
 
 def test_every_member_is_read() -> None:
@@ -26,18 +32,21 @@ def test_every_member_is_read() -> None:
             "budgets": [DAILY, {"cost": 2, "window": "90m", "per": "user", "enforcement": "soft"}],
             "prices": {"input": 2.5, "output": 10, "cached_input": 0},
             "fallback_model_ids": ["a", "b"],
-            "v2": {"prompt": "my_param"},
+            "inputs": {"prompt": "my_param"},
             "batching": {"max_docs": 64, "max_wait_ms": 10},
-        }
+        },
+        {"inputs": ModelOption(InputOptions, read_input_options)},
     )
     assert read == SidecarSettings(
         CallLimits(10, 2, first_byte_timeout_seconds=2.5),
         (Budget("1d", tokens=1000), Budget("90m", cost=2, per="user", enforcement="soft")),
         Prices(2.5, 10, 0),
         ("a", "b"),
-        V2Settings("my_param"),
         BatchingSettings(64, 10),
+        (InputOptions("my_param"),),
     )
+    assert read.of(InputOptions).prompt == "my_param"
+    assert SidecarSettings().of(InputOptions) == InputOptions()
     assert [budget.window_seconds for budget in read.budgets] == [86400, 5400]
 
 
@@ -45,7 +54,7 @@ def test_every_member_is_read() -> None:
     "value",
     [
         {},
-        {"limits": None, "budgets": None, "prices": None, "fallback_model_ids": None, "v2": {"prompt": None}},
+        {"limits": None, "budgets": None, "prices": None, "fallback_model_ids": None},
         {"batching": None},
     ],
 )

@@ -1,13 +1,14 @@
-"""The `_sidecar` object of a model: what its calls may cost, which models answer in its place, where a V2 text goes.
+"""The `_sidecar` object of a model: what its calls may cost, which models answer in its place, what is merged.
 
-It also says whether embedding requests are merged. It is read when a caller gives it and when it was stored, by the
-same rules: nobody but the sidecar writes it.
+Extensions add members of their own. It is read when a caller gives it and when it was stored, by the same rules: nobody
+but the sidecar writes it.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
-from typing import Any
+from types import MappingProxyType
+from typing import Any, TypeVar
 
 from opensearch_ml_stream.connectors.errors import InvalidRequest
 
@@ -22,10 +23,11 @@ _MAX_STREAMS = 1_000_000
 _MAX_BATCH_DOCS = 2048  # as OpenAI takes in one call of embeddings
 _MAX_BATCH_WAIT_MS = 1000
 _MAX_AMOUNT = 1e15  # of tokens, money, or a price; beyond it a float no longer counts every token
-_PARAMETER_NAME = re.compile(r"[^\s{}:]{1,512}")  # as placeholders have them
 _WINDOW = re.compile(r"([1-9][0-9]{0,5})([smhd])")
 _UNIT_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 _MAX_WINDOW_SECONDS = 366 * 86400
+
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,8 +86,8 @@ class Prices:
 
 
 @dataclass(frozen=True, slots=True)
-class V2Settings:
-    """How the model takes requests of the V2 protocol: `prompt` is the connector's parameter for a text."""
+class InputOptions:
+    """Where a model takes its input: `prompt` is the connector's parameter for a text, None for the one of that use."""
 
     prompt: str | None = None
 
@@ -106,23 +108,45 @@ class SidecarSettings:
     budgets: tuple[Budget, ...] = ()
     prices: Prices | None = None
     fallback_model_ids: tuple[str, ...] = ()
-    v2: V2Settings = V2Settings()
     batching: BatchingSettings | None = None
+    of_extensions: tuple[object, ...] = ()
+
+    def of(self, kind: type[_T]) -> _T:
+        """Return the value of that type that an extension's member sets, or as it is by default."""
+        return next((value for value in self.of_extensions if isinstance(value, kind)), None) or kind()
 
 
-def read_sidecar_settings(value: object) -> SidecarSettings:
+OWN_MEMBERS = tuple(entry.name for entry in fields(SidecarSettings) if entry.name != "of_extensions")
+
+
+@dataclass(frozen=True, slots=True)
+class ModelOption:
+    """A member of `_sidecar` that an extension adds: an object with the fields of the dataclass `kind`.
+
+    `read` returns the `kind` of such an object, InvalidRequest if it is wrong.
+    """
+
+    kind: type
+    read: Callable[[object], object]
+
+
+ModelOptions = Mapping[str, ModelOption]
+NO_OPTIONS: ModelOptions = MappingProxyType({})
+
+
+def read_sidecar_settings(value: object, options: ModelOptions = NO_OPTIONS) -> SidecarSettings:
     """Read a `_sidecar` object, {} for one that sets nothing; InvalidRequest names what is wrong.
 
-    Members that are null are absent.
+    Members that are null are absent. `options` are the members that extensions add.
     """
-    given = _members(value, "_sidecar", tuple(entry.name for entry in fields(SidecarSettings)))
+    given = _members(value, "_sidecar", (*OWN_MEMBERS, *options))
     settings = SidecarSettings(
         _call_limits(given.get("limits", {})),
         tuple(_budget(budget, f"_sidecar.budgets[{place}]") for place, budget in enumerate(_budgets(given))),
         _prices(given["prices"]) if "prices" in given else None,
         _fallback_model_ids(given.get("fallback_model_ids", [])),
-        _v2(given.get("v2", {})),
         _batching(given["batching"]) if "batching" in given else None,
+        tuple(option.read(given[name]) for name, option in options.items() if name in given),
     )
     if settings.prices is None and any(budget.cost is not None for budget in settings.budgets):
         raise InvalidRequest("A budget of cost needs the prices of tokens: give _sidecar.prices too")
@@ -130,7 +154,7 @@ def read_sidecar_settings(value: object) -> SidecarSettings:
 
 
 def _call_limits(value: object) -> CallLimits:
-    given = _members(value, "_sidecar.limits", tuple(entry.name for entry in fields(CallLimits)))
+    given = members_of(value, "_sidecar.limits", CallLimits)
     counts = {
         name: _integer(given[name], f"_sidecar.limits.{name}", 1, _MAX_STREAMS)
         for name in ("max_streams", "max_streams_per_user")
@@ -152,7 +176,7 @@ def _budgets(given: Mapping[str, Any]) -> list[Any]:
 
 
 def _budget(value: object, where: str) -> Budget:
-    given = _members(value, where, tuple(entry.name for entry in fields(Budget)))
+    given = members_of(value, where, Budget)
     if ("tokens" in given) is ("cost" in given):
         raise InvalidRequest(f"{where} needs either tokens or cost")
     amounts = {
@@ -167,7 +191,7 @@ def _budget(value: object, where: str) -> Budget:
 
 
 def _prices(value: object) -> Prices:
-    given = _members(value, "_sidecar.prices", tuple(entry.name for entry in fields(Prices)))
+    given = members_of(value, "_sidecar.prices", Prices)
     if "input" not in given or "output" not in given:
         raise InvalidRequest("_sidecar.prices needs input and output: the price of a million tokens of each")
     return Prices(**{name: _number(price, f"_sidecar.prices.{name}", 0, _MAX_AMOUNT) for name, price in given.items()})
@@ -181,22 +205,19 @@ def _fallback_model_ids(value: object) -> tuple[str, ...]:
     return tuple(value)
 
 
-def _v2(value: object) -> V2Settings:
-    given = _members(value, "_sidecar.v2", tuple(entry.name for entry in fields(V2Settings)))
-    prompt = given.get("prompt")
-    if prompt is not None and not (isinstance(prompt, str) and _PARAMETER_NAME.fullmatch(prompt)):
-        raise InvalidRequest("_sidecar.v2.prompt must be the name of a parameter in the connector's template")
-    return V2Settings(prompt)
-
-
 def _batching(value: object) -> BatchingSettings:
-    given = _members(value, "_sidecar.batching", tuple(entry.name for entry in fields(BatchingSettings)))
+    given = members_of(value, "_sidecar.batching", BatchingSettings)
     if len(given) < len(fields(BatchingSettings)):
         raise InvalidRequest("_sidecar.batching needs max_docs and max_wait_ms")
     return BatchingSettings(
         _integer(given["max_docs"], "_sidecar.batching.max_docs", 2, _MAX_BATCH_DOCS),
         _integer(given["max_wait_ms"], "_sidecar.batching.max_wait_ms", 1, _MAX_BATCH_WAIT_MS),
     )
+
+
+def members_of(value: object, where: str, kind: type) -> dict[str, Any]:
+    """Return the members of an object that are not null; InvalidRequest for one that the dataclass has no field for."""
+    return _members(value, where, tuple(entry.name for entry in fields(kind)))
 
 
 def _members(value: object, where: str, names: tuple[str, ...]) -> dict[str, Any]:

@@ -64,10 +64,13 @@ async def open_sidecar(
 
     `folder` is shared by all processes of a server, removed with it; `login_key` is in their memory alone.
     """
-    used = enabled(declared_extensions(settings) if extensions is None else extensions, settings)
+    declared = declared_extensions(settings) if extensions is None else extensions
+    used = enabled(declared, settings)
+    options = {name: option for extension in declared for name, option in extension.model_options.items()}
     async with AsyncExitStack() as stack:
         protocols: list[ConnectorProtocol] = []
-        core = await stack.enter_async_context(open_core(settings, folder, login_key, paths_of(used), protocols))
+        opening = open_core(settings, folder, login_key, paths_of(used), protocols, options)
+        core = await stack.enter_async_context(opening)
         contributions: list[Contribution] = []
         for extension in used:
             if extension.open:
@@ -109,8 +112,9 @@ def _compose(
 def _routes(core: Core, contributions: Sequence[Contribution], other: OtherServer | None) -> list[BaseRoute]:
     """Return all routes behind those of predictions."""
     entry = Entry(core.gate, core.in_flight.bodies, other)
+    options = {name: option.kind for name, option in core.registry.models.options.items()}
     routes: list[BaseRoute] = [
-        *management_routes(core.registry, entry),
+        *management_routes(core.registry, entry, options),
         *_monitoring_routes(core, contributions, entry, other),
         *settings_routes(DynamicSettings(core.store, core.live, core.clock), Entry(core.gate, core.in_flight.bodies)),
     ]

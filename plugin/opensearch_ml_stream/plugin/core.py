@@ -5,6 +5,7 @@ from contextlib import AsyncExitStack, asynccontextmanager, closing
 from importlib.metadata import version
 from pathlib import Path
 
+from opensearch_ml_stream.connectors.model_options import ModelOptions
 from opensearch_ml_stream.plugin.clock import now_millis
 from opensearch_ml_stream.plugin.connector_protocol import ConnectorProtocol
 from opensearch_ml_stream.plugin.credentials.cipher import Cipher
@@ -41,7 +42,12 @@ from opensearch_ml_stream.rest_handlers.http.response_lifecycle import InFlightR
 
 @asynccontextmanager
 async def open_core(
-    settings: Settings, folder: Path, login_key: bytes | None, paths: Paths, protocols: Sequence[ConnectorProtocol]
+    settings: Settings,
+    folder: Path,
+    login_key: bytes | None,
+    paths: Paths,
+    protocols: Sequence[ConnectorProtocol],
+    model_options: ModelOptions,
 ) -> AsyncIterator[Core]:
     """Open the core; `folder` is shared by all processes of a server, `login_key` is in their memory alone.
 
@@ -57,7 +63,7 @@ async def open_core(
         statistics = stack.enter_context(open_statistics(folder, is_shared=is_shared))
         states = DeploymentStateStore(store, now_millis)
         deployment = ModelDeployment(store, cipher, live, now_millis, states, statistics.action, protocols)
-        models = CompiledModels(store, cipher, live, deployment.plan, protocols)
+        models = CompiledModels(store, cipher, live, deployment.plan, protocols, model_options)
         metrics = Metrics()
         breakers = stack.enter_context(closing(SharedBreakers(folder)))
         breaking = BreakingUpstream(upstream, breakers, live, metrics.circuit_breaker_changed)
@@ -70,7 +76,7 @@ async def open_core(
         scripts = PainlessRunner(store)
         batch = BatchJobs(models, calls, store, scripts, now_millis)
         observations = Observations(metrics, statistics)
-        registry = build_registry(store, cipher, live, now_millis, deployment, batch)
+        registry = build_registry(store, cipher, live, now_millis, deployment, batch, model_options)
         opening_gate = open_gate(settings, store, folder, now_millis, login_key)
         gate: PassingGate = await stack.enter_async_context(opening_gate)
         await stack.enter_async_context(watching_settings(store, live))

@@ -27,6 +27,7 @@ if TYPE_CHECKING:  # the declaration alone is read by every command
     from starlette.routing import BaseRoute
     from starlette.types import ASGIApp, Receive, Scope, Send
 
+    from opensearch_ml_stream.connectors.model_options import ModelOption
     from opensearch_ml_stream.plugin.clock import Clock
     from opensearch_ml_stream.plugin.connector_protocol import ConnectorProtocol
     from opensearch_ml_stream.plugin.metrics import Metrics
@@ -112,8 +113,8 @@ class Extension:
 
     `settings` is a frozen dataclass of `setting(...)` fields, whose values `core.settings.of(ITS_CLASS)` returns.
     `requires` names extensions that are opened before it, of which it may import the `face`: the module that an
-    extension names for others, "" for none. `model_options` are members that it adds to a model's `_sidecar`, each with
-    what reads its value (InvalidRequest for a wrong one). `actions` are those that its routes need permission for, by
+    extension names for others, "" for none. `model_options` are members that it adds to a model's `_sidecar`.
+    `actions` are those that its routes need permission for, by
     the roles that have them. `paths` begin its routes and handlers beside `/_plugins/_ml`; with `has_plain_errors`
     errors there are `{"error": "<reason>"}`. `extra` is the pip extra that it needs.
     """
@@ -125,7 +126,7 @@ class Extension:
     settings: type | None = None
     requires: tuple[str, ...] = ()
     face: str = ""
-    model_options: Mapping[str, Callable[[Any], Any]] = field(default_factory=dict)
+    model_options: Mapping[str, ModelOption] = field(default_factory=dict)
     actions: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     serve_options: tuple[ServeOption, ...] = ()
     commands: tuple[Command, ...] = ()

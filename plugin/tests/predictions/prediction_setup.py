@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from opensearch_ml_stream.connectors.documents import connector_document
+from opensearch_ml_stream.connectors.model_options import NO_OPTIONS, ModelOptions
 from opensearch_ml_stream.plugin.clock import now_millis
 from opensearch_ml_stream.plugin.connector_protocol import ConnectorProtocol
 from opensearch_ml_stream.plugin.credentials.cipher import Cipher
@@ -107,12 +108,13 @@ async def prediction_setup(
     provider: ScriptedProvider | None = None,
     store: SQLiteStore | None = None,
     protocols: Sequence[ConnectorProtocol] = (),
+    options: ModelOptions = NO_OPTIONS,
     **settings: Any,
 ) -> AsyncIterator[Setup]:
     store = store or SQLiteStore(":memory:")
     provider = provider or ScriptedProvider()
     live, cipher, metrics, scripts = LiveSettings(Settings(**settings)), Cipher(store), Metrics(), PainlessRunner(store)
-    models = CompiledModels(store, cipher, live, no_deployment, protocols)
+    models = CompiledModels(store, cipher, live, no_deployment, protocols, options)
     try:
         async with open_budgets(folder, store, metrics.count_cost, now_millis) as budgets:
             counts = StreamCounts(folder, 100)

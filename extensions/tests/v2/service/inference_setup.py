@@ -7,6 +7,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
+from opensearch_ml_stream.extensions.v2.extension import EXTENSION
 from opensearch_ml_stream.extensions.v2.http.use_cases import UnreadRequest
 from opensearch_ml_stream.extensions.v2.protocol.messages import InferenceRequest, RequestedOutput, Tensor
 from opensearch_ml_stream.extensions.v2.service.model_names import ModelNames
@@ -44,17 +45,18 @@ async def inference_setup(
     protocols: Sequence[ConnectorProtocol] = (),
     **settings: Any,
 ) -> AsyncIterator[InferenceSetup]:
-    async with prediction_setup(folder, provider, store, protocols, **settings) as setup:
+    async with prediction_setup(folder, provider, store, protocols, EXTENSION.model_options, **settings) as setup:
         ticks = count(1_000)
 
         def clock() -> int:
             return next(ticks)
 
+        options = EXTENSION.model_options
         states = DeploymentStateStore(setup.store, clock)
         deployment = ModelDeployment(setup.store, setup.cipher, setup.live, clock, states, protocols=protocols)
-        registry = build_registry(setup.store, setup.cipher, setup.live, clock, deployment, setup.batch)
+        registry = build_registry(setup.store, setup.cipher, setup.live, clock, deployment, setup.batch, options)
         names = ModelNames(setup.store, VisibleDocuments.of(setup.store, setup.live), states, protocols)
-        compiled = CompiledModels(setup.store, setup.cipher, setup.live, deployment.plan, protocols)
+        compiled = CompiledModels(setup.store, setup.cipher, setup.live, deployment.plan, protocols, options)
         inference_models = StoredInferenceModels(names, compiled, setup.predictor, registry.models, protocols)
         yield InferenceSetup(setup, registry, inference_models)
 

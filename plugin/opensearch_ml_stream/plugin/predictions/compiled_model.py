@@ -7,7 +7,7 @@ from typing import Any
 
 from opensearch_ml_stream.connectors.documents import PREDICT, Connector, Model
 from opensearch_ml_stream.connectors.errors import InvalidRequest, MLStreamError
-from opensearch_ml_stream.connectors.model_options import SidecarSettings
+from opensearch_ml_stream.connectors.model_options import InputOptions, SidecarSettings
 from opensearch_ml_stream.connectors.predict.guardrails.configuration import Guardrails, read_guardrails
 from opensearch_ml_stream.connectors.predict.inputs import PredictInput
 from opensearch_ml_stream.connectors.predict.model_inputs import ModelInputs, find_model_inputs
@@ -118,9 +118,9 @@ class CompiledModel:
         return self.settings.limits.are_of_time
 
     @cached_property
-    def v2_inputs(self) -> ModelInputs:
-        """What the model takes of a V2 request. Raises InvalidRequest if its connector has no predict action."""
-        return find_model_inputs(self.connector.action(), self._parameters, self.settings.v2.prompt)
+    def inputs(self) -> ModelInputs:
+        """What a remote model's templates take. Raises InvalidRequest if its connector has no predict action."""
+        return find_model_inputs(self.connector.action(), self._parameters, self.settings.of(InputOptions).prompt)
 
     @property
     def guardrails(self) -> Guardrails:

@@ -11,7 +11,7 @@ from typing import Any
 
 from opensearch_ml_stream.connectors.documents import Connector, read_model
 from opensearch_ml_stream.connectors.errors import Forbidden, MLStreamError, Unavailable
-from opensearch_ml_stream.connectors.model_options import read_sidecar_settings
+from opensearch_ml_stream.connectors.model_options import NO_OPTIONS, ModelOptions, read_sidecar_settings
 from opensearch_ml_stream.connectors.syntax import jsontext
 from opensearch_ml_stream.plugin.all_done import all_done
 from opensearch_ml_stream.plugin.connector_protocol import ConnectorProtocol, find_protocol
@@ -61,12 +61,14 @@ class CompiledModels:
         live_settings: LiveSettings,
         plan_deployment: PlanDeployment,
         protocols: Sequence[ConnectorProtocol] = (),
+        options: ModelOptions = NO_OPTIONS,
     ) -> None:
         self._store = store
         self._cipher = cipher
         self._live_settings = live_settings
         self._plan_deployment = plan_deployment
         self._protocols = protocols
+        self._options = options
         self._access = ModelAccess.of(store, live_settings)
         self._entries = RefreshingCache[str, _Entry](
             FRESH_SECONDS, float("inf"), MAX_CACHED_CHARACTERS, lambda entry: entry.characters
@@ -185,7 +187,7 @@ class CompiledModels:
             connector,
             credential,
             external_credentials_enabled=self._live_settings.current.external_credentials_enabled,
-            settings=read_sidecar_settings(documents[Index.MODEL_SETTINGS].source.get("settings", {})),
+            settings=read_sidecar_settings(documents[Index.MODEL_SETTINGS].source.get("settings", {}), self._options),
             limiters_by_user=user_limiters(controller.source),
             protocol=find_protocol(self._protocols, model_id, connector),
         )

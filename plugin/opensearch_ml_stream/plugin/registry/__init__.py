@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from opensearch_ml_stream.connectors.model_options import NO_OPTIONS, ModelOptions
 from opensearch_ml_stream.plugin.clock import Clock
 from opensearch_ml_stream.plugin.credentials.cipher import Cipher
 from opensearch_ml_stream.plugin.registry.configs import Configs
@@ -38,6 +39,7 @@ def build_registry(
     clock: Clock,
     deployment: ModelDeployment,
     batch: BatchJobs | None = None,
+    model_options: ModelOptions = NO_OPTIONS,
 ) -> Registry:
     """Wire up the use cases. Without `batch`, tasks of batch jobs are shown as stored."""
     of_connectors = connector_access(live_settings)
@@ -47,7 +49,7 @@ def build_registry(
     groups = ModelGroups(store, clock, access.groups, visible)
     return Registry(
         connectors=Connectors(store, cipher, live_settings, clock, deployment.states, of_connectors, visible),
-        models=Models(store, live_settings, clock, groups, deployment, access, connectors, visible),
+        models=Models(store, live_settings, clock, groups, deployment, access, connectors, visible, model_options),
         model_groups=groups,
         tasks=Tasks(store, access, visible, batch),
         controllers=Controllers(store, clock, access),

@@ -6,7 +6,7 @@ A model without any has no document there.
 from typing import Any
 
 from opensearch_ml_stream.connectors.errors import InvalidRequest
-from opensearch_ml_stream.connectors.model_options import read_sidecar_settings
+from opensearch_ml_stream.connectors.model_options import ModelOptions, read_sidecar_settings
 from opensearch_ml_stream.plugin.clock import Clock
 from opensearch_ml_stream.plugin.registry.stored_documents import Json, object_of
 from opensearch_ml_stream.plugin.store import Index, Store
@@ -14,7 +14,9 @@ from opensearch_ml_stream.plugin.store import Index, Store
 MEMBER = "_sidecar"
 
 
-async def changed_settings(store: Store, model_id: str | None, body: Json) -> dict[str, Any] | None:
+async def changed_settings(
+    store: Store, model_id: str | None, body: Json, options: ModelOptions
+) -> dict[str, Any] | None:
     """Return the settings of a model after a request, None if its body has no `_sidecar`; `model_id` None if it is new.
 
     Each member of `_sidecar` replaces the stored one, null removes it; a `_sidecar` that is null removes all.
@@ -25,7 +27,7 @@ async def changed_settings(store: Store, model_id: str | None, body: Json) -> di
     changes = object_of(body, MEMBER)
     stored = {} if model_id is None or changes is None else await stored_settings(store, model_id)
     settings = {name: value for name, value in {**stored, **(changes or {})}.items() if value is not None}
-    if model_id in read_sidecar_settings(settings).fallback_model_ids:
+    if model_id in read_sidecar_settings(settings, options).fallback_model_ids:
         raise InvalidRequest("A model cannot be in its own _sidecar.fallback_model_ids")
     return settings
 

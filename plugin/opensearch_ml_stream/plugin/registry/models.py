@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from opensearch_ml_stream.connectors.errors import Conflict, Forbidden, InvalidRequest, NotFound
+from opensearch_ml_stream.connectors.model_options import ModelOptions
 from opensearch_ml_stream.connectors.predict.guardrails.configuration import read_guardrails
 from opensearch_ml_stream.plugin.clock import Clock
 from opensearch_ml_stream.plugin.registry import model_settings
@@ -60,6 +61,7 @@ class Models:
     access: ModelAccess
     connectors: ModelConnectors
     visible: VisibleDocuments
+    options: ModelOptions
 
     async def register(self, caller: Caller, body: Json, *, deploy: bool = False) -> Json:
         """Store a new model and its (finished) task; with `deploy` it is deployed before this returns.
@@ -82,7 +84,7 @@ class Models:
         self.access.groups.check_applies(caller, asked)
         fields = settable_fields(body)
         await check_guardrails(fields.get("guardrails"))
-        settings = await model_settings.changed_settings(self.store, None, body)
+        settings = await model_settings.changed_settings(self.store, None, body, self.options)
         connection, connector = await self.connectors.of_new(caller, body)
         if "interface" not in fields and (preset := default_interface(connector)) is not None:
             fields["interface"] = preset
@@ -126,7 +128,7 @@ class Models:
         changes |= await self.connectors.changed_id(caller, stored, body)
         connector_changes = await self.connectors.inline_changes(stored, body)
         changes |= await self._group_change(caller, stored, body)
-        sidecar = await model_settings.changed_settings(self.store, model_id, body)
+        sidecar = await model_settings.changed_settings(self.store, model_id, body, self.options)
         settings = self.live_settings.current
         before = stored
         guardrails = merged(stored, changes).get("guardrails")

@@ -3,6 +3,7 @@
 They say what a good request has. What is read is more: unknown fields are skipped, numbers are taken for strings.
 """
 
+from collections.abc import Mapping
 from dataclasses import fields
 from types import UnionType
 from typing import Any, get_args, get_origin, get_type_hints
@@ -12,12 +13,12 @@ from opensearch_ml_stream.connectors.documents import ACTION_TYPES, PROTOCOLS, A
 from opensearch_ml_stream.connectors.model_options import (
     BUDGET_ENFORCEMENTS,
     BUDGET_SUBJECTS,
+    OWN_MEMBERS,
     BatchingSettings,
     Budget,
     CallLimits,
     Prices,
     SidecarSettings,
-    V2Settings,
 )
 from opensearch_ml_stream.connectors.predict.inputs import (
     QuestionAnsweringInput,
@@ -77,7 +78,7 @@ def _connector(required: tuple[str, ...]) -> Schema:
 CONNECTOR = _connector(("name", "version", "protocol", "credential", "actions"))
 CONNECTOR_CHANGES = _connector(())
 
-_SIDECAR = value_schema(
+_OWN_SIDECAR = value_schema(
     SidecarSettings,
     limits=value_schema(CallLimits),
     budgets={
@@ -87,7 +88,6 @@ _SIDECAR = value_schema(
         ),
     },
     prices=value_schema(Prices, ("input", "output")),
-    v2=value_schema(V2Settings),
     batching=value_schema(BatchingSettings, ("max_docs", "max_wait_ms")),
 )
 _MODEL_FIELDS: dict[str, Schema] = {
@@ -102,14 +102,7 @@ _MODEL_FIELDS: dict[str, Schema] = {
     "rate_limiter": {"type": "object", "properties": {"limit": STRING, "unit": STRING}},
     "guardrails": {"type": "object", "properties": {"type": {"enum": ["local_regex", "model"]}}},
     "interface": {"type": "object", "properties": {"input": OBJECT, "output": OBJECT}},
-    "_sidecar": _SIDECAR,
 }
-MODEL: Schema = {
-    "type": "object",
-    "properties": {**_MODEL_FIELDS, "function_name": {"enum": ["remote"]}},
-    "required": ["name", "function_name"],
-}
-MODEL_CHANGES: Schema = {"type": "object", "properties": _MODEL_FIELDS}
 MODEL_IDS: Schema = {"type": "object", "properties": {"model_ids": {"type": "array", "items": STRING}}}
 MODEL_GROUP: Schema = {
     "type": "object",
@@ -117,6 +110,23 @@ MODEL_GROUP: Schema = {
     "required": ["name"],
 }
 MODEL_GROUP_CHANGES: Schema = {"type": "object", "properties": MODEL_GROUP["properties"]}
+
+
+def model(options: Mapping[str, type]) -> Schema:
+    """Return the schema of a new model; `options` are the members of `_sidecar` that extensions add."""
+    properties = {**_MODEL_FIELDS, "_sidecar": _sidecar(options), "function_name": {"enum": ["remote"]}}
+    return {"type": "object", "properties": properties, "required": ["name", "function_name"]}
+
+
+def model_changes(options: Mapping[str, type]) -> Schema:
+    """Return the schema of a model's changes."""
+    return {"type": "object", "properties": {**_MODEL_FIELDS, "_sidecar": _sidecar(options)}}
+
+
+def _sidecar(options: Mapping[str, type]) -> Schema:
+    own = {name: _OWN_SIDECAR["properties"][name] for name in OWN_MEMBERS}
+    return {"type": "object", "properties": own | {name: value_schema(kind) for name, kind in options.items()}}
+
 
 SEARCH: Schema = {
     "type": "object",

@@ -7,7 +7,7 @@ from starlette.routing import Route
 
 from opensearch_ml_stream.rest_handlers import actions
 from opensearch_ml_stream.rest_handlers.callers import Gate
-from opensearch_ml_stream.rest_handlers.openapi.schemas import MODEL, MODEL_CHANGES, MODEL_IDS, SEARCH
+from opensearch_ml_stream.rest_handlers.openapi.schemas import MODEL_IDS, SEARCH, model, model_changes
 from opensearch_ml_stream.rest_handlers.resource_endpoint import (
     Entry,
     Operation,
@@ -18,8 +18,8 @@ from opensearch_ml_stream.rest_handlers.resource_endpoint import (
 from opensearch_ml_stream.rest_handlers.service_protocols import Models
 
 
-def model_routes(models: Models, entry: Entry) -> list[Route]:
-    """Return the routes of `/models`."""
+def model_routes(models: Models, entry: Entry, options: Mapping[str, type]) -> list[Route]:
+    """Return the routes of `/models`; `options` are the members of `_sidecar` that extensions add."""
 
     def at(operations: Mapping[str, Operation], *paths: str) -> list[Route]:
         return [route for path in paths for route in resource_routes(path, operations, entry)]
@@ -29,10 +29,10 @@ def model_routes(models: Models, entry: Entry) -> list[Route]:
         actions.MODEL_REGISTER,
         RequestBody.REQUIRED,
         frozenset({"deploy", "load"}),
-        MODEL,
+        model(options),
     )
     search = Operation(_search(models), actions.MODEL_SEARCH, RequestBody.OPTIONAL, schema=SEARCH)
-    item_operations = _item_operations(models)
+    item_operations = _item_operations(models, options)
     deploy, undeploy, undeploy_many = _deployment_operations(models)
     return [
         *at({"POST": register}, "/models/_register", "/models/_upload"),
@@ -66,7 +66,7 @@ def _search(models: Models) -> Callable[[ParsedRequest], Any]:
     return search
 
 
-def _item_operations(models: Models) -> dict[str, Operation]:
+def _item_operations(models: Models, options: Mapping[str, type]) -> dict[str, Operation]:
     async def get(request: ParsedRequest) -> Mapping[str, Any]:
         """Get a model."""
         return await models.get(request.caller, request.id, dashboards=request.dashboards)
@@ -81,7 +81,7 @@ def _item_operations(models: Models) -> dict[str, Operation]:
 
     return {
         "GET": Operation(get, actions.MODEL_GET, parameters=frozenset({"return_content"})),
-        "PUT": Operation(update, actions.MODEL_UPDATE, RequestBody.REQUIRED, schema=MODEL_CHANGES),
+        "PUT": Operation(update, actions.MODEL_UPDATE, RequestBody.REQUIRED, schema=model_changes(options)),
         "DELETE": Operation(delete, actions.MODEL_DELETE),
     }
 

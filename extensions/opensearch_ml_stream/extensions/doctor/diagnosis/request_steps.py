@@ -46,7 +46,7 @@ def with_text(model: CompiledModel, parameters: Mapping[str, str]) -> Mapping[st
     if model.protocol is not None or _TEXT not in parameters:
         return parameters
     try:
-        inputs = model.v2_inputs
+        inputs = model.inputs
     except InvalidRequest:  # it has no predict action, which the step `template` tells
         return parameters
     filled = {} if _TEXT in inputs.names else inputs.fill_text(parameters[_TEXT])

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 
 from opensearch_ml_stream.connectors.documents import Connector, read_connector, read_model
 from opensearch_ml_stream.connectors.errors import Conflict, Forbidden, InvalidRequest
-from opensearch_ml_stream.connectors.model_options import read_sidecar_settings
+from opensearch_ml_stream.connectors.model_options import InputOptions, read_sidecar_settings
 from opensearch_ml_stream.connectors.rendering.template import ConnectorParameters
 from opensearch_ml_stream.connectors.selection.spec_for import spec_for
 from opensearch_ml_stream.extensions.playground.http.playground_use_cases import NewModel
 from opensearch_ml_stream.extensions.playground.service.blueprint_models import BlueprintModels
 from opensearch_ml_stream.extensions.playground.service.model_form import FormParameter, ModelForm, find_model_form
-from opensearch_ml_stream.plugin.connector_protocol import ConnectorProtocol, ModelProtocol, find_protocol
+from opensearch_ml_stream.plugin.connector_protocol import ConnectorProtocol, find_protocol
 from opensearch_ml_stream.plugin.registry import Registry
 from opensearch_ml_stream.plugin.registry.stored_documents import Json, connector_of, existing_model
 from opensearch_ml_stream.plugin.store import Index, Store
@@ -63,7 +63,9 @@ class StoredPlaygroundModels:
         connector, apart = await connector_of(self.store, source)
         if apart is not None:
             shows_connector = shows_connector and await self._may_see(caller, model.connector_id or "")
-        form = _form(find_protocol(self.protocols, model_id, connector), view, connector)
+        protocol = find_protocol(self.protocols, model_id, connector)
+        settings = read_sidecar_settings(view.get("_sidecar", {}), self.registry.models.options)
+        form = _FORM_OF_A_PROTOCOL if protocol is not None else _form(connector, settings.of(InputOptions).prompt)
         return {
             "id": model_id,
             "name": model.name,
@@ -136,10 +138,7 @@ class StoredPlaygroundModels:
             return "", False
 
 
-def _form(protocol: ModelProtocol | None, view: Json, connector: Connector) -> ModelForm:
-    if protocol is not None:
-        return _FORM_OF_A_PROTOCOL
-    prompt = read_sidecar_settings(view.get("_sidecar", {})).v2.prompt
+def _form(connector: Connector, prompt: str | None) -> ModelForm:
     parameters = ConnectorParameters.compile(connector.parameters)
     return find_model_form(connector.action(), parameters, prompt, has_credential=bool(connector.credential))
 

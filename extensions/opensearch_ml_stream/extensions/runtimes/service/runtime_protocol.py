@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 from opensearch_ml_stream.connectors.documents import PREDICT, Connector, read_model
 from opensearch_ml_stream.connectors.errors import InvalidRequest
@@ -70,7 +70,11 @@ class Runtime(SpeaksV2):
     connector: Connector
     calls: RuntimeCalls
     control: RuntimeControl
-    spec: ClassVar[Streaming] = RUNTIME_STREAM
+
+    @property
+    def spec(self) -> Streaming:
+        """How streams of runtimes are decoded."""
+        return RUNTIME_STREAM
 
     def action(self, action_type: str) -> RuntimeAction:
         """Return the action to predict, the only one; InvalidRequest for another type."""

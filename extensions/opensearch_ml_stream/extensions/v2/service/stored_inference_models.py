@@ -9,7 +9,7 @@ from uuid import uuid4
 
 from opensearch_ml_stream.connectors.documents import read_model
 from opensearch_ml_stream.connectors.errors import Forbidden, InvalidRequest, NotFound, Unavailable
-from opensearch_ml_stream.connectors.model_options import read_sidecar_settings
+from opensearch_ml_stream.connectors.model_options import InputOptions, read_sidecar_settings
 from opensearch_ml_stream.connectors.predict.inputs import RemoteInput
 from opensearch_ml_stream.connectors.predict.model_inputs import find_model_inputs
 from opensearch_ml_stream.connectors.rendering.template import ConnectorParameters
@@ -97,7 +97,7 @@ class StoredInferenceModels:
         protocol = find_protocol(self.protocols, model_id, connector)
         if isinstance(protocol, SpeaksV2):
             return protocol.metadata(name, versions, parameters)
-        prompt = read_sidecar_settings(view.get("_sidecar", {})).v2.prompt
+        prompt = read_sidecar_settings(view.get("_sidecar", {}), self.models.options).of(InputOptions).prompt
         inputs = find_model_inputs(connector.action(), ConnectorParameters.compile(connector.parameters), prompt)
         tensors = metadata_tensors(inputs)
         return {"name": name, "versions": versions, "platform": PLATFORM, **tensors, "parameters": parameters}
@@ -182,7 +182,7 @@ def _of_remote(
     caller: Caller, model: CompiledModel, name: str, version: str | None, request: InferenceRequest
 ) -> Inference:
     """Return the inference of a remote model, whose templates say what it takes."""
-    found = predict_inputs(request, model.v2_inputs)
+    found = predict_inputs(request, model.inputs)
     output = request.outputs[0].name if request.outputs else "output"
     id = request.id or str(uuid4())
     shape = ResponseShape(name, version, id, "content" if found.is_chat else output, found.is_chat)
