@@ -15,22 +15,22 @@ from opensearch_ml_stream.plugin.installed_extensions import own_extensions
 # nothing else of ours.
 ORDER = ("connectors", "rest_handlers", "client", "plugin", "extensions")
 
-# Opens one worker's sidecar without the extensions that it is given, and prints what was loaded beyond declarations.
+# Opens one worker's sidecar with the extensions that it is given off, and prints what was loaded beyond declarations.
 _OPEN_A_SIDECAR = """
 import asyncio, sys, tempfile
+from dataclasses import replace
 from pathlib import Path
-from opensearch_ml_stream.plugin.installed_extensions import own_extensions
+from opensearch_ml_stream.plugin.installed_extensions import default_settings, own_extensions
 
-extensions = [each for each in own_extensions() if each.name not in sys.argv[1:]]
+switches = dict.fromkeys(sys.argv[1:], False)
+settings = replace(default_settings(own_extensions()), store="sqlite:///:memory:", extensions=switches)
 declared = set(sys.modules)
 
 from opensearch_ml_stream.plugin.app import open_sidecar
-from opensearch_ml_stream.plugin.settings import Settings
 
 async def main():
     with tempfile.TemporaryDirectory() as folder:
-        settings = Settings(store="sqlite:///:memory:")
-        async with open_sidecar(settings, Path(folder), extensions=extensions) as sidecar:
+        async with open_sidecar(settings, Path(folder)) as sidecar:
             for make_service in sidecar.services:
                 make_service()
             print("opened", *sys.modules.keys() - declared)
