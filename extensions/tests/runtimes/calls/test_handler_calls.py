@@ -8,7 +8,10 @@ import pytest
 
 from opensearch_ml_stream.connectors.errors import Throttled
 from opensearch_ml_stream.extensions.runtimes.http.custom_handlers import HandlerRequest
+from opensearch_ml_stream.extensions.runtimes.service.control import RuntimeControl
 from opensearch_ml_stream.extensions.runtimes.service.handler_calls import HandlerCalls
+from opensearch_ml_stream.extensions.runtimes.service.runtime_calls import RuntimeCalls
+from opensearch_ml_stream.extensions.runtimes.service.runtime_protocol import RuntimeProtocol
 from opensearch_ml_stream.plugin.observation import Observation, Observer
 from opensearch_ml_stream.rest_handlers.callers import ANYONE
 from opensearch_ml_stream.runtimes.frames import Kind, pack_message
@@ -35,8 +38,15 @@ class Moments(Observer):
 
 
 @pytest.fixture
-async def setup(tmp_path: Path) -> AsyncIterator[Setup]:
-    async with prediction_setup(tmp_path) as setup, setup.calls.runtimes:
+async def runtimes(tmp_path: Path) -> AsyncIterator[RuntimeCalls]:
+    async with RuntimeCalls(tmp_path / "runtimes") as calls:
+        yield calls
+
+
+@pytest.fixture
+async def setup(tmp_path: Path, runtimes: RuntimeCalls) -> AsyncIterator[Setup]:
+    protocol = RuntimeProtocol(runtimes, RuntimeControl(tmp_path / "runtimes"))
+    async with prediction_setup(tmp_path, protocols=(protocol,)) as setup:
         yield setup
 
 
@@ -50,11 +60,11 @@ async def host(tmp_path: Path) -> AsyncIterator[ScriptedHost]:
 
 
 async def test_a_call_of_a_handler_is_an_admitted_prediction_unless_a_limit_refuses_it(
-    setup: Setup, host: ScriptedHost
+    setup: Setup, runtimes: RuntimeCalls, host: ScriptedHost
 ) -> None:
     moments = Moments()
     setup.observations.observers.append(moments)
-    handlers = HandlerCalls(setup.models, setup.calls, setup.observations)
+    handlers = HandlerCalls(runtimes.models, setup.models, setup.calls, setup.observations)
     await setup.add_model(connector_body("runtime://m"), "runtime-m", rate_limiter={"limit": "1", "unit": "DAYS"})
 
     handling = asyncio.create_task(handlers.handle(ANYONE, "m", REQUEST))

@@ -12,10 +12,10 @@ from opensearch_ml_stream.extensions.runtimes.service.handler_messages import (
     request_message,
 )
 from opensearch_ml_stream.extensions.runtimes.service.runtime_handlers import RuntimeHandlers
-from opensearch_ml_stream.plugin.observation import Observation, Observations
 from opensearch_ml_stream.extensions.runtimes.service.runtime_models import RuntimeModels
 from opensearch_ml_stream.extensions.runtimes.service.runtime_protocol import Runtime
 from opensearch_ml_stream.plugin.limits.call_timeouts import in_time
+from opensearch_ml_stream.plugin.observation import Observation, Observations
 from opensearch_ml_stream.plugin.predictions.compiled_model import CompiledModel
 from opensearch_ml_stream.plugin.predictions.compiled_models import CompiledModels
 from opensearch_ml_stream.plugin.predictions.provider_call import ProviderCalls, read_all
