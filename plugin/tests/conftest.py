@@ -5,8 +5,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from opensearch_ml_stream.plugin import locked_file
 from opensearch_ml_stream.plugin.security import own_gate, secret_hashes
+from opensearch_ml_stream.plugin.shared import locked_file
 
 
 @pytest.fixture

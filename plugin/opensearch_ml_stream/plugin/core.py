@@ -67,7 +67,7 @@ async def open_core(
         metrics = Metrics()
         breakers = stack.enter_context(closing(SharedBreakers(folder)))
         breaking = BreakingUpstream(upstream, breakers, live, metrics.circuit_breaker_changed)
-        counts = stack.enter_context(closing(StreamCounts(folder, settings.max_streams, is_shared=is_shared)))
+        counts = stack.enter_context(closing(StreamCounts(folder, settings.workers)))
         replicas = await stack.enter_async_context(counting_replicas(store, folder, now_millis))
         rate_limits = stack.enter_context(closing(RateLimits(folder, lambda: replicas.count, is_shared=is_shared)))
         opening = open_budgets(folder, store, metrics.count_cost, now_millis, is_shared=is_shared)

@@ -4,11 +4,12 @@ It maps them sparse, and the first write to a page of a mapped file that finds n
 every byte is written before it is mapped: of a new file, and of what a file will grow by.
 """
 
-import errno
 import os
 import sys
 from contextlib import suppress
 from pathlib import Path
+
+from opensearch_ml_stream.plugin.shared.locked_file import append_zeros
 
 _KINDS = ("counter", "histogram", "gauge_livesum", "gauge_livemin")  # as the library names the files of ours
 _FIRST_SIZE = 64 * 1024  # of a file, as the library makes it; it doubles
@@ -55,6 +56,5 @@ def _extend(file: int, used: int) -> None:
     size, wanted = os.fstat(file).st_size, _FIRST_SIZE
     while wanted < used + _MOST_OF_A_SERIES:
         wanted *= 2
-    if size < wanted and os.pwrite(file, bytes(wanted - size), size) != wanted - size:
-        os.ftruncate(file, size)
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    if size < wanted:
+        append_zeros(file, size, wanted - size)

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, closing
 from inspect import isawaitable
 from itertools import count
 from pathlib import Path
@@ -17,6 +17,7 @@ from opensearch_ml_stream.plugin.limits.replica_leases import (
     EXPIRED_AFTER,
     Lease,
     Replicas,
+    SharedCount,
     counting_replicas,
 )
 from opensearch_ml_stream.plugin.limits.server_id import server_id
@@ -174,6 +175,15 @@ async def test_another_worker_takes_over_under_the_same_id(store: FlakyStore, tm
         await reached(same_lease)
         assert second.count == 1
     assert await lease_ids(store) == set()
+
+
+def test_the_room_for_the_count_is_there_before_it_is_counted(runtime: Path) -> None:
+    with closing(SharedCount(runtime)) as shared:
+        size = (runtime / "replicas").stat().st_size
+        shared.write(3)
+        assert (runtime / "replicas").stat().st_size == size
+        with closing(SharedCount(runtime)) as other:
+            assert other.read() == 3
 
 
 @pytest.mark.usefixtures("quick")

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from opensearch_ml_stream.plugin import shared_table
 from opensearch_ml_stream.plugin.limits.token_buckets import Bucket, Empty, TokenBuckets
+from opensearch_ml_stream.plugin.shared import table
 from tests.limits.virtual_clock import Clock
 
 SLOW = Bucket("slow", tokens_per_second=1, burst=2)
@@ -53,8 +53,8 @@ def test_a_bucket_that_is_full_again_makes_way_for_others_and_no_other_does(
 def test_a_second_bucket_without_room_costs_no_token_of_the_first(
     clock: Clock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(shared_table, "_FIRST_LEVEL", 9)
-    monkeypatch.setattr(shared_table, "MAX_LEVELS", 1)
+    monkeypatch.setattr(table, "FIRST_LEVEL", 9)
+    monkeypatch.setattr(table, "MAX_LEVELS", 1)
     with closing(TokenBuckets(tmp_path / "rate-limits", clock)) as buckets:
         for number in range(7):
             assert buckets.acquire([Bucket(str(number), 1, 2)]) is None

@@ -117,7 +117,7 @@ async def prediction_setup(
     models = CompiledModels(store, cipher, live, no_deployment, protocols, options)
     try:
         async with open_budgets(folder, store, metrics.count_cost, now_millis) as budgets:
-            counts = StreamCounts(folder, 100)
+            counts = StreamCounts(folder, 1)
             streams = OpenStreams(counts, live, metrics)
             calls = ProviderCalls(live, provider, RateLimits(folder), budgets, streams)
             batch = BatchJobs(models, calls, store, scripts, lambda: 1_000)

@@ -10,9 +10,8 @@ from typing import Any
 import pytest
 
 from opensearch_ml_stream.connectors.errors import InvalidRequest, NotFound, Unavailable
-from opensearch_ml_stream.plugin.statistics.model_file import FinishedAction, ModelFigures
+from opensearch_ml_stream.plugin.statistics.request_counts import ActionCount, FinishedAction, ModelFigures
 from opensearch_ml_stream.plugin.statistics.request_statistics import Statistics, open_statistics
-from opensearch_ml_stream.plugin.statistics.worker_file import ActionCount
 
 
 @pytest.fixture

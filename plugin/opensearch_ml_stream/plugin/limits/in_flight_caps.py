@@ -8,7 +8,6 @@ import asyncio
 from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from functools import lru_cache
-from hashlib import blake2b
 from types import TracebackType
 
 from opensearch_ml_stream.connectors.errors import Throttled, Unavailable
@@ -16,6 +15,7 @@ from opensearch_ml_stream.connectors.model_options import CallLimits
 from opensearch_ml_stream.plugin.limits.stream_counts import Cap, StreamCounts
 from opensearch_ml_stream.plugin.metrics import Metrics
 from opensearch_ml_stream.plugin.settings import LiveSettings
+from opensearch_ml_stream.plugin.shared.table import table_key
 
 LOOK_SECONDS = 0.05  # between two looks for a place that another worker has released
 
@@ -138,7 +138,7 @@ class OpenStreams:
         """Give places to those who have waited longest, and refuse those who have waited for too long."""
         now = asyncio.get_running_loop().time()
         queue, self._queue = self._queue, []
-        full: set[int] = set()
+        full: set[bytes] = set()
         for waiting in queue:
             if waiting.turn.done():
                 continue  # its client has disconnected
@@ -215,6 +215,6 @@ def _caps(
     return tuple(caps)
 
 
-def _key(*names: str) -> int:
-    """Return a key of these names alone: 64 bits of a hash, and never 0."""
-    return int.from_bytes(blake2b(repr(names).encode(), digest_size=8).digest(), "little") or 1
+def _key(*names: str) -> bytes:
+    """Return a key of these names alone."""
+    return table_key(repr(names))

@@ -7,7 +7,6 @@ its server, whoever holds the lock of a file in the folder of the workers; the o
 """
 
 import asyncio
-import fcntl
 import logging
 import os
 import socket
@@ -19,6 +18,7 @@ from opensearch_ml_stream.connectors.errors import MLStreamError
 from opensearch_ml_stream.plugin.background_task import running_beside
 from opensearch_ml_stream.plugin.clock import Clock
 from opensearch_ml_stream.plugin.limits.server_id import server_id
+from opensearch_ml_stream.plugin.shared.locked_file import append_zeros, open_shared, try_to_lock
 from opensearch_ml_stream.plugin.store import Index, Store
 
 RENEW_SECONDS = 3.0
@@ -84,15 +84,13 @@ class SharedCount:
     """The file in which the workers of a server share the count of the one that holds the file's lock."""
 
     def __init__(self, runtime: Path) -> None:
-        self._file = os.open(runtime / "replicas", os.O_RDWR | os.O_CREAT, 0o600)
+        self._file = open_shared(runtime / "replicas")
+        if not os.fstat(self._file).st_size:
+            append_zeros(self._file, 0, _COUNT_SIZE)  # now, as a disk that is full later must not end the counting
 
     def acquire(self) -> bool:
         """Lock the file for as long as it is open; whether this worker holds the lock now."""
-        try:
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return False
-        return True
+        return try_to_lock(self._file)
 
     def read(self) -> int:
         """Return the last count, 0 before the first one."""

@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 from secrets import token_hex
 
-from opensearch_ml_stream.plugin.locked_file import locked
+from opensearch_ml_stream.plugin.shared.locked_file import locked
 
 _LENGTH = 32
 

@@ -9,7 +9,7 @@ from struct import Struct
 from time import monotonic
 from typing import NamedTuple
 
-from opensearch_ml_stream.plugin.shared_table import SharedTable, table_key
+from opensearch_ml_stream.plugin.shared.table import SharedTable, table_key
 
 _BUCKET = Struct("dddd")  # tokens, when there were so many (CLOCK_MONOTONIC), tokens_per_second, burst: 0 of a new one
 

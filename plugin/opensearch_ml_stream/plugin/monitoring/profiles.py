@@ -12,9 +12,9 @@ from opensearch_ml_stream.plugin.monitoring.durations import summary
 from opensearch_ml_stream.plugin.registry.deployment_state_store import DEPLOYED, DeploymentStateStore
 from opensearch_ml_stream.plugin.registry.stored_documents import Json, flag_of, strings_of
 from opensearch_ml_stream.plugin.registry.visible_documents import VisibleDocuments
-from opensearch_ml_stream.plugin.statistics.model_file import ModelFigures
+from opensearch_ml_stream.plugin.statistics.request_counts import ModelFigures
 from opensearch_ml_stream.plugin.statistics.request_statistics import Statistics
-from opensearch_ml_stream.plugin.statistics.worker_file import RunningPrediction
+from opensearch_ml_stream.plugin.statistics.running_predictions import RunningPrediction
 from opensearch_ml_stream.rest_handlers.callers import Caller
 
 VIEWS = ("node", "model")

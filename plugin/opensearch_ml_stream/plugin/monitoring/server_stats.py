@@ -20,9 +20,8 @@ from opensearch_ml_stream.plugin.monitoring.stat_selection import (
 from opensearch_ml_stream.plugin.registry.deployment_state_store import DeploymentStateStore
 from opensearch_ml_stream.plugin.registry.stored_documents import MAX_FOUND, Json
 from opensearch_ml_stream.plugin.registry.visible_documents import VisibleDocuments
-from opensearch_ml_stream.plugin.statistics.model_file import ModelFigures
+from opensearch_ml_stream.plugin.statistics.request_counts import ActionCount, ModelFigures
 from opensearch_ml_stream.plugin.statistics.request_statistics import Statistics
-from opensearch_ml_stream.plugin.statistics.worker_file import ActionCount
 from opensearch_ml_stream.plugin.store import Index, Store
 from opensearch_ml_stream.rest_handlers.callers import Caller
 

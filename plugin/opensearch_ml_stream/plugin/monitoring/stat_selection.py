@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.plugin.registry.model_documents import FUNCTIONS
 from opensearch_ml_stream.plugin.registry.stored_documents import Json, strings_of
-from opensearch_ml_stream.plugin.statistics.worker_file import ACTIONS
+from opensearch_ml_stream.plugin.statistics.request_counts import ACTIONS
 from opensearch_ml_stream.plugin.store import Index
 
 MODEL_COUNT = "ml_model_count"

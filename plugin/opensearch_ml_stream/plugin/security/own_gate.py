@@ -72,8 +72,9 @@ class OwnAccounts:
         }
 
     def close(self) -> None:
-        """Release the thread and the file."""
-        self._logins.close()
+        """Release the thread and the files."""
+        for shared in (self._logins, self._lockouts, self._lockouts_of_unknown):
+            shared.close()
         self._hashing.shutdown(cancel_futures=True)
 
     async def admit(self, credentials: NameAndPassword | ApiKey | None, *actions: str) -> Caller:

@@ -11,7 +11,7 @@ from pathlib import Path
 from struct import Struct
 from time import monotonic
 
-from opensearch_ml_stream.plugin.shared_table import SharedTable
+from opensearch_ml_stream.plugin.shared.table import SharedTable
 
 _MAX_LOGINS = 10_000  # in a worker's memory
 _LEVELS = 2  # of the table: 12,000 logins

@@ -1,6 +1,6 @@
 """Statistics of a server's requests, counted once per request: what `/stats` and `/profile` are made of.
 
-They are files in a folder that the server's workers share and that is removed with it, so that any worker can say what
+They are tables in a folder that the server's workers share and that is removed with it, so that any worker can say what
 all of them did. They are mapped: to count is a write to memory, which stays when a worker is killed.
 """
 
@@ -10,15 +10,14 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 from opensearch_ml_stream.connectors.errors import NotFound, Unavailable
-from opensearch_ml_stream.plugin.statistics import model_file
-from opensearch_ml_stream.plugin.statistics.model_file import FinishedAction, ModelFigures, ModelFiles
-from opensearch_ml_stream.plugin.statistics.worker_file import (
+from opensearch_ml_stream.plugin.shared.worker_number import WorkerNumber
+from opensearch_ml_stream.plugin.statistics.request_counts import (
     ActionCount,
-    RunningPrediction,
-    WorkerFile,
-    read_counts,
-    read_running,
+    FinishedAction,
+    ModelFigures,
+    RequestCounts,
 )
+from opensearch_ml_stream.plugin.statistics.running_predictions import RunningPrediction, RunningPredictions
 
 log = logging.getLogger(__name__)
 
@@ -33,10 +32,10 @@ class Statistics:
     of a write, is logged once, and what cannot be written is left out.
     """
 
-    def __init__(self, directory: Path, worker: WorkerFile, files: ModelFiles) -> None:
+    def __init__(self, directory: Path, running: RunningPredictions, counts: RequestCounts) -> None:
         self._directory = directory
-        self._worker = worker
-        self._files = files
+        self._running = running
+        self._counts = counts
         self._has_complained = False
         self.problem: str | None = None  # why the last request could not be counted
 
@@ -64,7 +63,7 @@ class Statistics:
     def start(self, model_id: str, started: float) -> int | None:
         """Note that a prediction of the model runs, begun then (CLOCK_MONOTONIC); return its slot, for `end`."""
         try:
-            return self._worker.start(model_id, started)
+            return self._running.start(model_id, started)
         except OSError as error:
             self._complain(error)
             return None
@@ -73,38 +72,36 @@ class Statistics:
         """Count a request; `slot` is that of `start`."""
         try:
             if slot is not None:
-                self._worker.end(slot)
-            self._worker.count(finished.action, failed=finished.failed)
-            if model_id is not None:
-                self._files.add(model_id, finished)
+                self._running.end(slot)
+            self._counts.add(model_id, finished)
             self.problem = None
         except OSError as error:
             self._complain(error)
 
     def counts(self) -> Mapping[str, ActionCount]:
         """Return how often each action was requested of this server."""
-        return read_counts(self._directory)
+        return self._counts.of_server()
 
     def running(self) -> Mapping[str, RunningPrediction]:
         """Return the predictions that run now on this server, by task id."""
-        return read_running(self._directory)
+        return self._running.read()
 
     def model(self, model_id: str) -> ModelFigures | None:
         """Return what is known of the model."""
-        return model_file.read_model(self._directory, model_id)
+        return self._counts.of_model(model_id)
 
     def models(self) -> dict[str, ModelFigures]:
         """Return all models of which something is known, by id."""
-        return model_file.read_models(self._directory)
+        return self._counts.of_models()
 
     def forget(self, model_id: str) -> None:
         """Forget a model that is no more."""
-        model_file.forget(self._directory, model_id)
+        self._counts.forget(model_id)
 
     def _forget(self, action: str, model_id: str) -> None:
         try:
             if action == UNDEPLOY:
-                self._files.forget_predictions(model_id)
+                self._counts.forget_predictions(model_id)
             elif action == DELETE:
                 self.forget(model_id)
         except OSError as error:
@@ -122,5 +119,9 @@ def open_statistics(runtime: Path, *, is_shared: bool = True) -> Iterator[Statis
     """Open the statistics of a server in the folder that its workers share, if it has more than one."""
     directory = runtime / "statistics"
     directory.mkdir(mode=0o700, exist_ok=True)
-    with closing(WorkerFile(directory)) as worker, closing(ModelFiles(directory, is_shared=is_shared)) as files:
-        yield Statistics(directory, worker, files)
+    with (
+        closing(WorkerNumber(directory / "worker")) as worker,
+        closing(RunningPredictions(directory, worker, is_shared=is_shared)) as running,
+        closing(RequestCounts(directory, worker.number, is_shared=is_shared)) as counts,
+    ):
+        yield Statistics(directory, running, counts)

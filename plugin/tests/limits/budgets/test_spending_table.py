@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from opensearch_ml_stream.connectors.spending.token_spending import Amount
-from opensearch_ml_stream.plugin import shared_table
 from opensearch_ml_stream.plugin.limits.budgets.spending_table import Counter, Spending, SpendingTable
+from opensearch_ml_stream.plugin.shared import table
 
 MINUTE = Counter("m", None, 60)
 NOW = 1_000_000_040_000  # 20 s behind the full minute
@@ -73,8 +73,8 @@ def test_what_was_reserved_is_taken_back_only_in_its_own_window(tmp_path: Path) 
 
 
 def test_several_are_counted_at_once_or_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shared_table, "_FIRST_LEVEL", 9)
-    monkeypatch.setattr(shared_table, "MAX_LEVELS", 1)
+    monkeypatch.setattr(table, "FIRST_LEVEL", 9)
+    monkeypatch.setattr(table, "MAX_LEVELS", 1)
     spending, others = SpendingTable(tmp_path / "spending"), [Counter(str(number), None, 60) for number in range(6)]
     spending.add(others, NOW, Amount(1))
     spending.add([MINUTE], NOW, Amount(1))
@@ -126,8 +126,8 @@ def test_what_was_spent_in_a_window_that_is_over_makes_way_for_others(tmp_path: 
     spending.add([hour], NOW, Amount(2))
     grown = spend(range(4000), NOW)
     assert spend(range(4000, 8000), END) == grown
-    assert spend(range(8000, 12000), END) > grown
-    assert {spending.read(Counter(str(name), None, 60), END).own.tokens for name in range(4000, 12000)} == {1}
+    assert spend(range(8000, 16000), END) > grown
+    assert {spending.read(Counter(str(name), None, 60), END).own.tokens for name in range(4000, 16000)} == {1}
     assert spending.read(hour, END).own == Amount(2)
 
 

@@ -65,7 +65,7 @@ class Worker:
 @pytest.fixture
 def counts(tmp_path: Path) -> Iterator[list[StreamCounts]]:
     with ExitStack() as stack:
-        yield [stack.enter_context(closing(StreamCounts(tmp_path, 1_000))) for _ in range(2)]
+        yield [stack.enter_context(closing(StreamCounts(tmp_path, 2))) for _ in range(2)]
 
 
 @pytest.fixture

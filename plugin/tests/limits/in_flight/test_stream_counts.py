@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from opensearch_ml_stream.connectors.errors import Unavailable
-from opensearch_ml_stream.plugin.limits import stream_counts
 from opensearch_ml_stream.plugin.limits.stream_counts import Cap, StreamCounts
+from opensearch_ml_stream.plugin.shared.table import table_key
 
-THREE = [Cap("model_streams", 1, 3)]
+THREE = [Cap("model_streams", table_key("m"), 3)]
 
 
 class Workers:
@@ -20,8 +20,8 @@ class Workers:
         self._folder = folder
         self._stack = stack
 
-    def start(self, max_streams: int = 10) -> StreamCounts:
-        return self._stack.enter_context(closing(StreamCounts(self._folder, max_streams)))
+    def start(self) -> StreamCounts:
+        return self._stack.enter_context(closing(StreamCounts(self._folder, 4)))
 
 
 @pytest.fixture
@@ -45,8 +45,8 @@ def test_no_more_than_the_cap_are_open_over_all_workers(workers: Workers) -> Non
 
 def test_a_stream_counts_for_all_of_its_caps_or_for_none(workers: Workers) -> None:
     counts = workers.start()
-    user, model = Cap("user_streams", 1, 1), Cap("model_streams", 2, 5)
-    other_user = Cap("user_streams", 3, 1)
+    user, model = Cap("user_streams", table_key("ann"), 1), Cap("model_streams", table_key("m"), 5)
+    other_user = Cap("user_streams", table_key("bob"), 1)
     assert counts.acquire([user, model]) is None
     for _ in range(10):
         assert counts.acquire([model, user]) == user
@@ -83,20 +83,34 @@ def test_a_worker_that_starts_later_is_seen_by_those_before_it(workers: Workers)
     assert acquired(first, THREE) == [False]
 
 
-def test_users_come_and_go_and_their_entries_with_them(workers: Workers, tmp_path: Path) -> None:
-    counts = workers.start(max_streams=1)
-    for user in range(1, 1_000):
-        assert counts.acquire([Cap("user_streams", user, 1)]) is None
-        counts.release([Cap("user_streams", user, 1)])
-    assert (tmp_path / "open-streams-0").stat().st_size == 16 * 16
+def test_what_a_killed_worker_counted_is_forgotten_in_all_records_at_once(workers: Workers) -> None:
+    killed, lives = workers.start(), workers.start()
+    caps = [Cap("user_streams", table_key(str(number)), 1) for number in range(2_000)]  # on several levels
+    for cap in caps:
+        assert killed.acquire([cap]) is None
+    killed.close()
+    assert lives.acquire(caps[:1]) is None
+    successor = workers.start()
+    assert [successor.acquire([cap]) for cap in caps] == [caps[0]] + [None] * 1_999
 
 
-def test_more_streams_than_a_worker_may_have_are_not_counted(workers: Workers) -> None:
-    counts = workers.start(max_streams=1)
-    for number in range(8):
-        assert counts.acquire([Cap("user_streams", number + 1, 1)]) is None
-    with pytest.raises(Unavailable, match=r"cannot be counted .*its table is full"):
-        counts.acquire([Cap("user_streams", 9, 1)])
+def test_users_come_and_go_and_their_records_with_them(workers: Workers, tmp_path: Path) -> None:
+    counts = workers.start()
+    counts.acquire(THREE)
+    size = (tmp_path / "open-streams").stat().st_size
+    for user in range(1, 5_000):
+        cap = Cap("user_streams", table_key(str(user)), 1)
+        assert counts.acquire([cap]) is None
+        assert counts.acquire([cap]) == cap
+        counts.release([cap])
+    assert (tmp_path / "open-streams").stat().st_size == size < 100_000
+
+
+def test_no_more_workers_than_there_should_be_can_count(workers: Workers) -> None:
+    for _ in range(4):
+        assert workers.start().acquire([THREE[0]._replace(limit=10)]) is None
+    with pytest.raises(Unavailable, match="more workers than there should be"):
+        workers.start().acquire(THREE)
 
 
 def test_nothing_is_written_before_a_stream_is_counted(workers: Workers, tmp_path: Path) -> None:
@@ -107,7 +121,7 @@ def test_nothing_is_written_before_a_stream_is_counted(workers: Workers, tmp_pat
 
 
 def test_a_file_that_was_only_begun_is_used_by_the_next_worker(workers: Workers, tmp_path: Path) -> None:
-    (tmp_path / "open-streams-0").write_bytes(b"x")
+    (tmp_path / "open-streams").write_bytes(b"x" * 100)
     one, other = workers.start(), workers.start()
     assert acquired(one, THREE, 2) == [True, True]
     assert acquired(other, THREE, 2) == [True, False]
@@ -115,29 +129,22 @@ def test_a_file_that_was_only_begun_is_used_by_the_next_worker(workers: Workers,
 
 def test_what_cannot_be_counted_does_not_go_on(tmp_path: Path) -> None:
     with (
-        closing(StreamCounts(tmp_path / "gone", 10)) as counts,
+        closing(StreamCounts(tmp_path / "gone", 2)) as counts,
         pytest.raises(Unavailable, match=r"open streams cannot be counted in .*gone \(No such file or directory\)"),
     ):
         counts.acquire(THREE)
 
 
-def test_a_full_disk_leaves_no_table_open_and_is_tried_again(
-    workers: Workers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    workers.start().acquire(THREE)
+def test_a_full_disk_is_tried_again(workers: Workers, monkeypatch: pytest.MonkeyPatch) -> None:
     counts = workers.start()
-
-    def full(file: int, entries: int) -> None:
-        raise OSError(28, "No space left on device")
-
     before = len(os.listdir("/dev/fd"))
     with monkeypatch.context() as patch:
-        patch.setattr(stream_counts, "write_empty", full)
+        patch.setattr(os, "pwrite", lambda file, data, offset: len(data) - 1)
         for _ in range(2):
             with pytest.raises(Unavailable, match=r"\(No space left on device\); check that its disk is not full"):
                 counts.acquire(THREE)
-    assert len(os.listdir("/dev/fd")) == before + 1  # the lock file, once
-    assert acquired(counts, THREE, 3) == [True, True, False]
+    assert len(os.listdir("/dev/fd")) == before + 2  # the table, and the worker's number, once
+    assert acquired(counts, THREE, 4) == [True, True, True, False]
 
 
 def test_a_release_does_not_wait_for_a_worker_that_is_stopped(workers: Workers, tmp_path: Path) -> None:

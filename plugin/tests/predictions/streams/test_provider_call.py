@@ -51,7 +51,7 @@ def calls_to(provider: ScriptedProvider, folder: Path = Path("unused"), **settin
     shared = SharedSpending(SpendingTable(folder / "spending"), SQLiteStore(":memory:"), now_millis, "here")
     budgets = Budgets(shared, print, now_millis)
     live = LiveSettings(Settings(**settings))
-    streams = OpenStreams(StreamCounts(folder, 100), live, Metrics())
+    streams = OpenStreams(StreamCounts(folder, 1), live, Metrics())
     return ProviderCalls(live, provider, RateLimits(folder), budgets, streams)
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from opensearch_ml_stream.plugin.shared_table import SharedTable
+from opensearch_ml_stream.plugin.shared.table import SharedTable
 from opensearch_ml_stream.plugin.upstream.circuit_breaker.shared_breakers import (
     MAX_PAUSE_SECONDS,
     PROBE_SECONDS,
@@ -125,15 +125,15 @@ def test_that_none_has_a_failure_is_known_to_every_worker(
     breakers: SharedBreakers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with closing(SharedBreakers(tmp_path)) as other:
-        assert breakers.are_closed and other.are_closed
+        assert breakers.failing.is_empty and other.failing.is_empty
         breakers.fail("c", RULES)
         other.fail("c", RULES)
         other.fail("d", RULES)
-        assert not breakers.are_closed
+        assert not breakers.failing.is_empty
         breakers.succeed("d")
-        assert not other.are_closed
+        assert not other.failing.is_empty
         other.succeed("c")
-        assert breakers.are_closed and other.are_closed
+        assert breakers.failing.is_empty and other.failing.is_empty
 
         def full(*_: object) -> list[int]:
             raise OSError("its table is full")
@@ -141,4 +141,4 @@ def test_that_none_has_a_failure_is_known_to_every_worker(
         with monkeypatch.context() as patched, pytest.raises(OSError, match="full"):
             patched.setattr(SharedTable, "places", full)
             breakers.fail("c", RULES)
-        assert other.are_closed
+        assert other.failing.is_empty

@@ -13,7 +13,7 @@ from struct import Struct
 from typing import NamedTuple
 
 from opensearch_ml_stream.connectors.spending.token_spending import Amount
-from opensearch_ml_stream.plugin.shared_table import SharedTable
+from opensearch_ml_stream.plugin.shared.table import SharedTable
 
 _RECORD = Struct("qq6d")  # as Spending has it; the end of the window is 0 in a new one
 

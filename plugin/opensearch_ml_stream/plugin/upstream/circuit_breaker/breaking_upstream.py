@@ -45,7 +45,7 @@ class BreakingUpstream:
 
     def check(self, key: str) -> None:
         """Raise CircuitOpen if the provider is not to be called now."""
-        if self._breakers.are_closed:
+        if self._breakers.failing.is_empty:
             return
         try:
             wait = self._breakers.wait_seconds(key)
@@ -57,7 +57,7 @@ class BreakingUpstream:
 
     def succeeded(self, key: str) -> None:
         """Note that the provider responded."""
-        if self._breakers.are_closed:
+        if self._breakers.failing.is_empty:
             return
         try:
             if self._breakers.succeed(key):

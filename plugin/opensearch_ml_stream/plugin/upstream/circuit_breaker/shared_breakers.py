@@ -1,14 +1,12 @@
 """The state of all circuit breakers of a server, shared by its workers.
 
-A connector whose provider failed has a record in a table of one level, which every worker has mapped. How many have one
-is counted beside it, so that a call costs nothing more while no provider fails.
+A connector whose provider failed has a record in a table of one level, which every worker has mapped. While it is empty
+no provider fails, and a call costs nothing more.
 
 A breaker is *closed* until so many calls in a row have failed, then *open*: for some seconds nobody calls. Then it is
 *half-open*: one call of all workers goes through. If it fails too, the breaker opens for twice as long.
 """
 
-import mmap
-import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -16,14 +14,12 @@ from pathlib import Path
 from struct import Struct
 from time import monotonic
 
-from opensearch_ml_stream.plugin.shared_table import SharedTable, table_key
+from opensearch_ml_stream.plugin.shared.table import SharedTable, table_key
 
 MAX_PAUSE_SECONDS = 60.0
 PROBE_SECONDS = 60.0  # after which another call may try: the worker of the first may have been killed
 
 _RECORD = Struct("qddd")  # failures in a row; open until; for so many seconds; probed until (monotonic)
-
-_NUMBER_SIZE = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,31 +39,27 @@ class _State:
 
 
 class SharedBreakers:
-    """The breakers of a server. `directory` is shared by its workers and removed with it."""
+    """The breakers of a server. `directory` is shared by its workers and removed with it.
+
+    While the table `failing` is empty, no call has to wait and no success has to be noted.
+    """
 
     def __init__(self, directory: Path, now: Callable[[], float] = monotonic) -> None:
-        self._table = SharedTable(directory / "circuit-breakers", _RECORD, max_levels=1)
+        self.failing = SharedTable(directory / "circuit-breakers", _RECORD, max_levels=1)
         self._now = now
-        with self._table:
-            self._table.prepare()
-            self._failing = _shared_number(directory / "failing-connectors")
+        with self.failing:
+            self.failing.prepare()
 
     def close(self) -> None:
-        """Let go of the files."""
-        self._failing.release()
-        self._table.close()
-
-    @property
-    def are_closed(self) -> bool:
-        """Whether no connector has a failure: then nothing waits, and no success has to be noted."""
-        return not self._failing[0]
+        """Let go of the file."""
+        self.failing.close()
 
     def wait_seconds(self, key: str) -> float:
         """Return 0 if a call may be made, else in how many seconds to ask again. OSError if the file is unusable.
 
         Whoever gets 0 while the breaker is half-open has to report how its call ended.
         """
-        place = self._table.find(table_key(key))
+        place = self.failing.find(table_key(key))
         if not place or self._read(place).open_until == 0.0:
             return 0.0
         with self._changing(key) as state:
@@ -79,7 +71,7 @@ class SharedBreakers:
 
     def succeed(self, key: str) -> bool:
         """Note that the provider responded; return whether this closed the breaker."""
-        if not self._table.find(table_key(key)):
+        if not self.failing.find(table_key(key)):
             return False
         with self._changing(key) as state:
             was_open = state.open_until > 0
@@ -102,49 +94,27 @@ class SharedBreakers:
 
     def give_up(self, key: str) -> None:
         """Note that a call ended without saying anything about the provider: another may try."""
-        if self._table.find(table_key(key)):
+        if self.failing.find(table_key(key)):
             with self._changing(key) as state:
                 state.probed_until = 0.0
 
     @contextmanager
     def _changing(self, key: str) -> Iterator[_State]:
         """Lock the table for the block; the state it leaves is written. One without failures has no record."""
-        table, digest = self._table, table_key(key)
+        table, digest = self.failing, table_key(key)
         with table:
             place = table.find(digest)
             state = self._read(place) if place else _State()
             yield state
             if state.failures:
-                place = place or self._new_record(digest)
+                [place] = table.places([digest], _is_free)
                 table.write(place, state.failures, state.open_until, state.pause, state.probed_until)
             elif place:
                 table.remove(place)
-                self._failing[0] -= 1
-
-    def _new_record(self, digest: bytes) -> int:
-        """Return the place of a new record, which is counted first: it may be counted too much, but never not."""
-        self._failing[0] += 1
-        try:
-            [place] = self._table.places([digest], _is_free)
-        except OSError:
-            self._failing[0] -= 1
-            raise
-        return place
 
     def _read(self, place: int) -> _State:
-        return _State(*self._table.read(place))
+        return _State(*self.failing.read(place))
 
 
 def _is_free(record: tuple[int, ...]) -> bool:
     return not record[0]
-
-
-def _shared_number(path: Path) -> memoryview:
-    """Map an integer that all who map it see, 0 at first; every byte is written before, under the lock of a table."""
-    file = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
-    try:
-        if not os.fstat(file).st_size:
-            os.pwrite(file, bytes(_NUMBER_SIZE), 0)
-        return memoryview(mmap.mmap(file, _NUMBER_SIZE)).cast("Q")
-    finally:
-        os.close(file)

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from opensearch_ml_stream.plugin import locked_file
-from opensearch_ml_stream.plugin.locked_file import LOCK_SECONDS, locked
+from opensearch_ml_stream.plugin.shared import locked_file
+from opensearch_ml_stream.plugin.shared.locked_file import LOCK_SECONDS, locked
 
 
 class Clock:

@@ -15,9 +15,10 @@ from struct import Struct
 
 import pytest
 
-from opensearch_ml_stream.plugin.shared_table import SharedTable, table_key
+from opensearch_ml_stream.plugin.shared.table import SharedTable, table_key
 
 NUMBER = Struct("qq")
+HEADER = 8  # bytes
 
 
 @pytest.fixture
@@ -96,7 +97,7 @@ def test_it_grows_as_it_must_and_only_so_far(path: Path) -> None:
                 write(table, number)
                 kept = number
         assert raised.value.errno == errno.ENOSPC
-        assert path.stat().st_size == 7 * first
+        assert path.stat().st_size == HEADER + 7 * (first - HEADER)
         assert kept > 10_000
         assert all(read(table, number) == (number, -number) for number in range(1, kept + 1))
 
@@ -116,6 +117,64 @@ def test_records_of_one_call_do_not_make_way_for_each_other(table: SharedTable) 
     with table:
         places = table.places([key(number) for number in numbers], is_zero)
     assert len(set(places)) == len(numbers)
+
+
+def test_it_is_empty_for_all_who_have_prepared_it_while_no_record_is_in_it(path: Path) -> None:
+    with ExitStack() as stack:
+        one, other = (stack.enter_context(closing(SharedTable(path, NUMBER))) for _ in range(2))
+        for table in (one, other):
+            with table:
+                table.prepare()
+            assert table.is_empty
+        write(one, 1, 2)
+        write(other, 2)
+        for number in (1, 2):
+            assert not one.is_empty and not other.is_empty
+            with other:
+                other.remove(other.find(key(number)))
+        assert one.is_empty and other.is_empty
+
+
+def test_one_that_made_way_for_another_is_counted_no_more(path: Path) -> None:
+    with closing(SharedTable(path, NUMBER, 1, 9)) as table:  # one place for all
+        for number in range(1, 9):
+            write(table, number)
+        with table:
+            [place] = table.places([key(1)])
+            table.write(place, 0, 0)
+        write(table, 9)
+        with table:
+            for number in range(2, 10):
+                table.remove(table.find(key(number)))
+        assert table.is_empty
+
+
+def test_all_records_are_found_and_a_cell_of_them_cleared_at_once(table: SharedTable, path: Path) -> None:
+    write(table, *range(1, 10_000))  # on two levels
+    with closing(SharedTable(path, NUMBER)) as other:
+        with other:
+            other.clear_cell(1)
+        assert sorted(other.read(place) for place in other.records()) == [(number, 0) for number in range(1, 10_000)]
+    assert read(table, 9_999) == (9_999, 0)
+
+
+def test_a_record_that_holds_another_key_is_not_taken_for_that_keys_own(path: Path) -> None:
+    numbers = [int.from_bytes(key(2)[start : start + 8], "little", signed=True) for start in (0, 8)]
+    with closing(SharedTable(path, NUMBER, 1, 9)) as table, table:
+        [place] = table.places([key(1)])
+        table.write(place, *numbers)
+        assert table.find(key(2)) == 0
+
+
+def test_keys_that_begin_alike_have_records_of_their_own(table: SharedTable) -> None:
+    keys = [b"the same" + number.to_bytes(8, "little") for number in range(20)]
+    with table:
+        places = table.places(keys)
+        table.remove(places[0])
+    with closing(SharedTable(table._path, NUMBER)) as other:
+        other.refresh()
+        assert [other.find(key) for key in keys] == [0, *places[1:]]
+    assert len(set(places)) == 20
 
 
 def test_a_slot_that_was_freed_is_used_again(path: Path) -> None:
@@ -158,7 +217,7 @@ def test_what_a_worker_that_was_killed_left_of_a_level_is_written_anew(table: Sh
     with path.open("ab") as file:
         file.write(b"\xff" * 1000)
     write(table, *range(2, 5000))
-    assert path.stat().st_size == 3 * size
+    assert path.stat().st_size == HEADER + 3 * (size - HEADER)
     assert [read(table, number)[0] for number in range(1, 5000)] == list(range(1, 5000))
 
 

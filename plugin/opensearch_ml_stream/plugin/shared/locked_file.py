@@ -1,4 +1,4 @@
-"""Files in the server's own folder that all its workers write, one at a time."""
+"""Files in the server's own folder that all its workers write: locks on them, and room for them on the disk."""
 
 import errno
 import fcntl
@@ -18,7 +18,7 @@ def locked(path: str | Path) -> Iterator[int]:
 
     OSError if it cannot be opened, TimeoutError, which is one, if another worker does not let go of it.
     """
-    file = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    file = open_shared(path)
     try:
         lock(file)
         yield file
@@ -26,20 +26,37 @@ def locked(path: str | Path) -> Iterator[int]:
         os.close(file)
 
 
+def open_shared(path: str | Path) -> int:
+    """Open the file, new or not, for its owner alone."""
+    return os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+
+
 def lock(file: int) -> None:
     """Lock an open file until it is closed or unlocked (`fcntl.LOCK_UN`); TimeoutError after LOCK_SECONDS."""
-    if _try_to_lock(file):  # as nearly always
+    if try_to_lock(file):  # as nearly always
         return
     give_up = monotonic() + LOCK_SECONDS
-    while not _try_to_lock(file):
+    while not try_to_lock(file):
         if monotonic() > give_up:
             raise TimeoutError(errno.ETIMEDOUT, "another worker holds a file of it")
         sleep(_LOOK_SECONDS)
 
 
-def _try_to_lock(file: int) -> bool:
+def try_to_lock(file: int, kind: int = fcntl.LOCK_EX) -> bool:
+    """Whether the open file could be locked at once, until it is closed or unlocked."""
     try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(file, kind | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
     return True
+
+
+def append_zeros(file: int, end: int, size: int) -> None:
+    """Make an open file of `end` bytes that much longer; OSError, and it stays as it was, if the disk has no room.
+
+    Every byte is written before it is mapped: the first write to a page of a mapped file that finds no room would kill
+    the process (SIGBUS).
+    """
+    if os.pwrite(file, bytes(size), end) != size:
+        os.ftruncate(file, end)
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
