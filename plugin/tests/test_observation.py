@@ -20,9 +20,8 @@ from opensearch_ml_stream.connectors.errors import (
 )
 from opensearch_ml_stream.plugin.metrics import Metrics
 from opensearch_ml_stream.plugin.observation import Observation, Observations, Observer
-from opensearch_ml_stream.plugin.statistics.model_file import ModelFigures
+from opensearch_ml_stream.plugin.statistics.request_counts import ActionCount, ModelFigures
 from opensearch_ml_stream.plugin.statistics.request_statistics import open_statistics
-from opensearch_ml_stream.plugin.statistics.worker_file import ActionCount
 from opensearch_ml_stream.rest_handlers.callers import ANYONE, Caller
 
 ANN = Caller("ann")
