@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Protocol
 from urllib.parse import urlencode, urlsplit, urlunsplit
 
@@ -25,11 +26,6 @@ class Enable:
     url: tuple[tuple[str, str], ...] = ()
     query: Mapping[str, str] = field(default_factory=dict)
     headers: Mapping[str, str] = field(default_factory=dict)
-
-    @property
-    def changes_body(self) -> bool:
-        """Return whether the body is changed at all."""
-        return bool(self.body or self.inner_body or self.drop)
 
     def change_head(self, url: str, headers: Mapping[str, str]) -> tuple[str, Mapping[str, str]]:
         """Return the URL and headers of a request with what turns the stream on in them."""
@@ -98,9 +94,13 @@ class StreamSpec:
     framing: Callable[[], Framing]
     provider: Callable[[], Provider]
     has_fast_path: bool = False
+    decoder: Callable[[], Decoder | FastPathDecoder] = field(init=False, repr=False, compare=False)
+    """Returns a new decoder for one stream."""
 
-    def decoder(self) -> Decoder | FastPathDecoder:
-        """Return a new decoder for one stream."""
-        if self.has_fast_path:
-            return FastPathDecoder(self.provider)
-        return Decoder(self.framing(), self.provider())
+    def __post_init__(self) -> None:
+        fast, plain = partial(FastPathDecoder, self.provider), partial(_plain_decoder, self.framing, self.provider)
+        object.__setattr__(self, "decoder", fast if self.has_fast_path else plain)
+
+
+def _plain_decoder(framing: Callable[[], Framing], provider: Callable[[], Provider]) -> Decoder:
+    return Decoder(framing(), provider())

@@ -12,6 +12,7 @@ from opensearch_ml_stream.connectors.rendering.body_edits import INPUT_PROCESSOR
 from opensearch_ml_stream.connectors.rendering.caller_parameters import CallerParameters, is_connectors_own
 from opensearch_ml_stream.connectors.rendering.charsets import find_codec
 from opensearch_ml_stream.connectors.rendering.filled_template import FilledTemplates, parameter_names
+from opensearch_ml_stream.connectors.rendering.streamed_body import StreamedBodies, change_body
 from opensearch_ml_stream.connectors.rendering.template import (
     ConnectorParameters,
     Parameters,
@@ -20,10 +21,11 @@ from opensearch_ml_stream.connectors.rendering.template import (
 )
 from opensearch_ml_stream.connectors.rendering.url import CONTROL, check_characters, check_url, render_url
 from opensearch_ml_stream.connectors.stream_spec import Enable, Streaming
-from opensearch_ml_stream.connectors.syntax import json_members, jsontext
+from opensearch_ml_stream.connectors.syntax import jsontext
 
 MAX_HEADER_BYTES = 8192  # of name and value together, the limit of ML Commons 3.7
 MAX_JSON_LINES = 50_000  # of a request body
+MAX_KEPT_WAYS = 16  # of streaming one action: callers may send any `_llm_interface`
 
 _CREDENTIAL = re.compile(r"\$\{credential\.([^\s{}]+)\}")
 _CHARSET = "charset"
@@ -48,6 +50,16 @@ class _Head:
     url: str
     headers: Mapping[str, str]
     charset: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Way:
+    """A way of streaming, and what it changes in an action's requests; `bodies` as far as that is known ahead."""
+
+    stream: Streaming
+    changes_head: bool
+    changes_body: bool
+    bodies: StreamedBodies | None
 
 
 @dataclass(frozen=True)
@@ -93,6 +105,11 @@ class CompiledAction:
         return None if self.body is None else FilledTemplates(self.body, self.parameters)
 
     @cached_property
+    def _ways(self) -> dict[int, _Way]:
+        """The ways in which its requests were streamed, by the `id` of what each holds."""
+        return {}
+
+    @cached_property
     def _caller_parameters(self) -> CallerParameters:
         return CallerParameters.compile(self.action, self.parameters, has_credential=self.has_credential)
 
@@ -121,30 +138,50 @@ class CompiledAction:
         scope = self.scope(request)
         if self.action.method not in _METHODS:
             raise InvalidRequest(f"unsupported http method [{self.action.method}]")
+        way = None if stream is None else self._ways.get(id(stream)) or self._new_way(stream)
         head = self._own_head if self._head_names.isdisjoint(request) else None
         url = self._render_url(scope) if head is None else head.url
         headers = self._render_headers(scope) if head is None else head.headers
-        if (bodies := self._bodies) is None:
-            body = scope.get("http_body") or ""
-        else:
-            body = bodies[bodies.names.intersection(request)].render_json(scope)
-        enables_body = stream is not None and stream.enable.changes_body
-        is_about_job = self.action.action_type in JOB_ACTION_TYPES  # no prediction, so its body is not edited
-        edits_body = (self.may_edit_body or INPUT_PROCESSORS in request) and not is_about_job
-        if self.body is not None and (edits_body or not enables_body):
-            _check_json(body)
-        if edits_body:
-            body = edit_body(self.action, self.parameters.values, request, body)
-        if stream is not None:
-            if enables_body:
-                body = _enable_body(stream.enable, body)
-            url, headers = stream.enable.change_head(url, headers)
+        body = self._render_body(scope, way)
+        if way is not None:
+            if way.changes_head:
+                url, headers = way.stream.enable.change_head(url, headers)
             if len(url) > MAX_URL_LENGTH:
                 check_url_length(len(url))
         if self.action.method == "POST" and not body and self.action.action_type != "CANCEL_BATCH_PREDICT":
             raise InvalidRequest("Content length is 0. Aborting request to remote model")
         charset = _find_charset(scope) if head is None else head.charset
         return ProviderRequest(self.action.method, url, headers, _encode(body, charset), charset)
+
+    def _new_way(self, stream: Streaming) -> _Way:
+        enable, bodies = stream.enable, self._bodies
+        changes_body = bool(enable.body or enable.inner_body or enable.drop)
+        streamed = StreamedBodies(bodies, enable) if changes_body and bodies is not None else None
+        way = _Way(stream, bool(enable.url or enable.query or enable.headers), changes_body, streamed)
+        if len(self._ways) < MAX_KEPT_WAYS:
+            self._ways[id(stream)] = way
+        return way
+
+    def _render_body(self, scope: Parameters, way: _Way | None) -> str:
+        """Return the body, empty for none, with edits made and streaming turned on."""
+        request, bodies = scope.request, self._bodies
+        is_about_job = self.action.action_type in JOB_ACTION_TYPES  # no prediction, so its body is not edited
+        edits_body = (self.may_edit_body or INPUT_PROCESSORS in request) and not is_about_job
+        changes_body = way is not None and way.changes_body
+        if bodies is None:
+            body = scope.get("http_body") or ""
+        else:
+            given = bodies.names.intersection(request)
+            if way is not None and way.bodies is not None and not edits_body:
+                streamed = way.bodies[given]
+                if streamed is not None and (not streamed.members or streamed.fits(request)):
+                    return streamed.template.render_json(scope)
+            body = bodies[given].render_json(scope)
+            if edits_body or not changes_body:
+                _check_json(body)
+        if edits_body:
+            body = edit_body(self.action, self.parameters.values, request, body)
+        return _enable_body(way.stream.enable, body) if way is not None and changes_body else body
 
     def _render_url(self, scope: Parameters) -> str:
         url = render_url(self.url, scope)
@@ -207,9 +244,7 @@ def _header_template(name: str, value: str, credential: Mapping[str, str]) -> Te
 
 def _enable_body(enable: Enable, body: str) -> str:
     try:
-        for name, values in enable.inner_body.items():
-            body = json_members.set_inner_members(body, name, values)
-        return json_members.set_members(body, enable.body, enable.drop)
+        return change_body(enable, body)
     except (json.JSONDecodeError, InvalidRequest, RecursionError):
         _check_json(body)
         raise InvalidRequest("The connector's request_body is not a JSON object, so it cannot be streamed") from None
