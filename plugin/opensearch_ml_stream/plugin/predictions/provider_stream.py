@@ -27,7 +27,7 @@ class ProviderStream:
     """
 
     __slots__ = (
-        "_ahead", "_before_first_chunk", "_charge", "_decoder", "_finish_by", "_is_json", "_redactor", "_response",
+        "_ahead", "_before_first_chunk", "_charge", "_decoder", "_finish_by", "_redactor", "_response",
         "_tell_first_chunk", "answered_by", "first_chunk", "outcome",
     )  # fmt: skip
 
@@ -42,7 +42,6 @@ class ProviderStream:
         self._decoder = decoder
         self._redactor = redactor
         self._before_first_chunk = bytearray()
-        self._is_json = is_json(response.headers.get("content-type", ""))
         self._finish_by: float | None = None  # when to wait no longer, by the loop's clock; None before a finish reason
         self._tell_first_chunk: Callable[[], None] | None = None
         self.first_chunk: float | None = None
@@ -99,7 +98,8 @@ class ProviderStream:
                 data = await (self._read_finish() if self._decoder.is_ending else self._response.read())
             except UpstreamError as error:
                 return self._break_off(error)
-            chunks = self._feed(data) if data else self._close()
+            chunks = self._decoder.feed(data) if data else self._decoder.close()
+            self._note(chunks, data)
             if self.outcome is not None and self.first_chunk is None and not chunks:
                 return await self._read_whole(ended=not data)
             if chunks or self.outcome is not None:
@@ -118,7 +118,7 @@ class ProviderStream:
 
     async def _read_whole(self, *, ended: bool) -> Chunks:
         """Return the chunk of a response that is one whole JSON object; its ending becomes the outcome."""
-        if not self._is_json:
+        if not self._is_json():
             return []
         body = self._before_first_chunk
         while not ended and len(body) < MAX_WHOLE_RESPONSE_BYTES:
@@ -161,7 +161,9 @@ class ProviderStream:
 
         try:
             if await self._response.pump(sink):
-                return self._close()
+                chunks = decoder.close()
+                self._note(chunks, b"")
+                return chunks
         except UpstreamError as error:
             return self._break_off(error)
         if decoder.outcome is not None:
@@ -178,27 +180,21 @@ class ProviderStream:
             chunks = await self.read()
         return chunks
 
-    def _feed(self, data: bytes) -> Chunks:
-        decoder = self._decoder
-        chunks = decoder.feed(data)
+    def _note(self, chunks: Chunks, data: bytes) -> None:
+        """Note the first chunk and the outcome; until there is a chunk, keep the bytes that gave none."""
         if self.first_chunk is None:
             if chunks:
                 self._note_first_chunk()
                 self._before_first_chunk.clear()
-            elif len(self._before_first_chunk) < (MAX_WHOLE_RESPONSE_BYTES if self._is_json else MAX_NON_STREAM_BYTES):
+            elif (size := len(self._before_first_chunk)) < MAX_NON_STREAM_BYTES or (
+                size < MAX_WHOLE_RESPONSE_BYTES and self._is_json()
+            ):
                 self._before_first_chunk += data
-        if decoder.outcome is not None:
-            self.outcome = self._explain(decoder.outcome)
-        return chunks
+        if self._decoder.outcome is not None:
+            self.outcome = self._explain(self._decoder.outcome)
 
-    def _close(self) -> Chunks:
-        decoder = self._decoder
-        chunks = decoder.close()
-        if chunks and self.first_chunk is None:
-            self._note_first_chunk()
-        if decoder.outcome is not None:
-            self.outcome = self._explain(decoder.outcome)
-        return chunks
+    def _is_json(self) -> bool:
+        return is_json(self._response.headers.get("content-type", ""))
 
     def _note_first_chunk(self) -> None:
         self.first_chunk = monotonic()

@@ -189,6 +189,7 @@ async def test_a_whole_response_that_breaks_off_is_an_error() -> None:
 
 
 async def test_a_whole_response_is_read_up_to_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(provider_stream, "MAX_NON_STREAM_BYTES", 5)
     monkeypatch.setattr(provider_stream, "MAX_WHOLE_RESPONSE_BYTES", 10)
     outcome = await outcome_of(Response([WHOLE[:20], WHOLE[20:], b" "], headers=JSON))
     assert isinstance(outcome, UpstreamError)
@@ -246,7 +247,7 @@ async def test_with_and_without_the_fast_path_the_stream_is_the_same() -> None:
     assert isinstance(OPENAI_CHAT.decoder(), FastPathDecoder)
     fast = stream_of(openai_stream("a", "b"))
     plain = ProviderStream(
-        openai_stream("a", "b"), StreamSpec.decoder(_without_fast_path(OPENAI_CHAT_PLAIN)), Redactor({"key": SECRET})
+        openai_stream("a", "b"), _without_fast_path(OPENAI_CHAT_PLAIN).decoder(), Redactor({"key": SECRET})
     )
     assert await read_to_the_end(fast) == await read_to_the_end(plain)
     assert fast.outcome == plain.outcome

@@ -30,6 +30,9 @@ _ERROR_STATUS = {
     "server_error": 500,
 }
 
+_TEXT_DELTA = frozenset({"role", "content"})  # the names in a delta of text alone
+_NOTHING: dict[str, Any] = {}
+
 
 class OpenAIChat:
     """Reads choice 0 of `chat.completion.chunk` events."""
@@ -38,7 +41,7 @@ class OpenAIChat:
 
     def __init__(self) -> None:
         self._finish: str | None = None
-        self._model: str | None = None
+        self._model = ""  # as the provider writes it
         self._usage: Usage | None = None
         self._tool_calls: ToolCalls | None = None  # created by the first tool call
 
@@ -55,11 +58,11 @@ class OpenAIChat:
             if choice.get("finish_reason"):
                 self._finish = native_finish_reason(choice["finish_reason"]) or self._finish
                 usage = usage or choice.get("usage")  # Moonshot's
-        groq = event_fields.mapping(payload.get("x_groq"))
+        groq = event_fields.mapping(payload["x_groq"]) if "x_groq" in payload else _NOTHING
         if usage := usage or groq.get("usage"):
             self._usage = _read_usage(usage)
-        if self._model is None:
-            self._model = event_fields.name(payload.get("model"))
+        if not self._model and isinstance(model := payload.get("model"), str):
+            self._model = model
         if payload.get("error") or payload.get("object") == "error":
             return read_error(payload)
         if groq.get("error"):  # why the stream stops early
@@ -72,15 +75,17 @@ class OpenAIChat:
 
     def _ending(self) -> Ending:
         called_tools = self._finish is None and self._tool_calls is not None
-        return Ending(finish_reason(self._finish, tools=called_tools), self._finish, self._usage, self._model)
+        reason, model = finish_reason(self._finish, tools=called_tools), event_fields.name(self._model)
+        return Ending(reason, self._finish, self._usage, model)
 
     def _read_choice(self, choice: dict[str, Any], chunks: list[Chunk]) -> None:
         delta = choice.get("delta")
         if not delta:
             return
         content = delta.get("content")
-        if content and len(delta) == 1 and isinstance(content, str):
-            chunks.append(Chunk(content))
+        if isinstance(content, str) and delta.keys() <= _TEXT_DELTA:
+            if content:
+                chunks.append(Chunk(content))
             return
         reasoning = event_fields.text(delta.get("reasoning_content") or delta.get("reasoning"))
         if isinstance(content, list):
