@@ -113,6 +113,21 @@ class CompiledModel:
         return limits[user]
 
     @cached_property
+    def has_limits(self) -> bool:
+        """Whether an input guardrail, limits or budgets of the model, right or wrong, may refuse a call."""
+        settings, limits, guardrails = self.settings, self.settings.limits, self._guardrails
+        return (
+            isinstance(guardrails, InvalidRequest)
+            or guardrails.input is not None
+            or self.definition.document.get("rate_limiter") is not None
+            or bool(self._limiters_by_user)
+            or bool(settings.budgets)
+            or settings.prices is not None
+            or limits.max_streams is not None
+            or limits.max_streams_per_user is not None
+        )
+
+    @cached_property
     def is_timed(self) -> bool:
         """Whether the model's own limits bound the times of its provider calls."""
         return self.settings.limits.are_of_time

@@ -124,14 +124,22 @@ class Predictor:
         self, held: AsyncExitStack, observed: Observation, model: CompiledModel, request: ProviderRequest
     ) -> Charge | None:
         """Check a call against input guardrail, limits and budgets; what it takes of them is released with `held`."""
-        caller, streams, limits = observed.caller, self._calls.open_streams, model.settings.limits
+        charge, settings = None, self._calls.live_settings.current
+        if model.has_limits or settings.max_streams_per_server or settings.max_streams_per_user:
+            charge = await self._check_limits(held, observed.caller, model, request)
+        observed.admit()
+        return charge
+
+    async def _check_limits(
+        self, held: AsyncExitStack, caller: Caller, model: CompiledModel, request: ProviderRequest
+    ) -> Charge | None:
+        streams, limits = self._calls.open_streams, model.settings.limits
         if streams.are_capped(limits):
             await held.enter_async_context(streams.place(model.model_id, limits, caller.name))
         await self._check_guardrail(caller, model, request)
         self._calls.apply_rate_limits(model, caller)
         if (charge := await self._calls.charge(model, caller, request.body)) is not None:
             held.enter_context(charge)
-        observed.admit()
         return charge
 
     async def _further_body(self, model_id: str, further: NextInput) -> bytes | None:

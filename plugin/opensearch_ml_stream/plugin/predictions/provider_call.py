@@ -25,7 +25,7 @@ from opensearch_ml_stream.plugin.predictions.whole_prediction import Fetch
 from opensearch_ml_stream.plugin.settings import LiveSettings, Settings
 from opensearch_ml_stream.plugin.upstream import Upstream, UpstreamResponse
 from opensearch_ml_stream.plugin.upstream.retries import open_with_retries
-from opensearch_ml_stream.plugin.upstream.trusted_endpoints import check_endpoint
+from opensearch_ml_stream.plugin.upstream.trusted_endpoints import is_trusted, untrusted
 from opensearch_ml_stream.rest_handlers.callers import Caller
 
 # Seconds, or a date in one of the three forms that a recipient has to take (RFC 9110, sections 5.6.7 and 10.2.3).
@@ -105,7 +105,8 @@ def open_remote(
 ) -> AbstractAsyncContextManager[UpstreamResponse]:
     """Open a remote model's response by `upstream`: only at a trusted URL, signed and retried as its connector says."""
     connector = model.connector
-    check_endpoint(request.url, settings)
+    if not is_trusted(request.url, settings.trusted_connector_endpoints_regex):
+        raise untrusted(request.url)
     if connector.protocol == "aws_sigv4":
         request = _signed(model, request)
     config = connector.client_config

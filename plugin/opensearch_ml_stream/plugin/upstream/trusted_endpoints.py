@@ -19,7 +19,12 @@ _NEVER_IN_ORIGIN = re.compile(r"[\s\x00-\x20\x7f-\x9f\\@%]")
 def check_endpoint(url: str, settings: Settings) -> None:
     """Raise InvalidRequest if a URL cannot be called, or if no regex of the trusted endpoints matches it."""
     if not is_trusted(url, settings.trusted_connector_endpoints_regex):
-        raise _not_trusted(parse_target(url).origins[0])
+        raise untrusted(url)
+
+
+def untrusted(url: str) -> InvalidRequest:
+    """Return the error for a URL that no regex of the trusted endpoints matches."""
+    return _not_trusted(parse_target(url).origins[0])
 
 
 def check_connector_url(url: str, parameters: Mapping[str, str], settings: Settings) -> None:

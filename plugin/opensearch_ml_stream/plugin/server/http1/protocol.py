@@ -10,7 +10,7 @@ from typing import Any
 from opensearch_ml_stream.connectors.errors import MLStreamError
 from opensearch_ml_stream.plugin.server.http1.flow_control import FlowControl
 from opensearch_ml_stream.plugin.server.http1.half_closed import HalfClosedClient
-from opensearch_ml_stream.plugin.server.http1.known_heads import RequestHead
+from opensearch_ml_stream.plugin.server.http1.known_heads import RequestHead, parts_of_whole_request
 from opensearch_ml_stream.plugin.server.http1.limits import LATE_REQUEST_SECONDS, MAX_PIPELINED, NEVER
 from opensearch_ml_stream.plugin.server.http1.refusals import Headers, body_timeout, head_timeout, refusal
 from opensearch_ml_stream.plugin.server.http1.request_cycle import RequestCycle
@@ -67,11 +67,17 @@ class StreamingProtocol(asyncio.Protocol):
         self._parser.close()
 
     def data_received(self, data: bytes) -> None:
-        """Parse what came."""
+        """Take a whole request whose head is known; parse all else."""
         if self._deaf:
             return
+        parts = parts_of_whole_request(data) if self._parser.is_between else None
         try:
-            self._parser.feed(data)
+            if parts is None:
+                self._parser.feed(data)
+            elif (head := self._service.heads.find(parts[0])) is None:
+                self._parser.feed(data, parts[0])
+            else:
+                self._take_whole_request(head, parts[1], data[parts[2] :])
         except MLStreamError as error:
             self._refuse(error)
 
@@ -106,12 +112,6 @@ class StreamingProtocol(asyncio.Protocol):
         if not self._deaf:
             self.wait_for_body()
             self._take(head, head.scope.copy())
-
-    def take_whole_request(self, head: RequestHead, length: bytes, body: bytes) -> None:
-        """Start the application on a request that has come whole."""
-        if (cycle := self._take(head, head.scope_with_length(length))) is not None:
-            cycle.add_body(body)
-            self.end_request(())
 
     def take_body(self, body: bytes) -> None:
         """Keep a piece of the body for the application."""
@@ -190,6 +190,12 @@ class StreamingProtocol(asyncio.Protocol):
             self._expire(now)
         elif self._half_closed is not None and not closing:
             self._half_closed.look()
+
+    def _take_whole_request(self, head: RequestHead, length: bytes, body: bytes) -> None:
+        """Start the application on a request that has come whole."""
+        if (cycle := self._take(head, head.scope_with_length(length))) is not None:
+            cycle.add_body(body)
+            self.end_request(())
 
     def _take(self, head: RequestHead, scope: dict[str, Any]) -> RequestCycle | None:
         """Begin a request; None if it gets no response."""

@@ -6,7 +6,7 @@ from urllib.parse import unquote
 import httptools
 
 from opensearch_ml_stream.connectors.errors import MLStreamError
-from opensearch_ml_stream.plugin.server.http1.known_heads import KnownHeads, RequestHead, parts_of_whole_request
+from opensearch_ml_stream.plugin.server.http1.known_heads import KnownHeads, RequestHead
 from opensearch_ml_stream.plugin.server.http1.limits import MAX_HEAD_BYTES, MAX_HEADERS
 from opensearch_ml_stream.plugin.server.http1.refusals import Headers, head_too_large, not_http
 from opensearch_ml_stream.rest_handlers.http.direct_exchange import HEAD_MEMO
@@ -27,10 +27,6 @@ class Receiver(Protocol):
         """Take the head of a request."""
         ...
 
-    def take_whole_request(self, head: RequestHead, length: bytes, body: bytes) -> None:
-        """Take a request that has come whole: its head, which is known but for the length of the body, and its body."""
-        ...
-
     def take_body(self, body: bytes) -> None:
         """Take the next piece of a request's body."""
         ...
@@ -41,40 +37,40 @@ class Receiver(Protocol):
 
 
 class RequestParser:
-    """Parser of the requests on one connection. `in_head` from the first byte of a head to its last."""
+    """Parser of the requests on one connection.
+
+    `in_head` from the first byte of a head to its last, `is_between` while no request is being received.
+    """
 
     __slots__ = (
         "_expects_continue", "_foreign_id", "_framings", "_head", "_head_bytes", "_headers", "_heads", "_hosts",
-        "_is_between", "_is_upgrade", "_is_whole", "_muted", "_parser", "_receiver", "_trailers", "_unused_bytes",
-        "_url", "in_head",
+        "_is_upgrade", "_is_whole", "_muted", "_parser", "_receiver", "_trailers", "_unused_bytes", "_url", "in_head",
+        "is_between",
     )  # fmt: skip
 
     def __init__(self, receiver: Receiver, heads: KnownHeads) -> None:
         self._receiver = receiver
         self._heads = heads
         self._head: RequestHead | None = None  # while a request is parsed that is whole, as it seems
-        self._is_between = True  # two requests
+        self.is_between = True  # two requests
         self._is_whole = False
         self._muted = False
         self._unused_bytes = 0  # since a head, or a piece of a body, was complete
         self.in_head = False
         self._parser: httptools.HttpRequestParser | None = None  # until a head is not known; it takes a kilobyte
 
-    def feed(self, data: bytes) -> None:
-        """Parse the next bytes; an MLStreamError refuses the request, and nothing may be fed after it."""
-        parts = parts_of_whole_request(data) if self._is_between else None
-        if parts is None:
+    def feed(self, data: bytes, key: bytes | None = None) -> None:
+        """Parse the next bytes; an MLStreamError refuses the request, and nothing may be fed after it.
+
+        With a `key`, they are one whole request as it seems, whose head will be known by it.
+        """
+        if key is None:
             self._parse(data)
-            return
-        key, length, body_start = parts
-        if (head := self._heads.find(key)) is not None:
-            self._unused_bytes = 0
-            self._receiver.take_whole_request(head, length, data[body_start:])
             return
         self._is_whole = True
         self._parse(data)
         self._is_whole = False
-        if self._is_between and self._head is not None:  # no more than these bytes, as its length says
+        if self.is_between and self._head is not None:  # no more than these bytes, as its length says
             self._heads.remember(key, self._head)
             self._parser = None  # the next head will be known
         self._head = None
@@ -108,7 +104,7 @@ class RequestParser:
         self._trailers: list[tuple[bytes, bytes]] = []
         self._head_bytes = self._hosts = self._framings = 0
         self._foreign_id = ""
-        self._expects_continue = self._is_upgrade = self._is_between = False
+        self._expects_continue = self._is_upgrade = self.is_between = False
         self.in_head = True
         self._receiver.begin_request()
 
@@ -158,7 +154,7 @@ class RequestParser:
     def on_message_complete(self) -> None:
         """End the request, unless the parser takes its body for another protocol."""
         if not self._is_upgrade:
-            self._is_between = True
+            self.is_between = True
             self._receiver.end_request(self._trailers)
 
     def _new_parser(self) -> httptools.HttpRequestParser:
@@ -177,7 +173,7 @@ class RequestParser:
         parser = self._new_parser()
         framing = [b"%b: %b\r\n" % pair for pair in self._headers if pair[0] in _FRAMING]
         if not framing:
-            self._is_between = True
+            self.is_between = True
             self._receiver.end_request(())
             return
         self._muted = True
