@@ -1,14 +1,29 @@
 import asyncio
 from typing import Any
 
-from starlette.types import Message
+from starlette.types import Message, Send
 
-from opensearch_ml_stream.rest_handlers.http.chunk_writer import CHUNK_WRITER, MessageWriter, chunk_writer
+from opensearch_ml_stream.rest_handlers.http.body_budget import BodyReservation
+from opensearch_ml_stream.rest_handlers.http.chunk_writer import CHUNK_WRITER, ChunkWriter, MessageWriter
+from opensearch_ml_stream.rest_handlers.http.response_lifecycle import (
+    InFlightResponse,
+    InFlightResponses,
+    ResponseLimits,
+)
 from tests.virtual_time import in_virtual_time
 
 
 async def _refuse(message: Message) -> None:
     raise AssertionError(message)
+
+
+async def _receive_nothing() -> Message:
+    raise AssertionError
+
+
+def _writer(scope: dict[str, Any], send: Send) -> ChunkWriter:
+    in_flight = InFlightResponses(ResponseLimits(max_body_size=1000, first_event_wait=1, heartbeat=1))
+    return InFlightResponse(scope, _receive_nothing, send, in_flight, BodyReservation(in_flight.bodies)).writer
 
 
 async def test_a_chunk_is_sent_once_by_the_first_drain() -> None:
@@ -62,7 +77,7 @@ async def test_the_time_of_the_last_write_is_that_of_the_writers_start_and_then_
 def test_the_servers_own_writer_is_taken_where_it_offers_one() -> None:
     own = MessageWriter(_refuse)
     assert CHUNK_WRITER == "opensearch_ml_stream.chunk_writer"
-    assert chunk_writer({"extensions": {CHUNK_WRITER: own}}, _refuse) is own
+    assert _writer({"extensions": {CHUNK_WRITER: own}}, _refuse) is own
 
 
 async def test_without_an_offered_writer_chunks_are_messages() -> None:
@@ -73,7 +88,7 @@ async def test_without_an_offered_writer_chunks_are_messages() -> None:
 
     scopes: list[dict[str, Any]] = [{}, {"extensions": {}}, {"extensions": {"http.response.trailers": {}}}]
     for scope in scopes:
-        writer = chunk_writer(scope, send)
+        writer = _writer(scope, send)
         assert isinstance(writer, MessageWriter)
         writer.write_chunk(b"x")
         await writer.drain()

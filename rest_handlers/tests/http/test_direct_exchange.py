@@ -7,6 +7,7 @@ import pytest
 
 from opensearch_ml_stream.connectors.chunks import Ending
 from opensearch_ml_stream.connectors.wire_format import NDJSON
+from opensearch_ml_stream.rest_handlers.http.body_budget import BodyReservation
 from opensearch_ml_stream.rest_handlers.http.direct_exchange import (
     DIRECT_EXCHANGE,
     HEAD_MEMO,
@@ -28,7 +29,9 @@ class Direct:
         self.sent: bytes | None = None
         self.watchers: list[ClientWatcher | None] = []
 
-    def take_body(self) -> bytes | None:
+    def take_body(self, reservation: BodyReservation) -> bytes | None:
+        if self.body is not None:
+            reservation.add(len(self.body))
         return self.body
 
     def watch(self, watcher: ClientWatcher | None) -> None:

@@ -14,6 +14,7 @@ from opensearch_ml_stream.plugin.server.http1.known_heads import (
     RequestHead,
     parts_of_whole_request,
 )
+from opensearch_ml_stream.rest_handlers.http.body_budget import BodyBudget, BodyReservation
 from opensearch_ml_stream.rest_handlers.http.direct_exchange import DIRECT_EXCHANGE, HEAD_MEMO
 from tests.server.client_connection import Bodies, Connection, settle
 
@@ -30,9 +31,13 @@ class Scopes:
     def __init__(self) -> None:
         self.scopes: list[Scope] = []
         self.bodies: list[bytes | None] = []
+        self.reserved: list[int] = []
+        self.budget = BodyBudget(10_000, 10_000)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        self.bodies.append(scope["extensions"][DIRECT_EXCHANGE].take_body())
+        reservation = BodyReservation(self.budget)
+        self.bodies.append(scope["extensions"][DIRECT_EXCHANGE].take_body(reservation))
+        self.reserved.append(reservation.size)
         self.scopes.append({name: value for name, value in scope.items() if name != "extensions"})
         await scope["extensions"][DIRECT_EXCHANGE].respond(b"content-length: 2\r\n", b"ok")
 
@@ -43,6 +48,7 @@ async def test_a_known_request_is_told_as_a_parsed_one_but_for_its_length() -> N
     for body in (b"first", b"first", b"the second", b""):
         await connection.receive(request(body))
     assert app.bodies == [b"first", b"first", b"the second", b""]
+    assert app.reserved == [5, 5, 10, 0], "what is reserved for a body goes on with it"
     parsed, again, longer, empty = app.scopes
     for other, length in ((again, b"5"), (longer, b"10"), (empty, b"0")):
         headers = [(b"host", b"h"), (b"content-length", length), (b"x-request-id", b"me")]

@@ -56,6 +56,11 @@ class BodyReservation:
         """Reserve what is missing to `size` bytes; errors as of `add`."""
         self.add(max(size - self.size, 0))
 
+    def take_over(self, other: "BodyReservation") -> None:
+        """Reserve what another has reserved of the same budget, in its place."""
+        self.size += other.size
+        other.size = 0
+
     def release(self) -> None:
         """Give back all that is reserved."""
         self._budget.reserved -= self.size

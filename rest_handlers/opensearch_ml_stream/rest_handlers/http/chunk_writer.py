@@ -8,7 +8,7 @@ sent as messages.
 from time import monotonic
 from typing import Protocol
 
-from starlette.types import Scope, Send
+from starlette.types import Send
 
 CHUNK_WRITER = "opensearch_ml_stream.chunk_writer"
 
@@ -29,12 +29,6 @@ class ChunkWriter(Protocol):
     async def drain(self) -> None:
         """Send what is still held, or wait until a slow client has caught up."""
         ...
-
-
-def chunk_writer(scope: Scope, send: Send) -> ChunkWriter:
-    """Return the writer that the server offers, else a MessageWriter."""
-    offered: ChunkWriter | None = scope.get("extensions", {}).get(CHUNK_WRITER)
-    return offered or MessageWriter(send)
 
 
 class MessageWriter:

@@ -6,6 +6,8 @@ finds no DirectExchange among the `extensions` of the scope, under DIRECT_EXCHAN
 
 from typing import Protocol
 
+from opensearch_ml_stream.rest_handlers.http.body_budget import BodyReservation
+
 DIRECT_EXCHANGE = "opensearch_ml_stream.direct_exchange"
 
 # Of the scope: a dictionary for what follows from the request's head alone, which is the same one for requests whose
@@ -28,8 +30,11 @@ class ClientWatcher(Protocol):
 class DirectExchange(Protocol):
     """One request and its response."""
 
-    def take_body(self) -> bytes | None:
-        """Return the request's body, once, if it has come whole; else None, and `receive` has what there is."""
+    def take_body(self, reservation: BodyReservation) -> bytes | None:
+        """Return the request's body, once, if it has come whole; else None, and `receive` has what there is.
+
+        What is reserved for it becomes the reservation's.
+        """
         ...
 
     def watch(self, watcher: ClientWatcher | None) -> None:

@@ -23,14 +23,13 @@ _STREAM_LINES = _lines(_STREAM_HEADERS)
 _LINES_FOR_OWN_PAGES = _lines(FOR_OWN_PAGES)
 
 
-def stream_lines(scope: Scope, content_type: str, notes: RequestNotes | None) -> bytes:
-    """Return the lines of a stream's head."""
-    return b"content-type: %b\r\n%b%b%b%b" % (
+def stream_lines(scope: Scope, content_type: str) -> bytes:
+    """Return the lines of a stream's head but `request_id_line`: the same for requests with equal heads."""
+    return b"content-type: %b\r\n%b%b%b" % (
         content_type.encode(),
         _STREAM_LINES,
         _security_lines(scope),
         _opaque_id_line(scope),
-        _request_id_line(notes),
     )
 
 

@@ -49,6 +49,13 @@ def content_coding(scope: Scope) -> str:
     return "" if coding == "identity" else coding
 
 
+def whole_body(body: bytes, coding: str, reservation: BodyReservation) -> bytes:
+    """Return a body that has come whole, and is reserved, as `read_body` does one that comes in pieces."""
+    if len(body) > reservation.max_body_size:
+        raise too_large(reservation.max_body_size)
+    return decoded(body, coding, reservation) if body else body
+
+
 def decoded(body: bytes, coding: str, reservation: BodyReservation, *, is_of_parts: bool = True) -> bytes:
     """Return a body without its coding; errors as of `read_body`."""
     if not coding:

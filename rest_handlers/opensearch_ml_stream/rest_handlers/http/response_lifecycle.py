@@ -18,8 +18,8 @@ from starlette.types import Receive, Scope, Send
 
 from opensearch_ml_stream.connectors.errors import Internal, MLStreamError, Throttled, Unavailable
 from opensearch_ml_stream.rest_handlers.http.body_budget import BodyBudget, BodyReservation
-from opensearch_ml_stream.rest_handlers.http.chunk_writer import chunk_writer
-from opensearch_ml_stream.rest_handlers.http.direct_exchange import DIRECT_EXCHANGE, DirectExchange
+from opensearch_ml_stream.rest_handlers.http.chunk_writer import CHUNK_WRITER, ChunkWriter, MessageWriter
+from opensearch_ml_stream.rest_handlers.http.direct_exchange import DIRECT_EXCHANGE, HEAD_MEMO, DirectExchange
 from opensearch_ml_stream.rest_handlers.http.head_lines import json_lines, stream_headers, stream_lines
 from opensearch_ml_stream.rest_handlers.http.host_and_origin import Headers
 from opensearch_ml_stream.rest_handlers.http.message_watch import start_watch
@@ -111,12 +111,12 @@ class InFlightResponse:
     """One response to one client. `wire` is its stream format, None for a response that is one JSON object.
 
     One that becomes a stream later is told so by `become_stream`. `body` is what the request has reserved; it is
-    released when the provider has responded, or nobody waits for that.
+    released when the provider has responded, or nobody waits for that. `direct` is what the server offers, if it does.
     """
 
     __slots__ = (
-        "_begun", "_body", "_direct", "_ended", "_headers", "_in_flight", "_interrupted_by", "_keeping_alive",
-        "_receive", "_scope", "_send", "_task", "_timer", "_wire", "notes", "started", "writer",
+        "_begun", "_body", "_ended", "_headers", "_in_flight", "_interrupted_by", "_keeping_alive", "_receive",
+        "_scope", "_send", "_task", "_timer", "direct", "notes", "started", "wire", "writer",
     )  # fmt: skip
 
     def __init__(
@@ -133,7 +133,7 @@ class InFlightResponse:
         self._send = send
         self._in_flight = in_flight
         self._body = body
-        self._wire = wire
+        self.wire = wire
         self._headers: Headers = ()
         self._ended = False
         self._begun = 0.0  # seconds of `monotonic`
@@ -141,20 +141,21 @@ class InFlightResponse:
         self._task: asyncio.Task[Any] | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._keeping_alive: asyncio.Task[None] | None = None
-        self._direct: DirectExchange | None = scope.get("extensions", {}).get(DIRECT_EXCHANGE)
+        offered = scope.get("extensions", {})
+        self.direct: DirectExchange | None = offered.get(DIRECT_EXCHANGE)
         self.started = False
         self.notes: RequestNotes | None = scope.get(REQUEST_NOTES)
-        self.writer = chunk_writer(scope, send)  # for the chunks between `start` and `end`
+        self.writer: ChunkWriter = offered.get(CHUNK_WRITER) or MessageWriter(send)  # between `start` and `end`
 
     async def run(self, work: Awaitable[None]) -> None:
         """Run `work` while the client is watched; return when the response has ended or nobody waits for it."""
         self._in_flight.add(self)
         self._begun = monotonic()
         task = self._task = asyncio.current_task(self._in_flight.loop)
-        watch = None if self._direct is not None else start_watch(self._receive, self)
-        if self._direct is not None:
-            self._direct.watch(self)
-        if self._wire is not None:
+        watch = None if self.direct is not None else start_watch(self._receive, self)
+        if self.direct is not None:
+            self.direct.watch(self)
+        if self.wire is not None:
             self._look_after(self._in_flight.limits.first_event_wait)
         try:
             await work
@@ -179,7 +180,7 @@ class InFlightResponse:
 
     def become_stream(self, wire: StreamFormat, headers: Headers) -> None:
         """Note the format of a response that has not begun, and further headers of its head."""
-        self._wire = wire
+        self.wire = wire
         self._headers = headers
         self._look_after(self._in_flight.limits.first_event_wait - (monotonic() - self._begun))
 
@@ -192,8 +193,14 @@ class InFlightResponse:
     async def _send_head(self, wire: StreamFormat) -> None:
         """Commit to 200."""
         self.started = True
-        if self._direct is not None and not self._headers:
-            await self._direct.start(stream_lines(self._scope, wire.content_type, self.notes))
+        if self.direct is not None and not self._headers:
+            memo: dict[Any, bytes] = self._scope.get(HEAD_MEMO, {})
+            lines = memo.get(wire.content_type)
+            if lines is None:
+                lines = memo[wire.content_type] = stream_lines(self._scope, wire.content_type)
+            if self.notes is not None:
+                lines += b"x-request-id: %b\r\n" % self.notes.id.encode()
+            await self.direct.start(lines)
             return
         headers = stream_headers(self._scope, wire.content_type, self._headers, self.notes)
         await self._send({"type": "http.response.start", "status": 200, "headers": headers})
@@ -210,11 +217,11 @@ class InFlightResponse:
 
     async def send_encoded(self, content: bytes) -> None:
         """Send the response that is one JSON object as it is encoded, whatever the query asks for."""
-        if self._direct is None:
+        if self.direct is None:
             await self.send(encoded_json_response(Request(self._scope), content))
         else:
             self._ended = True
-            await self._direct.respond(json_lines(self._scope, len(content), self.notes), content)
+            await self.direct.respond(json_lines(self._scope, len(content), self.notes), content)
 
     async def send(self, response: Response) -> None:
         """Send a whole response."""
@@ -228,10 +235,10 @@ class InFlightResponse:
         """
         if self._ended:
             return
-        if self.started and self._wire is not None:
+        if self.started and self.wire is not None:
             if self.notes is not None:
                 self.notes.error = error
-            await self.end(last + self._wire.error(error))
+            await self.end(last + self.wire.error(error))
         else:
             await self.send(error_response(Request(self._scope), error))
 
@@ -243,12 +250,12 @@ class InFlightResponse:
 
     def client_half_closed(self) -> None:
         """Send a heartbeat to a client that waits for a stream, which tells whether it is gone."""
-        if self.started and self._wire is not None and not (self._ended or self._is_keeping_alive()):
-            self._keeping_alive = asyncio.create_task(self._send_heartbeat(self._wire))
+        if self.started and self.wire is not None and not (self._ended or self._is_keeping_alive()):
+            self._keeping_alive = asyncio.create_task(self._send_heartbeat(self.wire))
 
     def _stop_watching(self, watch: asyncio.Task[None] | None) -> None:
-        if self._direct is not None:
-            self._direct.watch(None)
+        if self.direct is not None:
+            self.direct.watch(None)
         for one in (self._timer, self._keeping_alive, watch):
             if one is not None:
                 one.cancel()
@@ -258,7 +265,7 @@ class InFlightResponse:
 
     def _look(self) -> None:
         """See whether the stream has been silent for so long that its client must hear something."""
-        if self._ended or self._wire is None:
+        if self._ended or self.wire is None:
             return
         pause = self._in_flight.limits.heartbeat
         silent = monotonic() - self.writer.last_write
@@ -267,7 +274,7 @@ class InFlightResponse:
         elif self.started and silent < pause:
             self._look_after(pause - silent)
         else:
-            self._keeping_alive = asyncio.create_task(self._keep_alive(self._wire))
+            self._keeping_alive = asyncio.create_task(self._keep_alive(self.wire))
 
     async def _keep_alive(self, wire: StreamFormat) -> None:
         """Commit to 200 if that is still to be done, and send a heartbeat."""

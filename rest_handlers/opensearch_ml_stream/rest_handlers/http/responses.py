@@ -36,19 +36,12 @@ def json_response(request: Request, body: Any, status: int = 200, headers: Mappi
         media_type, content = YAML_CONTENT_TYPE, yaml_text.to_yaml(body)
     else:
         content = _pretty(body) if query.get("pretty") in ("", "true") else to_json(body)
-    response = Response(
-        content,
-        status_code=status,
-        headers={"Cache-Control": "no-store", **echoed_headers(request), **(headers or {})},
-        media_type=media_type,
-    )
-    return with_security_headers(request.scope, response)
+    return _response(request, content, status, media_type, headers)
 
 
 def encoded_json_response(request: Request, content: bytes) -> Response:
     """Return a body that is compact JSON already, as OpenSearch's responses are."""
-    headers = {"Cache-Control": "no-store", **echoed_headers(request)}
-    return with_security_headers(request.scope, Response(content, 200, headers, JSON_CONTENT_TYPE))
+    return _response(request, content, 200, JSON_CONTENT_TYPE)
 
 
 def wants_compact_json(scope: Scope, query: Mapping[str, str]) -> bool:
@@ -84,20 +77,25 @@ def encoded_response(
     request: Request, body: bytes, status: int = 200, headers: Mapping[str, str] | None = None
 ) -> Response:
     """Return a body that is JSON already, or empty."""
-    response = Response(
-        body,
-        status,
-        {"Cache-Control": "no-store", **echoed_headers(request), **(headers or {})},
-        "application/json" if body else None,
-    )
-    return with_security_headers(request.scope, response)
+    return _response(request, body, status, "application/json" if body else None, headers)
 
 
 def _unauthorized(request: Request, error: Unauthorized) -> Response:
     """Return OpenSearch's response to a caller whom it does not know, which is plain text."""
-    headers = {"Cache-Control": "no-store", "WWW-Authenticate": error.challenge, **echoed_headers(request)}
-    response = Response(error.reason, error.status, headers, "text/plain; charset=UTF-8")
-    return with_security_headers(request.scope, response)
+    headers = {"WWW-Authenticate": error.challenge}
+    return _response(request, error.reason.encode(), error.status, "text/plain; charset=UTF-8", headers)
+
+
+def _response(
+    request: Request,
+    content: bytes,
+    status: int,
+    content_type: str | None,
+    headers: Mapping[str, str] | None = None,
+) -> Response:
+    """Return a response with what all have in their heads."""
+    own = {"Cache-Control": "no-store", **echoed_headers(request), **(headers or {})}
+    return with_security_headers(request.scope, Response(content, status, own, content_type))
 
 
 def echoed_headers(request: Request) -> dict[str, str]:

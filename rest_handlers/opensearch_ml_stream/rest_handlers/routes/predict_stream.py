@@ -19,7 +19,7 @@ from opensearch_ml_stream.connectors.wire_format import NDJSON, SSE
 from opensearch_ml_stream.rest_handlers.base_path import BASE_PATH, Paths
 from opensearch_ml_stream.rest_handlers.callers import Caller, Gate
 from opensearch_ml_stream.rest_handlers.http.body_budget import BodyReservation
-from opensearch_ml_stream.rest_handlers.http.direct_exchange import DIRECT_EXCHANGE, HEAD_MEMO, DirectExchange
+from opensearch_ml_stream.rest_handlers.http.direct_exchange import HEAD_MEMO
 from opensearch_ml_stream.rest_handlers.http.exception_handlers import method_not_allowed
 from opensearch_ml_stream.rest_handlers.http.host_and_origin import (
     BrowserPolicy,
@@ -27,7 +27,7 @@ from opensearch_ml_stream.rest_handlers.http.host_and_origin import (
     is_of_listed_page,
     preflight_response,
 )
-from opensearch_ml_stream.rest_handlers.http.requests import FORMATS, json_body, read_body
+from opensearch_ml_stream.rest_handlers.http.requests import FORMATS, LLM_INTERFACE, json_body, read_body, whole_body
 from opensearch_ml_stream.rest_handlers.http.response_lifecycle import InFlightResponse, InFlightResponses
 from opensearch_ml_stream.rest_handlers.http.responses import PLAIN_ERRORS, error_response
 from opensearch_ml_stream.rest_handlers.http.stream_format import StreamFormat
@@ -194,41 +194,46 @@ class PredictStream:
         Nothing of the prompt stays here while the response streams: a prompt may be large, and its response long.
         """
         reservation = BodyReservation(self._in_flight.bodies)
-        remote, wire = RemoteInput(), None
+        response = InFlightResponse(scope, receive, send, self._in_flight, reservation)
+        remote, direct = RemoteInput(), response.direct
         try:
             caller = await self._gate.admit(scope, *head.actions)
-            head.check_query(scope, _QUERY_PARAMETERS.keys() if head.is_stream else frozenset())
+            if not head.is_checked:
+                head.check_query(scope, _QUERY_PARAMETERS.keys() if head.is_stream else frozenset())
             self._in_flight.check_room()
-            exchange: DirectExchange | None = scope.get("extensions", {}).get(DIRECT_EXCHANGE)
-            body = None if exchange is None else exchange.take_body()
-            if body is None:
+            if direct is None or (body := direct.take_body(reservation)) is None:
                 body = await read_body(scope, receive, reservation)
-            else:
-                body = head.reserve_body(body, reservation)
-            self._in_flight.check_room()
+                self._in_flight.check_room()
+            elif head.coding or len(body) > reservation.max_body_size:
+                body = whole_body(body, head.coding, reservation)
             if body and not head.is_json:
                 body = json_body(scope, body)
             if head.is_stream:
                 predict_input = read_predict_input(body)
                 remote = predict_input if isinstance(predict_input, RemoteInput) else remote
-                wire = head.wire_format(scope, predict_input.parameters)
+                response.wire = head.wires[LLM_INTERFACE in predict_input.parameters]
         except ClientDisconnect:
             reservation.release()
             return None
         except MLStreamError as error:
             reservation.release()
-            await error_response(Request(scope), error)(scope, receive, send)
+            await response.fail(error)
             return None
-        response = InFlightResponse(scope, receive, send, self._in_flight, reservation, wire)
-        if wire is not None:
+        return response, self._work(response, caller, head, body, remote)
+
+    def _work(
+        self, response: InFlightResponse, caller: Caller, head: PredictHead, body: bytes, remote: RemoteInput
+    ) -> Awaitable[None]:
+        """Return what makes the response: from the input of a stream that is wanted as one, else from the body."""
+        if response.wire is not None:
             opening = self._predictions.stream(caller, head.model_id, remote.parameters, remote.action_type)
-            return response, relay(response, opening, wire)
+            return relay(response, opening, response.wire)
         if head.is_batch:
-            return response, send_prediction(response, self._predictions.batch_predict(caller, head.model_id, body))
+            return send_prediction(response, self._predictions.batch_predict(caller, head.model_id, body))
         asked = (caller, head.model_id, body, head.algorithm)
         if head.wants_compact_json:
-            return response, send_encoded_prediction(response, self._predictions.predict_encoded(*asked))
-        return response, send_prediction(response, self._predictions.predict(*asked))
+            return send_encoded_prediction(response, self._predictions.predict_encoded(*asked))
+        return send_prediction(response, self._predictions.predict(*asked))
 
 
 async def relay(

@@ -158,13 +158,14 @@ class DirectCycle(ABC):
             self._begin(200, self._connection.default_lines() + lines, len(body))
             self._end(body if self._has_body else b"")
 
-    def take_body(self) -> bytes | None:
+    def take_body(self, reservation: BodyReservation) -> bytes | None:
         """Return the body, if it has come whole; see DirectExchange."""
         if self.more_body or self.disconnected or self._is_received:
             return None
         if self._connection.flow.read_paused:
             self._connection.flow.resume_reading()
         self._has_news = self._half_closed
+        reservation.take_over(self._reservation)
         return self._received()
 
     def watch(self, watcher: ClientWatcher | None) -> None:
