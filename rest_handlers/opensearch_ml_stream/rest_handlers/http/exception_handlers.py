@@ -10,12 +10,11 @@ from starlette.types import Receive, Scope, Send
 
 from opensearch_ml_stream.connectors.errors import Internal, MLStreamError, NotFound
 from opensearch_ml_stream.rest_handlers.http.body_budget import BodyReservation
-from opensearch_ml_stream.rest_handlers.http.host_and_origin import with_security_headers
 from opensearch_ml_stream.rest_handlers.http.responses import (
     PLAIN_ERRORS,
-    echoed_headers,
     error_response,
     json_response,
+    options_response,
 )
 
 Read = TypeVar("Read")
@@ -67,7 +66,7 @@ async def unexpected_error(request: Request, exc: Exception) -> Response:
 def no_handler(request: Request) -> Response:
     """Return OpenSearch's response to a path that it does not know (400; 404 with plain errors; 200 for OPTIONS)."""
     if request.method == "OPTIONS":
-        return _options(request, {})
+        return options_response(request, {})
     text = f"no handler found for uri [{_uri(request)}] and method [{request.method}]"
     if PLAIN_ERRORS in request.scope:
         return error_response(request, NotFound(text))
@@ -78,7 +77,7 @@ def method_not_allowed(request: Request, allowed: list[str]) -> Response:
     """Return OpenSearch's response to a method that a path does not have (405, but 200 for OPTIONS), with `Allow`."""
     methods = ", ".join(allowed)
     if request.method == "OPTIONS":
-        return _options(request, {"Allow": methods})
+        return options_response(request, {"Allow": methods})
     text = f"Incorrect HTTP method for uri [{_uri(request)}] and method [{request.method}], allowed: [{methods}]"
     return json_response(request, {"error": text, "status": 405}, 405, {"Allow": methods})
 
@@ -91,11 +90,6 @@ def exception_handlers() -> dict[Any, Callable[[Request, Exception], Any]]:
         ClientDisconnect: client_disconnected,
         Exception: unexpected_error,
     }
-
-
-def _options(request: Request, headers: dict[str, str]) -> Response:
-    response = Response(headers={**echoed_headers(request), **headers}, media_type="text/plain")
-    return with_security_headers(request.scope, response)
 
 
 def _uri(request: Request) -> str:

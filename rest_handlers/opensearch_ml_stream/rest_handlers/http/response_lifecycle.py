@@ -212,16 +212,14 @@ class InFlightResponse:
         await self._send({"type": "http.response.body", "body": data, "more_body": False})
 
     async def send_whole(self, body: Any) -> None:
-        """Send the response that is one JSON object."""
-        await self.send(json_response(Request(self._scope), body))
-
-    async def send_encoded(self, content: bytes) -> None:
-        """Send the response that is one JSON object as it is encoded, whatever the query asks for."""
-        if self.direct is None:
-            await self.send(encoded_json_response(Request(self._scope), content))
+        """Send the response that is one JSON object: in the form that the query asks for, or bytes as they are."""
+        if not isinstance(body, bytes):
+            await self.send(json_response(Request(self._scope), body))
+        elif self.direct is None:
+            await self.send(encoded_json_response(Request(self._scope), body))
         else:
             self._ended = True
-            await self.direct.respond(json_lines(self._scope, len(content), self.notes), content)
+            await self.direct.respond(json_lines(self._scope, len(body), self.notes), body)
 
     async def send(self, response: Response) -> None:
         """Send a whole response."""

@@ -80,6 +80,12 @@ def encoded_response(
     return _response(request, body, status, "application/json" if body else None, headers)
 
 
+def options_response(request: Request, headers: Mapping[str, str]) -> Response:
+    """Return the empty response to OPTIONS."""
+    response = Response(headers={**echoed_headers(request), **headers}, media_type="text/plain")
+    return with_security_headers(request.scope, response)
+
+
 def _unauthorized(request: Request, error: Unauthorized) -> Response:
     """Return OpenSearch's response to a caller whom it does not know, which is plain text."""
     headers = {"WWW-Authenticate": error.challenge}

@@ -34,7 +34,7 @@ from opensearch_ml_stream.rest_handlers.http.stream_format import StreamFormat
 from opensearch_ml_stream.rest_handlers.openapi.description import FLAG, OperationDescription, Schema
 from opensearch_ml_stream.rest_handlers.openapi.schemas import PREDICT
 from opensearch_ml_stream.rest_handlers.routes.predict_head import PredictHead, read_head
-from opensearch_ml_stream.rest_handlers.routes.prediction_responses import send_encoded_prediction, send_prediction
+from opensearch_ml_stream.rest_handlers.routes.prediction_responses import send_prediction
 
 _QUERY_PARAMETERS: Mapping[str, Schema] = {"format": {"enum": list(FORMATS)}, "stream": FLAG}
 _MODEL = f"{BASE_PATH}/models/{{model_id}}"
@@ -180,11 +180,11 @@ class PredictStream:
         """Return the response to a browser that is refused, or asks beforehand; None for all other requests."""
         try:
             check_browser(scope, self._policy, any_host=any_host)
+            return preflight_response(scope) if scope["method"] == "OPTIONS" else None
         except MLStreamError as error:
             if self._paths.has_plain_errors(scope["path"]):
                 scope[PLAIN_ERRORS] = True
             return error_response(Request(scope), error)
-        return preflight_response(scope) if scope["method"] == "OPTIONS" else None
 
     async def _begin(
         self, scope: Scope, receive: Receive, send: Send, head: PredictHead
@@ -228,12 +228,14 @@ class PredictStream:
         if response.wire is not None:
             opening = self._predictions.stream(caller, head.model_id, remote.parameters, remote.action_type)
             return relay(response, opening, response.wire)
+        prediction: Awaitable[Mapping[str, Any] | bytes]
         if head.is_batch:
-            return send_prediction(response, self._predictions.batch_predict(caller, head.model_id, body))
-        asked = (caller, head.model_id, body, head.algorithm)
-        if head.wants_compact_json:
-            return send_encoded_prediction(response, self._predictions.predict_encoded(*asked))
-        return send_prediction(response, self._predictions.predict(*asked))
+            prediction = self._predictions.batch_predict(caller, head.model_id, body)
+        elif head.wants_compact_json:
+            prediction = self._predictions.predict_encoded(caller, head.model_id, body, head.algorithm)
+        else:
+            prediction = self._predictions.predict(caller, head.model_id, body, head.algorithm)
+        return send_prediction(response, prediction)
 
 
 async def relay(
