@@ -21,13 +21,9 @@ from opensearch_ml_stream.plugin.server.http1.limits import ConnectionLimits
 from opensearch_ml_stream.plugin.server.worker import Server
 from opensearch_ml_stream.plugin.settings import Settings
 
-# The connection and its requests are our own modules, where uvicorn's two and one of its frames were not counted; and
-# one notes that the prediction runs, so that every worker can say what runs in the others, one lets callers in, three
-# are the circuit breaker and the table in which workers share it, one looks whether open streams are capped, one
-# whether the caller may use the model, one observes the prediction for all who count it, and a model is apart from the
-# cache of models.
-MAX_MODULES = 45
-MAX_DEPTH = 13
+# What is known of a request's head, of a model and of its connector's templates is looked up, not worked out again.
+MAX_MODULES = 35
+MAX_DEPTH = 12
 
 
 class Walk:

@@ -7,6 +7,7 @@ import pytest
 
 from opensearch_ml_stream.connectors.documents import read_connector, read_model
 from opensearch_ml_stream.connectors.errors import Forbidden, InvalidRequest
+from opensearch_ml_stream.connectors.model_options import read_sidecar_settings
 from opensearch_ml_stream.connectors.predict.guardrails.configuration import LocalGuard
 from opensearch_ml_stream.connectors.predict.guardrails.patterns import GuardPattern
 from opensearch_ml_stream.connectors.predict.inputs import RemoteInput
@@ -189,3 +190,31 @@ async def test_credentials_outside_the_store_are_read_at_use_if_the_settings_all
         assert model.credential == {"key": "from the environment", "token": "first", "fixed": "x"}
         token.write_text("second")
         assert model.credential["token"] == "second"
+
+
+REGEX_GUARD = {"type": "local_regex", "input_guardrail": {"regex": [".*secret.*"]}}
+
+
+@pytest.mark.parametrize(
+    ("document", "more"),
+    [
+        ({"guardrails": REGEX_GUARD}, {}),
+        ({"guardrails": {"type": "unknown"}}, {}),
+        ({"rate_limiter": {"limit": "1", "unit": "MINUTES"}}, {}),
+        ({"rate_limiter": "wrong"}, {}),
+        ({}, {"limiters_by_user": {"ann": {"limit": "1", "unit": "MINUTES"}}}),
+        ({}, {"settings": read_sidecar_settings({"limits": {"max_streams": 1}})}),
+        ({}, {"settings": read_sidecar_settings({"limits": {"max_streams_per_user": 1}})}),
+        ({}, {"settings": read_sidecar_settings({"budgets": [{"window": "1d", "tokens": 5}]})}),
+        ({}, {"settings": read_sidecar_settings({"prices": {"input": 1, "output": 2}})}),
+    ],
+)
+def test_a_model_says_whether_it_has_what_may_refuse_a_call(document: dict[str, Any], more: dict[str, Any]) -> None:
+    stored = read_connector(connector_body())
+    assert CompiledModel("m", read_model(document), stored, stored.credential, **more).has_limits
+
+
+@pytest.mark.parametrize("document", [{}, {"guardrails": {**REGEX_GUARD, "input_guardrail": {}}}])
+def test_times_and_output_guardrails_refuse_no_call(document: dict[str, Any]) -> None:
+    stored, settings = read_connector(connector_body()), read_sidecar_settings({"limits": {"total_timeout_seconds": 5}})
+    assert not CompiledModel("m", read_model(document), stored, stored.credential, settings=settings).has_limits
