@@ -1,6 +1,7 @@
 """Body templates with streaming turned on ahead: the same bodies as by changing each rendered one."""
 
 from collections.abc import Callable
+from functools import partial
 
 import pytest
 from hypothesis import example, given
@@ -51,6 +52,10 @@ def _outcome(render: Callable[[], object]) -> object:
         return ValueError
 
 
+def _changed(template: Template, enable: Enable, scope: Parameters) -> str:
+    return change_body(enable, template.render_json(scope))
+
+
 @given(
     _BODIES,
     _ENABLES,
@@ -68,9 +73,9 @@ def test_a_body_streamed_ahead_is_the_rendered_body_changed(
     for request in requests:
         body = bodies[filled.names.intersection(request)]
         if body is not None and body.fits(request):
-            ahead = _outcome(lambda: body.template.render_json(Parameters(parameters, request)))  # noqa: B023
-            each = _outcome(lambda: change_body(enable, template.render_json(Parameters(parameters, request))))  # noqa: B023
-            assert ahead == each
+            scope = Parameters(parameters, request)
+            each = _outcome(partial(_changed, template, enable, scope))
+            assert _outcome(partial(body.template.render_json, Parameters(parameters, request))) == each
 
 
 @pytest.mark.parametrize(
