@@ -1,5 +1,6 @@
 """Wire up one worker's sidecar: open the core, then its extensions, and build the ASGI application over both."""
 
+import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
@@ -12,7 +13,7 @@ from starlette.routing import BaseRoute
 from starlette.types import ASGIApp
 
 from opensearch_ml_stream.plugin.connector_protocol import ConnectorProtocol
-from opensearch_ml_stream.plugin.core import open_core
+from opensearch_ml_stream.plugin.core import additions_of, open_core
 from opensearch_ml_stream.plugin.extension import Contribution, Core, Extension, OtherServer, load
 from opensearch_ml_stream.plugin.installed_extensions import declared_extensions, enabled, paths_of
 from opensearch_ml_stream.plugin.metrics import Metrics
@@ -36,6 +37,9 @@ from opensearch_ml_stream.rest_handlers.routes.settings import settings_routes
 
 if TYPE_CHECKING:  # grpcio may not be installed
     from opensearch_ml_stream.plugin.grpc_port.grpc_service import GrpcService
+
+
+log = logging.getLogger("opensearch_ml_stream")
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,20 +70,29 @@ async def open_sidecar(
     """
     declared = declared_extensions(settings) if extensions is None else extensions
     used = enabled(declared, settings)
-    options = {name: option for extension in declared for name, option in extension.model_options.items()}
     async with AsyncExitStack() as stack:
         protocols: list[ConnectorProtocol] = []
-        opening = open_core(settings, folder, login_key, paths_of(used), protocols, options)
+        additions = additions_of(declared, used, protocols)
+        opening = open_core(settings, folder, login_key, paths_of(used), additions)
         core = await stack.enter_async_context(opening)
         contributions: list[Contribution] = []
         for extension in used:
             if extension.open:
-                contribution = await stack.enter_async_context(load(extension.open)(core))
+                contribution = await _open(extension, core, stack)
                 core = replace(core, faces={**core.faces, **contribution.faces})
                 contributions.append(contribution)
                 protocols += contribution.protocols
         services = [partial(_service, reference, core) for extension in used for reference in extension.services]
         yield _compose(core, contributions, services)
+
+
+async def _open(extension: Extension, core: Core, stack: AsyncExitStack) -> Contribution:
+    try:
+        contribution: Contribution = await stack.enter_async_context(load(extension.open)(core))
+    except Exception:
+        log.error("the extension %s cannot be opened", extension.name)  # its error, which is logged, need not say it
+        raise
+    return contribution
 
 
 def _service(reference: str, core: Core) -> "GrpcService":

@@ -1,21 +1,25 @@
 """Open the core of one worker: its store, its settings, what limits and counts predictions, and their use cases."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, closing
 from importlib.metadata import version
 from pathlib import Path
 
-from opensearch_ml_stream.connectors.model_options import ModelOptions
+from opensearch_ml_stream.connectors.errors import InvalidRequest
+from opensearch_ml_stream.connectors.selection.presets import PRESETS
+from opensearch_ml_stream.connectors.selection.spec_for import interface_name
+from opensearch_ml_stream.connectors.stream_spec import StreamSpec
 from opensearch_ml_stream.plugin.clock import now_millis
 from opensearch_ml_stream.plugin.connector_protocol import ConnectorProtocol
 from opensearch_ml_stream.plugin.credentials.cipher import Cipher
-from opensearch_ml_stream.plugin.extension import Core
+from opensearch_ml_stream.plugin.extension import Core, Extension, load
 from opensearch_ml_stream.plugin.limits.budgets.budgets import open_budgets
 from opensearch_ml_stream.plugin.limits.in_flight_caps import OpenStreams
 from opensearch_ml_stream.plugin.limits.rate_limits import RateLimits
 from opensearch_ml_stream.plugin.limits.replica_leases import counting_replicas
 from opensearch_ml_stream.plugin.limits.stream_counts import StreamCounts
 from opensearch_ml_stream.plugin.metrics import Metrics
+from opensearch_ml_stream.plugin.model_additions import ModelAdditions
 from opensearch_ml_stream.plugin.observation import Observations
 from opensearch_ml_stream.plugin.predictions.batch_jobs import BatchJobs
 from opensearch_ml_stream.plugin.predictions.compiled_models import CompiledModels
@@ -46,12 +50,11 @@ async def open_core(
     folder: Path,
     login_key: bytes | None,
     paths: Paths,
-    protocols: Sequence[ConnectorProtocol],
-    model_options: ModelOptions,
+    additions: ModelAdditions,
 ) -> AsyncIterator[Core]:
     """Open the core; `folder` is shared by all processes of a server, `login_key` is in their memory alone.
 
-    `protocols` are those of the extensions, which are opened after it: it looks into them for each model.
+    Extensions, whose paths and additions these are, are opened after it.
     """
     live = LiveSettings(settings)
     is_shared = settings.workers > 1
@@ -62,8 +65,8 @@ async def open_core(
         cipher = Cipher(store, settings.master_key_cache_ttl_minutes)
         statistics = stack.enter_context(open_statistics(folder, is_shared=is_shared))
         states = DeploymentStateStore(store, now_millis)
-        deployment = ModelDeployment(store, cipher, live, now_millis, states, statistics.action, protocols)
-        models = CompiledModels(store, cipher, live, deployment.plan, protocols, model_options)
+        deployment = ModelDeployment(store, cipher, live, now_millis, states, statistics.action, additions.protocols)
+        models = CompiledModels(store, cipher, live, deployment.plan, additions)
         metrics = Metrics()
         breakers = stack.enter_context(closing(SharedBreakers(folder)))
         breaking = BreakingUpstream(upstream, breakers, live, metrics.circuit_breaker_changed)
@@ -76,7 +79,7 @@ async def open_core(
         scripts = PainlessRunner(store)
         batch = BatchJobs(models, calls, store, scripts, now_millis)
         observations = Observations(metrics, statistics)
-        registry = build_registry(store, cipher, live, now_millis, deployment, batch, model_options)
+        registry = build_registry(store, cipher, live, now_millis, deployment, batch, additions.options)
         opening_gate = open_gate(settings, store, folder, now_millis, login_key)
         gate: PassingGate = await stack.enter_async_context(opening_gate)
         await stack.enter_async_context(watching_settings(store, live))
@@ -90,7 +93,7 @@ async def open_core(
             store=store,
             gate=TenantGate(gate) if settings.multi_tenancy_enabled else gate,
             in_flight=_in_flight(settings),
-            protocols=protocols,
+            additions=additions,
             models=models,
             calls=calls,
             predictions=Predictor(models, calls, store, scripts, batch, observations),
@@ -101,6 +104,25 @@ async def open_core(
             metrics=metrics,
             statistics=statistics,
         )
+
+
+def additions_of(
+    declared: Sequence[Extension], used: Sequence[Extension], protocols: Sequence[ConnectorProtocol]
+) -> ModelAdditions:
+    """Return what extensions add to models; members of `_sidecar` are valid whether theirs is on or off."""
+    options = {name: option for extension in declared for name, option in extension.model_options.items()}
+    return ModelAdditions(protocols, options, _presets(used))
+
+
+def _presets(extensions: Sequence[Extension]) -> Mapping[str, StreamSpec]:
+    """Return the stream specs that a connector can name, those of the extensions' providers among them."""
+    presets = dict(PRESETS)
+    for extension in extensions:
+        for reference in extension.providers:
+            spec: StreamSpec = load(reference)
+            if presets.setdefault(interface_name(spec.name), spec) is not spec:
+                raise InvalidRequest(f"The extension {extension.name} names a provider {spec.name}, which there is")
+    return presets
 
 
 def _in_flight(settings: Settings) -> InFlightResponses:

@@ -31,6 +31,7 @@ if TYPE_CHECKING:  # the declaration alone is read by every command
     from opensearch_ml_stream.plugin.clock import Clock
     from opensearch_ml_stream.plugin.connector_protocol import ConnectorProtocol
     from opensearch_ml_stream.plugin.metrics import Metrics
+    from opensearch_ml_stream.plugin.model_additions import ModelAdditions
     from opensearch_ml_stream.plugin.observation import Observations, Observer
     from opensearch_ml_stream.plugin.predictions.compiled_models import CompiledModels
     from opensearch_ml_stream.plugin.predictions.predictor import Predictor
@@ -109,7 +110,8 @@ class Extension:
 
     `open` refers to `(Core) -> AbstractAsyncContextManager[Contribution]`, "" for nothing to open. `check` refers to
     what raises InvalidRequest before the server starts if the settings do not fit. `services` refer to
-    `(Core) -> GrpcService`, called in each worker where the gRPC port is open.
+    `(Core) -> GrpcService`, called in each worker where the gRPC port is open. `providers` refer to StreamSpecs, which
+    a connector names in `_llm_interface`.
 
     `settings` is a frozen dataclass of `setting(...)` fields, whose values `core.settings.of(ITS_CLASS)` returns.
     `requires` names extensions that are opened before it, of which it may import the `face`: the module that an
@@ -132,6 +134,7 @@ class Extension:
     commands: tuple[Command, ...] = ()
     services: tuple[str, ...] = ()
     processes: tuple[ServerProcess, ...] = ()
+    providers: tuple[str, ...] = ()
     check: str = ""
     paths: tuple[str, ...] = ()
     has_plain_errors: bool = False
@@ -145,8 +148,8 @@ class Extension:
 class Core:
     """The use cases of one worker, as an extension gets them.
 
-    `folder` is shared by all processes of this server, `paths` says where its routes stand, `protocols` are those of
-    all extensions, once these are open, and `faces` holds what the extensions that it requires share.
+    `folder` is shared by all processes of this server, `paths` says where its routes stand, `additions` is what
+    all extensions add to models, `faces` holds what the extensions that it requires share.
     """
 
     version: str
@@ -157,7 +160,7 @@ class Core:
     store: Store
     gate: PassingGate
     in_flight: InFlightResponses
-    protocols: Sequence[ConnectorProtocol]
+    additions: ModelAdditions
     models: CompiledModels
     calls: ProviderCalls
     predictions: Predictor

@@ -16,6 +16,7 @@ from opensearch_ml_stream.plugin.limits.in_flight_caps import OpenStreams
 from opensearch_ml_stream.plugin.limits.rate_limits import RateLimits
 from opensearch_ml_stream.plugin.limits.stream_counts import StreamCounts
 from opensearch_ml_stream.plugin.metrics import Metrics
+from opensearch_ml_stream.plugin.model_additions import ModelAdditions
 from opensearch_ml_stream.plugin.observation import Observations
 from opensearch_ml_stream.plugin.predictions.batch_jobs import BatchJobs
 from opensearch_ml_stream.plugin.predictions.compiled_models import FRESH_SECONDS, CompiledModels
@@ -114,7 +115,7 @@ async def prediction_setup(
     store = store or SQLiteStore(":memory:")
     provider = provider or ScriptedProvider()
     live, cipher, metrics, scripts = LiveSettings(Settings(**settings)), Cipher(store), Metrics(), PainlessRunner(store)
-    models = CompiledModels(store, cipher, live, no_deployment, protocols, options)
+    models = CompiledModels(store, cipher, live, no_deployment, ModelAdditions(protocols, options))
     try:
         async with open_budgets(folder, store, metrics.count_cost, now_millis) as budgets:
             counts = StreamCounts(folder, 1)

@@ -1,5 +1,7 @@
 """PRESETS: the stream specs that a connector can name in `_llm_interface` or `_stream`, by name."""
 
+from collections.abc import Mapping
+
 from opensearch_ml_stream.connectors.providers.anthropic import ANTHROPIC, VERTEX_ANTHROPIC
 from opensearch_ml_stream.connectors.providers.bedrock_converse import BEDROCK_CONVERSE
 from opensearch_ml_stream.connectors.providers.cohere import COHERE_V1, COHERE_V2
@@ -45,7 +47,7 @@ _SPECS = (
 )
 
 # By name: each spec's own, ML Commons' other names for it, and names for providers that use the same interface.
-PRESETS: dict[str, StreamSpec] = {
+PRESETS: Mapping[str, StreamSpec] = {
     **{spec.name: spec for spec in _SPECS},
     "bedrock/converse/claude": BEDROCK_CONVERSE,
     "azure/openai/chat/completions": OPENAI_CHAT,

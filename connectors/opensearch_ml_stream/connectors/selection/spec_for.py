@@ -89,13 +89,25 @@ class SpecChoice:
     reason: str
 
 
-def spec_for(connector: Connector, action: Action, parameters: Mapping[str, str]) -> StreamSpec:
+def spec_for(
+    connector: Connector,
+    action: Action,
+    parameters: Mapping[str, str],
+    presets: Mapping[str, StreamSpec] = PRESETS,
+) -> StreamSpec:
     """Return the stream spec of a connector's action; see `choose_spec`."""
-    return choose_spec(connector, action, parameters).spec
+    return choose_spec(connector, action, parameters, presets).spec
 
 
-def choose_spec(connector: Connector, action: Action, parameters: Mapping[str, str]) -> SpecChoice:
+def choose_spec(
+    connector: Connector,
+    action: Action,
+    parameters: Mapping[str, str],
+    presets: Mapping[str, StreamSpec] = PRESETS,
+) -> SpecChoice:
     """Return the stream spec of a connector's action, and why it is that one; `parameters` are the request's.
+
+    `presets` are those that `_llm_interface` can name: with those of extensions, where these are on.
 
     The caller passes no request parameter but `_llm_interface`, and caches the result by it. So a placeholder in the
     URL that the connector's parameters do not fill is read as `_`, even if the request has a value for it.
@@ -107,17 +119,17 @@ def choose_spec(connector: Connector, action: Action, parameters: Mapping[str, s
     url_match = _match_url(connector, action, parameters)
     if url_match.refusal is not None:
         raise InvalidRequest(f"{url_match.refusal}, so connector [{connector.name}] cannot stream")
-    preset = _preset(connector.parameters.get("_llm_interface"))
+    preset = _preset(connector.parameters.get("_llm_interface"), presets)
     if preset is not None:
         return SpecChoice(
             _without_refused_options(preset, url_match.spec), "the connector's parameter _llm_interface names it"
         )
     if url_match.spec is not None:
         return SpecChoice(url_match.spec, "the connector's url is of this interface")
-    preset = _preset(parameters.get("_llm_interface"))
+    preset = _preset(parameters.get("_llm_interface"), presets)
     if preset is not None:
         return SpecChoice(preset, "the request's parameter _llm_interface names it, and nothing else decides")
-    raise _no_spec(connector, parameters)
+    raise _no_spec(connector, parameters, presets)
 
 
 def interface_name(value: str) -> str:
@@ -125,8 +137,8 @@ def interface_name(value: str) -> str:
     return value.strip().lower().replace("\\/", "/")
 
 
-def _preset(name: str | None) -> StreamSpec | None:
-    return None if name is None else PRESETS.get(interface_name(name))
+def _preset(name: str | None, presets: Mapping[str, StreamSpec]) -> StreamSpec | None:
+    return None if name is None else presets.get(interface_name(name))
 
 
 def _without_refused_options(preset: StreamSpec, url_spec: StreamSpec | None) -> StreamSpec:
@@ -164,7 +176,7 @@ def _refuses_stream_options(host: str, query: str) -> bool:
     return host.endswith(("mistral.ai", "perplexity.ai")) or _OLD_AZURE.search(query) is not None
 
 
-def _no_spec(connector: Connector, parameters: Mapping[str, str]) -> InvalidRequest:
+def _no_spec(connector: Connector, parameters: Mapping[str, str], presets: Mapping[str, StreamSpec]) -> InvalidRequest:
     interface = connector.parameters.get("_llm_interface", parameters.get("_llm_interface"))
     if interface is None:
         return InvalidRequest(
@@ -172,5 +184,5 @@ def _no_spec(connector: Connector, parameters: Mapping[str, str]) -> InvalidRequ
         )
     return InvalidRequest(
         f"Connector [{connector.name}] cannot stream: [{interface}] is no known _llm_interface; "
-        f"known are {', '.join(sorted(PRESETS))}; for others set `_stream` in the connector's parameters"
+        f"known are {', '.join(sorted(presets))}; for others set `_stream` in the connector's parameters"
     )

@@ -16,7 +16,7 @@ async def open_playground(core: Core) -> AsyncIterator[Contribution]:
     """Contribute the page's routes; where it is switched off, routes that say so."""
     is_on = core.settings.of(PlaygroundSettings).playground
     blueprints = BlueprintModels(core.store, core.registry)
-    models = StoredPlaygroundModels(core.store, core.registry, blueprints, core.protocols)
+    models = StoredPlaygroundModels(core.store, core.registry, blueprints, core.additions)
     figures = LiveFigures(core.statistics, core.visible, core.metrics.output_tokens)
     routes = playground_routes(models, figures, core.in_flight, core.gate, core.version, is_on=is_on)
     for route in routes:

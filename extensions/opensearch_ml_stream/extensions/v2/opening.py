@@ -20,8 +20,8 @@ from opensearch_ml_stream.plugin.extension import BEFORE_THE_ROUTER, Contributio
 @asynccontextmanager
 async def open_v2(core: Core) -> AsyncIterator[Contribution]:
     """Open the use cases of V2, which others may use, too, and their routes."""
-    names = ModelNames(core.store, core.visible, core.states, core.protocols)
-    models = StoredInferenceModels(names, core.models, core.predictions, core.registry.models, core.protocols)
+    names = ModelNames(core.store, core.visible, core.states, core.additions.protocols)
+    models = StoredInferenceModels(names, core.models, core.predictions, core.registry.models, core.additions.protocols)
     gzip = core.settings.of(V2Settings).gzip
     inferences = InferenceEndpoints(models, core.in_flight, core.gate, gzip)
     server = Server(core.version, core.store.ping)

@@ -9,6 +9,7 @@ from opensearch_ml_stream.client.blueprints import Blueprint
 from opensearch_ml_stream.extensions.playground.http.playground_use_cases import NewModel
 from opensearch_ml_stream.extensions.playground.service.blueprint_models import BlueprintModels
 from opensearch_ml_stream.extensions.playground.service.playground_models import StoredPlaygroundModels
+from opensearch_ml_stream.plugin.model_additions import ModelAdditions
 from opensearch_ml_stream.plugin.registry import Registry
 from opensearch_ml_stream.plugin.store import Index, Store
 from opensearch_ml_stream.plugin.store.sqlite_store import SQLiteStore
@@ -57,4 +58,4 @@ async def playground_on(store: SQLiteStore, **settings: Any) -> AsyncIterator[Pl
     async with closing(store):
         registry = registry_on(store, **settings)
         made = BlueprintModels(store, registry, {"chat": CHAT})
-        yield Playground(store, registry, StoredPlaygroundModels(store, registry, made))
+        yield Playground(store, registry, StoredPlaygroundModels(store, registry, made, ModelAdditions()))

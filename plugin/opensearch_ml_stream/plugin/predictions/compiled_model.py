@@ -15,6 +15,7 @@ from opensearch_ml_stream.connectors.predict.model_interface import InterfaceSch
 from opensearch_ml_stream.connectors.predict.pre_process import ScriptStep, Step, plan_steps
 from opensearch_ml_stream.connectors.rendering.action import CompiledAction, ProviderRequest
 from opensearch_ml_stream.connectors.rendering.template import ConnectorParameters
+from opensearch_ml_stream.connectors.selection.presets import PRESETS
 from opensearch_ml_stream.connectors.selection.spec_for import spec_for
 from opensearch_ml_stream.connectors.stream_spec import Streaming, StreamSpec
 from opensearch_ml_stream.connectors.syntax import jsontext
@@ -47,12 +48,14 @@ class CompiledModel:
         settings: SidecarSettings = NO_SETTINGS,
         limiters_by_user: Mapping[str, Any] = MappingProxyType({}),
         protocol: ModelProtocol | None = None,
+        presets: Mapping[str, StreamSpec] = PRESETS,
     ) -> None:
         self.model_id = model_id
         self.definition = definition
         self.connector = connector
         self.settings = settings
         self.protocol = protocol
+        self.presets = presets
         self._limiters_by_user = limiters_by_user
         self._limits_by_user: dict[str, RateLimit | None] = {}  # read when they are needed first
         self._stored_credential = credential
@@ -209,7 +212,7 @@ class CompiledModel:
         if spec is None:
             try:
                 action = self.connector.action(action_type)
-                spec = spec_for(self.connector, action, {_LLM_INTERFACE: name} if name else {})
+                spec = spec_for(self.connector, action, {_LLM_INTERFACE: name} if name else {}, self.presets)
             except MLStreamError as error:
                 spec = error
             if len(self._specs) < MAX_CACHED_SPECS and len(name) <= MAX_INTERFACE_CHARS:

@@ -5,18 +5,19 @@ FRESH_SECONDS plus one check of the store. While the store does not respond, wha
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from opensearch_ml_stream.connectors.documents import Connector, read_model
 from opensearch_ml_stream.connectors.errors import Forbidden, MLStreamError, Unavailable
-from opensearch_ml_stream.connectors.model_options import NO_OPTIONS, ModelOptions, read_sidecar_settings
+from opensearch_ml_stream.connectors.model_options import read_sidecar_settings
 from opensearch_ml_stream.connectors.syntax import jsontext
 from opensearch_ml_stream.plugin.all_done import all_done
-from opensearch_ml_stream.plugin.connector_protocol import ConnectorProtocol, find_protocol
+from opensearch_ml_stream.plugin.connector_protocol import find_protocol
 from opensearch_ml_stream.plugin.credentials.cipher import Cipher
 from opensearch_ml_stream.plugin.limits.rate_limits import user_limiters
+from opensearch_ml_stream.plugin.model_additions import ModelAdditions
 from opensearch_ml_stream.plugin.predictions.compiled_model import CompiledModel
 from opensearch_ml_stream.plugin.refreshing_cache import RefreshingCache
 from opensearch_ml_stream.plugin.registry.model_access import NOT_READ, ModelAccess
@@ -26,6 +27,7 @@ from opensearch_ml_stream.plugin.settings.disabled_feature_errors import remote_
 from opensearch_ml_stream.plugin.store import Document, Index, Store, absent
 from opensearch_ml_stream.rest_handlers.callers import Caller
 
+NO_ADDITIONS = ModelAdditions()
 FRESH_SECONDS = 1.0
 MAX_CACHED_CHARACTERS = 64 * 1024 * 1024  # of the documents of all cached models; one may have as many as a body
 
@@ -60,15 +62,13 @@ class CompiledModels:
         cipher: Cipher,
         live_settings: LiveSettings,
         plan_deployment: PlanDeployment,
-        protocols: Sequence[ConnectorProtocol] = (),
-        options: ModelOptions = NO_OPTIONS,
+        additions: ModelAdditions = NO_ADDITIONS,
     ) -> None:
         self._store = store
         self._cipher = cipher
         self._live_settings = live_settings
         self._plan_deployment = plan_deployment
-        self._protocols = protocols
-        self._options = options
+        self._additions = additions
         self._access = ModelAccess.of(store, live_settings)
         self._entries = RefreshingCache[str, _Entry](
             FRESH_SECONDS, float("inf"), MAX_CACHED_CHARACTERS, lambda entry: entry.characters
@@ -181,13 +181,15 @@ class CompiledModels:
         self, model_id: str, connector: Connector, credential: dict[str, str], documents: Mapping[Index, Document]
     ) -> CompiledModel:
         controller = documents.get(Index.CONTROLLER, absent(model_id))
+        options = documents[Index.MODEL_SETTINGS].source.get("settings", {})
         return CompiledModel(
             model_id,
             read_model(documents[Index.MODEL].source),
             connector,
             credential,
             external_credentials_enabled=self._live_settings.current.external_credentials_enabled,
-            settings=read_sidecar_settings(documents[Index.MODEL_SETTINGS].source.get("settings", {}), self._options),
+            settings=read_sidecar_settings(options, self._additions.options),
             limiters_by_user=user_limiters(controller.source),
-            protocol=find_protocol(self._protocols, model_id, connector),
+            protocol=find_protocol(self._additions.protocols, model_id, connector),
+            presets=self._additions.presets,
         )

@@ -108,8 +108,9 @@ def _check_extensions(extensions: Sequence[Extension], settings: Settings) -> No
 
 def _load_extensions(extensions: Sequence[Extension]) -> None:
     for extension in extensions:
-        if extension.open:
-            load(extension.open)
+        for reference in (extension.open, *extension.providers):
+            if reference:
+                load(reference)
 
 
 def _side_processes(extensions: Sequence[Extension], settings: Settings, folder: Path) -> list[ServerProcess]:

@@ -12,7 +12,8 @@ from opensearch_ml_stream.connectors.selection.spec_for import spec_for
 from opensearch_ml_stream.extensions.playground.http.playground_use_cases import NewModel
 from opensearch_ml_stream.extensions.playground.service.blueprint_models import BlueprintModels
 from opensearch_ml_stream.extensions.playground.service.model_form import FormParameter, ModelForm, find_model_form
-from opensearch_ml_stream.plugin.connector_protocol import ConnectorProtocol, find_protocol
+from opensearch_ml_stream.plugin.connector_protocol import find_protocol
+from opensearch_ml_stream.plugin.model_additions import ModelAdditions
 from opensearch_ml_stream.plugin.registry import Registry
 from opensearch_ml_stream.plugin.registry.stored_documents import Json, connector_of, existing_model
 from opensearch_ml_stream.plugin.store import Index, Store
@@ -32,7 +33,7 @@ class StoredPlaygroundModels:
     store: Store
     registry: Registry
     made: BlueprintModels
-    protocols: Sequence[ConnectorProtocol] = ()
+    additions: ModelAdditions
 
     async def listed(self, caller: Caller) -> Sequence[Json]:
         """Return the remote models that the caller may see, sorted by name, at most MAX_LISTED."""
@@ -63,7 +64,7 @@ class StoredPlaygroundModels:
         connector, apart = await connector_of(self.store, source)
         if apart is not None:
             shows_connector = shows_connector and await self._may_see(caller, model.connector_id or "")
-        protocol = find_protocol(self.protocols, model_id, connector)
+        protocol = find_protocol(self.additions.protocols, model_id, connector)
         settings = read_sidecar_settings(view.get("_sidecar", {}), self.registry.models.options)
         form = _FORM_OF_A_PROTOCOL if protocol is not None else _form(connector, settings.of(InputOptions).prompt)
         return {
@@ -131,9 +132,9 @@ class StoredPlaygroundModels:
         """Return the name of the stream that the connector's provider sends, and whether it can; "" for no name."""
         try:
             connector = read_connector(document)
-            if (protocol := find_protocol(self.protocols, model_id, connector)) is not None:
+            if (protocol := find_protocol(self.additions.protocols, model_id, connector)) is not None:
                 return protocol.spec.name, True
-            return spec_for(connector, connector.action(), {}).name, True
+            return spec_for(connector, connector.action(), {}, self.additions.presets).name, True
         except InvalidRequest:  # there is no connector, it is broken, or it does not stream
             return "", False
 
