@@ -2,11 +2,13 @@
 
 import logging
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from opensearch_ml_stream.plugin.security import own_gate, secret_hashes
 from opensearch_ml_stream.plugin.shared import locked_file
+from tests.other_package import Install, installer
 
 
 @pytest.fixture
@@ -35,3 +37,9 @@ def cheap_passwords(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(secret_hashes, "_COST", 2)
     monkeypatch.setattr(secret_hashes, "_PARALLELISM", 1)
     monkeypatch.setattr(own_gate, "_ABSENT_USER_HASH", secret_hashes.hash_password("of nobody"))
+
+
+@pytest.fixture
+def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Install:
+    """A function that installs a package of others with an extension."""
+    return installer(tmp_path, monkeypatch)

@@ -1,13 +1,12 @@
 """Extensions of other packages are found by their entry points, and imported only where the settings name them."""
 
 import sys
-from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from opensearch_ml_stream.connectors.errors import InvalidRequest
-from opensearch_ml_stream.plugin.cli import main
 from opensearch_ml_stream.plugin.extension import Extension
 from opensearch_ml_stream.plugin.installed_extensions import (
     declared_extensions,
@@ -16,49 +15,10 @@ from opensearch_ml_stream.plugin.installed_extensions import (
     load_installed_settings,
     own_extensions,
 )
+from opensearch_ml_stream.plugin.settings import Settings
+from tests.other_package import DECLARATION, SWITCH, Install, declaring
 
 HOME = {"HOME": "/h"}
-SWITCH = "MLSTREAM_SETTING__OPENSEARCH_ML_STREAM__EXTENSIONS__"
-DECLARATION = '''
-from dataclasses import dataclass
-from opensearch_ml_stream.plugin.extension import Command, Extension, ServeOption
-from opensearch_ml_stream.plugin.settings.setting_metadata import setting
-
-@dataclass(frozen=True)
-class GreetingSettings:
-    word: str = setting("hi", "Word of a greeting", name="acme.greeting.word")
-
-def greet() -> None:
-    """Say the word."""
-    print("hello")
-
-EXTENSION = Extension(
-    name="greeting",
-    summary="Greets.",
-    settings=GreetingSettings,
-    commands=(Command("greet", "acme_greeting:greet"),),
-    serve_options=(ServeOption("--word", "acme.greeting.word", "Word of a greeting."),),
-)
-'''
-
-Install = Callable[..., None]
-
-
-@pytest.fixture
-def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Install:
-    """A function that installs a package with one module and an entry point for an extension."""
-
-    def install_package(name: str = "greeting", package: str = "acme_greeting", code: str = DECLARATION) -> None:
-        metadata = tmp_path / f"{package}-1.0.dist-info"
-        metadata.mkdir()
-        (metadata / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: 1.0\n")
-        points = f"[opensearch_ml_stream.extensions]\n{name} = {package}:EXTENSION\n"
-        (metadata / "entry_points.txt").write_text(points)
-        (tmp_path / f"{package}.py").write_text(code)
-        monkeypatch.delitem(sys.modules, package, raising=False)
-        monkeypatch.syspath_prepend(tmp_path)
-
-    return install_package
 
 
 def test_ours_are_declared_each_with_a_switch() -> None:
@@ -91,7 +51,7 @@ def test_one_that_is_switched_on_is_on_with_its_settings(install: Install, tmp_p
 
 def test_one_that_is_switched_off_is_off_and_its_settings_stay_valid(install: Install) -> None:
     install()
-    environment = {**HOME, f"{SWITCH}GREETING": "false", "MLSTREAM_SETTING__ACME__GREETING__WORD": "hello"}
+    environment = {**HOME, SWITCH: "false", "MLSTREAM_SETTING__ACME__GREETING__WORD": "hello"}
     settings = load_installed_settings(environment=environment)
     extension = declared_extensions(settings)[-1]
     assert (extension.name, enabled([extension], settings)) == ("greeting", [])
@@ -100,7 +60,7 @@ def test_one_that_is_switched_off_is_off_and_its_settings_stay_valid(install: In
 def test_a_switch_of_no_extension_is_refused_with_the_most_similar_one(install: Install) -> None:
     install()
     with pytest.raises(InvalidRequest, match=r"did you mean \[opensearch_ml_stream\.extensions\.greeting\]"):
-        load_installed_settings(environment={**HOME, f"{SWITCH}GREETIN": "true"})
+        load_installed_settings(environment={**HOME, SWITCH.removesuffix("G"): "true"})
     assert "acme_greeting" not in sys.modules
 
 
@@ -119,7 +79,7 @@ def test_a_switch_says_what_is_on_and_where_it_is_unset_the_declaration(
 
 def test_nobody_takes_the_name_of_one_of_ours(install: Install) -> None:
     install("v2", "acme_v2")
-    settings = load_installed_settings(environment={**HOME, f"{SWITCH}V2": "true"})
+    settings = load_installed_settings(environment={**HOME, SWITCH.replace("GREETING", "V2"): "true"})
     assert declared_extensions(settings) == own_extensions()
     assert "acme_v2" not in sys.modules
 
@@ -129,14 +89,15 @@ def test_two_packages_with_an_extension_of_one_name_are_refused(install: Install
     install(package="other_greeting")
     load_installed_settings(environment=HOME)
     with pytest.raises(InvalidRequest, match="Two packages that are installed have an extension greeting"):
-        load_installed_settings(environment={**HOME, f"{SWITCH}GREETING": "true"})
+        load_installed_settings(environment={**HOME, SWITCH: "true"})
 
 
 @pytest.mark.parametrize(
     ("code", "problem"),
     [
         ("", "cannot be loaded from acme_greeting:EXTENSION"),
-        ("import nothing_of_the_kind", "cannot be loaded from acme_greeting:EXTENSION: No module named"),
+        ("import nothing_of_the_kind", "acme_greeting:EXTENSION (ModuleNotFoundError: No module named"),
+        ("1 / 0", "(ZeroDivisionError: division by zero): install a version of its package that fits, or take "),
         ("EXTENSION = 1", "acme_greeting:EXTENSION does not declare an extension greeting"),
         (DECLARATION.replace('"greeting"', '"parting"'), "does not declare an extension greeting"),
     ],
@@ -144,18 +105,46 @@ def test_two_packages_with_an_extension_of_one_name_are_refused(install: Install
 def test_what_declares_nothing_is_refused(install: Install, code: str, problem: str) -> None:
     install(code=code)
     with pytest.raises(InvalidRequest) as raised:
-        load_installed_settings(environment={**HOME, f"{SWITCH}GREETING": "true"})
+        load_installed_settings(environment={**HOME, SWITCH: "true"})
     assert problem in raised.value.reason
 
 
-def test_its_command_is_one_of_the_programs(
-    install: Install, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    install()
-    monkeypatch.setattr(sys, "argv", ["opensearch-ml-stream", "greet"])
-    for variables, code, printed in (({}, 2, ""), ({f"{SWITCH}GREETING": "true"}, 0, "hello\n")):
-        for name, value in variables.items():
-            monkeypatch.setenv(name, value)
-        with pytest.raises(SystemExit) as ended:
-            main()
-        assert (ended.value.code, capsys.readouterr().out) == (code, printed)
+def made(name: str, **parts: Any) -> Extension:
+    return Extension(name, "Made by hand.", **parts)
+
+
+def test_what_is_required_is_opened_before_whatever_the_names() -> None:
+    first, second, third = made("z"), made("m", requires=("z",)), made("a", requires=("m", "z"))
+    assert enabled([third, second, first], Settings()) == [first, second, third]
+
+
+def test_what_requires_one_that_is_off_is_refused_with_both_ways_out() -> None:
+    off = made("other", is_on=lambda settings: False)
+    with pytest.raises(InvalidRequest) as raised:
+        enabled([made("mine", requires=("other",)), off], Settings())
+    assert raised.value.reason == (
+        "The extension mine needs other: set opensearch_ml_stream.extensions.other to true, "
+        "or opensearch_ml_stream.extensions.mine to false"
+    )
+
+
+def test_what_requires_each_other_is_refused() -> None:
+    with pytest.raises(InvalidRequest, match="The extensions a and b require each other"):
+        enabled([made("a", requires=("b",)), made("b", requires=("a",))], Settings())
+
+
+@pytest.mark.parametrize(
+    ("part", "problem"),
+    [
+        ('paths=("/v2",)', "v2 and greeting both have /v2"),
+        ('commands=(Command("doctor", "a:b"),)', "doctor and greeting both have command doctor"),
+        ('serve_options=(ServeOption("--models", "a", "b"),)', "runtimes and greeting both have option --models"),
+    ],
+)
+def test_what_has_a_name_that_another_has_is_refused(install: Install, part: str, problem: str) -> None:
+    install(code=declaring(part))
+    settings = load_installed_settings(environment=HOME)
+    settings = settings.changed({settings.definitions()["opensearch_ml_stream.extensions.greeting"]: True})
+    with pytest.raises(InvalidRequest) as raised:
+        declared_extensions(settings)
+    assert raised.value.reason == f"The extensions {problem}: remove one"

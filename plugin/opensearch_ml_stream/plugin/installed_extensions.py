@@ -23,8 +23,7 @@ DISTRIBUTION = "opensearch-ml-stream"
 @cache
 def own_extensions() -> tuple[Extension, ...]:
     """Return the declarations that come with this package."""
-    points = [point for point in entry_points(group=GROUP) if _is_own(point)]
-    return tuple(_declaration(point) for point in sorted(points, key=lambda point: point.name))
+    return tuple(_declaration(point) for point in installed() if is_own(point))
 
 
 def named_extensions(config: Path | None = None, environment: Mapping[str, str] = os.environ) -> tuple[Extension, ...]:
@@ -32,6 +31,11 @@ def named_extensions(config: Path | None = None, environment: Mapping[str, str] 
     others = _others()
     given = given_names(config, environment) if others else set()
     return _declarations(others, [name.removeprefix(SWITCHES) for name in given if name.startswith(SWITCHES)])
+
+
+def installed() -> list[EntryPoint]:
+    """Return the entry points of all extensions that are installed, by name."""
+    return sorted(entry_points(group=GROUP), key=lambda point: point.name)
 
 
 def declared_extensions(settings: Settings) -> tuple[Extension, ...]:
@@ -57,13 +61,14 @@ def default_settings(extensions: Sequence[Extension], others: Sequence[str] = ()
     return Settings(sections={section: section() for section in sections}, extensions=dict.fromkeys(names))
 
 
-def _is_own(point: EntryPoint) -> bool:
+def is_own(point: EntryPoint) -> bool:
+    """Whether an extension comes with this package."""
     return point.dist is not None and point.dist.name == DISTRIBUTION
 
 
 def _others() -> list[EntryPoint]:
     own = {extension.name for extension in own_extensions()}
-    return [point for point in entry_points(group=GROUP) if not _is_own(point) and point.name not in own]
+    return [point for point in installed() if not is_own(point) and point.name not in own]
 
 
 def _declarations(others: Sequence[EntryPoint], names: Collection[str]) -> tuple[Extension, ...]:
@@ -72,33 +77,61 @@ def _declarations(others: Sequence[EntryPoint], names: Collection[str]) -> tuple
     for point in others:
         if point.name in names and named.setdefault(point.name, point) is not point:
             raise InvalidRequest(f"Two packages that are installed have an extension {point.name}: remove one")
-    return (*own_extensions(), *map(_declaration, named.values()))
+    extensions = (*own_extensions(), *map(_declaration, named.values()))
+    if len(extensions) > len(own_extensions()):
+        _check_names(extensions)
+    return extensions
 
 
 def _declaration(point: EntryPoint) -> Extension:
     try:
         extension = point.load()
-    except (ImportError, AttributeError) as error:
-        raise InvalidRequest(f"The extension {point.name} cannot be loaded from {point.value}: {error}") from error
+    except Exception as error:  # whatever a package raises while it is imported
+        problem = f"{type(error).__name__}: {error}"
+        raise InvalidRequest(
+            f"The extension {point.name} cannot be loaded from {point.value} ({problem}): install a version of its "
+            f"package that fits, or take {SWITCHES}{point.name} out of the settings"
+        ) from error
     if not isinstance(extension, Extension) or extension.name != point.name:
         raise InvalidRequest(f"{point.value} does not declare an extension {point.name}")
     return extension
 
 
+def _check_names(extensions: Sequence[Extension]) -> None:
+    """Raise InvalidRequest if two have a path, a command or an option of `serve` of one name."""
+    owners: dict[str, str] = {}
+    for extension in extensions:
+        for name in (
+            *extension.paths,
+            *(f"command {command.name}" for command in extension.commands),
+            *(f"option {option.name}" for option in extension.serve_options),
+        ):
+            if (other := owners.setdefault(name, extension.name)) != extension.name:
+                raise InvalidRequest(f"The extensions {other} and {extension.name} both have {name}: remove one")
+
+
 def enabled(extensions: Sequence[Extension], settings: Settings) -> list[Extension]:
-    """Return those that are on, each behind those that it requires; InvalidRequest if one of these is off."""
+    """Return those that are on, each behind those that it requires.
+
+    InvalidRequest if one of these is off, or not there, or requires it in turn.
+    """
     on = {extension.name: extension for extension in extensions if _is_on(extension, settings)}
     ordered: dict[str, Extension] = {}
 
-    def add(extension: Extension) -> None:
+    def add(extension: Extension, dependents: tuple[str, ...]) -> None:
+        if extension.name in dependents:
+            raise InvalidRequest(f"The extensions {' and '.join(dependents)} require each other")
         for name in extension.requires:
             if name not in on:
-                raise InvalidRequest(f"The extension {extension.name} needs {name}: switch both on, or both off")
-            add(on[name])
+                raise InvalidRequest(
+                    f"The extension {extension.name} needs {name}: set {SWITCHES}{name} to true, "
+                    f"or {SWITCHES}{extension.name} to false"
+                )
+            add(on[name], (*dependents, extension.name))
         ordered.setdefault(extension.name, extension)
 
     for extension in on.values():
-        add(extension)
+        add(extension, ())
     return list(ordered.values())
 
 

@@ -4,23 +4,26 @@ Exit codes: 0 done, 1 the request failed, 2 wrong usage, 3 the server cannot be 
 """
 
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from importlib.metadata import version
+from pathlib import Path
 from typing import Annotated, NoReturn
 
 import typer
 
-from opensearch_ml_stream.connectors.errors import MLStreamError
+from opensearch_ml_stream.connectors.errors import InvalidRequest, MLStreamError
 from opensearch_ml_stream.plugin.cli.command_errors import USAGE, CommandFailed
 from opensearch_ml_stream.plugin.cli.options import ModelCommand
-from opensearch_ml_stream.plugin.extension import Command, load
+from opensearch_ml_stream.plugin.cli.running.serve_options import with_extension_options
+from opensearch_ml_stream.plugin.extension import Command, Extension, load
 from opensearch_ml_stream.plugin.installed_extensions import named_extensions
 
 _CLI = "opensearch_ml_stream.plugin.cli."
+_SERVE = "serve"
 
 # Those of extensions come beside them.
 _COMMANDS = (
-    Command("serve", f"{_CLI}running.serve_commands:serve_with_extensions"),
+    Command(_SERVE, f"{_CLI}running.serve_commands:serve"),
     Command("demo", f"{_CLI}running.serve_commands:demo"),
     Command("blueprints", f"{_CLI}blueprint_commands:blueprints_app"),
     Command("models", f"{_CLI}model_commands:models_app"),
@@ -29,6 +32,7 @@ _COMMANDS = (
     Command("login", f"{_CLI}login_commands:login"),
     Command("logout", f"{_CLI}login_commands:logout"),
     Command("settings", f"{_CLI}settings_command:settings"),
+    Command("extensions", f"{_CLI}extensions_command:extensions"),
     Command("users", f"{_CLI}accounts.user_commands:users_app"),
     Command("keys", f"{_CLI}accounts.key_commands:keys_app"),
 )
@@ -41,7 +45,7 @@ def main() -> None:
     HTTP client and what draws tables, which takes 20 MiB.
     """
     try:
-        _program(_called(sys.argv[1:2]))()
+        _program(sys.argv[1:])()
     except CommandFailed as failure:
         _exit(failure.exit_code, str(failure))
     except MLStreamError as error:
@@ -49,16 +53,11 @@ def main() -> None:
         _exit(USAGE, error.reason)
 
 
-def _called(name: Sequence[str]) -> Sequence[Command]:
-    """Return the command of that name, or all of them."""
-    if own := [command for command in _COMMANDS if [command.name] == name]:
-        return own
-    commands = [*_COMMANDS, *(command for extension in named_extensions() for command in extension.commands)]
-    return [command for command in commands if [command.name] == name] or commands
+def _program(arguments: Sequence[str]) -> typer.Typer:
+    """Return the program with the command that is called, or with all of them.
 
-
-def _program(commands: Iterable[Command]) -> typer.Typer:
-    """Return the program with these of its commands."""
+    What extensions add to it is loaded only where it may be asked for.
+    """
     program = typer.Typer(
         name="opensearch-ml-stream",
         help="Streaming predictions of remote models for any OpenSearch, through the ML Commons API.",
@@ -67,13 +66,40 @@ def _program(commands: Iterable[Command]) -> typer.Typer:
         pretty_exceptions_enable=False,
     )
     program.callback()(_options)
+    called = arguments[0] if arguments else ""
+    commands = [command for command in _COMMANDS if command.name == called]
+    extensions: Sequence[Extension] = ()
+    if not commands or called == _SERVE:
+        extensions = named_extensions(_config_file(arguments))
+    if not commands:
+        all_commands = [*_COMMANDS, *_commands_of(extensions)]
+        commands = [command for command in all_commands if command.name == called] or all_commands
     for command in commands:
         defined = load(command.reference)
         if isinstance(defined, typer.Typer):
             program.add_typer(defined, name=command.name)
-        else:
-            program.command(command.name, cls=ModelCommand if command.takes_model_id else None)(defined)
+            continue
+        if command.name == _SERVE:
+            defined = with_extension_options(defined, extensions)
+        program.command(command.name, cls=ModelCommand if command.takes_model_id else None)(defined)
     return program
+
+
+def _config_file(arguments: Sequence[str]) -> Path | None:
+    """Return the file of settings that the command line names: it may name extensions, before options are known."""
+    for argument, following in zip(arguments, [*arguments[1:], ""], strict=False):
+        name, _, value = argument.partition("=")
+        if name == "--config" and (value or following):
+            return Path(value or following)
+    return None
+
+
+def _commands_of(extensions: Sequence[Extension]) -> list[Command]:
+    own = {command.name for command in _COMMANDS}
+    commands = [command for extension in extensions for command in extension.commands]
+    if taken := [command.name for command in commands if command.name in own]:
+        raise InvalidRequest(f"An extension has a command {taken[0]}, which is one of the program's own")
+    return commands
 
 
 def _exit(code: int, message: str) -> NoReturn:

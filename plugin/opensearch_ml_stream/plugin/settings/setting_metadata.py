@@ -93,4 +93,5 @@ def setting_named(definitions: Mapping[str, Setting], name: str) -> Setting:
         return definitions[name]
     similar = get_close_matches(name, definitions, n=1, cutoff=0.5)
     hint = f", did you mean [{similar[0]}]?" if similar else ""
-    raise InvalidRequest(f"setting [{name}] not recognized{hint}")
+    absent = f" (no package with an extension {name.removeprefix(SWITCHES)} is installed here)"
+    raise InvalidRequest(f"setting [{name}] not recognized{absent if name.startswith(SWITCHES) else ''}{hint}")

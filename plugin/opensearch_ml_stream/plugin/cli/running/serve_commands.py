@@ -24,10 +24,9 @@ from opensearch_ml_stream.plugin.cli.options import (
     StorePassword,
     Workers,
 )
-from opensearch_ml_stream.plugin.cli.running.serve_options import with_extension_options
 from opensearch_ml_stream.plugin.cli.running.store_password import with_store_password
 from opensearch_ml_stream.plugin.cli.sidecar_options import CACerts, ClientCert
-from opensearch_ml_stream.plugin.installed_extensions import load_installed_settings, named_extensions
+from opensearch_ml_stream.plugin.installed_extensions import load_installed_settings
 from opensearch_ml_stream.plugin.settings import Settings
 from opensearch_ml_stream.plugin.settings.sources import default_store, unknown_variables
 
@@ -68,9 +67,6 @@ def serve(
     with _address_errors(settings):
         code: int = server.serve(settings)
     raise typer.Exit(code)
-
-
-serve_with_extensions = with_extension_options(serve, named_extensions())
 
 
 def demo(
