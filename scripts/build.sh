@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Builds the source distribution, a wheel from it, and tries the wheel in an environment of its own.
+# Builds the source distribution, a wheel from it, and tries the wheel in an environment of its own, with the extension
+# of examples/ installed beside it.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 rm -rf dist
@@ -17,4 +18,8 @@ grep -q '^openai-chat' blueprints.txt || { echo "the wheel lacks the blueprints"
 ls lib/python*/site-packages/opensearch_ml_stream/extensions/generate_stream/http/demo/demo.{html,css,js} >/dev/null
 bin/python -m opensearch_ml_stream.plugin --version >/dev/null
 bin/python -W error -c 'from opensearch_ml_stream.client import StreamingMLClient, async_predict_stream, predict_stream'
-echo "$(ls "$OLDPWD/dist" | tr '\n' ' ')are good"
+cd "$OLDPWD"
+.venv/bin/python -m build --wheel --outdir "$trial/example" examples/echo_extension >"$trial/example.log" 2>&1 || { cat "$trial/example.log" >&2; exit 1; }
+"$trial/bin/pip" install --quiet --disable-pip-version-check "$trial"/example/*.whl
+scripts/try_extension.sh "$trial"
+echo "$(ls dist | tr '\n' ' ')are good"

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from starlette.routing import BaseRoute
 from starlette.types import ASGIApp
 
+from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.plugin.connector_protocol import ConnectorProtocol
 from opensearch_ml_stream.plugin.core import additions_of, open_core
 from opensearch_ml_stream.plugin.extension import Contribution, Core, Extension, OtherServer, load
@@ -25,6 +26,7 @@ from opensearch_ml_stream.plugin.settings.dynamic import DynamicSettings
 from opensearch_ml_stream.rest_handlers.application import rest_application
 from opensearch_ml_stream.rest_handlers.callers import Gate
 from opensearch_ml_stream.rest_handlers.http.host_and_origin import BrowserPolicy
+from opensearch_ml_stream.rest_handlers.http.plain_errors import marking_plain_errors
 from opensearch_ml_stream.rest_handlers.http.response_lifecycle import InFlightResponses
 from opensearch_ml_stream.rest_handlers.resource_endpoint import Entry
 from opensearch_ml_stream.rest_handlers.routes.health_and_metrics import operation_routes
@@ -109,12 +111,16 @@ def _compose(
         for collector in contribution.collectors:
             core.metrics.show_also(collector)
         core.observations.observers.extend(contribution.observers)
-    other = next((each.other_server for each in contributions if each.other_server is not None), None)
+    others = [each.other_server for each in contributions if each.other_server is not None]
+    if len(others) > 1:
+        raise InvalidRequest("Two extensions bring another server, to which requests go on: switch one of them off")
+    other = others[0] if others else None
     handlers = sorted((each for one in contributions for each in one.handlers), key=lambda handler: handler.order)
-    behind = [handler.wrap for handler in handlers if handler.order > 0]
+    behind = [handler.wrap for handler in handlers if handler.order >= 0]
     app: ASGIApp = rest_application(_routes(core, contributions, other), core.paths, behind, other)
     for handler in reversed(handlers):
         app = handler.wrap(app) if handler.order < 0 else app
+    app = marking_plain_errors(app, core.paths)
     takes = None if other is None else other.takes
     policy = _browser_policy(core.settings)
     app = PredictStream(core.predictions, core.in_flight, core.gate, app, policy, takes, core.paths)

@@ -188,7 +188,7 @@ class Core:
 
 @dataclass(frozen=True, slots=True)
 class Handler:
-    """An ASGI application around the next one: below 0 it stands before the router, above behind, by `order`.
+    """An ASGI application around the next one: with an `order` below 0 it stands before the router, else behind.
 
     One behind the router gets what no route has. `wrap` takes the next application and returns this one.
     """

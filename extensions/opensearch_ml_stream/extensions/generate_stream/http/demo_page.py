@@ -13,7 +13,6 @@ from opensearch_ml_stream.extensions.generate_stream.paths import GENERATE_STREA
 from opensearch_ml_stream.rest_handlers import actions
 from opensearch_ml_stream.rest_handlers.callers import Gate
 from opensearch_ml_stream.rest_handlers.http.pages import HTML, page_response
-from opensearch_ml_stream.rest_handlers.http.responses import PLAIN_ERRORS
 
 # Path below /generate-stream -> file and content type.
 _FILES = {
@@ -34,7 +33,6 @@ def demo_page_route(model_name: Callable[[], str], gate: Gate) -> Route:
 
     async def show(request: Request) -> Response:
         """Show a page that asks /generate-stream."""
-        request.scope[PLAIN_ERRORS] = True
         await gate.admit(request.scope, actions.PREDICT_STREAM, actions.PREDICT)
         model_named_by(model_name)
         found = contents.get(request.path_params["file"])

@@ -27,7 +27,6 @@ from opensearch_ml_stream.rest_handlers.http.response_lifecycle import (
     InFlightResponse,
     InFlightResponses,
 )
-from opensearch_ml_stream.rest_handlers.http.responses import PLAIN_ERRORS
 from opensearch_ml_stream.rest_handlers.openapi.description import OperationDescription
 from opensearch_ml_stream.rest_handlers.openapi.schemas import STRING
 from opensearch_ml_stream.rest_handlers.routes.predict_stream import ProviderStream, relay
@@ -61,7 +60,6 @@ class GenerateStreamEndpoint:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle a request, until its response has ended or its client has disconnected."""
-        scope[PLAIN_ERRORS] = True
         if scope["method"] not in ("GET", "POST"):
             await method_not_allowed(Request(scope), ["GET", "POST"])(scope, receive, send)
             return

@@ -16,7 +16,7 @@ from opensearch_ml_stream.extensions.v2.http.inference_endpoints import Inferenc
 from opensearch_ml_stream.extensions.v2.http.model_endpoints import ModelEndpoints
 from opensearch_ml_stream.extensions.v2.paths import V2_PATH
 from opensearch_ml_stream.rest_handlers.http.exception_handlers import method_not_allowed
-from opensearch_ml_stream.rest_handlers.http.responses import PLAIN_ERRORS, error_response
+from opensearch_ml_stream.rest_handlers.http.responses import error_response
 
 _MODEL = re.compile(
     f"{V2_PATH}/models/(?!\\.\\.?/)(.+?)(?:/versions/([^/]+))?"
@@ -52,7 +52,6 @@ class OpenInference:
         """Handle a request, until its response has ended or its client has disconnected."""
         found = None
         if scope["type"] == "http" and (scope["path"] == V2_PATH or scope["path"].startswith(f"{V2_PATH}/")):
-            scope[PLAIN_ERRORS] = True
             found = self._find(scope["path"])
         if found is None:
             await self._router(scope, receive, send)

@@ -1,0 +1,1 @@
+"""An extension of opensearch-ml-stream: a model that says what it is told."""
