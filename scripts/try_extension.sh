@@ -3,6 +3,7 @@
 # command, setting, route, provider and observer, with a server of its own.
 set -euo pipefail
 cd "$1"  # so that nothing of the checkout is imported
+looks=0
 unset PYTHONPATH "${!MLSTREAM_@}"
 
 expect() {  # what, the value that there is, the pattern that it must match
@@ -34,4 +35,5 @@ bin/opensearch-ml-stream endpoints allow "$MLSTREAM_URL" >/dev/null
 model=$(bin/opensearch-ml-stream echo)
 expect command "$model" '????????????????????'
 expect provider "$(bin/opensearch-ml-stream predict "$model" --stream 'Why is the sky blue?' 2>/dev/null)" 'Why is the sky blue[?]'
+until [[ $(say echo) == *'"ended"'* ]] || ((++looks > 50)); do sleep 0.1; done  # told once the response has ended
 expect observer "$(say echo)" '{"admitted":1,"first_chunk":1,"ended":1}'

@@ -149,11 +149,13 @@ def _monitoring_routes(
     node = AnsweringNode(core.store, core.clock, f"{gethostname()}:{core.settings.port}")
 
     def further() -> dict[str, Any]:
-        return {model_id: profile for each in contributions for model_id, profile in each.profiles().items()}
+        profiles: dict[str, Any] = {}
+        for model_id, profile in (one for each in contributions for one in each.profiles().items()):
+            profiles[model_id] = {**profiles.get(model_id, {}), **profile}
+        return profiles
 
     def problems() -> list[str | None]:
-        own = [core.metrics.problem, core.statistics.problem]
-        return [*own, *(problem for each in contributions for problem in each.details())]
+        return [core.metrics.problem, core.statistics.problem]
 
     profiles = Profiles(core.states, core.statistics, node, core.visible, further)
     stats = ServerStats(core.store, core.states, core.statistics, node, core.visible)

@@ -115,10 +115,9 @@ class Extension:
 
     `settings` is a frozen dataclass of `setting(...)` fields, whose values `core.settings.of(ITS_CLASS)` returns.
     `requires` names extensions that are opened before it, of which it may import the `face`: the module that an
-    extension names for others, "" for none. `model_options` are members that it adds to a model's `_sidecar`.
-    `actions` are those that its routes need permission for, by
-    the roles that have them. `paths` begin its routes and handlers beside `/_plugins/_ml`; with `has_plain_errors`
-    errors there are `{"error": "<reason>"}`. `extra` is the pip extra that it needs.
+    extension names for others, "" for none. `model_options` are members that it adds to a model's `_sidecar`. `paths`
+    begin its routes and handlers beside `/_plugins/_ml`; with `has_plain_errors` errors there are
+    `{"error": "<reason>"}`.
     """
 
     name: str
@@ -129,7 +128,6 @@ class Extension:
     requires: tuple[str, ...] = ()
     face: str = ""
     model_options: Mapping[str, ModelOption] = field(default_factory=dict)
-    actions: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     serve_options: tuple[ServeOption, ...] = ()
     commands: tuple[Command, ...] = ()
     services: tuple[str, ...] = ()
@@ -138,7 +136,6 @@ class Extension:
     check: str = ""
     paths: tuple[str, ...] = ()
     has_plain_errors: bool = False
-    extra: str = ""
 
 
 # What it is opened with.
@@ -213,17 +210,13 @@ class OtherServer(Protocol):
         ...
 
 
-def _nothing() -> Sequence[str]:
-    return ()
-
-
 @dataclass(frozen=True, slots=True)
 class Contribution:
     """What an extension adds to a worker; all of it is optional.
 
     `operations` describe for OpenAPI what `handlers` take. `page` is where a browser that asks for `/` is sent.
     `protocols` call the models that the extension runs itself. `observers` are told of predictions. `collectors` add
-    to the metrics, `details` to `/_health/ready`, `profiles` to what `/profile` says of models, by their ids.
+    to the metrics, `profiles` to what `/profile` says of models, by their ids.
     """
 
     routes: Sequence[BaseRoute] = ()
@@ -234,7 +227,6 @@ class Contribution:
     protocols: Sequence[ConnectorProtocol] = ()
     observers: Sequence[Observer] = ()
     collectors: Sequence[Collector] = ()
-    details: Callable[[], Sequence[str]] = _nothing
     profiles: Callable[[], Mapping[str, Mapping[str, Any]]] = dict
     faces: Mapping[type, Any] = field(default_factory=dict)
     drain: Callable[[float], Coroutine[Any, Any, None]] | None = None

@@ -6,5 +6,4 @@ EXTENSION = Extension(
     name="ml_service",
     summary="MLService, the gRPC API of ML Commons (3.6): streamed and whole predictions on the gRPC port.",
     services=("opensearch_ml_stream.extensions.ml_service.grpc.ml_service:make_service",),
-    extra="grpc",
 )

@@ -15,5 +15,4 @@ EXTENSION = Extension(
     has_plain_errors=True,
     settings=V2Settings,
     services=("opensearch_ml_stream.extensions.v2.grpc.inference_service:make_service",),
-    extra="grpc",
 )
