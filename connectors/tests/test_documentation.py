@@ -14,11 +14,17 @@ _CHECKOUT = Path(__file__).parents[2]
 _PAGES = [
     _CHECKOUT / "CONTRIBUTING.md",
     _CHECKOUT / "SECURITY.md",
+    _CHECKOUT / "docs/adding-a-provider.md",
     _CHECKOUT / "docs/architecture.md",
+    _CHECKOUT / "docs/extensions.md",
     _CHECKOUT / "docs/guardrails.md",
     *sorted((_CHECKOUT / "docs/decisions").glob("*.md")),
 ]
-_PACKAGES = [*_CHECKOUT.glob("*/opensearch_ml_stream/*"), *_CHECKOUT.glob("plugin/opensearch_ml_stream/plugin/*")]
+_PACKAGES = [
+    *_CHECKOUT.glob("*/opensearch_ml_stream/*"),
+    *_CHECKOUT.glob("plugin/opensearch_ml_stream/plugin/*"),
+    *_CHECKOUT.glob("extensions/opensearch_ml_stream/extensions/*"),
+]
 _BLOCK = re.compile(r"^(?:```.*?^```|(?:    [^\n]*\n)+)", re.MULTILINE | re.DOTALL)
 _NAMED = re.compile(r"`([^`\n]+)`(?! \(new\))")  # what the reader is to make is marked (new)
 _LINK = re.compile(r"\]\(([^)#:]*)(?:#([a-z0-9-]+))?\)")
@@ -108,7 +114,7 @@ def test_every_name_in_the_code_is_there() -> None:
 
 def test_the_provider_of_the_worked_example_reads_its_stream() -> None:
     blocks = re.findall(
-        r"^```\w*\n(.*?)^```", (_CHECKOUT / "CONTRIBUTING.md").read_text("utf-8"), re.MULTILINE | re.DOTALL
+        r"^```\w*\n(.*?)^```", (_CHECKOUT / "docs/adding-a-provider.md").read_text("utf-8"), re.MULTILINE | re.DOTALL
     )
     transcript, module = (next(block for block in blocks if block.startswith(start)) for start in ("data:", '"""'))
     names: dict[str, Any] = {}
