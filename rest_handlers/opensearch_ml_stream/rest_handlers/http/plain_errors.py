@@ -6,12 +6,15 @@ from opensearch_ml_stream.rest_handlers.base_path import Paths
 from opensearch_ml_stream.rest_handlers.http.responses import PLAIN_ERRORS
 
 
-def marking_plain_errors(application: ASGIApp, paths: Paths) -> ASGIApp:
-    """Return the application behind one that marks the requests to plain paths."""
+class PlainErrors:
+    """An ASGI application before a router, which marks the requests to plain paths."""
 
-    async def mark(scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http" and paths.has_plain_errors(scope["path"]):
+    def __init__(self, router: ASGIApp, paths: Paths) -> None:
+        self._router = router
+        self._paths = paths
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Hand every request on, those to plain paths with PLAIN_ERRORS in their scope."""
+        if scope["type"] == "http" and self._paths.has_plain_errors(scope["path"]):
             scope[PLAIN_ERRORS] = True
-        await application(scope, receive, send)
-
-    return mark if paths.plain else application
+        await self._router(scope, receive, send)
