@@ -14,7 +14,7 @@ import typer
 from opensearch_ml_stream.connectors.errors import InvalidRequest, MLStreamError
 from opensearch_ml_stream.plugin.cli.command_errors import USAGE, CommandFailed
 from opensearch_ml_stream.plugin.cli.options import ModelCommand
-from opensearch_ml_stream.plugin.cli.running.serve_options import with_extension_options
+from opensearch_ml_stream.plugin.cli.serve_options import with_extension_options
 from opensearch_ml_stream.plugin.extension import Command, Extension, load
 from opensearch_ml_stream.plugin.installed_extensions import named_extensions
 
