@@ -31,19 +31,15 @@ log = logging.getLogger(__name__)
 
 @dataclass(slots=True, eq=False)
 class Host:
-    """A host. `left_out_until` seconds of the loop's clock."""
+    """A host. `authority` is its host:port, `left_out_until` seconds of the loop's clock."""
 
     target: Target
+    authority: str
     failures: int = 0
     left_out_until: float = 0.0
 
-    @property
-    def authority(self) -> str:
-        """Its host:port."""
-        return self.target.authority
 
-
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class HostConnection:
     """A connection to a host for one exchange; `is_reused` if there was another on it before."""
 
@@ -66,7 +62,7 @@ class ClusterHosts:
     """
 
     def __init__(self, addresses: Collection[tuple[str, int]], tls: ssl.SSLContext | None) -> None:
-        self._hosts = [Host(_target(name, port)) for name, port in addresses]
+        self._hosts = [_host(name, port) for name, port in addresses]
         self._open_tls = None if tls is None else partial(TLSConnector().open, tls)
         self._resolver = Resolver()
         self._idle = ConnectionPool(IDLE_SECONDS, MAX_IDLE)
@@ -142,9 +138,9 @@ class ClusterHosts:
         )
 
 
-def _target(name: str, port: int) -> Target:
+def _host(name: str, port: int) -> Host:
     authority = f"[{name}]:{port}" if ":" in name else f"{name}:{port}"
-    return Target("", name, port, authority, authority, "")
+    return Host(Target("", name, port, authority, authority, ""), authority)
 
 
 def _watch(connection: Connection) -> None:

@@ -22,10 +22,10 @@ _NEVER_NAMED = frozenset({b"content-length", b"host"})  # `Connection: content-l
 def end_to_end(headers: Iterable[tuple[bytes, bytes]]) -> Headers:
     """Return the headers that are not of the connection itself, nor named by `Connection`. Names are in lower case."""
     pairs = list(headers)
-    named = {
-        option.strip().lower() for name, value in pairs if name == b"connection" for option in value.split(b",")
-    } - _NEVER_NAMED
-    return [pair for pair in pairs if pair[0] not in _OF_CONNECTION and pair[0] not in named]
+    dropped = _OF_CONNECTION
+    if options := [value for name, value in pairs if name == b"connection"]:
+        dropped |= {option.strip().lower() for option in b",".join(options).split(b",")} - _NEVER_NAMED
+    return [pair for pair in pairs if pair[0] not in dropped]
 
 
 def trailer_fields(headers: Iterable[tuple[bytes, bytes]]) -> Headers:

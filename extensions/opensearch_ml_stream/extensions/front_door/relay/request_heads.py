@@ -92,19 +92,22 @@ class RequestHeads:
 
     def trailers_of(self, trailers: Iterable[tuple[bytes, bytes]]) -> Headers:
         """Return those trailers of a request that go on: none names a user, whoever the peer is."""
-        return [pair for pair in trailer_fields(trailers) if not self._is_identity(pair[0])]
+        return self._without_identity(trailer_fields(trailers))
 
     def _trusted(self, scope: Scope, headers: Headers) -> Headers:
-        named = [pair for pair in headers if self._is_identity(pair[0])]
         address = None if self.proxy is None else peer_address(scope)
         if self.proxy is None or not self.proxy.is_at(address):
-            return [pair for pair in headers if not self._is_identity(pair[0])] if named else headers
+            return self._without_identity(headers)
         chain = [value for name, value in headers if name == _XFF] + [str(address).encode()]
         others = [pair for pair in headers if pair[0] != _XFF]
         return [*others, (_XFF, b", ".join(chain))]
 
-    def _is_identity(self, name: bytes) -> bool:
-        return name == _XFF or name in self.identity_headers or name.startswith(_PROXY_PREFIX)
+    def _without_identity(self, headers: Headers) -> Headers:
+        return [
+            (name, value)
+            for name, value in headers
+            if name != _XFF and name not in self.identity_headers and not name.startswith(_PROXY_PREFIX)
+        ]
 
 
 def _check_stays_below(path: bytes) -> None:
