@@ -11,7 +11,9 @@ from typing import Any, NamedTuple
 import orjson
 
 from opensearch_ml_stream.connectors.rendering.action import ProviderRequest
+from opensearch_ml_stream.extensions.runtimes.service.control import RuntimeControl
 from opensearch_ml_stream.extensions.runtimes.service.runtime_calls import STREAM_PATH, RuntimeCalls
+from opensearch_ml_stream.extensions.runtimes.service.runtime_protocol import RuntimeProtocol
 from opensearch_ml_stream.extensions.runtimes.service.runtime_response import RuntimeResponse
 from opensearch_ml_stream.extensions.runtimes.service.status import (
     STATUS_FILE,
@@ -158,6 +160,13 @@ def write_models(folder: Path, queue_size: int = 100, **hosts: Sequence[Scripted
             for name, processes in ready.items()
         },
     )
+
+
+@asynccontextmanager
+async def opened_protocol(folder: Path) -> AsyncIterator[RuntimeProtocol]:
+    """The protocol of the models whose status is in the folder."""
+    async with RuntimeCalls(folder) as calls:
+        yield RuntimeProtocol(calls, RuntimeControl(folder))
 
 
 def request_to(model: str = "m", path: str = STREAM_PATH, body: bytes = REQUEST) -> ProviderRequest:

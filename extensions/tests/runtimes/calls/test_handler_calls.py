@@ -8,15 +8,13 @@ import pytest
 
 from opensearch_ml_stream.connectors.errors import Throttled
 from opensearch_ml_stream.extensions.runtimes.http.custom_handlers import HandlerRequest
-from opensearch_ml_stream.extensions.runtimes.service.control import RuntimeControl
 from opensearch_ml_stream.extensions.runtimes.service.handler_calls import HandlerCalls
-from opensearch_ml_stream.extensions.runtimes.service.runtime_calls import RuntimeCalls
 from opensearch_ml_stream.extensions.runtimes.service.runtime_protocol import RuntimeProtocol
 from opensearch_ml_stream.plugin.observation import Observation, Observer
 from opensearch_ml_stream.rest_handlers.callers import ANYONE
 from opensearch_ml_stream.runtimes.frames import Kind, pack_message
 from tests.predictions.prediction_setup import Setup, connector_body, prediction_setup
-from tests.runtimes.calls.scripted_host import ScriptedHost, write_models
+from tests.runtimes.calls.scripted_host import ScriptedHost, opened_protocol, write_models
 
 REQUEST = HandlerRequest("POST", "/count", "", [], b"[]")
 
@@ -38,15 +36,14 @@ class Moments(Observer):
 
 
 @pytest.fixture
-async def runtimes(tmp_path: Path) -> AsyncIterator[RuntimeCalls]:
-    async with RuntimeCalls(tmp_path / "runtimes") as calls:
-        yield calls
+async def protocol(tmp_path: Path) -> AsyncIterator[RuntimeProtocol]:
+    async with opened_protocol(tmp_path / "runtimes") as opened:
+        yield opened
 
 
 @pytest.fixture
-async def setup(tmp_path: Path, runtimes: RuntimeCalls) -> AsyncIterator[Setup]:
-    protocol = RuntimeProtocol(runtimes, RuntimeControl(tmp_path / "runtimes"))
-    async with prediction_setup(tmp_path, protocols=(protocol,)) as setup:
+async def setup(tmp_path: Path, protocol: RuntimeProtocol) -> AsyncIterator[Setup]:
+    async with prediction_setup(tmp_path, protocols=[protocol]) as setup:
         yield setup
 
 
@@ -60,11 +57,11 @@ async def host(tmp_path: Path) -> AsyncIterator[ScriptedHost]:
 
 
 async def test_a_call_of_a_handler_is_an_admitted_prediction_unless_a_limit_refuses_it(
-    setup: Setup, runtimes: RuntimeCalls, host: ScriptedHost
+    setup: Setup, protocol: RuntimeProtocol, host: ScriptedHost
 ) -> None:
     moments = Moments()
     setup.observations.observers.append(moments)
-    handlers = HandlerCalls(runtimes.models, setup.models, setup.calls, setup.observations)
+    handlers = HandlerCalls(protocol.calls.models, setup.models, setup.calls, setup.observations)
     await setup.add_model(connector_body("runtime://m"), "runtime-m", rate_limiter={"limit": "1", "unit": "DAYS"})
 
     handling = asyncio.create_task(handlers.handle(ANYONE, "m", REQUEST))

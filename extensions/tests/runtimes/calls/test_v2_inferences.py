@@ -12,9 +12,6 @@ from opensearch_ml_stream.connectors.chunks import Chunk, Chunks, Ending, Respon
 from opensearch_ml_stream.connectors.errors import InvalidRequest, NotFound, Unavailable, UpstreamError
 from opensearch_ml_stream.connectors.rendering.action import ProviderRequest
 from opensearch_ml_stream.extensions.runtimes.protocol.urls import runtime_url
-from opensearch_ml_stream.extensions.runtimes.service.control import RuntimeControl
-from opensearch_ml_stream.extensions.runtimes.service.runtime_calls import RuntimeCalls
-from opensearch_ml_stream.extensions.runtimes.service.runtime_protocol import RuntimeProtocol
 from opensearch_ml_stream.extensions.runtimes.service.status import (
     STATUS_FILE,
     ModelStatus,
@@ -29,7 +26,7 @@ from opensearch_ml_stream.rest_handlers.callers import ANYONE
 from opensearch_ml_stream.runtimes.frames import Kind
 from tests.predictions.prediction_setup import connector_body
 from tests.predictions.scripted_provider import Response, ScriptedProvider, json_response, openai_stream
-from tests.runtimes.calls.scripted_host import ScriptedHost
+from tests.runtimes.calls.scripted_host import ScriptedHost, opened_protocol
 from tests.v2.service.inference_setup import InferenceSetup, inference_setup, unread
 
 ID = "runtime-echo-v2"
@@ -72,12 +69,12 @@ def put_status(folder: Path, status: ModelStatus, state: Any = "READY") -> None:
 
 @pytest.fixture
 async def setup(tmp_path: Path, host: ScriptedHost) -> AsyncIterator[InferenceSetup]:
-    folder = tmp_path / "runtimes"
-    async with RuntimeCalls(folder) as calls:
-        protocol = RuntimeProtocol(calls, RuntimeControl(folder))
-        async with inference_setup(tmp_path, ScriptedProvider(respond), protocols=[protocol]) as setup:
-            await add_runtime(setup)
-            yield setup
+    async with (
+        opened_protocol(tmp_path / "runtimes") as protocol,
+        inference_setup(tmp_path, ScriptedProvider(respond), protocols=[protocol]) as setup,
+    ):
+        await add_runtime(setup)
+        yield setup
 
 
 async def add_runtime(setup: InferenceSetup, id: str = ID, **fields: Any) -> None:
