@@ -17,10 +17,12 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from opensearch_ml_stream.connectors.documents import Connector
 from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.connectors.providers.ollama import OLLAMA
 from opensearch_ml_stream.connectors.stream_spec import Enable, StreamSpec
 from opensearch_ml_stream.plugin.app import Sidecar, open_sidecar
+from opensearch_ml_stream.plugin.connector_protocol import ModelProtocol
 from opensearch_ml_stream.plugin.extension import Contribution, Core, Extension, Handler
 from opensearch_ml_stream.plugin.observation import Observation, Observer
 from opensearch_ml_stream.plugin.settings import Settings
@@ -282,6 +284,25 @@ async def test_a_connector_may_name_its_providers_where_it_is_on(folder: Path, d
             else:
                 with pytest.raises(InvalidRequest, match=r"\[Acme/Words\] is no known _llm_interface"):
                     model.spec({})
+
+
+class Known:
+    """A connector protocol that notes which models it is asked for, and knows none."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+
+    def find(self, model_id: str, connector: Connector) -> ModelProtocol | None:
+        self.asked.append(model_id)
+        return None
+
+
+async def test_its_protocols_are_asked_for_each_model(folder: Path, declare: Declare) -> None:
+    protocol = Known()
+    async with client_of(folder, declare("mine", contributing(protocols=(protocol,)))) as client:
+        model_id = await made_model(client)
+        await client.post(f"/_plugins/_ml/models/{model_id}/_predict", json={"parameters": {}})
+    assert model_id in protocol.asked
 
 
 async def test_a_provider_of_a_name_that_there_is_is_refused(folder: Path, declare: Declare) -> None:
