@@ -1,9 +1,10 @@
 """What a predict body may be, and the errors of one that is wrong."""
 
 import json
+from functools import partial
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from opensearch_ml_stream.connectors.errors import InvalidRequest
@@ -15,6 +16,7 @@ from opensearch_ml_stream.connectors.predict.inputs import (
     read_predict_input,
 )
 from opensearch_ml_stream.connectors.syntax.jsontext import JsonText
+from tests.counted_work import steps
 
 _JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
@@ -32,6 +34,42 @@ def test_a_string_parameter_is_its_text_and_anything_else_keeps_the_callers_own_
         "l": JsonText,
         "x": JsonText,
     }
+
+
+_PIECES = st.sampled_from([
+    '{"parameters":', "{", "}", '"parameters"', ":", '"a":', '"b" : ', '"x"', '"\\u0041"', '"\\ud83d"',
+    '"\\ud83d\\ude00"', '"\n"', '"//"', '"{"', '"["', ",", " ", "\u00a0", "\ufeff", "[", "]", "1", "null", "NaN",
+    "/*c*/", "// c\n", '"é"', "\\", '"text_docs":', '["parameters",', '"ab"', '"',
+])  # fmt: skip
+_BODIES = st.one_of(
+    st.lists(_PIECES, max_size=10).map("".join),
+    st.lists(_PIECES, max_size=6).map(lambda pieces: '{"parameters":{' + "".join(pieces) + "}}"),
+    st.lists(_PIECES, max_size=3).map(lambda pieces: '{"parameters":{"a":"x"}}' + "".join(pieces)),
+)
+
+
+def _outcome(body: bytes, algorithm: str | None) -> object:
+    try:
+        read = read_predict_input(body, algorithm)
+    except InvalidRequest as error:
+        return error.reason, error.type
+    return read, [type(value) for value in read.parameters.values()]
+
+
+@given(_BODIES)
+@example('[["parameters",{"a":"{"}]]')
+@example('{"parameters":{"a":"x","a":"y"}}')
+@example('{"parameters":{"a":"x"}}{')
+@example('{"parameters":[["a","{"]]}')
+def test_a_body_of_strings_is_read_as_any_other(text: str) -> None:
+    body = text.encode("utf-8", "surrogatepass")
+    assert _outcome(body, None) == _outcome(body, "remote"), "with an algorithm, all bodies are read in one way"
+
+
+def test_a_body_of_strings_is_read_by_the_parser_alone() -> None:
+    few, many = (json.dumps({"parameters": {"a": text, "b": text}}).encode() for text in ("x", "line\n" * 10_000))
+    taken = steps(partial(read_predict_input, few))
+    assert steps(partial(read_predict_input, many)) == taken < steps(partial(read_predict_input, few, "remote")) / 2
 
 
 @given(st.dictionaries(st.text(), _JSON, max_size=5))

@@ -30,6 +30,8 @@ _ALGORITHMS = {
     "question_answering": "question",
 }
 
+_MAX_COLONS = 10_000  # and so members of a body that the parser reads alone
+_PAIRS_DECODER = json.JSONDecoder(object_pairs_hook=tuple)  # an object becomes a tuple of pairs
 _TEXTS_DECODER = json.JSONDecoder(parse_int=str, parse_float=str)
 _SURROGATE_PAIR = re.compile(r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}")
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")  # how clients whose JSON is ASCII write half an emoji
@@ -79,6 +81,8 @@ PredictInput = RemoteInput | TextDocsInput | TextSimilarityInput | QuestionAnswe
 
 def read_predict_input(body: bytes, algorithm: str | None = None) -> PredictInput:
     """Return the input of a request body. InvalidRequest names the field that is wrong, never its value."""
+    if algorithm is None and (strings := _parameters_of_strings(body)) is not None:
+        return RemoteInput(strings)
     fields, parameters = _fields(body)
     kind = _kind(fields, algorithm)
     if kind == "text_docs":
@@ -88,6 +92,25 @@ def read_predict_input(body: bytes, algorithm: str | None = None) -> PredictInpu
     if kind == "question":
         return QuestionAnsweringInput(_string(fields, "question"), _string(fields, "context"), parameters)
     return RemoteInput(parameters, _action_type(fields), _dlq(fields))
+
+
+def _parameters_of_strings(body: bytes) -> dict[str, str] | None:
+    """Return the parameters of a body that holds nothing else, all of them strings, as most bodies of streams are.
+
+    The parser alone, in C, reads such a body. None for any other, and for one in which something may be wrong.
+    """
+    if body.count(b"{") != 2 or body.count(b":") > _MAX_COLONS or (b"/" in body and (b"//" in body or b"/*" in body)):
+        return None
+    try:
+        text = body.decode().strip()
+        value, end = _PAIRS_DECODER.raw_decode(text)
+        [(name, pairs)] = value
+        parameters: dict[str, str] = dict(pairs)
+    except (ValueError, TypeError, RecursionError):
+        return None
+    is_alone = text.startswith("{") and end == len(text) and name == "parameters" and isinstance(pairs, tuple)
+    is_plain = len(parameters) == len(pairs) and set(map(type, parameters.values())) <= {str}
+    return parameters if is_alone and is_plain and not _SURROGATE.search(text) else None
 
 
 def _fields(body: bytes) -> tuple[dict[str, str], dict[str, str]]:

@@ -7,7 +7,6 @@ texts (`_Embedding.max_texts`) gets that many, Painless gets one, and all others
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from json.encoder import encode_basestring
 from typing import Any
 
 from opensearch_ml_stream.connectors.documents import Action
@@ -217,7 +216,7 @@ def _array(name: str) -> Callable[[Sequence[str]], dict[str, str]]:
 
 def _json_array(texts: Iterable[str]) -> JsonText:
     """Return the texts as a JSON array, as `jsontext.dumps` does for a list, which takes longer for a few strings."""
-    return JsonText(f"[{','.join(map(encode_basestring, texts))}]")
+    return JsonText(f"[{','.join(map(jsontext.quote, texts))}]")
 
 
 def _first(name: str) -> Callable[[Sequence[str]], dict[str, str]]:

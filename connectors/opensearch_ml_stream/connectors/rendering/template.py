@@ -255,8 +255,8 @@ def _json_value(placeholder: Placeholder, parameters: Parameters, enclosing: tup
     value = parameters.text(placeholder.name, enclosing)
     if placeholder.or_null:
         absent = value is None or (value == "null" and isinstance(value, jsontext.JsonText))
-        return "null" if absent else f'"{jsontext.escape(str(value))}"'
-    return placeholder.default if value is None else jsontext.escape(value)
+        return "null" if absent else jsontext.quote(str(value))
+    return placeholder.default if value is None else jsontext.quote(value)[1:-1]
 
 
 def _optional_member(literal: str) -> str:

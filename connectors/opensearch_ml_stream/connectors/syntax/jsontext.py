@@ -10,6 +10,7 @@ value runs out of stack, and no text of few bytes becomes a million objects.
 import json
 import re
 from collections import Counter
+from json.encoder import encode_basestring
 from typing import Any, NoReturn
 
 import orjson
@@ -260,7 +261,7 @@ def to_text(value: Any) -> str:
 
 def escape(text: str) -> str:
     """Escape text for use between the quotes of a JSON string."""
-    return _ENCODER.encode(text)[1:-1]
+    return quote(text)[1:-1]
 
 
 def parse_parameter(text: str) -> str:
@@ -320,4 +321,6 @@ _NUMBER_WRITING_DECODER = json.JSONDecoder(
     parse_int=_parse_integer,
     parse_float=parse_number,
 )
+quote = encode_basestring
+"""Returns text as a JSON string, with non-ASCII characters as they are: a function of C."""
 _ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False)
