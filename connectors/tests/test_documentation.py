@@ -18,6 +18,7 @@ _PAGES = [
     _CHECKOUT / "docs/architecture.md",
     _CHECKOUT / "docs/extensions.md",
     _CHECKOUT / "docs/guardrails.md",
+    _CHECKOUT / "docs/memory.md",
     *sorted((_CHECKOUT / "docs/decisions").glob("*.md")),
 ]
 _PACKAGES = [
@@ -74,11 +75,19 @@ def test_every_file_that_is_named_is_there(page: Path) -> None:
     assert [name for name in _named(page) if _is_path(name) and not _exists(name)] == []
 
 
-def test_every_module_in_the_picture_is_there() -> None:
-    picture = (_CHECKOUT / "docs/request-path.svg").read_text("utf-8")
-    modules = re.findall(r"[\w/]+\.py", picture)
-    assert modules
-    assert [module for module in modules if not _exists(module)] == []
+@pytest.mark.parametrize("picture", ["architecture.svg", "request-path.svg"])
+def test_every_module_and_folder_in_a_picture_is_there(picture: str) -> None:
+    names = re.findall(r"[\w/]+\.py|(?<=>)[\w/]+/(?=<)", (_CHECKOUT / "docs" / picture).read_text("utf-8"))
+    assert names
+    assert [name for name in names if not _exists(name)] == []
+
+
+def test_every_room_of_a_root_is_in_the_drawing_of_the_architecture() -> None:
+    drawing = (_CHECKOUT / "docs/architecture.svg").read_text("utf-8")
+    packages = [root / root.parent.name for root in _CHECKOUT.glob("*/opensearch_ml_stream")]
+    rooms = [room.parent.name for package in packages for room in package.glob("*/__init__.py")]
+    assert rooms
+    assert [room for room in rooms if f">{room}/<" not in drawing] == []
 
 
 @pytest.mark.parametrize("page", sorted({*_PAGES, *_FOR_USERS}), ids=lambda page: page.name)

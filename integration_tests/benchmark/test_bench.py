@@ -179,7 +179,7 @@ def test_every_generated_part_has_its_marks_in_the_page() -> None:
         (place_of_sample, "1 llhttp (/x/python3.11/site-packages/httptools/parser/p.so)", "HTTP parse"),
         (place_of_sample, "1 eval (/usr/bin/python3.11)", "Python"),
         (place_of_sample, "1 malloc (/lib/x86_64-linux-gnu/libc.so.6)", "C library"),
-        (lambda leaf: first_match(FILES, leaf), "SSEFraming.feed (connectors/decoding/framing/sse.py:40)", "SSE parse"),
+        (lambda leaf: first_match(FILES, leaf), "SSEFraming.feed (connectors/decoding/sse.py:40)", "SSE parse"),
         (lambda leaf: first_match(FILES, leaf), "Runner.run (asyncio/runners.py:118)", "event loop"),
     ],
 )

@@ -33,11 +33,12 @@ STEPS = (
     ),
     (
         "route",
-        r"starlette/(?!responses)|rest_handlers/(?:v2/|application|base_path|http/browsers|routes/predict_stream)|urllib/",
+        r"starlette/(?!responses)|urllib/"
+        r"|rest_handlers/(?:application|base_path|http/host_and_origin|routes/predict_(?:stream|head))",
     ),
     ("rights, limits", r"plugin/(?:security|limits)/|rest_handlers/(?:callers|actions)"),
     ("document", r"plugin/(?:registry|store|settings)/|predictions/compiled_model"),
-    ("JSON: the input read", r"connectors/(?:predict/(?:inputs|interface)|json_schema|documents)"),
+    ("JSON: the input read", r"connectors/(?:predict/(?:inputs|model_interface)|json_schema|documents)"),
     ("template", r"connectors/(?:rendering/|predict/pre_process)|painless"),
     ("upstream", r"plugin/upstream/|predictions/provider_call"),
     ("decode", r"connectors/(?:predict|processors|providers|decoding|whole_response)"),

@@ -80,7 +80,7 @@ def test_the_roles_that_hold_where_none_can_be_read_are_those_that_opensearch_sh
 
 
 def test_a_user_who_is_changed_or_deleted_is_refused(sidecar: Sidecar, secured_cluster: SecuredCluster) -> None:
-    """One wait for all: as long as a worker remembers a caller, 10 s (`plugin/tests/security/cluster`)."""
+    """One wait for all: as long as a worker remembers a caller, 10 s (`plugin/tests/security/test_cluster_gate.py`)."""
     with cluster_users(secured_cluster) as users:
         names = changed, unmapped, deleted = [users.name(what) for what in ("changed", "unmapped", "deleted")]
         users.add(names)

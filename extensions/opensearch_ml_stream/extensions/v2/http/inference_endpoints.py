@@ -1,6 +1,6 @@
 """Inferences over HTTP: `infer` and `generate`, `infer_stream` and `generate_stream`.
 
-They live as predictions do (`routes/predict_stream.py`, `routes/predict.py`): the provider call ends when the client
+They live as predictions do (`routes/predict_stream.py`): the provider call ends when the client
 disconnects, a slow provider is bridged by heartbeats, and a stream ends with exactly one response that says how.
 """
 
