@@ -67,7 +67,12 @@ class NativeUpstream:
 
 
 class _Call(AbstractAsyncContextManager[UpstreamResponse]):
-    """One call: whatever happens inside, connection and limiter are released exactly once."""
+    """One call: whatever happens inside, connection and limiter are released exactly once.
+
+    Its connection goes to the pool if the response is whole and the provider keeps it open. It lingers if the caller
+    has what it wanted (`[DONE]`), but not the body's last bytes. Else, as after an error or a cancellation, it is
+    aborted, so that the provider stops its work.
+    """
 
     __slots__ = ("_call", "_connection", "_data", "_exchange", "_upstream")
 
