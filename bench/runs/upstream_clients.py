@@ -19,7 +19,7 @@ from multiprocessing.connection import Connection
 import uvloop
 
 from opensearch_ml_stream.connectors.client_config import ClientConfig
-from opensearch_ml_stream.connectors.rendering.action import ProviderRequest
+from opensearch_ml_stream.connectors.rendering.compiled_action import ProviderRequest
 from opensearch_ml_stream.plugin.settings import LiveSettings, Settings
 from opensearch_ml_stream.plugin.upstream import Upstream
 from opensearch_ml_stream.plugin.upstream.open_upstream import open_upstream

@@ -13,7 +13,7 @@ from opensearch_ml_stream.plugin.server.http1.limits import ConnectionLimits
 from opensearch_ml_stream.plugin.server.http1.protocol import StreamingProtocol
 from opensearch_ml_stream.plugin.server.http1.service import Service
 from opensearch_ml_stream.plugin.settings import Settings
-from opensearch_ml_stream.rest_handlers.http.body_budget import BodyBudget
+from opensearch_ml_stream.rest_handlers.http.body_memory import BodyMemory
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}"
 
@@ -172,7 +172,7 @@ async def serving(app: ASGIApp, limits: ConnectionLimits | None = None) -> Async
     """Our server with that application."""
     loop = asyncio.get_running_loop()
     state = ServerState()
-    service = Service(app, state, limits or ConnectionLimits(), BodyBudget(2**20, 2**28), lambda text: None)
+    service = Service(app, state, limits or ConnectionLimits(), BodyMemory(2**20, 2**28), lambda text: None)
     server = await loop.create_server(lambda: StreamingProtocol(service, loop), "127.0.0.1", 0)
     try:
         yield server.sockets[0].getsockname()[1], state

@@ -20,7 +20,7 @@ from opensearch_ml_stream.connectors.predict.guardrails.stream_filters import Pa
 from opensearch_ml_stream.connectors.predict.inputs import read_predict_input
 from opensearch_ml_stream.connectors.predict.model_interface import InterfaceSchema
 from opensearch_ml_stream.connectors.processors.chain import compile_processors
-from opensearch_ml_stream.connectors.rendering.action import CompiledAction
+from opensearch_ml_stream.connectors.rendering.compiled_action import CompiledAction
 from opensearch_ml_stream.connectors.rendering.template import ConnectorParameters
 from opensearch_ml_stream.connectors.selection.presets import PRESETS
 from opensearch_ml_stream.connectors.syntax.filter_path import filter_path

@@ -19,7 +19,7 @@ from opensearch_ml_stream.plugin.settings import LiveSettings, Settings
 from opensearch_ml_stream.plugin.store import Store
 from opensearch_ml_stream.rest_handlers.application import rest_application
 from opensearch_ml_stream.rest_handlers.callers import OpenGate
-from opensearch_ml_stream.rest_handlers.http.body_budget import BodyBudget
+from opensearch_ml_stream.rest_handlers.http.body_memory import BodyMemory
 from opensearch_ml_stream.rest_handlers.resource_endpoint import Entry
 from opensearch_ml_stream.rest_handlers.routes.resources import management_routes
 
@@ -98,7 +98,7 @@ class Api:
 
 @asynccontextmanager
 async def management_api(registry: Registry) -> AsyncIterator[Api]:
-    entry = Entry(OpenGate(), BodyBudget(SETTINGS.max_body_size, SETTINGS.max_total_body_size))
+    entry = Entry(OpenGate(), BodyMemory(SETTINGS.max_body_size, SETTINGS.max_total_body_size))
     app = rest_application(management_routes(registry, entry))
     async with served(app) as url, httpx.AsyncClient(verify=False) as http:
         yield Api(http, url)

@@ -1,6 +1,6 @@
 """A change through one sidecar, or by hand in the store, is in force on another one.
 
-After how long: `plugin/tests/predictions/test_compiled_models.py`.
+After how long: `plugin/tests/predictions/test_model_cache.py`.
 """
 
 import asyncio

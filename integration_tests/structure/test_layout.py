@@ -1,4 +1,4 @@
-"""The tree stays easy to walk: no two modules of one name in a room, and small modules load little."""
+"""The tree stays easy to walk: modules are told apart by their names, and small modules load little."""
 
 import subprocess
 import sys
@@ -31,6 +31,13 @@ def test_no_two_modules_of_a_room_have_the_same_name() -> None:
         files = [file for file in _files_of(tree) if _WITH_NAMES_OF_MLSERVER not in file.parents]
         names = Counter(file.name for file in files if file.name not in ("__init__.py", "__main__.py", "conftest.py"))
         assert [(tree, name) for name, count in names.items() if count > 1] == []
+
+
+def test_no_two_modules_of_the_product_differ_by_an_s() -> None:
+    """Who looks for one of `call` and `calls` would open the other."""
+    files = [file for file in modules().values() if _WITH_NAMES_OF_MLSERVER not in file.parents]
+    names = {file.stem for file in files}
+    assert {name for name in names if f"{name}s" in names} == set()
 
 
 def test_the_package_is_a_pure_namespace() -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from integration_tests.support.fake_provider import FakeProvider, json_response
 
 from opensearch_ml_stream.connectors.client_config import ClientConfig
-from opensearch_ml_stream.connectors.rendering.action import ProviderRequest
+from opensearch_ml_stream.connectors.rendering.compiled_action import ProviderRequest
 from opensearch_ml_stream.plugin.upstream import Upstream, UpstreamResponse
 
 # No call of a test ends by these times.

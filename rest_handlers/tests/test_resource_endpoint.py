@@ -7,7 +7,7 @@ import pytest
 
 from opensearch_ml_stream.connectors.errors import Forbidden, MLStreamError, Unauthorized
 from opensearch_ml_stream.rest_handlers.application import rest_application
-from opensearch_ml_stream.rest_handlers.http.body_budget import BodyBudget
+from opensearch_ml_stream.rest_handlers.http.body_memory import BodyMemory
 from opensearch_ml_stream.rest_handlers.resource_endpoint import (
     Entry,
     Operation,
@@ -35,7 +35,7 @@ class Things:
         }
         self._response = response
         self.gate = RecordingGate(refusal)
-        entry = Entry(self.gate, BodyBudget(LIMIT, 10 * LIMIT))
+        entry = Entry(self.gate, BodyMemory(LIMIT, 10 * LIMIT))
         self.application = rest_application(resource_routes("/things/{id}", operations, entry))
 
     async def _handle(self, request: ParsedRequest) -> dict[str, Any]:

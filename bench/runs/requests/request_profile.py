@@ -41,7 +41,7 @@ STEPS = (
     ("JSON: the input read", r"connectors/(?:predict/(?:inputs|model_interface)|json_schema|documents)"),
     ("template", r"connectors/(?:rendering/|predict/pre_process)|painless"),
     ("upstream", r"plugin/upstream/|predictions/provider_call"),
-    ("decode", r"connectors/(?:predict|processors|providers|decoding|whole_response)"),
+    ("decode", r"connectors/(?:predict|processors|providers|decoding|unstreamed_response)"),
     ("redaction", r"plugin/credentials/"),
     ("encode", r"rest_handlers/http/responses"),
     ("metrics, statistics, log", r"plugin/(?:metrics|observation|statistics|logs|monitoring)|prometheus_client/"),

@@ -17,7 +17,7 @@ from opensearch_ml_stream.connectors.predict.inputs import (
 )
 from opensearch_ml_stream.connectors.predict.painless_source import PainlessCall
 from opensearch_ml_stream.connectors.predict.pre_process import ScriptStep, Step, finish_step, plan_steps, split_texts
-from opensearch_ml_stream.connectors.rendering.action import CompiledAction
+from opensearch_ml_stream.connectors.rendering.compiled_action import CompiledAction
 from opensearch_ml_stream.connectors.rendering.template import ConnectorParameters
 from opensearch_ml_stream.connectors.syntax.jsontext import JsonText
 

@@ -12,7 +12,7 @@ from opensearch_ml_stream.connectors.processors.chain import (
     MAX_PATHS_CHARS,
     compile_processors,
 )
-from opensearch_ml_stream.connectors.syntax.work_budget import STEPS_FOR_EACH_MEBIBYTE
+from opensearch_ml_stream.connectors.syntax.work_limit import STEPS_FOR_EACH_MEBIBYTE
 
 _TOO_MUCH = f"output_processors takes more than {STEPS_FOR_EACH_MEBIBYTE} steps of work"
 

@@ -7,7 +7,7 @@ import pytest
 
 from opensearch_ml_stream.connectors.documents import Action
 from opensearch_ml_stream.connectors.errors import InvalidRequest
-from opensearch_ml_stream.connectors.rendering.action import CompiledAction
+from opensearch_ml_stream.connectors.rendering.compiled_action import CompiledAction
 from opensearch_ml_stream.connectors.rendering.nova_embeddings import NOVA_EMBEDDINGS, clean_nova_body
 from opensearch_ml_stream.connectors.rendering.structured_output import apply_structured_output
 from opensearch_ml_stream.connectors.rendering.template import ConnectorParameters

@@ -8,8 +8,8 @@ import pytest
 
 from opensearch_ml_stream.connectors.documents import Action, connector_document, read_connector
 from opensearch_ml_stream.connectors.errors import InvalidRequest
-from opensearch_ml_stream.connectors.rendering.action import CompiledAction, ProviderRequest
 from opensearch_ml_stream.connectors.rendering.caller_parameters import MODEL_NAMES, CallerParameters
+from opensearch_ml_stream.connectors.rendering.compiled_action import CompiledAction, ProviderRequest
 from opensearch_ml_stream.connectors.rendering.template import ConnectorParameters
 from tests.counted_work import steps
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from opensearch_ml_stream.connectors.documents import Action
 from opensearch_ml_stream.connectors.errors import InvalidRequest
-from opensearch_ml_stream.connectors.rendering.action import CompiledAction
+from opensearch_ml_stream.connectors.rendering.compiled_action import CompiledAction
 from opensearch_ml_stream.connectors.rendering.filled_template import MAX_FILLED_CHARS, MAX_KEPT, FilledTemplates
 from opensearch_ml_stream.connectors.rendering.template import ConnectorParameters, Parameters, Template
 from opensearch_ml_stream.connectors.syntax.jsontext import JsonText

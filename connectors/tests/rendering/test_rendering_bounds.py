@@ -4,8 +4,8 @@ import pytest
 
 from opensearch_ml_stream.connectors.documents import MAX_URL_LENGTH, Action, Connector
 from opensearch_ml_stream.connectors.errors import InvalidRequest
-from opensearch_ml_stream.connectors.rendering.action import CompiledAction
 from opensearch_ml_stream.connectors.rendering.charsets import find_codec
+from opensearch_ml_stream.connectors.rendering.compiled_action import CompiledAction
 from opensearch_ml_stream.connectors.rendering.template import (
     MAX_NESTED_PARAMETERS,
     MAX_PLACEHOLDERS,

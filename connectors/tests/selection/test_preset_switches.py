@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from opensearch_ml_stream.connectors.documents import Action
-from opensearch_ml_stream.connectors.rendering.action import CompiledAction, ProviderRequest
+from opensearch_ml_stream.connectors.rendering.compiled_action import CompiledAction, ProviderRequest
 from opensearch_ml_stream.connectors.rendering.template import ConnectorParameters
 from opensearch_ml_stream.connectors.selection.presets import PRESETS
 

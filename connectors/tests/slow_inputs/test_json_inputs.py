@@ -11,14 +11,14 @@ from opensearch_ml_stream.connectors.batching.shared_response import RowPath, sp
 from opensearch_ml_stream.connectors.client_config import ClientConfig, read_client_config
 from opensearch_ml_stream.connectors.documents import Action, connector_document, read_connector
 from opensearch_ml_stream.connectors.errors import MLStreamError
-from opensearch_ml_stream.connectors.predict import batch_job, post_process, pre_process
+from opensearch_ml_stream.connectors.predict import post_process, pre_process, remote_job
 from opensearch_ml_stream.connectors.predict.embedding_arrays import cut_arrays
 from opensearch_ml_stream.connectors.predict.inputs import read_predict_input
 from opensearch_ml_stream.connectors.predict.model_interface import InterfaceSchema
 from opensearch_ml_stream.connectors.predict.painless_batching import combine_calls, split_results
 from opensearch_ml_stream.connectors.predict.painless_source import define_escape, fill_parameters, parse_result
-from opensearch_ml_stream.connectors.rendering.action import CompiledAction
 from opensearch_ml_stream.connectors.rendering.charsets import find_codec
+from opensearch_ml_stream.connectors.rendering.compiled_action import CompiledAction
 from opensearch_ml_stream.connectors.rendering.template import ConnectorParameters, fill_with_stand_ins
 from opensearch_ml_stream.connectors.selection.presets import PRESETS
 from opensearch_ml_stream.connectors.selection.spec_for import spec_for
@@ -107,7 +107,7 @@ def _find_spec(url: str, parameter: str) -> None:
     try:
         spec_for(read, read.action(), {})
     finally:
-        batch_job.batch_action(read, batch_job.STATUS)
+        remote_job.batch_action(read, remote_job.STATUS)
 
 
 def _document(body: str) -> None:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.connectors.syntax.jsonpath import MAX_PATH_CHARS, MISSING, compile_path
-from opensearch_ml_stream.connectors.syntax.work_budget import WorkBudget
+from opensearch_ml_stream.connectors.syntax.work_limit import WorkLimit
 
 _DOCUMENT: Any = {"a": {"b-c": [1, {"x": 2}]}, "n": None, "l": [{"x": 1}, {"y": 2}, {"x": [3]}], "s": "text", "e": []}
 
@@ -109,8 +109,8 @@ def test_a_query_of_the_root_in_a_filter_is_evaluated_once() -> None:
 def test_work_is_allowed_by_the_size_of_the_input() -> None:
     document = [{"x": [number]} for number in range(40_000)]
     with pytest.raises(InvalidRequest, match="The path takes more than 50000"):
-        compile_path("$..x").read(document, WorkBudget("The path", 1 << 10))
-    assert len(compile_path("$..x").select(document, WorkBudget("The path", 4 << 20))) == 40_000
+        compile_path("$..x").read(document, WorkLimit("The path", 1 << 10))
+    assert len(compile_path("$..x").select(document, WorkLimit("The path", 4 << 20))) == 40_000
 
 
 def test_a_document_may_be_nested_to_any_depth() -> None:

@@ -17,7 +17,7 @@ from opensearch_ml_stream.plugin.extension import Contribution, Core
 from opensearch_ml_stream.plugin.observation import Observation, Observer
 from opensearch_ml_stream.rest_handlers import actions
 from opensearch_ml_stream.rest_handlers.base_path import BASE_PATH
-from opensearch_ml_stream.rest_handlers.http.body_budget import BodyReservation
+from opensearch_ml_stream.rest_handlers.http.body_memory import BodyReservation
 from opensearch_ml_stream.rest_handlers.http.requests import json_body, read_body
 from opensearch_ml_stream.rest_handlers.http.responses import json_response
 from opensearch_ml_stream_echo.extension import EchoSettings

@@ -8,11 +8,11 @@ from opensearch_ml_stream.connectors.chunks import to_chunk_list
 from opensearch_ml_stream.connectors.errors import MLStreamError
 from opensearch_ml_stream.connectors.predict.inputs import read_predict_input
 from opensearch_ml_stream.connectors.wire_format import NDJSON
-from opensearch_ml_stream.extensions.runtimes.protocol.request import readable_body, request_body
+from opensearch_ml_stream.extensions.runtimes.protocol.runtime_request import readable_body, request_body
 from opensearch_ml_stream.extensions.runtimes.protocol.runtime_stream import RUNTIME_STREAM
 from opensearch_ml_stream.extensions.v2.protocol.json_requests import Dialect
 from opensearch_ml_stream.extensions.v2.protocol.messages import ResponseShape
-from opensearch_ml_stream.extensions.v2.protocol.stream_formats import stream_format
+from opensearch_ml_stream.extensions.v2.protocol.stream_events import stream_format
 from tests.slow_inputs.derivations import Grammar
 from tests.slow_inputs.search import Subject, check
 

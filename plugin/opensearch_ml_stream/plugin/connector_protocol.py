@@ -10,7 +10,7 @@ from typing import Protocol
 from opensearch_ml_stream.connectors.documents import Action, Connector
 from opensearch_ml_stream.connectors.predict.inputs import PredictInput
 from opensearch_ml_stream.connectors.predict.pre_process import Step
-from opensearch_ml_stream.connectors.rendering.action import ProviderRequest
+from opensearch_ml_stream.connectors.rendering.compiled_action import ProviderRequest
 from opensearch_ml_stream.connectors.stream_spec import Streaming
 from opensearch_ml_stream.plugin.upstream import UpstreamResponse
 

@@ -22,7 +22,7 @@ from opensearch_ml_stream.plugin.metrics import Metrics
 from opensearch_ml_stream.plugin.model_additions import ModelAdditions
 from opensearch_ml_stream.plugin.observation import Observations
 from opensearch_ml_stream.plugin.predictions.batch_jobs import BatchJobs
-from opensearch_ml_stream.plugin.predictions.compiled_models import CompiledModels
+from opensearch_ml_stream.plugin.predictions.model_cache import ModelCache
 from opensearch_ml_stream.plugin.predictions.painless_runner import PainlessRunner
 from opensearch_ml_stream.plugin.predictions.predictor import Predictor
 from opensearch_ml_stream.plugin.predictions.provider_call import ProviderCalls
@@ -66,7 +66,7 @@ async def open_core(
         statistics = stack.enter_context(open_statistics(folder, is_shared=is_shared))
         states = DeploymentStateStore(store, now_millis)
         deployment = ModelDeployment(store, cipher, live, now_millis, states, statistics.action, additions.protocols)
-        models = CompiledModels(store, cipher, live, deployment.plan, additions)
+        models = ModelCache(store, cipher, live, deployment.plan, additions)
         metrics = Metrics()
         breakers = stack.enter_context(closing(SharedBreakers(folder)))
         breaking = BreakingUpstream(upstream, breakers, live, metrics.circuit_breaker_changed)

@@ -33,7 +33,7 @@ if TYPE_CHECKING:  # the declaration alone is read by every command
     from opensearch_ml_stream.plugin.metrics import Metrics
     from opensearch_ml_stream.plugin.model_additions import ModelAdditions
     from opensearch_ml_stream.plugin.observation import Observations, Observer
-    from opensearch_ml_stream.plugin.predictions.compiled_models import CompiledModels
+    from opensearch_ml_stream.plugin.predictions.model_cache import ModelCache
     from opensearch_ml_stream.plugin.predictions.predictor import Predictor
     from opensearch_ml_stream.plugin.predictions.provider_call import ProviderCalls
     from opensearch_ml_stream.plugin.registry import Registry
@@ -158,7 +158,7 @@ class Core:
     gate: PassingGate
     in_flight: InFlightResponses
     additions: ModelAdditions
-    models: CompiledModels
+    models: ModelCache
     calls: ProviderCalls
     predictions: Predictor
     registry: Registry

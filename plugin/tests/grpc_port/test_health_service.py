@@ -14,7 +14,7 @@ from opensearch_ml_stream.rest_handlers.callers import ANYONE
 
 
 class Handlers:
-    """Stands for Calls: gives the works of methods as they are."""
+    """Stands for CallHandlers: gives the works of methods as they are."""
 
     def unary(self, path: str, work: Callable[..., Awaitable[bytes]], *, is_open: bool) -> Any:
         assert is_open

@@ -19,7 +19,7 @@ from opensearch_ml_stream.plugin.metrics import Metrics
 from opensearch_ml_stream.plugin.model_additions import ModelAdditions
 from opensearch_ml_stream.plugin.observation import Observations
 from opensearch_ml_stream.plugin.predictions.batch_jobs import BatchJobs
-from opensearch_ml_stream.plugin.predictions.compiled_models import FRESH_SECONDS, CompiledModels
+from opensearch_ml_stream.plugin.predictions.model_cache import FRESH_SECONDS, ModelCache
 from opensearch_ml_stream.plugin.predictions.painless_runner import PainlessRunner
 from opensearch_ml_stream.plugin.predictions.predictor import Predictor
 from opensearch_ml_stream.plugin.predictions.provider_call import ProviderCalls
@@ -71,7 +71,7 @@ class Setup:
     cipher: Cipher
     live: LiveSettings
     provider: ScriptedProvider
-    models: CompiledModels
+    models: ModelCache
     calls: ProviderCalls
     batch: BatchJobs
     metrics: Metrics
@@ -115,7 +115,7 @@ async def prediction_setup(
     store = store or SQLiteStore(":memory:")
     provider = provider or ScriptedProvider()
     live, cipher, metrics, scripts = LiveSettings(Settings(**settings)), Cipher(store), Metrics(), PainlessRunner(store)
-    models = CompiledModels(store, cipher, live, no_deployment, ModelAdditions(protocols, options))
+    models = ModelCache(store, cipher, live, no_deployment, ModelAdditions(protocols, options))
     try:
         async with open_budgets(folder, store, metrics.count_cost, now_millis) as budgets:
             counts = StreamCounts(folder, 1)

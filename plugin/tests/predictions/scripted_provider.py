@@ -9,7 +9,7 @@ import orjson
 
 from opensearch_ml_stream.connectors.client_config import ClientConfig
 from opensearch_ml_stream.connectors.errors import UpstreamError
-from opensearch_ml_stream.connectors.rendering.action import ProviderRequest
+from opensearch_ml_stream.connectors.rendering.compiled_action import ProviderRequest
 from opensearch_ml_stream.plugin.upstream import Sink, UpstreamResponse, pump_by_reading
 
 SSE = {"content-type": "text/event-stream"}

@@ -16,7 +16,7 @@ from opensearch_ml_stream.connectors.errors import (
     Unavailable,
     UpstreamError,
 )
-from opensearch_ml_stream.connectors.rendering.action import ProviderRequest
+from opensearch_ml_stream.connectors.rendering.compiled_action import ProviderRequest
 from opensearch_ml_stream.plugin.registry.node_id import node_id
 from opensearch_ml_stream.plugin.settings import Settings
 from opensearch_ml_stream.plugin.store import Index, Written

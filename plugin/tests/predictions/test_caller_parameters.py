@@ -8,7 +8,7 @@ import orjson
 import pytest
 
 from opensearch_ml_stream.connectors.errors import InvalidRequest
-from opensearch_ml_stream.connectors.rendering.action import ProviderRequest
+from opensearch_ml_stream.connectors.rendering.compiled_action import ProviderRequest
 from opensearch_ml_stream.plugin.store import Index
 from opensearch_ml_stream.rest_handlers.callers import ANYONE
 from tests.predictions.prediction_setup import EMBEDDING_URL, Setup, connector_body, prediction_setup

@@ -15,9 +15,9 @@ from opensearch_ml_stream.connectors.providers.ollama import OLLAMA
 from opensearch_ml_stream.connectors.providers.openai.chat import OPENAI_CHAT
 from opensearch_ml_stream.plugin import refreshing_cache
 from opensearch_ml_stream.plugin.limits.rate_limits import RateLimit
-from opensearch_ml_stream.plugin.predictions import compiled_models
+from opensearch_ml_stream.plugin.predictions import model_cache
 from opensearch_ml_stream.plugin.predictions.compiled_model import MAX_CACHED_SPECS, MAX_INTERFACE_CHARS, CompiledModel
-from opensearch_ml_stream.plugin.predictions.compiled_models import FRESH_SECONDS, CompiledModels
+from opensearch_ml_stream.plugin.predictions.model_cache import FRESH_SECONDS, ModelCache
 from opensearch_ml_stream.plugin.settings import Settings
 from opensearch_ml_stream.rest_handlers.callers import ANYONE
 from tests.predictions.prediction_setup import SECRET, connector_body, prediction_setup
@@ -150,7 +150,7 @@ async def test_the_models_used_longest_ago_make_room_for_others(
 ) -> None:
     now = 1_000.0
     monkeypatch.setattr(refreshing_cache, "monotonic", lambda: now)
-    monkeypatch.setattr(compiled_models, "MAX_CACHED_CHARACTERS", 6_000)
+    monkeypatch.setattr(model_cache, "MAX_CACHED_CHARACTERS", 6_000)
     async with prediction_setup(tmp_path) as setup:
         for name in ("a", "b", "c", "d"):
             await setup.add_model(connector_body(description="x" * 1_500), name)
@@ -185,7 +185,7 @@ async def test_credentials_outside_the_store_are_read_at_use_if_the_settings_all
         with pytest.raises(Forbidden, match="kept outside"):
             _ = (await setup.models.get(ANYONE, "outside")).credential
         setup.live.current = Settings(external_credentials_enabled=True)
-        allowed = CompiledModels(setup.store, setup.cipher, setup.live, setup.models._plan_deployment)
+        allowed = ModelCache(setup.store, setup.cipher, setup.live, setup.models._plan_deployment)
         model = await allowed.get(ANYONE, "outside")
         assert model.credential == {"key": "from the environment", "token": "first", "fixed": "x"}
         token.write_text("second")

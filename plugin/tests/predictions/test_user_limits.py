@@ -9,7 +9,7 @@ import orjson
 import pytest
 
 from opensearch_ml_stream.connectors.errors import InvalidRequest, Throttled
-from opensearch_ml_stream.connectors.rendering.action import ProviderRequest
+from opensearch_ml_stream.connectors.rendering.compiled_action import ProviderRequest
 from opensearch_ml_stream.plugin import refreshing_cache
 from opensearch_ml_stream.plugin.settings import Settings
 from opensearch_ml_stream.plugin.store import Document, Index

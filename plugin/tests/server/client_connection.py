@@ -11,7 +11,7 @@ from opensearch_ml_stream.plugin.logs.request_log import RequestLog
 from opensearch_ml_stream.plugin.server.http1.limits import ConnectionLimits
 from opensearch_ml_stream.plugin.server.http1.protocol import StreamingProtocol
 from opensearch_ml_stream.plugin.server.http1.service import Service
-from opensearch_ml_stream.rest_handlers.http.body_budget import BodyBudget
+from opensearch_ml_stream.rest_handlers.http.body_memory import BodyMemory
 from opensearch_ml_stream.rest_handlers.http.chunk_writer import CHUNK_WRITER, ChunkWriter
 from tests.upstream.fake_transport import FakeTransport
 
@@ -97,12 +97,12 @@ class Connection:
         self,
         app: Callable[[Scope, Receive, Send], Awaitable[None]],
         limits: ConnectionLimits | None = None,
-        bodies: BodyBudget | None = None,
+        bodies: BodyMemory | None = None,
         state: ServerState | None = None,
         log: RequestLog | None = None,
     ) -> None:
         self.state = state or ServerState()
-        self.bodies = bodies or BodyBudget(10_000_000, 10_000_000)
+        self.bodies = bodies or BodyMemory(10_000_000, 10_000_000)
         self.warnings: list[str] = []
         self.clock = _Clock()
         service = Service(

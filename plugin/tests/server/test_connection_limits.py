@@ -7,7 +7,7 @@ import pytest
 from uvicorn.server import ServerState
 
 from opensearch_ml_stream.plugin.server.http1.limits import MAX_HEAD_BYTES, MAX_PIPELINED, ConnectionLimits
-from opensearch_ml_stream.rest_handlers.http.body_budget import BodyBudget
+from opensearch_ml_stream.rest_handlers.http.body_memory import BodyMemory
 from tests.server.client_connection import Bodies, Connection, Requests, settle
 
 GET = b"GET /%b HTTP/1.1\r\nHost: h\r\n\r\n"
@@ -178,7 +178,7 @@ async def test_more_connections_than_the_limit_are_closed_at_once(app: Bodies) -
 
 async def test_bodies_are_counted_while_they_wait_behind_another_response() -> None:
     app = Requests()
-    connection = Connection(app, bodies=BodyBudget(1000, 1000))
+    connection = Connection(app, bodies=BodyMemory(1000, 1000))
     await connection.receive(GET % b"a" + POST % 2000 + b"x" * 600)
     assert connection.bodies.reserved == 600
     await connection.receive(b"x" * 600)
@@ -190,7 +190,7 @@ async def test_bodies_are_counted_while_they_wait_behind_another_response() -> N
 
 
 async def test_a_body_that_does_not_fit_beside_the_others_is_refused(app: Bodies) -> None:
-    connection = Connection(app, bodies=BodyBudget(1000, 1000))
+    connection = Connection(app, bodies=BodyMemory(1000, 1000))
     connection.bodies.reserved = 900
     connection.transport.receive(POST % 200 + b"x" * 200)
     head = connection.transport.written[0]

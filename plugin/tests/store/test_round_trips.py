@@ -9,7 +9,7 @@ import pytest
 
 from opensearch_ml_stream.connectors.errors import Unavailable
 from opensearch_ml_stream.plugin.credentials.cipher import Cipher
-from opensearch_ml_stream.plugin.predictions.compiled_models import CompiledModels
+from opensearch_ml_stream.plugin.predictions.model_cache import ModelCache
 from opensearch_ml_stream.plugin.registry import Registry
 from opensearch_ml_stream.plugin.settings import LiveSettings, Settings
 from opensearch_ml_stream.plugin.store import Index
@@ -34,12 +34,12 @@ async def rounds(call: Coroutine[Any, Any, object]) -> float:
     return now() - began
 
 
-def a_worker(cluster: SlowCluster, **settings: Any) -> tuple[Registry, CompiledModels]:
+def a_worker(cluster: SlowCluster, **settings: Any) -> tuple[Registry, ModelCache]:
     """The use cases and the cache of models of a worker that has just started."""
     store = cluster.store()
     registry = registry_on(store, **settings)
     live = LiveSettings(Settings(**settings))
-    return registry, CompiledModels(store, Cipher(store), live, registry.models.deployment.plan)
+    return registry, ModelCache(store, Cipher(store), live, registry.models.deployment.plan)
 
 
 async def a_model(cluster: SlowCluster) -> str:

@@ -9,7 +9,7 @@ from aiohttp.abc import AbstractResolver
 from multidict import CIMultiDict
 from yarl import URL
 
-from opensearch_ml_stream.connectors.rendering.action import ProviderRequest
+from opensearch_ml_stream.connectors.rendering.compiled_action import ProviderRequest
 from opensearch_ml_stream.plugin.settings import LiveSettings, Settings
 from opensearch_ml_stream.plugin.upstream.addresses import Resolver
 from opensearch_ml_stream.plugin.upstream.aiohttp_client import AiohttpUpstream, _CheckedResolver

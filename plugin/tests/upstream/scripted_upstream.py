@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 
 from opensearch_ml_stream.connectors.client_config import ClientConfig
 from opensearch_ml_stream.connectors.errors import UpstreamError
-from opensearch_ml_stream.connectors.rendering.action import ProviderRequest
+from opensearch_ml_stream.connectors.rendering.compiled_action import ProviderRequest
 from opensearch_ml_stream.plugin.settings import LiveSettings, Settings
 from opensearch_ml_stream.plugin.upstream import Upstream, UpstreamResponse
 from opensearch_ml_stream.plugin.upstream.addresses import Resolver

@@ -19,7 +19,7 @@ from opensearch_ml_stream.connectors.syntax import jsontext
 from opensearch_ml_stream.rest_handlers.base_path import BASE_PATH
 from opensearch_ml_stream.rest_handlers.callers import Caller, Gate
 from opensearch_ml_stream.rest_handlers.http import yaml_text
-from opensearch_ml_stream.rest_handlers.http.body_budget import BodyBudget, BodyReservation
+from opensearch_ml_stream.rest_handlers.http.body_memory import BodyMemory, BodyReservation
 from opensearch_ml_stream.rest_handlers.http.exception_handlers import method_not_allowed
 from opensearch_ml_stream.rest_handlers.http.requests import (
     check_query,
@@ -72,7 +72,7 @@ class Entry:
     """
 
     gate: Gate
-    bodies: BodyBudget
+    bodies: BodyMemory
     cluster: ASGIApp | None = None
 
 

@@ -3,7 +3,7 @@ from typing import Any
 
 from starlette.types import Message, Send
 
-from opensearch_ml_stream.rest_handlers.http.body_budget import BodyReservation
+from opensearch_ml_stream.rest_handlers.http.body_memory import BodyReservation
 from opensearch_ml_stream.rest_handlers.http.chunk_writer import CHUNK_WRITER, ChunkWriter, MessageWriter
 from opensearch_ml_stream.rest_handlers.http.response_lifecycle import (
     InFlightResponse,

@@ -7,7 +7,7 @@ import pytest
 
 from opensearch_ml_stream.connectors.chunks import Ending
 from opensearch_ml_stream.connectors.wire_format import NDJSON
-from opensearch_ml_stream.rest_handlers.http.body_budget import BodyReservation
+from opensearch_ml_stream.rest_handlers.http.body_memory import BodyReservation
 from opensearch_ml_stream.rest_handlers.http.direct_exchange import (
     DIRECT_EXCHANGE,
     HEAD_MEMO,

@@ -10,7 +10,7 @@ from starlette.requests import ClientDisconnect
 from starlette.types import Message
 
 from opensearch_ml_stream.connectors.errors import BodyTooLarge, InvalidRequest, Throttled
-from opensearch_ml_stream.rest_handlers.http.body_budget import BodyBudget, BodyReservation
+from opensearch_ml_stream.rest_handlers.http.body_memory import BodyMemory, BodyReservation
 from opensearch_ml_stream.rest_handlers.http.requests import read_body
 from tests.asgi_exchange import Exchange
 
@@ -19,7 +19,7 @@ TOO_LARGE = "The request body is larger than 10 bytes (setting opensearch_ml_str
 
 
 def reservation(limit: int = 10, total: int = 1000) -> BodyReservation:
-    return BodyReservation(BodyBudget(limit, total))
+    return BodyReservation(BodyMemory(limit, total))
 
 
 async def read(body: bytes | list[bytes], headers: dict[str, str] | None = None, limit: int = 10) -> bytes:
@@ -139,7 +139,7 @@ async def test_a_body_that_cannot_be_decompressed_is_refused_with_the_reason(
 
 @pytest.mark.parametrize("body", [[b"01234567"], [b"0123", b"4567"]])
 async def test_the_size_of_a_body_is_reserved_as_it_arrives_until_it_is_let_go(body: list[bytes]) -> None:
-    budget = BodyBudget(10, 20)
+    budget = BodyMemory(10, 20)
     request = Exchange("POST", "/", body)
     with BodyReservation(budget) as held:
         await read_body(request.scope, request.receive, held)
@@ -148,7 +148,7 @@ async def test_the_size_of_a_body_is_reserved_as_it_arrives_until_it_is_let_go(b
 
 
 async def test_a_body_that_does_not_fit_beside_the_others_is_refused_as_soon_as_that_is_seen() -> None:
-    budget = BodyBudget(10, 15)
+    budget = BodyMemory(10, 15)
     other = BodyReservation(budget)
     other.add(9)
     request = Exchange("POST", "/", [b"0123", b"456", b"never read"])
@@ -164,7 +164,7 @@ async def test_a_body_that_does_not_fit_beside_the_others_is_refused_as_soon_as_
 async def test_what_a_compressed_body_becomes_is_reserved_before_it_takes_more_memory() -> None:
     body = gzip.compress(b"x" * 10_000_000)
     request = Exchange("POST", "/", body, GZIP)
-    budget = BodyBudget(20_000_000, 1_000_000)
+    budget = BodyMemory(20_000_000, 1_000_000)
     held = BodyReservation(budget)
     tracemalloc.start()
     try:

@@ -6,9 +6,9 @@ import pytest
 from starlette.applications import Starlette
 
 from opensearch_ml_stream.rest_handlers.application import rest_application
-from opensearch_ml_stream.rest_handlers.http.body_budget import BodyBudget
+from opensearch_ml_stream.rest_handlers.http.body_memory import BodyMemory
 from opensearch_ml_stream.rest_handlers.resource_endpoint import Entry
-from opensearch_ml_stream.rest_handlers.routes.monitoring.profile import profile_routes
+from opensearch_ml_stream.rest_handlers.routes.monitoring.profiles import profile_routes
 from opensearch_ml_stream.rest_handlers.routes.monitoring.stats import stats_routes
 from tests.asgi_exchange import send_request
 from tests.recording_gate import CALLER, RecordingGate
@@ -35,7 +35,7 @@ def gate() -> RecordingGate:
 
 @pytest.fixture
 def application(profiles: RecordingProfiles, stats: RecordingStats, gate: RecordingGate) -> Starlette:
-    entry = Entry(gate, BodyBudget(1000, 10_000))
+    entry = Entry(gate, BodyMemory(1000, 10_000))
     return rest_application([*profile_routes(profiles, entry), *stats_routes(stats, entry)])
 
 

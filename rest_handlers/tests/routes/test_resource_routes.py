@@ -9,7 +9,7 @@ from opensearch_ml_stream.connectors.errors import Forbidden, MLStreamError, Not
 from opensearch_ml_stream.rest_handlers import actions
 from opensearch_ml_stream.rest_handlers.application import rest_application
 from opensearch_ml_stream.rest_handlers.callers import Caller, Scope
-from opensearch_ml_stream.rest_handlers.http.body_budget import BodyBudget
+from opensearch_ml_stream.rest_handlers.http.body_memory import BodyMemory
 from opensearch_ml_stream.rest_handlers.resource_endpoint import Entry
 from opensearch_ml_stream.rest_handlers.routes.resources import management_routes
 from tests.asgi_exchange import send_request
@@ -86,7 +86,7 @@ def gate() -> RecordingGate:
 
 @pytest.fixture
 def application(services: RecordingServices, gate: RecordingGate) -> Starlette:
-    return rest_application(management_routes(services, Entry(gate, BodyBudget(1000, 10_000))))
+    return rest_application(management_routes(services, Entry(gate, BodyMemory(1000, 10_000))))
 
 
 @EVERY_ROUTE
@@ -293,6 +293,6 @@ async def test_without_the_right_to_make_connectors_no_model_with_one_is_registe
                 raise Forbidden("no permissions")
             return await super().admit(scope, *asked)
 
-    application = rest_application(management_routes(services, Entry(Gate(), BodyBudget(1000, 10_000))))
+    application = rest_application(management_routes(services, Entry(Gate(), BodyMemory(1000, 10_000))))
     exchange = await send_request(application, "POST", f"{BASE}/models/_register", b'{"connector":{"name":"c"}}')
     assert (exchange.status, services.calls) == (403, [])

@@ -8,7 +8,7 @@ import pytest
 from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.rest_handlers.application import rest_application
 from opensearch_ml_stream.rest_handlers.callers import OpenGate
-from opensearch_ml_stream.rest_handlers.http.body_budget import BodyBudget
+from opensearch_ml_stream.rest_handlers.http.body_memory import BodyMemory
 from opensearch_ml_stream.rest_handlers.resource_endpoint import Entry
 from opensearch_ml_stream.rest_handlers.routes.settings import settings_routes
 from tests.asgi_exchange import Exchange, send_request
@@ -44,7 +44,7 @@ class ChangedSettings:
 
 
 async def ask(method: str, query: str = "", body: object = None, service: ChangedSettings | None = None) -> Exchange:
-    routes = settings_routes(service or ChangedSettings(), Entry(OpenGate(), BodyBudget(1000, 10_000)))
+    routes = settings_routes(service or ChangedSettings(), Entry(OpenGate(), BodyMemory(1000, 10_000)))
     return await send_request(rest_application(routes), method, PATH + query, body)
 
 

@@ -14,7 +14,7 @@ from opensearch_ml_stream.connectors.json_schema.unevaluated import (
     add_unevaluated_items,
     add_unevaluated_properties,
 )
-from opensearch_ml_stream.connectors.syntax.regex import PatternBudget
+from opensearch_ml_stream.connectors.syntax.regex import PatternLimit
 
 MAX_SUBSCHEMAS = 5_000
 
@@ -55,7 +55,7 @@ class _Compiler:
         self._references = References(schema)
         self._nodes: dict[int, Subschema] = {}  # by the id() of the schema, which `_schema` keeps alive
         self._pending: list[tuple[Subschema, dict[str, Any], Path]] = []
-        self._patterns = PatternBudget("the schema")
+        self._patterns = PatternLimit("the schema")
         self._in_place: dict[int, list[int]] = {}  # id() of a subschema -> those that it applies to the same value
 
     def compile(self) -> Subschema:

@@ -28,7 +28,7 @@ from opensearch_ml_stream.connectors.predict.tensors import Tensor
 from opensearch_ml_stream.connectors.processors.chain import compile_processors
 from opensearch_ml_stream.connectors.syntax import jsontext
 from opensearch_ml_stream.connectors.syntax.jsonpath import MISSING, JSONPath, compile_path
-from opensearch_ml_stream.connectors.syntax.work_budget import WorkBudget
+from opensearch_ml_stream.connectors.syntax.work_limit import WorkLimit
 
 RESPONSE_FILTER = "response_filter"
 OUTPUT_PROCESSORS = "output_processors"
@@ -153,7 +153,7 @@ def _default(parameters: Mapping[str, str], text: bytes, value: Any) -> list[Ten
 
 def _read(path: str, value: Any, size: int) -> Any:
     """Read from a response of this many bytes. UpstreamError if the path takes too much work for the size."""
-    return compile_path(path).read(value, WorkBudget(f"The JSONPath [{path}]", size, UpstreamError))
+    return compile_path(path).read(value, WorkLimit(f"The JSONPath [{path}]", size, UpstreamError))
 
 
 def _built_in(function: str, response_filter: str, value: Any, size: int) -> list[Tensor]:

@@ -5,7 +5,7 @@ configuration is checked when it is compiled. A processor that does not fit a va
 nowhere, a pattern that does not match) leaves it as it is. Where a processor reads a document, a string counts as the
 JSON text that it holds.
 
-One work budget pays for a whole run, so that neither time nor output can grow with each processor.
+One work limit holds for a whole run, so that neither time nor output can grow with each processor.
 """
 
 import json
@@ -27,8 +27,8 @@ from opensearch_ml_stream.connectors.processors.text_processors import (
 )
 from opensearch_ml_stream.connectors.syntax import jsontext
 from opensearch_ml_stream.connectors.syntax.jsonpath import MAX_PATTERNS, MISSING, compile_path, count_patterns
-from opensearch_ml_stream.connectors.syntax.regex import PatternBudget
-from opensearch_ml_stream.connectors.syntax.work_budget import WorkBudget
+from opensearch_ml_stream.connectors.syntax.regex import PatternLimit
+from opensearch_ml_stream.connectors.syntax.work_limit import WorkLimit
 
 MAX_CONFIG_CHARS = 100_000  # configurations come from callers and are kept compiled
 MAX_CONFIG_VALUES = 1_000  # objects, arrays, strings, ... in a configuration
@@ -51,7 +51,7 @@ class Processors:
         `characters` is the size of the input that the value comes from. `error` is raised beyond the work that is
         allowed for that size: UpstreamError for a provider's response.
         """
-        return _run(self._chain, value, Processing(WorkBudget(self._name, characters, error)))
+        return _run(self._chain, value, Processing(WorkLimit(self._name, characters, error)))
 
     def run_on_text(self, text: str) -> str:
         """Run the processors on the text of a request body and return the result as text."""
@@ -84,7 +84,7 @@ def _compile(text: str, name: str) -> Processors:
 
 def _check_size(config: Any, name: str) -> None:
     values, paths, patterns, level, depth = 0, 0, 0, [config], 0
-    budget = PatternBudget(name)
+    limit = PatternLimit(name)
     while level:
         values, depth = values + len(level), depth + 1
         if values > MAX_CONFIG_VALUES:
@@ -99,7 +99,7 @@ def _check_size(config: Any, name: str) -> None:
         if patterns > MAX_PATTERNS:
             raise InvalidRequest(f"The JSONPaths of {name} may have {MAX_PATTERNS} regular expressions together")
         for value in objects:
-            _spend_on_patterns(value, budget)
+            _spend_on_patterns(value, limit)
         containers = [value for value in level if isinstance(value, dict | list)]
         level = [inner for value in containers for inner in (value.values() if isinstance(value, dict) else value)]
 
@@ -110,20 +110,20 @@ def _paths(config: Config) -> list[str]:
     return [path for path in paths if isinstance(path, str)]
 
 
-def _spend_on_patterns(config: Config, budget: PatternBudget) -> None:
-    """Compile the regular expressions of a processor while the budget lasts; its function finds them compiled."""
+def _spend_on_patterns(config: Config, limit: PatternLimit) -> None:
+    """Compile the regular expressions of a processor within the limit; its function finds them compiled."""
     if _TYPES.get(str(config.get("type"))) in (regex_replace, regex_capture) and isinstance(config.get("pattern"), str):
-        budget.spend(compile_pattern(config["pattern"]))
+        limit.spend(compile_pattern(config["pattern"]))
     routes = config.get("routes")
     for route in routes if isinstance(routes, list) else ():
         for condition in route if isinstance(route, dict) else ():
             if (regex := condition_regex(condition)) is not None:
-                budget.spend(regex)
+                limit.spend(regex)
 
 
 def _run(chain: Sequence[Processor], value: Any, processing: Processing) -> Any:
     for processor in chain:
-        processing.budget.spend(1)
+        processing.work.spend(1)
         value = processor(value, processing)
     return value
 
@@ -158,12 +158,12 @@ def _conditional(config: Config, config_path: str) -> Processor:
         subject = value
         if path is not None:
             document = processing.parse(value)
-            subject = MISSING if document is MISSING else path.read(document, processing.budget)
+            subject = MISSING if document is MISSING else path.read(document, processing.work)
         absent = subject is None or subject is MISSING or subject == []
         text = None if absent else processing.text(subject)
         for matches, chain in chains:
-            processing.budget.spend(1)
-            if matches(text, processing.budget):
+            processing.work.spend(1)
+            if matches(text, processing.work):
                 return _run(chain, value, processing)
         return _run(default, value, processing)
 
@@ -194,7 +194,7 @@ def _for_each(config: Config, config_path: str) -> Processor:
         processing.give_away()
         if document is None:
             return value
-        for node in path.find_nodes(document.root, processing.budget):
+        for node in path.find_nodes(document.root, processing.work):
             if isinstance(node.value, list) and path.is_definite:
                 document.replace(node, [_run(chain, element, processing) for element in node.value])
             elif not path.is_definite:

@@ -8,7 +8,7 @@ import operator
 from collections.abc import Callable
 
 from opensearch_ml_stream.connectors.syntax.regex import Regex, compile_regex
-from opensearch_ml_stream.connectors.syntax.work_budget import WorkBudget
+from opensearch_ml_stream.connectors.syntax.work_limit import WorkLimit
 
 _TOLERANCE = 1e-10  # of `==` between numbers
 _MAX_NUMBER_CHARS = 1_000  # longer text is no number
@@ -20,20 +20,20 @@ _COMPARISONS: tuple[tuple[str, Callable[[float, float], bool]], ...] = (
     ("<", operator.lt),
 )
 
-Condition = Callable[[str | None, WorkBudget], bool]
+Condition = Callable[[str | None, WorkLimit], bool]
 """Says whether a value meets it, given as text; None stands for null, an empty array, and what is absent."""
 
 
 def compile_condition(condition: str) -> Condition:
     """Compile a condition. InvalidRequest if it is a regular expression that RE2 does not take."""
     if condition in ("null", "not_exists"):
-        return lambda text, budget: text is None or text == condition
+        return lambda text, work: text is None or text == condition
     if condition == "exists":
-        return lambda text, budget: text is not None
+        return lambda text, work: text is not None
     other = _other_condition(condition)
 
-    def matches(text: str | None, budget: WorkBudget) -> bool:
-        return text is not None and (text == condition or other(text, budget))
+    def matches(text: str | None, work: WorkLimit) -> bool:
+        return text is not None and (text == condition or other(text, work))
 
     return matches
 
@@ -43,31 +43,31 @@ def condition_regex(condition: str) -> Regex | None:
     return compile_regex(condition.removeprefix("regex:")) if condition.startswith("regex:") else None
 
 
-def _other_condition(condition: str) -> Callable[[str, WorkBudget], bool]:
+def _other_condition(condition: str) -> Callable[[str, WorkLimit], bool]:
     for sign, compare in _COMPARISONS:
         if condition.startswith(sign):
             return _comparison(compare, _number(condition[len(sign) :]))
     if (regex := condition_regex(condition)) is not None:
 
-        def matches(text: str, budget: WorkBudget) -> bool:
-            budget.spend(regex.steps(text))
+        def matches(text: str, work: WorkLimit) -> bool:
+            work.spend(regex.steps(text))
             return regex.fullmatch(text) is not None
 
         return matches
     if condition.startswith("contains:"):
         part = condition.removeprefix("contains:")
 
-        def contains(text: str, budget: WorkBudget) -> bool:
-            budget.spend_on_text(text)
+        def contains(text: str, work: WorkLimit) -> bool:
+            work.spend_on_text(text)
             return part in text
 
         return contains
-    return lambda text, budget: False
+    return lambda text, work: False
 
 
-def _comparison(compare: Callable[[float, float], bool], right: float | None) -> Callable[[str, WorkBudget], bool]:
-    def matches(text: str, budget: WorkBudget) -> bool:
-        budget.spend(1)
+def _comparison(compare: Callable[[float, float], bool], right: float | None) -> Callable[[str, WorkLimit], bool]:
+    def matches(text: str, work: WorkLimit) -> bool:
+        work.spend(1)
         left = _number(text)
         return left is not None and right is not None and compare(left, right)
 

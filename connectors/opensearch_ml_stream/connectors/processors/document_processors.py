@@ -24,7 +24,7 @@ def jsonpath_filter(config: Config, config_path: str) -> Processor:
 
     def read(value: Any, processing: Processing) -> Any:
         document = processing.parse(value)
-        result = MISSING if document is MISSING else path.read(document, processing.budget)
+        result = MISSING if document is MISSING else path.read(document, processing.work)
         processing.give_away()
         return default(value, processing) if result is MISSING else result
 
@@ -62,7 +62,7 @@ def set_field(config: Config, config_path: str) -> Processor:
         document = processing.document(value)
         if document is None:
             return value
-        new = config.get("value") if source is None else source.read(document.root, processing.budget)
+        new = config.get("value") if source is None else source.read(document.root, processing.work)
         if new is MISSING and "default" in config:
             new = config["default"]
         if new is MISSING or not set_value(document, path, new, processing):

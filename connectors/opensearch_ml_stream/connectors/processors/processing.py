@@ -1,4 +1,4 @@
-"""What the processors of one run share: the work budget, and reading values as text and as documents."""
+"""What the processors of one run share: the work limit, and reading values as text and as documents."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -7,7 +7,7 @@ from typing import Any
 from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.connectors.syntax import jsontext
 from opensearch_ml_stream.connectors.syntax.jsonpath import MISSING, Missing, Node
-from opensearch_ml_stream.connectors.syntax.work_budget import WorkBudget
+from opensearch_ml_stream.connectors.syntax.work_limit import WorkLimit
 
 _STEPS_A_COPY = 5  # beside those for its length
 
@@ -31,12 +31,12 @@ class Document:
 
 
 class Processing:
-    """One run of a chain. Every parse, print and copy is paid from the budget, which also bounds what comes out."""
+    """One run of a chain. Every parse, print and copy counts as work, whose limit also bounds what comes out."""
 
-    __slots__ = ("_own", "budget")
+    __slots__ = ("_own", "work")
 
-    def __init__(self, budget: WorkBudget) -> None:
-        self.budget = budget
+    def __init__(self, work: WorkLimit) -> None:
+        self.work = work
         self._own: Any = None
 
     def text(self, value: Any) -> str:
@@ -46,22 +46,22 @@ class Processing:
         try:
             text = jsontext.dumps(value)
         except InvalidRequest:
-            self.budget.refuse("meet JSON that is nested too deeply, or a number that JSON cannot hold")
+            self.work.refuse("meet JSON that is nested too deeply, or a number that JSON cannot hold")
             raise
-        self.budget.spend_on_json(text)
+        self.work.spend_on_json(text)
         return text
 
     def parse(self, value: Any) -> Any | Missing:
         """Return a value to read from: what a string holds as JSON (MISSING if it is none), any other as it is."""
         if not isinstance(value, str):
             return value
-        self.budget.spend_on_json(value)
+        self.work.spend_on_json(value)
         try:
             return json.loads(value)
         except json.JSONDecodeError:
             return MISSING
         except (ValueError, RecursionError):
-            self.budget.refuse("meet JSON that is nested too deeply, or has a number of thousands of digits")
+            self.work.refuse("meet JSON that is nested too deeply, or has a number of thousands of digits")
             raise
 
     def document(self, value: Any) -> Document | None:
@@ -71,7 +71,7 @@ class Processing:
         """
         if isinstance(value, dict | list) and value is self._own:
             return Document(value)
-        self.budget.spend(_STEPS_A_COPY)
+        self.work.spend(_STEPS_A_COPY)
         root = self.parse(self.text(value))
         return None if root is MISSING else Document(root)
 
@@ -104,7 +104,7 @@ def default_value(config: Config) -> Callable[[Any, Processing], Any]:
     def value_or_default(value: Any, processing: Processing) -> Any:
         if default is None:
             return value
-        processing.budget.spend_on_json(text)
+        processing.work.spend_on_json(text)
         return default
 
     return value_or_default

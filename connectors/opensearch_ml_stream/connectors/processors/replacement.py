@@ -9,11 +9,11 @@ from typing import Any
 
 from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.connectors.syntax.regex import Regex
-from opensearch_ml_stream.connectors.syntax.work_budget import WorkBudget
+from opensearch_ml_stream.connectors.syntax.work_limit import WorkLimit
 
 _PART = re.compile(r"\\(.)|\$(\d)|([^\\$]+)|(.)", re.DOTALL)
 
-Replacement = Callable[[Any, WorkBudget], str]
+Replacement = Callable[[Any, WorkLimit], str]
 """Gives the text that replaces a match."""
 
 
@@ -33,21 +33,21 @@ def compile_replacement(text: str, groups: int, config_path: str) -> Replacement
         else:
             parts.append(int(part[2]))
 
-    def pieces(match: Any, budget: WorkBudget) -> Iterator[str]:
+    def pieces(match: Any, work: WorkLimit) -> Iterator[str]:
         for part in parts:
             piece = part if isinstance(part, str) else match.group(part) or ""
-            budget.spend_on_text(piece)
+            work.spend_on_text(piece)
             yield piece
 
-    return lambda match, budget: "".join(pieces(match, budget))
+    return lambda match, work: "".join(pieces(match, work))
 
 
-def replace(regex: Regex, replacement: Replacement, text: str, budget: WorkBudget, *, only_first: bool) -> str:
-    """Return the text with each match, or the first one, replaced. The budget's error if that grows too long."""
+def replace(regex: Regex, replacement: Replacement, text: str, work: WorkLimit, *, only_first: bool) -> str:
+    """Return the text with each match, or the first one, replaced. The limit's error if that grows too long."""
     pieces: list[str] = []
     end = 0
-    for match in regex.finditer(text, budget.spend):
-        pieces += (text[end : match.start()], replacement(match, budget))
+    for match in regex.finditer(text, work.spend):
+        pieces += (text[end : match.start()], replacement(match, work))
         end = match.end()
         if only_first:
             break

@@ -25,7 +25,7 @@ def to_string(config: Config, config_path: str) -> Processor:
 
     def escape(value: Any, processing: Processing) -> str:
         escaped = jsontext.escape(processing.text(value))
-        processing.budget.spend_on_text(escaped)
+        processing.work.spend_on_text(escaped)
         return escaped
 
     return escape
@@ -42,7 +42,7 @@ def regex_replace(config: Config, config_path: str) -> Processor:
     replacement = compile_replacement(str(config.get("replacement", "")), regex.groups, f"{config_path}.replacement")
     only_first = config.get("replace_all", True) is not True
     return lambda value, processing: replace(
-        regex, replacement, processing.text(value), processing.budget, only_first=only_first
+        regex, replacement, processing.text(value), processing.work, only_first=only_first
     )
 
 
@@ -53,13 +53,13 @@ def regex_capture(config: Config, config_path: str) -> Processor:
 
     def capture(value: Any, processing: Processing) -> Any:
         text = processing.text(value)
-        match = next(regex.finditer(text, processing.budget.spend), None)
+        match = next(regex.finditer(text, processing.work.spend), None)
         if match is None or not groups:
             return value
         captured: list[str | None] = []
         for group in groups:
             captured.append(match.group(group))
-            processing.budget.spend_on_text(captured[-1] or "")
+            processing.work.spend_on_text(captured[-1] or "")
         return captured[0] if len(captured) == 1 else captured
 
     return capture
@@ -86,7 +86,7 @@ def extract_json(config: Config, config_path: str) -> Processor:
     def extract(value: Any, processing: Processing) -> Any:
         if not isinstance(value, str):
             return value
-        processing.budget.spend_on_json(value)
+        processing.work.spend_on_json(value)
         start = min((at for opening in openings if (at := value.find(opening)) >= 0), default=None)
         if start is not None:
             try:

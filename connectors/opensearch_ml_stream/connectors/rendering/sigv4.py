@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from urllib.parse import quote, urlsplit, urlunsplit
 
 from opensearch_ml_stream.connectors.errors import InvalidRequest
-from opensearch_ml_stream.connectors.rendering.action import ProviderRequest
+from opensearch_ml_stream.connectors.rendering.compiled_action import ProviderRequest
 
 _ALGORITHM = "AWS4-HMAC-SHA256"
 _CONTENT_HASH = "x-amz-content-sha256"

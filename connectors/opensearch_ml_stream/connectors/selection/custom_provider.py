@@ -14,7 +14,7 @@ from opensearch_ml_stream.connectors.errors import UpstreamError
 from opensearch_ml_stream.connectors.providers.cumulative_text import CumulativeTextDiff
 from opensearch_ml_stream.connectors.providers.openai.tool_calls import ToolCalls
 from opensearch_ml_stream.connectors.syntax.jsonpath import JSONPath
-from opensearch_ml_stream.connectors.syntax.work_budget import WorkBudget
+from opensearch_ml_stream.connectors.syntax.work_limit import WorkLimit
 
 _USAGE_NAMES = {
     "input_tokens": ("input_tokens", "prompt_tokens", "inputTokens", "promptTokenCount", "prompt_eval_count"),
@@ -45,7 +45,7 @@ class EventRules:
 class CustomProvider:
     """Reads events by EventRules."""
 
-    __slots__ = ("_budget", "_cumulative_text", "_finish", "_rules", "_tool_calls", "_usage")
+    __slots__ = ("_cumulative_text", "_finish", "_rules", "_tool_calls", "_usage", "_work")
 
     def __init__(self, rules: EventRules) -> None:
         self._rules = rules
@@ -53,7 +53,7 @@ class CustomProvider:
         self._usage: Usage | None = None
         self._tool_calls = ToolCalls()
         self._cumulative_text = CumulativeTextDiff()
-        self._budget = WorkBudget("Reading events by the JSONPaths of _stream", error=UpstreamError)
+        self._work = WorkLimit("Reading events by the JSONPaths of _stream", error=UpstreamError)
 
     def read(self, event: Event, chunks: list[Chunk]) -> Outcome | Finishing | None:
         """Append the event's chunk, if it has any text, reasoning or tool calls; see `Provider.read`."""
@@ -67,7 +67,7 @@ class CustomProvider:
         if rules.end_data is not None and event.data.strip() == rules.end_data:
             return self._ending()
         payload: Any = orjson.loads(event.data)
-        self._budget.extend(len(event.data))
+        self._work.extend(len(event.data))
         kind = payload.get(rules.kind_field) if rules.kind_field and isinstance(payload, dict) else None
         kind = kind if isinstance(kind, str) else event.name
         if errors := self._values("error", kind, payload):
@@ -97,7 +97,7 @@ class CustomProvider:
         kinds = self._rules.match.get(part)
         if path is None or (kinds is not None and kind not in kinds):
             return []
-        return [value for value in path.select(payload, self._budget) if value is not None]
+        return [value for value in path.select(payload, self._work) if value is not None]
 
     def _read_tool_calls(self, kind: str, payload: Any) -> tuple[ToolCall, ...]:
         """Return the fragments of tool calls, which have OpenAI's shape, in a list or one by one."""

@@ -12,11 +12,11 @@ from collections.abc import Iterable
 from typing import Any
 
 from opensearch_ml_stream.connectors.errors import InvalidRequest
-from opensearch_ml_stream.connectors.syntax.work_budget import WorkBudget
+from opensearch_ml_stream.connectors.syntax.work_limit import WorkLimit
 
 MAX_PATTERN_CHARS = 10_000  # of all patterns together
 MAX_STARS = 20  # in one name; matching takes time for each
-_FREE_TESTS = 8  # of a key by names of patterns; more are paid from a budget
+_FREE_TESTS = 8  # of a key by names of patterns; more are counted as work
 _DOT = re.compile(r"(?<!\\)\.")
 _MATCHED = -1
 _CONTAINERS = (dict, list)
@@ -37,15 +37,15 @@ def filter_path(body: Any, patterns: Iterable[str]) -> Any:
 
 
 class FieldFilter:
-    """Patterns for several JSON values, with one budget for all of them, which other filters may share."""
+    """Patterns for several JSON values, with one limit of work for all of them, which other filters may share."""
 
-    def __init__(self, patterns: Iterable[str], budget: WorkBudget | None = None) -> None:
+    def __init__(self, patterns: Iterable[str], work: WorkLimit | None = None) -> None:
         checked = check_patterns(patterns)
-        budget = budget or pattern_budget()
+        work = work or pattern_work()
         excluded = [pattern[1:] for pattern in checked if pattern.startswith("-")]
         included = [pattern for pattern in checked if not pattern.startswith("-")]
-        self._excluded = _Automaton(excluded, budget) if excluded else None
-        self._included = _Automaton(included, budget) if included else None
+        self._excluded = _Automaton(excluded, work) if excluded else None
+        self._included = _Automaton(included, work) if included else None
 
     def apply(self, body: Any) -> Any:
         """Return the parts of a JSON value that the patterns select, `{}` if they select nothing."""
@@ -54,9 +54,9 @@ class FieldFilter:
         return body if self._included is None else _include(body, self._included)
 
 
-def pattern_budget() -> WorkBudget:
-    """Return the budget of one response's patterns."""
-    return WorkBudget("Matching the patterns of filter_path or _source")
+def pattern_work() -> WorkLimit:
+    """Return the work that one response's patterns may take."""
+    return WorkLimit("Matching the patterns of filter_path or _source")
 
 
 def check_patterns(patterns: Iterable[str]) -> list[str]:
@@ -78,11 +78,11 @@ def check_patterns(patterns: Iterable[str]) -> list[str]:
 class _Automaton:
     """Patterns as states. The steps by a key are kept, since most values repeat their keys."""
 
-    def __init__(self, patterns: Iterable[str], budget: WorkBudget) -> None:
+    def __init__(self, patterns: Iterable[str], work: WorkLimit) -> None:
         self._names: list[list[str] | None] = []  # what is between the stars of a name, None for `**`
         self._is_last: list[bool] = []
         self._steps: dict[tuple[States, str], States] = {}
-        self._budget = budget
+        self._work = work
         starts: set[int] = set()
         for pattern in set(patterns):
             start = len(self._names)
@@ -107,7 +107,7 @@ class _Automaton:
         if known is not None:
             return known
         if len(states) > _FREE_TESTS:
-            self._budget.spend(3 * (len(states) - _FREE_TESTS))
+            self._work.spend(3 * (len(states) - _FREE_TESTS))
         following: set[int] = set()
         for state in states:
             name = self._names[state]

@@ -2,7 +2,7 @@
 
 A definite path (names and indexes only) reads the value, any other path the list of values. A path whose definite
 prefix leads nowhere reads MISSING, even if the rest of it would give a list. Paths of names, indexes and wildcards are
-walked here, in time linear in the document; all others under a work budget (`jsonpath_nodes.py`). The library
+walked here, in time linear in the document; all others under a work limit (`jsonpath_nodes.py`). The library
 python-jsonpath only parses. Regular expressions in a path run on RE2, since callers write them and Python's own may
 take exponential time.
 """
@@ -29,7 +29,7 @@ from opensearch_ml_stream.connectors.syntax.jsonpath_nodes import (
 )
 from opensearch_ml_stream.connectors.syntax.jsonpath_query import MAX_NESTING, compile_query, too_nested
 from opensearch_ml_stream.connectors.syntax.jsonpath_values import MISSING, Missing
-from opensearch_ml_stream.connectors.syntax.work_budget import WorkBudget
+from opensearch_ml_stream.connectors.syntax.work_limit import WorkLimit
 
 __all__ = ["MAX_PATH_CHARS", "MAX_PATTERNS", "MISSING", "JSONPath", "Missing", "Node", "compile_path", "count_patterns"]
 
@@ -62,10 +62,10 @@ class JSONPath:
         """Return whether the path can match one value at most."""
         return self.tokens is not None and len(self.tokens) == len(self.prefix)
 
-    def read(self, document: Any, budget: WorkBudget | None = None) -> Any | Missing:
+    def read(self, document: Any, work: WorkLimit | None = None) -> Any | Missing:
         """Return the value, the list of values, or MISSING. Values are parts of the document, not copies.
 
-        The budget's error if it takes too much work; without a budget that of a small input.
+        The limit's error if it takes too much work; without one that of a small input.
         """
         start = _descend(document, self.prefix)
         if start is MISSING or self.is_definite:
@@ -73,25 +73,25 @@ class JSONPath:
         if self.tokens is not None:
             return _collect(start, self.tokens[len(self.prefix) :])
         rest = self._query[len(self.prefix) :]
-        evaluation = Evaluation(document, self._or_default(budget))
+        evaluation = Evaluation(document, self._or_default(work))
         values = [node.value for node in evaluate(rest, start, evaluation)]
         if may_overlap(rest):
-            spend_on_values(values, evaluation.budget)
+            spend_on_values(values, evaluation.work)
         return values
 
-    def select(self, document: Any, budget: WorkBudget | None = None) -> list[Any]:
+    def select(self, document: Any, work: WorkLimit | None = None) -> list[Any]:
         """Return the matched values as a list, empty if the path matches nothing."""
-        result = self.read(document, budget)
+        result = self.read(document, work)
         if result is MISSING:
             return []
         return [result] if self.is_definite else list(result)
 
-    def find_nodes(self, document: Any, budget: WorkBudget | None = None) -> list[Node]:
+    def find_nodes(self, document: Any, work: WorkLimit | None = None) -> list[Node]:
         """Return the matched values with the arrays and objects that hold them, for edits in place."""
-        return evaluate(self._query, document, Evaluation(document, self._or_default(budget)))
+        return evaluate(self._query, document, Evaluation(document, self._or_default(work)))
 
-    def _or_default(self, budget: WorkBudget | None) -> WorkBudget:
-        return WorkBudget(f"The JSONPath [{self.source}]") if budget is None else budget
+    def _or_default(self, work: WorkLimit | None) -> WorkLimit:
+        return WorkLimit(f"The JSONPath [{self.source}]") if work is None else work
 
 
 def compile_path(source: str) -> JSONPath:

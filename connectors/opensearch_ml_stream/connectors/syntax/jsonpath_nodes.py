@@ -1,10 +1,10 @@
-"""Evaluate JSONPath queries (RFC 9535) node by node, without recursion, each step paid from a work budget."""
+"""Evaluate JSONPath queries (RFC 9535) node by node, without recursion, each step counted by a work limit."""
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from opensearch_ml_stream.connectors.syntax.jsonpath_values import CONTAINERS
-from opensearch_ml_stream.connectors.syntax.work_budget import WorkBudget
+from opensearch_ml_stream.connectors.syntax.work_limit import WorkLimit
 
 _SCALARS_A_STEP = 8  # passed over by a descent
 _CHARS_A_STEP = 50  # of strings that are found more than once
@@ -19,13 +19,13 @@ class Node(NamedTuple):
 
 
 class Evaluation:
-    """What all queries of one evaluation share: the root, the budget, and the results of queries of the root."""
+    """What all queries of one evaluation share: the root, the work, and the results of queries of the root."""
 
-    __slots__ = ("budget", "root", "root_queries")
+    __slots__ = ("root", "root_queries", "work")
 
-    def __init__(self, root: Any, budget: WorkBudget) -> None:
+    def __init__(self, root: Any, work: WorkLimit) -> None:
         self.root = root
-        self.budget = budget
+        self.work = work
         self.root_queries: dict[Query, list[Node]] = {}
 
 
@@ -38,7 +38,7 @@ Test = Callable[[Any, Evaluation], bool]
 
 
 def evaluate(query: Query, value: Any, evaluation: Evaluation) -> list[Node]:
-    """Return the nodes that a query finds, in the order of the RFC. The budget's error if it takes too much work."""
+    """Return the nodes that a query finds, in the order of the RFC. The limit's error if it takes too much work."""
     nodes = [Node(value)]
     for descends, select in query:
         starts = (
@@ -52,7 +52,7 @@ def evaluate(query: Query, value: Any, evaluation: Evaluation) -> list[Node]:
 
 def evaluate_inner(query: Query, value: Any, evaluation: Evaluation) -> list[Node]:
     """Return the nodes of a query in a filter, which has a price of its own."""
-    evaluation.budget.spend(2)
+    evaluation.work.spend(2)
     return evaluate(query, value, evaluation)
 
 
@@ -63,7 +63,7 @@ def _descend(value: Any, evaluation: Evaluation) -> Iterator[Any]:
         value = pending.pop()
         yield value
         if isinstance(value, CONTAINERS):
-            evaluation.budget.spend(1 + len(value) // _SCALARS_A_STEP)
+            evaluation.work.spend(1 + len(value) // _SCALARS_A_STEP)
             children = value if isinstance(value, list) else value.values()
             pending += reversed([child for child in children if isinstance(child, CONTAINERS)])
 
@@ -73,15 +73,15 @@ def may_overlap(query: Query) -> bool:
     return any(descends or len(select) > 1 for descends, select in query)
 
 
-def spend_on_values(values: list[Any], budget: WorkBudget) -> None:
+def spend_on_values(values: list[Any], work: WorkLimit) -> None:
     """Pay for all that the values hold, once for each, as it would be printed."""
     pending = [values]
     while pending:
         children = pending.pop()
-        budget.spend(1 + len(children) // _SCALARS_A_STEP)
+        work.spend(1 + len(children) // _SCALARS_A_STEP)
         for child in children:
             if isinstance(child, str):
-                budget.spend(len(child) // _CHARS_A_STEP)
+                work.spend(len(child) // _CHARS_A_STEP)
             elif isinstance(child, CONTAINERS):
                 pending.append(child if isinstance(child, list) else list(child.values()))
 
@@ -90,7 +90,7 @@ def select_name(name: str) -> Selector:
     """Return the selector of an object's member."""
 
     def select(value: Any, evaluation: Evaluation) -> Sequence[Node]:
-        evaluation.budget.spend(1)
+        evaluation.work.spend(1)
         return (Node(value[name], value, name),) if isinstance(value, dict) and name in value else ()
 
     return select
@@ -100,7 +100,7 @@ def select_index(index: int) -> Selector:
     """Return the selector of an array's element, from the end if the index is negative."""
 
     def select(value: Any, evaluation: Evaluation) -> Sequence[Node]:
-        evaluation.budget.spend(1)
+        evaluation.work.spend(1)
         if not isinstance(value, list) or not -len(value) <= index < len(value):
             return ()
         return (Node(value[index], value, index % len(value)),)
@@ -113,7 +113,7 @@ def select_slice(part: slice) -> Selector:
 
     def select(value: Any, evaluation: Evaluation) -> Sequence[Node]:
         indexes = range(*part.indices(len(value))) if isinstance(value, list) and part.step != 0 else ()
-        evaluation.budget.spend(1 + len(indexes))
+        evaluation.work.spend(1 + len(indexes))
         return [Node(value[index], value, index) for index in indexes]
 
     return select
@@ -123,7 +123,7 @@ def select_all(value: Any, evaluation: Evaluation) -> Sequence[Node]:
     """Return all that an array or object holds."""
     if not isinstance(value, CONTAINERS):
         return ()
-    evaluation.budget.spend(2 + len(value))
+    evaluation.work.spend(2 + len(value))
     items = value.items() if isinstance(value, dict) else enumerate(value)
     return [Node(item, value, key) for key, item in items]
 

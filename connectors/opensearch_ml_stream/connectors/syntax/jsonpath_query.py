@@ -1,4 +1,4 @@
-"""Compile JSONPath queries (RFC 9535) into functions that run under a work budget.
+"""Compile JSONPath queries (RFC 9535) into functions that run under a work limit.
 
 The library python-jsonpath parses a path. Its own evaluation visits nodes without a limit, recursively, and copies the
 location of each, so its segments, selectors and filters become functions here.
@@ -99,7 +99,7 @@ def _chain(expression: ast.InfixExpression, nesting: int) -> Test:
             operands.append(_test(part, nesting + 1))
 
     def test(value: Any, evaluation: Evaluation) -> bool:
-        evaluation.budget.spend(len(operands))
+        evaluation.work.spend(len(operands))
         results = (operand(value, evaluation) for operand in operands)
         return all(results) if expression.operator == "&&" else any(results)
 
@@ -113,8 +113,8 @@ def _comparison(expression: ast.InfixExpression, nesting: int) -> Test:
     left, right = _value(expression.left, nesting), _value(expression.right, nesting)
 
     def test(value: Any, evaluation: Evaluation) -> bool:
-        evaluation.budget.spend(2)
-        return compare(left(value, evaluation), right(value, evaluation), evaluation.budget)
+        evaluation.work.spend(2)
+        return compare(left(value, evaluation), right(value, evaluation), evaluation.work)
 
     return test
 
@@ -131,11 +131,11 @@ def _matching(pattern: ast.BaseExpression, subject: ast.BaseExpression, nesting:
                 literal.pattern, dot_all=bool(flags & re.DOTALL), ignore_case=bool(flags & re.IGNORECASE)
             )
         return lambda value, evaluation: jsonpath_values.matches(
-            regex, text(value, evaluation), evaluation.budget, whole=whole
+            regex, text(value, evaluation), evaluation.work, whole=whole
         )
     source = _value(pattern, nesting)
     return lambda value, evaluation: jsonpath_values.matches_pattern(
-        source(value, evaluation), text(value, evaluation), evaluation.budget, whole=whole
+        source(value, evaluation), text(value, evaluation), evaluation.work, whole=whole
     )
 
 

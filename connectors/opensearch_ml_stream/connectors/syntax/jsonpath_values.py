@@ -1,6 +1,6 @@
 """Comparisons and functions of JSONPath filters (RFC 9535, 2.3.5 and 2.4), with `in`, `contains` and `=~` of Jayway.
 
-Values may be large and nested to any depth, so that comparing them is charged to a work budget and not recursive.
+Values may be large and nested to any depth, so that comparing them is counted by a work limit and not recursive.
 """
 
 from collections.abc import Callable
@@ -9,7 +9,7 @@ from typing import Any, Final, Literal
 
 from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.connectors.syntax.regex import Regex, compile_regex
-from opensearch_ml_stream.connectors.syntax.work_budget import WorkBudget
+from opensearch_ml_stream.connectors.syntax.work_limit import WorkLimit
 
 CONTAINERS = (dict, list)
 _CHARS_A_STEP = 1_000  # of strings that are compared
@@ -22,15 +22,15 @@ class _Missing(Enum):
 MISSING: Final = _Missing.MISSING
 Missing = Literal[_Missing.MISSING]
 
-Comparison = Callable[[Any, Any, WorkBudget], bool]
+Comparison = Callable[[Any, Any, WorkLimit], bool]
 
 
-def equal(left: Any, right: Any, budget: WorkBudget) -> bool:
+def equal(left: Any, right: Any, work: WorkLimit) -> bool:
     """Return whether two JSON values are equal; `true` does not equal 1. MISSING equals itself only."""
     pairs = [(left, right)]
     while pairs:
         left, right = pairs.pop()
-        budget.spend(1 + _size(left))
+        work.spend(1 + _size(left))
         if isinstance(left, list) and isinstance(right, list):
             if len(left) != len(right):
                 return False
@@ -50,10 +50,10 @@ def _size(value: Any) -> int:
     return len(value) if isinstance(value, CONTAINERS) else 0
 
 
-def _less(left: Any, right: Any, budget: WorkBudget) -> bool:
+def _less(left: Any, right: Any, work: WorkLimit) -> bool:
     """Return whether one string or number is less than another; other values are not ordered."""
     if isinstance(left, str) and isinstance(right, str):
-        budget.spend(1 + _size(left))
+        work.spend(1 + _size(left))
         return left < right
     return _is_number(left) and _is_number(right) and bool(left < right)
 
@@ -62,26 +62,26 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def _is_in(left: Any, right: Any, budget: WorkBudget) -> bool:
+def _is_in(left: Any, right: Any, work: WorkLimit) -> bool:
     if isinstance(right, list):
-        return any(equal(left, item, budget) for item in right)
+        return any(equal(left, item, work) for item in right)
     if not isinstance(left, str):
         return False
     if isinstance(right, str):
-        budget.spend(1 + len(right) // _CHARS_A_STEP)
+        work.spend(1 + len(right) // _CHARS_A_STEP)
     return isinstance(right, dict | str) and left in right
 
 
 COMPARISONS: dict[str, Comparison] = {
     "==": equal,
-    "!=": lambda left, right, budget: not equal(left, right, budget),
-    "<>": lambda left, right, budget: not equal(left, right, budget),
+    "!=": lambda left, right, work: not equal(left, right, work),
+    "<>": lambda left, right, work: not equal(left, right, work),
     "<": _less,
-    ">": lambda left, right, budget: _less(right, left, budget),
-    "<=": lambda left, right, budget: _less(left, right, budget) or equal(left, right, budget),
-    ">=": lambda left, right, budget: _less(right, left, budget) or equal(left, right, budget),
+    ">": lambda left, right, work: _less(right, left, work),
+    "<=": lambda left, right, work: _less(left, right, work) or equal(left, right, work),
+    ">=": lambda left, right, work: _less(right, left, work) or equal(left, right, work),
     "in": _is_in,
-    "contains": lambda left, right, budget: _is_in(right, left, budget),
+    "contains": lambda left, right, work: _is_in(right, left, work),
 }
 
 
@@ -90,22 +90,22 @@ def length(value: Any) -> Any:
     return len(value) if isinstance(value, str | list | dict) else MISSING
 
 
-def matches(regex: Regex, value: Any, budget: WorkBudget, *, whole: bool) -> bool:
+def matches(regex: Regex, value: Any, work: WorkLimit, *, whole: bool) -> bool:
     """Return whether the value is a string that the regular expression matches, the whole string or a part of it."""
     if not isinstance(value, str):
         return False
-    budget.spend(4 + regex.steps(value))
+    work.spend(4 + regex.steps(value))
     return (regex.fullmatch(value) if whole else regex.search(value)) is not None
 
 
-def matches_pattern(pattern: Any, value: Any, budget: WorkBudget, *, whole: bool) -> bool:
+def matches_pattern(pattern: Any, value: Any, work: WorkLimit, *, whole: bool) -> bool:
     """Return what `matches` does for a pattern that is read from the document; one that is wrong matches nothing."""
     if not isinstance(pattern, str):
         return False
-    budget.spend(100 + len(pattern))
+    work.spend(100 + len(pattern))
     try:
         regex = compile_regex(pattern)
     except InvalidRequest:
         return False
-    budget.spend(regex.compile_steps)
-    return matches(regex, value, budget, whole=whole)
+    work.spend(regex.compile_steps)
+    return matches(regex, value, work, whole=whole)

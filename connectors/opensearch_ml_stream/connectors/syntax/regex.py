@@ -20,7 +20,7 @@ MAX_INSTRUCTIONS = 100_000  # of all patterns of a schema or of a chain of proce
 _INSTRUCTIONS_A_PATTERN = 50  # in time, beside its own
 _MAX_MEMORY = 2 << 20  # bytes, of one compiled pattern with its states
 _MAX_WORK = 1 << 26  # instructions times bytes, for each started MiB of text
-_WORK_A_STEP = 1 << 10  # of a work budget
+_WORK_A_STEP = 1 << 10  # of a work limit
 _BYTES_A_HALF_MICROSECOND = 128  # where the states of an expression fit into its memory
 _WORK_A_HALF_MICROSECOND = 170  # where they do not
 _SMALL_WEIGHT = 24  # of expressions whose states do, such as ^[A-Za-z0-9+/=]+$
@@ -69,7 +69,7 @@ class Regex:
             yield match
 
     def steps(self, text: str) -> int:
-        """Return the steps of a work budget that one search of the text takes at most."""
+        """Return the steps of a work limit that one search of the text takes at most."""
         return 1 + _count_bytes(text) * self._weight // _WORK_A_STEP
 
     def search_steps(self, text: str) -> int:
@@ -89,7 +89,7 @@ class Regex:
         return text if isinstance(text, bytes) or text.isascii() else text.encode("utf-8", "replace").decode()
 
 
-class PatternBudget:
+class PatternLimit:
     """The instructions that all patterns of one document may have together, at most the largest one more."""
 
     __slots__ = ("_left", "_limit", "_name")
@@ -99,7 +99,7 @@ class PatternBudget:
         self._limit = self._left = limit
 
     def spend(self, regex: Regex) -> None:
-        """Take a pattern's instructions from the budget. InvalidRequest if it has no more."""
+        """Count a pattern's instructions. InvalidRequest if there are too many."""
         self._left -= regex.compile_steps
         if self._left < 0:
             raise InvalidRequest(

@@ -7,7 +7,7 @@ import pytest
 
 from opensearch_ml_stream.connectors.chunks import FINISH_REASONS
 from opensearch_ml_stream.connectors.errors import StreamTruncated, UpstreamError
-from opensearch_ml_stream.connectors.whole_response import read_whole_response
+from opensearch_ml_stream.connectors.unstreamed_response import read_whole_response
 from tests.providers.recorded_streams import ending_fields, join_chunks, outcome_fields, play
 from tests.providers.recordings.recording_files import RECORDINGS, WHOLE_RESPONSES, Recording
 

@@ -1,7 +1,7 @@
 """The declaration of the V2 protocol."""
 
-from opensearch_ml_stream.extensions.v2.model_option import V2_OPTION
 from opensearch_ml_stream.extensions.v2.paths import V2_PATH
+from opensearch_ml_stream.extensions.v2.prompt_option import V2_OPTION
 from opensearch_ml_stream.extensions.v2.settings import V2Settings
 from opensearch_ml_stream.plugin.extension import Extension
 

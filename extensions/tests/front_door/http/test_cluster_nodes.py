@@ -12,9 +12,9 @@ from opensearch_ml_stream.extensions.front_door.http import cluster_nodes
 from opensearch_ml_stream.extensions.front_door.http.cluster_nodes import ClusterNodes, ClusterReader, merged
 from opensearch_ml_stream.rest_handlers.application import rest_application
 from opensearch_ml_stream.rest_handlers.callers import OpenGate, Scope
-from opensearch_ml_stream.rest_handlers.http.body_budget import BodyBudget
+from opensearch_ml_stream.rest_handlers.http.body_memory import BodyMemory
 from opensearch_ml_stream.rest_handlers.resource_endpoint import Entry
-from opensearch_ml_stream.rest_handlers.routes.monitoring.profile import profile_routes
+from opensearch_ml_stream.rest_handlers.routes.monitoring.profiles import profile_routes
 from opensearch_ml_stream.rest_handlers.routes.monitoring.stats import stats_routes
 from tests.asgi_exchange import send_request
 from tests.front_door.http.scripted_cluster import ScriptedCluster
@@ -25,7 +25,7 @@ OWN = {"done": True}
 
 
 def application(cluster: ClusterReader) -> Starlette:
-    entry = Entry(OpenGate(), BodyBudget(1000, 10_000))
+    entry = Entry(OpenGate(), BodyMemory(1000, 10_000))
     nodes = ClusterNodes(cluster)
     return rest_application(
         [

@@ -10,7 +10,7 @@ from opensearch_ml_stream.extensions.front_door.http.cluster_requests import Clu
 from opensearch_ml_stream.rest_handlers.application import rest_application
 from opensearch_ml_stream.rest_handlers.base_path import Paths
 from opensearch_ml_stream.rest_handlers.callers import OpenGate
-from opensearch_ml_stream.rest_handlers.http.body_budget import BodyBudget
+from opensearch_ml_stream.rest_handlers.http.body_memory import BodyMemory
 from opensearch_ml_stream.rest_handlers.resource_endpoint import Entry, Operation, ParsedRequest, resource_routes
 from opensearch_ml_stream.rest_handlers.routes.health_and_metrics import operation_routes
 from tests.asgi_exchange import SECURITY_HEADERS, Exchange, send_request
@@ -44,8 +44,8 @@ def application(cluster: ScriptedCluster, gate: PassingRecordingGate) -> Starlet
     requests = ClusterRequests(cluster, gate)
     things = {"GET": Operation(get, "things/get")}
     routes = [
-        *resource_routes("/things/{id}", things, Entry(gate, BodyBudget(1000, 10_000), requests)),
-        *resource_routes("/own/{id}", things, Entry(gate, BodyBudget(1000, 10_000))),
+        *resource_routes("/things/{id}", things, Entry(gate, BodyMemory(1000, 10_000), requests)),
+        *resource_routes("/own/{id}", things, Entry(gate, BodyMemory(1000, 10_000))),
         *operation_routes(ping, bytes, "1.2.3", OpenGate(), requests),
     ]
     return rest_application(routes, PATHS, other_server=requests)

@@ -12,7 +12,7 @@ from starlette.types import Receive, Scope, Send
 from opensearch_ml_stream.connectors.chunks import Chunk, Ending
 from opensearch_ml_stream.connectors.errors import Unauthorized, Unavailable
 from opensearch_ml_stream.extensions.front_door.http.local_models import MAX_MODEL_IDS, LocalModels, ModelsOfCluster
-from opensearch_ml_stream.rest_handlers.http.body_budget import BodyBudget
+from opensearch_ml_stream.rest_handlers.http.body_memory import BodyMemory
 from tests.asgi_exchange import JSON_HEADERS, Exchange, send_request
 from tests.front_door.http.scripted_cluster import ScriptedCluster, ScriptedKinds
 from tests.recording_gate import RecordingGate
@@ -40,7 +40,7 @@ class Setup:
     def __init__(self, gate: RecordingGate | None = None, kinds: ScriptedKinds | None = None) -> None:
         self.cluster, self.own = ScriptedCluster(), ScriptedCluster(response={"of": "sidecar"})
         self.gate, self.kinds = gate or RecordingGate(), kinds or ScriptedKinds()
-        self.bodies = BodyBudget(LIMIT, 10 * LIMIT)
+        self.bodies = BodyMemory(LIMIT, 10 * LIMIT)
         self.application = LocalModels(self.kinds, self.cluster, self.own, self.gate, self.bodies)
 
     async def send(self, method: str, target: str, body: Any = None) -> str:

@@ -7,7 +7,7 @@ import pytest
 from starlette.routing import Route
 
 from opensearch_ml_stream.connectors.errors import Forbidden, Unauthorized
-from opensearch_ml_stream.extensions.playground.http.page import read_static_files
+from opensearch_ml_stream.extensions.playground.http.page_files import read_static_files
 from opensearch_ml_stream.extensions.playground.http.playground_use_cases import NewModel
 from opensearch_ml_stream.rest_handlers.callers import Caller, Scope
 from tests.asgi_exchange import SECURITY_HEADERS, Exchange, send_request

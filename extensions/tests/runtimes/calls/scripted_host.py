@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from opensearch_ml_stream.connectors.rendering.action import ProviderRequest
+from opensearch_ml_stream.connectors.rendering.compiled_action import ProviderRequest
 from opensearch_ml_stream.extensions.runtimes.service.control import RuntimeControl
 from opensearch_ml_stream.extensions.runtimes.service.runtime_calls import STREAM_PATH, RuntimeCalls
 from opensearch_ml_stream.extensions.runtimes.service.runtime_protocol import RuntimeProtocol

@@ -10,8 +10,8 @@ import pytest
 
 from opensearch_ml_stream.connectors.chunks import Chunk, Chunks, Ending, ResponseRun, to_chunk_list
 from opensearch_ml_stream.connectors.errors import InvalidRequest, NotFound, Unavailable, UpstreamError
-from opensearch_ml_stream.connectors.rendering.action import ProviderRequest
-from opensearch_ml_stream.extensions.runtimes.protocol.urls import runtime_url
+from opensearch_ml_stream.connectors.rendering.compiled_action import ProviderRequest
+from opensearch_ml_stream.extensions.runtimes.protocol.runtime_urls import runtime_url
 from opensearch_ml_stream.extensions.runtimes.service.status import (
     STATUS_FILE,
     ModelStatus,

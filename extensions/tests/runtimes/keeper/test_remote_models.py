@@ -7,7 +7,7 @@ import pytest
 
 from opensearch_ml_stream.connectors.documents import connector_document, read_connector
 from opensearch_ml_stream.connectors.errors import InvalidRequest
-from opensearch_ml_stream.connectors.rendering.action import CompiledAction
+from opensearch_ml_stream.connectors.rendering.compiled_action import CompiledAction
 from opensearch_ml_stream.connectors.rendering.template import ConnectorParameters
 from opensearch_ml_stream.extensions.runtimes.keeper.remote_models import is_remote_model, provider_connector
 

@@ -11,7 +11,7 @@ from opensearch_ml_stream.extensions.generate_stream.text_events import GrowingT
 from opensearch_ml_stream.extensions.ml_service.protocol.predict_response import encode_chunks
 from opensearch_ml_stream.extensions.v2.protocol.json_requests import Dialect
 from opensearch_ml_stream.extensions.v2.protocol.messages import ResponseShape
-from opensearch_ml_stream.extensions.v2.protocol.stream_formats import stream_format
+from opensearch_ml_stream.extensions.v2.protocol.stream_events import stream_format
 
 OWN = ResponseShape("m", "2", "7", is_own=True)
 END = Ending("length", "max_tokens", Usage(2, 3), "m")

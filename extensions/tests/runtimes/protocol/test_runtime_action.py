@@ -17,7 +17,7 @@ from opensearch_ml_stream.connectors.predict.pre_process import STEP_SIZE
 from opensearch_ml_stream.extensions.runtimes.protocol.predict_steps import predict_steps
 from opensearch_ml_stream.extensions.runtimes.protocol.runtime_action import RuntimeAction
 from opensearch_ml_stream.extensions.runtimes.protocol.runtime_stream import RUNTIME_STREAM
-from opensearch_ml_stream.extensions.runtimes.protocol.urls import runtime_url
+from opensearch_ml_stream.extensions.runtimes.protocol.runtime_urls import runtime_url
 
 ACTION = Action("PREDICT", "POST", runtime_url("a b"), request_body='{"inputs": ${parameters.inputs}}')
 

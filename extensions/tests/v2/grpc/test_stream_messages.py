@@ -11,7 +11,7 @@ from opensearch_ml_stream.extensions.v2.grpc.inference_messages import ModelInfe
 from opensearch_ml_stream.extensions.v2.grpc.response_messages import tensors_response
 from opensearch_ml_stream.extensions.v2.grpc.stream_messages import StreamMessages, error_message
 from opensearch_ml_stream.extensions.v2.protocol.messages import ResponseShape
-from opensearch_ml_stream.extensions.v2.protocol.stream_formats import text_tensors
+from opensearch_ml_stream.extensions.v2.protocol.stream_events import text_tensors
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"])) | st.integers(100, 70_000).map(lambda length: "x" * length)
 SHAPES = st.builds(

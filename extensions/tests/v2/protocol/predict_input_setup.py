@@ -10,7 +10,7 @@ import pytest
 from opensearch_ml_stream.connectors.documents import connector_document, read_connector
 from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.connectors.predict.model_inputs import find_model_inputs
-from opensearch_ml_stream.connectors.rendering.action import CompiledAction
+from opensearch_ml_stream.connectors.rendering.compiled_action import CompiledAction
 from opensearch_ml_stream.connectors.rendering.template import ConnectorParameters
 from opensearch_ml_stream.extensions.v2.protocol.messages import InferenceRequest, Tensor
 from opensearch_ml_stream.extensions.v2.protocol.predict_inputs import (

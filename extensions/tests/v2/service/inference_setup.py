@@ -14,7 +14,7 @@ from opensearch_ml_stream.extensions.v2.service.model_names import ModelNames
 from opensearch_ml_stream.extensions.v2.service.stored_inference_models import StoredInferenceModels
 from opensearch_ml_stream.plugin.connector_protocol import ConnectorProtocol
 from opensearch_ml_stream.plugin.model_additions import ModelAdditions
-from opensearch_ml_stream.plugin.predictions.compiled_models import CompiledModels
+from opensearch_ml_stream.plugin.predictions.model_cache import ModelCache
 from opensearch_ml_stream.plugin.registry import Registry, build_registry
 from opensearch_ml_stream.plugin.registry.deployment_state_store import DeploymentStateStore
 from opensearch_ml_stream.plugin.registry.model_deployment import ModelDeployment
@@ -58,7 +58,7 @@ async def inference_setup(
         registry = build_registry(setup.store, setup.cipher, setup.live, clock, deployment, setup.batch, options)
         names = ModelNames(setup.store, VisibleDocuments.of(setup.store, setup.live), states, protocols)
         additions = ModelAdditions(protocols, options)
-        compiled = CompiledModels(setup.store, setup.cipher, setup.live, deployment.plan, additions)
+        compiled = ModelCache(setup.store, setup.cipher, setup.live, deployment.plan, additions)
         inference_models = StoredInferenceModels(names, compiled, setup.predictor, registry.models, protocols)
         yield InferenceSetup(setup, registry, inference_models)
 

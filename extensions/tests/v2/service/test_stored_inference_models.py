@@ -9,7 +9,7 @@ import pytest
 
 from opensearch_ml_stream.connectors.chunks import Chunk, Ending, to_chunk_list
 from opensearch_ml_stream.connectors.errors import Forbidden, InvalidRequest, NotFound, UpstreamError
-from opensearch_ml_stream.connectors.rendering.action import ProviderRequest
+from opensearch_ml_stream.connectors.rendering.compiled_action import ProviderRequest
 from opensearch_ml_stream.extensions.v2.http.use_cases import InferenceModels, UnreadRequest
 from opensearch_ml_stream.extensions.v2.protocol.messages import InferenceRequest, ResponseShape, Tensor
 from opensearch_ml_stream.extensions.v2.service.stored_inference_models import StoredInferenceModels

@@ -10,7 +10,7 @@ import grpc.aio
 
 from opensearch_ml_stream.connectors.errors import MLStreamError, RequestTimeout, Unavailable
 from opensearch_ml_stream.plugin.grpc_port.statuses import StatusCodes, details, error_metadata
-from opensearch_ml_stream.rest_handlers.http.body_budget import BodyReservation
+from opensearch_ml_stream.rest_handlers.http.body_memory import BodyReservation
 from opensearch_ml_stream.rest_handlers.http.host_and_origin import Headers
 from opensearch_ml_stream.rest_handlers.http.request_notes import RequestNotes
 from opensearch_ml_stream.rest_handlers.http.response_lifecycle import InFlightResponses

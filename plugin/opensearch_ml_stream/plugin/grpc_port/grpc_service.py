@@ -7,7 +7,7 @@ from pathlib import Path
 from google.protobuf.descriptor_pb2 import FileDescriptorProto, FileDescriptorSet
 from google.protobuf.descriptor_pool import DescriptorPool
 
-from opensearch_ml_stream.plugin.grpc_port.calls import Calls, Handler
+from opensearch_ml_stream.plugin.grpc_port.call_handlers import CallHandlers, Handler
 from opensearch_ml_stream.plugin.grpc_port.health_service import Ready
 
 
@@ -17,7 +17,7 @@ class GrpcService:
 
     name: str
     files: Sequence[FileDescriptorProto]
-    handlers: Callable[[Calls, Ready], dict[str, Handler]]
+    handlers: Callable[[CallHandlers, Ready], dict[str, Handler]]
 
 
 def read_files(folder: Path, *names: str) -> list[FileDescriptorProto]:

@@ -14,7 +14,7 @@ from grpc_health.v1.health_pb2 import HealthCheckRequest, HealthCheckResponse
 from opensearch_ml_stream.connectors.errors import InvalidRequest, MLStreamError, NotFound, Throttled
 from opensearch_ml_stream.plugin.background_task import running_beside
 from opensearch_ml_stream.plugin.grpc_port.call import Call
-from opensearch_ml_stream.plugin.grpc_port.calls import Calls, Handler
+from opensearch_ml_stream.plugin.grpc_port.call_handlers import CallHandlers, Handler
 from opensearch_ml_stream.plugin.grpc_port.parsing import parse
 from opensearch_ml_stream.rest_handlers.callers import Caller
 
@@ -70,7 +70,7 @@ class Health:
         async with running_beside(look_on()):
             yield
 
-    def handlers(self, calls: Calls) -> dict[str, Handler]:
+    def handlers(self, calls: CallHandlers) -> dict[str, Handler]:
         """Return the handlers of all methods, by the method's name."""
         path = f"/{HEALTH_SERVICE}/"
         return {

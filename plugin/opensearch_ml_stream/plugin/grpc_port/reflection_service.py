@@ -11,7 +11,7 @@ from grpc_reflection.v1alpha.reflection import aio
 from grpc_reflection.v1alpha.reflection_pb2 import ServerReflectionRequest
 
 from opensearch_ml_stream.plugin.grpc_port.call import Call
-from opensearch_ml_stream.plugin.grpc_port.calls import Calls, Handler
+from opensearch_ml_stream.plugin.grpc_port.call_handlers import CallHandlers, Handler
 from opensearch_ml_stream.plugin.grpc_port.grpc_service import pool_of
 from opensearch_ml_stream.plugin.grpc_port.parsing import parse
 from opensearch_ml_stream.rest_handlers.callers import Caller
@@ -27,7 +27,7 @@ def reflection_pool(files: Iterable[FileDescriptorProto]) -> DescriptorPool:
     return pool_of([*common, *files])
 
 
-def reflection_handlers(services: Collection[str], pool: DescriptorPool, calls: Calls) -> dict[str, Handler]:
+def reflection_handlers(services: Collection[str], pool: DescriptorPool, calls: CallHandlers) -> dict[str, Handler]:
     """Return the handler of the one method, by its name; it tells of these services, which are in the pool."""
     servicer = aio.ReflectionServicer(services, pool)
 

@@ -9,7 +9,7 @@ import grpc
 import grpc.aio
 
 from opensearch_ml_stream.connectors.errors import InvalidRequest
-from opensearch_ml_stream.plugin.grpc_port.calls import Calls
+from opensearch_ml_stream.plugin.grpc_port.call_handlers import CallHandlers
 from opensearch_ml_stream.plugin.grpc_port.grpc_service import GrpcService
 from opensearch_ml_stream.plugin.grpc_port.health_service import HEALTH_SERVICE, Health, readiness
 from opensearch_ml_stream.plugin.grpc_port.reflection_service import (
@@ -57,7 +57,7 @@ async def serving_grpc(
 
     `certificate` returns that of the port, and is None without TLS. InvalidRequest if the port cannot be served.
     """
-    calls = Calls(port.gate, port.in_flight, port.log, settings.request_timeout_seconds)
+    calls = CallHandlers(port.gate, port.in_flight, port.log, settings.request_timeout_seconds)
     ready = readiness(port.ping)
     own = {service.name: service.handlers(calls, ready) for service in port.services}
     health = Health(own, ready)

@@ -10,15 +10,15 @@ from typing import Any
 
 from opensearch_ml_stream.connectors.documents import BATCH_PREDICT, Action
 from opensearch_ml_stream.connectors.errors import Internal, InvalidRequest, MLStreamError, NotFound, Throttled
-from opensearch_ml_stream.connectors.predict import batch_job
+from opensearch_ml_stream.connectors.predict import remote_job
 from opensearch_ml_stream.connectors.predict.guardrails.configuration import INPUT_TRIGGERED
 from opensearch_ml_stream.connectors.predict.inputs import PredictInput, RemoteInput
-from opensearch_ml_stream.connectors.rendering.action import ProviderRequest
+from opensearch_ml_stream.connectors.rendering.compiled_action import ProviderRequest
 from opensearch_ml_stream.connectors.syntax import jsontext
 from opensearch_ml_stream.plugin.clock import Clock
 from opensearch_ml_stream.plugin.predictions.compiled_model import CompiledModel
-from opensearch_ml_stream.plugin.predictions.compiled_models import CompiledModels
 from opensearch_ml_stream.plugin.predictions.guardrail_checks import GuardrailChecks
+from opensearch_ml_stream.plugin.predictions.model_cache import ModelCache
 from opensearch_ml_stream.plugin.predictions.painless_runner import PainlessRunner
 from opensearch_ml_stream.plugin.predictions.provider_call import ProviderCalls, check_status
 from opensearch_ml_stream.plugin.predictions.whole_prediction import read_responses, run_script_steps
@@ -35,7 +35,7 @@ from opensearch_ml_stream.rest_handlers.callers import Caller
 class BatchJobs:
     """Creates, refreshes and cancels batch jobs; fits `registry.tasks.BatchJobs`."""
 
-    models: CompiledModels
+    models: ModelCache
     calls: ProviderCalls
     store: Store
     scripts: PainlessRunner
@@ -86,10 +86,12 @@ class BatchJobs:
             model = await self.models.get(caller, source["model_id"])
         except NotFound:
             return source
-        action = batch_job.batch_action(model.connector, batch_job.STATUS)
+        action = remote_job.batch_action(model.connector, remote_job.STATUS)
         status = await self._fetch_job(model, action, _job_request(model, action, source), {})
         stored_job: Mapping[str, Any] = source.get("remote_job") or {}
-        state = batch_job.task_state(status, _remote_job_rules(self.calls.live_settings.current)) or source.get("state")
+        state = remote_job.task_state(status, _remote_job_rules(self.calls.live_settings.current)) or source.get(
+            "state"
+        )
         changes = {"remote_job": {**stored_job, **status}, "state": state}
         if all(source.get(name) == value for name, value in changes.items()):
             return source
@@ -104,7 +106,7 @@ class BatchJobs:
     async def cancel(self, caller: Caller, task_id: str, source: Json) -> None:
         """Tell the provider to stop the job; the next `refresh` reads what became of it."""
         model = await self.models.get(caller, source["model_id"])
-        request = _job_request(model, batch_job.batch_action(model.connector, batch_job.CANCEL), source)
+        request = _job_request(model, remote_job.batch_action(model.connector, remote_job.CANCEL), source)
         async with self.calls.open(model, request) as response:
             await check_status(response, model)  # the body is not read: some providers send none
 
@@ -156,11 +158,11 @@ class BatchJobs:
 
 def _job_request(model: CompiledModel, action: Action, source: Json) -> ProviderRequest:
     """Render an action's request about the job of a task's source."""
-    return batch_job.job_request(model.connector, action, source.get("remote_job") or {}, model.credential)
+    return remote_job.job_request(model.connector, action, source.get("remote_job") or {}, model.credential)
 
 
-def _remote_job_rules(settings: Settings) -> batch_job.RemoteJobRules:
-    return batch_job.RemoteJobRules(
+def _remote_job_rules(settings: Settings) -> remote_job.RemoteJobRules:
+    return remote_job.RemoteJobRules(
         status_field=settings.remote_job_status_field,
         completed=settings.remote_job_status_completed,
         cancelled=settings.remote_job_status_cancelled,

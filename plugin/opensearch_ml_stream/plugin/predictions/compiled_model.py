@@ -13,7 +13,7 @@ from opensearch_ml_stream.connectors.predict.inputs import PredictInput
 from opensearch_ml_stream.connectors.predict.model_inputs import ModelInputs, find_model_inputs
 from opensearch_ml_stream.connectors.predict.model_interface import InterfaceSchema
 from opensearch_ml_stream.connectors.predict.pre_process import ScriptStep, Step, plan_steps
-from opensearch_ml_stream.connectors.rendering.action import CompiledAction, ProviderRequest
+from opensearch_ml_stream.connectors.rendering.compiled_action import CompiledAction, ProviderRequest
 from opensearch_ml_stream.connectors.rendering.template import ConnectorParameters
 from opensearch_ml_stream.connectors.selection.presets import PRESETS
 from opensearch_ml_stream.connectors.selection.spec_for import spec_for

@@ -19,7 +19,7 @@ from opensearch_ml_stream.connectors.batching.shared_response import split_respo
 from opensearch_ml_stream.connectors.errors import InvalidRequest, MLStreamError, UpstreamError
 from opensearch_ml_stream.connectors.predict.inputs import PredictInput, TextDocsInput
 from opensearch_ml_stream.connectors.predict.pre_process import Step
-from opensearch_ml_stream.connectors.rendering.action import ProviderRequest
+from opensearch_ml_stream.connectors.rendering.compiled_action import ProviderRequest
 from opensearch_ml_stream.connectors.syntax.jsontext import JsonText
 from opensearch_ml_stream.plugin.predictions.compiled_model import CompiledModel
 from opensearch_ml_stream.plugin.predictions.whole_prediction import MAX_REQUEST_BYTES, Fetch

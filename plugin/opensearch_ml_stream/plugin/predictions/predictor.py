@@ -9,21 +9,21 @@ from opensearch_ml_stream.connectors.documents import BATCH_PREDICT, PREDICT
 from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.connectors.predict.guardrails.configuration import INPUT_TRIGGERED, ModelGuard
 from opensearch_ml_stream.connectors.predict.inputs import PredictInput, RemoteInput, read_predict_input
-from opensearch_ml_stream.connectors.rendering.action import ProviderRequest
+from opensearch_ml_stream.connectors.rendering.compiled_action import ProviderRequest
 from opensearch_ml_stream.connectors.syntax.compact_json import to_json
 from opensearch_ml_stream.plugin.limits.budgets.charge import Charge
 from opensearch_ml_stream.plugin.observation import Observation, Observations
 from opensearch_ml_stream.plugin.predictions.batch_jobs import BatchJobs, asks_for_batch
 from opensearch_ml_stream.plugin.predictions.compiled_model import CompiledModel
-from opensearch_ml_stream.plugin.predictions.compiled_models import CompiledModels
 from opensearch_ml_stream.plugin.predictions.embedding_batches import EmbeddingBatches
 from opensearch_ml_stream.plugin.predictions.fallback_models import first_to_respond
 from opensearch_ml_stream.plugin.predictions.guarded_stream import GuardedStream
 from opensearch_ml_stream.plugin.predictions.guardrail_checks import GuardrailChecks
+from opensearch_ml_stream.plugin.predictions.model_cache import ModelCache
 from opensearch_ml_stream.plugin.predictions.painless_runner import PainlessRunner
 from opensearch_ml_stream.plugin.predictions.provider_call import ProviderCalls, check_status
 from opensearch_ml_stream.plugin.predictions.provider_stream import ProviderStream
-from opensearch_ml_stream.plugin.predictions.whole_responses import Respond, as_json, as_object
+from opensearch_ml_stream.plugin.predictions.result_forms import Respond, as_json, as_object
 from opensearch_ml_stream.plugin.settings.disabled_feature_errors import streaming_disabled
 from opensearch_ml_stream.plugin.store import Store
 from opensearch_ml_stream.rest_handlers.callers import Caller
@@ -42,7 +42,7 @@ class Predictor:
 
     def __init__(
         self,
-        models: CompiledModels,
+        models: ModelCache,
         calls: ProviderCalls,
         store: Store,
         scripts: PainlessRunner,

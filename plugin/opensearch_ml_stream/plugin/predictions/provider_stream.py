@@ -10,7 +10,7 @@ from opensearch_ml_stream.connectors.chunks import Chunks, Ending
 from opensearch_ml_stream.connectors.decoding.contract import StreamDecoder
 from opensearch_ml_stream.connectors.errors import StreamTruncated, UpstreamError
 from opensearch_ml_stream.connectors.non_stream_response import MAX_NON_STREAM_BYTES, is_json, non_stream_response
-from opensearch_ml_stream.connectors.whole_response import read_whole_response
+from opensearch_ml_stream.connectors.unstreamed_response import read_whole_response
 from opensearch_ml_stream.plugin.credentials.redaction import Redactor
 from opensearch_ml_stream.plugin.limits.budgets.charge import Charge
 from opensearch_ml_stream.plugin.upstream import ReadTimedOut, ResponseFailed, UpstreamResponse

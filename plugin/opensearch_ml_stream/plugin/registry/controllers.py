@@ -1,7 +1,7 @@
 """Controller use cases (create, get, update, delete): limits of how often each user may call a model.
 
 A controller is stored as ML Commons has it, under its model's id. It is in force where the model is called: see
-`predictions/compiled_models.py`.
+`predictions/model_cache.py`.
 """
 
 from collections.abc import Mapping

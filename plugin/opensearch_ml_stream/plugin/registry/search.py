@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from typing import Any, Protocol
 
 from opensearch_ml_stream.connectors.errors import InvalidRequest
-from opensearch_ml_stream.connectors.syntax.filter_path import FieldFilter, pattern_budget
+from opensearch_ml_stream.connectors.syntax.filter_path import FieldFilter, pattern_work
 from opensearch_ml_stream.plugin.registry.stored_documents import Json
 from opensearch_ml_stream.plugin.store import Index
 from opensearch_ml_stream.plugin.store.query_string import parse_query_string
@@ -74,7 +74,7 @@ async def search(
     sources: Mapping[str, Json] = {hit["_id"]: shown_fields.apply(hit.pop("_source", {})) for hit in hits}
     if view is not None:
         sources = await view(sources)
-    budget = pattern_budget()
+    budget = pattern_work()
     filters = {
         patterns: FieldFilter(patterns, budget)
         for patterns in {patterns for _, patterns in shown}

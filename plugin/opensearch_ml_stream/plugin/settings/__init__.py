@@ -6,7 +6,7 @@ from itertools import chain
 from typing import Any, TypeVar
 
 from opensearch_ml_stream.connectors.errors import InvalidRequest
-from opensearch_ml_stream.connectors.predict.batch_job import RemoteJobRules
+from opensearch_ml_stream.connectors.predict.remote_job import RemoteJobRules
 from opensearch_ml_stream.plugin.settings.setting_metadata import Setting, setting, settings_of, switch_of
 
 T = TypeVar("T")

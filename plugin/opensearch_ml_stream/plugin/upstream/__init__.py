@@ -11,7 +11,7 @@ from typing import Protocol
 
 from opensearch_ml_stream.connectors.client_config import ClientConfig
 from opensearch_ml_stream.connectors.errors import UpstreamError
-from opensearch_ml_stream.connectors.rendering.action import ProviderRequest
+from opensearch_ml_stream.connectors.rendering.compiled_action import ProviderRequest
 
 # Takes bytes of a body as they come, in the connection's own callback; False: no more for now. Must not raise.
 Sink = Callable[[bytes], bool]

@@ -14,7 +14,7 @@ from yarl import URL
 
 from opensearch_ml_stream.connectors.client_config import ClientConfig
 from opensearch_ml_stream.connectors.errors import UpstreamError
-from opensearch_ml_stream.connectors.rendering.action import ProviderRequest
+from opensearch_ml_stream.connectors.rendering.compiled_action import ProviderRequest
 from opensearch_ml_stream.plugin.settings import LiveSettings
 from opensearch_ml_stream.plugin.upstream import Sink, UpstreamResponse, network_errors, pump_by_reading
 from opensearch_ml_stream.plugin.upstream.addresses import AddressPolicy, Resolver, literal_address

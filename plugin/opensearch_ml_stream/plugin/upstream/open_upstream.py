@@ -6,7 +6,7 @@ from importlib import import_module
 from urllib.request import getproxies_environment
 
 from opensearch_ml_stream.connectors.client_config import ClientConfig
-from opensearch_ml_stream.connectors.rendering.action import ProviderRequest
+from opensearch_ml_stream.connectors.rendering.compiled_action import ProviderRequest
 from opensearch_ml_stream.plugin.settings import LiveSettings
 from opensearch_ml_stream.plugin.upstream import Upstream, UpstreamResponse
 from opensearch_ml_stream.plugin.upstream.addresses import Resolver

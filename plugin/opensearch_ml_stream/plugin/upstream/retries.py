@@ -12,7 +12,7 @@ from random import Random
 
 from opensearch_ml_stream.connectors.client_config import ClientConfig
 from opensearch_ml_stream.connectors.errors import UpstreamError
-from opensearch_ml_stream.connectors.rendering.action import ProviderRequest
+from opensearch_ml_stream.connectors.rendering.compiled_action import ProviderRequest
 from opensearch_ml_stream.plugin.upstream import CircuitOpen, ReadTimedOut, Upstream, UpstreamResponse
 
 MAX_BACKOFF_SECONDS = 20.0  # the AWS SDK's ceiling, which ML Commons' policies come from

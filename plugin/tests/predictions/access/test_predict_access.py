@@ -9,9 +9,9 @@ import pytest
 
 from opensearch_ml_stream.connectors.errors import Forbidden, InvalidRequest, Unavailable
 from opensearch_ml_stream.connectors.predict.guardrails.configuration import INPUT_TRIGGERED
-from opensearch_ml_stream.connectors.rendering.action import ProviderRequest
+from opensearch_ml_stream.connectors.rendering.compiled_action import ProviderRequest
 from opensearch_ml_stream.plugin import refreshing_cache
-from opensearch_ml_stream.plugin.predictions.compiled_models import CompiledModels, Deploy
+from opensearch_ml_stream.plugin.predictions.model_cache import Deploy, ModelCache
 from opensearch_ml_stream.plugin.settings import Settings
 from opensearch_ml_stream.plugin.store import Document, Index
 from opensearch_ml_stream.plugin.store.sqlite_store import SQLiteStore
@@ -129,7 +129,7 @@ async def test_who_may_not_access_a_model_neither_deploys_it_nor_learns_about_it
 
         return deploy
 
-    models = CompiledModels(setup.store, setup.cipher, setup.live, plan)
+    models = ModelCache(setup.store, setup.cipher, setup.live, plan)
     with pytest.raises(Forbidden, match=NO_PRIVILEGE):
         await models.get(BOB, "m")
     await setup.store.create(

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from opensearch_ml_stream.connectors.errors import Forbidden, Internal
-from opensearch_ml_stream.plugin.predictions.compiled_models import CompiledModels, Deploy
+from opensearch_ml_stream.plugin.predictions.model_cache import Deploy, ModelCache
 from opensearch_ml_stream.plugin.store import Document, Index
 from opensearch_ml_stream.rest_handlers.callers import ANYONE, Caller
 from tests.predictions.prediction_setup import SECRET, connector_body, prediction_setup
@@ -27,7 +27,7 @@ async def test_a_model_is_neither_called_nor_deployed_by_another_tenant(tmp_path
         connector = {**connector_body(), "credential": {"key": await setup.cipher.of("a").encrypt(SECRET)}}
         await setup.store.create(Index.MODEL, {"connector": connector, "tenant_id": "a"}, "m")
         await setup.store.create(Index.MODEL, {"connector": connector_body()}, "nobodys")
-        models = CompiledModels(setup.store, setup.cipher, setup.live, plan)
+        models = ModelCache(setup.store, setup.cipher, setup.live, plan)
         with pytest.raises(Forbidden, match=NOT_YOURS):
             await models.get(B, "m")
         assert deployed == []

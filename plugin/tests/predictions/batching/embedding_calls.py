@@ -10,7 +10,7 @@ import orjson
 from opensearch_ml_stream.connectors.documents import read_connector, read_model
 from opensearch_ml_stream.connectors.model_options import BatchingSettings, SidecarSettings
 from opensearch_ml_stream.connectors.predict.inputs import TextDocsInput
-from opensearch_ml_stream.connectors.rendering.action import ProviderRequest
+from opensearch_ml_stream.connectors.rendering.compiled_action import ProviderRequest
 from opensearch_ml_stream.plugin.predictions.compiled_model import CompiledModel
 from opensearch_ml_stream.plugin.predictions.embedding_batches import EmbeddingBatches
 from tests.predictions.prediction_setup import EMBEDDING_URL, connector_body

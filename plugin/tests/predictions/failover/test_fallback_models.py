@@ -12,7 +12,7 @@ import pytest
 
 from opensearch_ml_stream.connectors.chunks import Ending, to_chunk_list
 from opensearch_ml_stream.connectors.errors import InvalidRequest, MLStreamError, Throttled, UpstreamError
-from opensearch_ml_stream.connectors.rendering.action import ProviderRequest
+from opensearch_ml_stream.connectors.rendering.compiled_action import ProviderRequest
 from opensearch_ml_stream.plugin.settings import Settings
 from opensearch_ml_stream.plugin.store import Index
 from opensearch_ml_stream.rest_handlers.callers import ANYONE, Caller

@@ -10,7 +10,7 @@ import pytest
 from opensearch_ml_stream.connectors.chunks import Chunk, Chunks, Ending, ToolCall, Usage, to_chunk_list
 from opensearch_ml_stream.connectors.errors import MLStreamError, StreamTruncated, Unavailable, UpstreamError
 from opensearch_ml_stream.connectors.predict.guardrails import stream_filters
-from opensearch_ml_stream.connectors.rendering.action import ProviderRequest
+from opensearch_ml_stream.connectors.rendering.compiled_action import ProviderRequest
 from opensearch_ml_stream.plugin.predictions.guarded_stream import GuardedStream
 from opensearch_ml_stream.plugin.predictions.provider_stream import ProviderStream
 from opensearch_ml_stream.plugin.store.sqlite_store import SQLiteStore

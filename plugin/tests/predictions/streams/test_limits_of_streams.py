@@ -11,7 +11,7 @@ import orjson
 import pytest
 
 from opensearch_ml_stream.connectors.errors import InvalidRequest, Throttled, UpstreamError
-from opensearch_ml_stream.connectors.rendering.action import ProviderRequest
+from opensearch_ml_stream.connectors.rendering.compiled_action import ProviderRequest
 from opensearch_ml_stream.plugin.store import Index
 from opensearch_ml_stream.plugin.upstream import ReadTimedOut
 from opensearch_ml_stream.rest_handlers.callers import Caller

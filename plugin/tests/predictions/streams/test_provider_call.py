@@ -11,7 +11,7 @@ import pytest
 from opensearch_ml_stream.connectors.documents import read_connector, read_model
 from opensearch_ml_stream.connectors.errors import InvalidRequest, Throttled, UpstreamError
 from opensearch_ml_stream.connectors.model_options import CallLimits, SidecarSettings
-from opensearch_ml_stream.connectors.rendering.action import ProviderRequest
+from opensearch_ml_stream.connectors.rendering.compiled_action import ProviderRequest
 from opensearch_ml_stream.plugin.clock import now_millis
 from opensearch_ml_stream.plugin.limits.budgets.budgets import Budgets
 from opensearch_ml_stream.plugin.limits.budgets.shared_spending import SharedSpending

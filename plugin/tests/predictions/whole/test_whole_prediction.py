@@ -21,7 +21,7 @@ from opensearch_ml_stream.connectors.predict.inputs import (
     TextDocsInput,
 )
 from opensearch_ml_stream.connectors.predict.pre_process import MAX_CALLS
-from opensearch_ml_stream.connectors.rendering.action import ProviderRequest
+from opensearch_ml_stream.connectors.rendering.compiled_action import ProviderRequest
 from opensearch_ml_stream.plugin.predictions.compiled_model import CompiledModel
 from opensearch_ml_stream.plugin.predictions.guardrail_checks import GuardrailChecks
 from opensearch_ml_stream.plugin.predictions.painless_runner import PainlessRunner

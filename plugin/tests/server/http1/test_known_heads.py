@@ -14,7 +14,7 @@ from opensearch_ml_stream.plugin.server.http1.known_heads import (
     RequestHead,
     parts_of_whole_request,
 )
-from opensearch_ml_stream.rest_handlers.http.body_budget import BodyBudget, BodyReservation
+from opensearch_ml_stream.rest_handlers.http.body_memory import BodyMemory, BodyReservation
 from opensearch_ml_stream.rest_handlers.http.direct_exchange import DIRECT_EXCHANGE, HEAD_MEMO
 from tests.server.client_connection import Bodies, Connection, settle
 
@@ -32,7 +32,7 @@ class Scopes:
         self.scopes: list[Scope] = []
         self.bodies: list[bytes | None] = []
         self.reserved: list[int] = []
-        self.budget = BodyBudget(10_000, 10_000)
+        self.budget = BodyMemory(10_000, 10_000)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         reservation = BodyReservation(self.budget)

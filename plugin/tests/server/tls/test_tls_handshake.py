@@ -13,7 +13,7 @@ from opensearch_ml_stream.plugin.server.tls.handshake import TLSHandshake
 from opensearch_ml_stream.plugin.server.tls.port_certificate import PortCertificate, create_certificate
 from opensearch_ml_stream.plugin.settings import Settings
 from opensearch_ml_stream.plugin.tls.files import read_files
-from opensearch_ml_stream.rest_handlers.http.body_budget import BodyBudget
+from opensearch_ml_stream.rest_handlers.http.body_memory import BodyMemory
 from tests.server.client_connection import Bodies, settle
 from tests.upstream.certificates import issue
 from tests.upstream.fake_transport import FakeTransport
@@ -28,7 +28,7 @@ class Port:
         self.warnings: list[str] = []
         self.state = ServerState()
         limits = ConnectionLimits(max_connections=most, head_seconds=10)
-        self._service = Service(Bodies(), self.state, limits, BodyBudget(1000, 1000), self.warnings.append)
+        self._service = Service(Bodies(), self.state, limits, BodyMemory(1000, 1000), self.warnings.append)
         self._certificate = certificate
 
     def connect(self) -> tuple[TLSHandshake, FakeTransport]:

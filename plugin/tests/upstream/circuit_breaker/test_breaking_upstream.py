@@ -11,7 +11,7 @@ import pytest
 
 from opensearch_ml_stream.connectors.client_config import ClientConfig
 from opensearch_ml_stream.connectors.errors import InvalidRequest, Throttled, UpstreamError
-from opensearch_ml_stream.connectors.rendering.action import ProviderRequest
+from opensearch_ml_stream.connectors.rendering.compiled_action import ProviderRequest
 from opensearch_ml_stream.plugin.settings import LiveSettings, Settings
 from opensearch_ml_stream.plugin.upstream import CircuitOpen, ReadTimedOut, UpstreamResponse
 from opensearch_ml_stream.plugin.upstream.circuit_breaker.breaking_upstream import BreakingUpstream

@@ -15,7 +15,7 @@ from yarl import URL
 
 from opensearch_ml_stream.connectors.client_config import ClientConfig
 from opensearch_ml_stream.connectors.errors import InvalidRequest, Throttled, UpstreamError
-from opensearch_ml_stream.connectors.rendering.action import ProviderRequest
+from opensearch_ml_stream.connectors.rendering.compiled_action import ProviderRequest
 from opensearch_ml_stream.plugin.settings import Settings
 from opensearch_ml_stream.plugin.upstream import ReadTimedOut
 from opensearch_ml_stream.plugin.upstream.addresses import AddressPolicy, Resolver

@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from opensearch_ml_stream.connectors.client_config import ClientConfig
-from opensearch_ml_stream.connectors.rendering.action import ProviderRequest
+from opensearch_ml_stream.connectors.rendering.compiled_action import ProviderRequest
 from opensearch_ml_stream.plugin.settings import LiveSettings, Settings
 from opensearch_ml_stream.plugin.upstream import UpstreamResponse
 from opensearch_ml_stream.plugin.upstream.aiohttp_client import AiohttpUpstream

@@ -12,7 +12,7 @@ import pytest
 
 from opensearch_ml_stream.connectors.client_config import ClientConfig
 from opensearch_ml_stream.connectors.errors import InvalidRequest, MLStreamError, Throttled, UpstreamError
-from opensearch_ml_stream.connectors.rendering.action import ProviderRequest
+from opensearch_ml_stream.connectors.rendering.compiled_action import ProviderRequest
 from opensearch_ml_stream.plugin.upstream import ReadTimedOut, Sink, UpstreamResponse, pump_by_reading
 from opensearch_ml_stream.plugin.upstream.retries import open_with_retries
 from tests.upstream.virtual_time_loop import now

@@ -6,7 +6,7 @@ finds no DirectExchange among the `extensions` of the scope, under DIRECT_EXCHAN
 
 from typing import Protocol
 
-from opensearch_ml_stream.rest_handlers.http.body_budget import BodyReservation
+from opensearch_ml_stream.rest_handlers.http.body_memory import BodyReservation
 
 DIRECT_EXCHANGE = "opensearch_ml_stream.direct_exchange"
 

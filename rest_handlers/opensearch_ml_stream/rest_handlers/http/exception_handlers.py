@@ -9,7 +9,7 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from opensearch_ml_stream.connectors.errors import Internal, MLStreamError, NotFound
-from opensearch_ml_stream.rest_handlers.http.body_budget import BodyReservation
+from opensearch_ml_stream.rest_handlers.http.body_memory import BodyReservation
 from opensearch_ml_stream.rest_handlers.http.responses import (
     PLAIN_ERRORS,
     error_response,

@@ -14,7 +14,7 @@ from opensearch_ml_stream.connectors.syntax import jsontext
 from opensearch_ml_stream.connectors.syntax.filter_path import check_patterns
 from opensearch_ml_stream.connectors.wire_format import NDJSON, SSE, WireFormat
 from opensearch_ml_stream.rest_handlers.http import yaml_text
-from opensearch_ml_stream.rest_handlers.http.body_budget import BodyReservation
+from opensearch_ml_stream.rest_handlers.http.body_memory import BodyReservation
 
 _JSON_TYPES = ("application/json", "application/x-ndjson")
 LLM_INTERFACE = "_llm_interface"

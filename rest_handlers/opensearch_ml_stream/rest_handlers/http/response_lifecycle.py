@@ -17,7 +17,7 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from opensearch_ml_stream.connectors.errors import Internal, MLStreamError, Throttled, Unavailable
-from opensearch_ml_stream.rest_handlers.http.body_budget import BodyBudget, BodyReservation
+from opensearch_ml_stream.rest_handlers.http.body_memory import BodyMemory, BodyReservation
 from opensearch_ml_stream.rest_handlers.http.chunk_writer import CHUNK_WRITER, ChunkWriter, MessageWriter
 from opensearch_ml_stream.rest_handlers.http.direct_exchange import DIRECT_EXCHANGE, HEAD_MEMO, DirectExchange
 from opensearch_ml_stream.rest_handlers.http.head_lines import json_lines, stream_headers, stream_lines
@@ -52,7 +52,7 @@ class InFlightResponses:
 
     def __init__(self, limits: ResponseLimits) -> None:
         self.limits = limits
-        self.bodies = BodyBudget(limits.max_body_size, limits.max_total_body_size)
+        self.bodies = BodyMemory(limits.max_body_size, limits.max_total_body_size)
         self._in_flight: set[Interruptible] = set()
         self.stopping = asyncio.Event()  # set when the server begins to stop
         self._all_done = asyncio.Event()

@@ -12,7 +12,7 @@ from opensearch_ml_stream.rest_handlers.callers import Gate
 from opensearch_ml_stream.rest_handlers.http.requests import check_query, query
 from opensearch_ml_stream.rest_handlers.http.responses import json_response
 from opensearch_ml_stream.rest_handlers.openapi.description import OperationDescription
-from opensearch_ml_stream.rest_handlers.openapi.document import openapi_document
+from opensearch_ml_stream.rest_handlers.openapi.openapi_document import openapi_document
 from opensearch_ml_stream.rest_handlers.routes.predict_stream import PREDICT_OPERATIONS
 
 

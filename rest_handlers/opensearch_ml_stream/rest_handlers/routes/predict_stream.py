@@ -18,7 +18,7 @@ from opensearch_ml_stream.connectors.predict.inputs import RemoteInput, read_pre
 from opensearch_ml_stream.connectors.wire_format import NDJSON, SSE
 from opensearch_ml_stream.rest_handlers.base_path import BASE_PATH, Paths
 from opensearch_ml_stream.rest_handlers.callers import Caller, Gate
-from opensearch_ml_stream.rest_handlers.http.body_budget import BodyReservation
+from opensearch_ml_stream.rest_handlers.http.body_memory import BodyReservation
 from opensearch_ml_stream.rest_handlers.http.direct_exchange import HEAD_MEMO
 from opensearch_ml_stream.rest_handlers.http.exception_handlers import method_not_allowed
 from opensearch_ml_stream.rest_handlers.http.host_and_origin import (

@@ -8,7 +8,7 @@ from starlette.requests import ClientDisconnect
 from opensearch_ml_stream.connectors.chunks import Ending
 from opensearch_ml_stream.connectors.errors import Conflict, Internal, Unavailable, UpstreamError
 from opensearch_ml_stream.connectors.wire_format import NDJSON, WireFormat
-from opensearch_ml_stream.rest_handlers.http.body_budget import BodyReservation
+from opensearch_ml_stream.rest_handlers.http.body_memory import BodyReservation
 from opensearch_ml_stream.rest_handlers.http.response_lifecycle import InFlightResponse, InFlightResponses
 from tests.asgi_exchange import JSON_HEADERS, SECURITY_HEADERS, Exchange
 from tests.scripted_predictions import (

@@ -7,7 +7,7 @@ import pytest
 from opensearch_ml_stream.connectors.chunks import Ending
 from opensearch_ml_stream.connectors.errors import Unavailable
 from opensearch_ml_stream.connectors.wire_format import NDJSON
-from opensearch_ml_stream.rest_handlers.http.body_budget import BodyReservation
+from opensearch_ml_stream.rest_handlers.http.body_memory import BodyReservation
 from opensearch_ml_stream.rest_handlers.http.response_lifecycle import InFlightResponse, InFlightResponses
 from tests.asgi_exchange import JSON_HEADERS, Exchange
 from tests.scripted_predictions import BODY, LIMITS, STREAM_PATH, ScriptedPredictions, Sidecar, stream_request, text

@@ -16,7 +16,7 @@ import orjson
 from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.connectors.predict.guardrails.patterns import GuardPattern
 from opensearch_ml_stream.connectors.syntax.jsonpath import MISSING, compile_path
-from opensearch_ml_stream.connectors.syntax.regex import PatternBudget, compile_regex
+from opensearch_ml_stream.connectors.syntax.regex import PatternLimit, compile_regex
 
 INPUT_TRIGGERED = "guardrails triggered for user input"
 OUTPUT_TRIGGERED = "guardrails triggered for LLM output"
@@ -97,20 +97,20 @@ def is_accepted(guard: ModelGuard, response: Any) -> bool:
 
 def _read_local(guard: Mapping[str, Any], path: str) -> LocalGuard:
     sources = _strings(guard.get("regex"), f"{path}.regex")
-    patterns = tuple(_compiled(sources, f"{path}.regex", PatternBudget(path, MAX_INSTRUCTIONS)))
+    patterns = tuple(_compiled(sources, f"{path}.regex", PatternLimit(path, MAX_INSTRUCTIONS)))
     stop_words = guard.get("stop_words") or []
     if not isinstance(stop_words, list) or not all(isinstance(words, Mapping) for words in stop_words):
         raise InvalidRequest(f"{path}.stop_words must be an array of objects with index_name and source_fields")
     return LocalGuard(patterns, tuple(_read_stop_words(words, f"{path}.stop_words") for words in stop_words))
 
 
-def _compiled(sources: Iterable[str], path: str, budget: PatternBudget) -> Iterator[GuardPattern]:
+def _compiled(sources: Iterable[str], path: str, limit: PatternLimit) -> Iterator[GuardPattern]:
     for source in sources:
         try:
             pattern = GuardPattern.compile(source)
         except InvalidRequest as error:
             raise InvalidRequest(f"{path}: {error.reason}") from None
-        budget.spend(pattern.regex)
+        limit.spend(pattern.regex)
         yield pattern
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from opensearch_ml_stream.connectors.documents import Model, connector_document, read_connector
 from opensearch_ml_stream.connectors.errors import MLStreamError
-from opensearch_ml_stream.connectors.rendering.action import ProviderRequest
+from opensearch_ml_stream.connectors.rendering.compiled_action import ProviderRequest
 from opensearch_ml_stream.extensions.doctor.diagnosis.diagnose import Diagnosis, ModelDiagnosis
 from opensearch_ml_stream.extensions.doctor.diagnosis.report import Report
 from opensearch_ml_stream.extensions.doctor.diagnosis.request_steps import describe_document

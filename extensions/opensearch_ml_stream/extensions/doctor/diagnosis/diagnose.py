@@ -9,7 +9,7 @@ from typing import Any
 from opensearch_ml_stream.connectors.chunks import to_chunk_list
 from opensearch_ml_stream.connectors.decoding.contract import Outcome
 from opensearch_ml_stream.connectors.errors import InvalidRequest, MLStreamError, UpstreamError
-from opensearch_ml_stream.connectors.rendering.action import ProviderRequest
+from opensearch_ml_stream.connectors.rendering.compiled_action import ProviderRequest
 from opensearch_ml_stream.connectors.stream_spec import Streaming
 from opensearch_ml_stream.extensions.doctor.diagnosis.diagnosing_upstream import (
     NETWORK_STEPS,

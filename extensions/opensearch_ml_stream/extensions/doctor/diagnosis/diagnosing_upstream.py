@@ -13,7 +13,7 @@ from urllib.request import getproxies_environment
 
 from opensearch_ml_stream.connectors.client_config import ClientConfig
 from opensearch_ml_stream.connectors.errors import UpstreamError
-from opensearch_ml_stream.connectors.rendering.action import ProviderRequest
+from opensearch_ml_stream.connectors.rendering.compiled_action import ProviderRequest
 from opensearch_ml_stream.extensions.doctor.diagnosis import provider_certificate
 from opensearch_ml_stream.extensions.doctor.diagnosis.observed_response import CallTimes, ObservedResponse
 from opensearch_ml_stream.extensions.doctor.diagnosis.report import StepName

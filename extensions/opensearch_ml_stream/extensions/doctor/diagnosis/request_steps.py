@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from opensearch_ml_stream.connectors.errors import InvalidRequest
-from opensearch_ml_stream.connectors.rendering.action import ProviderRequest
+from opensearch_ml_stream.connectors.rendering.compiled_action import ProviderRequest
 from opensearch_ml_stream.connectors.rendering.template import UnfilledPlaceholders
 from opensearch_ml_stream.connectors.selection.spec_for import choose_spec
 from opensearch_ml_stream.connectors.stream_spec import Enable, Streaming

@@ -7,7 +7,7 @@ from typing import Any
 
 from opensearch_ml_stream.connectors.errors import Forbidden, InvalidRequest, MLStreamError, NotFound, Unavailable
 from opensearch_ml_stream.connectors.predict.inputs import RemoteInput
-from opensearch_ml_stream.connectors.rendering.action import ProviderRequest
+from opensearch_ml_stream.connectors.rendering.compiled_action import ProviderRequest
 from opensearch_ml_stream.extensions.doctor.diagnosis.diagnose import Diagnosis, ModelDiagnosis
 from opensearch_ml_stream.extensions.doctor.diagnosis.report import Report
 from opensearch_ml_stream.extensions.doctor.diagnosis.request_steps import describe_document, with_text
@@ -15,7 +15,7 @@ from opensearch_ml_stream.extensions.doctor.diagnosis.step_log import StepLog
 from opensearch_ml_stream.plugin.limits.budgets.charge import Charge
 from opensearch_ml_stream.plugin.observation import Observations
 from opensearch_ml_stream.plugin.predictions.compiled_model import CompiledModel
-from opensearch_ml_stream.plugin.predictions.compiled_models import CompiledModels
+from opensearch_ml_stream.plugin.predictions.model_cache import ModelCache
 from opensearch_ml_stream.plugin.predictions.predictor import Predictor
 from opensearch_ml_stream.plugin.predictions.provider_call import ProviderCalls
 from opensearch_ml_stream.plugin.settings.disabled_feature_errors import streaming_disabled
@@ -30,7 +30,7 @@ class StoredModelDiagnoses:
 
     def __init__(
         self,
-        models: CompiledModels,
+        models: ModelCache,
         calls: ProviderCalls,
         predictor: Predictor,
         observations: Observations,

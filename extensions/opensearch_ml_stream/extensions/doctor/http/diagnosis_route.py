@@ -12,7 +12,7 @@ from opensearch_ml_stream.connectors.syntax import jsontext
 from opensearch_ml_stream.rest_handlers import actions
 from opensearch_ml_stream.rest_handlers.base_path import BASE_PATH
 from opensearch_ml_stream.rest_handlers.callers import Caller, Gate
-from opensearch_ml_stream.rest_handlers.http.body_budget import BodyReservation
+from opensearch_ml_stream.rest_handlers.http.body_memory import BodyReservation
 from opensearch_ml_stream.rest_handlers.http.exception_handlers import read_or_refuse
 from opensearch_ml_stream.rest_handlers.http.requests import check_query, json_body, query, read_body
 from opensearch_ml_stream.rest_handlers.http.response_lifecycle import (

@@ -16,7 +16,7 @@ from opensearch_ml_stream.connectors.syntax import jsontext
 from opensearch_ml_stream.extensions.front_door.http.replayed_body import ReplayedBody
 from opensearch_ml_stream.rest_handlers.base_path import BASE_PATH
 from opensearch_ml_stream.rest_handlers.callers import Gate
-from opensearch_ml_stream.rest_handlers.http.body_budget import BodyBudget, BodyReservation
+from opensearch_ml_stream.rest_handlers.http.body_memory import BodyMemory, BodyReservation
 from opensearch_ml_stream.rest_handlers.http.requests import json_body, read_body
 from opensearch_ml_stream.rest_handlers.http.responses import error_response
 
@@ -77,7 +77,7 @@ class LocalModels:
     What cannot be read, and a caller who is not let in, is left to `own`, which says what is wrong.
     """
 
-    def __init__(self, kinds: ModelKinds, cluster: ASGIApp, own: ASGIApp, gate: Gate, bodies: BodyBudget) -> None:
+    def __init__(self, kinds: ModelKinds, cluster: ASGIApp, own: ASGIApp, gate: Gate, bodies: BodyMemory) -> None:
         self._kinds = kinds
         self._cluster = cluster
         self._models = ModelsOfCluster(kinds, cluster, gate)

@@ -19,7 +19,7 @@ from opensearch_ml_stream.extensions.generate_stream.text_events import MAX_TEXT
 from opensearch_ml_stream.extensions.v2.face import InferenceModels, InferenceRequest, UnreadRequest
 from opensearch_ml_stream.rest_handlers import actions
 from opensearch_ml_stream.rest_handlers.callers import Caller, Gate
-from opensearch_ml_stream.rest_handlers.http.body_budget import BodyReservation
+from opensearch_ml_stream.rest_handlers.http.body_memory import BodyReservation
 from opensearch_ml_stream.rest_handlers.http.exception_handlers import method_not_allowed, read_or_refuse
 from opensearch_ml_stream.rest_handlers.http.host_and_origin import check_embedding, with_security_headers
 from opensearch_ml_stream.rest_handlers.http.requests import header, json_body, query, read_body

@@ -11,7 +11,7 @@ from opensearch_ml_stream.extensions.ml_service.protocol.predict_request import 
 from opensearch_ml_stream.extensions.ml_service.protocol.predict_response import encode_chunks, encode_ending
 from opensearch_ml_stream.plugin.extension import Core
 from opensearch_ml_stream.plugin.grpc_port.call import Call
-from opensearch_ml_stream.plugin.grpc_port.calls import Calls, Handler
+from opensearch_ml_stream.plugin.grpc_port.call_handlers import CallHandlers, Handler
 from opensearch_ml_stream.plugin.grpc_port.grpc_service import GrpcService
 from opensearch_ml_stream.plugin.grpc_port.health_service import Ready
 from opensearch_ml_stream.rest_handlers import actions
@@ -38,13 +38,13 @@ _STATUS_CODES = {
 def make_service(core: Core) -> GrpcService:
     """Return the service over the predictions of this server."""
 
-    def handlers(calls: Calls, ready: Ready) -> dict[str, Handler]:
+    def handlers(calls: CallHandlers, ready: Ready) -> dict[str, Handler]:
         return ml_handlers(core.predictions, calls)
 
     return GrpcService(ML_SERVICE, FILES, handlers)
 
 
-def ml_handlers(predictions: Predictions, calls: Calls) -> dict[str, Handler]:
+def ml_handlers(predictions: Predictions, calls: CallHandlers) -> dict[str, Handler]:
     """Return grpc's handlers of all methods, by the method's name; it asks for the actions of `_predict/stream`."""
 
     async def predict_model_stream(call: Call, caller: Caller) -> None:

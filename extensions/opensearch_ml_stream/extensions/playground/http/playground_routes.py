@@ -11,12 +11,12 @@ from starlette.types import Receive, Scope, Send
 from opensearch_ml_stream.connectors.errors import Forbidden, InvalidRequest, NotFound
 from opensearch_ml_stream.connectors.syntax import jsontext
 from opensearch_ml_stream.extensions.playground.http.live_statistics import LiveStatistics, LiveStatisticsEndpoint
-from opensearch_ml_stream.extensions.playground.http.page import PageFile, read_page, read_static_files
+from opensearch_ml_stream.extensions.playground.http.page_files import PageFile, read_page, read_static_files
 from opensearch_ml_stream.extensions.playground.http.playground_use_cases import NewModel, PlaygroundModels
 from opensearch_ml_stream.extensions.playground.paths import UI_PATH
 from opensearch_ml_stream.rest_handlers import actions
 from opensearch_ml_stream.rest_handlers.callers import Caller, Gate
-from opensearch_ml_stream.rest_handlers.http.body_budget import BodyReservation
+from opensearch_ml_stream.rest_handlers.http.body_memory import BodyReservation
 from opensearch_ml_stream.rest_handlers.http.host_and_origin import with_security_headers
 from opensearch_ml_stream.rest_handlers.http.requests import check_query, json_body, query, read_body
 from opensearch_ml_stream.rest_handlers.http.response_lifecycle import InFlightResponses

@@ -13,7 +13,7 @@ from opensearch_ml_stream.extensions.v2.face import handler_headers, readable_he
 from opensearch_ml_stream.rest_handlers import actions
 from opensearch_ml_stream.rest_handlers.base_path import Paths
 from opensearch_ml_stream.rest_handlers.callers import Caller, Gate
-from opensearch_ml_stream.rest_handlers.http.body_budget import BodyReservation
+from opensearch_ml_stream.rest_handlers.http.body_memory import BodyReservation
 from opensearch_ml_stream.rest_handlers.http.exception_handlers import method_not_allowed, read_or_refuse
 from opensearch_ml_stream.rest_handlers.http.host_and_origin import check_embedding, with_security_headers
 from opensearch_ml_stream.rest_handlers.http.requests import read_body

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from opensearch_ml_stream.connectors.errors import InvalidRequest
-from opensearch_ml_stream.extensions.runtimes.protocol.urls import runtime_model_id
+from opensearch_ml_stream.extensions.runtimes.protocol.runtime_urls import runtime_model_id
 
 SETTINGS_FILE = "model-settings.json"
 _ENVIRONMENT_MARKS = ("pyvenv.cfg", "conda-meta")  # of a folder that is a Python environment: no models in there

@@ -10,7 +10,7 @@ from typing import Literal
 from opensearch_ml_stream.connectors.errors import Conflict, NotFound
 from opensearch_ml_stream.extensions.runtimes.keeper.model_folders import ModelFolder, model_id
 from opensearch_ml_stream.extensions.runtimes.keeper.remote_models import is_remote_model, provider_connector
-from opensearch_ml_stream.extensions.runtimes.protocol.urls import runtime_model_id, runtime_url
+from opensearch_ml_stream.extensions.runtimes.protocol.runtime_urls import runtime_model_id, runtime_url
 from opensearch_ml_stream.plugin.clock import Clock
 from opensearch_ml_stream.plugin.credentials.cipher import Cipher
 from opensearch_ml_stream.plugin.credentials.external import resolve_credential

@@ -5,7 +5,7 @@ from typing import Any
 
 from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.connectors.predict.model_inputs import MESSAGES, PROMPTS, ChatForm
-from opensearch_ml_stream.extensions.runtimes.protocol.request import INFERENCE_REQUEST
+from opensearch_ml_stream.extensions.runtimes.protocol.runtime_request import INFERENCE_REQUEST
 from opensearch_ml_stream.extensions.v2.face import (
     HEADERS,
     InferenceRequest,

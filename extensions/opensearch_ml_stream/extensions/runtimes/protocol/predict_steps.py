@@ -11,7 +11,7 @@ from opensearch_ml_stream.connectors.predict.inputs import (
 from opensearch_ml_stream.connectors.predict.pre_process import Step, split_texts, step_size
 from opensearch_ml_stream.connectors.syntax import jsontext
 from opensearch_ml_stream.connectors.syntax.jsontext import JsonText
-from opensearch_ml_stream.extensions.runtimes.protocol.request import QUERY_TEXT, TEXT_DOCS
+from opensearch_ml_stream.extensions.runtimes.protocol.runtime_request import QUERY_TEXT, TEXT_DOCS
 
 
 def predict_steps(connector_parameters: Mapping[str, str], predict_input: PredictInput) -> list[Step]:

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from opensearch_ml_stream.connectors.documents import Action
-from opensearch_ml_stream.connectors.rendering.action import ProviderRequest
+from opensearch_ml_stream.connectors.rendering.compiled_action import ProviderRequest
 from opensearch_ml_stream.connectors.stream_spec import Streaming
-from opensearch_ml_stream.extensions.runtimes.protocol.request import request_body
+from opensearch_ml_stream.extensions.runtimes.protocol.runtime_request import request_body
 
 _NO_HEADERS: Mapping[str, str] = {}
 

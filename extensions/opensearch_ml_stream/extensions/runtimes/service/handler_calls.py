@@ -17,7 +17,7 @@ from opensearch_ml_stream.extensions.runtimes.service.runtime_protocol import Ru
 from opensearch_ml_stream.plugin.limits.call_timeouts import in_time
 from opensearch_ml_stream.plugin.observation import Observation, Observations
 from opensearch_ml_stream.plugin.predictions.compiled_model import CompiledModel
-from opensearch_ml_stream.plugin.predictions.compiled_models import CompiledModels
+from opensearch_ml_stream.plugin.predictions.model_cache import ModelCache
 from opensearch_ml_stream.plugin.predictions.provider_call import ProviderCalls, read_all
 from opensearch_ml_stream.rest_handlers.callers import Caller
 
@@ -26,7 +26,7 @@ class HandlerCalls:
     """Fits `runtimes.http.custom_handlers.HandlerModels`."""
 
     def __init__(
-        self, runtimes: RuntimeModels, models: CompiledModels, calls: ProviderCalls, observations: Observations
+        self, runtimes: RuntimeModels, models: ModelCache, calls: ProviderCalls, observations: Observations
     ) -> None:
         self._runtimes = runtimes
         self._models = models

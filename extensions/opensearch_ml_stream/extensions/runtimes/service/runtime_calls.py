@@ -8,8 +8,8 @@ from pathlib import Path
 from random import random
 from types import TracebackType
 
-from opensearch_ml_stream.connectors.rendering.action import ProviderRequest
-from opensearch_ml_stream.extensions.runtimes.protocol.urls import runtime_name
+from opensearch_ml_stream.connectors.rendering.compiled_action import ProviderRequest
+from opensearch_ml_stream.extensions.runtimes.protocol.runtime_urls import runtime_name
 from opensearch_ml_stream.extensions.runtimes.service import runtime_errors
 from opensearch_ml_stream.extensions.runtimes.service.further_requests import FurtherRequests
 from opensearch_ml_stream.extensions.runtimes.service.runtime_connection import RuntimeConnection

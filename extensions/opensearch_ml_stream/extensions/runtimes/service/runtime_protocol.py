@@ -9,14 +9,14 @@ from opensearch_ml_stream.connectors.documents import PREDICT, Connector, read_m
 from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.connectors.predict.inputs import PredictInput
 from opensearch_ml_stream.connectors.predict.pre_process import Step
-from opensearch_ml_stream.connectors.rendering.action import ProviderRequest
+from opensearch_ml_stream.connectors.rendering.compiled_action import ProviderRequest
 from opensearch_ml_stream.connectors.stream_spec import Streaming
 from opensearch_ml_stream.extensions.runtimes.protocol.inference_parameters import inference_parameters
 from opensearch_ml_stream.extensions.runtimes.protocol.predict_steps import predict_steps
-from opensearch_ml_stream.extensions.runtimes.protocol.request import readable_body
 from opensearch_ml_stream.extensions.runtimes.protocol.runtime_action import RuntimeAction
+from opensearch_ml_stream.extensions.runtimes.protocol.runtime_request import readable_body
 from opensearch_ml_stream.extensions.runtimes.protocol.runtime_stream import RUNTIME_STREAM
-from opensearch_ml_stream.extensions.runtimes.protocol.urls import find_runtime, is_runtime_id, runtime_model_id
+from opensearch_ml_stream.extensions.runtimes.protocol.runtime_urls import find_runtime, is_runtime_id, runtime_model_id
 from opensearch_ml_stream.extensions.runtimes.service import runtime_errors
 from opensearch_ml_stream.extensions.runtimes.service.control import RuntimeControl
 from opensearch_ml_stream.extensions.runtimes.service.runtime_calls import RuntimeCalls

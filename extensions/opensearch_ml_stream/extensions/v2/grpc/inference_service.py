@@ -15,7 +15,7 @@ from opensearch_ml_stream.extensions.v2.protocol.own_responses import OwnRespons
 from opensearch_ml_stream.extensions.v2.settings import V2Settings
 from opensearch_ml_stream.plugin.extension import Core
 from opensearch_ml_stream.plugin.grpc_port.call import Call
-from opensearch_ml_stream.plugin.grpc_port.calls import Calls, Handler
+from opensearch_ml_stream.plugin.grpc_port.call_handlers import CallHandlers, Handler
 from opensearch_ml_stream.plugin.grpc_port.grpc_service import GrpcService
 from opensearch_ml_stream.plugin.grpc_port.health_service import Ready
 from opensearch_ml_stream.plugin.grpc_port.parsing import parse
@@ -30,13 +30,13 @@ def make_service(core: Core) -> GrpcService:
     is_triton = core.settings.of(V2Settings).grpc_stream_response == "triton"
     models = core.face(InferenceModels)  # type: ignore[type-abstract]
 
-    def handlers(calls: Calls, ready: Ready) -> dict[str, Handler]:
+    def handlers(calls: CallHandlers, ready: Ready) -> dict[str, Handler]:
         return inference_handlers(InferenceService(models, core.gate, ready, core.version, is_triton=is_triton), calls)
 
     return GrpcService(messages.INFERENCE_SERVICE, messages.shown_files(is_triton=is_triton), handlers)
 
 
-def inference_handlers(service: "InferenceService", calls: Calls) -> dict[str, Handler]:
+def inference_handlers(service: "InferenceService", calls: CallHandlers) -> dict[str, Handler]:
     """Return the handlers of all methods, by the method's name; each asks for the actions of its route under `/v2`."""
 
     def path(method: str) -> str:

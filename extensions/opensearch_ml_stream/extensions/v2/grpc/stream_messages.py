@@ -17,7 +17,7 @@ from opensearch_ml_stream.extensions.v2.grpc.inference_messages import ModelStre
 from opensearch_ml_stream.extensions.v2.grpc.response_messages import tensors_response
 from opensearch_ml_stream.extensions.v2.protocol.messages import ResponseShape, Tensor
 from opensearch_ml_stream.extensions.v2.protocol.own_responses import read_outputs, read_own_response
-from opensearch_ml_stream.extensions.v2.protocol.stream_formats import further_tensors, text_tensors
+from opensearch_ml_stream.extensions.v2.protocol.stream_events import further_tensors, text_tensors
 
 # Tags: field number << 3 | 2, as all hold bytes behind their length.
 _OUTPUTS = b"\x2a"  # ModelInferResponse.outputs

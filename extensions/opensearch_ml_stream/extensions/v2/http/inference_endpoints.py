@@ -10,17 +10,17 @@ from dataclasses import dataclass, replace
 from starlette.types import Receive, Scope, Send
 
 from opensearch_ml_stream.connectors.errors import MLStreamError, NotAcceptable
+from opensearch_ml_stream.extensions.v2.http.compressed_response import compressed_response
 from opensearch_ml_stream.extensions.v2.http.headers import own_headers, readable_headers, response_headers
 from opensearch_ml_stream.extensions.v2.http.use_cases import Inference, InferenceModels, UnreadRequest
-from opensearch_ml_stream.extensions.v2.http.whole_responses import whole_response
 from opensearch_ml_stream.extensions.v2.protocol.json_requests import Dialect, read_request
 from opensearch_ml_stream.extensions.v2.protocol.json_responses import response_body
 from opensearch_ml_stream.extensions.v2.protocol.messages import InferenceRequest
 from opensearch_ml_stream.extensions.v2.protocol.own_responses import OwnResponse
-from opensearch_ml_stream.extensions.v2.protocol.stream_formats import stream_format
+from opensearch_ml_stream.extensions.v2.protocol.stream_events import stream_format
 from opensearch_ml_stream.rest_handlers import actions
 from opensearch_ml_stream.rest_handlers.callers import Caller, Gate
-from opensearch_ml_stream.rest_handlers.http.body_budget import BodyReservation
+from opensearch_ml_stream.rest_handlers.http.body_memory import BodyReservation
 from opensearch_ml_stream.rest_handlers.http.exception_handlers import read_or_refuse
 from opensearch_ml_stream.rest_handlers.http.gzip_coding import GZIP_HEADERS, VARY, GzipFormat, may_stream_gzip
 from opensearch_ml_stream.rest_handlers.http.requests import header, read_body
@@ -155,7 +155,7 @@ class InferenceEndpoints:
             await response.fail(error)
             return
         headers = (*response_headers(asked.scope, inferred.shape), *own_headers(inferred))
-        await response.send(await whole_response(asked.scope, body, gzip=self._gzip, headers=headers))
+        await response.send(await compressed_response(asked.scope, body, gzip=self._gzip, headers=headers))
 
 
 def _check_media_type(scope: Scope) -> None:

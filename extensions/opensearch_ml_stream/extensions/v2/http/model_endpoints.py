@@ -10,13 +10,13 @@ from starlette.responses import Response
 
 from opensearch_ml_stream.connectors.errors import InvalidBody, Unavailable
 from opensearch_ml_stream.connectors.syntax import jsontext
+from opensearch_ml_stream.extensions.v2.http.compressed_response import compressed_response
 from opensearch_ml_stream.extensions.v2.http.headers import SERVER_NAME
 from opensearch_ml_stream.extensions.v2.http.inference_endpoints import ModelPath
 from opensearch_ml_stream.extensions.v2.http.use_cases import InferenceModels
-from opensearch_ml_stream.extensions.v2.http.whole_responses import whole_response
 from opensearch_ml_stream.rest_handlers import actions
 from opensearch_ml_stream.rest_handlers.callers import Gate
-from opensearch_ml_stream.rest_handlers.http.body_budget import BodyBudget, BodyReservation
+from opensearch_ml_stream.rest_handlers.http.body_memory import BodyMemory, BodyReservation
 from opensearch_ml_stream.rest_handlers.http.requests import read_body
 from opensearch_ml_stream.rest_handlers.routes.health_and_metrics import ping_error
 
@@ -32,7 +32,7 @@ class Server:
 class ModelEndpoints:
     """Handlers of requests that have a short response; MLStreamErrors are for the caller."""
 
-    def __init__(self, models: InferenceModels, server: Server, gate: Gate, bodies: BodyBudget, gzip: bool) -> None:
+    def __init__(self, models: InferenceModels, server: Server, gate: Gate, bodies: BodyMemory, gzip: bool) -> None:
         self._models = models
         self._server = server
         self._gate = gate
@@ -93,7 +93,7 @@ class ModelEndpoints:
 
     async def _respond(self, request: Request, body: Any = None) -> Response:
         encoded = b"" if body is None else orjson.dumps(body)
-        return await whole_response(request.scope, encoded, gzip=self._gzip)
+        return await compressed_response(request.scope, encoded, gzip=self._gzip)
 
 
 def _ready_only(body: Mapping[str, Any]) -> bool:

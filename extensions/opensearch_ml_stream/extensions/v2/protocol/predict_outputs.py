@@ -13,13 +13,13 @@ import orjson
 from opensearch_ml_stream.connectors.chunks import Chunk, Ending
 from opensearch_ml_stream.connectors.errors import InvalidBody, InvalidRequest
 from opensearch_ml_stream.connectors.syntax.compact_json import to_json
-from opensearch_ml_stream.connectors.whole_response import decode_whole_response
+from opensearch_ml_stream.connectors.unstreamed_response import decode_whole_response
 from opensearch_ml_stream.connectors.wire_format import ending_fields
 from opensearch_ml_stream.extensions.v2.protocol.json_requests import read_tensor
 from opensearch_ml_stream.extensions.v2.protocol.json_responses import STRING
 from opensearch_ml_stream.extensions.v2.protocol.messages import InferenceResponse, ResponseShape, Tensor
 from opensearch_ml_stream.extensions.v2.protocol.request_members import as_list, optional_object
-from opensearch_ml_stream.extensions.v2.protocol.stream_formats import further_tensors, text_tensors
+from opensearch_ml_stream.extensions.v2.protocol.stream_events import further_tensors, text_tensors
 
 _JSON = {"content_type": "json"}
 _DATATYPES = {

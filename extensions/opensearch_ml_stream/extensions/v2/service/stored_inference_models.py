@@ -24,7 +24,7 @@ from opensearch_ml_stream.extensions.v2.service.own_models import SpeaksV2, repo
 from opensearch_ml_stream.extensions.v2.service.reading_thread import ReadingThread
 from opensearch_ml_stream.plugin.connector_protocol import ConnectorProtocol, find_protocol
 from opensearch_ml_stream.plugin.predictions.compiled_model import CompiledModel
-from opensearch_ml_stream.plugin.predictions.compiled_models import CompiledModels
+from opensearch_ml_stream.plugin.predictions.model_cache import ModelCache
 from opensearch_ml_stream.plugin.predictions.predictor import Predictor
 from opensearch_ml_stream.plugin.predictions.run_parallel import run_parallel
 from opensearch_ml_stream.plugin.predictions.whole_prediction import MAX_PARALLEL_CALLS
@@ -44,7 +44,7 @@ class StoredInferenceModels:
     """Fits `v2.http.use_cases.InferenceModels`."""
 
     names: ModelNames
-    compiled: CompiledModels
+    compiled: ModelCache
     predictor: Predictor
     models: Models
     protocols: Sequence[ConnectorProtocol] = ()

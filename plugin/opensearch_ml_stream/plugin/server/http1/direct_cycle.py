@@ -12,7 +12,7 @@ from opensearch_ml_stream.plugin.server.http1.cycle_connection import CycleConne
 from opensearch_ml_stream.plugin.server.http1.known_heads import RequestHead
 from opensearch_ml_stream.plugin.server.http1.limits import HIGH_WATER_BYTES
 from opensearch_ml_stream.plugin.server.http1.refusals import Headers, status_line
-from opensearch_ml_stream.rest_handlers.http.body_budget import BodyBudget, BodyReservation
+from opensearch_ml_stream.rest_handlers.http.body_memory import BodyMemory, BodyReservation
 from opensearch_ml_stream.rest_handlers.http.chunk_writer import CHUNK_WRITER
 from opensearch_ml_stream.rest_handlers.http.direct_exchange import DIRECT_EXCHANGE, ClientWatcher
 from opensearch_ml_stream.rest_handlers.http.relay_extensions import BROKEN, HTTP_TRAILERS, INFORMATIONAL, LONG_REQUEST
@@ -42,7 +42,7 @@ class DirectCycle(ABC):
         "notes", "scope", "started", "status",
     )  # fmt: skip
 
-    def __init__(self, connection: CycleConnection, head: RequestHead, scope: Scope, bodies: BodyBudget) -> None:
+    def __init__(self, connection: CycleConnection, head: RequestHead, scope: Scope, bodies: BodyMemory) -> None:
         self.scope = scope
         self.keep_alive = head.keep_alive
         self.more_body = True

@@ -11,7 +11,7 @@ from uvicorn.server import ServerState
 from opensearch_ml_stream.plugin.logs.request_log import RequestLog
 from opensearch_ml_stream.plugin.server.http1.known_heads import KnownHeads
 from opensearch_ml_stream.plugin.server.http1.limits import ConnectionLimits
-from opensearch_ml_stream.rest_handlers.http.body_budget import BodyBudget
+from opensearch_ml_stream.rest_handlers.http.body_memory import BodyMemory
 
 
 class DefaultLines:
@@ -31,7 +31,7 @@ class Service:
     app: ASGIApp
     state: ServerState
     limits: ConnectionLimits
-    bodies: BodyBudget
+    bodies: BodyMemory
     warn: Callable[[str], None]
     log: RequestLog = field(default_factory=RequestLog)
     heads: KnownHeads = field(default_factory=KnownHeads)

@@ -8,7 +8,7 @@ from typing import Any
 
 from opensearch_ml_stream.connectors.client_config import ClientConfig
 from opensearch_ml_stream.connectors.errors import UpstreamError
-from opensearch_ml_stream.connectors.rendering.action import ProviderRequest
+from opensearch_ml_stream.connectors.rendering.compiled_action import ProviderRequest
 from opensearch_ml_stream.plugin.settings import LiveSettings
 from opensearch_ml_stream.plugin.upstream import CircuitOpen, Upstream, UpstreamResponse
 from opensearch_ml_stream.plugin.upstream.circuit_breaker.shared_breakers import BreakerRules, SharedBreakers

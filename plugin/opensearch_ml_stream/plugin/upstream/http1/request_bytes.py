@@ -3,7 +3,7 @@
 import re
 
 from opensearch_ml_stream.connectors.errors import InvalidRequest
-from opensearch_ml_stream.connectors.rendering.action import ProviderRequest
+from opensearch_ml_stream.connectors.rendering.compiled_action import ProviderRequest
 from opensearch_ml_stream.plugin.upstream.target import Target
 
 _TOKEN = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")  # RFC 9110, 5.6.2

@@ -13,7 +13,7 @@ from opensearch_ml_stream.connectors.providers.open_inference import OPEN_INFERE
 from opensearch_ml_stream.connectors.wire_format import WireFormat
 from opensearch_ml_stream.extensions.v2.protocol.json_requests import Dialect
 from opensearch_ml_stream.extensions.v2.protocol.messages import ResponseShape
-from opensearch_ml_stream.extensions.v2.protocol.stream_formats import stream_format
+from opensearch_ml_stream.extensions.v2.protocol.stream_events import stream_format
 
 SHAPE = ResponseShape("text-model", None, "1")
 TENSORS = stream_format(SHAPE, Dialect.TENSORS)

@@ -6,8 +6,8 @@ from typing import Any
 
 from opensearch_ml_stream.connectors.documents import BATCH_PREDICT, Action, Connector, check_url_length
 from opensearch_ml_stream.connectors.errors import InvalidRequest
-from opensearch_ml_stream.connectors.rendering.action import CompiledAction, ProviderRequest
 from opensearch_ml_stream.connectors.rendering.caller_parameters import names_in_origin, own_origin
+from opensearch_ml_stream.connectors.rendering.compiled_action import CompiledAction, ProviderRequest
 from opensearch_ml_stream.connectors.rendering.template import ConnectorParameters, Parameters, Template
 from opensearch_ml_stream.connectors.rendering.url import find_origin
 from opensearch_ml_stream.connectors.syntax.regex import compile_regex

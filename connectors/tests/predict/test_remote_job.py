@@ -4,7 +4,7 @@ import pytest
 
 from opensearch_ml_stream.connectors.documents import Action, Connector
 from opensearch_ml_stream.connectors.errors import InvalidRequest
-from opensearch_ml_stream.connectors.predict.batch_job import (
+from opensearch_ml_stream.connectors.predict.remote_job import (
     CANCEL,
     STATUS,
     RemoteJobRules,
@@ -13,7 +13,7 @@ from opensearch_ml_stream.connectors.predict.batch_job import (
     job_request,
     task_state,
 )
-from opensearch_ml_stream.connectors.rendering.action import ProviderRequest
+from opensearch_ml_stream.connectors.rendering.compiled_action import ProviderRequest
 
 _HEADERS = {"Authorization": "Bearer x"}
 

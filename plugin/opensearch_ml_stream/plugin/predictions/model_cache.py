@@ -53,7 +53,7 @@ class _Entry:
     characters: int = 0  # of the documents
 
 
-class CompiledModels:
+class ModelCache:
     """The cache. Only one task at a time reads a model from the store, for all who need it."""
 
     def __init__(

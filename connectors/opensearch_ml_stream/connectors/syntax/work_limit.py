@@ -1,4 +1,4 @@
-"""Work budget: bounds what paths, patterns and processors cost that cannot be linear in their input by construction."""
+"""Work limit: bounds what paths, patterns and processors cost that cannot be linear in their input by construction."""
 
 from opensearch_ml_stream.connectors.errors import InvalidRequest, MLStreamError
 
@@ -12,7 +12,7 @@ _SCALARS_A_STEP = 4
 _CHARS_A_STEP_OF_EVENTS = 4
 
 
-class WorkBudget:
+class WorkLimit:
     """The steps that one evaluation, or one chain of processors, may still take.
 
     `name` says in the error what took too long; `characters` is the length of the input. `error` is UpstreamError
@@ -28,7 +28,7 @@ class WorkBudget:
         self._error = error
 
     def spend(self, steps: int) -> None:
-        """Take steps from the budget. The budget's error if it has no more."""
+        """Count steps. The limit's error if there are too many."""
         self._left -= steps
         if self._left < 0:
             self.refuse(
@@ -37,14 +37,14 @@ class WorkBudget:
             )
 
     def spend_on_json(self, text: str) -> None:
-        """Pay for the parsing or printing of JSON text: for its length, and for each value in it."""
+        """Count the parsing or printing of JSON text: for its length, and for each value in it."""
         # A comma before a blank is prose more often than JSON.
         scalars = text.count(",") - text.count(", ")
         containers = text.count("[") + text.count("{")
         self.spend(1 + len(text) // _JSON_CHARS_A_STEP + scalars // _SCALARS_A_STEP + containers // _CONTAINERS_A_STEP)
 
     def spend_on_text(self, text: str) -> None:
-        """Pay for text that is copied."""
+        """Count text that is copied."""
         self.spend(1 + len(text) // _CHARS_A_STEP)
 
     def extend(self, characters: int) -> None:
@@ -52,5 +52,5 @@ class WorkBudget:
         self._left = min(self._limit, self._left + characters // _CHARS_A_STEP_OF_EVENTS)
 
     def refuse(self, reason: str) -> None:
-        """Raise the budget's error, which begins with its name."""
+        """Raise the limit's error, which begins with its name."""
         raise self._error(f"{self._name} {reason}")

@@ -9,7 +9,7 @@ from opensearch_ml_stream.rest_handlers.http.host_and_origin import Headers
 from opensearch_ml_stream.rest_handlers.http.responses import encoded_response
 
 
-async def whole_response(scope: Scope, body: bytes = b"", *, gzip: bool, headers: Headers = ()) -> Response:
+async def compressed_response(scope: Scope, body: bytes = b"", *, gzip: bool, headers: Headers = ()) -> Response:
     """Return the response of a body that is JSON already, or empty."""
     if gzip and len(body) >= MIN_BYTES:
         if accepts_gzip(scope):

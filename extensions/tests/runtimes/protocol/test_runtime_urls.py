@@ -1,6 +1,6 @@
 import pytest
 
-from opensearch_ml_stream.extensions.runtimes.protocol.urls import is_runtime_url, runtime_name, runtime_url
+from opensearch_ml_stream.extensions.runtimes.protocol.runtime_urls import is_runtime_url, runtime_name, runtime_url
 
 
 @pytest.mark.parametrize("name", ["echo", "a b", "a/b", "ü:?#%", "runtime://x", "..", "%2F"])

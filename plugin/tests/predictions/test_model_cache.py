@@ -11,7 +11,7 @@ import pytest
 from opensearch_ml_stream.connectors.errors import Forbidden, Internal, InvalidRequest, NotFound, Unavailable
 from opensearch_ml_stream.plugin import refreshing_cache
 from opensearch_ml_stream.plugin.predictions.compiled_model import NO_SETTINGS
-from opensearch_ml_stream.plugin.predictions.compiled_models import FRESH_SECONDS, CompiledModels, Deploy
+from opensearch_ml_stream.plugin.predictions.model_cache import FRESH_SECONDS, Deploy, ModelCache
 from opensearch_ml_stream.plugin.refreshing_cache import AHEAD, PATIENCE_SECONDS
 from opensearch_ml_stream.plugin.settings import LiveSettings, Settings
 from opensearch_ml_stream.plugin.store import Document, Index
@@ -307,7 +307,7 @@ async def test_each_version_of_a_model_is_deployed_before_it_is_ready(
 
         return deploy
 
-    models = CompiledModels(store, setup.cipher, LiveSettings(Settings()), plan)
+    models = ModelCache(store, setup.cipher, LiveSettings(Settings()), plan)
     await models.get(ANYONE, "shared")
     await models.get(ANYONE, "shared")
     await store.put(Index.MODEL, "shared", {"connector_id": "c"})

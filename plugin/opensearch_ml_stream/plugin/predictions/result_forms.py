@@ -1,4 +1,4 @@
-"""The forms in which a whole prediction is returned: the object of the API, or that object as JSON."""
+"""The forms in which the result of a whole prediction is returned: the object of the API, or that object as JSON."""
 
 from collections.abc import Awaitable
 from typing import Any, Protocol, TypeVar

@@ -3,7 +3,7 @@
 from opensearch_ml_stream.connectors.errors import BodyTooLarge, Throttled
 
 
-class BodyBudget:
+class BodyMemory:
     """A sum of bytes, of which each request reserves what it holds of its body. Sizes in bytes."""
 
     __slots__ = ("max_body_size", "max_total_body_size", "reserved")
@@ -17,11 +17,11 @@ class BodyBudget:
 class BodyReservation:
     """The `size` that one request has reserved. `release` it when the body is let go; a second time does nothing."""
 
-    __slots__ = ("_budget", "max_body_size", "size")
+    __slots__ = ("_memory", "max_body_size", "size")
 
-    def __init__(self, budget: BodyBudget) -> None:
-        self.max_body_size = budget.max_body_size
-        self._budget = budget
+    def __init__(self, memory: BodyMemory) -> None:
+        self.max_body_size = memory.max_body_size
+        self._memory = memory
         self.size = 0
 
     def __enter__(self) -> "BodyReservation":
@@ -35,21 +35,21 @@ class BodyReservation:
 
         Throttled if the bodies of all requests would be larger than their limit, BodyTooLarge if this one is.
         """
-        budget = self._budget
-        if self.size + size > budget.max_total_body_size:
+        memory = self._memory
+        if self.size + size > memory.max_total_body_size:
             raise BodyTooLarge(
-                f"The bodies of all requests in this worker may be {budget.max_total_body_size} bytes together "
+                f"The bodies of all requests in this worker may be {memory.max_total_body_size} bytes together "
                 "(setting opensearch_ml_stream.max_total_body_size); this one is larger",
                 type="content_too_long_exception",
             )
-        if budget.reserved + size > budget.max_total_body_size:
+        if memory.reserved + size > memory.max_total_body_size:
             raise Throttled(
-                f"The bodies of all requests in this worker may be {budget.max_total_body_size} bytes together "
+                f"The bodies of all requests in this worker may be {memory.max_total_body_size} bytes together "
                 "(setting opensearch_ml_stream.max_total_body_size); this one does not fit, send it again",
                 type="rejected_execution_exception",
                 retry_after="1",
             )
-        budget.reserved += size
+        memory.reserved += size
         self.size += size
 
     def cover(self, size: int) -> None:
@@ -57,11 +57,11 @@ class BodyReservation:
         self.add(max(size - self.size, 0))
 
     def take_over(self, other: "BodyReservation") -> None:
-        """Reserve what another has reserved of the same budget, in its place."""
+        """Reserve what another has reserved of the same memory, in its place."""
         self.size += other.size
         other.size = 0
 
     def release(self) -> None:
         """Give back all that is reserved."""
-        self._budget.reserved -= self.size
+        self._memory.reserved -= self.size
         self.size = 0

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.connectors.predict.guardrails.payload_texts import payload_texts
 from opensearch_ml_stream.connectors.syntax.jsontext import JsonText, to_parameter
-from opensearch_ml_stream.extensions.runtimes.protocol.request import MAX_MESSAGES, readable_body, request_body
+from opensearch_ml_stream.extensions.runtimes.protocol.runtime_request import MAX_MESSAGES, readable_body, request_body
 
 STRING = {"content_type": "str"}
 

@@ -6,7 +6,7 @@ import orjson
 import pytest
 
 from opensearch_ml_stream.connectors.chunks import Chunk, Ending, ToolCall, Usage
-from opensearch_ml_stream.connectors.whole_response import read_whole_response
+from opensearch_ml_stream.connectors.unstreamed_response import read_whole_response
 
 WEATHER = {"function": {"name": "weather", "arguments": '{"city":"Ulm"}'}}
 

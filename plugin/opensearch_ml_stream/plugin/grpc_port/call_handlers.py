@@ -25,7 +25,7 @@ Handler = Any
 """A method's `grpc.RpcMethodHandler`, which is generic in type stubs and not when it runs."""
 
 
-class Calls:
+class CallHandlers:
     """Makes handlers of grpc out of the work of methods.
 
     All are told to grpc as methods with a stream of requests, which differ from others on the wire in nothing: so a
