@@ -93,7 +93,7 @@ class Relay:
         end = b"" if self._more else self._end_of_body()
         head = self._head.for_host(authority, expect=self._more and self._expect)
         exchange.begin(head + self._framed(self._kept) + end)
-        upload = asyncio.create_task(self._upload(exchange))
+        upload = used.connection.loop.create_task(self._upload(exchange))
         try:
             response = await self._final_head(exchange, authority)
             self._hosts.responded(used.host)
