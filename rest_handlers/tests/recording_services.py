@@ -1,6 +1,6 @@
 """Management services that note how they are called and return, or raise, what a test wants."""
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 from opensearch_ml_stream.rest_handlers.callers import Caller
@@ -29,123 +29,26 @@ class RecordingServices(Recorder):
 
     def __init__(self) -> None:
         super().__init__()
-        self.connectors = RecordingConnectors(self)
-        self.models = RecordingModels(self)
-        self.model_groups = RecordingModelGroups(self)
-        self.tasks = RecordingTasks(self)
-        self.controllers = RecordingControllers(self)
-        self.configs = RecordingConfigs(self)
+        self.connectors: Any = RecordingService("connectors", self)
+        self.models: Any = RecordingService("models", self)
+        self.model_groups: Any = RecordingService("model_groups", self)
+        self.tasks: Any = RecordingService("tasks", self)
+        self.controllers: Any = RecordingService("controllers", self)
+        self.configs: Any = RecordingService("configs", self)
 
 
-class RecordingConnectors:
-    def __init__(self, recorder: Recorder) -> None:
-        self._record = recorder.record
+class RecordingService:
+    """A service whose methods are all noted, whatever their names."""
 
-    async def create(self, caller: Caller, body: Json) -> Json:
-        return self._record("connectors.create", caller, body)
+    def __init__(self, name: str, recorder: Recorder) -> None:
+        self._name = name
+        self._recorder = recorder
 
-    async def get(self, caller: Caller, connector_id: str, *, dashboards: bool) -> Json:
-        return self._record("connectors.get", caller, connector_id, dashboards=dashboards)
+    def __getattr__(self, method: str) -> Callable[..., Awaitable[Json]]:
+        async def call(caller: Caller, *arguments: object, **options: object) -> Json:
+            return self._recorder.record(f"{self._name}.{method}", caller, *arguments, **options)
 
-    async def update(self, caller: Caller, connector_id: str, body: Json) -> Json:
-        return self._record("connectors.update", caller, connector_id, body)
-
-    async def delete(self, caller: Caller, connector_id: str) -> Json:
-        return self._record("connectors.delete", caller, connector_id)
-
-    async def search(self, caller: Caller, body: Json, *, dashboards: bool) -> Json:
-        return self._record("connectors.search", caller, body, dashboards=dashboards)
-
-
-class RecordingModels:
-    def __init__(self, recorder: Recorder) -> None:
-        self._record = recorder.record
-
-    async def register(self, caller: Caller, body: Json, *, deploy: bool) -> Json:
-        return self._record("models.register", caller, body, deploy=deploy)
-
-    async def get(self, caller: Caller, model_id: str, *, dashboards: bool) -> Json:
-        return self._record("models.get", caller, model_id, dashboards=dashboards)
-
-    async def update(self, caller: Caller, model_id: str, body: Json) -> Json:
-        return self._record("models.update", caller, model_id, body)
-
-    async def delete(self, caller: Caller, model_id: str) -> Json:
-        return self._record("models.delete", caller, model_id)
-
-    async def search(self, caller: Caller, body: Json, *, dashboards: bool) -> Json:
-        return self._record("models.search", caller, body, dashboards=dashboards)
-
-    async def deploy(self, caller: Caller, model_id: str, body: Json) -> Json:
-        return self._record("models.deploy", caller, model_id, body)
-
-    async def undeploy(self, caller: Caller, model_id: str) -> Json:
-        return self._record("models.undeploy", caller, model_id)
-
-    async def undeploy_many(self, caller: Caller, body: Json) -> Json:
-        return self._record("models.undeploy_many", caller, body)
-
-
-class RecordingModelGroups:
-    def __init__(self, recorder: Recorder) -> None:
-        self._record = recorder.record
-
-    async def register(self, caller: Caller, body: Json) -> Json:
-        return self._record("model_groups.register", caller, body)
-
-    async def get(self, caller: Caller, group_id: str) -> Json:
-        return self._record("model_groups.get", caller, group_id)
-
-    async def update(self, caller: Caller, group_id: str, body: Json) -> Json:
-        return self._record("model_groups.update", caller, group_id, body)
-
-    async def delete(self, caller: Caller, group_id: str) -> Json:
-        return self._record("model_groups.delete", caller, group_id)
-
-    async def search(self, caller: Caller, body: Json, *, dashboards: bool) -> Json:
-        return self._record("model_groups.search", caller, body, dashboards=dashboards)
-
-
-class RecordingTasks:
-    def __init__(self, recorder: Recorder) -> None:
-        self._record = recorder.record
-
-    async def get(self, caller: Caller, task_id: str) -> Json:
-        return self._record("tasks.get", caller, task_id)
-
-    async def delete(self, caller: Caller, task_id: str) -> Json:
-        return self._record("tasks.delete", caller, task_id)
-
-    async def cancel(self, caller: Caller, task_id: str) -> Json:
-        return self._record("tasks.cancel", caller, task_id)
-
-    async def search(self, caller: Caller, body: Json, *, dashboards: bool) -> Json:
-        return self._record("tasks.search", caller, body, dashboards=dashboards)
-
-
-class RecordingControllers:
-    def __init__(self, recorder: Recorder) -> None:
-        self._record = recorder.record
-
-    async def create(self, caller: Caller, model_id: str, body: Json) -> Json:
-        return self._record("controllers.create", caller, model_id, body)
-
-    async def get(self, caller: Caller, model_id: str) -> Json:
-        return self._record("controllers.get", caller, model_id)
-
-    async def update(self, caller: Caller, model_id: str, body: Json) -> Json:
-        return self._record("controllers.update", caller, model_id, body)
-
-    async def delete(self, caller: Caller, model_id: str) -> Json:
-        return self._record("controllers.delete", caller, model_id)
-
-
-class RecordingConfigs:
-    def __init__(self, recorder: Recorder) -> None:
-        self._record = recorder.record
-
-    async def get(self, caller: Caller, config_id: str) -> Json:
-        return self._record("configs.get", caller, config_id)
+        return call
 
 
 class RecordingProfiles(Recorder):

@@ -220,50 +220,6 @@ async def test_other_paths_have_no_handler(application: Starlette, path: str) ->
     assert exchange.json() == {"error": f"no handler found for uri [{BASE}{path}] and method [GET]"}
 
 
-ACTIONS = {
-    "connectors.create": "create_connector",
-    "connectors.get": "connectors/get",
-    "connectors.update": "connectors/update",
-    "connectors.delete": "connectors/delete",
-    "connectors.search": "connectors/search",
-    "models.register": "register_model",
-    "models.get": "models/get",
-    "models.update": "models/update",
-    "models.delete": "models/delete",
-    "models.search": "models/search",
-    "models.deploy": "deploy_model",
-    "models.undeploy": "undeploy_models",
-    "models.undeploy_many": "undeploy_models",
-    "model_groups.register": "register_model_group",
-    "model_groups.get": "model_groups/get",
-    "model_groups.update": "update_model_group",
-    "model_groups.delete": "model_groups/delete",
-    "model_groups.search": "model_groups/search",
-    "tasks.get": "tasks/get",
-    "tasks.delete": "tasks/delete",
-    "tasks.cancel": "tasks/cancel",
-    "tasks.search": "tasks/search",
-    "controllers.create": "controllers/create",
-    "controllers.get": "controllers/get",
-    "controllers.update": "controllers/update",
-    "controllers.delete": "controllers/delete",
-    "configs.get": "config/get",
-}
-
-
-@EVERY_ROUTE
-async def test_a_route_needs_the_action_that_ml_commons_has_for_it(
-    application: Starlette,
-    gate: RecordingGate,
-    method: str,
-    target: str,
-    has_body: bool | None,
-    call: tuple[Any, ...],
-) -> None:
-    await send_request(application, method, BASE + target, None if has_body is False else BODY)
-    assert gate.asked == [("cluster:admin/opensearch/ml/" + ACTIONS[call[0]],)]
-
-
 @pytest.mark.parametrize("path", ["_register", "_upload", "m/7/_register", "m/7/_upload"])
 @pytest.mark.parametrize(
     ("body", "makes_connector"),
