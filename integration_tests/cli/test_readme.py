@@ -90,6 +90,8 @@ def test_a_model_server_of_ones_own_takes_one_command_before(demo: Demo) -> None
     ended = shell(block_with(RUN[2]), demo)
     assert ended.returncode == 0, ended.stderr
     assert ended.stdout.startswith("allowed: http://127.0.0.1:8000, which has a private address\n")
+    removed = run_command("endpoints", "remove", "http://127.0.0.1:8000", "--url", demo.url)
+    assert removed.returncode == 0  # other pages' tests share the demo
 
 
 def test_the_python_program_runs_with_the_client_of_a_cluster_that_is_elsewhere(demo: Demo, tmp_path: Path) -> None:
