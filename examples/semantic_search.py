@@ -1,7 +1,7 @@
 """Search by meaning on any OpenSearch: the sidecar embeds, OpenSearch stores the vectors and compares them.
 
     opensearch-ml-stream serve --store http://localhost:9200 &
-    python examples/semantic_search.py --model MODEL_ID "Which animal purrs?"
+    python examples/semantic_search.py --model=MODEL_ID "Which animal purrs?"
 
 MODEL_ID is a model over a connector for embeddings, such as one made from the blueprint `openai-embedding`. Each line
 of `--file` is a document; without it there are a few built-in ones. The comparison is exact, by a script over every

@@ -53,7 +53,7 @@ def test_the_example_finds_what_is_meant_though_no_word_is_shared(
 ) -> None:
     model_id = sidecar.create_model(blueprint_connector("openai-embedding", provider.url))
     index = f"{index_prefix}-documents"
-    command = [sys.executable, str(EXAMPLE), question, "--model", model_id, "--index", index]
+    command = [sys.executable, str(EXAMPLE), question, f"--model={model_id}", "--index", index]
     command += ["--sidecar", sidecar.url, "--opensearch", opensearch_url, "--size", "2"]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
     assert done.returncode == 0, done.stderr
@@ -72,7 +72,7 @@ def test_documents_come_from_a_file_too(
     model_id = sidecar.create_model(blueprint_connector("openai-embedding", provider.url))
     documents = tmp_path / "documents.txt"
     documents.write_text("Dough needs time.\n\nAn animal needs care.\n")
-    command = [sys.executable, str(EXAMPLE), "bread", "--model", model_id, "--index", f"{index_prefix}-documents"]
+    command = [sys.executable, str(EXAMPLE), "bread", f"--model={model_id}", "--index", f"{index_prefix}-documents"]
     command += ["--sidecar", sidecar.url, "--opensearch", opensearch_url, "--file", str(documents)]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
     assert done.stdout.splitlines() == ["2.000  Dough needs time.", "1.000  An animal needs care."], done.stderr
