@@ -30,7 +30,7 @@ def outcomes(start: str, folder: Path) -> dict[str, str]:
     for program in ("interface_checks.py", "interface_models.py"):
         shutil.copy(PROGRAMS / program, folder)
     command: list[str | Path] = [python, "-Wignore", "-c", f"import sys; sys.path.insert(0, '.')\n{start}\n{RUN}"]
-    environment = {**os.environ, "PYTHONPATH": str(CHECKOUT / "plugin")}
+    environment = {**os.environ, "PYTHONPATH": str(CHECKOUT / "extensions")}
     ended = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=100)
     assert ended.returncode == 0, ended.stderr
     printed: dict[str, str] = json.loads(ended.stdout)

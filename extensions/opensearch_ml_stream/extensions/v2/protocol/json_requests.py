@@ -35,6 +35,8 @@ from opensearch_ml_stream.extensions.v2.protocol.tensor_data import (
 TEXT_INPUT = "text_input"
 
 _EXPECTED_DATATYPE = f"Input should be {', '.join(map(repr, DATATYPES[:-1]))} or {DATATYPES[-1]!r}"
+# Of a request; each takes longer to make, and to look into, than a number. One in a string counts, too.
+MAX_CONTAINERS, CHARS_FOR_EACH_CONTAINER = 40_000, 10
 _CONTAINER_BYTES, _MEMBER_BYTES = 96, 200  # of an array or object, and of a member with its name
 _TEXT_FIELDS = frozenset({"id", "parameters", "outputs", TEXT_INPUT})
 
@@ -59,10 +61,16 @@ def read_request(body: bytes) -> tuple[InferenceRequest, Dialect]:
 
 def _parse(body: bytes) -> Any:
     text = jsontext.decode(body)
-    TensorMemory().spend(_memory(text))
+    containers = text.count("[") + text.count("{")
+    if containers > (most := max(MAX_CONTAINERS, len(text) // CHARS_FOR_EACH_CONTAINER)):
+        raise InvalidRequest(
+            f"A request of this length may hold {most} arrays and objects; this one has {containers}: write the data "
+            "of a tensor as one flat array"
+        )
+    TensorMemory().spend(_memory(text, containers))
     try:
         value = orjson.loads(text)
-        if jsontext.may_be_deep(text):
+        if containers > jsontext.MAX_DEPTH:
             jsontext.check_depth(value)
     except orjson.JSONDecodeError as error:
         raise _not_json(error) from None
@@ -71,9 +79,8 @@ def _parse(body: bytes) -> Any:
     return value
 
 
-def _memory(text: str) -> int:
+def _memory(text: str, containers: int) -> int:
     """Return how many bytes the values of a JSON text take at most; a comma in a string counts for a number."""
-    containers = text.count("[") + text.count("{")
     values = text.count(",") + text.count('"')
     return NUMBER_BYTES * values + _CONTAINER_BYTES * containers + _MEMBER_BYTES * text.count(":")
 
