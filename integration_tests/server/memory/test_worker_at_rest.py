@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import pytest
 from integration_tests.support.sidecars import Sidecar, running_sidecar
@@ -24,28 +25,39 @@ MAX_MIB = 70
 _IMPORTED = re.compile(r"^import time: .*\|\s+(\S+)$", re.MULTILINE)
 
 
+@dataclass(frozen=True)
+class AtRest:
+    """A sidecar of two workers, and what it had loaded before it was asked: MiB, and modules of all its processes."""
+
+    sidecar: Sidecar
+    loaded: frozenset[str]
+    worker_mib: tuple[float, ...]
+
+
 @pytest.fixture(scope="module")
-def at_rest(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sidecar]:
-    """A sidecar of two workers that has served nothing, and whose log lists what each of its processes imports."""
+def at_rest(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AtRest]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PYTHONPROFILEIMPORTTIME", "1")
         with running_sidecar(tmp_path_factory.mktemp("rest"), arguments=("--workers", "2")) as sidecar:
-            yield sidecar
+            sizes = tuple(resident_mib(pid) for pid in worker_pids(sidecar))
+            yield AtRest(sidecar, _imported(sidecar), sizes)
 
 
-def test_a_server_at_rest_has_loaded_nothing_that_only_others_need(at_rest: Sidecar) -> None:
-    loaded = set(_IMPORTED.findall(at_rest.log.read_text()))
-    assert loaded >= {"orjson", "starlette.routing", "opensearch_ml_stream.plugin.app"}
-    assert sorted(loaded & NOT_LOADED) == []
+def _imported(sidecar: Sidecar) -> frozenset[str]:
+    return frozenset(_IMPORTED.findall(sidecar.log.read_text()))
 
 
-def test_a_worker_at_rest_takes_little_memory(at_rest: Sidecar) -> None:
-    sizes = [resident_mib(pid) for pid in worker_pids(at_rest)]
-    assert len(sizes) == 2
-    assert max(sizes) <= MAX_MIB
+def test_a_server_at_rest_has_loaded_nothing_that_only_others_need(at_rest: AtRest) -> None:
+    assert at_rest.loaded >= {"orjson", "starlette.routing", "opensearch_ml_stream.plugin.app"}
+    assert sorted(at_rest.loaded & NOT_LOADED) == []
 
 
-def test_the_pages_load_their_templates_when_they_are_asked_for(at_rest: Sidecar) -> None:
+def test_a_worker_at_rest_takes_little_memory(at_rest: AtRest) -> None:
+    assert len(at_rest.worker_mib) == 2
+    assert max(at_rest.worker_mib) <= MAX_MIB
+
+
+def test_the_pages_load_their_templates_when_they_are_asked_for(at_rest: AtRest) -> None:
     for path in ("/_ui/", "/v2/docs"):
-        assert at_rest.client.get(path).headers["content-type"] == "text/html; charset=utf-8"
-    assert "jinja2.environment" in _IMPORTED.findall(at_rest.log.read_text())
+        assert at_rest.sidecar.client.get(path).headers["content-type"] == "text/html; charset=utf-8"
+    assert "jinja2.environment" in _imported(at_rest.sidecar)
