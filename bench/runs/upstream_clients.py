@@ -22,7 +22,7 @@ from opensearch_ml_stream.connectors.client_config import ClientConfig
 from opensearch_ml_stream.connectors.rendering.compiled_action import ProviderRequest
 from opensearch_ml_stream.plugin.settings import LiveSettings, Settings
 from opensearch_ml_stream.plugin.upstream import Upstream
-from opensearch_ml_stream.plugin.upstream.open_upstream import open_upstream
+from opensearch_ml_stream.plugin.upstream.clients.open_upstream import open_upstream
 
 CLIENTS = ("aiohttp", "native")
 PACE_SECONDS = 0.02

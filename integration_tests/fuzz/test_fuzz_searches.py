@@ -13,9 +13,8 @@ from integration_tests.fuzz.mutations import Replacement, replaced, replacements
 
 from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.plugin.registry.search import search
-from opensearch_ml_stream.plugin.store import Document, Index
-from opensearch_ml_stream.plugin.store.sqlite import sqlite_search
-from opensearch_ml_stream.plugin.store.sqlite.search_bounds import MAX_STEPS, SearchWork
+from opensearch_ml_stream.plugin.store import Document, Index, sqlite_search
+from opensearch_ml_stream.plugin.store.sqlite_search_bounds import MAX_STEPS, SearchWork
 
 pytestmark = pytest.mark.timeout(TIMEOUT_SECONDS)
 

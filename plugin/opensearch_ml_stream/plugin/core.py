@@ -38,7 +38,7 @@ from opensearch_ml_stream.plugin.statistics.request_statistics import open_stati
 from opensearch_ml_stream.plugin.store.open_store import open_store
 from opensearch_ml_stream.plugin.upstream.circuit_breaker.breaking_upstream import BreakingUpstream
 from opensearch_ml_stream.plugin.upstream.circuit_breaker.shared_breakers import SharedBreakers
-from opensearch_ml_stream.plugin.upstream.open_upstream import open_upstream
+from opensearch_ml_stream.plugin.upstream.clients.open_upstream import open_upstream
 from opensearch_ml_stream.rest_handlers.base_path import Paths
 from opensearch_ml_stream.rest_handlers.callers import PassingGate, TenantGate
 from opensearch_ml_stream.rest_handlers.http.response_lifecycle import InFlightResponses, ResponseLimits

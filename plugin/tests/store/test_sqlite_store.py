@@ -13,8 +13,7 @@ from typing import Any
 import pytest
 
 from opensearch_ml_stream.connectors.errors import Conflict, Internal, InvalidRequest, Unavailable
-from opensearch_ml_stream.plugin.store import Index, Written
-from opensearch_ml_stream.plugin.store.sqlite import sqlite_connection
+from opensearch_ml_stream.plugin.store import Index, Written, sqlite_connection
 from opensearch_ml_stream.plugin.store.sqlite_store import SQLiteStore
 
 

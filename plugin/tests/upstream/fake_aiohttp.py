@@ -12,7 +12,7 @@ from yarl import URL
 from opensearch_ml_stream.connectors.rendering.compiled_action import ProviderRequest
 from opensearch_ml_stream.plugin.settings import LiveSettings, Settings
 from opensearch_ml_stream.plugin.upstream.addresses import Resolver
-from opensearch_ml_stream.plugin.upstream.aiohttp_client import AiohttpUpstream, _CheckedResolver
+from opensearch_ml_stream.plugin.upstream.clients.aiohttp_client import AiohttpUpstream, _CheckedResolver
 from opensearch_ml_stream.plugin.upstream.tls import TLSContexts
 
 SILENCE = b"silence"  # a part that never comes

@@ -18,9 +18,9 @@ import orjson
 
 from opensearch_ml_stream.connectors.errors import Conflict, Internal, InvalidRequest, Throttled
 from opensearch_ml_stream.plugin.store import ABSENT_SEQUENCE, Cluster, Document, Index, SecurityPlugin, Written
-from opensearch_ml_stream.plugin.store.sqlite.search_bounds import MAX_STEPS, SearchWork
-from opensearch_ml_stream.plugin.store.sqlite.sqlite_connection import Database, DatabaseThread, read_within
-from opensearch_ml_stream.plugin.store.sqlite.sqlite_search import search
+from opensearch_ml_stream.plugin.store.sqlite_connection import Database, DatabaseThread, read_within
+from opensearch_ml_stream.plugin.store.sqlite_search import search
+from opensearch_ml_stream.plugin.store.sqlite_search_bounds import MAX_STEPS, SearchWork
 
 T = TypeVar("T")
 
@@ -31,7 +31,7 @@ MAX_SEARCHES = 8  # of callers, that run or wait in one worker
 class SQLiteStore:
     """A Store in one file; `path` may be `:memory:`, which lasts as long as the store is open.
 
-    A search of a caller may take `max_search_steps`; see `search_bounds`.
+    A search of a caller may take `max_search_steps`; see `sqlite_search_bounds`.
     """
 
     def __init__(self, path: str, index_prefix: str = "", max_search_steps: float = MAX_STEPS) -> None:

@@ -19,7 +19,7 @@ from opensearch_ml_stream.connectors.rendering.compiled_action import ProviderRe
 from opensearch_ml_stream.plugin.settings import Settings
 from opensearch_ml_stream.plugin.upstream import ReadTimedOut
 from opensearch_ml_stream.plugin.upstream.addresses import AddressPolicy, Resolver
-from opensearch_ml_stream.plugin.upstream.aiohttp_client import MAX_SESSIONS, _CheckedResolver
+from opensearch_ml_stream.plugin.upstream.clients.aiohttp_client import MAX_SESSIONS, _CheckedResolver
 from opensearch_ml_stream.plugin.upstream.http1.content_coding import MAX_READ_BYTES
 from opensearch_ml_stream.plugin.upstream.network_errors import BrokenConnection
 from opensearch_ml_stream.plugin.upstream.tls import PLAIN

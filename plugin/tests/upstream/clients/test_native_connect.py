@@ -13,8 +13,8 @@ from opensearch_ml_stream.connectors.errors import InvalidRequest, MLStreamError
 from opensearch_ml_stream.connectors.rendering.compiled_action import ProviderRequest
 from opensearch_ml_stream.plugin.settings import LiveSettings, Settings
 from opensearch_ml_stream.plugin.upstream.addresses import Resolver
+from opensearch_ml_stream.plugin.upstream.clients.native_client import NativeUpstream
 from opensearch_ml_stream.plugin.upstream.http1.connection import Connection
-from opensearch_ml_stream.plugin.upstream.native_client import NativeUpstream
 from opensearch_ml_stream.plugin.upstream.tls import PLAIN, TLSContexts
 from tests.upstream.fake_transport import FakeTransport
 from tests.upstream.scripted_upstream import RESPONSE, SENT, fetch

@@ -9,9 +9,9 @@ from opensearch_ml_stream.connectors.client_config import ClientConfig
 from opensearch_ml_stream.connectors.rendering.compiled_action import ProviderRequest
 from opensearch_ml_stream.plugin.settings import LiveSettings, Settings
 from opensearch_ml_stream.plugin.upstream import UpstreamResponse
-from opensearch_ml_stream.plugin.upstream.aiohttp_client import AiohttpUpstream
-from opensearch_ml_stream.plugin.upstream.native_client import NativeUpstream
-from opensearch_ml_stream.plugin.upstream.open_upstream import _ByProxy, open_upstream
+from opensearch_ml_stream.plugin.upstream.clients.aiohttp_client import AiohttpUpstream
+from opensearch_ml_stream.plugin.upstream.clients.native_client import NativeUpstream
+from opensearch_ml_stream.plugin.upstream.clients.open_upstream import _ByProxy, open_upstream
 from tests.upstream.scripted_upstream import CONFIG, RESPONSE, ScriptedUpstream, fetch
 
 

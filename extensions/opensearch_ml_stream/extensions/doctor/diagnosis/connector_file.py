@@ -14,7 +14,7 @@ from opensearch_ml_stream.extensions.doctor.diagnosis.step_log import StepLog
 from opensearch_ml_stream.plugin.predictions.compiled_model import CompiledModel
 from opensearch_ml_stream.plugin.predictions.provider_call import open_remote
 from opensearch_ml_stream.plugin.settings import LiveSettings, Settings
-from opensearch_ml_stream.plugin.upstream.open_upstream import open_upstream
+from opensearch_ml_stream.plugin.upstream.clients.open_upstream import open_upstream
 
 
 async def diagnose_connector(

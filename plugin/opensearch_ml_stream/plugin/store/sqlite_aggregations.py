@@ -9,14 +9,14 @@ from typing import Any
 from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.plugin.store import Index
 from opensearch_ml_stream.plugin.store.mappings import FIELDS
-from opensearch_ml_stream.plugin.store.sqlite.search_bounds import (
+from opensearch_ml_stream.plugin.store.sqlite_body import count_of, object_of, options_of, single, unsupported
+from opensearch_ml_stream.plugin.store.sqlite_field_values import Candidate, Field, Kind, find_field
+from opensearch_ml_stream.plugin.store.sqlite_search_bounds import (
     MAX_AGGREGATION_DEPTH,
     MAX_TOP_HITS,
     Counted,
     SearchWork,
 )
-from opensearch_ml_stream.plugin.store.sqlite.sqlite_body import count_of, object_of, options_of, single, unsupported
-from opensearch_ml_stream.plugin.store.sqlite.sqlite_field_values import Candidate, Field, Kind, find_field
 
 TopHits = Callable[[Sequence[Candidate], Mapping[str, Any]], dict[str, Any]]
 """Returns the `hits` of documents, as a search with that body would; see `sqlite_search`."""

@@ -18,7 +18,7 @@ from opensearch_ml_stream.connectors.rendering.compiled_action import ProviderRe
 from opensearch_ml_stream.plugin.settings import LiveSettings
 from opensearch_ml_stream.plugin.upstream import Sink, UpstreamResponse, network_errors, pump_by_reading
 from opensearch_ml_stream.plugin.upstream.addresses import AddressPolicy, Resolver, literal_address
-from opensearch_ml_stream.plugin.upstream.connection_limiter import ConnectionLimiter
+from opensearch_ml_stream.plugin.upstream.clients.connection_limiter import ConnectionLimiter
 from opensearch_ml_stream.plugin.upstream.http1.content_coding import decoded
 from opensearch_ml_stream.plugin.upstream.http1.request_bytes import provider_headers
 from opensearch_ml_stream.plugin.upstream.proxies import proxy_for

@@ -6,7 +6,7 @@ import pytest
 
 from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.plugin.store import Document, Index
-from opensearch_ml_stream.plugin.store.sqlite.sqlite_search import search
+from opensearch_ml_stream.plugin.store.sqlite_search import search
 
 MODELS = {
     "gpt": {

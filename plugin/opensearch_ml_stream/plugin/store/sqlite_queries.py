@@ -12,14 +12,7 @@ from typing import Any
 from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.connectors.syntax.regex import compile_regex
 from opensearch_ml_stream.plugin.store.query_string import Clause, parse_query_string
-from opensearch_ml_stream.plugin.store.sqlite.search_bounds import (
-    MAX_PATTERN_CHARS,
-    MAX_TERMS,
-    Counted,
-    check_depth,
-    counted_clauses,
-)
-from opensearch_ml_stream.plugin.store.sqlite.sqlite_body import (
+from opensearch_ml_stream.plugin.store.sqlite_body import (
     flag_of,
     list_of,
     object_of,
@@ -27,8 +20,8 @@ from opensearch_ml_stream.plugin.store.sqlite.sqlite_body import (
     single,
     unsupported,
 )
-from opensearch_ml_stream.plugin.store.sqlite.sqlite_dates import DEFAULT_FORMAT
-from opensearch_ml_stream.plugin.store.sqlite.sqlite_field_types import (
+from opensearch_ml_stream.plugin.store.sqlite_dates import DEFAULT_FORMAT
+from opensearch_ml_stream.plugin.store.sqlite_field_types import (
     Bounds,
     check_pattern,
     check_searchable,
@@ -36,7 +29,7 @@ from opensearch_ml_stream.plugin.store.sqlite.sqlite_field_types import (
     read_limit,
     read_value,
 )
-from opensearch_ml_stream.plugin.store.sqlite.sqlite_field_values import (
+from opensearch_ml_stream.plugin.store.sqlite_field_values import (
     Candidate,
     Field,
     Kind,
@@ -44,6 +37,13 @@ from opensearch_ml_stream.plugin.store.sqlite.sqlite_field_values import (
     find_field,
     phrase,
     words,
+)
+from opensearch_ml_stream.plugin.store.sqlite_search_bounds import (
+    MAX_PATTERN_CHARS,
+    MAX_TERMS,
+    Counted,
+    check_depth,
+    counted_clauses,
 )
 
 Predicate = Callable[[Candidate], bool]

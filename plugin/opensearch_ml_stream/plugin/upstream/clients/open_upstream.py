@@ -10,7 +10,7 @@ from opensearch_ml_stream.connectors.rendering.compiled_action import ProviderRe
 from opensearch_ml_stream.plugin.settings import LiveSettings
 from opensearch_ml_stream.plugin.upstream import Upstream, UpstreamResponse
 from opensearch_ml_stream.plugin.upstream.addresses import Resolver
-from opensearch_ml_stream.plugin.upstream.native_client import NativeUpstream
+from opensearch_ml_stream.plugin.upstream.clients.native_client import NativeUpstream
 from opensearch_ml_stream.plugin.upstream.proxies import proxy_for
 from opensearch_ml_stream.plugin.upstream.tls import TLSContexts
 
@@ -48,7 +48,7 @@ async def open_upstream(live_settings: LiveSettings) -> AsyncIterator[Upstream]:
             yield native
             return
         # By name: aiohttp takes 10 MiB, which most servers do not need.
-        client = import_module("opensearch_ml_stream.plugin.upstream.aiohttp_client")
+        client = import_module("opensearch_ml_stream.plugin.upstream.clients.aiohttp_client")
         async with client.open_aiohttp(live_settings, resolver, contexts, proxies) as aiohttp:
             yield aiohttp if by_aiohttp else _ByProxy(native, aiohttp, proxies)
     finally:

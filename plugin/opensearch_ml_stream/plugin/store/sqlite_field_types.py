@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 from opensearch_ml_stream.connectors.errors import InvalidRequest
-from opensearch_ml_stream.plugin.store.sqlite.sqlite_dates import DEFAULT_FORMAT, parse_date
-from opensearch_ml_stream.plugin.store.sqlite.sqlite_field_values import Field, exact
+from opensearch_ml_stream.plugin.store.sqlite_dates import DEFAULT_FORMAT, parse_date
+from opensearch_ml_stream.plugin.store.sqlite_field_values import Field, exact
 
 _NUMBER = re.compile(r"[+-]?(\d{1,400}(\.\d{0,400})?|\.\d{1,400})([eE][+-]?\d{1,3})?", re.ASCII)
 _INTEGERS = {"integer": 2**31, "long": 2**63}

@@ -11,7 +11,7 @@ from opensearch_ml_stream.connectors.rendering.compiled_action import ProviderRe
 from opensearch_ml_stream.plugin.settings import LiveSettings
 from opensearch_ml_stream.plugin.upstream import ReadTimedOut, UpstreamResponse
 from opensearch_ml_stream.plugin.upstream.addresses import Resolver
-from opensearch_ml_stream.plugin.upstream.connection_limiter import ConnectionLimiter
+from opensearch_ml_stream.plugin.upstream.clients.connection_limiter import ConnectionLimiter
 from opensearch_ml_stream.plugin.upstream.http1.connection import Connection, connect
 from opensearch_ml_stream.plugin.upstream.http1.content_coding import decoded
 from opensearch_ml_stream.plugin.upstream.http1.exchange import Exchange

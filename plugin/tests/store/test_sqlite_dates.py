@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import pytest
 
 from opensearch_ml_stream.connectors.errors import InvalidRequest
-from opensearch_ml_stream.plugin.store.sqlite.sqlite_dates import DEFAULT_FORMAT, parse_date
+from opensearch_ml_stream.plugin.store.sqlite_dates import DEFAULT_FORMAT, parse_date
 
 NOW = datetime(2024, 2, 29, 13, 45, 30, 250_000, tzinfo=UTC)  # a Thursday
 

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from opensearch_ml_stream.connectors.errors import Unavailable
 from opensearch_ml_stream.plugin.store.private_files import make_private
-from opensearch_ml_stream.plugin.store.sqlite.search_bounds import SQLITE_STEPS, SearchWork
+from opensearch_ml_stream.plugin.store.sqlite_search_bounds import SQLITE_STEPS, SearchWork
 
 T = TypeVar("T")
 

@@ -7,7 +7,7 @@
     from, size, _source (false, patterns, includes and excludes); version, seq_no_primary_term, track_total_hits
 
 Anything else is an InvalidRequest that names it. Hits are in the order they were written in, unless sorted: a score is
-1.0, or 0.0 where all queries are filters. `search_bounds` says how much of each there may be.
+1.0, or 0.0 where all queries are filters. `sqlite_search_bounds` says how much of each there may be.
 """
 
 import fnmatch
@@ -20,7 +20,11 @@ from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.plugin.clock import Clock, now_millis
 from opensearch_ml_stream.plugin.store import Document, Index
 from opensearch_ml_stream.plugin.store.mappings import FIELDS
-from opensearch_ml_stream.plugin.store.sqlite.search_bounds import (
+from opensearch_ml_stream.plugin.store.sqlite_aggregations import Aggregations, check_aggregations
+from opensearch_ml_stream.plugin.store.sqlite_body import count_of, flag_of, list_of, options_of, unsupported
+from opensearch_ml_stream.plugin.store.sqlite_field_values import Candidate
+from opensearch_ml_stream.plugin.store.sqlite_queries import compile_query, has_score
+from opensearch_ml_stream.plugin.store.sqlite_search_bounds import (
     MAX_HITS,
     Counted,
     SearchWork,
@@ -28,11 +32,7 @@ from opensearch_ml_stream.plugin.store.sqlite.search_bounds import (
     counted_buckets,
     counted_hits,
 )
-from opensearch_ml_stream.plugin.store.sqlite.sqlite_aggregations import Aggregations, check_aggregations
-from opensearch_ml_stream.plugin.store.sqlite.sqlite_body import count_of, flag_of, list_of, options_of, unsupported
-from opensearch_ml_stream.plugin.store.sqlite.sqlite_field_values import Candidate
-from opensearch_ml_stream.plugin.store.sqlite.sqlite_queries import compile_query, has_score
-from opensearch_ml_stream.plugin.store.sqlite.sqlite_sorting import compile_sort, sort_documents
+from opensearch_ml_stream.plugin.store.sqlite_sorting import compile_sort, sort_documents
 
 _KEYS = (
     "query", "aggs", "aggregations", "sort", "from", "size", "_source", "version", "seq_no_primary_term",

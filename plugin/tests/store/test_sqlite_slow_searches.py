@@ -10,9 +10,8 @@ import pytest
 from opensearch_ml_stream.connectors.errors import MLStreamError
 from opensearch_ml_stream.connectors.syntax import jsontext
 from opensearch_ml_stream.plugin.registry.search import search
-from opensearch_ml_stream.plugin.store import Document, Index
-from opensearch_ml_stream.plugin.store.sqlite import sqlite_search
-from opensearch_ml_stream.plugin.store.sqlite.search_bounds import SearchWork
+from opensearch_ml_stream.plugin.store import Document, Index, sqlite_search
+from opensearch_ml_stream.plugin.store.sqlite_search_bounds import SearchWork
 from tests.slow_inputs.derivations import Grammar
 from tests.slow_inputs.search import Subject, check
 

@@ -7,9 +7,9 @@ from typing import Any
 from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.plugin.store import Index
 from opensearch_ml_stream.plugin.store.mappings import FIELDS
-from opensearch_ml_stream.plugin.store.sqlite.search_bounds import MAX_SORT_KEYS
-from opensearch_ml_stream.plugin.store.sqlite.sqlite_body import list_of, options_of
-from opensearch_ml_stream.plugin.store.sqlite.sqlite_field_values import Candidate, Field, Kind, find_field
+from opensearch_ml_stream.plugin.store.sqlite_body import list_of, options_of
+from opensearch_ml_stream.plugin.store.sqlite_field_values import Candidate, Field, Kind, find_field
+from opensearch_ml_stream.plugin.store.sqlite_search_bounds import MAX_SORT_KEYS
 
 _LARGEST = {"date": 2**63 - 1, "long": 2**63 - 1, "boolean": 2**31 - 1, "integer": 2**31 - 1}  # by type of field
 

@@ -11,7 +11,7 @@ from enum import Enum
 from typing import Any
 
 from opensearch_ml_stream.plugin.store import Document
-from opensearch_ml_stream.plugin.store.sqlite.search_bounds import SearchWork, check_field_name
+from opensearch_ml_stream.plugin.store.sqlite_search_bounds import SearchWork, check_field_name
 
 # Words as OpenSearch's standard analyser splits them: dots join digits or letters, colons letters; ideographs stand
 # alone.
