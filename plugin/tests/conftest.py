@@ -40,6 +40,7 @@ def cheap_passwords(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Install:
+def install(tmp_path: Path) -> Iterator[Install]:
     """A function that installs a package of others with an extension."""
-    return installer(tmp_path, monkeypatch)
+    with installer(tmp_path) as install:
+        yield install

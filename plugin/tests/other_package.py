@@ -1,10 +1,13 @@
 """A package of others with an extension, as pip would install it."""
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+
+from opensearch_ml_stream.plugin.installed_extensions import installed
 
 SWITCH = "MLSTREAM_SETTING__OPENSEARCH_ML_STREAM__EXTENSIONS__GREETING"
 DECLARATION = '''
@@ -32,8 +35,9 @@ EXTENSION = Extension(
 Install = Callable[..., None]
 
 
-def installer(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Install:
-    """Return a function that installs a package with one module and an entry point for an extension."""
+@contextmanager
+def installer(folder: Path) -> Iterator[Install]:
+    """Give a function that installs a package with one module and an entry point for an extension."""
 
     def install(name: str = "greeting", package: str = "acme_greeting", code: str = DECLARATION) -> None:
         metadata = folder / f"{package}-1.0.dist-info"
@@ -44,8 +48,11 @@ def installer(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Install:
         (folder / f"{package}.py").write_text(code)
         monkeypatch.delitem(sys.modules, package, raising=False)
         monkeypatch.syspath_prepend(folder)
+        installed.cache_clear()
 
-    return install
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        yield install
+    installed.cache_clear()
 
 
 def declaring(parts: str) -> str:

@@ -1,6 +1,8 @@
 """Extensions of other packages are found by their entry points, and imported only where the settings name them."""
 
 import sys
+from collections.abc import Iterable
+from importlib.metadata import Distribution, DistributionFinder
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +39,31 @@ def test_a_package_of_others_is_not_imported_unless_the_settings_name_it(install
     assert "acme_greeting" not in sys.modules
     with pytest.raises(InvalidRequest, match=r"\[acme\.greeting\.word\] not recognized"):
         load_installed_settings(environment=HOME, options={"acme.greeting.word": "hello"})
+
+
+class Scans:
+    """A finder of packages that counts how often it is asked, and finds none."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def find_distributions(self, context: DistributionFinder.Context) -> Iterable[Distribution]:
+        self.count += 1
+        return ()
+
+    def find_spec(self, *module: object) -> None:
+        pass
+
+
+def test_the_packages_of_the_environment_are_read_once_a_process(
+    install: Install, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scans = Scans()
+    monkeypatch.setattr(sys, "meta_path", [*sys.meta_path, scans])
+    install()
+    for _ in range(2):
+        declared_extensions(load_installed_settings(environment=HOME))
+    assert scans.count == 1
 
 
 def test_one_that_is_switched_on_is_on_with_its_settings(install: Install, tmp_path: Path) -> None:

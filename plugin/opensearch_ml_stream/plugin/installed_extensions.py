@@ -33,9 +33,10 @@ def named_extensions(config: Path | None = None, environment: Mapping[str, str] 
     return _declarations(others, [name.removeprefix(SWITCHES) for name in given if name.startswith(SWITCHES)])
 
 
-def installed() -> list[EntryPoint]:
-    """Return the entry points of all extensions that are installed, by name."""
-    return sorted(entry_points(group=GROUP), key=lambda point: point.name)
+@cache
+def installed() -> tuple[EntryPoint, ...]:
+    """Return the entry points of all extensions that are installed, by name; the packages are read once a process."""
+    return tuple(sorted(entry_points(group=GROUP), key=lambda point: point.name))
 
 
 def declared_extensions(settings: Settings) -> tuple[Extension, ...]:
@@ -68,7 +69,7 @@ def is_own(point: EntryPoint) -> bool:
 
 def _others() -> list[EntryPoint]:
     own = {extension.name for extension in own_extensions()}
-    return [point for point in installed() if not is_own(point) and point.name not in own]
+    return [point for point in installed() if point.name not in own]
 
 
 def _declarations(others: Sequence[EntryPoint], names: Collection[str]) -> tuple[Extension, ...]:
