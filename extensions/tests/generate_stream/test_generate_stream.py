@@ -21,8 +21,9 @@ from opensearch_ml_stream.extensions.generate_stream.http.tutorial_routes import
 from opensearch_ml_stream.extensions.generate_stream.text_events import MAX_TEXT_BYTES
 from opensearch_ml_stream.rest_handlers.application import rest_application
 from opensearch_ml_stream.rest_handlers.base_path import Paths
-from opensearch_ml_stream.rest_handlers.http.plain_errors import PlainErrors
+from opensearch_ml_stream.rest_handlers.http.host_and_origin import BrowserPolicy
 from opensearch_ml_stream.rest_handlers.http.response_lifecycle import InFlightResponses, ResponseLimits
+from opensearch_ml_stream.rest_handlers.routes.predict_stream import PredictStream
 from tests.asgi_exchange import JSON_HEADERS, SECURITY_HEADERS, Exchange, send_request
 from tests.generate_stream.scripted_models import ScriptedModels
 from tests.recording_gate import CALLER, RecordingGate
@@ -52,7 +53,9 @@ class Tutorial:
         self.in_flight = InFlightResponses(limits)
         paths = Paths((PATH,), (PATH,))
         routes = generate_stream_routes(self.models, lambda: model, self.in_flight, self.gate)
-        self.application = PlainErrors(rest_application(routes, paths), paths)
+        router = rest_application(routes, paths)
+        policy = BrowserPolicy()
+        self.application = PredictStream(self.predictions, self.in_flight, self.gate, router, policy, paths=paths)
 
     async def post(self, body: object, **headers: str) -> Exchange:
         return await send_request(self.application, "POST", PATH, body, dashed(headers))

@@ -26,7 +26,6 @@ from opensearch_ml_stream.plugin.settings.dynamic import DynamicSettings
 from opensearch_ml_stream.rest_handlers.application import rest_application
 from opensearch_ml_stream.rest_handlers.callers import Gate
 from opensearch_ml_stream.rest_handlers.http.host_and_origin import BrowserPolicy
-from opensearch_ml_stream.rest_handlers.http.plain_errors import PlainErrors
 from opensearch_ml_stream.rest_handlers.http.response_lifecycle import InFlightResponses
 from opensearch_ml_stream.rest_handlers.resource_endpoint import Entry
 from opensearch_ml_stream.rest_handlers.routes.health_and_metrics import operation_routes
@@ -120,7 +119,6 @@ def _compose(
     app: ASGIApp = rest_application(_routes(core, contributions, other), core.paths, behind, other)
     for handler in reversed(handlers):
         app = handler.wrap(app) if handler.order < 0 else app
-    app = PlainErrors(app, core.paths)
     takes = None if other is None else other.takes
     policy = _browser_policy(core.settings)
     app = PredictStream(core.predictions, core.in_flight, core.gate, app, policy, takes, core.paths)

@@ -22,7 +22,6 @@ from opensearch_ml_stream.rest_handlers.base_path import Paths
 from opensearch_ml_stream.rest_handlers.callers import Caller
 from opensearch_ml_stream.rest_handlers.http.chunk_writer import CHUNK_WRITER
 from opensearch_ml_stream.rest_handlers.http.host_and_origin import BrowserPolicy
-from opensearch_ml_stream.rest_handlers.http.plain_errors import PlainErrors
 from opensearch_ml_stream.rest_handlers.http.response_lifecycle import InFlightResponses, ResponseLimits
 from opensearch_ml_stream.rest_handlers.routes.predict_stream import PredictStream
 from tests.asgi_exchange import JSON_HEADERS, Exchange
@@ -107,7 +106,7 @@ class V2Sidecar:
         endpoints = InferenceEndpoints(inferences, self.in_flight, self.gate, gzip)
         of_models = ModelEndpoints(inferences, server, self.gate, self.in_flight.bodies, gzip)
         paths = Paths((V2_PATH,), (V2_PATH,))
-        v2 = PlainErrors(OpenInference(endpoints, of_models, rest_application([])), paths)
+        v2 = OpenInference(endpoints, of_models, rest_application([]))
         predictions = inferences.predictions
         self.application = PredictStream(predictions, self.in_flight, self.gate, v2, BrowserPolicy(), paths=paths)
 

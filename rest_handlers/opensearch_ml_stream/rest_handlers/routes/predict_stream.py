@@ -159,6 +159,8 @@ class PredictStream:
         memo: dict[Any, PredictHead] = scope.get(HEAD_MEMO, {})
         head = memo.get(self)
         if head is None or head.any_host is not any_host:
+            if self._paths.has_plain_errors(scope["path"]):
+                scope[PLAIN_ERRORS] = True
             if (early := self._early_response(scope, any_host=any_host)) is not None:
                 await early(scope, receive, send)
                 return
@@ -182,8 +184,6 @@ class PredictStream:
             check_browser(scope, self._policy, any_host=any_host)
             return preflight_response(scope) if scope["method"] == "OPTIONS" else None
         except MLStreamError as error:
-            if self._paths.has_plain_errors(scope["path"]):
-                scope[PLAIN_ERRORS] = True
             return error_response(Request(scope), error)
 
     async def _begin(
