@@ -19,10 +19,11 @@ from opensearch_ml_stream.connectors.errors import (
     UpstreamError,
 )
 from opensearch_ml_stream.plugin.metrics import Metrics
-from opensearch_ml_stream.plugin.observation import Observation, Observations, Observer
+from opensearch_ml_stream.plugin.observation import Observation, Observations
 from opensearch_ml_stream.plugin.statistics.request_counts import ActionCount, ModelFigures
 from opensearch_ml_stream.plugin.statistics.request_statistics import open_statistics
 from opensearch_ml_stream.rest_handlers.callers import ANYONE, Caller
+from tests.recorder import Recorder
 
 ANN = Caller("ann")
 
@@ -56,29 +57,6 @@ class Stream:
             self.first_chunk = self._time()
             if self._tell is not None:
                 self._tell()
-
-
-class Recorder(Observer):
-    """Notes what it is told, with the attributes of the prediction that are named."""
-
-    def __init__(self, *names: str) -> None:
-        self.names = names
-        self.told: list[tuple[object, ...]] = []
-
-    def admitted(self, prediction: Observation) -> None:
-        self._note("admitted", prediction)
-
-    def first_chunk(self, prediction: Observation) -> None:
-        self._note("first_chunk", prediction)
-
-    def ended(self, prediction: Observation) -> None:
-        self._note("ended", prediction)
-
-    def refused(self, prediction: Observation) -> None:
-        self._note("refused", prediction)
-
-    def _note(self, moment: str, prediction: Observation) -> None:
-        self.told.append((moment, *(getattr(prediction, name) for name in self.names)))
 
 
 @pytest.fixture
@@ -303,8 +281,8 @@ def test_what_an_observer_raises_is_logged_once_and_stops_neither_prediction_nor
     observations: Observations, caplog: pytest.LogCaptureFixture
 ) -> None:
     class Broken(Recorder):
-        def _note(self, moment: str, prediction: Observation) -> None:
-            super()._note(moment, prediction)
+        def note(self, moment: str, prediction: Observation) -> None:
+            super().note(moment, prediction)
             raise KeyError("a defect")
 
     broken, recorder = Broken(), Recorder()

@@ -9,44 +9,36 @@ import pytest
 
 from opensearch_ml_stream.connectors.chunks import Ending
 from opensearch_ml_stream.connectors.errors import InvalidRequest, NotFound, Throttled, UpstreamError
-from opensearch_ml_stream.plugin.observation import Observation, Observer
+from opensearch_ml_stream.plugin.observation import Observation
 from opensearch_ml_stream.plugin.store import Index
 from opensearch_ml_stream.rest_handlers.callers import ANYONE, Caller
 from tests.predictions.prediction_setup import EMBEDDING_URL, Setup, connector_body, prediction_setup
 from tests.predictions.scripted_provider import Response, ScriptedProvider, json_response, openai_stream
+from tests.recorder import Recorder
 
+ANN = Caller("ann", is_admin=True)
 QUESTION = {"inputs": "hi"}
 OTHER_URL = "https://api.groq.com/openai/v1/chat/completions"
 REFUSES_HI = {"type": "local_regex", "input_guardrail": {"regex": [".*hi.*"]}, "output_guardrail": {"regex": ["x"]}}
 PASSES_HI = {"type": "local_regex", "input_guardrail": {"regex": ["x"]}, "output_guardrail": {"regex": ["x"]}}
 
 
-class Told(Observer):
-    """The moments, and what the observation held at the last of them."""
+class Told(Recorder):
+    """Notes the provider's calls at each moment, too."""
 
     def __init__(self, setup: Setup) -> None:
-        self.moments: list[str] = []
-        self.calls: list[int] = []  # of the provider, at each moment
-        self.last: dict[str, Any] = {}
+        super().__init__("caller", "asked", "model_id", "chunks", "outcome")
+        self.calls: list[int] = []
         self._setup = setup
 
-    def admitted(self, prediction: Observation) -> None:
-        self._note("admitted", prediction)
+    @property
+    def last(self) -> dict[str, Any]:
+        """What the observation held at the last moment."""
+        return dict(zip(self.names, self.told[-1][1:], strict=True))
 
-    def first_chunk(self, prediction: Observation) -> None:
-        self._note("first_chunk", prediction)
-
-    def ended(self, prediction: Observation) -> None:
-        self._note("ended", prediction)
-
-    def refused(self, prediction: Observation) -> None:
-        self._note("refused", prediction)
-
-    def _note(self, moment: str, prediction: Observation) -> None:
-        self.moments.append(moment)
+    def note(self, moment: str, prediction: Observation) -> None:
+        super().note(moment, prediction)
         self.calls.append(len(self._setup.provider.calls))
-        names = ("asked", "model_id", "chunks", "outcome")
-        self.last = {name: getattr(prediction, name) for name in names} | {"user": prediction.caller.name}
 
 
 @pytest.fixture
@@ -63,7 +55,7 @@ def told(setup: Setup) -> Told:
 
 
 async def stream(setup: Setup, model_id: str = "m") -> None:
-    async with setup.predictor.stream(Caller("ann", is_admin=True), model_id, QUESTION) as opened:
+    async with setup.predictor.stream(ANN, model_id, QUESTION) as opened:
         while opened.outcome is None:
             await opened.read()
 
@@ -76,9 +68,9 @@ async def test_a_stream_is_admitted_before_its_provider_is_called_and_ends_after
     await stream(setup)
     assert told.moments == ["admitted", "first_chunk", "ended"]
     assert told.calls == [0, 1, 1]
-    outcome = told.last.pop("outcome")
-    assert isinstance(outcome, Ending)
-    assert told.last == {"user": "ann", "asked": "m", "model_id": "m", "chunks": 2}
+    last = told.last
+    assert isinstance(last.pop("outcome"), Ending)
+    assert last == {"caller": ANN, "asked": "m", "model_id": "m", "chunks": 2}
 
 
 async def test_a_provider_that_fails_ends_an_admitted_stream(setup: Setup, told: Told) -> None:
