@@ -29,8 +29,9 @@ FIRST_READ_SECONDS = 0.05
 EXPIRED_AFTER = 4  # looks in a row that found a lease as it was
 DELETED_AFTER = 40
 LEAVE_SECONDS = 1.0  # for the store to delete the lease of a server that stops
-MAX_SERVERS = 1_000
 
+_MAX_SERVERS = 1_000
+_SERVED_MILLIS = 60_000  # many renewals: the clock of the server's host may be another one
 _COUNT_SIZE = 4
 
 log = logging.getLogger(__name__)
@@ -71,7 +72,7 @@ class Lease:
         await self._store.delete(Index.LEASE, self._server_id)
 
     async def _look(self) -> None:
-        found = await self._store.search(Index.LEASE, {"size": MAX_SERVERS, "_source": False})
+        found = await self._store.search(Index.LEASE, {"size": _MAX_SERVERS, "_source": False})
         seen: dict[str, tuple[object, int]] = {}
         for hit in found["hits"]["hits"]:
             renewal = (hit["_seq_no"], hit["_primary_term"])
@@ -103,6 +104,16 @@ class SharedCount:
     def close(self) -> None:
         """Close the file, and let go of its lock."""
         os.close(self._file)
+
+
+async def is_served(store: Store, now: int) -> bool:
+    """Whether a server renewed its lease in the last minute; True if the store does not say."""
+    try:
+        found = await store.search(Index.LEASE, {"size": _MAX_SERVERS})
+    except MLStreamError:
+        return True
+    times = [hit["_source"].get("renewed_time") for hit in found["hits"]["hits"]]
+    return any(isinstance(time, int) and time > now - _SERVED_MILLIS for time in times)
 
 
 @asynccontextmanager

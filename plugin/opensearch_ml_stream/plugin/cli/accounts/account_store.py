@@ -18,15 +18,14 @@ from opensearch_ml_stream.plugin.cli.command_errors import WrongUsage
 from opensearch_ml_stream.plugin.cli.running.store_password import with_store_password
 from opensearch_ml_stream.plugin.clock import now_millis
 from opensearch_ml_stream.plugin.installed_extensions import load_installed_settings
+from opensearch_ml_stream.plugin.limits.replica_leases import is_served
 from opensearch_ml_stream.plugin.security.permissions import SHIPPED_ROLES
 from opensearch_ml_stream.plugin.settings.sources import default_store
-from opensearch_ml_stream.plugin.store import Index, Store
+from opensearch_ml_stream.plugin.store import Store
 
 T = TypeVar("T")
 
 IN_FORCE = "In force within 2 s."
-MAX_SERVERS = 1_000
-_LEASE_MILLIS = 60_000  # a server renews every 3 s; its host's clock may be another one's
 
 Role = Annotated[
     str, typer.Option("--role", help=f"What it may do: {', '.join(SHIPPED_ROLES)}; or several, separated by commas.")
@@ -90,16 +89,6 @@ def _nearest(file: Path) -> str:
     candidates = [*beside, *(str(path) for path in known if path is not None and path.exists())]
     similar = get_close_matches(str(file), candidates, n=1)
     return f"Did you mean --store {shlex.quote(f'sqlite:///{similar[0]}')}? " if similar else ""
-
-
-async def is_served(store: Store, now: int) -> bool:
-    """Whether a server renewed its lease of the store in the last minute; True if the store does not say."""
-    try:
-        found = await store.search(Index.LEASE, {"size": MAX_SERVERS})
-    except MLStreamError:
-        return True
-    times = [hit["_source"].get("renewed_time") for hit in found["hits"]["hits"]]
-    return any(isinstance(time, int) and time > now - _LEASE_MILLIS for time in times)
 
 
 async def why_unused(security: str, store: Store) -> str | None:
