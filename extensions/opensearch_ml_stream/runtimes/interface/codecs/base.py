@@ -1,6 +1,6 @@
 """Codecs: conversions between values of Python and the tensors of requests and responses; and where they are found."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar, TypeVar, get_args, get_origin
 
 from opensearch_ml_stream.runtimes.interface.logging import logger
@@ -127,11 +127,7 @@ def find_input_codec(
     content_type: str | None = None, payload: Any = None, type_hint: Any = None
 ) -> InputCodecLike | None:
     """Find the codec of a content type, else of a value, else of a type hint."""
-    if content_type:
-        return _input_codecs.get(content_type)
-    if payload is not None:
-        return find_input_codec_by_payload(payload)
-    return None if type_hint is None else find_input_codec_by_type_hint(type_hint)
+    return _found(_input_codecs, content_type, payload, type_hint)
 
 
 def find_input_codec_by_payload(payload: Any) -> InputCodecLike | None:
@@ -148,11 +144,7 @@ def find_request_codec(
     content_type: str | None = None, payload: Any = None, type_hint: Any = None
 ) -> RequestCodecLike | None:
     """Find the codec of a content type, else of a value, else of a type hint."""
-    if content_type:
-        return _request_codecs.get(content_type)
-    if payload is not None:
-        return find_request_codec_by_payload(payload)
-    return None if type_hint is None else find_request_codec_by_type_hint(type_hint)
+    return _found(_request_codecs, content_type, payload, type_hint)
 
 
 def find_request_codec_by_payload(payload: Any) -> RequestCodecLike | None:
@@ -163,6 +155,14 @@ def find_request_codec_by_payload(payload: Any) -> RequestCodecLike | None:
 def find_request_codec_by_type_hint(type_hint: Any) -> RequestCodecLike | None:
     """Find the first codec of a type hint."""
     return _by_type_hint(type_hint, _request_codecs.values())
+
+
+def _found(codecs: Mapping[str, _Codec], content_type: str | None, payload: Any, type_hint: Any) -> _Codec | None:
+    if content_type:
+        return codecs.get(content_type)
+    if payload is not None:
+        return _by_payload(payload, codecs.values())
+    return None if type_hint is None else _by_type_hint(type_hint, codecs.values())
 
 
 def _by_payload(payload: Any, codecs: Iterable[_Codec]) -> _Codec | None:
