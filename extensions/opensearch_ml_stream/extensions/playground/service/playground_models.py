@@ -15,6 +15,7 @@ from opensearch_ml_stream.extensions.playground.service.model_form import FormPa
 from opensearch_ml_stream.plugin.connector_protocol import find_protocol
 from opensearch_ml_stream.plugin.model_additions import ModelAdditions
 from opensearch_ml_stream.plugin.registry import Registry
+from opensearch_ml_stream.plugin.registry.model_settings import stored_settings
 from opensearch_ml_stream.plugin.registry.stored_documents import Json, connector_of, existing_model
 from opensearch_ml_stream.plugin.store import Index, Store
 from opensearch_ml_stream.rest_handlers.callers import Caller
@@ -58,14 +59,14 @@ class StoredPlaygroundModels:
 
     async def form(self, caller: Caller, model_id: str, *, shows_connector: bool) -> Json:
         """Return the form for a call of a model; a connector's values only for who may see the connector."""
-        view = await self.registry.models.get(caller, model_id)
-        source = (await existing_model(self.store, model_id)).source  # a view has no credential
+        source = (await existing_model(self.store, model_id)).source
+        await self.registry.models.access.check(caller, source)
         model = read_model(source)
         connector, apart = await connector_of(self.store, source)
         if apart is not None:
             shows_connector = shows_connector and await self._may_see(caller, model.connector_id or "")
         protocol = find_protocol(self.additions.protocols, model_id, connector)
-        settings = read_sidecar_settings(view.get("_sidecar", {}), self.registry.models.options)
+        settings = read_sidecar_settings(await stored_settings(self.store, model_id), self.registry.models.options)
         form = _FORM_OF_A_PROTOCOL if protocol is not None else _form(connector, settings.of(InputOptions).prompt)
         return {
             "id": model_id,
