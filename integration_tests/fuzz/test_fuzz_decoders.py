@@ -17,7 +17,7 @@ from integration_tests.structure.modules import CHECKOUT
 from opensearch_ml_stream.connectors.chunks import FINISH_REASONS, Chunk, Ending, to_chunk_list
 from opensearch_ml_stream.connectors.decoding.plain_text import PlainTextFraming
 from opensearch_ml_stream.connectors.errors import MLStreamError, UpstreamError
-from opensearch_ml_stream.connectors.selection.presets import PRESETS
+from opensearch_ml_stream.connectors.known_providers import SHIPPED
 from opensearch_ml_stream.connectors.selection.stream_parameter import read_stream_spec
 from opensearch_ml_stream.connectors.stream_spec import StreamSpec
 from opensearch_ml_stream.connectors.wire_format import NDJSON, SSE
@@ -32,7 +32,8 @@ CUSTOM = [
                 "finish": "$.end", "usage": "$.usage", "error": "$.error"}, "terminator": {"data": "[DONE]"}})
     for framing in _FRAMINGS[:4]
 ] + ['{"framing": "text"}']  # fmt: skip
-SPECS = st.sampled_from([*sorted(PRESETS), *CUSTOM])
+_PRESETS = sorted(SHIPPED.presets)
+SPECS = st.sampled_from([*_PRESETS, *CUSTOM])
 AMAZON_EVENTS = (
     "messageStart", "contentBlockStart", "contentBlockDelta", "messageStop", "metadata", "chunk", "PayloadPart", "",
 )  # fmt: skip
@@ -41,7 +42,7 @@ CUTS = st.lists(st.integers(0, 20_000), max_size=6)
 
 def spec_named(name: str) -> StreamSpec:
     """A preset, or what `_stream` describes."""
-    return PRESETS[name] if name in PRESETS else read_stream_spec(name)
+    return SHIPPED.presets[name] if name in SHIPPED.presets else read_stream_spec(name)
 
 
 def played(spec: StreamSpec, pieces: Sequence[bytes]) -> tuple[object, ...]:
@@ -133,7 +134,7 @@ def test_events_with_foreign_values_end_once(name: str, transcript: bytes, chang
 
 @tries(150)
 @given(
-    st.sampled_from([name for name in sorted(PRESETS) if "bedrock" in name or "sagemaker" in name] + [CUSTOM[3]]),
+    st.sampled_from([name for name in _PRESETS if "bedrock" in name or "sagemaker" in name] + [CUSTOM[3]]),
     st.lists(
         st.tuples(
             st.sampled_from(AMAZON_EVENTS),
@@ -151,7 +152,7 @@ def test_frames_of_amazon_with_foreign_values_end_once(name: str, events: list[A
 @given(st.recursive(st.none() | st.booleans() | st.text(max_size=5), lambda inner: st.dictionaries(
     st.sampled_from(["preset", "framing", "events", "text", "match", "field", "terminator", "data", "event", "eof_ok",
                      "enable", "body", "url", "replace", "query", "headers", "drop", "mode", "payload", "usage"]),
-    inner | st.sampled_from(["$.a", "$..*", "sse", "ndjson", "delta", "sagemaker", *sorted(PRESETS)]) | st.lists(inner),
+    inner | st.sampled_from(["$.a", "$..*", "sse", "ndjson", "delta", "sagemaker", *_PRESETS]) | st.lists(inner),
     max_size=4)))  # fmt: skip
 def test_a_description_of_a_stream_is_read_or_refused(document: object) -> None:
     try:

@@ -12,6 +12,7 @@ from integration_tests.fuzz.mutations import json_values
 
 from opensearch_ml_stream.connectors.documents import Action, connector_document, read_connector
 from opensearch_ml_stream.connectors.errors import MLStreamError
+from opensearch_ml_stream.connectors.known_providers import SHIPPED
 from opensearch_ml_stream.connectors.predict import post_process, pre_process
 from opensearch_ml_stream.connectors.predict.guardrails.configuration import read_guardrails
 from opensearch_ml_stream.connectors.predict.guardrails.patterns import GuardPattern
@@ -22,7 +23,6 @@ from opensearch_ml_stream.connectors.predict.model_interface import InterfaceSch
 from opensearch_ml_stream.connectors.processors.chain import compile_processors
 from opensearch_ml_stream.connectors.rendering.compiled_action import CompiledAction
 from opensearch_ml_stream.connectors.rendering.template import ConnectorParameters
-from opensearch_ml_stream.connectors.selection.presets import PRESETS
 from opensearch_ml_stream.connectors.syntax.filter_path import filter_path
 
 pytestmark = pytest.mark.timeout(TIMEOUT_SECONDS)
@@ -115,7 +115,7 @@ def render(url: str, header: str, body: str, own: dict[str, str], request: dict[
     def work() -> None:
         action = Action("PREDICT", "POST", url, headers={"X-A": header}, request_body=body)
         compiled = CompiledAction.compile(action, ConnectorParameters.compile(own), {"k": "secret"})
-        rendered = compiled.render(request, PRESETS["openai/v1/chat/completions"])
+        rendered = compiled.render(request, SHIPPED.presets["openai/v1/chat/completions"])
         assert "secret" not in rendered.url and b"secret" not in rendered.body
         assert not set("\r\n\x00") & set(rendered.url + "".join(rendered.headers.values()))
 

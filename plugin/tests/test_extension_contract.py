@@ -19,6 +19,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from opensearch_ml_stream.connectors.documents import Connector
 from opensearch_ml_stream.connectors.errors import InvalidRequest
+from opensearch_ml_stream.connectors.provider import Interface, Provider
 from opensearch_ml_stream.connectors.providers.ollama import OLLAMA
 from opensearch_ml_stream.connectors.stream_spec import Enable, StreamSpec
 from opensearch_ml_stream.plugin.app import Sidecar, open_sidecar
@@ -29,8 +30,11 @@ from opensearch_ml_stream.plugin.settings import Settings
 from opensearch_ml_stream.rest_handlers.openapi.description import OperationDescription
 
 SETTINGS = Settings(store="sqlite:///:memory:")
-WORDS = StreamSpec("acme/words", Enable(body={"stream": True}), OLLAMA.framing, OLLAMA.provider)
-AN_OLD_NAME = StreamSpec(OLLAMA.name, Enable(), OLLAMA.framing, OLLAMA.provider)
+STREAM = StreamSpec("acme/words", Enable(body={"stream": True}), OLLAMA.framing, OLLAMA.reader)
+WORDS = Provider(
+    (Interface(("acme/words",), STREAM, (r"/words\?",)),), trusted_endpoints=(r"^https://words\.example/.*$",)
+)
+AN_OLD_NAME = Provider((Interface((OLLAMA.name,), StreamSpec(OLLAMA.name, Enable(), OLLAMA.framing, OLLAMA.reader)),))
 CONNECTOR = {
     "name": "c",
     "version": "1",
@@ -280,7 +284,7 @@ async def test_a_connector_may_name_its_providers_where_it_is_on(folder: Path, d
             core = seen.pop()
             model = await core.models.get(await core.gate.admit({}), await made_model(client))
             if extensions:
-                assert model.spec({}) is WORDS
+                assert model.spec({}) is STREAM
             else:
                 with pytest.raises(InvalidRequest, match=r"\[Acme/Words\] is no known _llm_interface"):
                     model.spec({})
@@ -307,7 +311,7 @@ async def test_its_protocols_are_asked_for_each_model(folder: Path, declare: Dec
 
 async def test_a_provider_of_a_name_that_there_is_is_refused(folder: Path, declare: Declare) -> None:
     words = declare("words", providers=(f"{__name__}:AN_OLD_NAME",))
-    with pytest.raises(InvalidRequest, match=r"The extension words names a provider ollama/api/chat, which there is"):
+    with pytest.raises(InvalidRequest, match=r"Two providers have an interface named \[ollama/api/chat\]"):
         async with client_of(folder, words):
             pass
 

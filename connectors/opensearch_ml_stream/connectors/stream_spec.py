@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any, Protocol
 from urllib.parse import urlencode, urlsplit, urlunsplit
 
-from opensearch_ml_stream.connectors.decoding.contract import Framing, Provider, StreamDecoder
+from opensearch_ml_stream.connectors.decoding.contract import EventReader, Framing, StreamDecoder
 from opensearch_ml_stream.connectors.decoding.decoder import Decoder
 from opensearch_ml_stream.connectors.decoding.fast_path import FastPathDecoder
 
@@ -83,7 +83,7 @@ class Streaming(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class StreamSpec:
-    """How one provider streams. `framing` and `provider` are called once per stream: both keep state.
+    """How one provider streams. `framing` and `reader` are called once per stream: both keep state.
 
     `has_fast_path` says that the framing is SSE and that an event which differs from the one before only in its text
     changes nothing else (usage, model, finish reason), so that `decoding.fast_path` may skip parsing it.
@@ -92,15 +92,15 @@ class StreamSpec:
     name: str
     enable: Enable
     framing: Callable[[], Framing]
-    provider: Callable[[], Provider]
+    reader: Callable[[], EventReader]
     has_fast_path: bool = False
     decoder: Callable[[], Decoder | FastPathDecoder] = field(init=False, repr=False, compare=False)
     """Returns a new decoder for one stream."""
 
     def __post_init__(self) -> None:
-        fast, plain = partial(FastPathDecoder, self.provider), partial(_plain_decoder, self.framing, self.provider)
+        fast, plain = partial(FastPathDecoder, self.reader), partial(_plain_decoder, self.framing, self.reader)
         object.__setattr__(self, "decoder", fast if self.has_fast_path else plain)
 
 
-def _plain_decoder(framing: Callable[[], Framing], provider: Callable[[], Provider]) -> Decoder:
-    return Decoder(framing(), provider())
+def _plain_decoder(framing: Callable[[], Framing], reader: Callable[[], EventReader]) -> Decoder:
+    return Decoder(framing(), reader())

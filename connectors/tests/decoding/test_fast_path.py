@@ -17,11 +17,11 @@ from opensearch_ml_stream.connectors.decoding.fast_path import (
     FastPathDecoder,
 )
 from opensearch_ml_stream.connectors.decoding.sse import SSEFraming
-from opensearch_ml_stream.connectors.selection.presets import PRESETS
+from opensearch_ml_stream.connectors.known_providers import SHIPPED
 from opensearch_ml_stream.connectors.stream_spec import StreamSpec
 
-CHAT = PRESETS["openai/v1/chat/completions"]
-FAST_SPECS = [spec for spec in PRESETS.values() if spec.has_fast_path]
+CHAT = SHIPPED.presets["openai/v1/chat/completions"]
+FAST_SPECS = [spec for spec in SHIPPED.presets.values() if spec.has_fast_path]
 
 # Shapes with the text at {}: two of each dialect, so that frames change in the middle of a stream.
 SHAPES = {
@@ -57,7 +57,7 @@ texts = st.one_of(
 
 
 def slow_path(spec: StreamSpec) -> Decoder:
-    return Decoder(SSEFraming(), spec.provider())
+    return Decoder(SSEFraming(), spec.reader())
 
 
 def play(decoder: Decoder | FastPathDecoder, pieces: Sequence[bytes]) -> object:
@@ -69,7 +69,7 @@ def play(decoder: Decoder | FastPathDecoder, pieces: Sequence[bytes]) -> object:
 @pytest.mark.parametrize("name", SHAPES)
 @given(data=st.data())
 def test_both_paths_agree_on_any_stream_cut_anywhere(name: str, data: st.DataObject) -> None:
-    spec = PRESETS[name]
+    spec = SHIPPED.presets[name]
     shapes = st.sampled_from(SHAPES[name])
     ascii_only = data.draw(st.booleans())
     events = [
@@ -89,7 +89,7 @@ def test_both_paths_agree_on_any_stream_cut_anywhere(name: str, data: st.DataObj
 @pytest.mark.parametrize("name", SHAPES)
 @pytest.mark.parametrize("text", NOT_PLAIN)
 def test_bytes_that_are_no_plain_text_are_parsed(name: str, text: bytes) -> None:
-    spec = PRESETS[name]
+    spec = SHIPPED.presets[name]
     shape = SHAPES[name][0].encode()
     events = [shape.replace(b"{}", b'"%b"' % content, 1) for content in (b"one", b"two", text, b"four")]
     for pieces in (events, [b"".join(events)], [events[0], b"".join(events[1:])]):
@@ -103,7 +103,7 @@ def chat(text: str, before: str = "") -> bytes:
 @pytest.mark.parametrize("text", ["Hello", " Hello", "\\u00e9", "\\n"])
 @pytest.mark.parametrize("before", ["", '"id":"x",'])
 def test_a_frame_learned_in_the_middle_of_a_read_cuts_only_what_is_of_it(text: str, before: str) -> None:
-    spec = PRESETS["openai/v1/chat/completions"]
+    spec = SHIPPED.presets["openai/v1/chat/completions"]
     learned = chat(" a") + chat(" b", before)
     for pieces in (
         [chat(" a"), chat(" b")[:-1], b"\n" + chat(" c", before) + chat(text)],
@@ -124,7 +124,7 @@ class CountingProvider:
     reads = 0
 
     def __init__(self) -> None:
-        self._provider = CHAT.provider()
+        self._provider = CHAT.reader()
         self.end_of_input = self._provider.end_of_input
 
     def read(self, event: Event, chunks: list[Chunk]) -> Outcome | Finishing | None:

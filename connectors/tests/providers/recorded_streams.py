@@ -11,7 +11,7 @@ from opensearch_ml_stream.connectors.chunks import Chunk, Ending, to_chunk_list
 from opensearch_ml_stream.connectors.decoding.contract import Outcome
 from opensearch_ml_stream.connectors.decoding.decoder import Decoder
 from opensearch_ml_stream.connectors.decoding.fast_path import FastPathDecoder
-from opensearch_ml_stream.connectors.selection.presets import PRESETS
+from opensearch_ml_stream.connectors.known_providers import SHIPPED
 from tests.providers.eventstream_frames import METRICS, event, invoke_chunk
 
 _FOLDER = Path(__file__).parent / "transcripts"
@@ -34,7 +34,7 @@ class Recorded:
     good_from: int | None = None  # from which event on the body may end; None: only after the last
 
     def decoder(self) -> Decoder | FastPathDecoder:
-        return PRESETS[self.preset].decoder()
+        return SHIPPED.presets[self.preset].decoder()
 
 
 def play(decoder: Decoder | FastPathDecoder, pieces: list[bytes]) -> tuple[list[Chunk], Outcome]:

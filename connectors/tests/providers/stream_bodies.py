@@ -7,7 +7,7 @@ from typing import Any
 from opensearch_ml_stream.connectors.chunks import Chunk, Ending
 from opensearch_ml_stream.connectors.decoding.contract import Outcome
 from opensearch_ml_stream.connectors.errors import UpstreamError
-from opensearch_ml_stream.connectors.selection.presets import PRESETS
+from opensearch_ml_stream.connectors.known_providers import SHIPPED
 from tests.providers.recorded_streams import play
 
 
@@ -26,7 +26,7 @@ def delta(finish: str | None = None, **fields: Any) -> dict[str, Any]:
 
 
 def decode(preset: str, data: bytes) -> tuple[list[Chunk], Outcome]:
-    return play(PRESETS[preset].decoder(), [data])
+    return play(SHIPPED.presets[preset].decoder(), [data])
 
 
 def ending_of(preset: str, data: bytes) -> Ending:

@@ -2,7 +2,7 @@
 
 from opensearch_ml_stream.connectors.chunks import Chunk, Ending, Usage
 from opensearch_ml_stream.connectors.errors import StreamTruncated, UpstreamError
-from opensearch_ml_stream.connectors.selection.presets import PRESETS
+from opensearch_ml_stream.connectors.known_providers import SHIPPED
 from tests.providers.eventstream_frames import event, exception, invoke_chunk
 from tests.providers.stream_bodies import decode, error_of
 
@@ -16,7 +16,7 @@ def test_bedrock_without_metadata_ends_well_after_its_message_stop() -> None:
 
 
 def test_the_metadata_of_bedrock_ends_the_stream_without_waiting_for_the_connection() -> None:
-    decoder = PRESETS["bedrock/converse"].decoder()
+    decoder = SHIPPED.presets["bedrock/converse"].decoder()
     decoder.feed(event("messageStop", {"stopReason": "end_turn"}))
     assert decoder.outcome is None
     decoder.feed(event("metadata", {"usage": {"inputTokens": 1, "outputTokens": 2}}))

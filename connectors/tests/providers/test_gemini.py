@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from opensearch_ml_stream.connectors.chunks import Chunk, Ending, ToolCall, Usage
-from opensearch_ml_stream.connectors.selection.presets import PRESETS
+from opensearch_ml_stream.connectors.known_providers import SHIPPED
 from tests.providers.recorded_streams import join_chunks, play
 from tests.providers.stream_bodies import decode, error_of, sse
 
@@ -92,7 +92,7 @@ def test_a_next_call_ends_the_one_before() -> None:
 @pytest.mark.parametrize("path", ["$", "$..a", "$.a[1000000000]", "$.a[-1]", "no path", "$.s.t", 5])
 def test_a_path_that_cannot_be_followed_is_a_skipped_event(path: Any) -> None:
     start = call_parts({"name": "f", "willContinue": True}, piece("$.s", stringValue="x"))
-    decoder = PRESETS[GEMINI].decoder()
+    decoder = SHIPPED.presets[GEMINI].decoder()
     _, outcome = play(decoder, [sse(start, call_parts(piece(path, numberValue=1)), call_parts(finish="STOP"))])
     assert (outcome, decoder.skipped_events) == (Ending("tool_calls", "STOP"), 1)
 

@@ -6,7 +6,7 @@ import pytest
 
 from opensearch_ml_stream.connectors.chunks import Chunk, Ending, Usage
 from opensearch_ml_stream.connectors.errors import StreamTruncated, UpstreamError
-from opensearch_ml_stream.connectors.selection.presets import PRESETS
+from opensearch_ml_stream.connectors.known_providers import SHIPPED
 from tests.providers.recorded_streams import join_chunks, play
 from tests.providers.stream_bodies import decode, delta, error_of, sse
 
@@ -114,7 +114,7 @@ def test_a_refusal_is_text() -> None:
 
 @pytest.mark.parametrize("broken", ["{", "[1]", "7", '{"choices":[{"delta":{"content":{"a":1}}}]}'])
 def test_one_broken_event_is_skipped_and_counted(broken: str) -> None:
-    decoder = PRESETS[CHAT].decoder()
+    decoder = SHIPPED.presets[CHAT].decoder()
     chunks, outcome = play(decoder, [sse(delta(content="a"), broken, delta(content="b"), "[DONE]")])
     assert chunks == [Chunk("a"), Chunk("b")]
     assert isinstance(outcome, Ending)

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from opensearch_ml_stream.connectors.chunks import FINISH_REASONS, Ending
 from opensearch_ml_stream.connectors.decoding.contract import Event, Framing
 from opensearch_ml_stream.connectors.errors import StreamTruncated
-from opensearch_ml_stream.connectors.selection.presets import PRESETS
+from opensearch_ml_stream.connectors.known_providers import SHIPPED
 from tests.providers.hosted.hosted_streams import ALL_STREAMS
 from tests.providers.recorded_streams import Recorded, ending_fields, join_chunks, outcome_fields, play
 
@@ -16,7 +16,7 @@ every_recording = pytest.mark.parametrize("recorded", ALL_STREAMS, ids=lambda re
 
 def _event_ends(recorded: Recorded) -> list[int]:
     """After which bytes an event is whole, by feeding them one by one."""
-    framing: Framing = PRESETS[recorded.preset].framing()
+    framing: Framing = SHIPPED.presets[recorded.preset].framing()
     ends: list[int] = []
     for position in range(len(recorded.data)):
         events: list[Event] = framing.feed(recorded.data[position : position + 1])

@@ -7,11 +7,11 @@ import pytest
 
 from opensearch_ml_stream.connectors.documents import Action
 from opensearch_ml_stream.connectors.errors import InvalidRequest
+from opensearch_ml_stream.connectors.known_providers import SHIPPED
 from opensearch_ml_stream.connectors.rendering.compiled_action import CompiledAction
 from opensearch_ml_stream.connectors.rendering.nova_embeddings import NOVA_EMBEDDINGS, clean_nova_body
 from opensearch_ml_stream.connectors.rendering.structured_output import apply_structured_output
 from opensearch_ml_stream.connectors.rendering.template import ConnectorParameters
-from opensearch_ml_stream.connectors.selection.presets import PRESETS
 from opensearch_ml_stream.connectors.syntax.jsontext import JsonText
 
 _ACTION = Action("PREDICT", "POST", "http://provider/v1", supports_structured_output=True)
@@ -128,5 +128,5 @@ def test_a_request_about_a_job_is_not_edited(action_type: str) -> None:
 def test_the_stream_is_enabled_after_the_processors() -> None:
     connector = {"input_processors": '[{"type": "set_field", "path": "$.stream", "value": false}]'}
     compiled = CompiledAction.compile(replace(_ACTION, request_body="{}"), ConnectorParameters.compile(connector), {})
-    spec = PRESETS["ollama/api/chat"]
+    spec = SHIPPED.presets["ollama/api/chat"]
     assert json.loads(compiled.render({}, spec).body) == {"stream": True}

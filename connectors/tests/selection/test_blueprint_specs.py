@@ -9,9 +9,9 @@ import pytest
 
 from opensearch_ml_stream.connectors.documents import Connector, connector_document, read_connector
 from opensearch_ml_stream.connectors.errors import InvalidRequest
+from opensearch_ml_stream.connectors.known_providers import SHIPPED
 from opensearch_ml_stream.connectors.rendering.compiled_action import CompiledAction, ProviderRequest
 from opensearch_ml_stream.connectors.rendering.template import ConnectorParameters
-from opensearch_ml_stream.connectors.selection.presets import PRESETS
 from opensearch_ml_stream.connectors.selection.spec_for import spec_for
 from opensearch_ml_stream.connectors.stream_spec import Enable, StreamSpec
 from opensearch_ml_stream.connectors.syntax import jsontext
@@ -148,7 +148,7 @@ def test_a_chat_blueprint_streams_where_its_provider_does(name: str) -> None:
     preset, path = _STREAMS[name]
     connector = _connector(name, endpoint="http://127.0.0.1:8000")
     spec = spec_for(connector, connector.action(), {})
-    own, known = (replace(one, enable=Enable()) for one in (spec, PRESETS[preset]))
+    own, known = (replace(one, enable=Enable()) for one in (spec, SHIPPED.presets[preset]))
     assert own == known
     request = _rendered(connector, {"inputs": _QUESTION}, spec)
     assert request.url == f"http://127.0.0.1:8000{path}"

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from opensearch_ml_stream.connectors.documents import Action
+from opensearch_ml_stream.connectors.known_providers import SHIPPED
 from opensearch_ml_stream.connectors.rendering.compiled_action import CompiledAction, ProviderRequest
 from opensearch_ml_stream.connectors.rendering.template import ConnectorParameters
-from opensearch_ml_stream.connectors.selection.presets import PRESETS
 
 _HOST = "https://provider.example"
 _OWN = '"text": "${parameters.inputs}", "temperature": ${parameters.temperature}'
@@ -101,7 +101,7 @@ def rendered(preset: str | None, path: str, template: str) -> ProviderRequest:
     action = Action("PREDICT", "POST", _HOST + path, headers={"X-Own": "kept"}, request_body=template)
     compiled = CompiledAction.compile(action, ConnectorParameters.compile({}), {})
     request = {"inputs": _KEPT["text"], "temperature": "0.10", "stream": "false"}
-    return compiled.render(request, PRESETS[preset] if preset else None)
+    return compiled.render(request, SHIPPED.presets[preset] if preset else None)
 
 
 def exact(body: bytes) -> dict[str, Any]:
@@ -116,8 +116,8 @@ def exact(body: bytes) -> dict[str, Any]:
 
 
 def test_every_preset_has_a_row() -> None:
-    assert SWITCHES.keys() == PRESETS.keys(), (
-        f"{sorted(SWITCHES.keys() ^ PRESETS.keys())}: say in SWITCHES how the provider's streaming is turned on"
+    assert SWITCHES.keys() == SHIPPED.presets.keys(), (
+        f"{sorted(SWITCHES.keys() ^ SHIPPED.presets.keys())}: say in SWITCHES how the provider's streaming is turned on"
     )
 
 

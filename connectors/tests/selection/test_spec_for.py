@@ -6,7 +6,7 @@ import pytest
 
 from opensearch_ml_stream.connectors.documents import Action, Connector, read_connector
 from opensearch_ml_stream.connectors.errors import InvalidRequest
-from opensearch_ml_stream.connectors.selection.presets import PRESETS
+from opensearch_ml_stream.connectors.known_providers import SHIPPED
 from opensearch_ml_stream.connectors.selection.spec_for import spec_for
 
 CHAT = "openai/v1/chat/completions"
@@ -94,16 +94,16 @@ def test_a_url_that_only_the_request_completes_is_recognised_by_the_rest_of_its_
     )
 
 
-@pytest.mark.parametrize("name", sorted(PRESETS))
+@pytest.mark.parametrize("name", sorted(SHIPPED.presets))
 def test_every_documented_name_chooses_its_preset(name: str) -> None:
     for written in (name, f"  {name.upper()} ", name.replace("/", "\\/")):
-        assert chosen("http://h/unknown", {"_llm_interface": written}) == PRESETS[name].name
-        assert chosen("http://h/unknown", None, {"_llm_interface": written}) == PRESETS[name].name
+        assert chosen("http://h/unknown", {"_llm_interface": written}) == SHIPPED.presets[name].name
+        assert chosen("http://h/unknown", None, {"_llm_interface": written}) == SHIPPED.presets[name].name
 
 
 def test_the_names_of_ml_commons_are_known() -> None:
     names = {CHAT, "bedrock/converse", "bedrock/converse/claude", "gemini/v1beta/generatecontent"}
-    assert names <= PRESETS.keys()
+    assert names <= SHIPPED.presets.keys()
 
 
 def test_a_request_cannot_contradict_what_the_url_says() -> None:

@@ -11,6 +11,7 @@ from opensearch_ml_stream.connectors.batching.shared_response import RowPath, sp
 from opensearch_ml_stream.connectors.client_config import ClientConfig, read_client_config
 from opensearch_ml_stream.connectors.documents import Action, connector_document, read_connector
 from opensearch_ml_stream.connectors.errors import MLStreamError
+from opensearch_ml_stream.connectors.known_providers import SHIPPED
 from opensearch_ml_stream.connectors.predict import post_process, pre_process, remote_job
 from opensearch_ml_stream.connectors.predict.embedding_arrays import cut_arrays
 from opensearch_ml_stream.connectors.predict.inputs import read_predict_input
@@ -20,7 +21,6 @@ from opensearch_ml_stream.connectors.predict.painless_source import define_escap
 from opensearch_ml_stream.connectors.rendering.charsets import find_codec
 from opensearch_ml_stream.connectors.rendering.compiled_action import CompiledAction
 from opensearch_ml_stream.connectors.rendering.template import ConnectorParameters, fill_with_stand_ins
-from opensearch_ml_stream.connectors.selection.presets import PRESETS
 from opensearch_ml_stream.connectors.selection.spec_for import spec_for
 from opensearch_ml_stream.connectors.selection.stream_parameter import read_stream_spec
 from opensearch_ml_stream.connectors.spending.response_usage import count_response_tokens
@@ -95,7 +95,7 @@ def _fill(body: str, template: str, url: str) -> None:
     own = ConnectorParameters.compile(nested)
     action = Action("PREDICT", "POST", url, headers={"X-Own": template[:2000]}, request_body=template,
                     supports_structured_output=True)  # fmt: skip
-    for spec in (None, PRESETS["openai/v1/chat/completions"]):
+    for spec in (None, SHIPPED.presets["openai/v1/chat/completions"]):
         CompiledAction.compile(action, own, {"key": "secret"}).render(given.parameters, spec)
 
 

@@ -20,9 +20,9 @@ from opensearch_ml_stream.connectors.decoding.contract import MAX_EVENT_BYTES, E
 from opensearch_ml_stream.connectors.decoding.decoder import Decoder
 from opensearch_ml_stream.connectors.decoding.fast_path import FastPathDecoder
 from opensearch_ml_stream.connectors.errors import UpstreamError
+from opensearch_ml_stream.connectors.known_providers import SHIPPED
 from opensearch_ml_stream.connectors.non_stream_response import non_stream_response
 from opensearch_ml_stream.connectors.providers.openai.tool_calls import ToolCalls
-from opensearch_ml_stream.connectors.selection.presets import PRESETS
 from opensearch_ml_stream.connectors.selection.stream_parameter import read_stream_spec
 from opensearch_ml_stream.connectors.stream_spec import StreamSpec
 from opensearch_ml_stream.connectors.wire_format import NDJSON, SSE
@@ -80,7 +80,7 @@ _CUSTOM = read_stream_spec(json.dumps({
     "framing": "ndjson", "events": {"text": "$.text", "tool_calls": "$.message.tool_calls", "error": "$.error"},
     "mode": "cumulative",
 }))  # fmt: skip
-_SPECS = {spec.name: spec for spec in (*PRESETS.values(), _CUSTOM)}
+_SPECS = {spec.name: spec for spec in (*SHIPPED.presets.values(), _CUSTOM)}
 
 
 def _frame(payload: bytes, name: bytes) -> bytes:
@@ -192,7 +192,7 @@ def test_a_stream_of_one_kind_holds_the_loop_no_longer_than_its_largest_event_ma
 
 
 def _longest_read(preset: str, data: bytes) -> float:
-    decoder = PRESETS[preset].decoder()
+    decoder = SHIPPED.presets[preset].decoder()
     longest = 0.0
     for start in range(0, len(data), READ_BYTES):
         began = time.thread_time()
@@ -204,7 +204,7 @@ def _longest_read(preset: str, data: bytes) -> float:
 def test_an_event_that_does_not_end_costs_memory_as_it_counts() -> None:
     tracemalloc.start()
     try:
-        decoder = PRESETS["openai/v1/chat/completions"].decoder()
+        decoder = SHIPPED.presets["openai/v1/chat/completions"].decoder()
         for _ in range(100):
             decoder.feed(b"data:\n" * 10_000)
         _, peak = tracemalloc.get_traced_memory()
@@ -251,7 +251,7 @@ def test_names_and_numbers_of_a_provider_are_not_kept_without_end() -> None:
         "openai/v1/responses": '{"type":"response.function_call_arguments.delta","output_index":"%s","delta":"a"}',
     }
     for name, event in kinds.items():
-        provider = PRESETS[name].provider()
+        provider = SHIPPED.presets[name].reader()
         chunks: list[Chunk] = []
         with pytest.raises(TypeError):
             provider.read(Event("", (event % ("x" * 1_000)).encode()), chunks)

@@ -30,7 +30,7 @@ def _connector(url: str) -> dict[str, Any]:
         "name": "Echo",
         "version": "1",
         "protocol": "http",
-        "parameters": {"endpoint": url.rstrip("/"), "_llm_interface": "echo"},
+        "parameters": {"endpoint": url.rstrip("/")},
         "credential": {"key": "none"},  # a connector has one
         "actions": [action],
     }

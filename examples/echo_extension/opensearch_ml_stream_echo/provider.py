@@ -7,6 +7,7 @@ import orjson
 from opensearch_ml_stream.connectors.chunks import Chunk, Ending, Usage
 from opensearch_ml_stream.connectors.decoding.contract import Event, Outcome, truncated
 from opensearch_ml_stream.connectors.decoding.ndjson import NDJSONFraming
+from opensearch_ml_stream.connectors.provider import Interface, Provider
 from opensearch_ml_stream.connectors.stream_spec import Enable, StreamSpec
 
 
@@ -26,4 +27,6 @@ class Echo:
         return truncated('"done": true')
 
 
-ECHO = StreamSpec(name="echo", enable=Enable(body={"stream": True}), framing=NDJSONFraming, provider=Echo)
+_STREAM = StreamSpec(name="echo", enable=Enable(body={"stream": True}), framing=NDJSONFraming, reader=Echo)
+
+ECHO = Provider(interfaces=(Interface(("echo",), _STREAM, (r"/_plugins/_ml/echo\?",)),))

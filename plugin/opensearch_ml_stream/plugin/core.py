@@ -1,18 +1,16 @@
 """Open the core of one worker: its store, its settings, what limits and counts predictions, and their use cases."""
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, closing
 from importlib.metadata import version
 from pathlib import Path
 
-from opensearch_ml_stream.connectors.errors import InvalidRequest
-from opensearch_ml_stream.connectors.selection.presets import PRESETS
-from opensearch_ml_stream.connectors.selection.spec_for import interface_name
-from opensearch_ml_stream.connectors.stream_spec import StreamSpec
+from opensearch_ml_stream.connectors.known_providers import SHIPPED
 from opensearch_ml_stream.plugin.clock import now_millis
 from opensearch_ml_stream.plugin.connector_protocol import ConnectorProtocol
 from opensearch_ml_stream.plugin.credentials.cipher import Cipher
-from opensearch_ml_stream.plugin.extension import Core, Extension, load
+from opensearch_ml_stream.plugin.extension import Core, Extension
+from opensearch_ml_stream.plugin.installed_extensions import providers_of
 from opensearch_ml_stream.plugin.limits.budgets.budgets import open_budgets
 from opensearch_ml_stream.plugin.limits.in_flight_caps import OpenStreams
 from opensearch_ml_stream.plugin.limits.rate_limits import RateLimits
@@ -111,18 +109,7 @@ def additions_of(
 ) -> ModelAdditions:
     """Return what extensions add to models; members of `_sidecar` are valid whether theirs is on or off."""
     options = {name: option for extension in declared for name, option in extension.model_options.items()}
-    return ModelAdditions(protocols, options, _presets(used))
-
-
-def _presets(extensions: Sequence[Extension]) -> Mapping[str, StreamSpec]:
-    """Return the stream specs that a connector can name, those of the extensions' providers among them."""
-    presets = dict(PRESETS)
-    for extension in extensions:
-        for reference in extension.providers:
-            spec: StreamSpec = load(reference)
-            if presets.setdefault(interface_name(spec.name), spec) is not spec:
-                raise InvalidRequest(f"The extension {extension.name} names a provider {spec.name}, which there is")
-    return presets
+    return ModelAdditions(protocols, options, SHIPPED.with_others(providers_of(used)))
 
 
 def _in_flight(settings: Settings) -> InFlightResponses:

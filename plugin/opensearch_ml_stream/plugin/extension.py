@@ -110,8 +110,7 @@ class Extension:
 
     `open` refers to `(Core) -> AbstractAsyncContextManager[Contribution]`, "" for nothing to open. `check` refers to
     what raises InvalidRequest before the server starts if the settings do not fit. `services` refer to
-    `(Core) -> GrpcService`, called in each worker where the gRPC port is open. `providers` refer to StreamSpecs, which
-    a connector names in `_llm_interface`.
+    `(Core) -> GrpcService`, called in each worker where the gRPC port is open. `providers` refer to Providers.
 
     `settings` is a frozen dataclass of `setting(...)` fields, whose values `core.settings.of(ITS_CLASS)` returns.
     `requires` names extensions that are opened before it, of which it may import the `face`: the module that an

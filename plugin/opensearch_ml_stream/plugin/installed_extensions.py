@@ -5,14 +5,17 @@ unless the settings switch that on or off.
 """
 
 import os
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 
 from opensearch_ml_stream.connectors.errors import InvalidRequest
-from opensearch_ml_stream.plugin.extension import GROUP, Extension
-from opensearch_ml_stream.plugin.settings import Settings
+from opensearch_ml_stream.connectors.known_providers import KnownProviders
+from opensearch_ml_stream.connectors.provider import Provider
+from opensearch_ml_stream.plugin.extension import GROUP, Extension, load
+from opensearch_ml_stream.plugin.settings import DEFAULT_TRUSTED_ENDPOINTS, Settings
 from opensearch_ml_stream.plugin.settings.setting_metadata import SWITCHES
 from opensearch_ml_stream.plugin.settings.sources import given_names, load_settings
 from opensearch_ml_stream.rest_handlers.base_path import Paths
@@ -49,10 +52,18 @@ def load_installed_settings(
     environment: Mapping[str, str] = os.environ,
     options: Mapping[str, object] | None = None,
 ) -> Settings:
-    """Return the settings of all sources, those of extensions among them; see `load_settings`."""
+    """Return the settings of all sources, those of extensions among them; see `load_settings`.
+
+    The endpoints of their providers are trusted, unless a source says which are.
+    """
     others = [point.name for point in _others()]
     defaults = default_settings(named_extensions(config, environment), others)
-    return load_settings(defaults, config, environment, options)
+    settings = load_settings(defaults, config, environment, options)
+    if settings.trusted_connector_endpoints_regex != DEFAULT_TRUSTED_ENDPOINTS:
+        return settings
+    used = [extension for extension in declared_extensions(settings) if _is_on(extension, settings)]
+    endpoints = KnownProviders.of(providers_of(used)).trusted_endpoints
+    return replace(settings, trusted_connector_endpoints_regex=(*DEFAULT_TRUSTED_ENDPOINTS, *endpoints))
 
 
 def default_settings(extensions: Sequence[Extension], others: Sequence[str] = ()) -> Settings:
@@ -60,6 +71,11 @@ def default_settings(extensions: Sequence[Extension], others: Sequence[str] = ()
     sections = [extension.settings for extension in extensions if extension.settings is not None]
     names = [*(extension.name for extension in extensions), *others]
     return Settings(sections={section: section() for section in sections}, extensions=dict.fromkeys(names))
+
+
+def providers_of(extensions: Iterable[Extension]) -> list[Provider]:
+    """Return the providers that extensions bring; their modules are imported first."""
+    return [load(reference) for extension in extensions for reference in extension.providers]
 
 
 def is_own(point: EntryPoint) -> bool:

@@ -55,7 +55,7 @@ class Framing(Protocol):
         ...
 
 
-class Provider(Protocol):
+class EventReader(Protocol):
     """Events to chunks. One object per stream, so it may keep state (usage, model, tool call ids)."""
 
     def read(self, event: Event, chunks: list[Chunk]) -> Outcome | Finishing | None:

@@ -13,10 +13,10 @@ from opensearch_ml_stream.connectors.chunks import Chunk
 from opensearch_ml_stream.connectors.decoding.contract import (
     MAX_EVENT_VALUES,
     Event,
+    EventReader,
     Finishing,
     Framing,
     Outcome,
-    Provider,
     has_too_many_values,
     too_complex,
     truncated,
@@ -28,7 +28,7 @@ from opensearch_ml_stream.connectors.errors import UpstreamError
 # The terminal object reports how many were skipped ("skipped_events").
 MAX_SKIPPED_EVENTS = 3
 
-# What a provider raises for an event of the wrong shape (see contract.Provider.read).
+# What a provider raises for an event of the wrong shape (see contract.EventReader.read).
 _MALFORMED = (ValueError, KeyError, TypeError, IndexError, AttributeError, RecursionError)
 
 
@@ -36,12 +36,12 @@ class Decoder:
     """Decoder of one provider stream. The module's docstring states the contract."""
 
     __slots__ = (
-        "_framing", "_has_read_event", "_provider", "_skipped", "_surrogates", "chunk_count", "is_ending", "outcome",
+        "_framing", "_has_read_event", "_reader", "_skipped", "_surrogates", "chunk_count", "is_ending", "outcome",
     )  # fmt: skip
 
-    def __init__(self, framing: Framing, provider: Provider) -> None:
+    def __init__(self, framing: Framing, reader: EventReader) -> None:
         self._framing = framing
-        self._provider = provider
+        self._reader = reader
         self._surrogates: SurrogateRepair | None = None  # created by the first event that may need it
         self._has_read_event = False
         self._skipped = 0
@@ -74,13 +74,13 @@ class Decoder:
         chunks = self._read(self._framing.close())
         if self.outcome is None or (has_finished and self.outcome is self._framing.error):
             ended_within_event = self._skipped > skipped and not has_finished
-            self.outcome = truncated("the end of an event") if ended_within_event else self._provider.end_of_input()
+            self.outcome = truncated("the end of an event") if ended_within_event else self._reader.end_of_input()
             self.is_ending = True
         return chunks
 
     def _read(self, events: list[Event]) -> list[Chunk]:
         chunks: list[Chunk] = []
-        read = self._provider.read
+        read = self._reader.read
         outcome: Outcome | Finishing | None = None
         for event in events:
             chunks_before = len(chunks)
@@ -111,7 +111,7 @@ class Decoder:
             return self._skip()
         data, half = repaired
         try:
-            outcome = self._provider.read(Event(event.name, data), chunks)
+            outcome = self._reader.read(Event(event.name, data), chunks)
         except _MALFORMED:
             return self._skip()
         self._has_read_event = True

@@ -19,7 +19,7 @@ from collections.abc import Callable, Sequence
 import orjson
 
 from opensearch_ml_stream.connectors.chunks import Chunk, Chunks, TextRun, to_chunk_list
-from opensearch_ml_stream.connectors.decoding.contract import Outcome, Provider
+from opensearch_ml_stream.connectors.decoding.contract import EventReader, Outcome
 from opensearch_ml_stream.connectors.decoding.decoder import Decoder
 from opensearch_ml_stream.connectors.decoding.sse import SSEFraming
 
@@ -52,13 +52,13 @@ class FastPathDecoder:
 
     __slots__ = (
         "_at_event_boundary", "_fast_chunk_count", "_framing", "_has_split_long_read", "_learn_attempts",
-        "_new_provider", "_prefix", "_prefix_length", "_slow_path", "_suffix", "_suffix_length", "is_ending", "outcome",
+        "_new_reader", "_prefix", "_prefix_length", "_slow_path", "_suffix", "_suffix_length", "is_ending", "outcome",
     )  # fmt: skip
 
-    def __init__(self, new_provider: Callable[[], Provider]) -> None:
+    def __init__(self, new_reader: Callable[[], EventReader]) -> None:
         self._framing = SSEFraming()
-        self._new_provider = new_provider
-        self._slow_path = Decoder(self._framing, new_provider())
+        self._new_reader = new_reader
+        self._slow_path = Decoder(self._framing, new_reader())
         self._learn_attempts = 0
         self._has_split_long_read = False
         self._at_event_boundary = True  # the bytes so far end where an event ends
@@ -156,7 +156,7 @@ class FastPathDecoder:
         self._learn_attempts += 1
         before, after = event.split(text)
         prefix, suffix = before + b'"', b'"' + after
-        probe = Decoder(SSEFraming(), self._new_provider())
+        probe = Decoder(SSEFraming(), self._new_reader())
         if probe.feed(prefix + _PROBE.encode() + suffix) == [Chunk(_PROBE)] and probe.outcome is None:
             self._prefix, self._suffix = prefix, suffix
             self._prefix_length, self._suffix_length = len(prefix), len(suffix)

@@ -1,8 +1,10 @@
 """Finish reasons: translate every provider's own word into one of `chunks.FINISH_REASONS`.
 
-One table serves all providers, since no two of them mean different things by one word. Case is ignored.
+One table serves all providers, since no two of them mean different things by one word, and gateways relay the words of
+others. What a provider's own module says comes on top. Case is ignored.
 """
 
+from collections.abc import Mapping
 from typing import Any
 
 from opensearch_ml_stream.connectors.decoding import event_fields
@@ -28,6 +30,7 @@ _WORDS = {
 }
 _REASONS = {word: reason for reason, words in _WORDS.items() for word in words.split()}
 
+_NO_WORDS: Mapping[str, str] = {}
 _UNFINISHED = frozenset({"null", "none", "not_finished", "in_progress", "queued"})
 
 
@@ -37,10 +40,12 @@ def native_finish_reason(value: Any) -> str | None:
     return None if word is None or word.lower() in _UNFINISHED else word
 
 
-def finish_reason(native: str | None, *, tools: bool = False) -> str:
+def finish_reason(native: str | None, words: Mapping[str, str] = _NO_WORDS, *, tools: bool = False) -> str:
     """Return the finish reason of a provider's word; "stop" for None and for a word that is not in the table.
 
-    `tools` says that the response holds tool calls, for providers whose word is then "stop" all the same.
+    `words` are the provider's own. `tools` says that the response holds tool calls, for providers whose word is then
+    "stop" all the same.
     """
-    reason = _REASONS.get((native or "stop").lower(), "stop")
+    word = (native or "stop").lower()
+    reason = words.get(word) or _REASONS.get(word, "stop")
     return "tool_calls" if tools and reason == "stop" else reason

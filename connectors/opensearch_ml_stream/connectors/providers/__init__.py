@@ -1,5 +1,4 @@
-"""Providers: read each provider's events into chunks and an outcome.
+"""Providers: what is known of each, its PROVIDER, and how its events are read.
 
-A module also holds its provider's stream specs, except three. `text_generation_inference` and `bedrock_text_models` are
-read through `model_hosts`, as is `plain_text_body`, which a connector's `_stream` can name as well.
+`known_providers` finds each module's PROVIDER. A module without one has what several providers' readers share.
 """

@@ -15,6 +15,7 @@ from opensearch_ml_stream.connectors.decoding.contract import FINISHING, Event, 
 from opensearch_ml_stream.connectors.decoding.finish_reasons import finish_reason
 from opensearch_ml_stream.connectors.decoding.sse import SSEFraming
 from opensearch_ml_stream.connectors.errors import UpstreamError
+from opensearch_ml_stream.connectors.provider import Interface, Provider, WholeResponse
 from opensearch_ml_stream.connectors.stream_spec import Enable, StreamSpec
 
 # The HTTP status of each error type: https://docs.anthropic.com/en/api/errors.
@@ -160,15 +161,17 @@ ANTHROPIC = StreamSpec(
     name="anthropic/v1/messages",
     enable=Enable(body={"stream": True}),
     framing=SSEFraming,
-    provider=Anthropic,
+    reader=Anthropic,
     has_fast_path=True,
 )
 
-# Claude on Vertex AI. The connector's template sets `anthropic_version` in the body.
-VERTEX_ANTHROPIC = StreamSpec(
-    name="vertex/anthropic",
-    enable=Enable(body={"stream": True}, url=((":rawPredict", ":streamRawPredict"),)),
-    framing=SSEFraming,
-    provider=Anthropic,
-    has_fast_path=True,
+_WHOLE = WholeResponse(
+    lambda response: response.get("type") == "message",
+    # The event that begins a message may hold all of it.
+    lambda response: [{"type": "message_start", "message": response}, {"type": "message_stop"}],
+)
+
+PROVIDER = Provider(
+    interfaces=(Interface((ANTHROPIC.name,), ANTHROPIC, (r"/v1/messages\?",), _WHOLE),),
+    trusted_endpoints=(r"^https://api\.anthropic\.com/.*$",),
 )

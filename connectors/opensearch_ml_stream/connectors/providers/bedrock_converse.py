@@ -3,6 +3,7 @@
 `metadata` with the usage comes after `messageStop`, so `metadata` ends the stream, or the end of the body without it.
 """
 
+from collections.abc import Iterable
 from typing import Any
 
 import orjson
@@ -12,6 +13,7 @@ from opensearch_ml_stream.connectors.decoding import event_fields
 from opensearch_ml_stream.connectors.decoding.aws_eventstream import AWSEventStreamFraming
 from opensearch_ml_stream.connectors.decoding.contract import FINISHING, Event, Finishing, Outcome, truncated
 from opensearch_ml_stream.connectors.decoding.finish_reasons import finish_reason
+from opensearch_ml_stream.connectors.provider import JSONObject, WholeResponse
 from opensearch_ml_stream.connectors.stream_spec import Enable, StreamSpec
 
 
@@ -105,5 +107,22 @@ BEDROCK_CONVERSE = StreamSpec(
         ),
     ),
     framing=AWSEventStreamFraming,
-    provider=BedrockConverse,
+    reader=BedrockConverse,
 )
+
+
+def _to_events(response: JSONObject) -> Iterable[JSONObject]:
+    """Content blocks, each of one kind."""
+    for number, block in enumerate(response["output"]["message"]["content"]):
+        delta: dict[str, Any] = {"text": block.get("text")}
+        if tool := event_fields.mapping(block.get("toolUse")):
+            yield {"contentBlockStart": {"start": {"toolUse": tool}, "contentBlockIndex": number}}
+            delta = {"toolUse": {"input": orjson.dumps(tool.get("input") or {}).decode()}}
+        elif "reasoningContent" in block:
+            delta = {"reasoningContent": event_fields.mapping(block["reasoningContent"]).get("reasoningText")}
+        yield {"contentBlockDelta": {"delta": delta, "contentBlockIndex": number}}
+    yield {"messageStop": {"stopReason": response["stopReason"]}}
+    yield {"metadata": {"usage": response.get("usage")}}
+
+
+WHOLE_CONVERSE = WholeResponse(lambda response: "message" in event_fields.mapping(response.get("output")), _to_events)

@@ -1,5 +1,6 @@
 """Cohere chat, v1 (NDJSON) and v2 (server-sent events): https://docs.cohere.com/docs/streaming."""
 
+from collections.abc import Iterable
 from typing import Any
 
 import orjson
@@ -10,6 +11,7 @@ from opensearch_ml_stream.connectors.decoding.contract import Event, Outcome, tr
 from opensearch_ml_stream.connectors.decoding.finish_reasons import finish_reason
 from opensearch_ml_stream.connectors.decoding.ndjson import NDJSONFraming
 from opensearch_ml_stream.connectors.decoding.sse import SSEFraming
+from opensearch_ml_stream.connectors.provider import Interface, JSONObject, Provider, WholeResponse
 from opensearch_ml_stream.connectors.stream_spec import Enable, StreamSpec
 
 
@@ -140,7 +142,7 @@ COHERE_V2 = StreamSpec(
     name="cohere/v2/chat",
     enable=Enable(body={"stream": True}),
     framing=SSEFraming,
-    provider=CohereV2,
+    reader=CohereV2,
     has_fast_path=True,
 )
 
@@ -148,5 +150,28 @@ COHERE_V1 = StreamSpec(
     name="cohere/v1/chat",
     enable=Enable(body={"stream": True}),
     framing=NDJSONFraming,
-    provider=CohereV1,
+    reader=CohereV1,
+)
+
+
+def _to_events(response: JSONObject) -> Iterable[JSONObject]:
+    """Return a plan, parts of text and tool calls."""
+    message = response["message"]
+    if plan := message.get("tool_plan"):
+        yield {"type": "tool-plan-delta", "delta": {"message": {"tool_plan": plan}}}
+    for part in message.get("content") or ():
+        yield {"type": "content-delta", "delta": {"message": {"content": part}}}
+    for number, call in enumerate(message.get("tool_calls") or ()):
+        yield {"type": "tool-call-start", "index": number, "delta": {"message": {"tool_calls": call}}}
+    yield {"type": "message-end", "delta": response}
+
+
+_WHOLE_V2 = WholeResponse(lambda response: "finish_reason" in response and "message" in response, _to_events)
+
+PROVIDER = Provider(
+    interfaces=(
+        Interface((COHERE_V2.name,), COHERE_V2, (r"/v2/chat\?",), _WHOLE_V2),
+        Interface((COHERE_V1.name,), COHERE_V1, (r"/v1/chat\?",)),
+    ),
+    trusted_endpoints=(r"^https://api\.cohere\.(ai|com)/.*$",),
 )

@@ -12,6 +12,7 @@ from opensearch_ml_stream.connectors.chunks import Chunk, Ending
 from opensearch_ml_stream.connectors.decoding import event_fields
 from opensearch_ml_stream.connectors.decoding.contract import Event, Outcome, truncated
 from opensearch_ml_stream.connectors.decoding.sse import SSEFraming
+from opensearch_ml_stream.connectors.provider import Interface, Provider
 from opensearch_ml_stream.connectors.stream_spec import Enable, StreamSpec
 
 _UNFINISHED = "\ufffd"
@@ -65,5 +66,7 @@ CUMULATIVE_TEXT = StreamSpec(
     name="text/cumulative",
     enable=Enable(body={"stream": True}, url=(("/generate", "/generate_stream"),)),
     framing=SSEFraming,
-    provider=CumulativeText,
+    reader=CumulativeText,
 )
+
+PROVIDER = Provider(interfaces=(Interface((CUMULATIVE_TEXT.name,), CUMULATIVE_TEXT),))

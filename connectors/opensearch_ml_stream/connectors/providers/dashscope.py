@@ -16,6 +16,8 @@ from opensearch_ml_stream.connectors.decoding.contract import FINISHING, Event, 
 from opensearch_ml_stream.connectors.decoding.finish_reasons import finish_reason, native_finish_reason
 from opensearch_ml_stream.connectors.decoding.sse import SSEFraming
 from opensearch_ml_stream.connectors.errors import UpstreamError
+from opensearch_ml_stream.connectors.provider import Interface, Provider
+from opensearch_ml_stream.connectors.providers.openai.chat import OPENAI_CHAT
 from opensearch_ml_stream.connectors.providers.openai.tool_calls import ToolCalls
 from opensearch_ml_stream.connectors.stream_spec import Enable, StreamSpec
 
@@ -99,5 +101,13 @@ DASHSCOPE = StreamSpec(
     name="dashscope/generation",
     enable=Enable(headers={"X-DashScope-SSE": "enable"}, inner_body={"parameters": {"incremental_output": True}}),
     framing=SSEFraming,
-    provider=DashScope,
+    reader=DashScope,
+)
+
+PROVIDER = Provider(
+    interfaces=(
+        Interface((DASHSCOPE.name,), DASHSCOPE, (r"/services/aigc/(text|multimodal)-generation/generation\?",)),
+        Interface(("dashscope/v1/chat/completions",), OPENAI_CHAT),
+    ),
+    trusted_endpoints=(r"^https://dashscope(-intl|-us)?\.aliyuncs\.com/.*$",),
 )

@@ -12,6 +12,8 @@ from opensearch_ml_stream.connectors.decoding import event_fields
 from opensearch_ml_stream.connectors.decoding.contract import Event, Outcome, truncated
 from opensearch_ml_stream.connectors.decoding.finish_reasons import finish_reason
 from opensearch_ml_stream.connectors.decoding.ndjson import NDJSONFraming
+from opensearch_ml_stream.connectors.provider import Interface, Provider
+from opensearch_ml_stream.connectors.providers.openai.chat import OPENAI_CHAT
 from opensearch_ml_stream.connectors.stream_spec import Enable, StreamSpec
 
 
@@ -62,5 +64,12 @@ OLLAMA = StreamSpec(
     name="ollama/api/chat",
     enable=Enable(body={"stream": True}),
     framing=NDJSONFraming,
-    provider=Ollama,
+    reader=Ollama,
+)
+
+PROVIDER = Provider(
+    interfaces=(
+        Interface(("ollama/api/chat", "ollama/api/generate"), OLLAMA, (r"/api/(chat|generate)\?",)),
+        Interface(("ollama/v1/chat/completions",), OPENAI_CHAT),
+    )
 )

@@ -14,6 +14,7 @@ from opensearch_ml_stream.connectors.decoding import event_fields
 from opensearch_ml_stream.connectors.decoding.contract import FINISHING, Event, Finishing, Outcome
 from opensearch_ml_stream.connectors.decoding.finish_reasons import finish_reason
 from opensearch_ml_stream.connectors.decoding.sse import SSEFraming
+from opensearch_ml_stream.connectors.provider import Interface, Provider
 from opensearch_ml_stream.connectors.stream_spec import Enable, StreamSpec
 
 _TEXT_TENSORS = ("content", "text_output", "output", "text")
@@ -65,6 +66,16 @@ OPEN_INFERENCE = StreamSpec(
     name="v2/models/infer_stream",
     enable=Enable(url=(("/infer", "/infer_stream"), ("/generate", "/generate_stream"))),
     framing=SSEFraming,
-    provider=OpenInference,
+    reader=OpenInference,
     has_fast_path=True,
+)
+
+PROVIDER = Provider(
+    interfaces=(
+        Interface(
+            (OPEN_INFERENCE.name, "v2/models/generate_stream"),
+            OPEN_INFERENCE,
+            (r"/v2/models/.+/(infer|generate)(_stream)?\?",),
+        ),
+    )
 )

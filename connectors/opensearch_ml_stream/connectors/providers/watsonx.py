@@ -15,6 +15,7 @@ from opensearch_ml_stream.connectors.decoding.contract import FINISHING, Event, 
 from opensearch_ml_stream.connectors.decoding.finish_reasons import finish_reason, native_finish_reason
 from opensearch_ml_stream.connectors.decoding.sse import SSEFraming
 from opensearch_ml_stream.connectors.errors import UpstreamError
+from opensearch_ml_stream.connectors.provider import Interface, Provider
 from opensearch_ml_stream.connectors.providers.openai.chat import OpenAIChat
 from opensearch_ml_stream.connectors.stream_spec import Enable, StreamSpec
 
@@ -83,12 +84,20 @@ WATSONX_CHAT = StreamSpec(
     name="watsonx/text/chat",
     enable=Enable(url=(("/text/chat", "/text/chat_stream"),), drop=_DROP),
     framing=SSEFraming,
-    provider=WatsonxChat,
+    reader=WatsonxChat,
 )
 
 WATSONX_GENERATION = StreamSpec(
     name="watsonx/text/generation",
     enable=Enable(url=(("/text/generation", "/text/generation_stream"),), drop=_DROP),
     framing=SSEFraming,
-    provider=WatsonxGeneration,
+    reader=WatsonxGeneration,
+)
+
+PROVIDER = Provider(
+    interfaces=(
+        Interface((WATSONX_CHAT.name,), WATSONX_CHAT, (r"/text/chat(_stream)?\?",)),
+        Interface((WATSONX_GENERATION.name,), WATSONX_GENERATION, (r"/text/generation(_stream)?\?",)),
+    ),
+    trusted_endpoints=(r"^https://[a-z0-9-]+\.ml\.cloud\.ibm\.com/.*$",),
 )

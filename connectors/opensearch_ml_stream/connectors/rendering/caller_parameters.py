@@ -1,9 +1,9 @@
 """Which parameters a caller may set of those that say where a connector's requests go, and with them its credential.
 
 They stand in the connector's URL, and in headers that name a host or an account. Where the connector gives a value, a
-caller sets another only for a name of MODEL_NAMES, in path and query, or for one that the connector lists in its
-parameter `_caller_parameters`. Where it gives none, a caller fills in path and query, but the origin (scheme, host,
-port) only if the connector has no credential, or lists the name.
+caller sets another only for a name of MODEL_NAMES or of a provider's, in path and query, or for one that the connector
+lists in its parameter `_caller_parameters`. Where it gives none, a caller fills in path and query, but the origin
+(scheme, host, port) only if the connector has no credential, or lists the name.
 """
 
 import re
@@ -13,17 +13,15 @@ from functools import cached_property
 
 from opensearch_ml_stream.connectors.documents import MAX_URL_LENGTH, Action
 from opensearch_ml_stream.connectors.errors import InvalidRequest
+from opensearch_ml_stream.connectors.known_providers import SHIPPED, KnownProviders
 from opensearch_ml_stream.connectors.rendering.filled_template import parameter_names
 from opensearch_ml_stream.connectors.rendering.template import TO_STRING, ConnectorParameters, Parameters, Template
 from opensearch_ml_stream.connectors.rendering.url import Origin, find_origin, render_url, split_url
 from opensearch_ml_stream.connectors.syntax import jsontext
 
 CALLER_PARAMETERS = "_caller_parameters"
-# Names under which the URLs of providers hold a model: Azure's has a deploy-name, SageMaker's an endpoint_name.
-MODEL_NAMES = frozenset({
-    "model", "model_id", "modelId", "model_name", "modelName", "deployment", "deployment_id", "deploymentId",
-    "deployment_name", "deploymentName", "deploy-name", "deploy_name", "endpoint_name",
-})  # fmt: skip
+# Names under which the URLs of providers hold a model, beside those that a provider has of its own.
+MODEL_NAMES = frozenset({"model", "model_id", "modelId", "model_name", "modelName"})
 
 # Only the connector's own parameters may fill these headers: they say who calls, and where to.
 _CONNECTOR_ONLY_HEADERS = frozenset({
@@ -59,7 +57,12 @@ class CallerParameters:
 
     @classmethod
     def compile(
-        cls, action: Action, connector: ConnectorParameters, *, has_credential: bool = True
+        cls,
+        action: Action,
+        connector: ConnectorParameters,
+        *,
+        has_credential: bool = True,
+        known: KnownProviders = SHIPPED,
     ) -> "CallerParameters":
         """Find the parameters of an action's URL and headers. InvalidRequest for a wrong `_caller_parameters`."""
         listed = read_caller_parameters(connector.values.get(CALLER_PARAMETERS))
@@ -67,7 +70,7 @@ class CallerParameters:
         url = Template.compile(action.url, json=False)
         in_url = _names_of([url], connector)
         given = frozenset(name for name in in_url if _is_given(name, connector))
-        fixed = {name for name in given if _base(name) not in listed | MODEL_NAMES}
+        fixed = {name for name in given if _base(name) not in listed | MODEL_NAMES | known.model_parameters}
         own = Parameters(connector, {}, lambda name: "")
         free = {name for name in in_url if _base(name) in listed and not _begins_path(name, own)}
         if not has_credential:

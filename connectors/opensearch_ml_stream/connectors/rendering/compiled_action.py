@@ -8,6 +8,7 @@ from functools import cached_property
 
 from opensearch_ml_stream.connectors.documents import JOB_ACTION_TYPES, MAX_URL_LENGTH, Action, check_url_length
 from opensearch_ml_stream.connectors.errors import InvalidRequest
+from opensearch_ml_stream.connectors.known_providers import SHIPPED, KnownProviders
 from opensearch_ml_stream.connectors.rendering.body_edits import INPUT_PROCESSORS, edit_body, may_edit_body
 from opensearch_ml_stream.connectors.rendering.caller_parameters import CallerParameters, is_connectors_own
 from opensearch_ml_stream.connectors.rendering.charsets import find_codec
@@ -73,10 +74,15 @@ class CompiledAction:
     body: Template | None
     may_edit_body: bool  # see body_edits.may_edit_body
     has_credential: bool
+    known: KnownProviders
 
     @classmethod
     def compile(
-        cls, action: Action, parameters: ConnectorParameters, credential: Mapping[str, str]
+        cls,
+        action: Action,
+        parameters: ConnectorParameters,
+        credential: Mapping[str, str],
+        known: KnownProviders = SHIPPED,
     ) -> "CompiledAction":
         """Compile an action. `credential` is in clear text and fills headers only, never a URL or a body.
 
@@ -94,6 +100,7 @@ class CompiledAction:
             body=None if action.request_body is None else Template.compile(action.request_body),
             may_edit_body=may_edit_body(action, parameters.values),
             has_credential=bool(credential),
+            known=known,
         )
 
     def scope(self, request: Mapping[str, str]) -> Parameters:
@@ -111,7 +118,9 @@ class CompiledAction:
 
     @cached_property
     def _caller_parameters(self) -> CallerParameters:
-        return CallerParameters.compile(self.action, self.parameters, has_credential=self.has_credential)
+        return CallerParameters.compile(
+            self.action, self.parameters, has_credential=self.has_credential, known=self.known
+        )
 
     @cached_property
     def _head_names(self) -> frozenset[str]:

@@ -31,6 +31,7 @@ class EventRules:
     is in `match`. An event's kind is its value of `kind_field`, or its name if it has none. The stream ends with an
     event whose data is `end_data` or whose kind is in `end_kinds`; `eof_ok` says whether the end of the body is a good
     end too; after a finish reason it always is. `cumulative` says that each event's text repeats what came before it.
+    `finish_words` are what `finish_reason` knows besides its own.
     """
 
     events: Mapping[str, JSONPath]
@@ -40,6 +41,7 @@ class EventRules:
     end_kinds: tuple[str, ...] = ()
     eof_ok: bool = True
     cumulative: bool = False
+    finish_words: Mapping[str, str] = field(default_factory=dict)
 
 
 class CustomProvider:
@@ -56,7 +58,7 @@ class CustomProvider:
         self._work = WorkLimit("Reading events by the JSONPaths of _stream", error=UpstreamError)
 
     def read(self, event: Event, chunks: list[Chunk]) -> Outcome | Finishing | None:
-        """Append the event's chunk, if it has any text, reasoning or tool calls; see `Provider.read`."""
+        """Append the event's chunk, if it has any text, reasoning or tool calls; see `EventReader.read`."""
         try:
             return self._read(event, chunks)
         except UpstreamError as error:  # a path takes too much work for the events
@@ -107,7 +109,8 @@ class CustomProvider:
 
     def _ending(self) -> Ending:
         called_tools = self._finish is None and self._tool_calls.has_any
-        return Ending(finish_reason(self._finish, tools=called_tools), self._finish, self._usage)
+        reason = finish_reason(self._finish, self._rules.finish_words, tools=called_tools)
+        return Ending(reason, self._finish, self._usage)
 
 
 def _usage(counts: dict[str, Any]) -> Usage:

@@ -1,6 +1,6 @@
 """Read a connector's `_stream` parameter, its own description of its provider's stream: JSON text to StreamSpec.
 
-{"preset": "openai/v1/chat/completions",            one of PRESETS; the rest then changes it
+{"preset": "openai/v1/chat/completions",            an interface by its name; the rest then changes it
  "enable": {"body": {}, "drop": [], "url": {"replace": ["/a", "/b"], "query": {}}, "headers": {}},
  "framing": "sse | ndjson | json_array | aws_eventstream | text",
  "events": {"text": "$.text", "reasoning": ..., "tool_calls": ..., "finish": ..., "usage": ..., "error": ...},
@@ -22,10 +22,10 @@ from opensearch_ml_stream.connectors.decoding.ndjson import NDJSONFraming
 from opensearch_ml_stream.connectors.decoding.plain_text import PlainTextFraming
 from opensearch_ml_stream.connectors.decoding.sse import SSEFraming
 from opensearch_ml_stream.connectors.errors import InvalidRequest
+from opensearch_ml_stream.connectors.known_providers import SHIPPED, KnownProviders
 from opensearch_ml_stream.connectors.providers.model_hosts.sagemaker import SAGEMAKER, sagemaker_spec
 from opensearch_ml_stream.connectors.providers.plain_text_body import PlainTextBody
 from opensearch_ml_stream.connectors.selection.custom_provider import CustomProvider, EventRules
-from opensearch_ml_stream.connectors.selection.presets import PRESETS
 from opensearch_ml_stream.connectors.stream_spec import Enable, StreamSpec
 from opensearch_ml_stream.connectors.syntax import jsontext
 from opensearch_ml_stream.connectors.syntax.jsonpath import JSONPath, compile_path
@@ -42,46 +42,56 @@ _KEYS = ("preset", "enable", "framing", "events", "match", "terminator", "mode",
 _PARTS = ("text", "reasoning", "tool_calls", "finish", "usage", "error")
 
 
-def read_stream_spec(text: str) -> StreamSpec:
-    """Return the spec of a `_stream` parameter. InvalidRequest begins with the JSON path of the field that is wrong."""
+def read_stream_spec(text: str, known: KnownProviders = SHIPPED) -> StreamSpec:
+    """Return the spec of a `_stream` parameter, whose preset is one of `known`.
+
+    InvalidRequest begins with the JSON path of the field that is wrong.
+    """
     if len(text) > MAX_SPEC_CHARS:
         raise InvalidRequest(f"_stream: may have {MAX_SPEC_CHARS} characters; it has {len(text)}")
-    return _read_spec(jsontext.value_or_text(text), "_stream")
+    return _read_spec(jsontext.value_or_text(text), "_stream", known)
 
 
-def _read_spec(value: object, path: str) -> StreamSpec:
+def _read_spec(value: object, path: str, known: KnownProviders) -> StreamSpec:
     document = _object(value, path)
     _check_keys(document, _KEYS, path)
-    preset = _preset(document, path)
+    preset = _preset(document, path, known.presets)
     enable = _enable(document.get("enable"), f"{path}.enable", Enable() if preset is None else preset.enable)
     if preset is not None and "events" not in document:
-        return _change_preset(preset, replace(preset, enable=enable), document, path)
+        return _change_preset(preset, replace(preset, enable=enable), document, path, known)
     if "payload" in document:
         raise InvalidRequest(f"{path}.payload: goes with the preset {SAGEMAKER.name} and without events")
     framing = _framing(document, path, None if preset is None else preset.framing)
     if framing is PlainTextFraming:
         _refuse(document, ("events", "match", "terminator", "mode"), path, "does not go with the framing text")
         return StreamSpec("_stream", enable, framing, PlainTextBody)
-    return StreamSpec("_stream", enable, framing, partial(CustomProvider, _event_rules(document, path)))
+    return StreamSpec(
+        "_stream",
+        enable,
+        framing,
+        partial(CustomProvider, _event_rules(document, path, known.finish_words)),
+    )
 
 
-def _preset(document: dict[str, Any], path: str) -> StreamSpec | None:
+def _preset(document: dict[str, Any], path: str, presets: Mapping[str, StreamSpec]) -> StreamSpec | None:
     if "preset" not in document:
         return None
     name = _string(document["preset"], f"{path}.preset")
-    if name not in PRESETS:
-        raise InvalidRequest(f"{path}.preset: there is no preset [{name}]; there are {', '.join(sorted(PRESETS))}")
-    return PRESETS[name]
+    if name not in presets:
+        raise InvalidRequest(f"{path}.preset: there is no preset [{name}]; there are {', '.join(sorted(presets))}")
+    return presets[name]
 
 
-def _change_preset(preset: StreamSpec, spec: StreamSpec, document: dict[str, Any], path: str) -> StreamSpec:
+def _change_preset(
+    preset: StreamSpec, spec: StreamSpec, document: dict[str, Any], path: str, known: KnownProviders
+) -> StreamSpec:
     _refuse(document, ("match", "mode", "terminator"), path, "needs events beside the preset")
     if "payload" in document:
         if preset is not SAGEMAKER:
             raise InvalidRequest(f"{path}.payload: goes with the preset {SAGEMAKER.name} only")
         if path != "_stream":
             raise InvalidRequest(f"{path}.payload: a payload holds no other payload")
-        hosted = sagemaker_spec(_read_spec(document["payload"], f"{path}.payload"))
+        hosted = sagemaker_spec(_read_spec(document["payload"], f"{path}.payload", known))
         return replace(hosted, enable=_merge(hosted.enable, spec.enable))
     if "framing" in document:
         spec = replace(spec, framing=_framing(document, path, None), has_fast_path=False)
@@ -134,7 +144,7 @@ def _framing(document: dict[str, Any], path: str, default: Callable[[], Framing]
     return FRAMINGS[name]
 
 
-def _event_rules(document: dict[str, Any], path: str) -> EventRules:
+def _event_rules(document: dict[str, Any], path: str, finish_words: Mapping[str, str]) -> EventRules:
     events = _object(document.get("events"), f"{path}.events")
     _check_keys(events, _PARTS, f"{path}.events")
     if "text" not in events:
@@ -158,6 +168,7 @@ def _event_rules(document: dict[str, Any], path: str) -> EventRules:
         end_kinds=end_kinds,
         eof_ok=_boolean(eof_ok, f"{path}.terminator.eof_ok"),
         cumulative=mode == "cumulative",
+        finish_words=finish_words,
     )
 
 

@@ -7,7 +7,7 @@ import pytest
 from opensearch_ml_stream.connectors.chunks import Chunk, Ending, ToolCall
 from opensearch_ml_stream.connectors.decoding.fast_path import FastPathDecoder
 from opensearch_ml_stream.connectors.errors import StreamTruncated
-from opensearch_ml_stream.connectors.selection.presets import PRESETS
+from opensearch_ml_stream.connectors.known_providers import SHIPPED
 from tests.providers.recorded_streams import join_chunks, tool
 from tests.providers.stream_bodies import decode, ending_of, error_of, sse
 
@@ -76,7 +76,7 @@ def test_an_error_event_has_its_status(code: str | int | None, status: int | Non
 
 
 def test_repeated_texts_take_the_fast_path() -> None:
-    decoder = PRESETS[PRESET].decoder()
+    decoder = SHIPPED.presets[PRESET].decoder()
     assert isinstance(decoder, FastPathDecoder)
     assert decoder.feed(sse(text("a"))) == [Chunk("a")]
     assert decoder.feed(sse(text("b"), text("c"))) == b"b\0c"

@@ -22,7 +22,7 @@ import yaml
 
 from opensearch_ml_stream.connectors.decoding.decoder import Decoder
 from opensearch_ml_stream.connectors.decoding.fast_path import FastPathDecoder
-from opensearch_ml_stream.connectors.selection.presets import PRESETS
+from opensearch_ml_stream.connectors.known_providers import SHIPPED
 from tests.providers.eventstream_frames import event, invoke_chunk
 from tests.providers.recorded_streams import tool
 
@@ -50,7 +50,7 @@ class Recording:
     sdk: str | None = None
 
     def decoder(self) -> Decoder | FastPathDecoder:
-        return PRESETS[self.preset].decoder()
+        return SHIPPED.presets[self.preset].decoder()
 
     def tool_calls(self) -> list[dict[str, Any]]:
         return [tool(*call) for call in self.tools]

@@ -10,7 +10,7 @@ import anthropic
 import openai
 from openai.lib.streaming.chat import ChatCompletionStreamState
 
-from opensearch_ml_stream.connectors.selection.presets import PRESETS
+from opensearch_ml_stream.connectors.known_providers import SHIPPED
 
 MESSAGES: Any = [{"role": "user", "content": "?"}]
 
@@ -132,5 +132,5 @@ READERS: dict[str, Callable[[bytes], Reading]] = {
     "anthropic/v1/messages": read_anthropic,
     "openai/v1/responses": read_responses,
     "openai/v1/completions": read_completions,
-    **{name: read_chat for name in PRESETS if name.endswith("/chat/completions")},
+    **{name: read_chat for name in SHIPPED.presets if name.endswith("/chat/completions")},
 }

@@ -7,6 +7,7 @@ from typing import Any
 
 from opensearch_ml_stream.connectors.documents import PREDICT, Connector, Model
 from opensearch_ml_stream.connectors.errors import InvalidRequest, MLStreamError
+from opensearch_ml_stream.connectors.known_providers import SHIPPED, KnownProviders
 from opensearch_ml_stream.connectors.model_options import InputOptions, SidecarSettings
 from opensearch_ml_stream.connectors.predict.guardrails.configuration import Guardrails, read_guardrails
 from opensearch_ml_stream.connectors.predict.inputs import PredictInput
@@ -15,7 +16,6 @@ from opensearch_ml_stream.connectors.predict.model_interface import InterfaceSch
 from opensearch_ml_stream.connectors.predict.pre_process import ScriptStep, Step, plan_steps
 from opensearch_ml_stream.connectors.rendering.compiled_action import CompiledAction, ProviderRequest
 from opensearch_ml_stream.connectors.rendering.template import ConnectorParameters
-from opensearch_ml_stream.connectors.selection.presets import PRESETS
 from opensearch_ml_stream.connectors.selection.spec_for import spec_for
 from opensearch_ml_stream.connectors.stream_spec import Streaming, StreamSpec
 from opensearch_ml_stream.connectors.syntax import jsontext
@@ -48,14 +48,14 @@ class CompiledModel:
         settings: SidecarSettings = NO_SETTINGS,
         limiters_by_user: Mapping[str, Any] = MappingProxyType({}),
         protocol: ModelProtocol | None = None,
-        presets: Mapping[str, StreamSpec] = PRESETS,
+        providers: KnownProviders = SHIPPED,
     ) -> None:
         self.model_id = model_id
         self.definition = definition
         self.connector = connector
         self.settings = settings
         self.protocol = protocol
-        self.presets = presets
+        self.providers = providers
         self._limiters_by_user = limiters_by_user
         self._limits_by_user: dict[str, RateLimit | None] = {}  # read when they are needed first
         self._stored_credential = credential
@@ -94,7 +94,8 @@ class CompiledModel:
         cached = self._compiled.get(action_type)
         if cached is not None and cached[0] == credential:
             return cached[1]
-        compiled = CompiledAction.compile(self.connector.action(action_type), self._parameters, credential)
+        action = self.connector.action(action_type)
+        compiled = CompiledAction.compile(action, self._parameters, credential, self.providers)
         self._compiled[action_type] = (credential, compiled)
         return compiled
 
@@ -212,7 +213,7 @@ class CompiledModel:
         if spec is None:
             try:
                 action = self.connector.action(action_type)
-                spec = spec_for(self.connector, action, {_LLM_INTERFACE: name} if name else {}, self.presets)
+                spec = spec_for(self.connector, action, {_LLM_INTERFACE: name} if name else {}, self.providers)
             except MLStreamError as error:
                 spec = error
             if len(self._specs) < MAX_CACHED_SPECS and len(name) <= MAX_INTERFACE_CHARS:

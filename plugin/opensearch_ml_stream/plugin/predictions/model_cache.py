@@ -191,5 +191,5 @@ class ModelCache:
             settings=read_sidecar_settings(options, self._additions.options),
             limiters_by_user=user_limiters(controller.source),
             protocol=find_protocol(self._additions.protocols, model_id, connector),
-            presets=self._additions.presets,
+            providers=self._additions.providers,
         )

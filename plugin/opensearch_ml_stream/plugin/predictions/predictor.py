@@ -114,7 +114,7 @@ class Predictor:
         bodies = None if further is None else partial(self._further_body, model.model_id, further)
         response = await held.enter_async_context(self._calls.open(model, request, bodies))
         await check_status(response, model)
-        stream = ProviderStream(response, spec.decoder(), model.redactor, charge)
+        stream = ProviderStream(response, spec.decoder(), model.redactor, charge, model.providers)
         if has_fallbacks:
             stream.answered_by = model.model_id
             await stream.read_ahead()

@@ -9,6 +9,7 @@ from typing import Any
 from opensearch_ml_stream.connectors.chunks import Chunks, Ending
 from opensearch_ml_stream.connectors.decoding.contract import StreamDecoder
 from opensearch_ml_stream.connectors.errors import StreamTruncated, UpstreamError
+from opensearch_ml_stream.connectors.known_providers import SHIPPED, KnownProviders
 from opensearch_ml_stream.connectors.non_stream_response import MAX_NON_STREAM_BYTES, is_json, non_stream_response
 from opensearch_ml_stream.connectors.unstreamed_response import read_whole_response
 from opensearch_ml_stream.plugin.credentials.redaction import Redactor
@@ -27,7 +28,7 @@ class ProviderStream:
     """
 
     __slots__ = (
-        "_ahead", "_before_first_chunk", "_charge", "_decoder", "_finish_by", "_redactor", "_response",
+        "_ahead", "_before_first_chunk", "_charge", "_decoder", "_finish_by", "_known", "_redactor", "_response",
         "_tell_first_chunk", "answered_by", "first_chunk", "outcome",
     )  # fmt: skip
 
@@ -37,10 +38,12 @@ class ProviderStream:
         decoder: StreamDecoder,
         redactor: Redactor,
         charge: Charge | None = None,
+        known: KnownProviders = SHIPPED,
     ) -> None:
         self._response = response
         self._decoder = decoder
         self._redactor = redactor
+        self._known = known
         self._before_first_chunk = bytearray()
         self._finish_by: float | None = None  # when to wait no longer, by the loop's clock; None before a finish reason
         self._tell_first_chunk: Callable[[], None] | None = None
@@ -128,7 +131,7 @@ class ProviderStream:
                 return []
             ended = not data
             body += data
-        whole = read_whole_response(bytes(body)) if ended else None
+        whole = read_whole_response(bytes(body), self._known) if ended else None
         body.clear()
         if whole is None:
             return []

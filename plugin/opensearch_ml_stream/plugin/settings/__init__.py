@@ -6,6 +6,7 @@ from itertools import chain
 from typing import Any, TypeVar
 
 from opensearch_ml_stream.connectors.errors import InvalidRequest
+from opensearch_ml_stream.connectors.known_providers import SHIPPED
 from opensearch_ml_stream.connectors.predict.remote_job import RemoteJobRules
 from opensearch_ml_stream.plugin.settings.setting_metadata import Setting, setting, settings_of, switch_of
 
@@ -13,40 +14,16 @@ T = TypeVar("T")
 
 _JOBS = RemoteJobRules()
 
-# The hosts that ML Commons trusts, and those of the other blueprints; where a host serves more than models, or is the
-# customer's own, only the paths of its models. A host name is spelt [a-z0-9-] because nothing
-# else may stand between two dots. See `endpoint_patterns` for how a pattern is matched.
+# Hosts that ML Commons trusts and that are of no provider of streams, then those of the providers; where a host serves
+# more than models, or is the customer's own, only the paths of its models. A host name is spelt [a-z0-9-] because
+# nothing else may stand between two dots. See `endpoint_patterns` for how a pattern is matched.
 DEFAULT_TRUSTED_ENDPOINTS = (
-    r"^https://runtime\.sagemaker\.[a-z0-9-]+\.amazonaws\.com(\.cn)?/.*$",
-    r"^https://api\.sagemaker\.[a-z0-9-]+\.amazonaws\.com(\.cn)?/.*$",
-    r"^https://bedrock-runtime\.[a-z0-9-]+\.amazonaws\.com(\.cn)?/.*$",
     r"^https://bedrock-agent-runtime\.[a-z0-9-]+\.amazonaws\.com(\.cn)?/.*$",
     r"^https://bedrock\.[a-z0-9-]+\.amazonaws\.com(\.cn)?/.*$",
     r"^https://textract\.[a-z0-9-]+\.amazonaws\.com(\.cn)?/?$",
     r"^https://comprehend\.[a-z0-9-]+\.amazonaws\.com(\.cn)?/?$",
     r"^https://rekognition\.[a-z0-9-]+\.amazonaws\.com(\.cn)?/?$",
-    r"^https://api\.openai\.com/.*$",
-    r"^https://[a-z0-9-]+\.openai\.azure\.com/.*$",
-    r"^https://[a-z0-9-]+\.services\.ai\.azure\.com/.*$",
-    r"^https://api\.anthropic\.com/.*$",
-    r"^https://api\.cohere\.(ai|com)/.*$",
-    r"^https://api\.deepseek\.com/.*$",
-    r"^https://api\.mistral\.ai/.*$",
-    r"^https://generativelanguage\.googleapis\.com/.*$",
-    r"^https://([a-z0-9-]+-)?aiplatform\.googleapis\.com/.*$",
-    r"^https://openrouter\.ai/.*$",
-    r"^https://router\.huggingface\.co/.*$",
-    r"^https://api\.groq\.com/.*$",
-    r"^https://api\.x\.ai/.*$",
-    r"^https://api\.perplexity\.ai/.*$",
-    r"^https://api\.fireworks\.ai/.*$",
-    r"^https://api\.together\.(xyz|ai)/.*$",
-    r"^https://dashscope(-intl|-us)?\.aliyuncs\.com/.*$",
-    r"^https://[a-z0-9-]+\.ml\.cloud\.ibm\.com/.*$",
-    r"^https://[a-z0-9-]+\.cloud\.databricks\.com/serving-endpoints/.*$",
-    r"^https://adb-[0-9]+\.[0-9]+\.azuredatabricks\.net/serving-endpoints/.*$",
-    r"^https://[0-9]+\.[0-9]+\.gcp\.databricks\.com/serving-endpoints/.*$",
-    r"^https://api\.cloudflare\.com/client/v4/accounts/[a-z0-9]+/ai/.*$",
+    *SHIPPED.trusted_endpoints,
 )
 
 

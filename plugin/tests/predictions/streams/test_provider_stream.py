@@ -254,4 +254,4 @@ async def test_with_and_without_the_fast_path_the_stream_is_the_same() -> None:
 
 
 def _without_fast_path(spec: StreamSpec) -> StreamSpec:
-    return StreamSpec(spec.name, spec.enable, spec.framing, spec.provider)
+    return StreamSpec(spec.name, spec.enable, spec.framing, spec.reader)

@@ -15,6 +15,7 @@ from opensearch_ml_stream.connectors.decoding.contract import FINISHING, Event, 
 from opensearch_ml_stream.connectors.decoding.finish_reasons import finish_reason
 from opensearch_ml_stream.connectors.decoding.json_array import JSONArrayFraming
 from opensearch_ml_stream.connectors.decoding.sse import SSEFraming
+from opensearch_ml_stream.connectors.provider import Interface, Provider
 from opensearch_ml_stream.connectors.providers.google.partial_arguments import PartialArguments
 from opensearch_ml_stream.connectors.stream_spec import Enable, StreamSpec
 
@@ -117,7 +118,7 @@ GEMINI = StreamSpec(
     name="gemini/v1beta/generatecontent",
     enable=Enable(url=_STREAM_URL, query={"alt": "sse"}),
     framing=SSEFraming,
-    provider=Gemini,
+    reader=Gemini,
 )
 
 # For gateways that do not forward the query `alt=sse`.
@@ -125,5 +126,13 @@ GEMINI_ARRAY = StreamSpec(
     name="gemini/v1beta/generatecontent/json-array",
     enable=Enable(url=_STREAM_URL),
     framing=JSONArrayFraming,
-    provider=Gemini,
+    reader=Gemini,
+)
+
+PROVIDER = Provider(
+    interfaces=(
+        Interface((GEMINI.name,), GEMINI, (r":(streamG|g)enerateContent\?",)),
+        Interface((GEMINI_ARRAY.name,), GEMINI_ARRAY),
+    ),
+    trusted_endpoints=(r"^https://generativelanguage\.googleapis\.com/.*$",),
 )

@@ -6,6 +6,7 @@ not enabled, the events were `content.delta` and `interaction.complete`, and a f
 (`google/genai/_interactions/types` of googleapis/python-genai).
 """
 
+from collections.abc import Iterable
 from typing import Any
 
 import orjson
@@ -16,6 +17,7 @@ from opensearch_ml_stream.connectors.decoding.contract import FINISHING, Event, 
 from opensearch_ml_stream.connectors.decoding.finish_reasons import finish_reason, native_finish_reason
 from opensearch_ml_stream.connectors.decoding.sse import SSEFraming
 from opensearch_ml_stream.connectors.errors import UpstreamError
+from opensearch_ml_stream.connectors.provider import Interface, JSONObject, Provider, WholeResponse
 from opensearch_ml_stream.connectors.stream_spec import Enable, StreamSpec
 
 MAX_OPEN_CALLS = 16  # whose arguments are kept: Google has one at a time
@@ -157,6 +159,23 @@ GEMINI_INTERACTIONS = StreamSpec(
     name="gemini/v1beta/interactions",
     enable=Enable(body={"stream": True}),
     framing=SSEFraming,
-    provider=GeminiInteractions,
+    reader=GeminiInteractions,
     has_fast_path=True,
+)
+
+
+def _to_events(response: JSONObject) -> Iterable[JSONObject]:
+    """Whole steps; without steps, the parts of the output."""
+    for number, step in enumerate(response.get("steps") or ()):
+        yield {"event_type": "step.start", "index": number, "step": step}
+        yield {"event_type": "step.stop", "index": number}
+    for number, part in enumerate(response.get("outputs") or ()):
+        yield {"event_type": "content.delta", "index": number, "delta": part}
+    yield {"event_type": "interaction.completed", "interaction": response}
+
+
+_WHOLE = WholeResponse(lambda response: response.get("object") == "interaction" or "steps" in response, _to_events)
+
+PROVIDER = Provider(
+    interfaces=(Interface((GEMINI_INTERACTIONS.name,), GEMINI_INTERACTIONS, (r"/interactions\?",), _WHOLE),)
 )

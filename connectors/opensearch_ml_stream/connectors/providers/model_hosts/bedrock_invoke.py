@@ -68,5 +68,5 @@ BEDROCK_INVOKE = StreamSpec(
     name="bedrock/invoke",
     enable=Enable(url=(("/invoke", "/invoke-with-response-stream"),), drop=("stream", "stream_options")),
     framing=AWSEventStreamFraming,
-    provider=BedrockInvoke,
+    reader=BedrockInvoke,
 )

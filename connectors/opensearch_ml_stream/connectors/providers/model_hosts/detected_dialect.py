@@ -1,4 +1,4 @@
-"""Dialect detection: the keys of a stream's first event choose the provider that reads it and all that follow.
+"""Dialect detection: the keys of a stream's first event choose the reader of it and all that follow.
 
 For Bedrock's InvokeModel, SageMaker, Workers AI and `/generate_stream`, whose events are those of the model they serve.
 """
@@ -10,7 +10,7 @@ from typing import Any
 import orjson
 
 from opensearch_ml_stream.connectors.chunks import Chunk, Ending
-from opensearch_ml_stream.connectors.decoding.contract import Event, Finishing, Outcome, Provider, truncated
+from opensearch_ml_stream.connectors.decoding.contract import Event, EventReader, Finishing, Outcome, truncated
 from opensearch_ml_stream.connectors.decoding.plain_text import PLAIN_TEXT
 from opensearch_ml_stream.connectors.providers.anthropic import Anthropic
 from opensearch_ml_stream.connectors.providers.bedrock_converse import BedrockConverse
@@ -40,7 +40,7 @@ from opensearch_ml_stream.connectors.providers.workers_ai import WorkersAI
 _CONVERSE_EVENTS = ("messageStart", "contentBlockStart", "contentBlockDelta", "messageStop", "metadata")
 
 # The first of these keys that the event has decides.
-_PROVIDER_BY_KEY: tuple[tuple[str, Callable[[], Provider]], ...] = (
+_READER_BY_KEY: tuple[tuple[str, Callable[[], EventReader]], ...] = (
     ("event_type", CohereV1),
     ("outputText", partial(BedrockTextModel, TITAN)),
     ("generation", partial(BedrockTextModel, LLAMA)),
@@ -64,28 +64,28 @@ _PROVIDER_BY_KEY: tuple[tuple[str, Callable[[], Provider]], ...] = (
 class DetectedDialect:
     """Reads events by the dialect of the first one."""
 
-    __slots__ = ("_provider",)
+    __slots__ = ("_reader",)
 
     def __init__(self) -> None:
-        self._provider: Provider | None = None
+        self._reader: EventReader | None = None
 
     def read(self, event: Event, chunks: list[Chunk]) -> Outcome | Finishing | None:
         """Append the event's chunks by its dialect; a first event that is `[DONE]` or an error ends the stream."""
-        if self._provider is None:
+        if self._reader is None:
             if event.data.strip() == b"[DONE]":
                 return Ending()
             payload = None if event.name == PLAIN_TEXT else orjson.loads(event.data)
             if isinstance(payload, dict) and payload.keys() <= {"error", "message", "status"} and "error" in payload:
                 return read_error(payload)
-            self._provider = PlainTextBody() if payload is None else self._choose(payload)
-        return self._provider.read(event, chunks)
+            self._reader = PlainTextBody() if payload is None else self._choose(payload)
+        return self._reader.read(event, chunks)
 
     def end_of_input(self) -> Outcome:
         """Return the outcome that the dialect gives, a truncation if no event came."""
-        return truncated("its first event") if self._provider is None else self._provider.end_of_input()
+        return truncated("its first event") if self._reader is None else self._reader.end_of_input()
 
-    def _choose(self, payload: Any) -> Provider:
-        """Return a provider for the dialect of the first event. Raises as `Provider.read` if it is not known."""
+    def _choose(self, payload: Any) -> EventReader:
+        """Return a reader for the dialect of the first event. Raises as `EventReader.read` if it is not known."""
         if "choices" in payload:
             has_text = any("text" in choice and "delta" not in choice for choice in payload["choices"])
             return OpenAICompletions() if has_text else OpenAIChat()
@@ -99,7 +99,7 @@ class DetectedDialect:
         kind = payload.get("type")
         if isinstance(kind, str) and kind != "completion":
             return OpenAIResponses() if kind.startswith("response.") else CohereV2() if "-" in kind else Anthropic()
-        for key, new_provider in _PROVIDER_BY_KEY:
+        for key, new_reader in _READER_BY_KEY:
             if key in payload:
-                return new_provider()
+                return new_reader()
         raise ValueError("an event of no known shape")

@@ -11,6 +11,7 @@ from opensearch_ml_stream.connectors.decoding.aws_eventstream import AWSEventStr
 from opensearch_ml_stream.connectors.decoding.contract import Event, Framing
 from opensearch_ml_stream.connectors.decoding.detected_framing import DetectedFraming
 from opensearch_ml_stream.connectors.errors import UpstreamError
+from opensearch_ml_stream.connectors.provider import Interface, Provider
 from opensearch_ml_stream.connectors.providers.model_hosts.detected_dialect import DetectedDialect
 from opensearch_ml_stream.connectors.stream_spec import Enable, StreamSpec
 
@@ -51,7 +52,7 @@ def sagemaker_spec(inner: StreamSpec) -> StreamSpec:
         name=f"{SAGEMAKER.name}+{inner.name}",
         enable=Enable(body=inner.enable.body, drop=inner.enable.drop, url=SAGEMAKER.enable.url),
         framing=partial(PayloadPartFraming, inner.framing),
-        provider=inner.provider,
+        reader=inner.reader,
     )
 
 
@@ -59,5 +60,14 @@ SAGEMAKER = StreamSpec(
     name="sagemaker/invocations",
     enable=Enable(url=(("/invocations", "/invocations-response-stream"),)),
     framing=PayloadPartFraming,
-    provider=DetectedDialect,
+    reader=DetectedDialect,
+)
+
+PROVIDER = Provider(
+    interfaces=(Interface((SAGEMAKER.name,), SAGEMAKER, (r"/endpoints/.+/invocations(-response-stream)?\?",)),),
+    trusted_endpoints=(
+        r"^https://runtime\.sagemaker\.[a-z0-9-]+\.amazonaws\.com(\.cn)?/.*$",
+        r"^https://api\.sagemaker\.[a-z0-9-]+\.amazonaws\.com(\.cn)?/.*$",
+    ),
+    model_parameters=frozenset({"endpoint_name"}),
 )

@@ -4,6 +4,7 @@ https://platform.openai.com/docs/api-reference/chat-streaming. The usage comes i
 `choices`, after the finish reason and before `[DONE]`, so only `[DONE]` or the end of the body ends the stream.
 """
 
+from collections.abc import Iterable
 from typing import Any
 
 import orjson
@@ -14,6 +15,7 @@ from opensearch_ml_stream.connectors.decoding.contract import FINISHING, Event, 
 from opensearch_ml_stream.connectors.decoding.finish_reasons import finish_reason, native_finish_reason
 from opensearch_ml_stream.connectors.decoding.sse import SSEFraming
 from opensearch_ml_stream.connectors.errors import UpstreamError
+from opensearch_ml_stream.connectors.provider import Interface, JSONObject, Provider, WholeResponse
 from opensearch_ml_stream.connectors.providers.openai.tool_calls import ToolCalls
 from opensearch_ml_stream.connectors.stream_spec import Enable, StreamSpec
 
@@ -164,7 +166,7 @@ OPENAI_CHAT = StreamSpec(
     name="openai/v1/chat/completions",
     enable=Enable(body={"stream": True, "stream_options": {"include_usage": True}}),
     framing=SSEFraming,
-    provider=OpenAIChat,
+    reader=OpenAIChat,
     has_fast_path=True,
 )
 
@@ -174,6 +176,22 @@ OPENAI_CHAT_PLAIN = StreamSpec(
     name="mistral/v1/chat/completions",
     enable=Enable(body={"stream": True}, drop=("stream_options",)),
     framing=SSEFraming,
-    provider=OpenAIChat,
+    reader=OpenAIChat,
     has_fast_path=True,
+)
+
+
+def _to_events(response: JSONObject) -> Iterable[JSONObject]:
+    """Return the event of a delta with everything in it."""
+    choices = [{**choice, "delta": choice.get("message")} for choice in response["choices"]]
+    return [{**response, "choices": choices}]
+
+
+WHOLE_CHAT = WholeResponse(
+    lambda response: any("message" in choice for choice in response.get("choices") or ()), _to_events
+)
+
+PROVIDER = Provider(
+    interfaces=(Interface((OPENAI_CHAT.name,), OPENAI_CHAT, (r"/chat/completions\?",), WHOLE_CHAT),),
+    trusted_endpoints=(r"^https://api\.openai\.com/.*$",),
 )

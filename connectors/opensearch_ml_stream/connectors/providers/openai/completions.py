@@ -5,6 +5,7 @@ from typing import Any
 from opensearch_ml_stream.connectors.chunks import Chunk
 from opensearch_ml_stream.connectors.decoding import event_fields
 from opensearch_ml_stream.connectors.decoding.sse import SSEFraming
+from opensearch_ml_stream.connectors.provider import Interface, Provider
 from opensearch_ml_stream.connectors.providers.openai.chat import OpenAIChat
 from opensearch_ml_stream.connectors.stream_spec import Enable, StreamSpec
 
@@ -23,6 +24,8 @@ OPENAI_COMPLETIONS = StreamSpec(
     name="openai/v1/completions",
     enable=Enable(body={"stream": True, "stream_options": {"include_usage": True}}),
     framing=SSEFraming,
-    provider=OpenAICompletions,
+    reader=OpenAICompletions,
     has_fast_path=True,
 )
+
+PROVIDER = Provider(interfaces=(Interface((OPENAI_COMPLETIONS.name,), OPENAI_COMPLETIONS, (r"/completions\?",)),))

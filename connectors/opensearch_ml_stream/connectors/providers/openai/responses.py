@@ -4,6 +4,7 @@
 that asks the client to act is a tool call; those that OpenAI runs itself (search, code, containers) are not.
 """
 
+from collections.abc import Iterable
 from typing import Any
 
 import orjson
@@ -13,6 +14,7 @@ from opensearch_ml_stream.connectors.decoding import event_fields
 from opensearch_ml_stream.connectors.decoding.contract import Event, Outcome, truncated
 from opensearch_ml_stream.connectors.decoding.finish_reasons import finish_reason
 from opensearch_ml_stream.connectors.decoding.sse import SSEFraming
+from opensearch_ml_stream.connectors.provider import Interface, JSONObject, Provider, WholeResponse
 from opensearch_ml_stream.connectors.providers.openai.chat import read_error
 from opensearch_ml_stream.connectors.stream_spec import Enable, StreamSpec
 
@@ -125,5 +127,25 @@ OPENAI_RESPONSES = StreamSpec(
     name="openai/v1/responses",
     enable=Enable(body={"stream": True}),
     framing=SSEFraming,
-    provider=OpenAIResponses,
+    reader=OpenAIResponses,
 )
+
+
+def _to_events(response: JSONObject) -> Iterable[JSONObject]:
+    """Items of output, each with its parts."""
+    for number, item in enumerate(response["output"]):
+        parts = [*(item.get("summary") or ()), *(item.get("content") or ())]
+        for part in parts:
+            kind = {"output_text": "output_text", "refusal": "refusal"}.get(part["type"], "reasoning_text")
+            yield {"type": f"response.{kind}.delta", "delta": part.get("text") or part.get("refusal")}
+        yield {"type": "response.output_item.added", "output_index": number, "item": item}
+        for kind, field in (("function_call_arguments", "arguments"), ("custom_tool_call_input", "input")):
+            if item["type"] in ("function_call", "custom_tool_call") and field in item:
+                yield {"type": f"response.{kind}.done", "output_index": number, field: item[field]}
+        yield {"type": "response.output_item.done", "output_index": number, "item": item}
+    yield {"type": f"response.{response['status']}", "response": response}
+
+
+_RESPONSE = WholeResponse(lambda response: isinstance(response.get("output"), list), _to_events)
+
+PROVIDER = Provider(interfaces=(Interface((OPENAI_RESPONSES.name,), OPENAI_RESPONSES, (r"/responses\?",), _RESPONSE),))

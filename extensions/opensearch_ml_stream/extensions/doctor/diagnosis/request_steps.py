@@ -81,7 +81,7 @@ def prepare(model: CompiledModel, parameters: Mapping[str, str], log: StepLog) -
         else:
             interface = parameters.get("_llm_interface")
             asked = {} if interface is None else {"_llm_interface": interface}
-            reason = choose_spec(model.connector, model.connector.action(), asked, model.presets).reason
+            reason = choose_spec(model.connector, model.connector.action(), asked, model.providers).reason
         request = action.render(parameters, spec)
         found.details = {"spec": spec.name, "reason": reason, "turned_on_by": _changes(spec.enable)}
         found.details |= {"url": _shown_url(request, model.redactor)}

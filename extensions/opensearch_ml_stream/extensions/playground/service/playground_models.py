@@ -135,7 +135,7 @@ class StoredPlaygroundModels:
             connector = read_connector(document)
             if (protocol := find_protocol(self.additions.protocols, model_id, connector)) is not None:
                 return protocol.spec.name, True
-            return spec_for(connector, connector.action(), {}, self.additions.presets).name, True
+            return spec_for(connector, connector.action(), {}, self.additions.providers).name, True
         except InvalidRequest:  # there is no connector, it is broken, or it does not stream
             return "", False
 

@@ -1,0 +1,9 @@
+"""DeepSeek: https://api-docs.deepseek.com/."""
+
+from opensearch_ml_stream.connectors.provider import Interface, Provider
+from opensearch_ml_stream.connectors.providers.openai.chat import OPENAI_CHAT
+
+PROVIDER = Provider(
+    interfaces=(Interface(("deepseek/v1/chat/completions",), OPENAI_CHAT),),
+    trusted_endpoints=(r"^https://api\.deepseek\.com/.*$",),
+)

@@ -1,0 +1,9 @@
+"""Groq: https://console.groq.com/docs/api-reference."""
+
+from opensearch_ml_stream.connectors.provider import Interface, Provider
+from opensearch_ml_stream.connectors.providers.openai.chat import OPENAI_CHAT
+
+PROVIDER = Provider(
+    interfaces=(Interface(("groq/v1/chat/completions",), OPENAI_CHAT),),
+    trusted_endpoints=(r"^https://api\.groq\.com/.*$",),
+)
