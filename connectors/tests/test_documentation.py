@@ -125,10 +125,11 @@ def test_the_provider_of_the_worked_example_reads_its_stream() -> None:
     blocks = re.findall(
         r"^```\w*\n(.*?)^```", (_CHECKOUT / "docs/adding-a-provider.md").read_text("utf-8"), re.MULTILINE | re.DOTALL
     )
-    transcript, module = (next(block for block in blocks if block.startswith(start)) for start in ("data:", '"""'))
+    exchange, module = (next(block for block in blocks if block.startswith(start)) for start in ("source:", '"""'))
     names: dict[str, Any] = {}
     exec(module, names)
-    chunks, outcome = play(names["LLAMA_CPP"].decoder(), [transcript.encode()])
+    [interface] = names["PROVIDER"].interfaces
+    chunks, outcome = play(interface.spec.decoder(), [exchange.partition("---\n")[2].encode()])
     assert join_chunks(chunks)[0] == "Deep sea"
     assert isinstance(outcome, Ending)
     assert outcome.native_finish_reason == "limit"

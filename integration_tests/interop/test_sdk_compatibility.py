@@ -19,16 +19,16 @@ from integration_tests.support.sidecars import Sidecar
 from opensearchpy import OpenSearch
 from opensearchpy.serializer import TextSerializer
 
-from tests.providers.hosted.hosted_streams import ALL_STREAMS
-from tests.providers.recorded_streams import Recorded
+from tests.providers.recorded_streams import ALL_STREAMS, Recorded
 
 QUESTION: Any = [{"role": "user", "content": "What is the meaning of life?"}]
 BODY = {"parameters": {"inputs": "What is the meaning of life?"}}
 TEXTS = ["For", "ty\u2028-", '"two"']
 # The typed parts of Mistral and Databricks and the usage of Groq are their own; the others claim to be OpenAI's.
 LIKE_OPENAI = (
-    "openai chat", "openai tool calls", "deepseek", "azure", "vllm", "openrouter", "xai", "perplexity",
-    "together", "fireworks", "hugging face", "watsonx chat", "workers ai, chat",
+    "openai-chat", "openai-tool-calls", "deepseek-chat", "azure-openai-chat", "vllm-chat", "openrouter-chat",
+    "xai-chat", "perplexity-chat", "together-chat", "fireworks-chat", "huggingface-chat", "watsonx-chat",
+    "workers-ai-chat",
 )  # fmt: skip
 BY_NAME = {recorded.name: recorded for recorded in ALL_STREAMS}
 
@@ -67,7 +67,7 @@ def test_openais_client_reads_our_fake_stream_with_its_usage() -> None:
 
 
 def test_openais_client_reads_the_recorded_responses() -> None:
-    recorded = BY_NAME["openai responses"]
+    recorded = BY_NAME["openai-responses"]
     with (
         background_provider(replayed(recorded)) as provider,
         openai.OpenAI(base_url=f"{provider.url}/v1", api_key="k", max_retries=0) as client,
@@ -88,7 +88,7 @@ def test_openais_client_sees_the_error_in_the_stream_that_our_decoder_sees() -> 
 @pytest.mark.parametrize(
     ("script", "text", "output_tokens"),
     [
-        (replayed(BY_NAME["anthropic"]), BY_NAME["anthropic"].text, 15),
+        (replayed(BY_NAME["anthropic-messages"]), BY_NAME["anthropic-messages"].text, 15),
         (anthropic_stream(TEXTS), "".join(TEXTS), len(TEXTS)),
     ],
     ids=["recorded", "fake"],

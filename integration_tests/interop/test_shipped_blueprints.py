@@ -10,13 +10,14 @@ from typing import Any
 
 import pytest
 from integration_tests.interop.provider_dialects import DIALECTS
-from integration_tests.interop.provider_dialects.dialect import SECRET
 from integration_tests.support.background_provider import background_provider
 from integration_tests.support.connector_bodies import BLUEPRINTS, blueprint_connector
 from integration_tests.support.fake_provider import FakeProvider
 from integration_tests.support.predict_calls import outputs, predict, reason
 from integration_tests.support.sidecars import Sidecar
 from integration_tests.support.streamed_responses import assert_says, stream
+
+from tests.providers.recorded_streams import SECRET
 
 NAMES = sorted(path.stem for path in BLUEPRINTS.glob("*.json"))
 CHATS = [name for name in NAMES if name in DIALECTS and DIALECTS[name].streamed]
@@ -32,7 +33,7 @@ def create(sidecar: Sidecar, name: str, provider: FakeProvider) -> str:
 
 
 def test_every_blueprint_has_a_server_that_checks_it() -> None:
-    assert set(DIALECTS) == set(NAMES), "give each blueprint a dialect in integration_tests/interop/provider_dialects"
+    assert set(DIALECTS) == set(NAMES), "record an exchange of each in connectors/tests/providers/exchanges"
 
 
 @pytest.mark.parametrize("name", NAMES)

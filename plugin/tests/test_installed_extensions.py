@@ -17,7 +17,7 @@ from opensearch_ml_stream.plugin.installed_extensions import (
     load_installed_settings,
     own_extensions,
 )
-from opensearch_ml_stream.plugin.settings import Settings
+from opensearch_ml_stream.plugin.settings import DEFAULT_TRUSTED_ENDPOINTS, Settings
 from tests.other_package import DECLARATION, SWITCH, Install, declaring
 
 HOME = {"HOME": "/h"}
@@ -82,6 +82,30 @@ def test_one_that_is_switched_off_is_off_and_its_settings_stay_valid(install: In
     settings = load_installed_settings(environment=environment)
     extension = declared_extensions(settings)[-1]
     assert (extension.name, enabled([extension], settings)) == ("greeting", [])
+
+
+PROVIDING = (
+    declaring("providers=('acme_greeting:WORDS',)")
+    + """
+from opensearch_ml_stream.connectors.provider import Provider
+WORDS = Provider(trusted_endpoints=(r'^https://words\\.example/.*$',))
+"""
+)
+
+
+def test_the_endpoints_of_its_providers_are_trusted_where_it_is_on_and_no_source_says_which_are(
+    install: Install,
+) -> None:
+    install(code=PROVIDING)
+    trusted = "plugins.ml_commons.trusted_connector_endpoints_regex"
+
+    def added(switch: str, **options: object) -> list[str]:
+        settings = load_installed_settings(environment=HOME | {SWITCH: switch}, options=options)
+        return [url for url in settings.trusted_connector_endpoints_regex if url not in DEFAULT_TRUSTED_ENDPOINTS]
+
+    assert added("true") == [r"^https://words\.example/.*$"]
+    assert added("false") == []
+    assert added("true", **{trusted: ["^https://mine/.*$"]}) == ["^https://mine/.*$"]
 
 
 def test_a_switch_of_no_extension_is_refused_with_the_most_similar_one(install: Install) -> None:

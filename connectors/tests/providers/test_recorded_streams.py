@@ -8,8 +8,15 @@ from opensearch_ml_stream.connectors.chunks import FINISH_REASONS, Ending
 from opensearch_ml_stream.connectors.decoding.contract import Event, Framing
 from opensearch_ml_stream.connectors.errors import StreamTruncated
 from opensearch_ml_stream.connectors.known_providers import SHIPPED
-from tests.providers.hosted.hosted_streams import ALL_STREAMS
-from tests.providers.recorded_streams import Recorded, ending_fields, join_chunks, outcome_fields, play
+from tests.providers.recorded_streams import (
+    ALL_STREAMS,
+    STREAMS,
+    Recorded,
+    ending_fields,
+    join_chunks,
+    outcome_fields,
+    play,
+)
 
 every_recording = pytest.mark.parametrize("recorded", ALL_STREAMS, ids=lambda recorded: recorded.name)
 
@@ -139,6 +146,6 @@ def test_a_last_event_without_its_blank_line_counts() -> None:
 
 
 def test_half_an_event_at_the_end_is_a_truncation_even_where_the_end_of_the_body_is_the_end() -> None:
-    recorded = next(recorded for recorded in ALL_STREAMS if recorded.name == "mlserver")
+    recorded = STREAMS["mlserver-infer"]
     _, outcome = play(recorded.decoder(), [recorded.data[:-20]])
     assert isinstance(outcome, StreamTruncated)

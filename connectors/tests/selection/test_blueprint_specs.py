@@ -4,6 +4,7 @@ import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import pytest
 
@@ -15,94 +16,16 @@ from opensearch_ml_stream.connectors.rendering.template import ConnectorParamete
 from opensearch_ml_stream.connectors.selection.spec_for import spec_for
 from opensearch_ml_stream.connectors.stream_spec import Enable, StreamSpec
 from opensearch_ml_stream.connectors.syntax import jsontext
+from tests.providers.recorded_streams import EXCHANGES, QUESTION
 
 _FOLDER = Path(__file__).parents[3] / "blueprints"
 _FILES = sorted(_FOLDER.glob("*.json"))
-_QUESTION = 'What is "the meaning" of life?\n世界'
 
-_CHAT = "openai/v1/chat/completions"
-
-# What the shipped chat blueprints stream as, and where to.
-_STREAMS = {
-    "openai-chat": ("openai/v1/chat/completions", "/v1/chat/completions"),
-    "openai-completions": ("openai/v1/completions", "/v1/completions"),
-    "openai-responses": ("openai/v1/responses", "/v1/responses"),
-    "azure-openai-chat": (
-        "openai/v1/chat/completions",
-        "/openai/deployments/my-deployment/chat/completions?api-version=2024-10-21",
-    ),
-    "deepseek-chat": ("openai/v1/chat/completions", "/v1/chat/completions"),
-    "mistral-chat": ("mistral/v1/chat/completions", "/v1/chat/completions"),
-    "openrouter-chat": ("openai/v1/chat/completions", "/v1/chat/completions"),
-    "vllm-chat": ("openai/v1/chat/completions", "/v1/chat/completions"),
-    "sglang-chat": ("openai/v1/chat/completions", "/v1/chat/completions"),
-    "llama-cpp-chat": ("openai/v1/chat/completions", "/v1/chat/completions"),
-    "ollama-openai-chat": ("openai/v1/chat/completions", "/v1/chat/completions"),
-    "bedrock-openai-chat": ("openai/v1/chat/completions", "/openai/v1/chat/completions"),
-    "anthropic-messages": ("anthropic/v1/messages", "/v1/messages"),
-    "bedrock-converse": (
-        "bedrock/converse",
-        "/model/us.anthropic.claude-sonnet-4-20250514-v1:0/converse-stream",
-    ),
-    "bedrock-invoke-anthropic": (
-        "bedrock/invoke",
-        "/model/us.anthropic.claude-sonnet-4-20250514-v1:0/invoke-with-response-stream",
-    ),
-    "bedrock-invoke-titan": ("bedrock/invoke", "/model/amazon.titan-text-express-v1/invoke-with-response-stream"),
-    "bedrock-invoke-llama": (
-        "bedrock/invoke",
-        "/model/us.meta.llama3-2-3b-instruct-v1:0/invoke-with-response-stream",
-    ),
-    "bedrock-invoke-mistral": (
-        "bedrock/invoke",
-        "/model/mistral.mistral-large-2402-v1:0/invoke-with-response-stream",
-    ),
-    "bedrock-invoke-cohere": ("bedrock/invoke", "/model/cohere.command-r-plus-v1:0/invoke-with-response-stream"),
-    "bedrock-invoke-nova": ("bedrock/invoke", "/model/us.amazon.nova-lite-v1:0/invoke-with-response-stream"),
-    "sagemaker-chat": ("sagemaker/invocations", "/endpoints/my-endpoint/invocations-response-stream"),
-    "gemini-chat": (
-        "gemini/v1beta/generatecontent",
-        "/v1beta/models/gemini-2.5-flash:streamGenerateContent?alt=sse",
-    ),
-    "vertex-gemini-chat": (
-        "gemini/v1beta/generatecontent",
-        "/v1/projects/my-project/locations/us-central1/publishers/google/models/"
-        "gemini-2.5-flash:streamGenerateContent?alt=sse",
-    ),
-    "vertex-anthropic-messages": (
-        "vertex/anthropic",
-        "/v1/projects/my-project/locations/us-east5/publishers/anthropic/models/"
-        "claude-sonnet-4-5@20250929:streamRawPredict",
-    ),
-    "cohere-chat-v1": ("cohere/v1/chat", "/v1/chat"),
-    "cohere-chat": ("cohere/v2/chat", "/v2/chat"),
-    "ollama-chat": ("ollama/api/chat", "/api/chat"),
-    "ollama-generate": ("ollama/api/chat", "/api/generate"),
-    "tgi-generate": ("huggingface/generate_stream", "/generate_stream"),
-    "mlserver-infer": ("v2/models/infer_stream", "/v2/models/text-model/infer_stream"),
-    "open-inference-generate": ("v2/models/infer_stream", "/v2/models/text-model/generate_stream"),
-    "groq-chat": (_CHAT, "/v1/chat/completions"),
-    "xai-chat": (_CHAT, "/v1/chat/completions"),
-    "perplexity-chat": ("perplexity/chat/completions", "/chat/completions"),
-    "fireworks-chat": (_CHAT, "/v1/chat/completions"),
-    "together-chat": (_CHAT, "/v1/chat/completions"),
-    "huggingface-chat": (_CHAT, "/v1/chat/completions"),
-    "databricks-chat": (
-        "databricks/invocations",
-        "/serving-endpoints/databricks-meta-llama-3-3-70b-instruct/invocations",
-    ),
-    "dashscope-chat": (_CHAT, "/compatible-mode/v1/chat/completions"),
-    "dashscope-generation": ("dashscope/generation", "/api/v1/services/aigc/text-generation/generation"),
-    "watsonx-chat": ("watsonx/text/chat", "/ml/v1/text/chat_stream?version=2024-10-10"),
-    "watsonx-generation": ("watsonx/text/generation", "/ml/v1/text/generation_stream?version=2024-10-10"),
-    "workers-ai-chat": (_CHAT, "/client/v4/accounts/my-account/ai/v1/chat/completions"),
-    "workers-ai-run": ("cloudflare/ai/run", "/client/v4/accounts/my-account/ai/run/@cf/meta/llama-3.1-8b-instruct"),
-    "gemini-interactions": ("gemini/v1beta/interactions", "/v1beta/interactions"),
-    "text-server": ("text/cumulative", "/generate_stream"),
-}
+# What the shipped chat blueprints stream as, and where to, as it was recorded.
+_STREAMED = {name: exchange for name, exchange in EXCHANGES.items() if exchange.streamed is not None}
 
 every_blueprint = pytest.mark.parametrize("file", _FILES, ids=lambda file: file.stem)
-every_stream = pytest.mark.parametrize("name", _STREAMS)
+every_stream = pytest.mark.parametrize("name", _STREAMED)
 
 
 def _blueprint(name: str) -> dict[str, Any]:
@@ -139,22 +62,23 @@ def test_a_blueprint_says_what_it_is_and_what_to_give(file: Path) -> None:
 @every_stream
 def test_a_chat_blueprint_answers_the_plainest_request(name: str) -> None:
     connector = _connector(name, endpoint="http://127.0.0.1:8000")
-    body = json.loads(_rendered(connector, {"inputs": _QUESTION}, None).body)
-    assert _QUESTION in "".join(_strings(body))
+    body = json.loads(_rendered(connector, {"inputs": QUESTION}, None).body)
+    assert QUESTION in "".join(_strings(body))
 
 
 @every_stream
 def test_a_chat_blueprint_streams_where_its_provider_does(name: str) -> None:
-    preset, path = _STREAMS[name]
+    exchange = _STREAMED[name]
+    assert exchange.streamed is not None
     connector = _connector(name, endpoint="http://127.0.0.1:8000")
     spec = spec_for(connector, connector.action(), {})
-    own, known = (replace(one, enable=Enable()) for one in (spec, SHIPPED.presets[preset]))
+    own, known = (replace(one, enable=Enable()) for one in (spec, SHIPPED.presets[exchange.preset]))
     assert own == known
-    request = _rendered(connector, {"inputs": _QUESTION}, spec)
-    assert request.url == f"http://127.0.0.1:8000{path}"
+    request = _rendered(connector, {"inputs": QUESTION}, spec)
+    assert request.url == f"http://127.0.0.1:8000{unquote(exchange.streamed.path)}"
     body = json.loads(request.body)
     assert body.items() >= dict(spec.enable.body).items()
-    assert _QUESTION in "".join(_strings(body))
+    assert QUESTION in "".join(_strings(body))
 
 
 @pytest.mark.parametrize(
@@ -168,14 +92,14 @@ def test_a_chat_blueprint_streams_where_its_provider_does(name: str) -> None:
     ],
 )
 def test_a_conversation_or_prompt_is_taken_when_it_is_given(parameter: str, value: Any) -> None:
-    names = [name for name in _STREAMS if parameter in _connector(name).parameters]
+    names = [name for name in _STREAMED if parameter in _connector(name).parameters]
     assert names
     for name in names:
         body = json.loads(_rendered(_connector(name), {parameter: value}, None).body)
         assert 'a "b"' in "".join(_strings(body)), name
 
 
-@pytest.mark.parametrize("name", [file.stem for file in _FILES if file.stem not in _STREAMS])
+@pytest.mark.parametrize("name", [file.stem for file in _FILES if file.stem not in _STREAMED])
 def test_a_blueprint_that_is_no_chat_has_its_functions_and_says_that_it_cannot_stream(name: str) -> None:
     connector = _connector(name)
     action = connector.action()
@@ -185,8 +109,10 @@ def test_a_blueprint_that_is_no_chat_has_its_functions_and_says_that_it_cannot_s
         spec_for(connector, action, {})
 
 
-def test_every_blueprint_that_streams_is_in_the_table() -> None:
-    assert _STREAMS.keys() <= {file.stem for file in _FILES}
+def test_an_exchange_with_each_blueprint_was_recorded() -> None:
+    assert EXCHANGES.keys() == {file.stem for file in _FILES}, (
+        "add the exchange to connectors/tests/providers/exchanges"
+    )
 
 
 @every_blueprint

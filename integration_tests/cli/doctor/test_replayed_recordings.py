@@ -11,8 +11,7 @@ from opensearch_ml_stream.extensions.doctor.cli.replay_provider import replay_pr
 from opensearch_ml_stream.extensions.doctor.diagnosis.connector_file import diagnose_connector
 from opensearch_ml_stream.extensions.doctor.diagnosis.recording import Read, Recording, read_recording_file
 from opensearch_ml_stream.plugin.settings import Settings
-from tests.providers.hosted.hosted_streams import ALL_STREAMS
-from tests.providers.recorded_streams import Recorded, ending_fields, play
+from tests.providers.recorded_streams import ALL_STREAMS, Recorded, ending_fields, play
 
 PIECE_BYTES = 61  # cuts events anywhere
 SETTINGS = Settings(trusted_connector_endpoints_regex=(r"^http://127\.0\.0\.1:[0-9]+/.*$",), private_ip_enabled=True)

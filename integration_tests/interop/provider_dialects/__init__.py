@@ -1,12 +1,7 @@
-"""How every provider of a shipped blueprint is called, by the blueprint's name."""
+"""The providers of the shipped blueprints, by the names of these."""
 
-from integration_tests.interop.provider_dialects import aws, hosted, openai, own_servers, platforms
-from integration_tests.interop.provider_dialects.dialect import Dialect
+from integration_tests.interop.provider_dialects.dialect import dialect_of
 
-DIALECTS: dict[str, Dialect] = {
-    **openai.DIALECTS,
-    **aws.DIALECTS,
-    **hosted.DIALECTS,
-    **platforms.DIALECTS,
-    **own_servers.DIALECTS,
-}
+from tests.providers.recorded_streams import EXCHANGES
+
+DIALECTS = {name: dialect_of(exchange) for name, exchange in EXCHANGES.items()}

@@ -16,14 +16,11 @@ from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials
 from integration_tests.support.fake_provider import Request, Script, chunked_stream, json_response
 
-from tests.providers.hosted.hosted_streams import ALL_STREAMS
-from tests.providers.recorded_streams import Recorded
+from tests.providers.recorded_streams import SECRET, STREAMS, Exchange, Recorded, StreamedCall
+from tests.providers.recorded_streams import Call as Whole
 
-QUESTION = 'What is "the meaning" of life?\n世界'
-SECRET = "sk-secret-1234567890"  # the value of every credential
 PIECE_BYTES = 61
 
-_RECORDED = {recorded.name: recorded for recorded in ALL_STREAMS}
 _CONTENT_TYPES = {
     "sse": "text/event-stream",
     "ndjson": "application/x-ndjson",
@@ -33,26 +30,6 @@ _AUTHORIZATION = re.compile(
     r"AWS4-HMAC-SHA256 Credential=(?P<key>[^/]+)/(?P<day>\d{8})/(?P<region>[^/]+)/(?P<service>[^/]+)/aws4_request, "
     r"SignedHeaders=(?P<names>[a-z0-9;-]+), Signature=[0-9a-f]{64}"
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Whole:
-    """A call with a response in one piece: what the provider receives and sends."""
-
-    path: str
-    body: Any
-    response: Any
-
-
-@dataclass(frozen=True, slots=True)
-class Streamed:
-    """A call with a streamed response. `framing`: sse, ndjson or aws; `headers` are needed besides the dialect's."""
-
-    path: str
-    body: Any
-    recorded: Recorded
-    framing: str
-    headers: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,14 +44,14 @@ class Dialect:
     prediction: Mapping[str, Any]
     predicted: list[Any]
     headers: Mapping[str, str] = field(default_factory=dict)
-    streamed: Streamed | None = None
+    streamed: StreamedCall | None = None
     aws: str | None = None
     region: str = "us-east-1"
     own: Mapping[str, Any] | None = None
 
     def script(self, request: Request) -> Script:
         """The script of a request, for FakeProvider."""
-        expected: list[Whole | Streamed] = [*self.wholes, *([self.streamed] if self.streamed else [])]
+        expected: list[Whole | StreamedCall] = [*self.wholes, *([self.streamed] if self.streamed else [])]
         faults = min((self._faults(request, call) for call in expected), key=len)
         if faults:
             return json_response({"error": {"message": "; ".join(faults)}}, 400)
@@ -85,14 +62,14 @@ class Dialect:
         pieces = [data[start : start + PIECE_BYTES] for start in range(0, len(data), PIECE_BYTES)]
         return chunked_stream(pieces, content_type=_CONTENT_TYPES[call.framing])
 
-    def _faults(self, request: Request, call: Whole | Streamed) -> list[str]:
+    def _faults(self, request: Request, call: Whole | StreamedCall) -> list[str]:
         expected = {"method": "POST", "path": call.path, "body": call.body, "content-type": "application/json"}
         try:
             body = json.loads(request.body)
         except ValueError:
             body = "not JSON"
         received = {"method": request.method, "path": request.path, "body": body}
-        needed = {**self.headers, **(call.headers if isinstance(call, Streamed) else {})}
+        needed = {**self.headers, **(call.headers if isinstance(call, StreamedCall) else {})}
         names = {"content-type", *(name.lower() for name in needed)}
         received |= {name: request.headers.get(name) for name in names}
         expected |= {name.lower(): value for name, value in needed.items()}
@@ -146,26 +123,30 @@ class Way:
     framing: str = "sse"
     body: Mapping[str, Any] = field(default_factory=dict)
     path: Callable[[str], str] = str
-    headers: Mapping[str, str] = field(default_factory=dict)
+    headers: dict[str, str] = field(default_factory=dict)
 
-    def of(self, path: str, body: Mapping[str, Any]) -> Streamed:
+    def of(self, path: str, body: Mapping[str, Any]) -> StreamedCall:
         """The streamed form of a call."""
-        recorded = _RECORDED[self.recorded] if isinstance(self.recorded, str) else self.recorded
-        return Streamed(self.path(path), {**body, **self.body}, recorded, self.framing, self.headers)
+        recorded = STREAMS[self.recorded] if isinstance(self.recorded, str) else self.recorded
+        return StreamedCall(self.path(path), {**body, **self.body}, self.headers, recorded, self.framing)
 
 
-def chat(
-    path: str,
-    body: Mapping[str, Any],
-    response: Any,
-    way: Way | None,
-    own: Mapping[str, Any] | None = None,
-    **more: Any,
-) -> Dialect:
-    """A provider that takes `inputs`; without `way` it responds in one piece only."""
-    prediction = {"parameters": {"inputs": QUESTION}}
-    streamed = None if way is None else way.of(path, body)
-    return Dialect((Whole(path, body, response),), prediction, mapped(response), streamed=streamed, own=own, **more)
+def dialect_of(exchange: Exchange) -> Dialect:
+    """The provider of a recorded exchange."""
+    responses = [call.response for call in exchange.calls]
+    predicted = mapped(responses[0]) if exchange.predicted is None else exchange.predicted
+    if exchange.texts:
+        tensors = [_tensor(text) for text in exchange.texts]
+        predicted = [tensors] if len(responses) == 1 else [[tensor] for tensor in tensors]
+    return Dialect(
+        tuple(exchange.calls),
+        exchange.prediction,
+        predicted,
+        exchange.headers,
+        exchange.streamed,
+        exchange.aws,
+        own=exchange.own,
+    )
 
 
 def mapped(response: Any) -> list[Any]:
@@ -173,17 +154,12 @@ def mapped(response: Any) -> list[Any]:
     return [[{"name": "response", "dataAsMap": response}]]
 
 
-def vectors(path: str, bodies: list[Any], responses: list[Any], texts: list[str], **more: Any) -> Dialect:
-    """A provider of vectors, called with `texts`; every vector that it gives is `vector(text)`."""
-    wholes = tuple(Whole(path, body, response) for body, response in zip(bodies, responses, strict=True))
-    tensors = [
-        {"name": "sentence_embedding", "data_type": "FLOAT32", "shape": [2], "data": vector(text)} for text in texts
-    ]
-    predicted = [tensors] if len(wholes) == 1 else [[tensor] for tensor in tensors]
-    return Dialect(wholes, {"text_docs": texts}, predicted, **more)
+def _tensor(text: str) -> dict[str, Any]:
+    return {"name": "sentence_embedding", "data_type": "FLOAT32", "shape": [2], "data": vector(text)}
 
 
 def vector(text: str) -> list[float]:
+    """What the recorded providers make of a text."""
     return [float(len(text)), 0.5]
 
 

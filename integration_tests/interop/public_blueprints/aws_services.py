@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from integration_tests.interop.provider_dialects.dialect import QUESTION, mapped, vector
+from integration_tests.interop.provider_dialects.dialect import mapped, vector
 from integration_tests.interop.public_blueprints.aws_text import BOTH
 from integration_tests.interop.public_blueprints.aws_vectors import DOCS, PICTURE, TEXTS, VECTORS, functions
 from integration_tests.interop.public_blueprints.body import (
@@ -16,6 +16,8 @@ from integration_tests.interop.public_blueprints.body import (
     row,
     tensors,
 )
+
+from tests.providers.recorded_streams import QUESTION
 
 
 def _aws(

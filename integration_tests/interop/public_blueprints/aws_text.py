@@ -4,9 +4,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from integration_tests.interop.provider_dialects.aws import frames
-from integration_tests.interop.provider_dialects.dialect import QUESTION, Way, mapped
-from integration_tests.interop.provider_dialects.openai import STREAM_WITH_USAGE, completion
+from integration_tests.interop.provider_dialects.dialect import Way, mapped
 from integration_tests.interop.public_blueprints.body import (
     KEYS,
     ROLE,
@@ -16,9 +14,10 @@ from integration_tests.interop.public_blueprints.body import (
     connector,
     row,
 )
+from integration_tests.interop.public_blueprints.provider_bodies import STREAM_WITH_USAGE, completion, frames
 
 from tests.providers.eventstream_frames import METRICS, invoke_chunk
-from tests.providers.recorded_streams import Recorded, tokens
+from tests.providers.recorded_streams import QUESTION, Recorded, tokens
 
 INVOKE = "https://bedrock-runtime.${parameters.region}.amazonaws.com/model/${parameters.model}/invoke"
 CONVERSE = INVOKE.replace("/invoke", "/converse")
@@ -91,7 +90,7 @@ _CONVERSE_RESPONSE = {
 def _claude(name: str, model: str) -> list[PublicBlueprint]:
     """Claude 3.7 and 4 have a page each, with and without thinking."""
     sent = {**_CLAUDE_PARAMETERS, "messages": MESSAGES}
-    more: dict[str, Any] = {"prediction_parameters": {"messages": MESSAGES}, "way": frames("invoke anthropic")}
+    more: dict[str, Any] = {"prediction_parameters": {"messages": MESSAGES}, "way": frames("bedrock-invoke-anthropic")}
     plain = bedrock(name, model, _CLAUDE_BODY, _CLAUDE_PARAMETERS, sent, _CLAUDE_RESPONSE, **more)
     thinking = {**_CLAUDE_PARAMETERS, "budget_tokens": 2000}
     template = _CLAUDE_BODY.removesuffix(" }") + _THINKING
@@ -115,7 +114,7 @@ def _claude_3() -> list[PublicBlueprint]:
         "anthropic_version": "bedrock-2023-05-31",
         "max_tokens": 8000,
     }
-    more: dict[str, Any] = {"predicted": _TEXT, "way": frames("invoke anthropic")}
+    more: dict[str, Any] = {"predicted": _TEXT, "way": frames("bedrock-invoke-anthropic")}
     return bedrock(
         "claude 3", "anthropic.claude-3-sonnet-20240229-v1:0", template, parameters, sent, _CLAUDE_RESPONSE, **more
     )
@@ -178,7 +177,7 @@ BLUEPRINTS: list[PublicBlueprint] = [
         url=CONVERSE,
         prediction_parameters={"user_prompt": QUESTION},
         predicted=_TEXT,
-        way=frames("converse"),
+        way=frames("bedrock-converse"),
         supports_structured_output=True,
     ),
     *row(
@@ -197,7 +196,7 @@ BLUEPRINTS: list[PublicBlueprint] = [
             {"model": "openai.gpt-oss-120b-1:0", "messages": MESSAGES, "stream": False},
             completion("gpt-oss"),
             {"parameters": {"messages": MESSAGES}},
-            streamed=Way("openai chat", body=STREAM_WITH_USAGE).of(
+            streamed=Way("openai-chat", body=STREAM_WITH_USAGE).of(
                 "/openai/v1/chat/completions", {"model": "openai.gpt-oss-120b-1:0", "messages": MESSAGES}
             ),
             aws="bedrock",
@@ -221,7 +220,7 @@ BLUEPRINTS: list[PublicBlueprint] = [
             _CLAUDE_RESPONSE,
             prediction_parameters=JUDGE,
             predicted=_TEXT,
-            way=frames("invoke anthropic"),
+            way=frames("bedrock-invoke-anthropic"),
             post=judges("content.0.text"),
             client_config=RETRIES,
             needs_painless=True,
@@ -240,7 +239,7 @@ BLUEPRINTS: list[PublicBlueprint] = [
             url=CONVERSE,
             prediction_parameters=JUDGE,
             predicted=_TEXT,
-            way=frames("converse"),
+            way=frames("bedrock-converse"),
             post=judges("output.message.content.0.text"),
             client_config=RETRIES,
             needs_painless=True,

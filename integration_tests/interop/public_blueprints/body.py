@@ -6,8 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from integration_tests.interop.provider_dialects.dialect import SECRET, Dialect, Streamed, Whole, mapped
+from integration_tests.interop.provider_dialects.dialect import Dialect, mapped
 from integration_tests.support.fake_provider import FakeProvider
+
+from tests.providers.recorded_streams import SECRET, Call, StreamedCall
 
 KEYS = {"access_key": SECRET, "secret_key": SECRET, "session_token": SECRET}
 ROLE = {"roleArn": "arn:aws:iam::123456789012:role/my-role"}
@@ -109,11 +111,11 @@ def calls(
     response: Any,
     prediction: Mapping[str, Any],
     predicted: list[Any] | None = None,
-    streamed: Streamed | None = None,
+    streamed: StreamedCall | None = None,
     **more: Any,
 ) -> Dialect:
     """A dialect whose prediction is one call."""
-    whole = (Whole(path, sent, response),)
+    whole = (Call(path, sent, response),)
     return Dialect(whole, prediction, mapped(response) if predicted is None else predicted, streamed=streamed, **more)
 
 

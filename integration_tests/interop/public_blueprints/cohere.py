@@ -2,11 +2,12 @@
 
 from typing import Any
 
-from integration_tests.interop.provider_dialects.dialect import QUESTION, Way, bearer, vector
-from integration_tests.interop.provider_dialects.hosted import COHERE_MESSAGE
-from integration_tests.interop.provider_dialects.openai import MESSAGES, STREAM
+from integration_tests.interop.provider_dialects.dialect import Way, bearer, vector
 from integration_tests.interop.public_blueprints.body import PublicBlueprint, commented, tensors
 from integration_tests.interop.public_blueprints.keyed_providers import TEXTS, VECTORS, bearer_of, http
+from integration_tests.interop.public_blueprints.provider_bodies import COHERE_MESSAGE, MESSAGES, STREAM
+
+from tests.providers.recorded_streams import QUESTION
 
 _COHERE_HEADERS = bearer_of("cohere_key", **{"Request-Source": "unspecified:opensearch"})
 _COHERE_ARRIVES = {**bearer(), "Request-Source": "unspecified:opensearch"}
@@ -44,7 +45,7 @@ BLUEPRINTS: list[PublicBlueprint] = [
         {"text": "42", "finish_reason": "COMPLETE"},
         prediction_parameters={"message": QUESTION},
         parameters={"model": "command"},
-        way=Way("cohere v1", "ndjson", STREAM),
+        way=Way("cohere-chat-v1", "ndjson", STREAM),
         headers=_COHERE_HEADERS,
         arrives=_COHERE_ARRIVES,
     ),
@@ -58,7 +59,7 @@ BLUEPRINTS: list[PublicBlueprint] = [
         COHERE_MESSAGE,
         prediction_parameters={"messages": MESSAGES},
         parameters={"model": "command-r-plus"},
-        way=Way("cohere v2", body=STREAM),
+        way=Way("cohere-chat", body=STREAM),
         headers=_COHERE_HEADERS,
         arrives=_COHERE_ARRIVES,
         supports_structured_output=True,

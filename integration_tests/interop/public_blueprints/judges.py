@@ -4,9 +4,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from integration_tests.interop.provider_dialects.dialect import QUESTION, Way, mapped
-from integration_tests.interop.provider_dialects.hosted import CANDIDATES
-from integration_tests.interop.provider_dialects.openai import STREAM_WITH_USAGE, completion
+from integration_tests.interop.provider_dialects.dialect import Way, mapped
 from integration_tests.interop.public_blueprints.aws_text import JUDGE, RETRIES, judges
 from integration_tests.interop.public_blueprints.body import PublicBlueprint, commented
 from integration_tests.interop.public_blueprints.keyed_providers import (
@@ -23,6 +21,9 @@ from integration_tests.interop.public_blueprints.keyed_providers import (
     GEMINI_URL,
     http,
 )
+from integration_tests.interop.public_blueprints.provider_bodies import CANDIDATES, STREAM_WITH_USAGE, completion
+
+from tests.providers.recorded_streams import QUESTION
 
 JUDGES = [{"role": "system", "content": "You judge."}, {"role": "user", "content": QUESTION}]
 JUDGE_PROMPT = json.dumps(JUDGES).replace('"You judge."', '"${parameters.system_prompt}"')
@@ -33,7 +34,7 @@ def _judge(
     name: str, key: str, url: str, template: str, path: str, sent: Mapping[str, Any], **more: Any
 ) -> list[PublicBlueprint]:
     """A page for judging search results: a prompt of two parts, the text taken out by a script."""
-    more = {"way": Way("openai chat", body=STREAM_WITH_USAGE), "response": completion("m"), **more}
+    more = {"way": Way("openai-chat", body=STREAM_WITH_USAGE), "response": completion("m"), **more}
     text = more.pop("text", "choices.0.message.content")
     rows = http(
         name, url, template, key, path, sent, more.pop("response"), prediction_parameters=JUDGE,

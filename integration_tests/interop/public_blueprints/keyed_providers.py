@@ -4,10 +4,19 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from integration_tests.interop.provider_dialects.dialect import QUESTION, SECRET, Way, bearer, vector
-from integration_tests.interop.provider_dialects.hosted import CANDIDATES, gemini_stream
-from integration_tests.interop.provider_dialects.openai import MESSAGES, STREAM, STREAM_WITH_USAGE, completion, embedded
+from integration_tests.interop.provider_dialects.dialect import Way, bearer, vector
 from integration_tests.interop.public_blueprints.body import PublicBlueprint, calls, commented, connector, row, tensors
+from integration_tests.interop.public_blueprints.provider_bodies import (
+    CANDIDATES,
+    MESSAGES,
+    STREAM,
+    STREAM_WITH_USAGE,
+    completion,
+    embedded,
+    gemini_stream,
+)
+
+from tests.providers.recorded_streams import QUESTION, SECRET
 
 TEXTS = ["hello", "wörld!"]
 VECTORS = [vector(text) for text in TEXTS]
@@ -135,7 +144,7 @@ def _vertex() -> list[PublicBlueprint]:
 GEMINI_URL = "https://generativelanguage.googleapis.com/v1beta/models/${parameters.model}:generateContent"
 GEMINI_PATH = "/v1beta/models/gemini-2.5-flash:generateContent"
 GEMINI_KEY = {"headers": {"x-goog-api-key": "${credential.gemini_key}"}, "arrives": {"x-goog-api-key": SECRET}}
-GEMINI: dict[str, Any] = {"parameters": {"model": "gemini-2.5-flash"}, "way": Way("gemini", path=gemini_stream)}
+GEMINI: dict[str, Any] = {"parameters": {"model": "gemini-2.5-flash"}, "way": Way("gemini-chat", path=gemini_stream)}
 CONTENTS = [{"role": "user", "parts": [{"text": QUESTION}]}]
 _YANDEX = {"api_key": "Api-Key ${credential.api_key}"}
 
@@ -166,7 +175,7 @@ BLUEPRINTS: list[PublicBlueprint] = [
         completion("gpt-4"),
         prediction_parameters={"messages": MESSAGES},
         parameters={**AZURE, "api-version": "2023-03-15-preview", "temperature": 0.7},
-        way=Way("azure", body=STREAM),
+        way=Way("azure-openai-chat", body=STREAM),
         supports_structured_output=True,
         **AZURE_KEY,
     ),
@@ -203,9 +212,9 @@ BLUEPRINTS: list[PublicBlueprint] = [
     *_with_a_secret_of_aws(_openai_embedding("openai embedding", standard=False)),
     *_openai_embedding("openai embedding, standard", standard=True),
     *_with_a_secret_of_aws(_openai_embedding("openai embedding, standard", standard=True)),
-    *_speaks_chat("deepseek", "deepSeek_key", "deepseek-chat", "deepseek"),
-    *_speaks_chat("ollama", "openAI_key", "llama3.2", "openai chat", url=CHAT_URL.replace("https", "http")),
-    *_speaks_chat("openai chat", "openAI_key", "gpt-4o", "openai chat"),
+    *_speaks_chat("deepseek", "deepSeek_key", "deepseek-chat", "deepseek-chat"),
+    *_speaks_chat("ollama", "openAI_key", "llama3.2", "openai-chat", url=CHAT_URL.replace("https", "http")),
+    *_speaks_chat("openai chat", "openAI_key", "gpt-4o", "openai-chat"),
     *http(
         "openai completion",
         "https://${parameters.endpoint}/v1/completions",
@@ -217,7 +226,7 @@ BLUEPRINTS: list[PublicBlueprint] = [
         {"choices": [{"text": "42", "index": 0, "finish_reason": "stop"}]},
         prediction_parameters={"prompt": QUESTION},
         parameters={"endpoint": "$HOST", "model": "gpt-3.5-turbo-instruct", "max_tokens": 7, "temperature": 0},
-        way=Way("openai completions", body=STREAM_WITH_USAGE),
+        way=Way("openai-completions", body=STREAM_WITH_USAGE),
     ),
     *_vertex(),
     *http(
