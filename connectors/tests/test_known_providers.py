@@ -13,7 +13,7 @@ from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.connectors.known_providers import SHIPPED, KnownProviders
 from opensearch_ml_stream.connectors.provider import Interface, Provider, WholeResponse
 from opensearch_ml_stream.connectors.providers.ollama import OLLAMA
-from opensearch_ml_stream.connectors.providers.openai.chat import OPENAI_CHAT
+from opensearch_ml_stream.connectors.providers.openai_chat import OPENAI_CHAT
 from opensearch_ml_stream.connectors.selection.stream_parameter import read_stream_spec
 from opensearch_ml_stream.connectors.stream_spec import StreamSpec
 from opensearch_ml_stream.connectors.unstreamed_response import read_whole_response

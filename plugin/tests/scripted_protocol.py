@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from opensearch_ml_stream.connectors.documents import Connector
 from opensearch_ml_stream.connectors.predict.inputs import PredictInput
 from opensearch_ml_stream.connectors.predict.pre_process import Step
-from opensearch_ml_stream.connectors.providers.openai.chat import OPENAI_CHAT
+from opensearch_ml_stream.connectors.providers.openai_chat import OPENAI_CHAT
 from opensearch_ml_stream.connectors.rendering.compiled_action import CompiledAction, ProviderRequest
 from opensearch_ml_stream.connectors.rendering.template import ConnectorParameters
 from opensearch_ml_stream.connectors.stream_spec import Streaming

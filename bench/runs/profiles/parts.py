@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from bench.traffic.provider import chunk_format
 from opensearch_ml_stream.connectors.decoding.decoder import Decoder
 from opensearch_ml_stream.connectors.decoding.sse import SSEFraming
-from opensearch_ml_stream.connectors.providers.openai.chat import OpenAIChat
+from opensearch_ml_stream.connectors.providers.openai_chat import OpenAIChat
 from opensearch_ml_stream.connectors.wire_format import NDJSON
 from opensearch_ml_stream.plugin.upstream.http1.bodies import ChunkedBody
 

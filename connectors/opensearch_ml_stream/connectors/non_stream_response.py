@@ -8,7 +8,7 @@ from typing import Any
 import orjson
 
 from opensearch_ml_stream.connectors.errors import UpstreamError
-from opensearch_ml_stream.connectors.providers.openai.chat import read_error
+from opensearch_ml_stream.connectors.providers.openai_chat import read_error
 
 MAX_NON_STREAM_BYTES = 64 * 1024  # of a body without chunks; more of it is not needed
 

@@ -14,7 +14,7 @@ from opensearch_ml_stream.connectors.decoding.contract import Event, EventReader
 from opensearch_ml_stream.connectors.errors import StreamTruncated
 from opensearch_ml_stream.connectors.known_providers import SHIPPED, KnownProviders
 from opensearch_ml_stream.connectors.provider import JSONObject
-from opensearch_ml_stream.connectors.providers.model_hosts.detected_dialect import DetectedDialect
+from opensearch_ml_stream.connectors.providers.detected_dialect import DetectedDialect
 
 
 def read_whole_response(body: bytes, known: KnownProviders = SHIPPED) -> tuple[Chunk, Ending] | None:

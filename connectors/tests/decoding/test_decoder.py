@@ -13,7 +13,7 @@ from opensearch_ml_stream.connectors.decoding.json_array import JSONArrayFraming
 from opensearch_ml_stream.connectors.decoding.ndjson import NDJSONFraming
 from opensearch_ml_stream.connectors.decoding.sse import SSEFraming
 from opensearch_ml_stream.connectors.errors import StreamTruncated, UpstreamError
-from opensearch_ml_stream.connectors.providers.openai.chat import OPENAI_CHAT, OpenAIChat
+from opensearch_ml_stream.connectors.providers.openai_chat import OPENAI_CHAT, OpenAIChat
 
 AnyDecoder = Decoder | FastPathDecoder
 DONE = b"data: [DONE]\n\n"

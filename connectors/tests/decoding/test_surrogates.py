@@ -8,7 +8,7 @@ from opensearch_ml_stream.connectors.decoding.fast_path import FastPathDecoder
 from opensearch_ml_stream.connectors.decoding.surrogates import SurrogateRepair
 from opensearch_ml_stream.connectors.errors import UpstreamError
 from opensearch_ml_stream.connectors.providers.ollama import OLLAMA
-from opensearch_ml_stream.connectors.providers.openai.chat import OPENAI_CHAT
+from opensearch_ml_stream.connectors.providers.openai_chat import OPENAI_CHAT
 
 EMOJI = "\N{GRINNING FACE}"
 

@@ -167,10 +167,11 @@ def frames(body: bytes, preset: str) -> bytes:
 
 
 def _recorded(file: Path, head: dict[str, Any], body: bytes) -> Recorded:
-    meaning = {name: value for name, value in head.items() if name not in ("source", "blueprint", "tools")}
+    meaning: dict[str, Any] = {"text": "", "native": None}
+    meaning |= {name: value for name, value in head.items() if name not in ("source", "blueprint", "tools")}
     data = frames(body, head["preset"]) if file.suffix == ".frames" else body
     tools = [tool(*call) for call in head.get("tools", [])]
-    return Recorded(file.stem, data=data, tools=tools, **{"text": "", "native": None, **meaning})
+    return Recorded(file.stem, data=data, tools=tools, **meaning)
 
 
 def _exchange(file: Path, head: dict[str, Any]) -> Exchange:

@@ -8,7 +8,7 @@ import pytest
 from opensearch_ml_stream.connectors.decoding.sse import SSEFraming
 from opensearch_ml_stream.connectors.documents import Action
 from opensearch_ml_stream.connectors.errors import InvalidRequest
-from opensearch_ml_stream.connectors.providers.openai.chat import OPENAI_CHAT, OPENAI_CHAT_PLAIN, OpenAIChat
+from opensearch_ml_stream.connectors.providers.openai_chat import OPENAI_CHAT, OPENAI_CHAT_PLAIN, OpenAIChat
 from opensearch_ml_stream.connectors.rendering.compiled_action import CompiledAction, ProviderRequest
 from opensearch_ml_stream.connectors.rendering.template import ConnectorParameters
 from opensearch_ml_stream.connectors.stream_spec import Enable, StreamSpec

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from opensearch_ml_stream.connectors.chunks import Chunk, Chunks, Ending, TextRun, ToolCall, Usage
 from opensearch_ml_stream.connectors.errors import InvalidRequest, MLStreamError, UpstreamError
-from opensearch_ml_stream.connectors.providers.openai.chat import OPENAI_CHAT
+from opensearch_ml_stream.connectors.providers.openai_chat import OPENAI_CHAT
 from opensearch_ml_stream.connectors.wire_format import NDJSON, SSE, WireFormat
 
 BOTH = pytest.mark.parametrize("wire", [NDJSON, SSE], ids=["ndjson", "sse"])

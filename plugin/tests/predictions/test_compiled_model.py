@@ -12,7 +12,7 @@ from opensearch_ml_stream.connectors.predict.guardrails.configuration import Loc
 from opensearch_ml_stream.connectors.predict.guardrails.patterns import GuardPattern
 from opensearch_ml_stream.connectors.predict.inputs import RemoteInput
 from opensearch_ml_stream.connectors.providers.ollama import OLLAMA
-from opensearch_ml_stream.connectors.providers.openai.chat import OPENAI_CHAT
+from opensearch_ml_stream.connectors.providers.openai_chat import OPENAI_CHAT
 from opensearch_ml_stream.plugin import refreshing_cache
 from opensearch_ml_stream.plugin.limits.rate_limits import RateLimit
 from opensearch_ml_stream.plugin.predictions import model_cache

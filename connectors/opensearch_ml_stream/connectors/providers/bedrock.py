@@ -2,8 +2,8 @@
 
 from opensearch_ml_stream.connectors.provider import Interface, Provider
 from opensearch_ml_stream.connectors.providers.bedrock_converse import BEDROCK_CONVERSE, WHOLE_CONVERSE
-from opensearch_ml_stream.connectors.providers.model_hosts.bedrock_invoke import BEDROCK_INVOKE
-from opensearch_ml_stream.connectors.providers.openai.chat import OPENAI_CHAT
+from opensearch_ml_stream.connectors.providers.bedrock_invoke import BEDROCK_INVOKE
+from opensearch_ml_stream.connectors.providers.openai_chat import OPENAI_CHAT
 
 PROVIDER = Provider(
     interfaces=(

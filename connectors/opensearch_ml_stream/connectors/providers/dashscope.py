@@ -17,8 +17,8 @@ from opensearch_ml_stream.connectors.decoding.finish_reasons import finish_reaso
 from opensearch_ml_stream.connectors.decoding.sse import SSEFraming
 from opensearch_ml_stream.connectors.errors import UpstreamError
 from opensearch_ml_stream.connectors.provider import Interface, Provider
-from opensearch_ml_stream.connectors.providers.openai.chat import OPENAI_CHAT
-from opensearch_ml_stream.connectors.providers.openai.tool_calls import ToolCalls
+from opensearch_ml_stream.connectors.providers.openai_chat import OPENAI_CHAT
+from opensearch_ml_stream.connectors.providers.openai_tool_calls import ToolCalls
 from opensearch_ml_stream.connectors.stream_spec import Enable, StreamSpec
 
 # The HTTP status of an error by how its code begins.

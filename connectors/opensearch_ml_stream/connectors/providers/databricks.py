@@ -1,7 +1,7 @@
 """Databricks model serving: https://docs.databricks.com/aws/en/machine-learning/model-serving."""
 
 from opensearch_ml_stream.connectors.provider import Interface, Provider
-from opensearch_ml_stream.connectors.providers.openai.chat import OPENAI_CHAT_PLAIN
+from opensearch_ml_stream.connectors.providers.openai_chat import OPENAI_CHAT_PLAIN
 
 PROVIDER = Provider(
     interfaces=(Interface(("databricks/invocations",), OPENAI_CHAT_PLAIN, (r"/serving-endpoints/.+/invocations\?",)),),

@@ -1,7 +1,7 @@
 """Mistral: https://docs.mistral.ai/api."""
 
 from opensearch_ml_stream.connectors.provider import Interface, Provider
-from opensearch_ml_stream.connectors.providers.openai.chat import OPENAI_CHAT_PLAIN
+from opensearch_ml_stream.connectors.providers.openai_chat import OPENAI_CHAT_PLAIN
 
 PROVIDER = Provider(
     interfaces=(

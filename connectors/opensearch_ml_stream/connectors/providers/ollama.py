@@ -13,7 +13,7 @@ from opensearch_ml_stream.connectors.decoding.contract import Event, Outcome, tr
 from opensearch_ml_stream.connectors.decoding.finish_reasons import finish_reason
 from opensearch_ml_stream.connectors.decoding.ndjson import NDJSONFraming
 from opensearch_ml_stream.connectors.provider import Interface, Provider
-from opensearch_ml_stream.connectors.providers.openai.chat import OPENAI_CHAT
+from opensearch_ml_stream.connectors.providers.openai_chat import OPENAI_CHAT
 from opensearch_ml_stream.connectors.stream_spec import Enable, StreamSpec
 
 

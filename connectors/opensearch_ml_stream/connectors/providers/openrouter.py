@@ -1,7 +1,7 @@
 """OpenRouter: https://openrouter.ai/docs/api-reference/streaming."""
 
 from opensearch_ml_stream.connectors.provider import Interface, Provider
-from opensearch_ml_stream.connectors.providers.openai.chat import OPENAI_CHAT
+from opensearch_ml_stream.connectors.providers.openai_chat import OPENAI_CHAT
 
 PROVIDER = Provider(
     interfaces=(Interface(("openrouter/v1/chat/completions",), OPENAI_CHAT),),

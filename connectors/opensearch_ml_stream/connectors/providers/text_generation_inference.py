@@ -1,7 +1,7 @@
 """Hugging Face text-generation-inference (TGI), the interface `/generate_stream`.
 
 https://huggingface.co/docs/text-generation-inference/reference/api_reference.
-Its stream spec is in `model_hosts.generate_stream`.
+Its stream spec is in `generate_stream`.
 """
 
 from typing import Any

@@ -1,7 +1,7 @@
 """Together: https://docs.together.ai/reference/chat-completions."""
 
 from opensearch_ml_stream.connectors.provider import Interface, Provider
-from opensearch_ml_stream.connectors.providers.openai.chat import OPENAI_CHAT
+from opensearch_ml_stream.connectors.providers.openai_chat import OPENAI_CHAT
 
 PROVIDER = Provider(
     interfaces=(Interface(("together/v1/chat/completions",), OPENAI_CHAT),),

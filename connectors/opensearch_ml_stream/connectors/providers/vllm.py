@@ -1,7 +1,7 @@
 """vLLM's server: https://docs.vllm.ai/en/latest/serving/openai_compatible_server.html."""
 
 from opensearch_ml_stream.connectors.provider import Interface, Provider
-from opensearch_ml_stream.connectors.providers.openai.chat import OPENAI_CHAT
+from opensearch_ml_stream.connectors.providers.openai_chat import OPENAI_CHAT
 
 PROVIDER = Provider(
     interfaces=(Interface(("vllm/v1/chat/completions",), OPENAI_CHAT),),

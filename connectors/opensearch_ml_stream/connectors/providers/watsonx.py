@@ -16,7 +16,7 @@ from opensearch_ml_stream.connectors.decoding.finish_reasons import finish_reaso
 from opensearch_ml_stream.connectors.decoding.sse import SSEFraming
 from opensearch_ml_stream.connectors.errors import UpstreamError
 from opensearch_ml_stream.connectors.provider import Interface, Provider
-from opensearch_ml_stream.connectors.providers.openai.chat import OpenAIChat
+from opensearch_ml_stream.connectors.providers.openai_chat import OpenAIChat
 from opensearch_ml_stream.connectors.stream_spec import Enable, StreamSpec
 
 

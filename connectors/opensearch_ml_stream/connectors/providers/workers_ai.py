@@ -2,7 +2,7 @@
 
 https://developers.cloudflare.com/workers-ai/features/streaming. Some models send a function call whole, others in
 fragments as OpenAI does; newer models send OpenAI's events altogether (packages/workers-ai-provider/src/streaming.ts
-of cloudflare/ai). So the stream spec, in `model_hosts.workers_ai_run`, goes by the first event.
+of cloudflare/ai). So the stream spec, in `workers_ai_run`, goes by the first event.
 """
 
 from typing import Any
@@ -13,8 +13,8 @@ from opensearch_ml_stream.connectors.chunks import Chunk, Ending, Usage
 from opensearch_ml_stream.connectors.decoding import event_fields
 from opensearch_ml_stream.connectors.decoding.contract import FINISHING, Event, Finishing, Outcome, truncated
 from opensearch_ml_stream.connectors.decoding.finish_reasons import finish_reason
-from opensearch_ml_stream.connectors.providers.openai.chat import read_error
-from opensearch_ml_stream.connectors.providers.openai.tool_calls import ToolCalls
+from opensearch_ml_stream.connectors.providers.openai_chat import read_error
+from opensearch_ml_stream.connectors.providers.openai_tool_calls import ToolCalls
 
 
 class WorkersAI:

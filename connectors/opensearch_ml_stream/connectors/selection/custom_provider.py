@@ -12,7 +12,7 @@ from opensearch_ml_stream.connectors.decoding.contract import FINISHING, Event, 
 from opensearch_ml_stream.connectors.decoding.finish_reasons import finish_reason, native_finish_reason
 from opensearch_ml_stream.connectors.errors import UpstreamError
 from opensearch_ml_stream.connectors.providers.cumulative_text import CumulativeTextDiff
-from opensearch_ml_stream.connectors.providers.openai.tool_calls import ToolCalls
+from opensearch_ml_stream.connectors.providers.openai_tool_calls import ToolCalls
 from opensearch_ml_stream.connectors.syntax.jsonpath import JSONPath
 from opensearch_ml_stream.connectors.syntax.work_limit import WorkLimit
 

@@ -12,8 +12,8 @@ from urllib.parse import unquote, urlsplit
 from opensearch_ml_stream.connectors.documents import Action, Connector, check_url_length
 from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.connectors.known_providers import SHIPPED, KnownProviders
-from opensearch_ml_stream.connectors.providers.model_hosts.sagemaker import SAGEMAKER
-from opensearch_ml_stream.connectors.providers.openai.chat import OPENAI_CHAT, OPENAI_CHAT_PLAIN
+from opensearch_ml_stream.connectors.providers.openai_chat import OPENAI_CHAT, OPENAI_CHAT_PLAIN
+from opensearch_ml_stream.connectors.providers.sagemaker import SAGEMAKER
 from opensearch_ml_stream.connectors.rendering.template import ConnectorParameters, fill_with_stand_ins
 from opensearch_ml_stream.connectors.selection.stream_parameter import read_stream_spec
 from opensearch_ml_stream.connectors.stream_spec import StreamSpec

@@ -11,7 +11,7 @@ from opensearch_ml_stream.connectors.non_stream_response import MAX_NON_STREAM_B
 from opensearch_ml_stream.connectors.providers.bedrock_converse import BEDROCK_CONVERSE
 from opensearch_ml_stream.connectors.providers.cumulative_text import CUMULATIVE_TEXT
 from opensearch_ml_stream.connectors.providers.ollama import OLLAMA
-from opensearch_ml_stream.connectors.providers.openai.chat import OPENAI_CHAT, OPENAI_CHAT_PLAIN
+from opensearch_ml_stream.connectors.providers.openai_chat import OPENAI_CHAT, OPENAI_CHAT_PLAIN
 from opensearch_ml_stream.connectors.stream_spec import StreamSpec
 from opensearch_ml_stream.plugin.credentials.redaction import Redactor
 from opensearch_ml_stream.plugin.predictions import provider_stream

@@ -8,7 +8,7 @@ import pytest
 
 from opensearch_ml_stream.connectors.chunks import Chunk, Chunks, Ending, Usage, to_chunk_list
 from opensearch_ml_stream.connectors.errors import StreamTruncated, UpstreamError
-from opensearch_ml_stream.connectors.providers.openai.chat import OPENAI_CHAT
+from opensearch_ml_stream.connectors.providers.openai_chat import OPENAI_CHAT
 from opensearch_ml_stream.plugin.credentials.redaction import Redactor
 from opensearch_ml_stream.plugin.predictions.provider_stream import FINISH_SECONDS, ProviderStream
 from opensearch_ml_stream.plugin.upstream import ReadTimedOut, Sink, pump_by_reading

@@ -12,7 +12,7 @@ from opensearch_ml_stream.connectors.decoding.contract import Event, Framing
 from opensearch_ml_stream.connectors.decoding.detected_framing import DetectedFraming
 from opensearch_ml_stream.connectors.errors import UpstreamError
 from opensearch_ml_stream.connectors.provider import Interface, Provider
-from opensearch_ml_stream.connectors.providers.model_hosts.detected_dialect import DetectedDialect
+from opensearch_ml_stream.connectors.providers.detected_dialect import DetectedDialect
 from opensearch_ml_stream.connectors.stream_spec import Enable, StreamSpec
 
 

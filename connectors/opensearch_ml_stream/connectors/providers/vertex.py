@@ -6,7 +6,7 @@ https://cloud.google.com/vertex-ai/generative-ai/docs/partner-models/claude/use-
 from opensearch_ml_stream.connectors.decoding.sse import SSEFraming
 from opensearch_ml_stream.connectors.provider import Interface, Provider
 from opensearch_ml_stream.connectors.providers.anthropic import Anthropic
-from opensearch_ml_stream.connectors.providers.google.gemini import GEMINI
+from opensearch_ml_stream.connectors.providers.gemini import GEMINI
 from opensearch_ml_stream.connectors.stream_spec import Enable, StreamSpec
 
 # The connector's template sets `anthropic_version` in the body.

@@ -15,7 +15,7 @@ from opensearch_ml_stream.connectors.decoding.contract import Event, Outcome, tr
 from opensearch_ml_stream.connectors.decoding.finish_reasons import finish_reason
 from opensearch_ml_stream.connectors.decoding.sse import SSEFraming
 from opensearch_ml_stream.connectors.provider import Interface, JSONObject, Provider, WholeResponse
-from opensearch_ml_stream.connectors.providers.openai.chat import read_error
+from opensearch_ml_stream.connectors.providers.openai_chat import read_error
 from opensearch_ml_stream.connectors.stream_spec import Enable, StreamSpec
 
 _TEXT = ("response.output_text.delta", "response.refusal.delta")

@@ -5,8 +5,8 @@ from collections.abc import Iterable
 from opensearch_ml_stream.connectors.decoding.event_fields import mapping
 from opensearch_ml_stream.connectors.decoding.sse import SSEFraming
 from opensearch_ml_stream.connectors.provider import Interface, JSONObject, Provider, WholeResponse
-from opensearch_ml_stream.connectors.providers.model_hosts.detected_dialect import DetectedDialect
-from opensearch_ml_stream.connectors.providers.openai.chat import OPENAI_CHAT, WHOLE_CHAT
+from opensearch_ml_stream.connectors.providers.detected_dialect import DetectedDialect
+from opensearch_ml_stream.connectors.providers.openai_chat import OPENAI_CHAT, WHOLE_CHAT
 from opensearch_ml_stream.connectors.stream_spec import Enable, StreamSpec
 
 WORKERS_AI = StreamSpec(

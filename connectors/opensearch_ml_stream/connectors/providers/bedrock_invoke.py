@@ -16,7 +16,7 @@ from opensearch_ml_stream.connectors.decoding import event_fields
 from opensearch_ml_stream.connectors.decoding.aws_eventstream import AWSEventStreamFraming
 from opensearch_ml_stream.connectors.decoding.contract import Event, Finishing, Outcome
 from opensearch_ml_stream.connectors.providers.bedrock_text_models import GUARDRAIL_ACTION, INTERVENED
-from opensearch_ml_stream.connectors.providers.model_hosts.detected_dialect import DetectedDialect
+from opensearch_ml_stream.connectors.providers.detected_dialect import DetectedDialect
 from opensearch_ml_stream.connectors.stream_spec import Enable, StreamSpec
 
 _METRICS = "amazon-bedrock-invocationMetrics"

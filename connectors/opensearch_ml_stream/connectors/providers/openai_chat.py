@@ -16,7 +16,7 @@ from opensearch_ml_stream.connectors.decoding.finish_reasons import finish_reaso
 from opensearch_ml_stream.connectors.decoding.sse import SSEFraming
 from opensearch_ml_stream.connectors.errors import UpstreamError
 from opensearch_ml_stream.connectors.provider import Interface, JSONObject, Provider, WholeResponse
-from opensearch_ml_stream.connectors.providers.openai.tool_calls import ToolCalls
+from opensearch_ml_stream.connectors.providers.openai_tool_calls import ToolCalls
 from opensearch_ml_stream.connectors.stream_spec import Enable, StreamSpec
 
 # The HTTP status that each `type` or `code` of an error stands for.

@@ -5,7 +5,7 @@ TGI's own events are read by `providers.text_generation_inference`.
 
 from opensearch_ml_stream.connectors.decoding.sse import SSEFraming
 from opensearch_ml_stream.connectors.provider import Interface, Provider, WholeResponse
-from opensearch_ml_stream.connectors.providers.model_hosts.detected_dialect import DetectedDialect
+from opensearch_ml_stream.connectors.providers.detected_dialect import DetectedDialect
 from opensearch_ml_stream.connectors.stream_spec import Enable, StreamSpec
 
 GENERATE_STREAM = StreamSpec(

@@ -16,7 +16,7 @@ from opensearch_ml_stream.connectors.decoding.finish_reasons import finish_reaso
 from opensearch_ml_stream.connectors.decoding.json_array import JSONArrayFraming
 from opensearch_ml_stream.connectors.decoding.sse import SSEFraming
 from opensearch_ml_stream.connectors.provider import Interface, Provider
-from opensearch_ml_stream.connectors.providers.google.partial_arguments import PartialArguments
+from opensearch_ml_stream.connectors.providers.gemini_partial_arguments import PartialArguments
 from opensearch_ml_stream.connectors.stream_spec import Enable, StreamSpec
 
 

@@ -25,13 +25,13 @@ from opensearch_ml_stream.connectors.providers.bedrock_text_models import (
 from opensearch_ml_stream.connectors.providers.cohere import CohereV1, CohereV2
 from opensearch_ml_stream.connectors.providers.cumulative_text import CumulativeText
 from opensearch_ml_stream.connectors.providers.dashscope import DashScope
-from opensearch_ml_stream.connectors.providers.google.gemini import Gemini
-from opensearch_ml_stream.connectors.providers.google.interactions import GeminiInteractions
+from opensearch_ml_stream.connectors.providers.gemini import Gemini
+from opensearch_ml_stream.connectors.providers.gemini_interactions import GeminiInteractions
 from opensearch_ml_stream.connectors.providers.ollama import Ollama
 from opensearch_ml_stream.connectors.providers.open_inference import OpenInference
-from opensearch_ml_stream.connectors.providers.openai.chat import OpenAIChat, read_error
-from opensearch_ml_stream.connectors.providers.openai.completions import OpenAICompletions
-from opensearch_ml_stream.connectors.providers.openai.responses import OpenAIResponses
+from opensearch_ml_stream.connectors.providers.openai_chat import OpenAIChat, read_error
+from opensearch_ml_stream.connectors.providers.openai_completions import OpenAICompletions
+from opensearch_ml_stream.connectors.providers.openai_responses import OpenAIResponses
 from opensearch_ml_stream.connectors.providers.plain_text_body import PlainTextBody
 from opensearch_ml_stream.connectors.providers.text_generation_inference import TextGenerationInference
 from opensearch_ml_stream.connectors.providers.watsonx import WatsonxGeneration

@@ -6,7 +6,7 @@ from opensearch_ml_stream.connectors.chunks import Chunk
 from opensearch_ml_stream.connectors.decoding import event_fields
 from opensearch_ml_stream.connectors.decoding.sse import SSEFraming
 from opensearch_ml_stream.connectors.provider import Interface, Provider
-from opensearch_ml_stream.connectors.providers.openai.chat import OpenAIChat
+from opensearch_ml_stream.connectors.providers.openai_chat import OpenAIChat
 from opensearch_ml_stream.connectors.stream_spec import Enable, StreamSpec
 
 

@@ -1,1 +1,0 @@
-"""OpenAI's interfaces (chat completions, completions, responses), which many other servers offer too."""
