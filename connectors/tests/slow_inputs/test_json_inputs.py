@@ -21,6 +21,7 @@ from opensearch_ml_stream.connectors.predict.painless_source import define_escap
 from opensearch_ml_stream.connectors.rendering.charsets import find_codec
 from opensearch_ml_stream.connectors.rendering.compiled_action import CompiledAction
 from opensearch_ml_stream.connectors.rendering.template import ConnectorParameters, fill_with_stand_ins
+from opensearch_ml_stream.connectors.rendering.values_to_give import left_in_connector
 from opensearch_ml_stream.connectors.selection.spec_for import spec_for
 from opensearch_ml_stream.connectors.selection.stream_parameter import read_stream_spec
 from opensearch_ml_stream.connectors.spending.response_usage import count_response_tokens
@@ -55,7 +56,8 @@ _TEMPLATE: Grammar = {
               "${parameters.", "${parameters.p1}", "${parameters.x:-", "${credential.key}", "}", ":-null",
               ', "<chars>" : ${parameters.<name>:-null}', "<blank>,<blank>"],
     "url": ["https://h/<path>", "<template>", "http://<path>/v1/chat/completions?<path>"],
-    "path": ["a", "/", "<path><path>", "..", "model/", "/converse", "%2F", "[", "]", "@", "?", "#", "<piece>"],
+    "path": ["a", "/", "<path><path>", "..", "model/", "/converse", "%2F", "[", "]", "@", "?", "#", "<piece>", "<",
+             ">", "YOUR "],
 }  # fmt: skip
 _SCHEMA: Grammar = {
     **_JSON,
@@ -103,7 +105,9 @@ def _find_spec(url: str, parameter: str) -> None:
     fill_with_stand_ins(url, ConnectorParameters.compile({"x": parameter, "y": url}), {}, str.upper)
     actions = [{"action_type": "predict", "method": "POST", "url": url}]
     connector = {"name": "c", "version": "1", "protocol": "http", "credential": {"key": "v"}, "actions": actions}
-    read = read_connector(connector_document({**connector, "parameters": {"x": parameter}}))
+    document = connector_document({**connector, "parameters": {"x": parameter, "y": url}})
+    list(left_in_connector(document))
+    read = read_connector(document)
     try:
         spec_for(read, read.action(), {})
     finally:

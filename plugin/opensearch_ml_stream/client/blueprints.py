@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from opensearch_ml_stream.connectors.errors import InvalidRequest, NotFound
+from opensearch_ml_stream.connectors.rendering.values_to_give import is_to_be_given
 from opensearch_ml_stream.connectors.syntax import jsontext
 
-_PLACEHOLDER = re.compile(r"<[^<>]*>")
 _PARAMETER = re.compile(r"\$\{parameters\.([A-Za-z0-9_.-]+)")
 
 
@@ -124,11 +124,6 @@ def connector_body(
             if is_to_be_given(value):
                 raise InvalidRequest(_missing_value(blueprint, part, key, help_texts.get(key, "")))
     return filled if name is None else {**filled, "name": name}
-
-
-def is_to_be_given(value: object) -> bool:
-    """Whether a value of a blueprint's connector only stands for the one that a user has to give: `<region>`."""
-    return isinstance(value, str) and _PLACEHOLDER.fullmatch(value.strip()) is not None
 
 
 def model_body(blueprint: Blueprint, connector_id: str, name: str | None = None) -> dict[str, Any]:

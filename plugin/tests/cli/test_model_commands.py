@@ -36,6 +36,19 @@ def test_a_model_is_made_from_a_blueprint_with_a_key_from_the_environment(run: R
     assert (model["connector_id"], model["name"], model["function_name"]) == ("c1", "mine", "remote")
 
 
+def test_what_a_connector_leaves_to_be_filled_in_is_shown_beside_the_models_id(
+    run: Run, sidecar: InMemorySidecar
+) -> None:
+    warnings = ["[parameters.endpoint] is not filled in: <YOUR RESOURCE NAME>"]
+    sidecar.responses = {
+        ("POST", "/connectors/_create"): {"connector_id": "c1", "warnings": warnings},
+        ("POST", "/models/_register"): {"task_id": "t", "status": "CREATED", "model_id": "m1"},
+    }
+    ended = run(*CREATE, "--credential", "openAI_key=k")
+    assert (ended.code, ended.stdout) == (0, "m1\n")
+    assert ended.stderr.startswith(f"Warning: {warnings[0]}\n")
+
+
 @pytest.mark.parametrize(
     ("name", "reason"),
     [("modle", "openai-chat has no parameter [modle]; did you mean [model]?"),

@@ -21,6 +21,12 @@ from opensearch_ml_stream.connectors.rendering.template import (
     UnfilledPlaceholders,
 )
 from opensearch_ml_stream.connectors.rendering.url import CONTROL, check_characters, check_url, render_url
+from opensearch_ml_stream.connectors.rendering.values_to_give import (
+    check_url_is_given,
+    is_to_be_given,
+    left_in_header,
+    not_given,
+)
 from opensearch_ml_stream.connectors.stream_spec import Enable, Streaming
 from opensearch_ml_stream.connectors.syntax import jsontext
 
@@ -75,6 +81,7 @@ class CompiledAction:
     may_edit_body: bool  # see body_edits.may_edit_body
     has_credential: bool
     known: KnownProviders
+    not_given: str | None  # what a header leaves to be given
 
     @classmethod
     def compile(
@@ -101,6 +108,7 @@ class CompiledAction:
             may_edit_body=may_edit_body(action, parameters.values),
             has_credential=bool(credential),
             known=known,
+            not_given=_not_given_in(headers, credential),
         )
 
     def scope(self, request: Mapping[str, str]) -> Parameters:
@@ -196,10 +204,13 @@ class CompiledAction:
         url = render_url(self.url, scope)
         if scope.request:
             self._caller_parameters.check(scope.request, url)
+        check_url_is_given(url)
         check_url(url)
         return url
 
     def _render_headers(self, scope: Parameters) -> dict[str, str]:
+        if self.not_given is not None:
+            raise not_given(self.not_given)
         return {name: self._render_header(name, template, scope) for name, template in self.headers}
 
     def _render_header(self, name: str, template: Template, scope: Parameters) -> str:
@@ -249,6 +260,16 @@ def _header_template(name: str, value: str, credential: Mapping[str, str]) -> Te
         return credential[match[1]]
 
     return Template.compile(value, json=False).map_literals(lambda literal: _CREDENTIAL.sub(fill, literal))
+
+
+def _not_given_in(headers: Mapping[str, str], credential: Mapping[str, str]) -> str | None:
+    for name, value in headers.items():
+        if left := left_in_header(value):
+            return f"header '{name}' ({left})"
+        for key in _CREDENTIAL.findall(value):
+            if is_to_be_given(credential[key]):
+                return f"credential [{key}]"
+    return None
 
 
 def _enable_body(enable: Enable, body: str) -> str:

@@ -13,8 +13,10 @@ from urllib.parse import quote, urlsplit, urlunsplit
 
 from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.connectors.rendering.compiled_action import ProviderRequest
+from opensearch_ml_stream.connectors.rendering.values_to_give import is_to_be_given, not_given
 
 _ALGORITHM = "AWS4-HMAC-SHA256"
+_KEYS = ("access_key", "secret_key", "session_token")
 _CONTENT_HASH = "x-amz-content-sha256"
 # Set here, whatever values the request has.
 _SET_HEADERS = ("authorization", "x-amz-date", "x-amz-security-token")
@@ -30,11 +32,14 @@ def sign(
 
     `credential` holds access_key, secret_key and, if it is temporary, session_token; `now` is an aware datetime. The
     header `x-amz-content-sha256`, if there is one (blueprints set it to "required"), gets the body's hash.
-    InvalidRequest if a key is missing.
+    InvalidRequest if a key is missing or still to be given.
     """
     access_key, secret_key = credential.get("access_key"), credential.get("secret_key")
     if not access_key or not secret_key:
         raise InvalidRequest("Missing credential: aws_sigv4 needs access_key and secret_key")
+    for name in _KEYS:
+        if is_to_be_given(credential.get(name)):
+            raise not_given(f"credential [{name}]")
     timestamp = now.astimezone(UTC).strftime("%Y%m%dT%H%M%SZ")
     request = replace(request, url=_wire_url(request.url))
     body_hash = hashlib.sha256(request.body).hexdigest()

@@ -46,13 +46,16 @@ def create(
     except InvalidRequest as error:
         raise WrongUsage(f"{error.reason}; see `opensearch-ml-stream blueprints show {blueprint}`") from error
     with open_api(sidecar) as api:
-        connector_id = api.call("POST", "/connectors/_create", body)["connector_id"]
+        connector = api.call("POST", "/connectors/_create", body)
+        connector_id = connector["connector_id"]
         try:
             model_id = api.call("POST", "/models/_register", model_body(source, connector_id, name))["model_id"]
         except CommandFailed:
             api.call("DELETE", f"/connectors/{connector_id}")
             raise
     typer.echo(model_id)
+    for warning in connector.get("warnings", ()):
+        typer.echo(f"Warning: {warning}", err=True)
     typer.echo(f"Try it: {command_line(sidecar.url, 'predict', model_id, '--stream', 'Hello')}", err=True)
 
 

@@ -6,6 +6,7 @@ from typing import Any
 from opensearch_ml_stream.connectors.documents import connector_document, parameter_texts, read_connector
 from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.connectors.rendering.caller_parameters import CALLER_PARAMETERS, read_caller_parameters
+from opensearch_ml_stream.connectors.rendering.values_to_give import left_in_connector
 from opensearch_ml_stream.connectors.selection.stream_parameter import read_stream_spec
 from opensearch_ml_stream.connectors.syntax.scalars import scalar_texts
 from opensearch_ml_stream.plugin.credentials.cipher import Cipher
@@ -77,6 +78,15 @@ def check_connector(document: Json, settings: Settings) -> None:
     for action in connector.actions:
         check_connector_url(action.url, connector.parameters, settings)
         _check_written_address(fill_url(action.url, connector.parameters), settings)
+
+
+def with_warnings(response: Json, body: Json, document: Json) -> dict[str, Any]:
+    """Return a response with `warnings` of what a connector leaves to be given, if anything.
+
+    It was stored as this document, for a request's body, which has the credential in clear.
+    """
+    warnings = list(left_in_connector({**document, "credential": object_of(body, "credential")}))
+    return {**response, "warnings": warnings} if warnings else dict(response)
 
 
 def without_secrets(source: Json, *, dashboards: bool) -> dict[str, Any]:

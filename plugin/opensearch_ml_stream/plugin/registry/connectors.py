@@ -15,6 +15,7 @@ from opensearch_ml_stream.plugin.registry.connector_documents import (
     encrypted_changes,
     hidden_fields,
     new_document,
+    with_warnings,
 )
 from opensearch_ml_stream.plugin.registry.deployment_state_store import DeploymentStateStore, is_deployed
 from opensearch_ml_stream.plugin.registry.search import search
@@ -58,14 +59,15 @@ class Connectors:
             return {"connector_id": DRY_RUN_ID}
         document = new_document(body, settings)
         if dry_run:
-            return {"connector_id": DRY_RUN_ID}
+            return with_warnings({"connector_id": DRY_RUN_ID}, body, document)
         prepared = asyncio.create_task(self.store.prepare(Index.CONFIG, Index.CONNECTOR))
         encrypted = asyncio.create_task(self.cipher.of(caller.tenant_id).encrypt_all(document["credential"]))
         await all_done(prepared, encrypted)
         document["credential"] = encrypted.result()
         now = self.clock()
         document |= {**access, "created_time": now, "last_updated_time": now}
-        return {"connector_id": (await self.store.create(Index.CONNECTOR, document)).id}
+        connector_id = (await self.store.create(Index.CONNECTOR, document)).id
+        return with_warnings({"connector_id": connector_id}, body, document)
 
     async def get(self, caller: Caller, connector_id: str, *, dashboards: bool = False) -> Json:
         """Return the connector without its credentials; NotFound without it."""
@@ -84,15 +86,17 @@ class Connectors:
             raise InvalidRequest(_still_used(deployed, "undeploy the models first"), type="status_exception")
         changes = await encrypted_changes(body, self.cipher.of(caller.tenant_id))
         asked, is_on = asked_access(body), self.access.applies_to(caller)
+        changed = stored.source
 
         def change(document: Document) -> Json:
+            nonlocal changed
             self._check_change(caller, connector_id, document)
             access = self.access.changed_fields(caller, document.source, asked) if is_on else {}
             changed = changed_document(document.source, {**changes, **access}, settings)
             return {**changed, "last_updated_time": self.clock()}
 
         written = await rewrite(self.store, Index.CONNECTOR, connector_id, change, _missing(connector_id))
-        return {} if written is None else written.response
+        return {} if written is None else with_warnings(written.response, body, changed)
 
     async def delete(self, caller: Caller, connector_id: str) -> Json:
         """Delete the connector; Conflict while a model uses it."""

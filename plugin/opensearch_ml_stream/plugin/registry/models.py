@@ -12,6 +12,7 @@ from opensearch_ml_stream.plugin.registry.asked import asked_access
 from opensearch_ml_stream.plugin.registry.connector_documents import (
     changed_document,
     hidden_fields,
+    with_warnings,
 )
 from opensearch_ml_stream.plugin.registry.default_model_interfaces import default_interface
 from opensearch_ml_stream.plugin.registry.deployment_state_store import is_deployed, is_deploying
@@ -98,7 +99,9 @@ class Models:
         node = await self.deployment.states.prepare()  # what its first prediction is going to need, too
         fields = {"task_type": "REGISTER_MODEL", "model_id": model_id, "worker_node": [node], **caller.tenant_fields}
         task_id = await record_task(self.store, self.clock, started, fields)
-        return {"task_id": task_id, "status": "CREATED", "model_id": model_id}
+        response = {"task_id": task_id, "status": "CREATED", "model_id": model_id}
+        inline = connection.get("connector")
+        return response if inline is None else with_warnings(response, body["connector"], inline)
 
     async def get(self, caller: Caller, model_id: str, *, dashboards: bool = False) -> Json:
         """Return the model without an inline connector's credentials; NotFound without it."""
@@ -131,28 +134,31 @@ class Models:
         sidecar = await model_settings.changed_settings(self.store, model_id, body, self.options)
         settings = self.live_settings.current
         before = stored
+        changed_connector: Json | None = None
         guardrails = merged(stored, changes).get("guardrails")
         if "guardrails" in changes:  # those that are stored may be ones that only ML Commons can read
             await check_guardrails(guardrails)
 
         def change(document: Document) -> Json:
-            nonlocal before
+            nonlocal before, changed_connector
             before = document.source
             changed: dict[str, Any] = {**merged(document.source, changes), "last_updated_time": self.clock()}
             changed["model_id"] = model_id  # as ML Commons does, but not when it registers
             if "guardrails" in changes and changed.get("guardrails") != guardrails:  # another request was quicker
                 read_guardrails(changed.get("guardrails"))
             if connector_changes is not None:
-                changed["connector"] = changed_document(
+                changed_connector = changed_document(
                     document.source["connector"], connector_changes, settings, inline=True
                 )
+                changed["connector"] = changed_connector
             return changed
 
         written = await rewrite(self.store, Index.MODEL, model_id, change, missing)
         await model_settings.put_settings(self.store, self.clock, model_id, sidecar)
         fields = {*changes, *(["connector"] if connector_changes is not None else [])}
         await reload_in_ml_commons(self.store, model_id, before, fields)
-        return {} if written is None else written.response
+        response = {} if written is None else written.response
+        return response if changed_connector is None else with_warnings(response, body["connector"], changed_connector)
 
     async def delete(self, caller: Caller, model_id: str) -> Json:
         """Delete the model with its chunks, if it is one that ML Commons uploaded, its controller and its settings.

@@ -7,10 +7,12 @@ from functools import lru_cache
 from opensearch_ml_stream.connectors.documents import MAX_URL_LENGTH
 from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.connectors.rendering.template import ConnectorParameters, fill_with_stand_ins
+from opensearch_ml_stream.connectors.rendering.values_to_give import left_in_url, with_stand_ins
 from opensearch_ml_stream.plugin.settings import Settings
 from opensearch_ml_stream.plugin.settings.endpoint_patterns import EndpointPattern, compile_endpoint
 from opensearch_ml_stream.plugin.upstream.target import parse_target
 
+_NOT_TRUSTED = "Connector URL is not matching the trusted connector endpoint regex"
 _PLACEHOLDER = "${parameters."
 _ORIGIN = re.compile(r"(?:[^/?#]*://)?[^/?#]*")
 _NEVER_IN_ORIGIN = re.compile(r"[\s\x00-\x20\x7f-\x9f\\@%]")
@@ -30,9 +32,19 @@ def untrusted(url: str) -> InvalidRequest:
 def check_connector_url(url: str, parameters: Mapping[str, str], settings: Settings) -> None:
     """Check a connector's URL when it is stored, as far as its own parameters fill it.
 
-    What only a request fills is checked at each call, by `check_endpoint`.
+    What only a request fills is checked at each call, by `check_endpoint`. Where something is left to be given, with
+    which no call is made, only the rest is checked.
     """
     filled = fill_url(url, parameters)
+    try:
+        _check_filled(filled if len(filled) > MAX_URL_LENGTH else with_stand_ins(filled), settings)
+    except InvalidRequest:
+        if left := left_in_url(filled):
+            raise InvalidRequest(f"{_NOT_TRUSTED}: put your value in place of {left} first") from None
+        raise
+
+
+def _check_filled(filled: str, settings: Settings) -> None:
     match = _ORIGIN.match(filled)
     origin = match[0] if match is not None else ""
     if _PLACEHOLDER not in origin or len(filled) > MAX_URL_LENGTH:
@@ -65,4 +77,4 @@ def _compile(patterns: tuple[str, ...]) -> tuple[EndpointPattern, ...]:
 def _not_trusted(origin: str | None) -> InvalidRequest:
     """Return the error, in ML Commons' words and with what to do. A host that `parse_target` takes can be pasted."""
     advice = "" if origin is None else f". If {origin} is to be trusted: opensearch-ml-stream endpoints allow {origin}"
-    return InvalidRequest(f"Connector URL is not matching the trusted connector endpoint regex{advice}")
+    return InvalidRequest(f"{_NOT_TRUSTED}{advice}")

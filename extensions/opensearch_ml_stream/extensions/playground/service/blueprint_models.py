@@ -8,11 +8,11 @@ from typing import Any
 from opensearch_ml_stream.client.blueprints import (
     Blueprint,
     connector_body,
-    is_to_be_given,
     list_blueprints,
     model_body,
 )
 from opensearch_ml_stream.connectors.errors import MLStreamError, NotFound
+from opensearch_ml_stream.connectors.rendering.values_to_give import is_to_be_given
 from opensearch_ml_stream.extensions.playground.http.playground_use_cases import NewModel
 from opensearch_ml_stream.plugin.registry import Registry
 from opensearch_ml_stream.plugin.registry.stored_documents import Json, find
