@@ -94,7 +94,7 @@ def test_the_input_of_a_custom_tool_is_its_arguments(inputs: list[dict[str, Any]
         ({"type": "apply_patch_call", "call_id": "c1", "operation": {"path": "a"}}, '{"operation":{"path":"a"}}'),
         ({"type": "computer_call", "call_id": "c1", "action": {"type": "click"}}, '{"action":{"type":"click"}}'),
         ({"type": "tool_search_call", "call_id": "c1", "execution": "client", "arguments": {"q": "x"}},
-         '{"execution":"client","arguments":{"q":"x"}}'),
+         '{"q":"x"}'),
     ],
 )  # fmt: skip
 def test_a_call_that_asks_the_client_to_act_is_a_tool_call(item: dict[str, Any], arguments: str) -> None:
@@ -109,6 +109,14 @@ def test_an_approval_that_the_client_is_asked_for_is_a_tool_call_under_its_own_i
     assert join_chunks(chunks)[2] == [
         {"id": "i1", "name": "mcp_approval_request", "arguments": '{"name":"f","server_label":"s","arguments":"{}"}'}
     ]
+
+
+def test_an_approval_that_is_done_twice_is_asked_for_once() -> None:
+    done = item_done(type="mcp_approval_request", name="f", server_label="s", arguments="{}")
+    other = {**done, "output_index": 1, "item": {**done["item"], "id": "i2"}}
+    chunks, _ = decode(RESPONSES, sse(done, done, other, COMPLETED))
+    assert [call["id"] for call in join_chunks(chunks)[2]] == ["i1", "i2"]
+    assert len(chunks) == 2
 
 
 @pytest.mark.parametrize(

@@ -22,9 +22,10 @@ _TEXT = ("response.output_text.delta", "response.refusal.delta")
 _FRAGMENTS = ("response.function_call_arguments.delta", "response.custom_tool_call_input.delta")
 _WHOLE = {"response.function_call_arguments.done": "arguments", "response.custom_tool_call_input.done": "input"}
 _NAMED_CALLS = ("function_call", "custom_tool_call")
+_TOOL_SEARCH = "tool_search_call"
 # Calls that have no name: their type is it, and what they hold beside these fields are the arguments.
 _CLIENT_CALLS = (
-    "apply_patch_call", "computer_call", "local_shell_call", "mcp_approval_request", "shell_call", "tool_search_call",
+    "apply_patch_call", "computer_call", "local_shell_call", "mcp_approval_request", "shell_call", _TOOL_SEARCH,
 )  # fmt: skip
 _NO_ARGUMENTS = frozenset({"id", "type", "status", "call_id", "created_by"})
 _REASONING = ("response.reasoning_text.delta", "response.reasoning_summary_text.delta")
@@ -75,10 +76,15 @@ class OpenAIResponses:
         elif kind in _WHOLE and payload["output_index"] not in self._with_arguments:
             self._read_arguments(payload["output_index"], payload[_WHOLE[kind]], chunks)
         elif kind == "response.output_item.done" and _is_unnamed_client_call(payload["item"]):
-            item = payload["item"]
-            arguments = {name: value for name, value in item.items() if name not in _NO_ARGUMENTS and value is not None}
-            call_id = item.get("call_id") or item.get("id")
-            self._append(payload["output_index"], chunks, call_id, item["type"], event_fields.arguments(arguments))
+            self._read_client_call(payload["output_index"], payload["item"], chunks)
+
+    def _read_client_call(self, output: int, item: dict[str, Any], chunks: list[Chunk]) -> None:
+        """Append the whole call of an item that is done; an item that is done twice is one call."""
+        if output in self._tool_indexes:
+            return
+        own = {name: value for name, value in item.items() if name not in _NO_ARGUMENTS and value is not None}
+        arguments = event_fields.arguments(item.get("arguments") if item["type"] == _TOOL_SEARCH else own)
+        self._append(output, chunks, item.get("call_id") or item.get("id"), item["type"], arguments)
 
     def _append(self, output: int, chunks: list[Chunk], id: Any, name: Any, arguments: str = "") -> None:
         index = event_fields.tool_index(self._tool_indexes, output)

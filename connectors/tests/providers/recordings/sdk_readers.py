@@ -85,17 +85,29 @@ def read_responses(data: bytes) -> Reading:
         events: list[Any] = list(client.responses.create(model="m", input="?", stream=True))
     responses = [event.response for event in events if hasattr(event, "response")]
     response = responses[-1]
-    calls = ("function_call", "custom_tool_call")
-    done = [event.item for event in events if event.type == "response.output_item.done" and event.item.type in calls]
+    done = [event.item for event in events if event.type == "response.output_item.done"]
     native = response.incomplete_details and response.incomplete_details.reason
     return Reading(
         text=_deltas(events, "response.output_text.delta"),
         reasoning=_deltas(events, "response.reasoning_summary_text.delta", "response.reasoning_text.delta"),
-        tools=[(item.call_id, item.name, getattr(item, "arguments", None) or item.input) for item in done],
+        tools=[_CALLS[item.type](item) for item in done if item.type in _CALLS],
         native=native or response.status,
         model=response.model or responses[0].model,
         usage=_openai_usage(response.usage, "input_tokens", "output_tokens"),
     )
+
+
+# What the client is to act on; of a call without a name, its type is the name.
+_CALLS: dict[str, Callable[[Any], tuple[str | None, str, Any]]] = {
+    "function_call": lambda item: (item.call_id, item.name, item.arguments),
+    "custom_tool_call": lambda item: (item.call_id, item.name, item.input),
+    "tool_search_call": lambda item: (item.call_id, item.type, item.arguments),
+    "mcp_approval_request": lambda item: (
+        item.id,
+        item.type,
+        {"arguments": item.arguments, "name": item.name, "server_label": item.server_label},
+    ),
+}
 
 
 def _deltas(events: list[Any], *kinds: str) -> str:
