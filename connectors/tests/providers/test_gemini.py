@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from opensearch_ml_stream.connectors.chunks import Chunk, Ending, ToolCall, Usage
+from opensearch_ml_stream.connectors.chunks import Chunk, Ending, ToolCall, Usage, to_chunk_list
+from opensearch_ml_stream.connectors.errors import StreamTruncated
 from opensearch_ml_stream.connectors.known_providers import SHIPPED
 from tests.providers.recorded_streams import join_chunks, play
 from tests.providers.stream_bodies import decode, error_of, sse
@@ -75,7 +76,7 @@ ARGUMENTS = '{"color":{"name":"warm"},"lamps":[{"id":50},null],"on":true}'
     ],
     ids=["with a last part", "without a last part", "in one event"],
 )
-def test_arguments_that_come_value_by_value_are_given_whole(events: list[dict[str, Any]]) -> None:
+def test_arguments_that_come_value_by_value_make_one_json_text(events: list[dict[str, Any]]) -> None:
     chunks, outcome = decode(GEMINI, sse(*events))
     assert join_chunks(chunks)[2] == [{"id": None, "name": "set_lights", "arguments": ARGUMENTS}]
     assert outcome == Ending("tool_calls", "STOP")
@@ -85,16 +86,52 @@ def test_a_next_call_ends_the_one_before() -> None:
     parts = [{"name": "f", "willContinue": True}, piece("$.a", numberValue=1), {"name": "g", "args": {"b": 2}}]
     chunks, _ = decode(GEMINI, sse(call_parts(*parts, finish="STOP")))
     assert [call for chunk in chunks for call in chunk.tool_calls] == [
-        ToolCall(0, name="f"), ToolCall(0, arguments='{"a":1}'), ToolCall(1, name="g", arguments='{"b":2}'),
+        ToolCall(0, name="f"), ToolCall(0, arguments='{"a":1'), ToolCall(0, arguments="}"),
+        ToolCall(1, name="g", arguments='{"b":2}'),
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize("path", ["$", "$..a", "$.a[1000000000]", "$.a[-1]", "no path", "$.s.t", 5])
-def test_a_path_that_cannot_be_followed_is_a_skipped_event(path: Any) -> None:
-    start = call_parts({"name": "f", "willContinue": True}, piece("$.s", stringValue="x"))
+def test_each_value_is_given_on_when_it_comes() -> None:
     decoder = SHIPPED.presets[GEMINI].decoder()
-    _, outcome = play(decoder, [sse(start, call_parts(piece(path, numberValue=1)), call_parts(finish="STOP"))])
+    given = []
+    for call in [*LIGHTS, {}]:
+        chunks = to_chunk_list(decoder.feed(sse(call_parts(call))))
+        given.append("".join(part.arguments for chunk in chunks for part in chunk.tool_calls))
+    assert given == ["", '{"color":{"name":"wa', "rm", '"},"lamps":[{"id":50', "},null", '],"on":true', "}"]
+
+
+@pytest.mark.parametrize("arguments", [{}, {"a": {"b": 1}}])
+def test_a_call_without_pieces_has_the_arguments_that_it_began_with(arguments: dict[str, Any]) -> None:
+    start = {"name": "f", "args": arguments, "willContinue": True}
+    chunks, _ = decode(GEMINI, sse(call_parts(start), call_parts({}, finish="STOP")))
+    assert json.loads(join_chunks(chunks)[2][0]["arguments"]) == arguments
+
+
+def test_pieces_go_on_from_the_arguments_that_a_call_began_with() -> None:
+    start = {"name": "f", "args": {"a": 1}, "willContinue": True}
+    chunks, _ = decode(GEMINI, sse(call_parts(start, piece("$.b", stringValue='"x\n')), call_parts({}, finish="STOP")))
+    assert join_chunks(chunks)[2][0]["arguments"] == '{"a":1,"b":"\\"x\\n"}'
+
+
+@pytest.mark.parametrize(
+    "path", ["$", "$..a", "$.a[1000000000]", "$.a[-1]", "no path", "$.s.t", 5, "$.o.n", "$.l[1]", "$.l.a", "$.o[0]"]
+)
+def test_a_path_that_cannot_be_followed_is_a_skipped_event(path: Any) -> None:
+    before = [piece("$.o.n", numberValue=1), piece("$.l[0]", numberValue=1), piece("$.s", stringValue="x")]
+    start = call_parts({"name": "f", "willContinue": True}, *before)
+    decoder = SHIPPED.presets[GEMINI].decoder()
+    chunks, outcome = play(decoder, [sse(start, call_parts(piece(path, numberValue=1)), call_parts(finish="STOP"))])
     assert (outcome, decoder.skipped_events) == (Ending("tool_calls", "STOP"), 1)
+    assert join_chunks(chunks)[2][0]["arguments"] == '{"o":{"n":1},"l":[1],"s":"x"}'
+
+
+def test_a_call_has_a_bounded_number_of_names() -> None:
+    pieces = [piece(f"$.{'x' * 900}{number}", numberValue=1) for number in range(292)]
+    decoder = SHIPPED.presets[GEMINI].decoder()
+    chunks, outcome = play(decoder, [sse(call_parts({"name": "f", "willContinue": True}), *map(call_parts, pieces))])
+    assert isinstance(outcome, StreamTruncated)
+    assert decoder.skipped_events == 1
+    assert len(chunks) == 1 + 291
 
 
 def test_thoughts_are_part_of_the_output_and_the_results_of_tools_of_the_input() -> None:

@@ -2,7 +2,7 @@
 
 There is no terminator: the usage may come after the finish reason, so only the end of the body ends the stream. The
 response to a blocked prompt has no candidates and no finish reason. Vertex AI can stream the arguments of a function
-call value by value (`streamFunctionCallArguments`); such a call is given on whole, as its pieces are not JSON text.
+call value by value (`streamFunctionCallArguments`); they are given on as the JSON text that they make.
 """
 
 from typing import Any
@@ -82,15 +82,19 @@ class Gemini:
             chunks.append(Chunk(tool_calls=(ToolCall(self._call_count - 1, id, name, text),)))
         if self._partial is not None:
             for piece in call.get("partialArgs") or ():
-                self._partial.add(piece)
+                self._append_arguments(self._partial.add(piece), chunks)
             if not goes_on:
                 self._end_call(chunks)
 
     def _end_call(self, chunks: list[Chunk]) -> None:
-        """Append the arguments of the call that is open, if any."""
+        """Append what is left of the arguments of the call that is open, if any."""
         if self._partial is not None:
-            text = event_fields.arguments(self._partial.value)
+            text = self._partial.end()
             self._partial = None
+            self._append_arguments(text, chunks)
+
+    def _append_arguments(self, text: str, chunks: list[Chunk]) -> None:
+        if text:
             chunks.append(Chunk(tool_calls=(ToolCall(self._call_count - 1, arguments=text),)))
 
 

@@ -1,13 +1,18 @@
-"""What OpenAI's and Anthropic's own SDKs make of a stream's bytes."""
+"""What OpenAI's, Anthropic's and Google's own SDKs make of a stream's bytes."""
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from importlib import import_module
+from itertools import pairwise
 from types import ModuleType
 from typing import Any
 
 import anthropic
+import httpx
 import openai
+from google import genai
+from google.genai import types as google
 from openai.lib.streaming.chat import ChatCompletionStreamState
 
 from opensearch_ml_stream.connectors.known_providers import SHIPPED
@@ -140,9 +145,73 @@ def read_anthropic(data: bytes) -> Reading:
     )
 
 
+def read_gemini(data: bytes) -> Reading:
+    """Google's responses. The SDK gives arguments that come value by value as they come, by their paths."""
+    response = httpx.Response(200, headers={"content-type": "text/event-stream"}, content=data)
+    http_client = httpx.Client(transport=httpx.MockTransport(lambda request: response))
+    options = google.HttpOptions(httpx_client=http_client)
+    with genai.Client(vertexai=True, api_key="k", http_options=options) as client:
+        responses = list(client.models.generate_content_stream(model="m", contents="?"))
+    candidates = [candidate for response in responses for candidate in response.candidates or ()]
+    parts = [part for candidate in candidates if candidate.content for part in candidate.content.parts or ()]
+    blocked = [response.prompt_feedback.block_reason for response in responses if response.prompt_feedback]
+    reasons = [candidate.finish_reason for candidate in candidates if candidate.finish_reason] or blocked
+    return Reading(
+        text="".join(part.text or "" for part in parts if not part.thought),
+        reasoning="".join(part.text or "" for part in parts if part.thought),
+        tools=_gemini_calls(part.function_call for part in parts if part.function_call),
+        native=reasons[-1].name if reasons and reasons[-1] else None,
+        model=responses[0].model_version,
+        usage=_gemini_usage(responses[-1].usage_metadata),
+    )
+
+
+def _gemini_calls(pieces: Iterable[google.FunctionCall]) -> list[tuple[str | None, str, Any]]:
+    calls: list[tuple[str | None, str, Any]] = []
+    for piece in pieces:
+        if piece.name:
+            calls.append((piece.id, piece.name, piece.args or {}))
+        for argument in piece.partial_args or ():
+            _set_argument(calls[-1][2], argument)
+    return calls
+
+
+def _set_argument(arguments: Any, argument: google.PartialArg) -> None:
+    """Put a value at its path, or more of a string; the lists and objects on the way are made as they are met."""
+    steps = [
+        int(index) if index else name for name, index in re.findall(r"\.([^.\[]+)|\[(\d+)\]", argument.json_path or "")
+    ]
+    parent = arguments
+    for step, next_step in pairwise(steps):
+        parent = _child(parent, step, [] if isinstance(next_step, int) else {})
+    text, number = argument.string_value, argument.number_value
+    if text is None:
+        _child(parent, steps[-1], argument.bool_value if number is None else number)
+    else:
+        parent[steps[-1]] = _child(parent, steps[-1], "") + text
+
+
+def _child(parent: Any, step: Any, new: Any) -> Any:
+    if isinstance(parent, list) and step == len(parent):
+        parent.append(new)
+    return parent.setdefault(step, new) if isinstance(parent, dict) else parent[step]
+
+
+def _gemini_usage(usage: google.GenerateContentResponseUsageMetadata | None) -> dict[str, int | None]:
+    if usage is None:
+        return {}
+    counts = {
+        "input_tokens": (usage.prompt_token_count, usage.tool_use_prompt_token_count),
+        "output_tokens": (usage.candidates_token_count, usage.thoughts_token_count),
+    }
+    return {name: sum(map(int, filter(None, parts))) for name, parts in counts.items() if any(parts)}
+
+
 READERS: dict[str, Callable[[bytes], Reading]] = {
     "anthropic/v1/messages": read_anthropic,
     "openai/v1/responses": read_responses,
     "openai/v1/completions": read_completions,
+    "gemini/v1beta/generatecontent": read_gemini,
+    "vertex/gemini": read_gemini,
     **{name: read_chat for name in SHIPPED.presets if name.endswith("/chat/completions")},
 }
