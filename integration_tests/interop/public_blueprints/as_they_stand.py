@@ -4,9 +4,10 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-from integration_tests.interop.provider_dialects.dialect import SECRET
 from integration_tests.interop.public_blueprints import PUBLIC_BLUEPRINTS
 from integration_tests.interop.public_blueprints.body import PublicBlueprint
+
+from tests.providers.recorded_streams import SECRET
 
 _RESOURCE = "<YOUR RESOURCE NAME>"
 _DEPLOYMENT = "<YOUR DEPLOYMENT NAME>"
