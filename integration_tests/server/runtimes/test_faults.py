@@ -5,7 +5,6 @@ import gzip
 import json
 import os
 import signal
-import threading
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
@@ -30,13 +29,12 @@ from integration_tests.support.sidecars import Sidecar
 from integration_tests.support.worker_processes import runs
 
 pytestmark = pytest.mark.timeout(120)
-QUEUE = "opensearch_ml_stream.runtime_queue_size"
 
 
 @pytest.fixture(scope="module")
 def sidecar(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sidecar]:
     folder = tmp_path_factory.mktemp("runtimes")
-    with serving_models(folder, "obedient", "steady", settings={QUEUE: "2"}) as running:
+    with serving_models(folder, "obedient", "steady") as running:
         yield running
 
 
@@ -54,7 +52,7 @@ async def test_a_killed_process_ends_each_of_its_streams_with_one_error_and_no_o
     begun = [asyncio.Event() for _ in range(5)]
     killed = []
     async with asyncio.TaskGroup() as group:
-        for event in begun:  # one after the other: two at most may wait for their first response
+        for event in begun:
             killed.append(group.create_task(first_lines(client, "obedient", "count 100000 0.02", event)))
             await event.wait()
         others = [group.create_task(streamed(client, "steady", "count 60 0.02")) for _ in range(2)]
@@ -78,38 +76,39 @@ def test_a_process_that_exits_in_a_prediction_is_an_error_and_is_started_again(s
     eventually(lambda: infer(sidecar, "obedient", "again").status_code == 200)
 
 
-def test_a_model_that_blocks_stops_neither_other_models_nor_routes_and_its_queue_is_bounded(
+async def test_a_model_that_blocks_stops_neither_other_models_nor_routes_and_a_burst_waits_for_it(
     sidecar: Sidecar, tmp_path: Path
 ) -> None:
     gate = tmp_path / "gate"
-    responses: list[httpx.Response] = []
+    limits = httpx.Limits(max_connections=None)
+    async with httpx.AsyncClient(base_url=sidecar.url, timeout=60, limits=limits) as client:
 
-    def block() -> None:
-        with httpx.Client(base_url=sidecar.url, timeout=60) as client:
-            responses.append(client.post("/v2/models/obedient/infer", json=tensors(f"block {gate}")))
+        async def call(number: int) -> httpx.Response:
+            way = "infer" if number == 0 else "infer_stream"
+            text = f"block {gate}" if number == 0 else "count 1 0"
+            return await client.post(f"/v2/models/obedient/{way}", json=tensors(text))
 
-    threads = [threading.Thread(target=block) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    try:  # two of four wait for their first response
-        eventually(lambda: [one.status_code for one in responses] == [429, 429])
-        assert said(infer(sidecar, "steady", "x")) == "steady"
-        assert sidecar.client.get("/_health/ready").status_code == 200
-        assert sidecar.client.get("/v2/models/obedient").status_code == 200
-        assert sidecar.client.get("/metrics").status_code == 200
-        assert len(responses) == 2  # the model still blocks
-    finally:
-        gate.touch()
-        for thread in threads:
-            thread.join()
-    assert sorted(one.status_code for one in responses) == [200, 200, 429, 429]
+        burst = [asyncio.ensure_future(call(number)) for number in range(200)]
+        try:
+            await eventually_async(lambda: measured(sidecar, "mlstream_streams_open") == 199)
+            assert said(infer(sidecar, "steady", "x")) == "steady"
+            assert sidecar.client.get("/_health/ready").status_code == 200
+            assert sidecar.client.get("/v2/models/obedient").status_code == 200
+            assert not any(one.done() for one in burst)  # the model still blocks
+        finally:
+            gate.touch()
+        assert {one.status_code for one in await asyncio.gather(*burst)} == {200}
+
+
+def measured(sidecar: Sidecar, metric: str) -> float:
+    """The value of a metric, by its name and labels; 0 without it."""
+    lines = [line for line in sidecar.client.get("/metrics").text.splitlines() if line.startswith(f"{metric} ")]
+    return float(lines[0].rpartition(" ")[2]) if lines else 0.0
 
 
 def memory_bytes(sidecar: Sidecar, model: str) -> float:
     """The resident memory of a model's processes, as the metrics have it."""
-    name = f'mlstream_runtime_memory_bytes{{model_id="runtime-{model}"}} '
-    lines = [line for line in sidecar.client.get("/metrics").text.splitlines() if line.startswith(name)]
-    return float(lines[0].removeprefix(name)) if lines else 0.0
+    return measured(sidecar, f'mlstream_runtime_memory_bytes{{model_id="runtime-{model}"}}')
 
 
 def test_a_leak_shows_in_the_metrics_of_that_model_alone(sidecar: Sidecar) -> None:

@@ -19,10 +19,3 @@ class RuntimesSettings:
         "Load these models anew when their files change, and those that come, and unload those that go",
         name="opensearch_ml_stream.models_watch",
     )
-    runtime_queue_size: int = setting(
-        100,
-        "Calls of one of these models that may wait for its first response, for each worker",
-        name="opensearch_ml_stream.runtime_queue_size",
-        minimum=1,
-        maximum=1_000_000,
-    )

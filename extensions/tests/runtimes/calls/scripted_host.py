@@ -48,8 +48,9 @@ class Frame(NamedTuple):
 class ScriptedHost:
     """Listens on a Unix socket; what workers send is read with `next_frame`."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, reads: bool = True) -> None:
         self.path = path
+        self._reads = reads
         self.workers: list[asyncio.StreamWriter] = []
         self._frames: asyncio.Queue[Frame] = asyncio.Queue()
         self._server: asyncio.Server | None = None
@@ -94,6 +95,8 @@ class ScriptedHost:
         task.add_done_callback(self._tasks.discard)
         self.workers.append(writer)
         parser = FrameParser()
+        if not self._reads:
+            writer.transport.pause_reading()  # type: ignore[attr-defined]
         try:
             while data := await reader.read(65_536):
                 for call, kind, payload in parser.feed(data):
@@ -145,7 +148,7 @@ class Sink:
         return self.taken[-1]
 
 
-def write_models(folder: Path, queue_size: int = 100, **hosts: Sequence[ScriptedHost]) -> None:
+def write_models(folder: Path, **hosts: Sequence[ScriptedHost]) -> None:
     """Write that these models are ready, each with these processes."""
     ready = {
         name: [ProcessStatus(str(host.path), pid=1, ready=True) for host in processes]
@@ -155,7 +158,7 @@ def write_models(folder: Path, queue_size: int = 100, **hosts: Sequence[Scripted
         folder / STATUS_FILE,
         {
             name: ModelStatus(
-                "READY", queue_size=queue_size, stream=True, model_id=f"runtime-{name}", processes=processes
+                "READY", stream=True, model_id=f"runtime-{name}", processes=processes
             )
             for name, processes in ready.items()
         },

@@ -1,6 +1,7 @@
 """Which process is called, how many calls wait for it, and why there may be none."""
 
 import asyncio
+from contextlib import AsyncExitStack, suppress
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
@@ -8,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from opensearch_ml_stream.connectors.errors import MLStreamError, NotFound, Throttled, UpstreamError
+from opensearch_ml_stream.extensions.runtimes.service import runtime_errors
 from opensearch_ml_stream.extensions.runtimes.service.runtime_calls import RuntimeCalls
 from opensearch_ml_stream.extensions.runtimes.service.status import (
     STATUS_FILE,
@@ -19,32 +21,51 @@ from opensearch_ml_stream.extensions.runtimes.service.status import (
 from opensearch_ml_stream.runtimes.frames import Kind
 from tests.runtimes.calls.scripted_host import (
     ScriptedHost,
-    error_payload,
     opened_stream,
     predict,
+    read_to_end,
+    request_to,
     write_models,
 )
 
 
-async def test_no_more_calls_wait_for_a_first_response_than_the_queue_holds(
-    calls: RuntimeCalls, host: ScriptedHost, tmp_path: Path
+async def test_a_burst_of_streams_waits_for_the_model_and_none_fails(calls: RuntimeCalls, host: ScriptedHost) -> None:
+    async with AsyncExitStack() as stack:
+        opening = [stack.enter_async_context(calls.open(request_to())) for _ in range(500)]
+        waiting = asyncio.gather(*opening)
+        begins = [await host.next_call() for _ in opening]
+        assert not waiting.done()
+        for begin in begins:
+            begin.reply((Kind.DATA, b"{}"), (Kind.END, b""))
+        responses = await waiting
+        assert [await read_to_end(response) for response in responses] == [b"{}\0"] * 500
+
+
+async def test_what_a_process_leaves_unread_is_bounded_in_bytes_also_of_clients_that_have_left(
+    calls: RuntimeCalls, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    write_models(tmp_path, queue_size=2, m=[host])
-    async with opened_stream(calls, host):  # does not wait any more
-        waiting = [asyncio.ensure_future(predict(calls)) for _ in range(2)]
-        begins = [await host.next_call() for _ in waiting]
-        with pytest.raises(Throttled, match=r"wait for their first response as may \(2\)") as raised:
-            await predict(calls)
-        assert (raised.value.retry_after, raised.value.limit) == ("1", "runtime_queue")
-        begins[0].reply((Kind.DATA, b"{}"), (Kind.END, b""))
-        assert await waiting[0] == b"{}"
-        waiting.append(asyncio.ensure_future(predict(calls)))
-        begins.append(await host.next_call())
-        for begin in begins[1:]:
-            begin.reply((Kind.ERROR, error_payload(500)))
-        errors = await asyncio.gather(*waiting[1:], return_exceptions=True)
-        assert [type(error) for error in errors] == [UpstreamError, UpstreamError]
-    assert calls.waiting["m"] == 0
+    monkeypatch.setattr(runtime_errors, "MAX_UNREAD", 2**20)
+    async with ScriptedHost(tmp_path / "0.sock", reads=False) as busy, ScriptedHost(tmp_path / "1.sock") as other:
+        write_models(tmp_path, m=[busy], n=[other])
+        with pytest.raises(Throttled, match=r"left \d+ bytes of requests unread; 1048576 are allowed") as raised:
+            for _ in range(20):
+                await leave_before_the_response(calls, busy, b"x" * 2**18)
+        assert (raised.value.status, raised.value.retry_after, raised.value.limit) == (429, "1", "runtime_unread")
+        predicting = asyncio.ensure_future(predict(calls, "n"))
+        (await other.next_call()).reply((Kind.END, b""))
+        assert await predicting == b""
+
+
+async def leave_before_the_response(calls: RuntimeCalls, host: ScriptedHost, body: bytes) -> None:
+    """Raises what the call does before it waits for the model."""
+    entering = asyncio.ensure_future(calls.open(request_to(body=body)).__aenter__())
+    while not host.workers:
+        await asyncio.sleep(0)
+    for _ in range(10):  # turns of the loop, for it to be sent
+        await asyncio.sleep(0)
+    entering.cancel()
+    with suppress(asyncio.CancelledError):
+        await entering
 
 
 async def test_the_process_with_the_fewest_calls_is_called(calls: RuntimeCalls, tmp_path: Path) -> None:

@@ -115,22 +115,6 @@ async def test_a_request_that_is_too_large_is_refused(calls: RuntimeCalls, host:
             await reading
 
 
-async def test_a_call_whose_model_waits_for_its_client_takes_no_place_of_those_that_wait_for_the_model(
-    calls: RuntimeCalls, host: ScriptedHost, tmp_path: Path
-) -> None:
-    write_models(tmp_path, queue_size=1, m=[host])
-    client = Client()
-    async with opening(calls, client) as reading:
-        begin = await host.next_frame()
-        with pytest.raises(Throttled):
-            await calls.open(request_to()).__aenter__()
-        begin.reply(READ)
-        await client.waits.wait()
-        async with opened_stream(calls, host):
-            assert not reading.done()
-    assert calls.waiting["m"] == 0
-
-
 async def test_a_read_of_a_stream_with_one_request_is_dropped(calls: RuntimeCalls, host: ScriptedHost) -> None:
     async with opened_stream(calls, host) as (response, begin):
         begin.reply(READ, (Kind.DATA, b"2"), READ, (Kind.END, b""), READ)

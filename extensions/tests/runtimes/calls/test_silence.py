@@ -91,7 +91,6 @@ async def test_a_runtime_that_does_not_respond_in_time_is_cancelled(calls: Runti
     with pytest.raises(ReadTimedOut, match="did not begin"):
         await entering
     assert (await host.next_frame())[:2] == (begin.call, Kind.CANCEL)
-    assert calls.waiting["m"] == 0
 
 
 @pytest.mark.parametrize(

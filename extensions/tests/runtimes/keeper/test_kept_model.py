@@ -31,7 +31,7 @@ async def kept(tmp_path: Path, folder: ModelFolder) -> AsyncIterator[KeptModel]:
         launch = Launch(name, sys.executable, {"PATH": os.environ["PATH"]}, {"settings": settings}, PROGRAM)
         return LoadedModel(launch, [str(tmp_path / f"{number}.sock")], lambda: None)
 
-    model = KeptModel("m", folder, start, lambda: None, 0.0, 10)
+    model = KeptModel("m", folder, start, lambda: None, 0.0)
     try:
         yield model
     finally:

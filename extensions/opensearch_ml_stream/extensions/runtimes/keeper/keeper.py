@@ -221,10 +221,8 @@ class Keeper:
         self._write()
 
     def _add(self, key: str, folder: ModelFolder) -> KeptModel:
-        settings, queue_size = self._settings, self._settings.of(RuntimesSettings).runtime_queue_size
-        model = self._models[key] = KeptModel(
-            key, folder, self._start, self._write, settings.shutdown_grace_seconds, queue_size
-        )
+        grace = self._settings.shutdown_grace_seconds
+        model = self._models[key] = KeptModel(key, folder, self._start, self._write, grace)
         return model
 
     def _spawn(self, work: Any) -> None:

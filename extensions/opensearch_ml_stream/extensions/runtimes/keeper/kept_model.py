@@ -27,14 +27,13 @@ class KeptModel:
     """
 
     def __init__(
-        self, name: str, folder: ModelFolder, start: Start, on_change: Callable[[], None], grace: float, queue_size: int
+        self, name: str, folder: ModelFolder, start: Start, on_change: Callable[[], None], grace: float
     ) -> None:
         self.name = name
         self.folder = folder
         self._start = start
         self._on_change = on_change
         self._grace = grace
-        self._queue_size = queue_size
         self._loaded: LoadedModel | None = None
         self._problem = folder.problem  # why there are no processes, if there should be some
         self._lock = asyncio.Lock()
@@ -65,7 +64,6 @@ class KeptModel:
             inputs=said.get("inputs") or settings.get("inputs") or [],
             outputs=said.get("outputs") or settings.get("outputs") or [],
             parameters=said.get("parameters") or {},
-            queue_size=self._queue_size,
             model_id=model_id(self.folder),
             handlers=[HandlerStatus(one["method"], one["path"]) for one in said.get("handlers") or []],
             processes=[] if loaded is None else loaded.statuses,

@@ -1,7 +1,6 @@
 """Runtime calls: a worker's calls of the processes of runtime models."""
 
 import asyncio
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
@@ -27,7 +26,6 @@ class RuntimeCalls(AbstractAsyncContextManager["RuntimeCalls"]):
 
     def __init__(self, folder: Path) -> None:
         self.models = RuntimeModels(folder)
-        self.waiting: Counter[str] = Counter()  # calls by model, that wait for a first response
         self._processes: dict[str, _Process] = {}  # by socket
 
     async def __aexit__(
@@ -44,8 +42,8 @@ class RuntimeCalls(AbstractAsyncContextManager["RuntimeCalls"]):
         The body is the response in JSON; of a stream each of them with SEPARATOR behind it. `further` is called for a
         stream's further request when the model waits for one; what it raises ends the response.
 
-        NotFound if there is no such model, Unavailable while it is loading, Throttled (429) if `queue_size` calls of
-        this worker wait for it already, UpstreamError if its process has ended or ends; and what it raises itself:
+        NotFound if there is no such model, Unavailable while it is loading, Throttled (429) if its process leaves
+        MAX_UNREAD bytes of requests unread, UpstreamError if that has ended or ends; and what it raises itself:
         InvalidRequest for its 400 and 422, NotFound and Throttled for 404 and 429, else UpstreamError.
         """
         kind = Kind.STREAM if request.url.endswith(STREAM_PATH) else Kind.PREDICT
@@ -64,8 +62,6 @@ class RuntimeCalls(AbstractAsyncContextManager["RuntimeCalls"]):
         ready = [process.socket for process in status.processes if process.ready]
         if status.state == "UNLOADED" or not ready:
             raise runtime_errors.not_callable(model, status)
-        if self.waiting[model] >= status.queue_size:
-            raise runtime_errors.queue_full(model, status.queue_size)
         if len(ready) == 1:
             return (self._process(model, ready[0]),)
         # Of those with as few calls any: other workers choose too.
@@ -127,7 +123,7 @@ class _Process:
 class _Call(AbstractAsyncContextManager[UpstreamResponse]):
     """One call: whatever happens inside, it is counted, and let go of exactly once."""
 
-    __slots__ = ("_body", "_calls", "_connection", "_further", "_kind", "_model", "_number", "_process", "_waits")
+    __slots__ = ("_body", "_calls", "_connection", "_further", "_kind", "_model", "_number", "_process")
 
     def __init__(
         self, calls: RuntimeCalls, model: str, kind: Kind, body: bytes, further: NextRequest | None = None
@@ -139,19 +135,18 @@ class _Call(AbstractAsyncContextManager[UpstreamResponse]):
         self._process: _Process | None = None
         self._connection: RuntimeConnection | None = None
         self._further = None if further is None else FurtherRequests(model, further)
-        self._waits = False  # for a first response; not while the model waits for its client
 
     async def __aenter__(self) -> UpstreamResponse:
         body, self._body = self._body, b""  # a prompt may be large, and its response long
         if len(body) > MAX_PAYLOAD:
             raise runtime_errors.too_large(self._model, len(body))
         processes = self._calls.processes(self._model)
-        self._wait(True)
         try:
-            self._connection = await self._connect(processes)
+            connection = await self._connect(processes)
             response: RuntimeResponse
-            asked = None if self._further is None else self._ask
-            self._number, response = self._connection.begin(self._kind, body, asked)
+            asked = None if self._further is None else self._further.ask
+            self._number, response = connection.begin(self._kind, body, asked)
+            self._connection = connection
             del body
             if self._further is not None:
                 self._further.start(response)
@@ -160,8 +155,6 @@ class _Call(AbstractAsyncContextManager[UpstreamResponse]):
         except BaseException:
             await self._leave()
             raise
-        finally:
-            self._wait(False)
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
@@ -187,16 +180,6 @@ class _Call(AbstractAsyncContextManager[UpstreamResponse]):
         self._process = process
         if process is not None:
             process.calls += 1
-
-    def _wait(self, waits: bool) -> None:
-        if waits is not self._waits:
-            self._waits = waits
-            self._calls.waiting[self._model] += 1 if waits else -1
-
-    def _ask(self) -> None:
-        self._wait(False)  # it waits for its client, and takes no place of calls that wait for the model
-        if self._further is not None:
-            self._further.ask()
 
     async def _leave(self) -> None:
         self._count(None)

@@ -45,8 +45,12 @@ class RuntimeConnection(asyncio.Protocol):
         """Send a request, and return the number of the call and its response.
 
         A stream has one request, unless `asked` is given, which is called when the model waits for a further one: that
-        is sent by the response's `send_request` then.
+        is sent by the response's `send_request` then. Throttled if the process leaves too much of what was sent before
+        unread; a call whose client has left is among that.
         """
+        unread = 0 if self._transport is None else self._transport.get_write_buffer_size()
+        if unread > runtime_errors.MAX_UNREAD:
+            raise runtime_errors.not_taken(self._model, unread)
         is_stream = kind is Kind.STREAM
         number = self._last_number = self._last_number + 1
         self.is_usable = number < _LAST_NUMBER

@@ -18,6 +18,7 @@ from opensearch_ml_stream.extensions.runtimes.service.status import ModelStatus,
 from opensearch_ml_stream.plugin.upstream import ReadTimedOut, ResponseFailed
 from opensearch_ml_stream.runtimes.frames import MAX_PAYLOAD
 
+MAX_UNREAD = 256 * 1024 * 1024  # bytes of requests that one process may leave unread in a worker, but for the last one
 _BAD_REQUEST = (400, 422)
 
 
@@ -51,15 +52,14 @@ def restarting(name: str, processes: Sequence[ProcessStatus]) -> UpstreamError:
     )
 
 
-def queue_full(name: str, size: int) -> Throttled:
-    """Return the error for more calls without a first response than may wait."""
+def not_taken(name: str, size: int) -> Throttled:
+    """Return the error for a call behind more bytes of requests than a process may leave unread."""
     return Throttled(
-        f"As many calls of the runtime of model {name} wait for their first response as may ({size}); send the "
-        "request again later, give the model more processes (parallel_workers), or raise the setting "
-        "opensearch_ml_stream.runtime_queue_size",
+        f"The process of runtime model {name} has left {size} bytes of requests unread; {MAX_UNREAD} are allowed. It is "
+        "busy: send the request again later, or give the model more processes (parallel_workers)",
         type="rejected_execution_exception",
         retry_after="1",
-        limit="runtime_queue",
+        limit="runtime_unread",
     )
 
 

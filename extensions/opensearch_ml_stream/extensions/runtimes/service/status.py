@@ -59,7 +59,6 @@ class ModelStatus:
     inputs: list[dict[str, Any]] = field(default_factory=list)
     outputs: list[dict[str, Any]] = field(default_factory=list)
     parameters: dict[str, Any] = field(default_factory=dict)
-    queue_size: int = 100
     model_id: str = ""
     handlers: list[HandlerStatus] = field(default_factory=list)
     processes: list[ProcessStatus] = field(default_factory=list)
