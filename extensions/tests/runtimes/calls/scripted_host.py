@@ -52,6 +52,7 @@ class ScriptedHost:
         self.path = path
         self._reads = reads
         self.workers: list[asyncio.StreamWriter] = []
+        self.connected = asyncio.Event()
         self._frames: asyncio.Queue[Frame] = asyncio.Queue()
         self._server: asyncio.Server | None = None
         self._tasks: set[asyncio.Task[None]] = set()
@@ -94,6 +95,7 @@ class ScriptedHost:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         self.workers.append(writer)
+        self.connected.set()
         parser = FrameParser()
         if not self._reads:
             writer.transport.pause_reading()  # type: ignore[attr-defined]
@@ -157,9 +159,7 @@ def write_models(folder: Path, **hosts: Sequence[ScriptedHost]) -> None:
     write_status(
         folder / STATUS_FILE,
         {
-            name: ModelStatus(
-                "READY", stream=True, model_id=f"runtime-{name}", processes=processes
-            )
+            name: ModelStatus("READY", stream=True, model_id=f"runtime-{name}", processes=processes)
             for name, processes in ready.items()
         },
     )

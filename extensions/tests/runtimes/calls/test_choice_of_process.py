@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from opensearch_ml_stream.connectors.errors import MLStreamError, NotFound, Throttled, UpstreamError
+from opensearch_ml_stream.connectors.errors import MLStreamError, NotFound, Throttled
 from opensearch_ml_stream.extensions.runtimes.service import runtime_errors
 from opensearch_ml_stream.extensions.runtimes.service.runtime_calls import RuntimeCalls
 from opensearch_ml_stream.extensions.runtimes.service.status import (
@@ -59,8 +59,7 @@ async def test_what_a_process_leaves_unread_is_bounded_in_bytes_also_of_clients_
 async def leave_before_the_response(calls: RuntimeCalls, host: ScriptedHost, body: bytes) -> None:
     """Raises what the call does before it waits for the model."""
     entering = asyncio.ensure_future(calls.open(request_to(body=body)).__aenter__())
-    while not host.workers:
-        await asyncio.sleep(0)
+    await host.connected.wait()
     for _ in range(10):  # turns of the loop, for it to be sent
         await asyncio.sleep(0)
     entering.cancel()

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from opensearch_ml_stream.connectors.errors import Forbidden, InvalidRequest, Throttled
+from opensearch_ml_stream.connectors.errors import Forbidden, InvalidRequest
 from opensearch_ml_stream.extensions.runtimes.service.runtime_calls import RuntimeCalls
 from opensearch_ml_stream.runtimes.frames import MAX_PAYLOAD, Kind
 from tests.runtimes.calls.scripted_host import (
@@ -18,7 +18,6 @@ from tests.runtimes.calls.scripted_host import (
     opened_stream,
     read_to_end,
     request_to,
-    write_models,
 )
 from tests.runtimes.calls.test_real_process import running_model
 from tests.runtimes.host.running_host import text_request, texts_of

@@ -63,7 +63,7 @@ async def keeper(tmp_path: Path, documents: RuntimeDocuments, monkeypatch: pytes
     (folder / "model-settings.json").write_text(json.dumps(MODEL))
     (tmp_path / "runtimes").mkdir()
     settings = Settings().with_section(RuntimesSettings(models=str(folder.parent)))
-    keeper = Keeper(settings, tmp_path / "runtimes", documents, Paths())
+    keeper = Keeper(LiveSettings(settings), tmp_path / "runtimes", documents, Paths())
     await keeper.begin()
     put(keeper, "DEPLOYED")
     await keeper.documents.flush()

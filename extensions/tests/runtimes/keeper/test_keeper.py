@@ -13,7 +13,9 @@ from opensearch_ml_stream.connectors.errors import MLStreamError, NotFound, Upst
 from opensearch_ml_stream.extensions.runtimes.keeper.keeper import Keeper, open_keeper
 from opensearch_ml_stream.extensions.runtimes.service.status import STATUS_FILE
 from opensearch_ml_stream.extensions.runtimes.settings import RuntimesSettings
-from opensearch_ml_stream.plugin.settings import Settings
+from opensearch_ml_stream.plugin.clock import now_millis
+from opensearch_ml_stream.plugin.settings import LiveSettings, Settings
+from opensearch_ml_stream.plugin.settings.dynamic import DynamicSettings
 from opensearch_ml_stream.plugin.store import Index
 from opensearch_ml_stream.plugin.store.sqlite_store import SQLiteStore
 from opensearch_ml_stream.rest_handlers.base_path import Paths
@@ -50,6 +52,18 @@ class Repository:
         async with closing(SQLiteStore(str(self.database))) as store:
             document = await store.get(Index.MODEL, id)
         return {} if document is None else dict(document.source)
+
+    async def stored_some_time(self, id: str) -> None:
+        """Returns once the model has a document."""
+        async with asyncio.timeout(30):
+            while await self.stored(id) == {}:  # noqa: ASYNC110 - another connection writes it
+                await asyncio.sleep(0.05)
+
+    async def allow(self, pattern: str) -> None:
+        """Trust the endpoints of a pattern, and no others, as another process of the server does."""
+        async with closing(SQLiteStore(str(self.database))) as store:
+            settings = DynamicSettings(store, LiveSettings(Settings()), now_millis)
+            await settings.change({"plugins.ml_commons.trusted_connector_endpoints_regex": [pattern]})
 
     async def called(self, id: str) -> tuple[str, str]:
         """The state of a model's document, and the provider's model that it calls."""
@@ -107,6 +121,27 @@ async def test_what_the_store_refuses_is_an_error_of_the_load(
         monkeypatch.setenv("OPENAI_API_KEY", "sk-again")
         await keeper.obey("load", "first")
         assert await repository.called("runtime-first") == ("DEPLOYED", "gpt-b")
+
+
+async def test_an_endpoint_that_is_allowed_while_the_server_runs_lets_its_model_be_called(
+    repository: Repository, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By the next load, and by itself; what is refused says so to whoever loads it."""
+    monkeypatch.setenv("OPENAI_BASE_URL", "https://models.example.org/v1")
+    async with repository.kept() as keeper:
+        for operation in ("find", "load"):
+            with pytest.raises(UpstreamError, match="not matching the trusted connector endpoint regex"):
+                await keeper.obey(operation, "first")
+        assert await repository.stored("runtime-first") == {}
+        await repository.allow(r"^https://models\.example\.org/.*$")
+        await keeper.obey("find", "first")
+        assert await repository.called("runtime-first") == ("DEPLOYED", "gpt-a")
+        monkeypatch.setenv("OPENAI_BASE_URL", "https://more.example.org/v1")
+        repository.write("second")
+        with pytest.raises(UpstreamError):
+            await keeper.obey("find", "second")
+        await repository.allow(r"^https://more\.example\.org/.*$")
+        await repository.stored_some_time("runtime-second")
 
 
 async def test_another_version_in_the_same_folder_takes_the_place_of_the_one_before(repository: Repository) -> None:

@@ -36,6 +36,7 @@ from opensearch_ml_stream.plugin.background_task import running_beside
 from opensearch_ml_stream.plugin.clock import now_millis
 from opensearch_ml_stream.plugin.credentials.cipher import Cipher
 from opensearch_ml_stream.plugin.settings import LiveSettings, Settings
+from opensearch_ml_stream.plugin.settings.dynamic import watching_settings
 from opensearch_ml_stream.plugin.store.open_store import open_store
 from opensearch_ml_stream.rest_handlers.base_path import Paths
 
@@ -54,12 +55,14 @@ async def open_keeper(settings: Settings, folder: Path, paths: Paths) -> AsyncIt
         await leftovers.end(folder)
         store = await stack.enter_async_context(open_store(settings.store, settings.index_prefix))
         cipher = Cipher(store, settings.master_key_cache_ttl_minutes)
-        keeper = Keeper(settings, folder, RuntimeDocuments(store, LiveSettings(settings), now_millis, cipher), paths)
+        live = LiveSettings(settings)
+        keeper = Keeper(live, folder, RuntimeDocuments(store, live, now_millis, cipher), paths)
         await stack.enter_async_context(running_beside(keeper.documents.run()))
         stack.push_async_callback(keeper.close)
         await keeper.begin()
         await stack.enter_async_context(serving_control(folder, keeper.obey))
         await stack.enter_async_context(running_beside(keeper.write_again_and_again()))
+        await stack.enter_async_context(watching_settings(store, live))
         if settings.of(RuntimesSettings).models_watch:
             await stack.enter_async_context(running_beside(keeper.watch()))
         yield keeper
@@ -68,9 +71,11 @@ async def open_keeper(settings: Settings, folder: Path, paths: Paths) -> AsyncIt
 class Keeper:
     """The models by the names that their processes have. `folder` is that of the runtimes' sockets and status."""
 
-    def __init__(self, settings: Settings, folder: Path, documents: RuntimeDocuments, paths: Paths) -> None:
-        self._settings = settings
-        self._directory = Path(settings.of(RuntimesSettings).models)
+    def __init__(self, live: LiveSettings, folder: Path, documents: RuntimeDocuments, paths: Paths) -> None:
+        self._live = live
+        self._settings = live.at_start
+        self._tried_with = live.current  # the settings by which documents were refused
+        self._directory = Path(self._settings.of(RuntimesSettings).models)
         self._folder = folder
         self.documents = DocumentWriter(documents, self._refuse)
         self._models: dict[str, KeptModel] = {}
@@ -138,12 +143,16 @@ class Keeper:
             model.kill()
 
     async def write_again_and_again(self) -> None:
-        """Write the figures once a second."""
+        """Write the figures once a second, and load again what was refused under other settings than those of now."""
         while True:
             await asyncio.sleep(STATUS_SECONDS)
             for model in self._models.values():
                 model.measure()
             self._write()
+            if self._tried_with is not self._live.current:
+                self._tried_with = self._live.current
+                for key in [key for key, model in self._models.items() if model.is_refused]:
+                    self._spawn(self._load(key))
 
     async def watch(self) -> None:
         """Load what comes or changes in the folder, and unload what goes, once it has been the same for two looks."""
@@ -171,14 +180,18 @@ class Keeper:
     async def _find(self, name: str) -> None:
         """Load what has come into the folder of a model's name, and have it in the store."""
         async with self._finding:
-            for key, folder in (await self._look_for(lambda _, folder: folder.name == name)).items():
+            found = await self._look_for(lambda _, folder: folder.name == name)
+            for key, folder in found.items():
                 model = self._models.get(key)
                 if model is None:
                     log.info("runtime %s: a new folder, %s", key, folder.folder)
                     await self._add(key, folder).load()
-                elif not model.folder.settings or model_id(model.folder) != model_id(folder):
+                elif not model.folder.settings or model_id(model.folder) != model_id(folder) or model.is_refused:
                     await model.load_anew(folder)
             await self._write_documents()
+        for model in [self._models[key] for key in found if key in self._models]:
+            if model.is_refused:
+                model.check()
 
     async def _load(self, name: str) -> None:
         """Load a model as its folder is now, and have that in the store."""
@@ -275,6 +288,6 @@ class Keeper:
             model.refuse(reason)
 
     def _log_state(self, key: str, model: KeptModel, state: State) -> None:
-        if state == "READY":
+        if state == "READY" and not is_provided(model.folder):
             processes = ", ".join(f"process {process.pid}" for process in model.status().processes)
-            log.info("runtime %s: ready (%s)", key, processes or "a provider's")
+            log.info("runtime %s: ready (%s)", key, processes)

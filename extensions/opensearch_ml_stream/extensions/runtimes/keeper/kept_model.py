@@ -119,6 +119,11 @@ class KeptModel:
             else:
                 await self._exchange(self._loaded, folder)
 
+    @property
+    def is_refused(self) -> bool:
+        """Whether its document cannot be written, for all that it is loaded."""
+        return bool(self._problem) and self._loaded is not None
+
     def check(self) -> None:
         """Raise UpstreamError if the model cannot be called since its document was refused."""
         if self._problem:

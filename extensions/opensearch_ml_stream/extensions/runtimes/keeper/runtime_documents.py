@@ -22,6 +22,7 @@ from opensearch_ml_stream.plugin.registry.stored_documents import Json, rewrite
 from opensearch_ml_stream.plugin.registry.visible_documents import VisibleDocuments
 from opensearch_ml_stream.plugin.security.access_control import AskedAccess
 from opensearch_ml_stream.plugin.settings import LiveSettings
+from opensearch_ml_stream.plugin.settings.dynamic import refresh_settings
 from opensearch_ml_stream.plugin.store import Document, Index, Store
 from opensearch_ml_stream.rest_handlers.callers import ANYONE
 
@@ -102,7 +103,11 @@ class RuntimeDocuments:
         await rewrite(self._store, Index.MODEL_GROUP, group_id, change, NotFound("The group has just been deleted"))
 
     async def _provider_connector(self, model: ModelFolder) -> Json:
-        """Return the connector of a provider's model, its key read from the environment and encrypted."""
+        """Return the connector of a provider's model, its key read from the environment and encrypted.
+
+        Its URL is checked by the settings as the store has them now: who has just allowed it need not wait.
+        """
+        await refresh_settings(self._store, self._live_settings)
         body = provider_connector(model.settings, os.environ)
         credential = resolve_credential(body["credential"], enabled=True)
         body = {**body, "credential": credential}

@@ -55,8 +55,8 @@ def restarting(name: str, processes: Sequence[ProcessStatus]) -> UpstreamError:
 def not_taken(name: str, size: int) -> Throttled:
     """Return the error for a call behind more bytes of requests than a process may leave unread."""
     return Throttled(
-        f"The process of runtime model {name} has left {size} bytes of requests unread; {MAX_UNREAD} are allowed. It is "
-        "busy: send the request again later, or give the model more processes (parallel_workers)",
+        f"The process of runtime model {name} has left {size} bytes of requests unread; {MAX_UNREAD} are allowed. It "
+        "is busy: send the request again later, or give the model more processes (parallel_workers)",
         type="rejected_execution_exception",
         retry_after="1",
         limit="runtime_unread",
