@@ -7,7 +7,7 @@ from opensearch_ml_stream.extensions.v2.protocol.json_responses import tensor_ob
 from opensearch_ml_stream.extensions.v2.protocol.messages import InferenceRequest, RequestedOutput, Tensor
 from opensearch_ml_stream.extensions.v2.protocol.predict_inputs import HEADERS
 from opensearch_ml_stream.extensions.v2.protocol.tensor_values import json_text, texts, to_parameter
-from opensearch_ml_stream.extensions.v2.service.own_models import SpeaksV2, V2Repository
+from opensearch_ml_stream.extensions.v2.service.own_models import SpeaksV2, Unloaded, V2Repository
 
 __all__ = [
     "HEADERS",
@@ -16,6 +16,7 @@ __all__ = [
     "RequestedOutput",
     "SpeaksV2",
     "Tensor",
+    "Unloaded",
     "UnreadRequest",
     "V2Repository",
     "chat_messages",

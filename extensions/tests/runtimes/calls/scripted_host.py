@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import orjson
 
 from opensearch_ml_stream.connectors.rendering.compiled_action import ProviderRequest
-from opensearch_ml_stream.extensions.runtimes.service.control import RuntimeControl
+from opensearch_ml_stream.extensions.runtimes.service.control import Operation, RuntimeControl, serving_control
 from opensearch_ml_stream.extensions.runtimes.service.runtime_calls import STREAM_PATH, RuntimeCalls
 from opensearch_ml_stream.extensions.runtimes.service.runtime_protocol import RuntimeProtocol
 from opensearch_ml_stream.extensions.runtimes.service.runtime_response import RuntimeResponse
@@ -167,8 +167,12 @@ def write_models(folder: Path, **hosts: Sequence[ScriptedHost]) -> None:
 
 @asynccontextmanager
 async def opened_protocol(folder: Path) -> AsyncIterator[RuntimeProtocol]:
-    """The protocol of the models whose status is in the folder."""
-    async with RuntimeCalls(folder) as calls:
+    """The protocol of the models whose status is in the folder, beside a keeper that has nothing to do."""
+
+    async def obey(operation: Operation, name: str) -> None:
+        """All models are as they are to be."""
+
+    async with RuntimeCalls(folder) as calls, serving_control(folder, obey):
         yield RuntimeProtocol(calls, RuntimeControl(folder))
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from opensearch_ml_stream.connectors.errors import MLStreamError, NotFound, Throttled
+from opensearch_ml_stream.connectors.errors import MLStreamError, NotFound, Throttled, UpstreamError
 from opensearch_ml_stream.extensions.runtimes.service import runtime_errors
 from opensearch_ml_stream.extensions.runtimes.service.runtime_calls import RuntimeCalls
 from opensearch_ml_stream.extensions.runtimes.service.status import (
@@ -18,6 +18,7 @@ from opensearch_ml_stream.extensions.runtimes.service.status import (
     State,
     write_status,
 )
+from opensearch_ml_stream.extensions.v2.face import Unloaded
 from opensearch_ml_stream.runtimes.frames import Kind
 from tests.runtimes.calls.scripted_host import (
     ScriptedHost,
@@ -100,6 +101,7 @@ async def test_where_one_process_cannot_be_reached_another_is_called(calls: Runt
         ("LOADING", {"restarts": 1, "retry_in_seconds": 3.2}, "is started again in 4 s", 424),
         ("READY", {"restarts": 2, "retry_in_seconds": 0.0}, "is started again now", 424),
         ("FAILED", {}, "could not be loaded: No module named 'x'", 424),
+        ("LOADING", {"restarts": 1}, "is started again now", 424),
         ("UNLOADED", {}, "Please deploy the model first", 400),
         ("UNLOADED", {"ready": True}, "Please deploy the model first", 400),
     ],
@@ -113,6 +115,32 @@ async def test_a_model_that_cannot_be_called_says_why(
     with pytest.raises(MLStreamError, match=error) as raised:
         await predict(calls)
     assert raised.value.status == status
+
+
+async def test_what_is_lost_or_cannot_be_reached_as_the_model_is_unloaded_is_told_as_what_calls_get_then(
+    calls: RuntimeCalls, host: ScriptedHost, tmp_path: Path
+) -> None:
+    def unload() -> None:
+        write_status(tmp_path / STATUS_FILE, {"m": ModelStatus("UNLOADED")})
+
+    predicting = asyncio.ensure_future(predict(calls))
+    await host.next_call()
+    async with opened_stream(calls, host) as (response, _):
+        unload()
+        await host.die()
+        with pytest.raises(Unloaded, match="m is unloaded") as lost:
+            await predicting
+        with pytest.raises(UpstreamError, match="m was unloaded in the middle of its response"):
+            await response.read()
+    with pytest.raises(Unloaded) as refused:
+        await predict(calls)
+    assert (lost.value.status, lost.value.reason) == (refused.value.status, refused.value.reason)
+    write_models(tmp_path, m=[host])
+    chosen = calls.processes("m")  # by what the keeper wrote before it unloaded the model
+    unload()
+    with pytest.raises(Unloaded):
+        raise calls.unreachable("m", OSError())
+    assert chosen
 
 
 async def test_a_model_that_no_folder_has_is_not_found_with_or_without_a_keeper(

@@ -37,7 +37,9 @@ class Moments(Observer):
 
 @pytest.fixture
 async def protocol(tmp_path: Path) -> AsyncIterator[RuntimeProtocol]:
-    async with opened_protocol(tmp_path / "runtimes") as opened:
+    folder = tmp_path / "runtimes"
+    folder.mkdir()
+    async with opened_protocol(folder) as opened:
         yield opened
 
 
@@ -48,9 +50,8 @@ async def setup(tmp_path: Path, protocol: RuntimeProtocol) -> AsyncIterator[Setu
 
 
 @pytest.fixture
-async def host(tmp_path: Path) -> AsyncIterator[ScriptedHost]:
+async def host(tmp_path: Path, protocol: RuntimeProtocol) -> AsyncIterator[ScriptedHost]:
     folder = tmp_path / "runtimes"
-    folder.mkdir()
     async with ScriptedHost(folder / "1.0.sock") as opened:
         write_models(folder, m=[opened])
         yield opened

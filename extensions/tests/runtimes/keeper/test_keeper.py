@@ -153,6 +153,18 @@ async def test_another_version_in_the_same_folder_takes_the_place_of_the_one_bef
         assert (await repository.stored("runtime-first"))["model_state"] == "UNDEPLOYED"
 
 
+async def test_what_was_unloaded_stays_so_when_the_keeper_is_started_again(repository: Repository) -> None:
+    repository.write("second")
+    async with repository.kept() as keeper:
+        await keeper.obey("load", "second")
+        await keeper.obey("unload", "first")
+    async with repository.kept() as keeper:
+        await keeper.obey("load", "second")
+        assert await repository.called("runtime-first") == ("UNDEPLOYED", "gpt-a")
+        await keeper.obey("load", "first")
+        assert await repository.called("runtime-first") == ("DEPLOYED", "gpt-a")
+
+
 async def test_a_folder_that_has_gone_cannot_be_loaded(repository: Repository) -> None:
     repository.write("second")
     async with repository.kept() as keeper:

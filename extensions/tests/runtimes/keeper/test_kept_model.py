@@ -1,15 +1,16 @@
 """A model whose files change: what is loaded anew, what goes on, and what is told. Its processes follow scripts."""
 
+import asyncio
 import os
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from itertools import count
 from pathlib import Path
 
 import pytest
 
-from opensearch_ml_stream.connectors.errors import UpstreamError
+from opensearch_ml_stream.connectors.errors import Unavailable, UpstreamError
 from opensearch_ml_stream.extensions.runtimes.keeper.host_process import Launch
 from opensearch_ml_stream.extensions.runtimes.keeper.kept_model import KeptModel
 from opensearch_ml_stream.extensions.runtimes.keeper.loaded_model import LoadedModel
@@ -20,7 +21,9 @@ GOOD, BROKEN = "ready stay", "failed end"
 
 
 @asynccontextmanager
-async def kept(tmp_path: Path, folder: ModelFolder) -> AsyncIterator[KeptModel]:
+async def kept(
+    tmp_path: Path, folder: ModelFolder, on_change: Callable[[], None] = lambda: None
+) -> AsyncIterator[KeptModel]:
     numbers = count()
 
     async def start(name: str, folder: ModelFolder) -> LoadedModel:
@@ -29,9 +32,9 @@ async def kept(tmp_path: Path, folder: ModelFolder) -> AsyncIterator[KeptModel]:
         marks.mkdir()
         settings = {"scripts": [folder.settings["script"]], "marks": str(marks)}
         launch = Launch(name, sys.executable, {"PATH": os.environ["PATH"]}, {"settings": settings}, PROGRAM)
-        return LoadedModel(launch, [str(tmp_path / f"{number}.sock")], lambda: None)
+        return LoadedModel(launch, [str(tmp_path / f"{number}.sock")], on_change)
 
-    model = KeptModel("m", folder, start, lambda: None, 0.0)
+    model = KeptModel("m", folder, start, on_change, 0.0)
     try:
         yield model
     finally:
@@ -98,3 +101,31 @@ async def test_a_model_that_was_unloaded_is_loaded_as_it_is_now(tmp_path: Path) 
         await model.unload()
         await model.load_anew(folder(changed=1))
         assert (model.state, model.folder.files[0][1]) == ("READY", 1)
+
+
+async def test_from_load_to_load_a_model_is_in_one_state_after_the_other_and_in_no_other(tmp_path: Path) -> None:
+    """Nobody is told that it is unloaded while it is only loaded anew, or that it can be called while it ends."""
+    states: list[str] = []
+
+    def look() -> None:
+        if states[-1:] != [model.state]:
+            states.append(model.state)
+
+    async with kept(tmp_path, folder(BROKEN), look) as model:
+        with pytest.raises(UpstreamError):
+            await model.load()
+        await model.load_anew(folder(changed=1))
+        await model.load_anew(folder(changed=2))
+        await model.unload()
+        await model.load_anew(folder(changed=2))
+    assert states == ["LOADING", "FAILED", "LOADING", "READY", "UNLOADED", "LOADING", "READY"]
+
+
+async def test_predictions_wait_for_a_load_of_their_own_and_for_no_other(tmp_path: Path) -> None:
+    async with kept(tmp_path, folder("idle ready stay")) as model:
+        with pytest.raises(Unavailable, match="is loading; send the request again later"):
+            await model.ensure()
+        await model.load()
+        await model.unload()
+        await asyncio.gather(*(model.ensure() for _ in range(3)))
+        assert model.state == "READY"

@@ -102,14 +102,14 @@ class ModelDeployment:
         A store that takes no writes (its disk is full, say) does not stop predictions: the state is then not stored.
         """
         started = self.clock()
-        try:
-            with self.count("deploy", model_id):
-                await self._load(model_id, source, is_asked=False)
+        with self.count("deploy", model_id):
+            await self._load(model_id, source, is_asked=False)
+            try:
                 async with asyncio.timeout(self.live_settings.current.store_timeout_seconds):
                     await self._store_deployed(model_id, source, await asyncio.shield(node), started)
-        except (Unavailable, Conflict, TimeoutError) as error:
-            why = error.reason if isinstance(error, MLStreamError) else "the store does not respond"
-            log.warning("Model %s is used without being stored as deployed: %s", model_id, why)
+            except (Unavailable, Conflict, TimeoutError) as error:
+                why = error.reason if isinstance(error, MLStreamError) else "the store does not respond"
+                log.warning("Model %s is used without being stored as deployed: %s", model_id, why)
 
     async def _store_deployed(self, model_id: str, source: Json, node: str, started: int) -> str:
         """Store the state and the task at the same time; return the task's id."""

@@ -30,7 +30,7 @@ from opensearch_ml_stream.extensions.runtimes.keeper.runtime_documents import (
 )
 from opensearch_ml_stream.extensions.runtimes.service.control import Operation, serving_control
 from opensearch_ml_stream.extensions.runtimes.service.handler_paths import HandlerPaths
-from opensearch_ml_stream.extensions.runtimes.service.status import STATUS_FILE, State, write_status
+from opensearch_ml_stream.extensions.runtimes.service.status import STATUS_FILE, State, read_status, write_status
 from opensearch_ml_stream.extensions.runtimes.settings import RuntimesSettings
 from opensearch_ml_stream.plugin.background_task import running_beside
 from opensearch_ml_stream.plugin.clock import now_millis
@@ -89,7 +89,11 @@ class Keeper:
         self._loading: set[asyncio.Task[None]] = set()
 
     async def begin(self) -> None:
-        """Read the folder, and begin to load its models, unless `load_models_at_startup` is false."""
+        """Read the folder, and begin to load its models, unless `load_models_at_startup` is false.
+
+        What was loaded and what unloaded when the keeper before this one was killed is so again.
+        """
+        before = read_status(self._folder / STATUS_FILE)
         self._server_settings, problem = await asyncio.to_thread(read_server_settings, self._directory)
         if problem:
             log.warning("%s", problem)
@@ -98,8 +102,9 @@ class Keeper:
         at_start = self._server_settings.get("load_models_at_startup") is not False
         self._known = await self._look()
         for key, folder in self._known.items():
-            model = self._add(key, folder)
-            if at_start:
+            is_wanted = before[key].state != "UNLOADED" if key in before else at_start
+            model = self._add(key, folder, is_wanted=is_wanted)
+            if is_wanted:
                 self._spawn(model.load())
             elif not folder.problem:
                 self.documents.put(key, folder, "UNDEPLOYED")
@@ -117,7 +122,7 @@ class Keeper:
             case "load":
                 await self._load(name)
             case "ensure":
-                await self._model(name).load()
+                await self._model(name).ensure()
                 await self.documents.written()
             case "unload" if name in self._models:
                 model = self._models[name]
@@ -233,9 +238,9 @@ class Keeper:
                 self._spawn(self._models[key].replace(folder))
         self._write()
 
-    def _add(self, key: str, folder: ModelFolder) -> KeptModel:
+    def _add(self, key: str, folder: ModelFolder, *, is_wanted: bool = True) -> KeptModel:
         grace = self._settings.shutdown_grace_seconds
-        model = self._models[key] = KeptModel(key, folder, self._start, self._write, grace)
+        model = self._models[key] = KeptModel(key, folder, self._start, self._write, grace, is_wanted=is_wanted)
         return model
 
     def _spawn(self, work: Any) -> None:

@@ -10,6 +10,8 @@ from opensearch_ml_stream.connectors.errors import UpstreamError
 from opensearch_ml_stream.extensions.runtimes.keeper.environments import NoEnvironment
 from opensearch_ml_stream.extensions.runtimes.keeper.loaded_model import LoadedModel
 from opensearch_ml_stream.extensions.runtimes.keeper.model_folders import ModelFolder, model_id
+from opensearch_ml_stream.extensions.runtimes.keeper.runtime_documents import is_provided
+from opensearch_ml_stream.extensions.runtimes.service import runtime_errors
 from opensearch_ml_stream.extensions.runtimes.service.status import HandlerStatus, ModelStatus, State
 
 FORCED_SECONDS = 5.0  # between tries to load a model that fails, however often it is asked for
@@ -23,18 +25,28 @@ log = logging.getLogger("opensearch_ml_stream")
 class KeptModel:
     """A model by the name that its processes have. `on_change` is called when its state may have changed.
 
-    `grace`: how long calls in flight may go on when its processes are replaced, in seconds.
+    `grace`: how long calls in flight may go on when its processes are replaced, in seconds. `is_wanted`: whether it is
+    to be loaded, or stays unloaded until somebody loads it.
     """
 
     def __init__(
-        self, name: str, folder: ModelFolder, start: Start, on_change: Callable[[], None], grace: float
+        self,
+        name: str,
+        folder: ModelFolder,
+        start: Start,
+        on_change: Callable[[], None],
+        grace: float,
+        *,
+        is_wanted: bool = True,
     ) -> None:
         self.name = name
         self.folder = folder
         self._start = start
         self._on_change = on_change
         self._grace = grace
+        self._is_wanted = is_wanted
         self._loaded: LoadedModel | None = None
+        self._predictions = 0  # that load it, and wait for that
         self._problem = folder.problem  # why there are no processes, if there should be some
         self._lock = asyncio.Lock()
         self._forced_at = -FORCED_SECONDS  # monotonic, when it was last tried again on request
@@ -43,10 +55,12 @@ class KeptModel:
     @property
     def state(self) -> State:
         """The state that the model has now."""
+        if not self._is_wanted:
+            return "UNLOADED"
         if self._problem:
             return "FAILED"
         if self._loaded is None:
-            return "UNLOADED"
+            return "LOADING"
         if self._loaded.was_ready:
             return "READY"
         return "FAILED" if self._loaded.failure else "LOADING"
@@ -65,6 +79,7 @@ class KeptModel:
             outputs=said.get("outputs") or settings.get("outputs") or [],
             parameters=said.get("parameters") or {},
             model_id=model_id(self.folder),
+            is_provided=is_provided(self.folder),
             handlers=[HandlerStatus(one["method"], one["path"]) for one in said.get("handlers") or []],
             processes=[] if loaded is None else loaded.statuses,
         )
@@ -72,13 +87,23 @@ class KeptModel:
     async def load(self) -> None:
         """Load the model if it is not; UpstreamError if it cannot be loaded."""
         async with self._lock:
-            if self.state == "FAILED" and monotonic() - self._forced_at >= FORCED_SECONDS:
+            is_forced = self.state == "FAILED" and monotonic() - self._forced_at >= FORCED_SECONDS
+            if is_forced:
                 self._forced_at = monotonic()
-                await self._stop()  # so that it is tried again now, not at its time
-            if self._loaded is None:
+            if is_forced or self._loaded is None:  # it is tried again now, not at its time
                 await self._begin(self.folder)
             loaded = self._loaded
         await self._settle(loaded)
+
+    async def ensure(self) -> None:
+        """Load the model for a prediction, which waits for that; Unavailable while it is loaded for another reason."""
+        if self.state == "LOADING" and not self._predictions:
+            raise runtime_errors.loading(self.name)
+        self._predictions += 1
+        try:
+            await self.load()
+        finally:
+            self._predictions -= 1
 
     async def load_anew(self, folder: ModelFolder) -> None:
         """Load the model as its folder is now; one that can be called and has not changed goes on as it is.
@@ -91,16 +116,16 @@ class KeptModel:
                 if has_changed and (reason := await self._exchange(self._loaded, folder)):
                     raise self._cannot_be_loaded(f"{reason}. It goes on as before")
                 return
-            if has_changed or self.state != "LOADING":
-                await self._stop()
+            if has_changed or self._loaded is None or self.state != "LOADING":
                 await self._begin(folder)
             loaded = self._loaded
         await self._settle(loaded)
 
     async def unload(self) -> None:
-        """End the model's processes, at once."""
+        """End the model's processes, at once; nobody calls it any more by then."""
         async with self._lock:
-            self._problem = ""
+            self._is_wanted, self._problem = False, ""
+            self._on_change()
             await self._stop()
 
     async def replace(self, folder: ModelFolder) -> None:
@@ -109,12 +134,9 @@ class KeptModel:
         If these cannot, the old ones stay.
         """
         async with self._lock:
-            if self._loaded is None and not self._problem:
-                self.folder = folder  # unloaded by a request, and stays so
-                self._problem = folder.problem
-                return
-            if self._loaded is None or not self._loaded.was_ready:
-                await self._stop()
+            if not self._is_wanted:
+                self.folder = folder
+            elif self._loaded is None or not self._loaded.was_ready:
                 await self._begin(folder)
             else:
                 await self._exchange(self._loaded, folder)
@@ -141,6 +163,7 @@ class KeptModel:
 
     async def stop(self) -> None:
         """End the processes, for good."""
+        self._is_wanted = False
         retiring = dict(self._retiring)
         for task in retiring:
             task.cancel()
@@ -162,7 +185,10 @@ class KeptModel:
         await old.stop()
 
     async def _begin(self, folder: ModelFolder) -> None:
-        self.folder, self._problem = folder, ""
+        before, self._loaded = self._loaded, None
+        self.folder, self._problem, self._is_wanted = folder, "", True
+        self._on_change()
+        await _end(before)
         self._loaded, self._problem = await self._started(folder)
         if self._problem:
             log.error("runtime %s: %s", self.name, self._problem)
@@ -203,7 +229,6 @@ class KeptModel:
     async def _stop(self) -> None:
         loaded, self._loaded = self._loaded, None
         await _end(loaded)
-        self._on_change()
 
 
 async def _end(loaded: LoadedModel | None) -> None:

@@ -1,12 +1,14 @@
 """Runtime calls: a worker's calls of the processes of runtime models."""
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager
+from functools import partial
 from pathlib import Path
 from random import random
 from types import TracebackType
 
+from opensearch_ml_stream.connectors.errors import MLStreamError
 from opensearch_ml_stream.connectors.rendering.compiled_action import ProviderRequest
 from opensearch_ml_stream.extensions.runtimes.protocol.runtime_urls import runtime_name
 from opensearch_ml_stream.extensions.runtimes.service import runtime_errors
@@ -55,23 +57,34 @@ class RuntimeCalls(AbstractAsyncContextManager["RuntimeCalls"]):
 
     def processes(self, model: str) -> "Sequence[_Process]":
         """Return the processes that may be called, those with the fewest calls of this worker first."""
-        models = self.models.current()
-        status = models.get(model)
-        if status is None:
-            raise runtime_errors.unknown_model(model)
-        ready = [process.socket for process in status.processes if process.ready]
-        if status.state == "UNLOADED" or not ready:
-            raise runtime_errors.not_callable(model, status)
+        ready = self._sockets(model)
         if len(ready) == 1:
             return (self._process(model, ready[0]),)
         # Of those with as few calls any: other workers choose too.
         return sorted((self._process(model, socket) for socket in ready), key=lambda process: (process.calls, random()))
 
+    def unreachable(self, model: str, error: OSError) -> MLStreamError:
+        """Return the error for processes that cannot be connected to: what a call gets now, if that is another."""
+        try:
+            self._sockets(model)
+        except MLStreamError as known:
+            return known
+        return runtime_errors.unreachable(model, error)
+
+    def _sockets(self, model: str) -> list[str]:
+        status = self.models.current().get(model)
+        if status is None:
+            raise runtime_errors.unknown_model(model)
+        ready = [process.socket for process in status.processes if process.ready]
+        if status.state == "UNLOADED" or not ready:
+            raise runtime_errors.not_callable(model, status)
+        return ready
+
     def _process(self, model: str, socket: str) -> "_Process":
         process = self._processes.get(socket)
         if process is None:
             self._forget_ended()
-            process = self._processes[socket] = _Process(model, socket)
+            process = self._processes[socket] = _Process(model, socket, partial(self.models.is_unloaded, model))
         return process
 
     def _forget_ended(self) -> None:
@@ -86,10 +99,11 @@ class RuntimeCalls(AbstractAsyncContextManager["RuntimeCalls"]):
 class _Process:
     """A process, the worker's connection to it, and how many calls of the worker it has."""
 
-    __slots__ = ("_connection", "_opening", "_socket", "calls", "model")
+    __slots__ = ("_connection", "_is_unloaded", "_opening", "_socket", "calls", "model")
 
-    def __init__(self, model: str, socket: str) -> None:
+    def __init__(self, model: str, socket: str, is_unloaded: Callable[[], bool]) -> None:
         self.model = model
+        self._is_unloaded = is_unloaded
         self.calls = 0
         self._socket = socket
         self._connection: RuntimeConnection | None = None
@@ -106,7 +120,7 @@ class _Process:
     async def _open(self) -> RuntimeConnection:
         loop = asyncio.get_running_loop()
         _, connection = await loop.create_unix_connection(
-            lambda: RuntimeConnection(self.model, self._lost), self._socket
+            lambda: RuntimeConnection(self.model, self._lost, self._is_unloaded), self._socket
         )
         return connection
 
@@ -171,7 +185,7 @@ class _Call(AbstractAsyncContextManager[UpstreamResponse]):
             except OSError as error:
                 failure = error
         assert failure is not None, "there is one process at least"
-        raise runtime_errors.unreachable(self._model, failure)
+        raise self._calls.unreachable(self._model, failure)
 
     def _count(self, process: _Process | None) -> None:
         """Count the call for this process alone."""

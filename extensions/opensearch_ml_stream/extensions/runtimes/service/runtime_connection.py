@@ -18,15 +18,20 @@ _DATA, _END, _ERROR, _READ = int(Kind.DATA), int(Kind.END), int(Kind.ERROR), int
 class RuntimeConnection(asyncio.Protocol):
     """The worker's side of a connection. What it sends in one turn of the loop is written at once.
 
-    `on_lost` is called when the connection has ended, whoever ended it; its calls have failed by then.
+    `on_lost` is called when the connection has ended, whoever ended it; its calls have failed by then. `is_unloaded`
+    tells whether the model is not to be called any more.
     """
 
     __slots__ = (
-        "_calls", "_last_number", "_loop", "_model", "_on_lost", "_outgoing", "_parser", "_transport", "is_usable",
+        "_calls", "_is_unloaded", "_last_number", "_loop", "_model", "_on_lost", "_outgoing", "_parser", "_transport",
+        "is_usable",
     )  # fmt: skip
 
-    def __init__(self, model: str, on_lost: Callable[["RuntimeConnection"], None]) -> None:
+    def __init__(
+        self, model: str, on_lost: Callable[["RuntimeConnection"], None], is_unloaded: Callable[[], bool]
+    ) -> None:
         self._model = model
+        self._is_unloaded = is_unloaded
         self._on_lost = on_lost
         self._loop = asyncio.get_running_loop()
         self._parser = FrameParser()
@@ -113,8 +118,9 @@ class RuntimeConnection(asyncio.Protocol):
         """Fail all calls."""
         self.is_usable = False
         calls, self._calls = self._calls, {}
+        is_unloaded = bool(calls) and self._is_unloaded()
         for response in calls.values():
-            response.lose()
+            response.lose(is_unloaded=is_unloaded)
         self._on_lost(self)
 
     def _end(self, number: int, response: RuntimeResponse, kind: int, payload: bytes) -> None:

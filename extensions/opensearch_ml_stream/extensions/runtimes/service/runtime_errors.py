@@ -15,6 +15,7 @@ from opensearch_ml_stream.connectors.errors import (
     UpstreamError,
 )
 from opensearch_ml_stream.extensions.runtimes.service.status import ModelStatus, ProcessStatus
+from opensearch_ml_stream.extensions.v2.face import Unloaded
 from opensearch_ml_stream.plugin.upstream import ReadTimedOut, ResponseFailed
 from opensearch_ml_stream.runtimes.frames import MAX_PAYLOAD
 
@@ -35,10 +36,25 @@ def not_callable(name: str, model: ModelStatus) -> MLStreamError:
     if model.state == "FAILED":
         return UpstreamError(f"The runtime of model {name} could not be loaded: {model.reason}")
     if model.state == "UNLOADED":
-        return InvalidRequest(f"Model not ready yet. Please deploy the model first: {name} is unloaded")
+        return unloaded(name)
     if model.state == "LOADING" and not any(process.restarts for process in model.processes):
-        return Unavailable(f"The runtime of model {name} is loading; send the request again later", retry_after="1")
+        return loading(name)
     return restarting(name, model.processes)
+
+
+def loading(name: str) -> Unavailable:
+    """Return the error for a model that is being loaded."""
+    return Unavailable(f"The runtime of model {name} is loading; send the request again later", retry_after="1")
+
+
+def unloaded(name: str) -> Unloaded:
+    """Return the error for a model that is unloaded, or was before it responded."""
+    return Unloaded(f"Model not ready yet. Please deploy the model first: {name} is unloaded")
+
+
+def unloaded_in_the_middle(name: str) -> UpstreamError:
+    """Return the error for a model that was unloaded after some of the responses to a call."""
+    return UpstreamError(f"The runtime of model {name} was unloaded in the middle of its response")
 
 
 def restarting(name: str, processes: Sequence[ProcessStatus]) -> UpstreamError:

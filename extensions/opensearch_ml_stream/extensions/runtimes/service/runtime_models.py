@@ -24,3 +24,8 @@ class RuntimeModels:
             self._models = {} if version is None else read_status(self._path)
             self._version = version
         return self._models
+
+    def is_unloaded(self, name: str) -> bool:
+        """Return whether a model is unloaded, and stays so until somebody loads it."""
+        status = self.current().get(name)
+        return status is not None and status.state == "UNLOADED"

@@ -44,6 +44,14 @@ class RuntimeProtocol(V2Repository):
         """Return the id that the keeper gives a model with a version in its settings."""
         return runtime_model_id(name, version)
 
+    def is_unloaded(self, model_id: str) -> bool | None:
+        """Return whether the keeper has unloaded a model; None for one that has no processes here."""
+        if not is_runtime_id(model_id):
+            return None
+        models = self.calls.models.current().values()
+        found = next((status for status in models if status.model_id == model_id), None)
+        return None if found is None or found.is_provided else found.state == "UNLOADED"
+
     async def find_new(self, name: str) -> None:
         """Load the models of that name whose folders have come since, if any."""
         await self.control.find(name)

@@ -184,9 +184,12 @@ class RuntimeResponse:
         error = runtime_errors.raised_before if is_first else runtime_errors.raised_in_the_middle
         self._failure = error(self._model, payload)
 
-    def lose(self) -> None:
-        """Fail, as the process has ended."""
-        error = runtime_errors.ended_in_the_middle if self.has_begun else runtime_errors.ended_early
+    def lose(self, *, is_unloaded: bool) -> None:
+        """Fail, as the process has ended, by itself or as the model is unloaded."""
+        if is_unloaded:
+            error = runtime_errors.unloaded_in_the_middle if self.has_begun else runtime_errors.unloaded
+        else:
+            error = runtime_errors.ended_in_the_middle if self.has_begun else runtime_errors.ended_early
         self.break_off(error(self._model))
 
     def break_off(self, error: Exception) -> None:

@@ -48,7 +48,7 @@ class HandlerStatus:
 class ModelStatus:
     """One runtime model. `reason` says why it is FAILED; `inputs` and `outputs` are its metadata's tensors.
 
-    `model_id` is the id of its document.
+    `model_id` is the id of its document, `is_provided` whether a provider runs it.
     """
 
     state: State = "LOADING"
@@ -60,6 +60,7 @@ class ModelStatus:
     outputs: list[dict[str, Any]] = field(default_factory=list)
     parameters: dict[str, Any] = field(default_factory=dict)
     model_id: str = ""
+    is_provided: bool = False
     handlers: list[HandlerStatus] = field(default_factory=list)
     processes: list[ProcessStatus] = field(default_factory=list)
 

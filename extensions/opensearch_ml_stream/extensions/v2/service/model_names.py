@@ -58,7 +58,11 @@ class ModelNames:
         NotFound, as MLServer words it, if there is none, it was undeployed, or the caller may not see it.
         """
         key = (name, version, None if self._visible.shows_all(caller, Index.MODEL) else caller)
-        return self._found.fresh(key) or await self._found.get(key, lambda: self._look_up(caller, name, version))
+        found = self._found.fresh(key) or await self._found.get(key, lambda: self._look_up(caller, name, version))
+        if self._is_unloaded(found):
+            self.forget(found)
+            raise model_not_found(name, version)
+        return found
 
     def forget(self, model_id: str) -> None:
         """Forget what was found under any name: the model is no more, or undeployed."""
@@ -76,9 +80,17 @@ class ModelNames:
 
     async def _look_up(self, caller: Caller, name: str, version: str | None) -> str:
         for model_id, source in await self._candidates(caller, name, version):
-            if not is_undeployed(await self._states.view(model_id, source)):
+            is_unloaded = self._is_unloaded(model_id)
+            if is_unloaded is None:
+                is_unloaded = is_undeployed(await self._states.view(model_id, source))
+            if not is_unloaded:
                 return model_id
         raise model_not_found(name, version)
+
+    def _is_unloaded(self, model_id: str) -> bool | None:
+        """Return what the repository of a model says; None for a model of none."""
+        said = (repository.is_unloaded(model_id) for repository in repositories(self._protocols))
+        return next((is_unloaded for is_unloaded in said if is_unloaded is not None), None)
 
     async def _candidates(self, caller: Caller, name: str, version: str | None) -> list[tuple[str, Json]]:
         """Return the models that a name, or id, and version may mean, and their sources, the newest first."""

@@ -4,6 +4,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.extensions.v2.protocol.messages import InferenceRequest
 from opensearch_ml_stream.plugin.connector_protocol import ConnectorProtocol
 
@@ -35,12 +36,23 @@ class SpeaksV2(ABC):
         """Return if the model can be called; raise what a call would."""
 
 
+class Unloaded(InvalidRequest):
+    """A model of a repository is unloaded, or was before it responded: under V2 it is not found."""
+
+
 class V2Repository(ABC):
     """A connector protocol whose models come and go on their own, as in the model repository of V2."""
 
     @abstractmethod
     def model_id(self, name: str, version: str) -> str:
         """Return the id that a model of this name and own version has, if there is one."""
+
+    @abstractmethod
+    def is_unloaded(self, model_id: str) -> bool | None:
+        """Return whether a model of the repository is unloaded, so that V2 does not find it; None for one of others.
+
+        It counts before what the model's document says, which follows it.
+        """
 
     @abstractmethod
     async def find_new(self, name: str) -> None:

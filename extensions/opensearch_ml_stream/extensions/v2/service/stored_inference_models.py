@@ -20,12 +20,12 @@ from opensearch_ml_stream.extensions.v2.protocol.own_responses import OwnRespons
 from opensearch_ml_stream.extensions.v2.protocol.predict_inputs import predict_inputs
 from opensearch_ml_stream.extensions.v2.protocol.predict_outputs import inference_response
 from opensearch_ml_stream.extensions.v2.service.model_names import IS_REMOTE, ModelNames, model_not_found, version_of
-from opensearch_ml_stream.extensions.v2.service.own_models import SpeaksV2, repositories
+from opensearch_ml_stream.extensions.v2.service.own_models import SpeaksV2, Unloaded, repositories
 from opensearch_ml_stream.extensions.v2.service.reading_thread import ReadingThread
 from opensearch_ml_stream.plugin.connector_protocol import ConnectorProtocol, find_protocol
 from opensearch_ml_stream.plugin.predictions.compiled_model import CompiledModel
 from opensearch_ml_stream.plugin.predictions.model_cache import ModelCache
-from opensearch_ml_stream.plugin.predictions.predictor import Predictor
+from opensearch_ml_stream.plugin.predictions.predictor import NextInput, Predictor
 from opensearch_ml_stream.plugin.predictions.run_parallel import run_parallel
 from opensearch_ml_stream.plugin.predictions.whole_prediction import MAX_PARALLEL_CALLS
 from opensearch_ml_stream.plugin.registry.deployment_state_store import is_deployed, is_undeployed
@@ -67,11 +67,21 @@ class StoredInferenceModels:
         """Open the provider's stream. InvalidRequest, once it is entered, for several texts."""
         if len(inference.inputs) > 1:
             return _refuse_several_texts(len(inference.inputs))
-        inputs = None if further is None else partial(_next_input, further)
-        return self.predictor.stream(inference.caller, inference.model_id, inference.parameters, further=inputs)
+        return self._opened(inference, None if further is None else partial(_next_input, further))
+
+    @asynccontextmanager
+    async def _opened(self, inference: Inference, further: NextInput | None) -> AsyncIterator[ProviderStream]:
+        stream = self.predictor.stream(inference.caller, inference.model_id, inference.parameters, further=further)
+        with self._worded(inference.model_id, inference.shape.model_name, None):
+            async with stream as opened:
+                yield opened
 
     async def infer(self, inference: Inference) -> InferenceResponse | OwnResponse:
         """Make a whole inference: the predictions of several texts in parallel, the response in their order."""
+        with self._worded(inference.model_id, inference.shape.model_name, None):
+            return await self._infer(inference)
+
+    async def _infer(self, inference: Inference) -> InferenceResponse | OwnResponse:
         caller, model_id = inference.caller, inference.model_id
         if inference.shape.is_own:
             prediction = await self.predictor.predict_input(caller, model_id, inference.inputs[0])
@@ -143,9 +153,11 @@ class StoredInferenceModels:
 
     @contextmanager
     def _worded(self, model_id: str, name: str, version: str | None) -> Iterator[None]:
-        """Say in MLServer's words that a model was deleted since its name was looked up."""
+        """Say in MLServer's words that a model was deleted or unloaded since its name was looked up."""
         try:
             yield
+        except Unloaded:
+            raise model_not_found(name, version) from None
         except NotFound as error:
             if not error.reason.startswith(_NO_MODEL):
                 raise
