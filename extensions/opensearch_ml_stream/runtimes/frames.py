@@ -21,7 +21,8 @@ where a message is an HTTP message: four bytes, `>I`, the length of its head; th
 head of a request is `{"method", "path", "query", "headers"}`, the path decoded, the query as it was sent; that of a
 response `{"status", "headers"}`. Headers are a list of pairs of a name in lower case and a value.
 
-ERROR has a JSON object `{"status", "type", "reason"}`. Flow control is by credit, for each call: the process may send
+ERROR has a JSON object `{"status", "is_own", "type", "reason"}`; `is_own` says that the model itself has given the
+status. Flow control is by credit, for each call: the process may send
 INITIAL_CREDIT bytes of DATA payloads, and as many more as CREDIT grants; the payload that exceeds the credit is sent
 whole, and no DATA of that call after it until there is credit again. The requests of a stream behind the first are
 sent one by one: the process asks for each by READ, when its model waits for it and none has come, and gets one INPUT or

@@ -7,12 +7,19 @@ from opensearch_ml_stream.extensions.v2.protocol.json_responses import tensor_ob
 from opensearch_ml_stream.extensions.v2.protocol.messages import InferenceRequest, RequestedOutput, Tensor
 from opensearch_ml_stream.extensions.v2.protocol.predict_inputs import HEADERS
 from opensearch_ml_stream.extensions.v2.protocol.tensor_values import json_text, texts, to_parameter
-from opensearch_ml_stream.extensions.v2.service.own_models import SpeaksV2, Unloaded, V2Repository
+from opensearch_ml_stream.extensions.v2.service.own_models import (
+    RaisedByModel,
+    SpeaksV2,
+    Unloaded,
+    V2Repository,
+    own_statuses,
+)
 
 __all__ = [
     "HEADERS",
     "InferenceModels",
     "InferenceRequest",
+    "RaisedByModel",
     "RequestedOutput",
     "SpeaksV2",
     "Tensor",
@@ -23,6 +30,7 @@ __all__ = [
     "handler_headers",
     "is_chat",
     "json_text",
+    "own_statuses",
     "readable_header_list",
     "tensor_object",
     "texts",

@@ -15,22 +15,25 @@ WINDOW_SECONDS = 10.0
 
 
 def error_payload(error: BaseException, mlserver_error: type[Exception]) -> bytes:
-    """Encode what an ERROR frame says of an exception: `{"status", "type", "reason"}`."""
-    said = {"status": status_of(error, mlserver_error), "type": type_of(error), "reason": reason_of(error)}
+    """Encode what an ERROR frame says of an exception: `{"status", "is_own", "type", "reason"}`.
+
+    Without a status of its own: 501 for a method that the model does not have, 500 for anything else.
+    """
+    own = own_status(error, mlserver_error)
+    status = own or (501 if isinstance(error, NotImplementedError) else 500)
+    said = {"status": status, "is_own": own is not None, "type": type_of(error), "reason": reason_of(error)}
     return json.dumps(said).encode()
 
 
-def status_of(error: BaseException, mlserver_error: type[Exception]) -> int:
-    """Find the HTTP status with which MLServer would respond; 501 for a method that the model does not have."""
+def own_status(error: BaseException, mlserver_error: type[Exception]) -> int | None:
+    """Find the HTTP status that an exception says itself, with which MLServer would respond; None without one."""
     if isinstance(error, MalformedRequest):
         return 422
-    if isinstance(error, NotImplementedError):
-        return 501
     # MLServer's FastAPI responds with the status of its own errors, and of those that are HTTPExceptions.
     if isinstance(error, mlserver_error) or type(error).__name__ == "HTTPException":
-        status: Any = getattr(error, "status_code", 500)
-        return status if isinstance(status, int) and 400 <= status <= 599 else 500
-    return 500
+        status: Any = getattr(error, "status_code", None)
+        return status if isinstance(status, int) and 400 <= status <= 599 else None
+    return None
 
 
 def type_of(error: BaseException) -> str:

@@ -218,6 +218,6 @@ async def predict(calls: RuntimeCalls, model: str = "m") -> bytes:
         return await read_to_end(response)
 
 
-def error_payload(status: int, kind: str = "ValueError", reason: str = "too long") -> bytes:
-    content: dict[str, Any] = {"status": status, "type": kind, "reason": reason}
+def error_payload(status: int, kind: str = "ValueError", reason: str = "too long", *, is_own: bool = False) -> bytes:
+    content: dict[str, Any] = {"status": status, "is_own": is_own, "type": kind, "reason": reason}
     return orjson.dumps(content)

@@ -8,7 +8,7 @@ from pathlib import Path
 import orjson
 import pytest
 
-from opensearch_ml_stream.connectors.errors import NotFound, UpstreamError
+from opensearch_ml_stream.connectors.errors import UpstreamError
 from opensearch_ml_stream.extensions.runtimes.service.runtime_calls import RuntimeCalls
 from opensearch_ml_stream.extensions.runtimes.service.status import (
     STATUS_FILE,
@@ -16,6 +16,7 @@ from opensearch_ml_stream.extensions.runtimes.service.status import (
     ProcessStatus,
     write_status,
 )
+from opensearch_ml_stream.extensions.v2.face import RaisedByModel
 from opensearch_ml_stream.plugin.upstream import ResponseFailed
 from opensearch_ml_stream.runtimes.frames import INITIAL_CREDIT
 from tests.runtimes.calls.scripted_host import read_to_end, request_to
@@ -110,7 +111,7 @@ async def test_a_client_that_does_not_read_stops_the_model_and_one_that_leaves_e
 
 async def test_what_the_model_raises_is_told(calls: RuntimeCalls, tmp_path: Path) -> None:
     async with running_model(tmp_path):
-        with pytest.raises(NotFound, match=r"^The runtime of model m raised ModelNotFound: .*other"):
+        with pytest.raises(RaisedByModel, match=r"^The runtime of model m raised ModelNotFound: .*other"):
             await predict(calls, "raise")
         with pytest.raises(UpstreamError, match=r"The runtime of model m raised RuntimeError: worn out"):
             await stream(calls, 0, "raises")

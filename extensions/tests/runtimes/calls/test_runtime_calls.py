@@ -2,12 +2,14 @@
 
 import asyncio
 import socket
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 
-from opensearch_ml_stream.connectors.errors import InvalidRequest, MLStreamError, NotFound, Throttled, UpstreamError
+from opensearch_ml_stream.connectors.errors import InvalidRequest, UpstreamError
 from opensearch_ml_stream.extensions.runtimes.service.runtime_calls import RuntimeCalls
+from opensearch_ml_stream.extensions.v2.face import own_statuses
 from opensearch_ml_stream.runtimes.frames import MAX_PAYLOAD, FrameParser, Kind, frame
 from tests.runtimes.calls.scripted_host import (
     REQUEST,
@@ -82,24 +84,30 @@ async def test_a_call_whose_client_leaves_before_the_first_response_is_cancelled
 
 
 @pytest.mark.parametrize(
-    ("status", "error", "for_caller"),
+    ("status", "is_own", "for_caller"),
     [
-        (400, InvalidRequest, 400),
-        (422, InvalidRequest, 400),
-        (404, NotFound, 404),
-        (429, Throttled, 429),
-        (500, UpstreamError, 424),
-        (503, UpstreamError, 424),
+        (400, True, 400),
+        (422, True, 400),
+        (404, True, 424),
+        (418, True, 424),
+        (429, True, 429),
+        (503, True, 424),
+        (500, False, 424),
     ],
 )
 async def test_what_a_model_raises_before_its_first_response_has_its_status_and_words(
-    calls: RuntimeCalls, host: ScriptedHost, status: int, error: type[MLStreamError], for_caller: int
+    calls: RuntimeCalls, host: ScriptedHost, status: int, is_own: bool, for_caller: int
 ) -> None:
-    predicting = asyncio.ensure_future(predict(calls))
-    (await host.next_call()).reply((Kind.ERROR, error_payload(status)))
-    with pytest.raises(error, match=r"^The runtime of model m raised ValueError: too long$") as raised:
-        await predicting
-    assert raised.value.status == for_caller
+    """And, where callers get what the model says, the status that it says."""
+    for is_told, told in ((nullcontext, for_caller), (own_statuses, status if is_own else for_caller)):
+        predicting = asyncio.ensure_future(predict(calls))
+        (await host.next_call()).reply((Kind.ERROR, error_payload(status, is_own=is_own)))
+        with (
+            pytest.raises(UpstreamError, match=r"^The runtime of model m .* ValueError: too long$") as raised,
+            is_told(),
+        ):
+            await predicting
+        assert (raised.value.status, raised.value.provider_status) == (told, status)
 
 
 async def test_an_error_that_cannot_be_read_is_one_of_the_runtime(calls: RuntimeCalls, host: ScriptedHost) -> None:

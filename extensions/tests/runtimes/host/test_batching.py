@@ -102,7 +102,7 @@ async def test_a_request_that_fails_fails_alone(tmp_path: Path) -> None:
         calls = [worker.begin(Kind.PREDICT, text_request(text)) for text in ("a", "bad", "b", "c")]
         (a, _), (bad,), (b, _), (c, _) = [await worker.rest(call) for call in calls]
         assert [texts_of(one.payload) for one in (a, b, c)] == [["a of 1"], ["b of 1"], ["c of 1"]]
-        assert bad.json == {"status": 500, "type": "ValueError", "reason": "bad text"}
+        assert bad.json == {"status": 500, "is_own": False, "type": "ValueError", "reason": "bad text"}
         await host.figures(failures=1, batches=1)
 
 

@@ -86,15 +86,20 @@ async def test_a_model_without_predict_says_so(tmp_path: Path) -> None:
         assert await worker.texts(text_request("deep")) == [["deep"]]
         (error,) = await worker.predict(text_request("deep"))
     assert error.kind == Kind.ERROR
-    assert error.json == {"status": 501, "type": "NotImplementedError", "reason": "predict() method not implemented"}
+    assert error.json == {
+        "status": 501,
+        "is_own": False,
+        "type": "NotImplementedError",
+        "reason": "predict() method not implemented",
+    }
 
 
 _RAISED = {
-    "value": {"status": 500, "type": "ValueError", "reason": "no such value"},
-    "inference": {"status": 400, "type": "InferenceError", "reason": "cannot infer"},
-    "teapot": {"status": 418, "type": "MLServerError", "reason": "short and stout"},
-    "cancelled": {"status": 500, "type": "CancelledError", "reason": ""},
-    "chained": {"status": 500, "type": "RuntimeError", "reason": "lookup failed"},
+    "value": {"status": 500, "is_own": False, "type": "ValueError", "reason": "no such value"},
+    "inference": {"status": 400, "is_own": True, "type": "InferenceError", "reason": "cannot infer"},
+    "teapot": {"status": 418, "is_own": True, "type": "MLServerError", "reason": "short and stout"},
+    "cancelled": {"status": 500, "is_own": False, "type": "CancelledError", "reason": ""},
+    "chained": {"status": 500, "is_own": False, "type": "RuntimeError", "reason": "lookup failed"},
 }
 
 
@@ -139,7 +144,7 @@ async def test_failures_are_logged_at_a_bounded_rate(tmp_path: Path) -> None:
 async def test_a_model_that_exits_ends_its_process_which_says_why(tmp_path: Path) -> None:
     async with ready_host(tmp_path, FAILING) as (host, worker):
         (error,) = await worker.predict(text_request("exit"))
-        assert error.json == {"status": 500, "type": "SystemExit", "reason": "3"}
+        assert error.json == {"status": 500, "is_own": False, "type": "SystemExit", "reason": "3"}
         assert await host.process.wait() == 1
         assert "predict() raised SystemExit: 3" in host.stderr()
 

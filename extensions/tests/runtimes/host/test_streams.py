@@ -219,7 +219,10 @@ async def test_an_error_behind_responses_comes_behind_them(tmp_path: Path) -> No
     """
     async with ready_host(tmp_path, code) as (host, worker):
         data, error = await worker.rest(worker.begin(Kind.STREAM, text_request("a")))
-        assert (data.kind, error.json) == (Kind.DATA, {"status": 500, "type": "OSError", "reason": "disk"})
+        assert (data.kind, error.json) == (
+            Kind.DATA,
+            {"status": 500, "is_own": False, "type": "OSError", "reason": "disk"},
+        )
         assert "predict_stream() raised OSError: disk" in host.stderr()
 
 

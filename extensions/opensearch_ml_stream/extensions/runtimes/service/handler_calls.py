@@ -14,6 +14,7 @@ from opensearch_ml_stream.extensions.runtimes.service.handler_messages import (
 from opensearch_ml_stream.extensions.runtimes.service.runtime_handlers import RuntimeHandlers
 from opensearch_ml_stream.extensions.runtimes.service.runtime_models import RuntimeModels
 from opensearch_ml_stream.extensions.runtimes.service.runtime_protocol import Runtime
+from opensearch_ml_stream.extensions.v2.face import own_statuses
 from opensearch_ml_stream.plugin.limits.call_timeouts import in_time
 from opensearch_ml_stream.plugin.observation import Observation, Observations
 from opensearch_ml_stream.plugin.predictions.compiled_model import CompiledModel
@@ -48,7 +49,8 @@ class HandlerCalls:
             observed.find(model.model_id)
             if not isinstance(model.protocol, Runtime) or model.protocol.model != name:
                 raise runtime_errors.unknown_model(name)
-            return await self._call(observed, model, model.protocol, request)
+            with own_statuses():
+                return await self._call(observed, model, model.protocol, request)
 
     async def _call(
         self, observed: Observation, model: CompiledModel, runtime: Runtime, request: HandlerRequest

@@ -45,8 +45,8 @@ class RuntimeCalls(AbstractAsyncContextManager["RuntimeCalls"]):
         stream's further request when the model waits for one; what it raises ends the response.
 
         NotFound if there is no such model, Unavailable while it is loading, Throttled (429) if its process leaves
-        MAX_UNREAD bytes of requests unread, UpstreamError if that has ended or ends; and what it raises itself:
-        InvalidRequest for its 400 and 422, NotFound and Throttled for 404 and 429, else UpstreamError.
+        MAX_UNREAD bytes of requests unread, UpstreamError if that has ended or ends; RaisedByModel for what the model
+        raises with a status of its own, UpstreamError for anything else.
         """
         kind = Kind.STREAM if request.url.endswith(STREAM_PATH) else Kind.PREDICT
         return _Call(self, runtime_name(request.url), kind, request.body, further)

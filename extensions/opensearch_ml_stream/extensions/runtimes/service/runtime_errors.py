@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from math import ceil
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 
@@ -15,12 +15,11 @@ from opensearch_ml_stream.connectors.errors import (
     UpstreamError,
 )
 from opensearch_ml_stream.extensions.runtimes.service.status import ModelStatus, ProcessStatus
-from opensearch_ml_stream.extensions.v2.face import Unloaded
+from opensearch_ml_stream.extensions.v2.face import RaisedByModel, Unloaded
 from opensearch_ml_stream.plugin.upstream import ReadTimedOut, ResponseFailed
 from opensearch_ml_stream.runtimes.frames import MAX_PAYLOAD
 
 MAX_UNREAD = 256 * 1024 * 1024  # bytes of requests that one process may leave unread in a worker, but for the last one
-_BAD_REQUEST = (400, 422)
 
 
 def unknown_model(name: str) -> NotFound:
@@ -127,38 +126,41 @@ def fell_silent(name: str, seconds: float) -> ReadTimedOut:
     )
 
 
-def raised_before(name: str, payload: bytes) -> MLStreamError:
+def raised_before(name: str, payload: bytes) -> UpstreamError:
     """Return the error for what a model raised in place of its first response; `payload` is the frame's."""
-    status, kind, words = _read(payload)
-    reason = _reason(name, kind, words)
-    if status in _BAD_REQUEST:
-        return InvalidRequest(reason)
-    if status == 404:
-        return NotFound(reason)
-    if status == 429:
-        return Throttled(reason, retry_after="1", limit="runtime")
-    return UpstreamError(reason, provider_status=status)
+    said = _read(payload)
+    error = RaisedByModel if said.is_own else UpstreamError
+    return error(said.reason(name), provider_status=said.status, retry_after="1" if said.status == 429 else None)
 
 
 def raised_in_the_middle(name: str, payload: bytes) -> ResponseFailed:
     """Return the error for what a model raised after some of its responses."""
-    status, kind, words = _read(payload)
-    return ResponseFailed(_reason(name, kind, words), provider_status=status)
+    said = _read(payload)
+    return ResponseFailed(said.reason(name), provider_status=said.status)
 
 
-def _reason(name: str, kind: str, words: str) -> str:
-    raised = f"The runtime of model {name} raised {kind}"
-    return f"{raised}: {words}" if words else raised
+class _Raised(NamedTuple):
+    """What an ERROR frame says. `is_own`: the model itself gave the status."""
+
+    status: int | None = None
+    is_own: bool = False
+    kind: str = "an error that cannot be read"
+    words: str = ""
+
+    def reason(self, name: str) -> str:
+        raised = f"The runtime of model {name} raised {self.kind}"
+        return f"{raised}: {self.words}" if self.words else raised
 
 
-def _read(payload: bytes) -> tuple[int | None, str, str]:
-    """Return status, type and reason of an ERROR frame; what it does not say, or not well, is left out."""
+def _read(payload: bytes) -> _Raised:
+    """Read an ERROR frame; what it does not say, or not well, is left out."""
     try:
         said: Any = orjson.loads(payload)
     except orjson.JSONDecodeError:
         said = None
     if not isinstance(said, dict):
-        return None, "an error that cannot be read", ""
+        return _Raised()
     status = said.get("status")
     is_status = isinstance(status, int) and 400 <= status <= 599
-    return status if is_status else None, str(said.get("type") or "an error"), str(said.get("reason") or "")
+    kind, words = str(said.get("type") or "an error"), str(said.get("reason") or "")
+    return _Raised(status if is_status else None, is_status and said.get("is_own") is True, kind, words)

@@ -1,10 +1,11 @@
 """Models that speak V2 themselves, run by an extension: what V2 asks of their connector protocol."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
-from opensearch_ml_stream.connectors.errors import InvalidRequest
+from opensearch_ml_stream.connectors.errors import InvalidRequest, UpstreamError
 from opensearch_ml_stream.extensions.v2.protocol.messages import InferenceRequest
 from opensearch_ml_stream.plugin.connector_protocol import ConnectorProtocol
 
@@ -38,6 +39,20 @@ class SpeaksV2(ABC):
 
 class Unloaded(InvalidRequest):
     """A model of a repository is unloaded, or was before it responded: under V2 it is not found."""
+
+
+class RaisedByModel(UpstreamError):
+    """What a model raised with an HTTP status of its own, `provider_status`, which `own_statuses` lets it have."""
+
+
+@contextmanager
+def own_statuses() -> Iterator[None]:
+    """Let what a model raises have the status that it gave: for callers of V2, and of routes of a model's own."""
+    try:
+        yield
+    except RaisedByModel as error:
+        error.status = error.provider_status or error.status
+        raise
 
 
 class V2Repository(ABC):

@@ -20,7 +20,7 @@ from opensearch_ml_stream.extensions.v2.protocol.own_responses import OwnRespons
 from opensearch_ml_stream.extensions.v2.protocol.predict_inputs import predict_inputs
 from opensearch_ml_stream.extensions.v2.protocol.predict_outputs import inference_response
 from opensearch_ml_stream.extensions.v2.service.model_names import IS_REMOTE, ModelNames, model_not_found, version_of
-from opensearch_ml_stream.extensions.v2.service.own_models import SpeaksV2, Unloaded, repositories
+from opensearch_ml_stream.extensions.v2.service.own_models import SpeaksV2, Unloaded, own_statuses, repositories
 from opensearch_ml_stream.extensions.v2.service.reading_thread import ReadingThread
 from opensearch_ml_stream.plugin.connector_protocol import ConnectorProtocol, find_protocol
 from opensearch_ml_stream.plugin.predictions.compiled_model import CompiledModel
@@ -72,13 +72,13 @@ class StoredInferenceModels:
     @asynccontextmanager
     async def _opened(self, inference: Inference, further: NextInput | None) -> AsyncIterator[ProviderStream]:
         stream = self.predictor.stream(inference.caller, inference.model_id, inference.parameters, further=further)
-        with self._worded(inference.model_id, inference.shape.model_name, None):
+        with self._worded(inference.model_id, inference.shape.model_name, None), own_statuses():
             async with stream as opened:
                 yield opened
 
     async def infer(self, inference: Inference) -> InferenceResponse | OwnResponse:
         """Make a whole inference: the predictions of several texts in parallel, the response in their order."""
-        with self._worded(inference.model_id, inference.shape.model_name, None):
+        with self._worded(inference.model_id, inference.shape.model_name, None), own_statuses():
             return await self._infer(inference)
 
     async def _infer(self, inference: Inference) -> InferenceResponse | OwnResponse:
