@@ -22,7 +22,7 @@ def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Both]:
     [
         ("inference", 400, 400, "InferenceError: the tensors do not fit"),
         ("parameters", 400, 400, "ModelParametersMissing: Parameters missing for model broken"),
-        ("status", 422, 400, "MLServerError: come back later"),
+        ("status", 422, 422, "MLServerError: come back later"),
     ],
 )
 def test_an_error_says_whose_it_is(both: Both, kind: str, their_status: int, our_status: int, raised: str) -> None:

@@ -113,14 +113,14 @@ def too_complex() -> UpstreamError:
     return UpstreamError(f"The provider sent an event of more than {MAX_EVENT_VALUES} values")
 
 
-def has_too_many_values(data: bytes) -> bool:
-    """Return whether an event's JSON holds more than MAX_EVENT_VALUES values."""
-    if _count_values(data) <= MAX_EVENT_VALUES:
+def has_too_many_values(data: bytes, limit: int = MAX_EVENT_VALUES, container: int = 2) -> bool:
+    """Return whether JSON holds more than `limit` values; an object or array counts as `container` of them."""
+    if _count_values(data, container) <= limit:
         return False
-    if data.count(b'"') - data.count(b'\\"') > 4 * MAX_EVENT_VALUES:
+    if data.count(b'"') - data.count(b'\\"') > 4 * limit:
         return True
-    return _count_values(_STRING.sub(b"", data)) > MAX_EVENT_VALUES
+    return _count_values(_STRING.sub(b"", data), container) > limit
 
 
-def _count_values(data: bytes) -> int:
-    return data.count(b",") + 2 * (data.count(b"{") + data.count(b"["))
+def _count_values(data: bytes, container: int) -> int:
+    return data.count(b",") + container * (data.count(b"{") + data.count(b"["))

@@ -9,10 +9,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from opensearch_ml_stream.connectors.chunks import Chunks, Ending, ResponseRun, Usage
-from opensearch_ml_stream.connectors.decoding.contract import MAX_EVENT_BYTES, MAX_EVENT_VALUES, Outcome
+from opensearch_ml_stream.connectors.decoding.contract import Outcome
 from opensearch_ml_stream.connectors.errors import StreamTruncated, UpstreamError
 from opensearch_ml_stream.connectors.syntax.jsontext import MAX_DEPTH
-from opensearch_ml_stream.extensions.runtimes.protocol.runtime_stream import RUNTIME_STREAM, RuntimeDecoder
+from opensearch_ml_stream.extensions.runtimes.protocol.runtime_stream import (
+    CONTAINER,
+    MAX_VALUES,
+    RUNTIME_STREAM,
+    RuntimeDecoder,
+)
+from opensearch_ml_stream.runtimes.frames import MAX_PAYLOAD
 
 
 def response(text: str = "Hi", **members: Any) -> bytes:
@@ -88,10 +94,24 @@ def test_a_body_that_ends_within_a_response_is_truncated() -> None:
         (b'{"outputs":{}}', "without an array of outputs"),
         (b'{"outputs":[7]}', "without an array of outputs"),
         (b'{"error":"the model has no memory left"}', "the model has no memory left"),
-        (b'{"outputs":[{"data":[' + b"0," * MAX_EVENT_VALUES + b"0]}]}", f"more than {MAX_EVENT_VALUES} values"),
-        (b'{"outputs":[{"data":["' + b"a" * MAX_EVENT_BYTES + b'"]}]}', f"more than {MAX_EVENT_BYTES} bytes"),
+        (b'{"outputs":[{"data":[' + b"0," * MAX_VALUES + b"0]}]}", f"more than {MAX_VALUES} values"),
+        (b'{"outputs":[{"data":[' + b"[]," * (MAX_VALUES // CONTAINER) + b"0]}]}", "an array or object counts as 75"),
+        (b'{"outputs":[{"data":["' + b"a" * MAX_PAYLOAD + b'"]}]}', f"more than {MAX_PAYLOAD} bytes"),
     ],
-    ids=["empty", "cut", "NaN", "deep", "array", "no outputs", "object", "number", "error", "values", "bytes"],
+    ids=[
+        "empty",
+        "cut",
+        "NaN",
+        "deep",
+        "array",
+        "no outputs",
+        "object",
+        "number",
+        "error",
+        "values",
+        "arrays",
+        "bytes",
+    ],
 )
 def test_what_is_no_response_ends_the_stream_after_those_before_it(wrong: bytes, reason: str) -> None:
     for reads in ([response() + b"\0" + wrong + b"\0" + response() + b"\0"], [response() + b"\0", wrong + b"\0"]):
@@ -102,8 +122,18 @@ def test_what_is_no_response_ends_the_stream_after_those_before_it(wrong: bytes,
         assert decoder.feed(response() + b"\0") == []
 
 
+@pytest.mark.parametrize(
+    "data",
+    [["a" * 5_000_000], [0] * 3_000_000, [0.5] * 1_500_000, ["{[,]}" * 2_000_000]],
+    ids=["image", "mask", "tensor", "text"],
+)
+def test_a_response_may_be_as_large_as_an_image_or_a_tensor(data: list[Any]) -> None:
+    large = response(outputs=[{"name": "output", "shape": [len(data)], "datatype": "X", "data": data}])
+    assert decoded(large + b"\0")[0] == [large]
+
+
 def test_a_response_that_never_ends_is_not_kept() -> None:
     decoder = RuntimeDecoder()
-    for _ in range(MAX_EVENT_BYTES // 65_536 + 1):
+    for _ in range(MAX_PAYLOAD // 65_536 + 1):
         assert decoder.feed(b'"' * 65_536) == []
     assert isinstance(decoder.outcome, UpstreamError)

@@ -12,18 +12,19 @@ import orjson
 
 from opensearch_ml_stream.connectors.chunks import Chunk, Chunks, Ending, ResponseRun
 from opensearch_ml_stream.connectors.decoding import event_fields
-from opensearch_ml_stream.connectors.decoding.contract import (
-    MAX_EVENT_BYTES,
-    MAX_EVENT_VALUES,
-    Outcome,
-    has_too_many_values,
-)
+from opensearch_ml_stream.connectors.decoding.contract import MAX_EVENT_VALUES, Outcome, has_too_many_values
 from opensearch_ml_stream.connectors.decoding.event_fields import mapping
 from opensearch_ml_stream.connectors.decoding.finish_reasons import finish_reason, native_finish_reason
 from opensearch_ml_stream.connectors.errors import StreamTruncated, UpstreamError
 from opensearch_ml_stream.connectors.spending.response_usage import read_usage
 from opensearch_ml_stream.connectors.stream_spec import Enable
 from opensearch_ml_stream.connectors.syntax import jsontext
+from opensearch_ml_stream.runtimes.frames import MAX_PAYLOAD
+
+# Of one response, which may be a tensor: numbers, of 32 bytes of memory each, or 80,000 arrays and objects, as many as an
+# event may have.
+MAX_VALUES = 6_000_000
+CONTAINER = 75
 
 _SEPARATOR = ResponseRun.SEPARATOR
 _NOTHING: list[Chunk] = []
@@ -78,9 +79,9 @@ class RuntimeDecoder:
     def _hold(self, data: bytes) -> None:
         self._parts.append(data)
         self._size += len(data)
-        if self._size > MAX_EVENT_BYTES:
+        if self._size > MAX_PAYLOAD:
             self._parts.clear()
-            self._end(UpstreamError(f"The runtime sent a response of more than {MAX_EVENT_BYTES} bytes"))
+            self._end(UpstreamError(f"The runtime sent a response of more than {MAX_PAYLOAD} bytes"))
 
     def _read(self, data: bytes) -> Chunks:
         """Return the responses in bytes that are nothing else, up to the first that is an error or none."""
@@ -101,10 +102,13 @@ class RuntimeDecoder:
 
     def _look_at(self, response: bytes) -> UpstreamError | None:
         """Remember a response; return the error that it is, or that it has, None if it may go on."""
-        if len(response) > MAX_EVENT_BYTES:
-            return UpstreamError(f"The runtime sent a response of more than {MAX_EVENT_BYTES} bytes")
-        if len(response) > MAX_EVENT_VALUES and has_too_many_values(response):
-            return UpstreamError(f"The runtime sent a response of more than {MAX_EVENT_VALUES} values")
+        if len(response) > MAX_PAYLOAD:
+            return UpstreamError(f"The runtime sent a response of more than {MAX_PAYLOAD} bytes")
+        if len(response) > MAX_EVENT_VALUES and has_too_many_values(response, MAX_VALUES, CONTAINER):
+            return UpstreamError(
+                f"The runtime sent a response of more than {MAX_VALUES} values, of which an array or object counts as "
+                f"{CONTAINER}"
+            )
         try:
             value: Any = orjson.loads(response)
             if len(response) > 2 * jsontext.MAX_DEPTH:
