@@ -8,7 +8,7 @@ _CODE = """
 import asyncio
 import os
 
-from mlserver import MLModel
+from mlserver import MLModel, log
 from pathlib import Path
 from mlserver.types import InferenceRequest, InferenceResponse, ResponseOutput
 
@@ -27,6 +27,7 @@ class Model(MLModel):
             print("predicting in", os.getpid())
             while not Path(gate).exists():
                 await asyncio.sleep(0.01)
+        log(model_folder_predictions=1)
         return self.respond({said!r})
 
     async def predict_stream(self, payloads):

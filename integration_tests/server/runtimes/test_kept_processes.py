@@ -76,3 +76,6 @@ def test_a_model_may_have_several_processes_and_a_server_several_workers(server:
     before = calls()
     assert {server.said("double") for _ in range(8)} == {"hello"}
     eventually(lambda: calls() == before + 8)
+    # What the model counts itself is that of both of them, whichever worker is asked.
+    counted = f'model_folder_predictions_count{{model_name="double",model_version=""}} {before + 8}.0'
+    eventually(lambda: all(counted in server.sidecar.client.get("/metrics").text for _ in range(4)))

@@ -111,7 +111,7 @@ def called(server: RuntimeServer, *paths: str) -> Counter[tuple[int, str]]:
 def grpc_code(server: RuntimeServer) -> grpc.StatusCode:
     with grpc.insecure_channel(grpc_address(server.sidecar)) as channel:
         try:
-            v2_stub(channel).ModelInfer(infer_request(model="slow"), timeout=30)
+            v2_stub(channel).ModelInfer(infer_request(model="slow"))
         except grpc.RpcError as error:
             code: grpc.StatusCode = error.code()
             return code

@@ -8,6 +8,7 @@ from typing import Any
 from opensearch_ml_stream.extensions.runtimes.http.custom_handlers import CustomHandlers
 from opensearch_ml_stream.extensions.runtimes.service.control import RuntimeControl
 from opensearch_ml_stream.extensions.runtimes.service.handler_calls import HandlerCalls
+from opensearch_ml_stream.extensions.runtimes.service.model_metrics import ModelMetrics
 from opensearch_ml_stream.extensions.runtimes.service.runtime_calls import RuntimeCalls
 from opensearch_ml_stream.extensions.runtimes.service.runtime_metrics import RuntimeMetrics
 from opensearch_ml_stream.extensions.runtimes.service.runtime_protocol import RuntimeProtocol
@@ -30,7 +31,7 @@ async def open_runtimes(core: Core) -> AsyncIterator[Contribution]:
         yield Contribution(
             protocols=(RuntimeProtocol(calls, RuntimeControl(folder)),),
             handlers=(Handler(BEHIND_THE_ROUTER, handlers.before),),
-            collectors=(RuntimeMetrics(models.current),),
+            collectors=(RuntimeMetrics(models.current), ModelMetrics(models.current)),
             profiles=profiles,
         )
 

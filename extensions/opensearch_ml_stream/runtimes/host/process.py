@@ -11,6 +11,7 @@ from contextlib import suppress
 from importlib import import_module
 from typing import Any
 
+from opensearch_ml_stream.runtimes import own_metrics
 from opensearch_ml_stream.runtimes.host import loading
 from opensearch_ml_stream.runtimes.host.batching import AdaptiveBatcher
 from opensearch_ml_stream.runtimes.host.failures import FailureLog
@@ -20,6 +21,7 @@ from opensearch_ml_stream.runtimes.host.keeper_socket import Keeper
 from opensearch_ml_stream.runtimes.host.served_model import ServedModel
 from opensearch_ml_stream.runtimes.host.worker_connection import WorkerConnection
 from opensearch_ml_stream.runtimes.interface.alias import install_mlserver_alias
+from opensearch_ml_stream.runtimes.own_metrics import OwnMetrics
 
 FIGURES_SECONDS = 1.0
 SECONDS_FOR_CALLS = 2.0  # to end, once the process is to end
@@ -95,7 +97,8 @@ class _Process:
             self._log.raised("loading it", error.__cause__ or error)
             self._keeper.end()  # so that threads of the model cannot hold the process up
             return 1
-        telling = asyncio.create_task(self._tell_figures())
+        metrics = OwnMetrics(import_module("mlserver.metrics").REGISTRY, self._start["socket"])
+        telling = asyncio.create_task(self._tell_figures(metrics))
         await ending.wait()
         telling.cancel()
         server.close()
@@ -145,18 +148,32 @@ class _Process:
         self._failed = True
         self._keeper.end()
 
-    async def _tell_figures(self) -> None:
+    async def _tell_figures(self, metrics: OwnMetrics) -> None:
         told: Mapping[str, int] = {}
+        left_out: list[str] = []
         while True:
+            left_out = self._write_metrics(metrics, left_out)
             figures = self._figures.copied()
             if figures != told:
                 told = figures
                 self._keeper.tell("figures", **figures)
             await asyncio.sleep(self._start.get("figures_seconds", FIGURES_SECONDS))
 
+    def _write_metrics(self, metrics: OwnMetrics, left_out: list[str]) -> list[str]:
+        """Write what the model has counted; the log says which of its metrics are left out, and why none is there."""
+        try:
+            now = metrics.write()
+        except Exception as error:  # noqa: BLE001 - a model registers what it likes
+            self._log.raised("a metric", error)
+            return left_out
+        if now and now != left_out:
+            self._log.say(f"metrics that are not shown, as there are too many, or by their name: {', '.join(now)}")
+        return now
+
     async def _end(self, model: Any) -> None:
         with suppress(OSError):
             os.unlink(self._start["socket"])
+        own_metrics.remove(self._start["socket"])
         tasks = [task for connection in self._connections for task in connection.cancel_calls()]
         if tasks:
             await asyncio.wait(tasks, timeout=SECONDS_FOR_CALLS)

@@ -1,8 +1,10 @@
 """Calls with one response: what the model gets and gives, and what the caller is told of its errors."""
 
+import asyncio
 import json
 from pathlib import Path
 
+from opensearch_ml_stream.runtimes import own_metrics
 from opensearch_ml_stream.runtimes.frames import Kind
 from tests.runtimes.host.running_host import ready_host, text_request, texts_of
 
@@ -175,3 +177,27 @@ async def test_a_request_keeps_what_it_says(tmp_path: Path) -> None:
         }
         data, _ = await worker.predict(json.dumps(sent).encode())
         assert json.loads(texts_of(data.payload)[0]) == sent
+
+
+async def test_what_the_model_counts_is_in_a_file_that_goes_with_its_process(tmp_path: Path) -> None:
+    code = """
+    import mlserver
+
+    class Model(MLModel):
+        async def load(self):
+            mlserver.register("words", "Words.")
+            return True
+
+        async def predict(self, payload):
+            mlserver.log(words=len(texts_of(payload)))
+            return text_response()
+    """
+    async with ready_host(tmp_path, code) as (host, worker):
+        await worker.predict(text_request("a", "b"))
+        async with asyncio.timeout(20):
+            while not (families := own_metrics.read(str(host.path))):  # noqa: ASYNC110 - another process writes it
+                await asyncio.sleep(0.01)
+        assert families[0]["samples"][-1] == ["words_sum", {"model_name": "trial", "model_version": ""}, 2.0]
+        host.keeper.close()
+        await host.process.wait()
+        assert own_metrics.read(str(host.path)) == []

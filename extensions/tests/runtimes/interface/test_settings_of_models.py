@@ -13,7 +13,6 @@ from opensearch_ml_stream.runtimes.interface.context import model_context
 from opensearch_ml_stream.runtimes.interface.errors import InvalidModelURI, ModelNotFound
 from opensearch_ml_stream.runtimes.interface.handlers import custom_handler, get_custom_handlers
 from opensearch_ml_stream.runtimes.interface.logging import ModelLoggerFormatter, configure_logger
-from opensearch_ml_stream.runtimes.interface.metrics import log, register
 from opensearch_ml_stream.runtimes.interface.model_files import extract_headers, get_model_uri, insert_headers
 from opensearch_ml_stream.runtimes.interface.settings import ModelParameters, ModelSettings, Settings
 from opensearch_ml_stream.runtimes.interface.types import InferenceRequest, InferenceResponse, ValidationError
@@ -197,8 +196,6 @@ def test_log_lines_name_the_model(capsys: pytest.CaptureFixture[str]) -> None:
         logger.handlers.clear()
 
 
-def test_metrics_are_taken_and_errors_have_their_status() -> None:
-    with register("m", "of a model").labels(a="b").time():
-        log(m=1.5)
+def test_errors_have_their_status() -> None:
     assert ModelNotFound("m", "v1").status_code == 404
     assert str(ModelNotFound("m", "v1")) == "Model m with version v1 not found"

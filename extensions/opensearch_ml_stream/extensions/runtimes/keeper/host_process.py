@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from opensearch_ml_stream.extensions.runtimes.service.status import ProcessStatus
+from opensearch_ml_stream.runtimes import own_metrics
 
 FIRST_RETRY_SECONDS = 0.5
 MAX_RETRY_SECONDS = 30.0
@@ -190,6 +191,8 @@ async def _ended(process: asyncio.subprocess.Process) -> int:
 
 
 def _remove(path: str) -> None:
+    """Remove the socket of a process, and its file of metrics."""
+    own_metrics.remove(path)
     with suppress(FileNotFoundError):
         os.unlink(path)
 

@@ -21,8 +21,8 @@ from opensearch_ml_stream.connectors.stream_spec import Enable
 from opensearch_ml_stream.connectors.syntax import jsontext
 from opensearch_ml_stream.runtimes.frames import MAX_PAYLOAD
 
-# Of one response, which may be a tensor: numbers, of 32 bytes of memory each, or 80,000 arrays and objects, as many as an
-# event may have.
+# Of one response, which may be a tensor: numbers, of 32 bytes of memory each, or 80,000 arrays and objects, as many as
+# an event may have.
 MAX_VALUES = 6_000_000
 CONTAINER = 75
 
