@@ -39,7 +39,7 @@ def test_what_a_handler_raises_is_told_as_that_of_a_prediction(server: RuntimeSe
     assert [(one.status_code, one.json()["error"]) for one in told] == [
         (400, "The runtime of model first raised InferenceError: cannot"),
         (424, "The runtime of model first raised ValueError: no such value"),
-        (400, "The runtime of model first raised MalformedRequest: body: Input should be a valid dictionary"),
+        (422, "The runtime of model first raised MalformedRequest: body: Input should be a valid dictionary"),
     ]
 
 

@@ -28,6 +28,7 @@ def mark(name: str, text: str) -> None:
 
 mark(f"{number}", json.dumps({"environment": dict(os.environ), **introduction}))
 scripts = settings["scripts"]
+HANDLERS = [{"method": "POST", "path": "/count"}]
 
 
 def say(event: str, **fields: object) -> None:
@@ -37,7 +38,7 @@ def say(event: str, **fields: object) -> None:
 for word in scripts[min(number, len(scripts) - 1)].split():
     match word:
         case "ready":
-            say("ready", inputs=[], outputs=[], platform="test", version=None, stream=True)
+            say("ready", inputs=[], outputs=[], platform="test", version=None, stream=True, handlers=HANDLERS)
         case "failed":
             say("failed", reason="No module named 'x'")
         case "busy" | "idle":

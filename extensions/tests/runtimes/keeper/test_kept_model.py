@@ -121,6 +121,14 @@ async def test_from_load_to_load_a_model_is_in_one_state_after_the_other_and_in_
     assert states == ["LOADING", "FAILED", "LOADING", "READY", "UNLOADED", "LOADING", "READY"]
 
 
+async def test_a_model_that_is_being_unloaded_has_no_handlers_any_more(tmp_path: Path) -> None:
+    shown: list[tuple[str, int]] = []
+    async with kept(tmp_path, folder(), lambda: shown.append((model.state, len(model.status().handlers)))) as model:
+        await model.load()
+        await model.unload()
+    assert shown[-1] == ("UNLOADED", 0) and ("READY", 1) in shown
+
+
 async def test_predictions_wait_for_a_load_of_their_own_and_for_no_other(tmp_path: Path) -> None:
     async with kept(tmp_path, folder("idle ready stay")) as model:
         with pytest.raises(Unavailable, match="is loading; send the request again later"):

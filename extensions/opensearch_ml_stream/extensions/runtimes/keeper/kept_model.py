@@ -68,7 +68,7 @@ class KeptModel:
     def status(self) -> ModelStatus:
         """Return all that there is to say of the model."""
         loaded, settings = self._loaded, self.folder.settings
-        said: dict[str, Any] = {} if loaded is None else dict(loaded.description)
+        said: dict[str, Any] = dict(loaded.description) if loaded is not None and self._is_wanted else {}
         return ModelStatus(
             state=self.state,
             reason=self._problem or ("" if loaded is None else loaded.failure),

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from contextlib import nullcontext
 
-from opensearch_ml_stream.connectors.errors import InvalidRequest
+from opensearch_ml_stream.connectors.errors import InvalidRequest, NotFound
 from opensearch_ml_stream.extensions.runtimes.http.custom_handlers import HandlerRequest, HandlerResponse
 from opensearch_ml_stream.extensions.runtimes.service import runtime_errors
 from opensearch_ml_stream.extensions.runtimes.service.handler_messages import (
@@ -14,7 +14,7 @@ from opensearch_ml_stream.extensions.runtimes.service.handler_messages import (
 from opensearch_ml_stream.extensions.runtimes.service.runtime_handlers import RuntimeHandlers
 from opensearch_ml_stream.extensions.runtimes.service.runtime_models import RuntimeModels
 from opensearch_ml_stream.extensions.runtimes.service.runtime_protocol import Runtime
-from opensearch_ml_stream.extensions.v2.face import own_statuses
+from opensearch_ml_stream.extensions.v2.face import Unloaded, own_statuses
 from opensearch_ml_stream.plugin.limits.call_timeouts import in_time
 from opensearch_ml_stream.plugin.observation import Observation, Observations
 from opensearch_ml_stream.plugin.predictions.compiled_model import CompiledModel
@@ -49,8 +49,11 @@ class HandlerCalls:
             observed.find(model.model_id)
             if not isinstance(model.protocol, Runtime) or model.protocol.model != name:
                 raise runtime_errors.unknown_model(name)
-            with own_statuses():
-                return await self._call(observed, model, model.protocol, request)
+            try:
+                with own_statuses():
+                    return await self._call(observed, model, model.protocol, request)
+            except Unloaded:
+                raise NotFound(f"Model {name} not found") from None
 
     async def _call(
         self, observed: Observation, model: CompiledModel, runtime: Runtime, request: HandlerRequest
