@@ -16,7 +16,7 @@ SELDON_MODEL_VERSION_LABEL = "model_version"
 
 # Those of prometheus_client.
 BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1.0, 2.5, 5.0, 7.5, 10.0, math.inf)
-_LABELS = (SELDON_MODEL_NAME_LABEL, SELDON_MODEL_VERSION_LABEL)
+_LABELS: tuple[str, ...] = (SELDON_MODEL_NAME_LABEL, SELDON_MODEL_VERSION_LABEL)
 _NAME = re.compile("[a-zA-Z_:][a-zA-Z0-9_:]*")
 
 
