@@ -7,16 +7,15 @@ import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from random import Random
 
 from opensearch_ml_stream.connectors.client_config import ClientConfig
 from opensearch_ml_stream.connectors.errors import UpstreamError
 from opensearch_ml_stream.connectors.rendering.compiled_action import ProviderRequest
+from opensearch_ml_stream.connectors.retry_after import retry_after_seconds
 from opensearch_ml_stream.plugin.upstream import CircuitOpen, ReadTimedOut, Upstream, UpstreamResponse
 
 MAX_BACKOFF_SECONDS = 20.0  # the AWS SDK's ceiling, which ML Commons' policies come from
-MAX_RETRY_AFTER_CHARS = 64  # a date has 29
 
 _TRANSIENT_STATUSES = frozenset({429, 500, 502, 503, 504, 529})  # 529 is Anthropic's "overloaded"
 
@@ -30,24 +29,6 @@ def backoff_seconds(config: ClientConfig, attempt: int, random: Random) -> float
     if config.retry_backoff_policy == "exponential_equal_jitter":
         return ceiling / 2 + random.uniform(0, ceiling / 2)
     return random.uniform(0, ceiling)
-
-
-def retry_after_seconds(value: str | None, now: datetime) -> float | None:
-    """Return the seconds that a `Retry-After` header asks for (RFC 9110, section 10.2.3), None if it is unreadable."""
-    if value is None:
-        return None
-    text = value.strip()
-    if len(text) > MAX_RETRY_AFTER_CHARS:
-        return None
-    if text.isascii() and text.isdigit():
-        return float(text)
-    try:
-        moment = parsedate_to_datetime(text)
-        if moment.tzinfo is None:
-            moment = moment.replace(tzinfo=UTC)
-        return max(0.0, (moment - now).total_seconds())
-    except (ValueError, OverflowError, IndexError, TypeError):  # what email.utils raises for what is no date
-        return None
 
 
 @asynccontextmanager
