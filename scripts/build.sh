@@ -17,7 +17,7 @@ bin/opensearch-ml-stream blueprints list >blueprints.txt  # not into a pipe: gre
 grep -q '^openai-chat' blueprints.txt || { echo "the wheel lacks the blueprints" >&2; exit 1; }
 ls lib/python*/site-packages/opensearch_ml_stream/extensions/generate_stream/http/demo/demo.{html,css,js} >/dev/null
 bin/python -m opensearch_ml_stream.plugin --version >/dev/null
-bin/python -W error -c 'from opensearch_ml_stream.client import StreamingMLClient, async_predict_stream, predict_stream'
+bin/python -W error -c 'from opensearch_ml_stream.client import AsyncStreamingMLClient, StreamingMLClient, async_predict_stream, predict_stream'
 cd "$OLDPWD"
 .venv/bin/python -m build --wheel --outdir "$trial/example" examples/echo_extension >"$trial/example.log" 2>&1 || { cat "$trial/example.log" >&2; exit 1; }
 "$trial/bin/pip" install --quiet --disable-pip-version-check "$trial"/example/*.whl

@@ -85,7 +85,7 @@ def test_the_story_of_the_page_runs_from_its_first_line_to_its_last(reader: Read
     assert "app\tml_predict_access" in ended.stdout and "Forgot the login for" in ended.stderr
     headers = {"x-api-key": (reader.folder / "app.key").read_text().strip()}
     eventually(lambda: reader.sidecar.client.get("/", headers=headers).status_code == 401)
-    assert "AuthenticationException" in reader.run([sys.executable, "ask.py", reader.model_id]).stderr
+    assert "RequestRefused" in reader.run([sys.executable, "ask.py", reader.model_id]).stderr
     log = reader.sidecar.log.read_text()
     assert PASSWORD not in log and "mls_" not in log
     assert reader.pasted == [block.strip("\n") for block in BLOCKS if block.strip()]

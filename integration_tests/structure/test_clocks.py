@@ -16,6 +16,7 @@ WALL_CLOCK = {
 
 # What needs the date, and what a jump does to it.
 READERS = {
+    "client.errors": "a `Retry-After` that is a date, for which nothing here waits",
     "plugin.credentials.cipher": "the create_time of the master key, which nothing compares",
     "plugin.demo.openai_chat": "the demo's `created`",
     "extensions.doctor.diagnosis.provider_certificate": "the days for which a report says that a certificate is good",

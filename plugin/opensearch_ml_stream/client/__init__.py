@@ -1,7 +1,8 @@
-"""Streaming predictions through an existing opensearch-py client, whose hosts, login and TLS are used as they are.
+"""Predictions through an existing opensearch-py client, whose hosts, login and TLS are used as they are.
 
-`predict_stream` for `OpenSearch`, `async_predict_stream` for `AsyncOpenSearch`, `StreamingMLClient` also to make
-connectors and models from blueprints.
+`StreamingMLClient` for `OpenSearch`, `AsyncStreamingMLClient` for `AsyncOpenSearch`: streams, whole responses,
+embeddings, and connectors and models from blueprints; `predict_stream` and `async_predict_stream` for a stream alone.
+What fails raises a `SidecarError`.
 
 Each is loaded when it is first used: the server reads blueprints by this package, and needs neither opensearch-py nor
 the HTTP clients for that, which take 20 MiB.
@@ -11,16 +12,40 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from opensearch_ml_stream.client.async_ml_client import AsyncStreamingMLClient
     from opensearch_ml_stream.client.async_stream import async_predict_stream
+    from opensearch_ml_stream.client.errors import (
+        ConnectionFailed,
+        ProviderFailed,
+        RequestRefused,
+        SidecarError,
+        StreamTruncated,
+    )
     from opensearch_ml_stream.client.ml_client import StreamingMLClient
-    from opensearch_ml_stream.client.response_chunks import Chunk, StreamError
+    from opensearch_ml_stream.client.response_chunks import Chunk
     from opensearch_ml_stream.client.sync_stream import predict_stream
 
-__all__ = ["Chunk", "StreamError", "StreamingMLClient", "async_predict_stream", "predict_stream"]
+__all__ = [
+    "AsyncStreamingMLClient",
+    "Chunk",
+    "ConnectionFailed",
+    "ProviderFailed",
+    "RequestRefused",
+    "SidecarError",
+    "StreamTruncated",
+    "StreamingMLClient",
+    "async_predict_stream",
+    "predict_stream",
+]
 
 _MODULES = {
+    "AsyncStreamingMLClient": "async_ml_client",
     "Chunk": "response_chunks",
-    "StreamError": "response_chunks",
+    "ConnectionFailed": "errors",
+    "ProviderFailed": "errors",
+    "RequestRefused": "errors",
+    "SidecarError": "errors",
+    "StreamTruncated": "errors",
     "StreamingMLClient": "ml_client",
     "async_predict_stream": "async_stream",
     "predict_stream": "sync_stream",

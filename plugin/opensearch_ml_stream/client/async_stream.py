@@ -7,22 +7,21 @@ from typing import Any
 import aiohttp
 import yarl
 from opensearchpy import AIOHttpConnection, AsyncHttpConnection, AsyncOpenSearch
-from opensearchpy.exceptions import ConnectionError, ConnectionTimeout, ImproperlyConfigured, SSLError
+from opensearchpy.exceptions import ImproperlyConfigured
 
-from opensearch_ml_stream.client.prediction_request import (
+from opensearch_ml_stream.client.errors import SidecarError, connection_failed, error_response, truncated
+from opensearch_ml_stream.client.operations import (
     AUTHORIZATION,
     IDLE_SECONDS,
-    STREAM_HEADERS,
+    Access,
+    Operation,
     connection_options,
-    http_error,
-    login_headers,
-    predict_body,
-    predict_path,
+    streamed_prediction,
 )
-from opensearch_ml_stream.client.response_chunks import Chunk, ChunkReader, StreamError, truncated
+from opensearch_ml_stream.client.response_chunks import Chunk, ChunkReader
 
 
-async def async_predict_stream(
+def async_predict_stream(
     client: AsyncOpenSearch,
     model_id: str,
     parameters: Mapping[str, Any],
@@ -53,26 +52,49 @@ async def async_predict_stream(
         Chunks as they arrive. The last one has `is_last`, `finish_reason`, `usage` and `model`.
 
     Raises:
-        OpenSearchException: Before the first chunk, opensearch-py's own: AuthenticationException (401),
-            AuthorizationException (403), NotFoundError, RequestError, ConnectionError, ConnectionTimeout, SSLError, ...
-        StreamError: After it, if the provider fails or the stream ends before its last chunk.
+        SidecarError: RequestRefused, ProviderFailed or ConnectionFailed before the first chunk; after it
+            ProviderFailed, or StreamTruncated if the stream ends before its last chunk.
     """
+    return async_stream_chunks(client, streamed_prediction(model_id, parameters), Access(url, api_key, idle_timeout))
+
+
+async def async_stream_chunks(client: AsyncOpenSearch, operation: Operation, access: Access) -> AsyncGenerator[Chunk]:
+    """Send the request and yield the chunks of its response as they arrive."""
     reader = ChunkReader()
-    body = predict_body(parameters)
-    headers = {**STREAM_HEADERS, **login_headers(api_key)}
-    async with (
-        _connection_to(client, url) as connection,
-        _open_response(connection, predict_path(model_id, stream=True), body, headers, idle_timeout) as response,
-    ):
+    async with async_open_response(client, operation, access) as pieces:
         try:
-            async for data in _body_pieces(response):
+            async for data in pieces:
                 for chunk in reader.feed(data):
                     yield chunk
             for chunk in reader.close():
                 yield chunk
-        except StreamError:
+        except SidecarError:
             if not reader.ended:
                 raise
+
+
+@asynccontextmanager
+async def async_open_response(
+    client: AsyncOpenSearch, operation: Operation, access: Access
+) -> AsyncIterator[AsyncIterator[bytes]]:
+    """Send the request and lend an iterator over its response's body, piece by piece as they arrive.
+
+    Raises SidecarError if there is no response or its status is not 2xx.
+    """
+    async with _connection_to(client, access.url) as connection:
+        if not isinstance(connection, AIOHttpConnection | AsyncHttpConnection):
+            raise ImproperlyConfigured(
+                f"Streams need AsyncHttpConnection or AIOHttpConnection, not {type(connection).__name__}"
+            )
+        response = await _send(connection, operation, access)
+        try:
+            if response.status >= 300:
+                body = b"".join([data async for data in _body_pieces(response)])
+                raise error_response(response.status, body, response.headers.get("retry-after"))
+            yield _body_pieces(response)
+        finally:
+            # Closes the connection, unless the whole body was read: then it is back in the client's pool already.
+            response.close()
 
 
 @asynccontextmanager
@@ -90,36 +112,12 @@ async def _connection_to(client: AsyncOpenSearch, url: str | None) -> AsyncItera
         await connection.close()
 
 
-@asynccontextmanager
-async def _open_response(
-    connection: Any, path: str, body: bytes, headers: Mapping[str, str], idle_seconds: float
-) -> AsyncIterator[aiohttp.ClientResponse]:
-    """Send the request and lend its response, whose body is not read yet.
-
-    Raises opensearch-py's exception if there is no response or its status is not 2xx.
-    """
-    if not isinstance(connection, AIOHttpConnection | AsyncHttpConnection):
-        raise ImproperlyConfigured(
-            f"Streams need AsyncHttpConnection or AIOHttpConnection, not {type(connection).__name__}"
-        )
-    response = await _send(connection, path, body, headers, idle_seconds)
-    try:
-        if response.status >= 300:
-            error_body = b"".join([data async for data in _body_pieces(response)])
-            raise http_error(response.status, error_body, response.headers.get("content-type", ""))
-        yield response
-    finally:
-        # Closes the connection, unless the whole body was read: then it is back in the client's pool already.
-        response.close()
-
-
-async def _send(
-    connection: Any, path: str, body: bytes, own_headers: Mapping[str, str], idle_seconds: float
-) -> aiohttp.ClientResponse:
+async def _send(connection: Any, operation: Operation, access: Access) -> aiohttp.ClientResponse:
     if connection.session is None:
         await connection._create_aiohttp_session()
     session: Any = connection.session
-    url = connection.host + connection.url_prefix + path
+    url = connection.host + connection.url_prefix + operation.full_path
+    own_headers, body = access.headers(operation), operation.content()
     headers: dict[str, str] = {**connection.headers, **own_headers}
     signer: Any = None if AUTHORIZATION in own_headers else connection._http_auth
     # A login stands in the headers already (AIOHttpConnection), or is an object of aiohttp's (AsyncHttpConnection).
@@ -127,22 +125,19 @@ async def _send(
         headers["authorization"] = signer.encode()
     elif callable(signer):
         sign: Any = signer  # callable() would have narrowed its result to object
-        headers |= sign(method="POST", url=url, body=body, headers=headers)
+        headers |= sign(method=operation.method, url=url, body=body, headers=headers)
     try:
-        response: aiohttp.ClientResponse = await session.post(
+        response: aiohttp.ClientResponse = await session.request(
+            operation.method,
             yarl.URL(url, encoded=True),
             data=body,
             headers=headers,
             allow_redirects=False,
-            timeout=aiohttp.ClientTimeout(total=None, sock_connect=connection.timeout, sock_read=idle_seconds),
+            timeout=aiohttp.ClientTimeout(total=None, sock_connect=connection.timeout, sock_read=access.idle_seconds),
             **({"ssl": fingerprint} if (fingerprint := _fingerprint(connection)) else {}),
         )
-    except (aiohttp.ClientSSLError, aiohttp.ServerFingerprintMismatch) as error:
-        raise SSLError("N/A", str(error), error) from error
-    except TimeoutError as error:
-        raise ConnectionTimeout("TIMEOUT", str(error), error) from error
-    except aiohttp.ClientError as error:
-        raise ConnectionError("N/A", str(error), error) from error
+    except (aiohttp.ClientError, TimeoutError) as error:
+        raise connection_failed(connection.host, error) from error
     return response
 
 

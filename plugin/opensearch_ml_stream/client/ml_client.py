@@ -1,32 +1,34 @@
 """Models made from blueprints, and their predictions, through a blocking opensearch-py client."""
 
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
 
-import orjson
 from opensearchpy import OpenSearch
-from opensearchpy.exceptions import OpenSearchException
 
-from opensearch_ml_stream.client.blueprints import connector_body, find_blueprint, model_body
-from opensearch_ml_stream.client.prediction_request import (
-    HEADERS,
+from opensearch_ml_stream.client.errors import SidecarError
+from opensearch_ml_stream.client.operations import (
     IDLE_SECONDS,
-    login_headers,
-    predict_body,
-    predict_path,
+    Access,
+    Operation,
+    connector_creation,
+    connector_deletion,
+    embedding,
+    embeddings_in,
+    json_object,
+    model_registration,
+    prediction,
+    streamed_prediction,
 )
 from opensearch_ml_stream.client.response_chunks import Chunk
-from opensearch_ml_stream.client.sync_stream import Call, connection_to, open_response, predict_stream
-from opensearch_ml_stream.rest_handlers.base_path import BASE_PATH
+from opensearch_ml_stream.client.sync_stream import open_response, stream_chunks
 
 
 class StreamingMLClient:
     """Client of the sidecar over a blocking opensearch-py client: makes connectors and models, and asks them.
 
-    No request is ever sent twice. Errors of the server are opensearch-py's exceptions (AuthenticationException for
-    401, AuthorizationException for 403, NotFoundError, RequestError, ConnectionError, ...).
+    No request is ever sent twice. What fails raises a SidecarError, which holds the server's reason and status.
 
     Example:
         ml = StreamingMLClient(OpenSearch("http://127.0.0.1:9510"))
@@ -49,10 +51,7 @@ class StreamingMLClient:
         idle_timeout: float = IDLE_SECONDS,
     ) -> None:
         self._client = client
-        self._url = url
-        self._api_key = api_key
-        self._headers = {**HEADERS, **login_headers(api_key)}
-        self._idle_timeout = idle_timeout
+        self._access = Access(url, api_key, idle_timeout)
 
     def create_connector(
         self,
@@ -74,13 +73,11 @@ class StreamingMLClient:
             The connector's id.
 
         Raises:
-            NotFound: If no shipped blueprint has that name.
-            InvalidRequest: If the file is not a blueprint, or a value that it needs is missing.
-            OpenSearchException: opensearch-py's own, if the server refuses the connector or cannot be reached.
+            RequestRefused: If there is no such blueprint, a value that it needs is missing, or the sidecar refuses it.
+            SidecarError: If the request fails otherwise.
         """
-        blueprint = find_blueprint(str(blueprint_file))
-        body = connector_body(blueprint, parameters or {}, credential or {}, name)
-        return str(self._send("POST", "/connectors/_create", body)["connector_id"])
+        operation = connector_creation(str(blueprint_file), parameters or {}, credential or {}, name)
+        return str(self._send(operation)["connector_id"])
 
     def create_model(
         self,
@@ -98,33 +95,27 @@ class StreamingMLClient:
             The model's id.
         """
         connector_id = self.create_connector(blueprint_file, parameters=parameters, credential=credential, name=name)
-        body = model_body(find_blueprint(str(blueprint_file)), connector_id, name)
         try:
-            return str(self._send("POST", "/models/_register", body)["model_id"])
-        except OpenSearchException:
-            self._send("DELETE", f"/connectors/{quote(connector_id, safe='')}")
+            return str(self._send(model_registration(str(blueprint_file), connector_id, name))["model_id"])
+        except SidecarError:
+            with suppress(SidecarError):  # the reason why there is no model counts
+                self._send(connector_deletion(connector_id))
             raise
 
     def predict(self, model_id: str, parameters: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the whole response at once: `{"inference_results": [...]}`.
-
-        Raises:
-            OpenSearchException: opensearch-py's own, if the prediction fails.
-            StreamError: If the response breaks off.
-        """
-        path = predict_path(model_id, stream=False)
-        return self._call(Call(path, predict_body(parameters), self._headers, self._idle_timeout))
+        """Return the whole response at once: `{"inference_results": [...]}`."""
+        return self._send(prediction(model_id, parameters))
 
     def predict_stream(self, model_id: str, parameters: Mapping[str, Any]) -> Generator[Chunk]:
         """Stream a model's response; as `opensearch_ml_stream.client.predict_stream`, with this client's options."""
-        options: dict[str, Any] = {"url": self._url, "api_key": self._api_key, "idle_timeout": self._idle_timeout}
-        return predict_stream(self._client, model_id, parameters, **options)
+        return stream_chunks(self._client, streamed_prediction(model_id, parameters), self._access)
 
-    def _send(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> dict[str, Any]:
-        data = b"" if body is None else orjson.dumps(body)
-        return self._call(Call(BASE_PATH + path, data, self._headers, self._idle_timeout, method))
+    def embed(
+        self, model_id: str, texts: Sequence[str], parameters: Mapping[str, Any] | None = None
+    ) -> list[list[float]]:
+        """Return an embedding for each text, in the order of the texts; all are sent in one request."""
+        return embeddings_in(self._send(embedding(model_id, texts, parameters or {})), len(texts))
 
-    def _call(self, call: Call) -> dict[str, Any]:
-        with connection_to(self._client, self._url) as connection, open_response(connection, call) as pieces:
-            response: dict[str, Any] = orjson.loads(b"".join(pieces))
-        return response
+    def _send(self, operation: Operation) -> dict[str, Any]:
+        with open_response(self._client, operation, self._access) as pieces:
+            return json_object(b"".join(pieces))

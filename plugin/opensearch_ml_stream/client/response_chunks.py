@@ -5,11 +5,13 @@ comments are heartbeats. JSON itself never holds a raw line break, so the body m
 """
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
 import orjson
-from opensearchpy.exceptions import OpenSearchException
+
+from opensearch_ml_stream.client.errors import not_the_sidecar, server_error, truncated
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,31 +39,10 @@ class Chunk:
     raw: Mapping[str, Any] = field(default_factory=dict)
 
 
-class StreamError(OpenSearchException):
-    """A response that failed or was cut short after its stream had begun.
-
-    Attributes:
-        status: The HTTP status that the response would have had before that.
-        type: OpenSearch's name of the error in snake case, e.g. `stream_truncated_exception`.
-        reason: What went wrong, for people.
-        provider_status: The HTTP status of the provider, if it is known.
-    """
-
-    def __init__(self, status: int, type: str, reason: str, provider_status: int | None = None) -> None:
-        super().__init__(status, type, reason)
-        self.status = status
-        self.type = type
-        self.reason = reason
-        self.provider_status = provider_status
-
-    def __str__(self) -> str:
-        return f"{self.reason} ({self.type}, status {self.status})"
-
-
 class ChunkReader:
     """Parser of a response body: `feed` it bytes as they come, then `close` it.
 
-    Both raise StreamError if the stream holds an error object, something unreadable, or ends too early.
+    Both raise SidecarError if the stream holds an error object, something unreadable, or ends too early.
     """
 
     def __init__(self) -> None:
@@ -77,12 +58,16 @@ class ChunkReader:
         if b"\n" in data:
             *lines, rest = b"".join(self._parts).split(b"\n")
             self._parts = [rest]
-            for line in lines:
-                yield from self._parse_line(line)
+            try:
+                for line in lines:
+                    yield from self._parse_line(line)
+            except orjson.JSONDecodeError:
+                raise not_the_sidecar() from None
 
     def close(self) -> Iterator[Chunk]:
-        """Yield the chunk of a last line without line break; StreamError if the last chunk has not come by then."""
-        yield from self._parse_line(b"".join(self._parts))
+        """Yield the chunk of a last line without line break; StreamTruncated if the last chunk has not come by then."""
+        with suppress(orjson.JSONDecodeError):  # of an object that was cut
+            yield from self._parse_line(b"".join(self._parts))
         if not self.ended:
             raise truncated("the server closed the connection before the last chunk")
 
@@ -95,16 +80,12 @@ class ChunkReader:
             yield chunk
 
 
-def truncated(why: str) -> StreamError:
-    """Return the StreamError for a response that ended before its last chunk."""
-    return StreamError(424, "stream_truncated_exception", f"The response is incomplete: {why}")
-
-
 def _parse_object(line: bytes) -> Chunk:
+    event = orjson.loads(line)
     try:
-        event = orjson.loads(line)
         if "error" in event:
-            raise _stream_error(event)
+            # Without a status it is of ML Commons itself, whose streams fail if the provider does.
+            raise server_error(event, 424)
         data = event["inference_results"][0]["output"][0]["dataAsMap"]
         return Chunk(
             text=data.get("response") or data.get("content") or "",
@@ -116,19 +97,5 @@ def _parse_object(line: bytes) -> Chunk:
             model=data.get("model"),
             raw=event,
         )
-    except (orjson.JSONDecodeError, LookupError, TypeError, AttributeError):
-        raise StreamError(
-            424, "invalid_stream_exception", "The server sent something that is no inference result; is it the sidecar?"
-        ) from None
-
-
-def _stream_error(event: Mapping[str, Any]) -> StreamError:
-    """`{"error": {"type", "reason"}, "status"}`, or `{"error": "reason", "type", "status"}` as ML Commons sends it."""
-    error = event["error"]
-    members = error if isinstance(error, dict) else {**event, "reason": error}
-    return StreamError(
-        status=int(event.get("status", 500)),
-        type=str(members.get("type", "status_exception")),
-        reason=str(members.get("reason", "")),
-        provider_status=members.get("provider_status"),
-    )
+    except (LookupError, TypeError, AttributeError):
+        raise not_the_sidecar() from None

@@ -2,42 +2,26 @@
 
 from collections.abc import Generator, Iterator, Mapping
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, field
 from typing import Any
 
 import requests
 import urllib3
 from opensearchpy import OpenSearch
 from opensearchpy.connection import RequestsHttpConnection, Urllib3HttpConnection
-from opensearchpy.exceptions import ConnectionError, ConnectionTimeout, ImproperlyConfigured, SSLError
+from opensearchpy.exceptions import ImproperlyConfigured
 
-from opensearch_ml_stream.client.prediction_request import (
+from opensearch_ml_stream.client.errors import SidecarError, connection_failed, error_response, truncated
+from opensearch_ml_stream.client.operations import (
     AUTHORIZATION,
     IDLE_SECONDS,
-    STREAM_HEADERS,
+    Access,
+    Operation,
     connection_options,
-    http_error,
-    login_headers,
-    predict_body,
-    predict_path,
+    streamed_prediction,
 )
-from opensearch_ml_stream.client.response_chunks import Chunk, ChunkReader, StreamError, truncated
+from opensearch_ml_stream.client.response_chunks import Chunk, ChunkReader
 
 _READ_BYTES = 64 * 1024
-
-
-@dataclass(frozen=True, slots=True)
-class Call:
-    """One HTTP request. `idle_seconds` is the longest silence of the server that is tolerated.
-
-    A login among the headers replaces that of the connection.
-    """
-
-    path: str
-    body: bytes
-    headers: Mapping[str, str] = field(repr=False)
-    idle_seconds: float
-    method: str = "POST"
 
 
 def predict_stream(
@@ -71,25 +55,45 @@ def predict_stream(
         Chunks as they arrive. The last one has `is_last`, `finish_reason`, `usage` and `model`.
 
     Raises:
-        OpenSearchException: Before the first chunk, opensearch-py's own: AuthenticationException (401),
-            AuthorizationException (403), NotFoundError, RequestError, ConnectionError, ConnectionTimeout, SSLError, ...
-        StreamError: After it, if the provider fails or the stream ends before its last chunk.
+        SidecarError: RequestRefused, ProviderFailed or ConnectionFailed before the first chunk; after it
+            ProviderFailed, or StreamTruncated if the stream ends before its last chunk.
     """
-    headers = {**STREAM_HEADERS, **login_headers(api_key)}
-    call = Call(predict_path(model_id, stream=True), predict_body(parameters), headers, idle_timeout)
+    return stream_chunks(client, streamed_prediction(model_id, parameters), Access(url, api_key, idle_timeout))
+
+
+def stream_chunks(client: OpenSearch, operation: Operation, access: Access) -> Generator[Chunk]:
+    """Send the request and yield the chunks of its response as they arrive."""
     reader = ChunkReader()
-    with connection_to(client, url) as connection, open_response(connection, call) as pieces:
+    with open_response(client, operation, access) as pieces:
         try:
             for data in pieces:
                 yield from reader.feed(data)
             yield from reader.close()
-        except StreamError:
+        except SidecarError:
             if not reader.ended:
                 raise
 
 
 @contextmanager
-def connection_to(client: OpenSearch, url: str | None) -> Iterator[Any]:
+def open_response(client: OpenSearch, operation: Operation, access: Access) -> Iterator[Iterator[bytes]]:
+    """Send the request and lend an iterator over its response's body, piece by piece as they arrive.
+
+    Raises SidecarError if there is no response or its status is not 2xx.
+    """
+    with _connection_to(client, access.url) as connection:
+        response = _send(connection, operation, access)
+        try:
+            if response.status >= 300:
+                body = b"".join(_body_pieces(response))
+                raise error_response(response.status, body, response.headers.get("retry-after"))
+            yield _body_pieces(response)
+        finally:
+            # Closes the connection, unless the whole body was read: then it is back in the client's pool already.
+            response.close()
+
+
+@contextmanager
+def _connection_to(client: OpenSearch, url: str | None) -> Iterator[Any]:
     """Lend the client's own connection, or one of the same kind to `url` that is closed at the end."""
     transport = client.transport
     if url is None:
@@ -100,80 +104,57 @@ def connection_to(client: OpenSearch, url: str | None) -> Iterator[Any]:
         yield connection
 
 
-@contextmanager
-def open_response(connection: Any, call: Call) -> Iterator[Iterator[bytes]]:
-    """Send the request and lend an iterator over its response's body, piece by piece as they arrive.
-
-    Raises opensearch-py's exception if there is no response or its status is not 2xx.
-    """
-    if isinstance(connection, Urllib3HttpConnection):
-        response = _send_by_urllib3(connection, call)
-    elif isinstance(connection, RequestsHttpConnection):
-        response = _send_by_requests(connection, call)
-    else:
-        raise ImproperlyConfigured(
-            f"Streams need Urllib3HttpConnection or RequestsHttpConnection, not {type(connection).__name__}"
-        )
+def _send(connection: Any, operation: Operation, access: Access) -> urllib3.HTTPResponse:
     try:
-        if response.status >= 300:
-            error_body = b"".join(_body_pieces(response))
-            raise http_error(response.status, error_body, response.headers.get("content-type", ""))
-        yield _body_pieces(response)
-    finally:
-        # Closes the connection, unless the whole body was read: then it is back in the client's pool already.
-        response.close()
+        if isinstance(connection, Urllib3HttpConnection):
+            return _send_by_urllib3(connection, operation, access)
+        if isinstance(connection, RequestsHttpConnection):
+            return _send_by_requests(connection, operation, access)
+    except (urllib3.exceptions.HTTPError, requests.exceptions.RequestException) as error:
+        raise connection_failed(connection.host, error) from error
+    raise ImproperlyConfigured(
+        f"Streams need Urllib3HttpConnection or RequestsHttpConnection, not {type(connection).__name__}"
+    )
 
 
-def _send_by_urllib3(connection: Any, call: Call) -> urllib3.HTTPResponse:
-    headers: dict[str, str] = {**connection.headers, **call.headers}
-    path = connection.url_prefix + call.path
+def _send_by_urllib3(connection: Any, operation: Operation, access: Access) -> urllib3.HTTPResponse:
+    own_headers, body = access.headers(operation), operation.content()
+    headers: dict[str, str] = {**connection.headers, **own_headers}
+    path = connection.url_prefix + operation.full_path
     signer: Any = connection.http_auth
-    if callable(signer) and AUTHORIZATION not in call.headers:
+    if callable(signer) and AUTHORIZATION not in own_headers:
         sign: Any = signer  # callable() would have narrowed its result to object
-        headers.update(sign(call.method, connection.host + path, call.body))
+        headers.update(sign(operation.method, connection.host + path, body))
     if connection.pool is None:
         connection._create_urllib3_pool()
     pool: Any = connection.pool
-    try:
-        response: urllib3.HTTPResponse = pool.urlopen(
-            call.method,
-            path,
-            call.body,
-            headers=headers,
-            retries=urllib3.Retry(False),
-            redirect=False,
-            preload_content=False,
-            timeout=urllib3.Timeout(connect=connection.timeout, read=call.idle_seconds),
-        )
-    except urllib3.exceptions.SSLError as error:
-        raise SSLError("N/A", str(error), error) from error
-    except urllib3.exceptions.ReadTimeoutError as error:
-        raise ConnectionTimeout("TIMEOUT", str(error), error) from error
-    except urllib3.exceptions.HTTPError as error:
-        raise ConnectionError("N/A", str(error), error) from error
+    response: urllib3.HTTPResponse = pool.urlopen(
+        operation.method,
+        path,
+        body,
+        headers=headers,
+        retries=urllib3.Retry(False),
+        redirect=False,
+        preload_content=False,
+        timeout=urllib3.Timeout(connect=connection.timeout, read=access.idle_seconds),
+    )
     return response
 
 
-def _send_by_requests(connection: Any, call: Call) -> urllib3.HTTPResponse:
-    try:
-        response = connection.session.request(
-            call.method,
-            connection.base_url + call.path,
-            data=call.body,
-            headers={**connection.headers, **call.headers},
-            auth=_unchanged if AUTHORIZATION in call.headers else None,
-            stream=True,
-            timeout=(connection.timeout, call.idle_seconds),
-            allow_redirects=False,
-            # Or requests would put REQUESTS_CA_BUNDLE before the client's own ca_certs.
-            verify=connection.session.verify,
-        )
-    except requests.exceptions.SSLError as error:
-        raise SSLError("N/A", str(error), error) from error
-    except requests.exceptions.Timeout as error:
-        raise ConnectionTimeout("TIMEOUT", str(error), error) from error
-    except requests.exceptions.RequestException as error:
-        raise ConnectionError("N/A", str(error), error) from error
+def _send_by_requests(connection: Any, operation: Operation, access: Access) -> urllib3.HTTPResponse:
+    own_headers = access.headers(operation)
+    response = connection.session.request(
+        operation.method,
+        connection.base_url + operation.full_path,
+        data=operation.content(),
+        headers={**connection.headers, **own_headers},
+        auth=_unchanged if AUTHORIZATION in own_headers else None,
+        stream=True,
+        timeout=(connection.timeout, access.idle_seconds),
+        allow_redirects=False,
+        # Or requests would put REQUESTS_CA_BUNDLE before the client's own ca_certs.
+        verify=connection.session.verify,
+    )
     raw: urllib3.HTTPResponse = response.raw
     return raw
 

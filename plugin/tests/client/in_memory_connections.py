@@ -39,6 +39,7 @@ class Reply:
     content_type: str = "application/x-ndjson"
     chunked: bool = True
     fault: Exception | None = None
+    retry_after: str = ""
 
 
 @dataclass(slots=True)
@@ -176,6 +177,8 @@ def _urllib3_response(server: InMemoryServer, sent: Sent) -> urllib3.HTTPRespons
         body += b"" if reply.fault else b"0\r\n\r\n"
     else:
         framing = f"Content-Length: {len(body) + (1 if reply.fault else 0)}"
+    if reply.retry_after:
+        framing += f"\r\nRetry-After: {reply.retry_after}"
     head = f"HTTP/1.1 {reply.status} OK\r\nContent-Type: {reply.content_type}\r\n{framing}\r\n\r\n"
     file = io.BufferedReader(_Body(server, head.encode() + body, reply.fault))
     parsed = http.client.HTTPResponse(cast(Any, _Socket(file)), method=sent.method)
@@ -195,12 +198,14 @@ def _urllib3_response(server: InMemoryServer, sent: Sent) -> urllib3.HTTPRespons
 class _Session:
     server: InMemoryServer
 
-    async def post(self, url: object, *, data: bytes, headers: Mapping[str, str], **options: Any) -> Any:
+    async def request(
+        self, method: str, url: object, *, data: bytes, headers: Mapping[str, str], **options: Any
+    ) -> Any:
         assert options["allow_redirects"] is False
         timeout: aiohttp.ClientTimeout = options["timeout"]
         assert timeout.total is None
         lower = {name.lower(): value for name, value in headers.items()}
-        sent = Sent("POST", str(url), lower, data, timeout.sock_connect, timeout.sock_read)
+        sent = Sent(method, str(url), lower, data, timeout.sock_connect, timeout.sock_read)
         return _AsyncResponse(self.server, self.server.respond(sent))
 
     async def close(self) -> None:
@@ -211,7 +216,7 @@ class _AsyncResponse:
     def __init__(self, server: InMemoryServer, reply: Reply) -> None:
         self._server, self._reply = server, reply
         self.status = reply.status
-        self.headers = {"content-type": reply.content_type}
+        self.headers = {"retry-after": reply.retry_after} if reply.retry_after else {}
         self.content = self
 
     async def iter_any(self) -> AsyncIterator[bytes]:

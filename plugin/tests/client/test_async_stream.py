@@ -10,9 +10,16 @@ import aiohttp
 import opensearchpy
 import pytest
 from opensearchpy import AIOHttpConnection, AsyncHttpConnection, AsyncOpenSearch
-from opensearchpy.exceptions import ConnectionTimeout, ImproperlyConfigured, NotFoundError, SSLError
+from opensearchpy.exceptions import ImproperlyConfigured
 
-from opensearch_ml_stream.client import Chunk, StreamError, async_predict_stream
+from opensearch_ml_stream.client import (
+    Chunk,
+    ConnectionFailed,
+    RequestRefused,
+    SidecarError,
+    StreamTruncated,
+    async_predict_stream,
+)
 from opensearch_ml_stream.connectors.chunks import Chunk as SentChunk
 from opensearch_ml_stream.connectors.chunks import Ending
 from opensearch_ml_stream.connectors.errors import UpstreamError
@@ -100,32 +107,31 @@ async def test_the_clients_own_connection_is_kept_for_further_requests(kind: typ
 
 
 @BOTH
-async def test_an_error_status_is_opensearch_pys_exception_with_the_body(kind: type) -> None:
-    server = InMemoryServer(Reply((b'{"error":', b'{"type":"t"}}'), 404, "application/json"))
-    with pytest.raises(NotFoundError) as raised:
+async def test_an_error_status_is_raised_with_the_reason_and_the_seconds_to_wait(kind: type) -> None:
+    reply = Reply((b'{"error":', b'{"type":"t","reason":"no"}}'), 429, "application/json", retry_after="7")
+    server = InMemoryServer(reply)
+    with pytest.raises(RequestRefused, match=r"^no \(status 429\)$") as raised:
         await collect(server, kind)
-    assert (raised.value.status_code, raised.value.error) == (404, "t")
+    error = raised.value
+    assert (error.status, error.type, error.reason, error.retry_after) == (429, "t", "no", 7.0)
     assert (len(server.sent), server.open_responses) == (1, 0)
 
 
 @pytest.mark.parametrize(
-    ("fault", "exception", "status"),
+    ("kind", "fault"),
     [
-        (aiohttp.ServerFingerprintMismatch(b"a", b"b", "h", 1), SSLError, "N/A"),
-        (aiohttp.ClientConnectorSSLError(CONNECTION_KEY, ssl.SSLError("x")), SSLError, "N/A"),
-        (aiohttp.ConnectionTimeoutError("x"), ConnectionTimeout, "TIMEOUT"),
-        (aiohttp.ServerDisconnectedError("x"), opensearchpy.exceptions.ConnectionError, "N/A"),
+        (AIOHttpConnection, aiohttp.ServerFingerprintMismatch(b"a", b"b", "h", 1)),
+        (AIOHttpConnection, aiohttp.ClientConnectorSSLError(CONNECTION_KEY, ssl.SSLError("x"))),
+        (AIOHttpConnection, aiohttp.ConnectionTimeoutError("x")),
+        (AsyncHttpConnection, TimeoutError()),
+        (AsyncHttpConnection, aiohttp.ServerDisconnectedError("x")),
     ],
     ids=lambda value: type(value).__name__ if isinstance(value, Exception) else "",
 )
-async def test_a_request_that_gets_no_response_is_opensearch_pys_exception(
-    fault: Exception, exception: type[opensearchpy.exceptions.ConnectionError], status: str
-) -> None:
-    with pytest.raises(exception) as raised:
-        await collect(InMemoryServer(fault), AIOHttpConnection)
-    assert type(raised.value) is exception
-    assert raised.value.status_code == status
-    assert raised.value.info is fault
+async def test_a_request_that_gets_no_response_says_from_where_and_why(kind: type, fault: Exception) -> None:
+    with pytest.raises(ConnectionFailed, match=r"^No response from http://sidecar:9510: \S+") as raised:
+        await collect(InMemoryServer(fault), kind)
+    assert (raised.value.__cause__, raised.value.status) == (fault, None)
 
 
 @pytest.mark.parametrize(
@@ -141,7 +147,7 @@ async def test_a_stream_that_breaks_off_is_an_error_after_the_chunks_before_it(f
     async with client_of(server, AIOHttpConnection) as client:
         chunks = async_predict_stream(client, "m1", PARAMETERS)
         assert (await anext(chunks)).text == "a"
-        with pytest.raises(StreamError, match=f"The response is incomplete: {reason}") as raised:
+        with pytest.raises(StreamTruncated, match=f"The response is incomplete: {reason}") as raised:
             await anext(chunks)
     assert raised.value.type == "stream_truncated_exception"
     assert server.open_responses == 0
@@ -152,7 +158,7 @@ async def test_a_stream_that_breaks_off_is_an_error_after_the_chunks_before_it(f
     [(b"", "closed the connection before the last chunk"), (NDJSON.error(UpstreamError("overloaded")), "overloaded")],
 )
 async def test_a_stream_without_a_good_end_is_an_error(data: bytes, reason: str) -> None:
-    with pytest.raises(StreamError, match=reason):
+    with pytest.raises(SidecarError, match=reason):
         await collect(InMemoryServer(Reply((TEXT, data))), AIOHttpConnection)
 
 

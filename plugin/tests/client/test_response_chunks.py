@@ -7,7 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from opensearch_ml_stream.client.response_chunks import Chunk, ChunkReader, StreamError
+from opensearch_ml_stream.client.errors import ProviderFailed, RequestRefused, SidecarError, StreamTruncated
+from opensearch_ml_stream.client.response_chunks import Chunk, ChunkReader
+from opensearch_ml_stream.connectors import errors as sent_errors
 from opensearch_ml_stream.connectors.chunks import Chunk as SentChunk
 from opensearch_ml_stream.connectors.chunks import Ending, ToolCall, Usage
 from opensearch_ml_stream.connectors.errors import UpstreamError
@@ -61,7 +63,7 @@ def test_any_cuts_give_the_same_chunks(cuts: list[int], sse: bool, crlf: bool) -
 def test_a_stream_that_ends_anywhere_before_its_last_chunk_is_cut_short(wire: WireFormat) -> None:
     data = transcript(wire).rstrip()
     for end in range(len(data)):
-        with pytest.raises(StreamError):
+        with pytest.raises(StreamTruncated):
             read(data[:end])
     assert read(data)[-1].is_last
 
@@ -69,7 +71,7 @@ def test_a_stream_that_ends_anywhere_before_its_last_chunk_is_cut_short(wire: Wi
 @BOTH
 def test_an_error_is_raised_with_status_type_and_reason(wire: WireFormat) -> None:
     sent = UpstreamError('say "no"\n', type="remote_exception", provider_status=500)
-    with pytest.raises(StreamError) as raised:
+    with pytest.raises(ProviderFailed) as raised:
         read(wire.error(sent))
     error = raised.value
     assert (error.status, error.type, error.reason, error.provider_status) == (
@@ -80,15 +82,34 @@ def test_an_error_is_raised_with_status_type_and_reason(wire: WireFormat) -> Non
     )
 
 
+@BOTH
+@pytest.mark.parametrize(
+    ("sent", "kind"),
+    [
+        (sent_errors.StreamTruncated("cut"), StreamTruncated),
+        (UpstreamError("slow down", provider_status=429), ProviderFailed),
+        (sent_errors.Throttled("spent", type="budget_exceeded_exception"), RequestRefused),
+    ],
+    ids=["truncated", "provider", "sidecar"],
+)
+def test_an_error_in_the_stream_is_of_the_kind_of_its_cause(
+    wire: WireFormat, sent: sent_errors.MLStreamError, kind: type[SidecarError]
+) -> None:
+    with pytest.raises(SidecarError) as raised:
+        read(wire.error(sent))
+    assert type(raised.value) is kind
+    assert (raised.value.reason, raised.value.status, raised.value.type) == (sent.reason, sent.status, sent.type)
+
+
 def test_an_error_of_ml_commons_own_stream_has_only_a_reason() -> None:
-    with pytest.raises(StreamError) as raised:
+    with pytest.raises(ProviderFailed) as raised:
         read(b'data: {"error": "Fail to execute streaming"}\n\n')
-    assert (raised.value.status, raised.value.reason) == (500, "Fail to execute streaming")
+    assert (raised.value.status, raised.value.reason) == (424, "Fail to execute streaming")
 
 
 @pytest.mark.parametrize("line", [b"{", b'{"a": 1}', b'{"inference_results": []}', b'{"inference_results": 7}'])
 def test_an_object_that_is_no_inference_result_is_an_error_that_does_not_repeat_it(line: bytes) -> None:
-    with pytest.raises(StreamError, match="no inference result"):
+    with pytest.raises(SidecarError, match="no inference result"):
         read(line + b"\n")
 
 

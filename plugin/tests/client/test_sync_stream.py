@@ -8,9 +8,16 @@ import requests
 import urllib3
 from opensearchpy import OpenSearch
 from opensearchpy.connection import RequestsHttpConnection, Urllib3HttpConnection
-from opensearchpy.exceptions import ConnectionTimeout, ImproperlyConfigured, NotFoundError, SSLError
+from opensearchpy.exceptions import ImproperlyConfigured
 
-from opensearch_ml_stream.client import Chunk, StreamError, predict_stream
+from opensearch_ml_stream.client import (
+    Chunk,
+    ConnectionFailed,
+    RequestRefused,
+    SidecarError,
+    StreamTruncated,
+    predict_stream,
+)
 from opensearch_ml_stream.connectors.chunks import Chunk as SentChunk
 from opensearch_ml_stream.connectors.chunks import Ending
 from opensearch_ml_stream.connectors.errors import UpstreamError
@@ -105,40 +112,39 @@ def test_the_sidecars_url_gets_a_connection_of_its_own_which_is_closed_at_the_en
 
 
 @BOTH
-def test_an_error_status_is_opensearch_pys_exception_with_the_body(kind: type) -> None:
-    server = InMemoryServer(Reply((b'{"error":', b'{"type":"t"}}'), 404, "application/json"))
-    with pytest.raises(NotFoundError) as raised:
+def test_an_error_status_is_raised_with_the_reason_and_the_seconds_to_wait(kind: type) -> None:
+    reply = Reply((b'{"error":', b'{"type":"t","reason":"no"}}'), 429, "application/json", retry_after="7")
+    server = InMemoryServer(reply)
+    with pytest.raises(RequestRefused, match=r"^no \(status 429\)$") as raised:
         collect(server, kind)
-    assert (raised.value.status_code, raised.value.error) == (404, "t")
+    error = raised.value
+    assert (error.status, error.type, error.reason, error.retry_after) == (429, "t", "no", 7.0)
     assert (len(server.sent), server.open_responses) == (1, 0)
 
 
 @BOTH
 def test_a_redirect_is_an_error(kind: type) -> None:
-    with pytest.raises(opensearchpy.exceptions.TransportError) as raised:
+    with pytest.raises(RequestRefused) as raised:
         collect(InMemoryServer(Reply(status=307)), kind)
-    assert raised.value.status_code == 307
+    assert raised.value.status == 307
 
 
 @pytest.mark.parametrize(
-    ("kind", "fault", "exception", "status"),
+    ("kind", "fault"),
     [
-        (Urllib3HttpConnection, urllib3.exceptions.SSLError("x"), SSLError, "N/A"),
-        (Urllib3HttpConnection, urllib3.exceptions.ReadTimeoutError(None, "", "x"), ConnectionTimeout, "TIMEOUT"),  # type: ignore[arg-type]
-        (Urllib3HttpConnection, urllib3.exceptions.ProtocolError("x"), opensearchpy.exceptions.ConnectionError, "N/A"),
-        (RequestsHttpConnection, requests.exceptions.SSLError("x"), SSLError, "N/A"),
-        (RequestsHttpConnection, requests.exceptions.ReadTimeout("x"), ConnectionTimeout, "TIMEOUT"),
-        (RequestsHttpConnection, requests.ConnectionError("x"), opensearchpy.exceptions.ConnectionError, "N/A"),
+        (Urllib3HttpConnection, urllib3.exceptions.SSLError("x")),
+        (Urllib3HttpConnection, urllib3.exceptions.ReadTimeoutError(None, "", "x")),  # type: ignore[arg-type]
+        (Urllib3HttpConnection, urllib3.exceptions.ProtocolError("x")),
+        (RequestsHttpConnection, requests.exceptions.SSLError("x")),
+        (RequestsHttpConnection, requests.exceptions.ReadTimeout("x")),
+        (RequestsHttpConnection, requests.ConnectionError("x")),
     ],
+    ids=lambda value: type(value).__name__ if isinstance(value, Exception) else "",
 )
-def test_a_request_that_gets_no_response_is_opensearch_pys_exception(
-    kind: type, fault: Exception, exception: type[opensearchpy.exceptions.ConnectionError], status: str
-) -> None:
-    with pytest.raises(exception) as raised:
+def test_a_request_that_gets_no_response_says_from_where_and_why(kind: type, fault: Exception) -> None:
+    with pytest.raises(ConnectionFailed, match=r"^No response from http://sidecar:9510: \S+") as raised:
         collect(InMemoryServer(fault), kind)
-    assert type(raised.value) is exception
-    assert raised.value.status_code == status
-    assert raised.value.info is fault
+    assert (raised.value.__cause__, raised.value.status) == (fault, None)
 
 
 @BOTH
@@ -156,7 +162,7 @@ def test_a_stream_that_breaks_off_is_an_error_after_the_chunks_before_it(
     server = InMemoryServer(Reply((TEXT,), chunked=chunked, fault=fault))
     chunks = predict_stream(client_of(server, kind), "m1", PARAMETERS)
     assert next(chunks).text == "a"
-    with pytest.raises(StreamError, match=f"The response is incomplete: {reason}") as raised:
+    with pytest.raises(StreamTruncated, match=f"The response is incomplete: {reason}") as raised:
         next(chunks)
     assert raised.value.type == "stream_truncated_exception"
     assert server.open_responses == 0
@@ -164,13 +170,13 @@ def test_a_stream_that_breaks_off_is_an_error_after_the_chunks_before_it(
 
 @BOTH
 def test_a_stream_that_ends_before_its_last_chunk_is_an_error(kind: type) -> None:
-    with pytest.raises(StreamError, match="closed the connection before the last chunk"):
+    with pytest.raises(StreamTruncated, match="closed the connection before the last chunk"):
         collect(InMemoryServer(Reply((TEXT,))), kind)
 
 
 @BOTH
 def test_an_error_object_in_the_stream_is_raised(kind: type) -> None:
-    with pytest.raises(StreamError, match="overloaded"):
+    with pytest.raises(SidecarError, match="overloaded"):
         collect(InMemoryServer(Reply((TEXT, NDJSON.error(UpstreamError("overloaded"))))), kind)
 
 

@@ -11,7 +11,8 @@ from urllib.parse import quote
 import httpx
 import orjson
 
-from opensearch_ml_stream.client.response_chunks import Chunk, ChunkReader, StreamError
+from opensearch_ml_stream.client.errors import SidecarError
+from opensearch_ml_stream.client.response_chunks import Chunk, ChunkReader
 from opensearch_ml_stream.plugin.cli.command_errors import CommandFailed, RequestFailed, Unreachable, WrongUsage
 from opensearch_ml_stream.plugin.cli.credentials import Login, find_login
 from opensearch_ml_stream.plugin.cli.options import command_line
@@ -106,8 +107,8 @@ class SidecarAPI:
         address = self._address()
         try:
             yield
-        except StreamError as error:
-            raise RequestFailed(error.status, error.reason) from error
+        except SidecarError as error:
+            raise RequestFailed(error.status or 424, error.reason) from error
         except httpx.ReadTimeout as error:
             raise RequestFailed(408, f"{address} did not respond in time") from error
         except (httpx.RemoteProtocolError, httpx.ReadError) as error:

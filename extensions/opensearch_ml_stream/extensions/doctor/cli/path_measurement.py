@@ -9,7 +9,8 @@ from urllib.parse import quote
 
 import httpx
 
-from opensearch_ml_stream.client.response_chunks import ChunkReader, StreamError
+from opensearch_ml_stream.client.errors import SidecarError
+from opensearch_ml_stream.client.response_chunks import ChunkReader
 from opensearch_ml_stream.extensions.doctor.cli.path_comparison import End, PathTimeline, Place, WireFormat
 from opensearch_ml_stream.plugin.cli.command_errors import CommandFailed
 from opensearch_ml_stream.plugin.cli.sidecar_api import CONNECT_SECONDS, error_reason
@@ -105,7 +106,7 @@ class PathMeter:
                     reason = _refusal(response)
             finally:
                 response.close()
-        except StreamError as error:
+        except SidecarError as error:
             # What is no object of a stream, or the stream's own error; a missing end is found before.
             end, reason = "error", error.reason
         except _UnreadableError as error:

@@ -1,0 +1,176 @@
+"""Requests to the sidecar and what their responses hold, without I/O; and how the sidecar is called."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import quote, unquote, urlsplit
+
+import orjson
+from opensearchpy.exceptions import ImproperlyConfigured
+
+from opensearch_ml_stream.client.authorization import bearer
+from opensearch_ml_stream.client.blueprints import connector_body, find_blueprint, model_body
+from opensearch_ml_stream.client.errors import RequestRefused, SidecarError, not_the_sidecar
+from opensearch_ml_stream.connectors.errors import MLStreamError
+from opensearch_ml_stream.rest_handlers.base_path import BASE_PATH
+
+IDLE_SECONDS = 60.0
+"""The longest silence of the server by default. The sidecar sends a heartbeat each 15 s."""
+
+AUTHORIZATION = "authorization"
+"""The name of the header; opensearch-py's connections have their own in lower case, too."""
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """One request, below the base path."""
+
+    method: str
+    path: str
+    body: Mapping[str, Any] | None = None
+    accept: str = "application/json"
+
+    @property
+    def full_path(self) -> str:
+        """The path with the base path."""
+        return BASE_PATH + self.path
+
+    def content(self) -> bytes:
+        """Return the body in JSON, which is empty if there is none."""
+        return b"" if self.body is None else orjson.dumps(self.body)
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """How the sidecar is called.
+
+    Attributes:
+        url: Where it is, if the client does not point at it.
+        api_key: A key of the sidecar, which is sent in place of the client's login.
+        idle_seconds: The longest silence that is tolerated.
+
+    Raises:
+        ImproperlyConfigured: If the key cannot be one; does not show it.
+    """
+
+    url: str | None = None
+    api_key: str | None = field(default=None, repr=False)
+    idle_seconds: float = IDLE_SECONDS
+
+    def __post_init__(self) -> None:
+        if self.api_key is not None:
+            try:
+                bearer(self.api_key)
+            except ValueError as error:
+                raise ImproperlyConfigured(f"api_key cannot be used: {error}") from None
+
+    def headers(self, operation: Operation) -> dict[str, str]:
+        """Return a request's own headers; a login among them replaces that of the connection."""
+        login = {} if self.api_key is None else {AUTHORIZATION: bearer(self.api_key)}
+        return {
+            "accept": operation.accept,
+            "accept-encoding": "identity",
+            "content-type": "application/json",
+            **login,
+        }
+
+
+def prediction(model_id: str, parameters: Mapping[str, Any]) -> Operation:
+    """Return the request for a whole response."""
+    return Operation("POST", f"/models/{quote(model_id, safe='')}/_predict", {"parameters": dict(parameters)})
+
+
+def streamed_prediction(model_id: str, parameters: Mapping[str, Any]) -> Operation:
+    """Return the request for a response chunk by chunk."""
+    path = f"/models/{quote(model_id, safe='')}/_predict/stream"
+    return Operation("POST", path, {"parameters": dict(parameters)}, "application/x-ndjson, application/json;q=0.5")
+
+
+def embedding(model_id: str, texts: Sequence[str], parameters: Mapping[str, Any]) -> Operation:
+    """Return the request for the embeddings of texts."""
+    body: dict[str, Any] = {"text_docs": list(texts)}
+    if parameters:
+        body["parameters"] = dict(parameters)
+    return Operation("POST", f"/_predict/text_embedding/{quote(model_id, safe='')}", body)
+
+
+def embeddings_in(response: Mapping[str, Any], count: int) -> list[list[float]]:
+    """Return the embeddings of a response, in the order of the texts.
+
+    Raises:
+        SidecarError: If it holds no embeddings, or not `count` of them: no text may get another's.
+    """
+    try:
+        vectors = [output["data"] for result in response["inference_results"] for output in result["output"]]
+    except (LookupError, TypeError):
+        raise SidecarError("The response holds no embeddings; is it a model for embeddings?") from None
+    if len(vectors) != count:
+        raise SidecarError(f"The response holds {len(vectors)} embeddings, {count} were requested")
+    return vectors
+
+
+def connector_creation(
+    blueprint: str, parameters: Mapping[str, Any], credential: Mapping[str, str], name: str | None
+) -> Operation:
+    """Return the request for a connector from a blueprint; RequestRefused if that does not fit."""
+    with _refusing():
+        body = connector_body(find_blueprint(blueprint), parameters, credential, name)
+    return Operation("POST", "/connectors/_create", body)
+
+
+def connector_deletion(connector_id: str) -> Operation:
+    """Return the request that deletes a connector."""
+    return Operation("DELETE", f"/connectors/{quote(connector_id, safe='')}")
+
+
+def model_registration(blueprint: str, connector_id: str, name: str | None) -> Operation:
+    """Return the request for a model over a connector that was made from a blueprint."""
+    with _refusing():
+        body = model_body(find_blueprint(blueprint), connector_id, name)
+    return Operation("POST", "/models/_register", body)
+
+
+@contextmanager
+def _refusing() -> Iterator[None]:
+    """Turn the error of a blueprint that cannot be used into one of the client's."""
+    try:
+        yield
+    except MLStreamError as error:
+        raise RequestRefused(error.reason, status=error.status, type=error.type) from error
+
+
+def json_object(content: bytes) -> dict[str, Any]:
+    """Return the JSON object of a response; SidecarError for anything else."""
+    try:
+        parsed = orjson.loads(content)
+    except orjson.JSONDecodeError:
+        parsed = None
+    if not isinstance(parsed, dict):
+        raise not_the_sidecar()
+    return parsed
+
+
+def connection_options(transport: Any, url: str) -> dict[str, Any]:
+    """Return the arguments for a connection to `url` with the login, TLS and headers of the client's own.
+
+    The user and password of `url`, if it has any, take precedence over the client's.
+
+    Raises:
+        ImproperlyConfigured: If `url` is not an http(s) URL with a host.
+    """
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise ImproperlyConfigured(f"The sidecar's url must be http(s)://host[:port], not {parts.scheme or 'empty'}")
+    first_host = dict(transport.hosts[0]) if transport.hosts else {}
+    options = {**transport.kwargs, **first_host}
+    for name in ("scheme", "use_ssl", "url_prefix"):
+        options.pop(name, None)
+    options |= {"host": parts.hostname, "port": parts.port or (443 if parts.scheme == "https" else 80)}
+    if parts.scheme == "https":
+        options["use_ssl"] = True
+    if parts.path.strip("/"):
+        options["url_prefix"] = parts.path
+    if parts.username is not None:
+        options["http_auth"] = (unquote(parts.username), unquote(parts.password or ""))
+    return options
