@@ -16,6 +16,8 @@ from pathlib import Path
 from opensearchpy import OpenSearch
 from opensearchpy.helpers import bulk
 
+from opensearch_ml_stream.client import StreamingMLClient
+
 DOCUMENTS = (
     "A kitten sleeps most of the day.",
     "The stock market fell sharply on Monday.",
@@ -33,13 +35,6 @@ SIMILARITY = """
     }
     return own == 0 || asked == 0 ? 0 : 1 + dot / Math.sqrt(own * asked);
 """
-
-
-def embed(sidecar: OpenSearch, model_id: str, texts: Sequence[str]) -> list[list[float]]:
-    """One vector for each text, from `_predict` of the sidecar."""
-    path = f"/_plugins/_ml/_predict/text_embedding/{model_id}"
-    answer = sidecar.transport.perform_request("POST", path, body={"text_docs": list(texts)})
-    return [tensor["data"] for result in answer["inference_results"] for tensor in result["output"]]
 
 
 def index_documents(cluster: OpenSearch, index: str, texts: Sequence[str], vectors: Sequence[Sequence[float]]) -> None:
@@ -73,8 +68,9 @@ def main() -> None:
     given = parser.parse_args()
     texts = [line for line in given.file.read_text().splitlines() if line.strip()] if given.file else DOCUMENTS
     with OpenSearch(given.sidecar) as sidecar, OpenSearch(given.opensearch) as cluster:
-        index_documents(cluster, given.index, texts, embed(sidecar, given.model, texts))
-        [vector] = embed(sidecar, given.model, [given.query])
+        ml = StreamingMLClient(sidecar)
+        index_documents(cluster, given.index, texts, ml.embed(given.model, texts))
+        [vector] = ml.embed(given.model, [given.query])
         for score, text in search(cluster, given.index, vector, given.size):
             sys.stdout.write(f"{score:.3f}  {text}\n")
 

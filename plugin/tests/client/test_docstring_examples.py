@@ -1,11 +1,13 @@
-"""The examples in the public docstrings run as they stand, against a server in memory."""
+"""The examples in the public docstrings, and the one of docs/api.md, run as they stand, against a server in memory."""
 
 import ast
 import inspect
 import re
 import textwrap
+from pathlib import Path
 from typing import Any
 
+import orjson
 import pytest
 from opensearchpy import AIOHttpConnection, AsyncOpenSearch, OpenSearch
 from opensearchpy.connection import Urllib3HttpConnection
@@ -25,8 +27,9 @@ class Sidecar(InMemoryServer):
 
     def respond(self, request: Sent) -> Reply:
         streamed = super().respond(request)
-        ids = b'{"connector_id": "c1", "model_id": "m1"}'
-        return streamed if request.url.endswith("/stream") else Reply((ids,), content_type="application/json")
+        results = [{"output": [{"data": [1.0]}, {"data": [2.0]}]}]
+        whole = orjson.dumps({"connector_id": "c1", "model_id": "m1", "inference_results": results})
+        return streamed if request.url.endswith("/stream") else Reply((whole,), content_type="application/json")
 
 
 def example_of(name: str) -> str:
@@ -35,7 +38,9 @@ def example_of(name: str) -> str:
     return textwrap.dedent(match[1])
 
 
-@pytest.mark.parametrize("name", ["predict_stream", "async_predict_stream", "StreamingMLClient"])
+@pytest.mark.parametrize(
+    "name", ["predict_stream", "async_predict_stream", "StreamingMLClient", "AsyncStreamingMLClient"]
+)
 async def test_the_example_prints_the_response(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     server = Sidecar()
     names: dict[str, Any] = {
@@ -52,3 +57,15 @@ async def test_the_example_prints_the_response(name: str, capsys: pytest.Capture
         await running
     assert capsys.readouterr().out.strip() == "Rayleigh scattering"
     assert server.sent[-1].url.endswith("/models/m1/_predict/stream")
+
+
+def test_the_example_of_the_documentation_prints_the_response(capsys: pytest.CaptureFixture[str]) -> None:
+    page = (Path(__file__).parents[3] / "docs/api.md").read_text("utf-8").partition("\n## Python\n")[2]
+    block = re.search(r"^    .+\n(?:(?:    .+)?\n)+", page, re.MULTILINE)
+    assert block is not None
+    server = Sidecar()
+    client = OpenSearch("http://s", connection_class=server.connection_class(Urllib3HttpConnection))
+    names: dict[str, Any] = {"client": client, "model_id": "m1", "embedding_model_id": "m2"}
+    exec(textwrap.dedent(block[0]), names)
+    assert capsys.readouterr().out == "Rayleigh scattering"
+    assert names["vectors"] == [[1.0], [2.0]]
