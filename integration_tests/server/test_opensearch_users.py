@@ -4,7 +4,7 @@ The cluster is scripted: its responses are those of OpenSearch 3.4.0 with its se
 """
 
 import base64
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -107,16 +107,20 @@ def test_a_users_roles_say_which_routes_are_theirs(
 
 
 @pytest.mark.parametrize("path", [f"{BASE}/models/m/_predict", f"{BASE}/models/m/_predict/stream"])
-def test_refusals_are_worded_as_opensearch_does(secured: Secured, path: str) -> None:
+def test_refusals_have_the_error_body_of_opensearch(secured: Secured, path: str) -> None:
     body: dict[str, Any] = {"parameters": {}}
     unknown = secured.ask("POST", path, json=body)
-    assert (unknown.status_code, unknown.text) == (401, "Unauthorized")
+    assert (unknown.status_code, unknown.json()) == (401, _security_exception("Unauthorized", 401))
     assert unknown.headers["www-authenticate"] == 'Basic realm="OpenSearch Security"'
     action = "cluster:admin/opensearch/ml/" + path.partition("_")[2].rpartition("/m/_")[2]
     reason = f"no permissions for [{action}] and User [name=nobody, backend_roles=[team], requestedTenant=null]"
-    cause = {"type": "security_exception", "reason": reason}
     refused = secured.ask("POST", path, auth=("nobody", "nobody"), json=body)
-    assert refused.json() == {"error": {"root_cause": [cause], **cause}, "status": 403}
+    assert refused.json() == _security_exception(reason, 403)
+
+
+def _security_exception(reason: str, status: int) -> Mapping[str, Any]:
+    cause = {"type": "security_exception", "reason": reason}
+    return {"error": {"root_cause": [cause], **cause}, "status": status}
 
 
 def test_health_needs_no_login(secured: Secured) -> None:

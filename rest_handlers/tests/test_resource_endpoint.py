@@ -202,8 +202,8 @@ async def test_the_gate_is_asked_for_the_action_before_the_body_is_read() -> Non
     assert (things.gate.asked, things.requests) == ([("put",)], [])
 
 
-async def test_an_unknown_caller_gets_the_plain_text_of_opensearch() -> None:
+async def test_an_unknown_caller_gets_the_error_body_of_opensearch_and_a_challenge() -> None:
     exchange = await send_request(Things(refusal=Unauthorized()).application, "GET", PATH + "/1")
-    assert (exchange.status, exchange.body) == (401, b"Unauthorized")
-    assert exchange.headers["content-type"] == "text/plain; charset=UTF-8"
+    assert (exchange.status, exchange.json()) == (401, Unauthorized().body())
+    assert exchange.headers["content-type"] == "application/json; charset=UTF-8"
     assert exchange.headers["www-authenticate"].startswith("Basic realm=")

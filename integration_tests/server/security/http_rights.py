@@ -50,7 +50,7 @@ def path_of(row: str) -> str:
 
 def _answer(row: str, response: httpx.Response) -> Answer:
     status = response.status_code
-    if status == 401 and response.text == _unauthorized(row):
+    if status == 401 and response.json() == _error_body(row, "Unauthorized", status):
         challenged = response.headers["www-authenticate"].startswith("Basic realm=")
         return Answer("unknown") if challenged else Answer("failed", "401 without a challenge")
     if status == 403:
@@ -60,18 +60,16 @@ def _answer(row: str, response: httpx.Response) -> Answer:
     return Answer("failed", f"{status} {response.text[:200]}") if status == 401 or status >= 500 else Answer("let in")
 
 
-def _unauthorized(row: str) -> str:
-    return '{"error":"Unauthorized"}' if path_of(row).startswith(_OF_MODEL_SERVERS) else "Unauthorized"
-
-
 def _refused(row: str, response: httpx.Response) -> Answer:
-    """A 403 has OpenSearch's body, or that of model servers."""
-    body = response.json()
+    error = response.json()["error"]
+    reason = error if isinstance(error, str) else error["reason"]
+    is_right = response.json() == _error_body(row, reason, 403)
+    return Answer("refused", reason) if is_right else Answer("failed", response.text[:200])
+
+
+def _error_body(row: str, reason: str, status: int) -> object:
+    """OpenSearch's body, or that of model servers."""
     if path_of(row).startswith(_OF_MODEL_SERVERS):
-        reason = body["error"]
-        right: object = {"error": reason}
-    else:
-        reason = body["error"]["reason"]
-        cause = {"type": "security_exception", "reason": reason}
-        right = {"error": {"root_cause": [cause], **cause}, "status": 403}
-    return Answer("refused", reason) if body == right else Answer("failed", response.text[:200])
+        return {"error": reason}
+    cause = {"type": "security_exception", "reason": reason}
+    return {"error": {"root_cause": [cause], **cause}, "status": status}

@@ -38,7 +38,6 @@ async def ask(
 @pytest.mark.parametrize(
     ("target", "body"),
     [
-        ("/", {"name": "opensearch-ml-stream", "version": "1.2.3"}),
         ("/_health/live", {"status": "live"}),
         ("/_health/ready", {"status": "ready"}),
     ],
@@ -46,6 +45,28 @@ async def ask(
 async def test_an_operator_gets_one_object(target: str, body: dict[str, str]) -> None:
     exchange = await ask(target)
     assert (exchange.status, exchange.json(), exchange.headers["x-opaque-id"]) == (200, body, "me")
+
+
+async def test_the_root_has_all_that_the_clients_of_opensearch_require_of_one() -> None:
+    root = (await ask("/")).json()
+    version = root.pop("version")
+    assert root == {
+        "name": "opensearch-ml-stream",
+        "cluster_name": "opensearch-ml-stream",
+        "cluster_uuid": "_na_",
+        "sidecar_version": "1.2.3",
+        "tagline": "Streaming predictions for OpenSearch",
+    }
+    # What InfoResponse of opensearch-java and InfoResp of opensearch-go read.
+    texts = (
+        "build_date build_hash build_type distribution lucene_version minimum_index_compatibility_version "
+        "minimum_wire_compatibility_version number"
+    )
+    assert {name: type(value) for name, value in version.items()} == {
+        **dict.fromkeys(texts.split(), str),
+        "build_snapshot": bool,
+    }
+    assert (version["distribution"], version["number"]) == ("opensearch", "3.6.0")
 
 
 async def test_while_the_store_is_away_the_sidecar_is_live_but_not_ready() -> None:

@@ -50,18 +50,16 @@ def wants_compact_json(scope: Scope, query: Mapping[str, str]) -> bool:
 
 
 def error_response(request: Request, error: MLStreamError) -> Response:
-    """Return OpenSearch's error object with the error's status, and `Retry-After` where the error has one.
+    """Return OpenSearch's error object with the error's status; `Retry-After` and a challenge where the error has one.
 
     Where the scope has PLAIN_ERRORS, it is the plain error object of model servers.
     """
     if (notes := request.scope.get(REQUEST_NOTES)) is not None:
         notes.error = error
     headers = {} if error.retry_after is None else {"Retry-After": error.retry_after}
+    headers |= {"WWW-Authenticate": error.challenge} if isinstance(error, Unauthorized) else {}
     if PLAIN_ERRORS in request.scope:
-        headers |= {"WWW-Authenticate": error.challenge} if isinstance(error, Unauthorized) else {}
         return encoded_response(request, plain_error_body(error), error.status, headers)
-    if isinstance(error, Unauthorized):
-        return _unauthorized(request, error)
     return json_response(request, error.body(), error.status, headers)
 
 
@@ -84,12 +82,6 @@ def options_response(request: Request, headers: Mapping[str, str]) -> Response:
     """Return the empty response to OPTIONS."""
     response = Response(headers={**echoed_headers(request), **headers}, media_type="text/plain")
     return with_security_headers(request.scope, response)
-
-
-def _unauthorized(request: Request, error: Unauthorized) -> Response:
-    """Return OpenSearch's response to a caller whom it does not know, which is plain text."""
-    headers = {"WWW-Authenticate": error.challenge}
-    return _response(request, error.reason.encode(), error.status, "text/plain; charset=UTF-8", headers)
 
 
 def _response(

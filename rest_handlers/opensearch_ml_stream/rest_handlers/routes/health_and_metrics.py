@@ -1,8 +1,9 @@
-"""Health, metrics, and the name and version of the sidecar: routes for operators, outside the base path."""
+"""Health, metrics, and what `GET /` says of the sidecar: routes for operators, outside the base path."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from ipaddress import ip_address
+from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -19,6 +20,20 @@ from opensearch_ml_stream.rest_handlers.http.responses import error_response, js
 READY_SECONDS = 1.5  # of waiting for the store: whoever asks whether a server is ready waits 2 s or so
 _VARY = {"Vary": "Accept", "Cache-Control": "no-store"}
 METRICS_CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+NAME = "opensearch-ml-stream"
+# As OpenSearch's `GET /` has it, for the clients that choose by `number` what they send: the version whose ML Commons'
+# API this is. opensearch-java and -go refuse a response without any one of these.
+_API_VERSION = {
+    "distribution": "opensearch",
+    "number": "3.6.0",
+    "build_type": NAME,
+    "build_hash": "unknown",
+    "build_date": "unknown",
+    "build_snapshot": False,
+    "lucene_version": "10.4.0",
+    "minimum_wire_compatibility_version": "2.19.0",
+    "minimum_index_compatibility_version": "2.0.0",
+}
 
 
 def operation_routes(
@@ -61,13 +76,13 @@ def operation_routes(
         return with_security_headers(request.scope, Response(metrics(), media_type=METRICS_CONTENT_TYPE))
 
     async def root(request: Request) -> ASGIApp:
-        """Return the name and the version."""
+        """Return the name and the versions."""
         if page and request.method == "GET" and "text/html" in request.headers.get("accept", "").lower():
             return with_security_headers(request.scope, Response(status_code=302, headers={"Location": page, **_VARY}))
         if cluster is not None:
             return cluster
         await gate.admit(request.scope)
-        return json_response(request, {"name": "opensearch-ml-stream", "version": version})
+        return json_response(request, _description(version))
 
     return [
         Route("/", root),
@@ -75,6 +90,17 @@ def operation_routes(
         Route("/_health/ready", ready),
         Route(METRICS_PATH, show_metrics),
     ]
+
+
+def _description(version: str) -> dict[str, Any]:
+    return {
+        "name": NAME,
+        "cluster_name": NAME,
+        "cluster_uuid": "_na_",
+        "version": _API_VERSION,
+        "sidecar_version": version,
+        "tagline": "Streaming predictions for OpenSearch",
+    }
 
 
 async def ping_error(ping: Callable[[], Awaitable[None]]) -> MLStreamError | None:
