@@ -27,7 +27,7 @@ EXTENSION = Extension(
     name="greeting",
     summary="Greets.",
     settings=GreetingSettings,
-    commands=(Command("greet", "acme_greeting:greet"),),
+    commands=(Command("greet", "acme_greeting:greet", "Say the word."),),
     serve_options=(ServeOption("--word", "acme.greeting.word", "Word of a greeting."),),
 )
 '''

@@ -188,7 +188,7 @@ def test_what_requires_each_other_is_refused() -> None:
     ("part", "problem"),
     [
         ('paths=("/v2",)', "v2 and greeting both have /v2"),
-        ('commands=(Command("doctor", "a:b"),)', "doctor and greeting both have command doctor"),
+        ('commands=(Command("doctor", "a:b", "c"),)', "doctor and greeting both have command doctor"),
         ('serve_options=(ServeOption("--models", "a", "b"),)', "runtimes and greeting both have option --models"),
     ],
 )

@@ -7,12 +7,12 @@ from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.connectors.predict.remote_job import (
     CANCEL,
     STATUS,
-    RemoteJobRules,
     batch_action,
     job_parameters,
     job_request,
     task_state,
 )
+from opensearch_ml_stream.connectors.predict.remote_job_rules import RemoteJobRules
 from opensearch_ml_stream.connectors.rendering.compiled_action import ProviderRequest
 
 _HEADERS = {"Authorization": "Bearer x"}

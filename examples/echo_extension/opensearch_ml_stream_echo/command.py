@@ -10,7 +10,7 @@ from opensearch_ml_stream.plugin.cli.sidecar_options import SidecarOptions, take
 
 @takes_sidecar
 def echo(sidecar: SidecarOptions) -> None:
-    """Make a model that says what it is told; prints its id."""
+    """Make a model of it; prints its id."""
     with open_api(sidecar) as api:
         connector_id = api.call("POST", "/connectors/_create", _connector(sidecar.url))["connector_id"]
         model = {"name": "Echo", "function_name": "remote", "connector_id": connector_id}

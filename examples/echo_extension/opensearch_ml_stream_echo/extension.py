@@ -25,6 +25,6 @@ EXTENSION = Extension(
     summary="A model that says what it is told, a word at a time, to try applications with.",
     open="opensearch_ml_stream_echo.opening:open_echo",
     settings=EchoSettings,
-    commands=(Command("echo", "opensearch_ml_stream_echo.command:echo"),),
+    commands=(Command("echo", "opensearch_ml_stream_echo.command:echo", "Make a model of it; prints its id."),),
     providers=("opensearch_ml_stream_echo.provider:ECHO",),
 )

@@ -77,10 +77,14 @@ class ServeOption:
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """A command of the program. `reference` names its function, or a Typer of commands, and is loaded when called."""
+    """A command of the program. `reference` names its function, or a Typer of commands, and is loaded when called.
+
+    `help` is its line in the list of commands, the first of its own help.
+    """
 
     name: str
     reference: str
+    help: str
     takes_model_id: bool = False  # which may begin with a dash
 
 

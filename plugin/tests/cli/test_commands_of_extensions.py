@@ -20,7 +20,7 @@ def test_a_command_of_another_package_is_there_where_the_settings_name_it(run: R
 @pytest.mark.parametrize(
     ("part", "arguments", "problem"),
     [
-        ('commands=(Command("serve", "a:b"),)', ["--help"], "a command serve, which is one of the program's own"),
+        ('commands=(Command("serve", "a:b", "c"),)', ["--help"], "a command serve, which is one of the program's own"),
         ('serve_options=(ServeOption("--port", "a", "b"),)', ["serve"], "an option --port, which `serve` has itself"),
     ],
 )

@@ -2,13 +2,18 @@
 
 import subprocess
 import sys
+from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
+from typer.main import get_group
 
 from opensearch_ml_stream.plugin.cli import _program
 from tests.cli.conftest import Run
 from tests.cli.in_memory_sidecar import InMemorySidecar
+
+KEY = ("keys", "create", "k", "--role", "ml_full_access", "--store")
 
 
 def test_help_names_every_command(run: Run) -> None:
@@ -77,22 +82,76 @@ def test_wrong_usage_is_exit_code_2_and_tells_what_is_right(
     assert sidecar.requests == []
 
 
-def test_the_command_line_does_not_load_what_keeps_metrics() -> None:
-    """That is decided where it is loaded: a server says before in which folder its workers keep them."""
-    code = "import sys; from opensearch_ml_stream.plugin import cli; cli._program([])"
-    code += "; print(*sorted(sys.modules))"
-    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
-    assert "opensearch_ml_stream.plugin.cli.running.serve_commands" in loaded
-    assert "prometheus_client" not in loaded
+_COMMAND = """
+import sys
+from contextlib import suppress
+from opensearch_ml_stream.plugin.cli import main
+with suppress(SystemExit):
+    main()
+print(*sys.modules, file=sys.stderr)
+"""
 
 
-def test_each_command_is_listed_and_loaded_by_itself(run: Run) -> None:
+@pytest.mark.parametrize(
+    ("arguments", "most_modules", "not_loaded"),
+    [
+        (["--help"], 50, "httpx"),
+        (["--version"], 12, "httpx yaml asyncio"),
+        (["models", "list"], 36, "yaml"),
+        (["models", "show", "m1"], 36, "yaml"),
+        (["endpoints", "list"], 85, "yaml"),
+        (["login"], 32, "yaml"),
+        (["logout"], 32, "yaml"),
+        (["blueprints", "list"], 18, "httpx yaml asyncio"),
+        (["keys", "list", "--store", "sqlite:///{folder}/store.db"], 82, "httpx rich"),
+        (["users", "list", "--store", "sqlite:///{folder}/store.db"], 82, "httpx rich"),
+        (["settings"], 52, "httpx rich asyncio"),
+        (["extensions"], 52, "httpx rich asyncio"),
+        (["serve", "--help"], 56, "httpx prometheus_client"),
+    ],
+)
+def test_a_command_loads_its_own_code_and_nothing_that_it_does_not_need(
+    tmp_path: Path, arguments: list[str], most_modules: int, not_loaded: str
+) -> None:
+    """Imports are what a command costs. What keeps metrics is loaded by a server, once it says in which folder."""
+    stored = subprocess.run([sys.executable, "-c", _COMMAND, *KEY, f"sqlite:///{tmp_path}/store.db"], check=True)
+    assert stored.returncode == 0
+    command = [argument.format(folder=tmp_path) for argument in arguments]
+    environment = {"MLSTREAM_URL": "http://127.0.0.1:1", "XDG_CONFIG_HOME": str(tmp_path)}
+    ended = subprocess.run(
+        [sys.executable, "-c", _COMMAND, *command], capture_output=True, text=True, check=True, env=environment
+    )
+    loaded = ended.stderr.splitlines()[-1].split()
+    packages = {name.partition(".")[0] for name in loaded}
+    assert packages.isdisjoint({"opensearchpy", "aiohttp", "requests", "starlette", "uvicorn", *not_loaded.split()})
+    assert len([name for name in loaded if name.startswith("opensearch_ml_stream")]) <= most_modules
+
+
+def test_each_command_is_loaded_by_itself_and_listed_by_the_help_that_it_has(run: Run) -> None:
+    program = get_group(_program())
+    context = program.make_context("opensearch-ml-stream", [], resilient_parsing=True)
+    names = program.list_commands(context)
     listed = run("--help").stdout
-    program = _program([])
-    names = [str(one.name) for one in program.registered_commands]
-    names += [str(one.name) for one in program.registered_groups]
     assert {"serve", "models", "doctor"} <= set(names)
     for name in names:
         assert f" {name} " in listed
         shown = run(name, "--help")
         assert (shown.code, f"opensearch-ml-stream {name} " in shown.stdout) == (0, True)
+        declared: Any = program.get_command(context, name)
+        assert declared._load().help.partition("\n\n")[0].replace("\n", " ") == declared.help
+
+
+def test_the_shell_completes_commands_and_their_options() -> None:
+    def completed(words: str) -> list[str]:
+        environment = {
+            "_OPENSEARCH_ML_STREAM_COMPLETE": "complete_bash",
+            "COMP_WORDS": f"opensearch-ml-stream {words}",
+            "COMP_CWORD": str(len(words.split(" "))),
+        }
+        command = [str(Path(sys.executable).with_name("opensearch-ml-stream"))]
+        return subprocess.run(command, capture_output=True, text=True, check=True, env=environment).stdout.split()
+
+    assert completed("mod") == ["models"]
+    assert completed("doc") == ["doctor"]  # of an extension
+    assert completed("models sh") == ["show"]
+    assert completed("models list --js") == ["--json"]

@@ -1,5 +1,6 @@
 """`endpoints`: what is sent to the sidecar, and what is said of it."""
 
+import json
 import socket
 from typing import Any
 
@@ -85,6 +86,7 @@ def test_what_is_allowed_already_is_not_sent(
 def test_patterns_are_listed_with_whether_they_hold_for_private_addresses(run: Run, sidecar: InMemorySidecar) -> None:
     settings(sidecar, OWN, private=(OWN,), allowed="true")
     assert run("endpoints", "list").stdout == f"{OPENAI}\tno\n{OWN}\tyes\n"
+    assert json.loads(run("endpoints", "list", "--json").stdout)[1] == {"pattern": OWN, "private_addresses": True}
 
 
 @pytest.mark.parametrize("name", ["http://10.0.0.5:8000", OWN])

@@ -99,6 +99,8 @@ def test_models_are_listed_by_name_one_a_line_behind_a_pipe(run: Run, sidecar: I
     sidecar.responses["POST", "/models/_search"] = {"hits": {"hits": hits}}
     assert run("models", "list", MLSTREAM_API_KEY="k").stdout == "1\ta\tREGISTERED\n2\tb [x]\tDEPLOYED\n"
     assert sidecar.requests[0].headers["authorization"] == "Bearer k"
+    first, _ = json.loads(run("models", "list", "--json").stdout)
+    assert first == {"id": "1", "name": "a", "state": "REGISTERED"}
 
 
 @pytest.mark.parametrize("connector", [{"connector_id": "c1"}, {}])
@@ -109,7 +111,7 @@ def test_a_model_is_shown_with_its_connector_if_it_has_one(
         ("GET", "/models/m%2F1"): {"name": "m", **connector},
         ("GET", "/connectors/c1"): {"name": "c", "parameters": {}},
     }
-    shown = json.loads(run("models", "show", "m/1").stdout)
+    shown = json.loads(run("models", "show", "m/1", "--json").stdout)
     expected = {"connector": {"name": "c", "parameters": {}}} if connector else {}
     assert shown == {"name": "m", **connector, **expected}
 

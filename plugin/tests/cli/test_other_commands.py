@@ -42,6 +42,22 @@ def test_settings_are_listed_with_the_values_in_force_but_no_password(run: Run) 
     assert rows["plugins.ml_commons.trusted_connector_endpoints_regex"][0].endswith(" entries")
 
 
+def test_settings_as_json_are_whole_and_show_no_password_either(run: Run) -> None:
+    listed = run("settings", "--json", MLSTREAM_STORE="https://me:hunter2@host:9200").stdout
+    settings = {one["setting"]: one for one in json.loads(listed)}
+    assert settings["opensearch_ml_stream.store"]["value"] == "https://***@host:9200"
+    assert settings["opensearch_ml_stream.port"]["value"] == 9510
+    assert settings["plugins.ml_commons.stream_enabled"]["at_run_time"] is True
+    assert len(settings["plugins.ml_commons.trusted_connector_endpoints_regex"]["value"]) > 10
+    assert "hunter2" not in listed
+
+
+@pytest.mark.parametrize("listing", [("blueprints", "list"), ("extensions",)])
+def test_a_list_as_json_holds_what_its_lines_do(run: Run, listing: tuple[str, ...]) -> None:
+    rows = [list(row.values()) for row in json.loads(run(*listing, "--json").stdout)]
+    assert rows == [line.split("\t") for line in run(*listing).stdout.splitlines()]
+
+
 def test_permissions_of_roles_are_listed_as_an_object(run: Run) -> None:
     name = "MLSTREAM_SETTING__OPENSEARCH_ML_STREAM__ROLE_PERMISSIONS"
     assert '{"r":["a"]}' in run("settings", **{name: '{"r": ["a"]}'}).stdout

@@ -2,10 +2,11 @@
 
 import json
 import sys
+from threading import active_count
 
 import pytest
 
-from opensearch_ml_stream.plugin.cli.printing import print_json, print_table
+from opensearch_ml_stream.plugin.cli.printing import print_json, print_table, waiting
 
 ROWS = [("1", "b [bold]x[/bold]"), ("2", "a")]
 
@@ -27,6 +28,35 @@ def test_on_a_terminal_a_table_has_heads_and_square_brackets_are_shown(
         ["1", "b [bold]x[/bold]"],
         ["2", "a"],
     ]
+
+
+def test_as_json_a_table_is_an_array_of_objects_named_as_its_columns_are(capsys: pytest.CaptureFixture[str]) -> None:
+    print_table(("Id", "At run time", "Roles"), [("1", True, ("a", "b"))], json=True)
+    assert json.loads(capsys.readouterr().out) == [{"id": "1", "at_run_time": True, "roles": ["a", "b"]}]
+    print_table(("Id", "At run time", "Roles"), [("1", True, ("a", "b"))])
+    assert capsys.readouterr().out == "1\tyes\ta, b\n"
+
+
+def test_what_takes_a_while_is_told_on_a_terminal(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    monkeypatch.setenv("TERM", "xterm")
+    shown = ""
+    with waiting("calling [b]", shown_after=0):
+        while "calling [b] ..." not in shown:
+            shown += capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("is_terminal", "shown_after"), [(False, 0.0), (True, 3600.0)])
+def test_behind_a_pipe_or_at_once_nothing_is_told(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, is_terminal: bool, shown_after: float
+) -> None:
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: is_terminal)
+    threads = active_count()
+    with waiting("calling", shown_after):
+        pass
+    assert (capsys.readouterr().err, active_count()) == ("", threads)
 
 
 def test_json_is_indented_and_keeps_every_character(capsys: pytest.CaptureFixture[str]) -> None:

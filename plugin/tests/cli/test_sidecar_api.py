@@ -11,6 +11,7 @@ from opensearch_ml_stream.connectors.errors import UpstreamError
 from opensearch_ml_stream.connectors.wire_format import NDJSON
 from opensearch_ml_stream.plugin.cli.command_errors import CommandFailed, RequestFailed, Unreachable
 from opensearch_ml_stream.plugin.cli.credentials import Login
+from opensearch_ml_stream.plugin.cli.predict_command import read_chunks
 from opensearch_ml_stream.plugin.cli.sidecar_api import SidecarAPI, open_api_as
 from opensearch_ml_stream.plugin.cli.sidecar_options import SidecarOptions
 from opensearch_ml_stream.plugin.security.presented_credentials import ApiKey, NameAndPassword
@@ -114,7 +115,7 @@ def test_a_search_returns_the_hits() -> None:
 
 def test_a_stream_is_yielded_chunk_by_chunk_and_closed() -> None:
     body = Body([text("a"), NDJSON.heartbeat, text("b"), ENDING])
-    chunks = responding(200, stream=body).predict_stream("a/b", {"inputs": "hi"})
+    chunks = read_chunks(responding(200, stream=body).predict_stream("a/b", {"inputs": "hi"}))
     assert next(chunks).text == "a"
     assert not body.closed
     assert [chunk.text for chunk in chunks] == ["b", ""]
@@ -123,9 +124,9 @@ def test_a_stream_is_yielded_chunk_by_chunk_and_closed() -> None:
 
 def test_a_stream_that_is_left_early_is_closed() -> None:
     body = Body([text("a"), ENDING])
-    chunks = iter(responding(200, stream=body).predict_stream("m1", {}))
-    next(chunks)
-    chunks.close()  # type: ignore[attr-defined]
+    pieces = iter(responding(200, stream=body).predict_stream("m1", {}))
+    next(pieces)
+    pieces.close()  # type: ignore[attr-defined]
     assert body.closed
 
 
@@ -163,7 +164,7 @@ def test_an_error_status_in_place_of_a_stream_is_a_failed_request() -> None:
 def test_a_stream_that_breaks_off_fails_after_the_chunks_before_it(
     pieces: tuple[bytes, ...], fault: Exception | None, words: str
 ) -> None:
-    chunks = responding(200, stream=Body([text("a"), *pieces], fault)).predict_stream("m1", {})
+    chunks = read_chunks(responding(200, stream=Body([text("a"), *pieces], fault)).predict_stream("m1", {}))
     assert next(chunks).text == "a"
     with pytest.raises(RequestFailed, match=words):
         next(chunks)

@@ -1,11 +1,12 @@
 """Batch jobs: find the actions that read and cancel a provider's job, and translate its status to a task state."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from opensearch_ml_stream.connectors.documents import BATCH_PREDICT, Action, Connector, check_url_length
 from opensearch_ml_stream.connectors.errors import InvalidRequest
+from opensearch_ml_stream.connectors.predict.remote_job_rules import RemoteJobRules
 from opensearch_ml_stream.connectors.rendering.caller_parameters import names_in_origin, own_origin
 from opensearch_ml_stream.connectors.rendering.compiled_action import CompiledAction, ProviderRequest
 from opensearch_ml_stream.connectors.rendering.template import ConnectorParameters, Parameters, Template
@@ -16,18 +17,6 @@ STATUS = "BATCH_PREDICT_STATUS"
 CANCEL = "CANCEL_BATCH_PREDICT"
 
 _TRANSFORM_JOB = '{ "TransformJobName" : "${parameters.TransformJobName}"}'
-
-
-@dataclass(frozen=True, slots=True)
-class RemoteJobRules:
-    """Settings `plugins.ml_commons.remote_job.*`: fields that may hold a status, and a regular expression per state."""
-
-    status_field: tuple[str, ...] = ("status", "Status", "TransformJobStatus")
-    completed: str = "(complete|completed|partiallyCompleted)"
-    cancelled: str = "(stopped|cancelled)"
-    cancelling: str = "(stopping|cancelling)"
-    expired: str = "(expired|timeout)"
-    failed: str = "(failed)"
 
 
 def batch_action(connector: Connector, action_type: str) -> Action:

@@ -5,47 +5,66 @@ Exit codes: 0 done, 1 the request failed, 2 wrong usage, 3 the server cannot be 
 
 import sys
 from collections.abc import Sequence
-from importlib.metadata import version
+from importlib import import_module
 from pathlib import Path
-from typing import Annotated, NoReturn
+from typing import Annotated, Any, NoReturn
 
 import typer
+from typer.core import TyperCommand, TyperGroup
+from typer.main import get_command, get_group
 
 from opensearch_ml_stream.connectors.errors import InvalidRequest, MLStreamError
 from opensearch_ml_stream.plugin.cli.command_errors import USAGE, CommandFailed
 from opensearch_ml_stream.plugin.cli.options import ModelCommand
 from opensearch_ml_stream.plugin.cli.serve_options import with_extension_options
 from opensearch_ml_stream.plugin.extension import Command, Extension, load
-from opensearch_ml_stream.plugin.installed_extensions import named_extensions
 
 _CLI = "opensearch_ml_stream.plugin.cli."
 _SERVE = "serve"
 
 # Those of extensions come beside them.
 _COMMANDS = (
-    Command(_SERVE, f"{_CLI}running.serve_commands:serve"),
-    Command("demo", f"{_CLI}running.serve_commands:demo"),
-    Command("blueprints", f"{_CLI}blueprint_commands:blueprints_app"),
-    Command("models", f"{_CLI}model_commands:models_app"),
-    Command("endpoints", f"{_CLI}endpoint_commands:endpoints_app"),
-    Command("predict", f"{_CLI}predict_command:predict", takes_model_id=True),
-    Command("login", f"{_CLI}login_commands:login"),
-    Command("logout", f"{_CLI}login_commands:logout"),
-    Command("settings", f"{_CLI}settings_command:settings"),
-    Command("extensions", f"{_CLI}extensions_command:extensions"),
-    Command("users", f"{_CLI}accounts.user_commands:users_app"),
-    Command("keys", f"{_CLI}accounts.key_commands:keys_app"),
+    Command(_SERVE, f"{_CLI}running.serve_commands:serve", "Run the sidecar until SIGTERM or Ctrl-C."),
+    Command(
+        "demo",
+        f"{_CLI}running.serve_commands:demo",
+        "Run the sidecar with a provider that needs no key, make two models, and show a first response.",
+    ),
+    Command(
+        "blueprints", f"{_CLI}blueprint_commands:blueprints_app", "The connector documents that come with the sidecar."
+    ),
+    Command("models", f"{_CLI}model_commands:models_app", "Models on the sidecar."),
+    Command("endpoints", f"{_CLI}endpoint_commands:endpoints_app", "The servers that connectors may call."),
+    Command("predict", f"{_CLI}predict_command:predict", "Ask a model.", takes_model_id=True),
+    Command(
+        "login",
+        f"{_CLI}login_commands:login",
+        "Check a user's login, or a key, and remember it for the sidecar's URL.",
+    ),
+    Command("logout", f"{_CLI}login_commands:logout", "Forget the login that is remembered for a sidecar's URL."),
+    Command(
+        "settings",
+        f"{_CLI}settings_command:settings",
+        "List all settings, with the values that the file and the environment give them.",
+    ),
+    Command(
+        "extensions",
+        f"{_CLI}extensions_command:extensions",
+        "List the extensions that are installed: whether they are on, of which package they are, and what for.",
+    ),
+    Command(
+        "users",
+        f"{_CLI}accounts.user_commands:users_app",
+        "Users of the sidecar's own, with a name and a password.",
+    ),
+    Command("keys", f"{_CLI}accounts.key_commands:keys_app", "Keys for programs, each with its own role."),
 )
 
 
 def main() -> None:
-    """Run the console script: errors become one line on stderr and an exit code.
-
-    Only the code of the command that is called is loaded: the server's memory would hold that of all others, with an
-    HTTP client and what draws tables, which takes 20 MiB.
-    """
+    """Run the console script: errors become one line on stderr and an exit code."""
     try:
-        _program(sys.argv[1:])()
+        _program()()
     except CommandFailed as failure:
         _exit(failure.exit_code, str(failure))
     except MLStreamError as error:
@@ -53,36 +72,72 @@ def main() -> None:
         _exit(USAGE, error.reason)
 
 
-def _program(arguments: Sequence[str]) -> typer.Typer:
-    """Return the program with the command that is called, or with all of them.
+class _DeclaredCommand(TyperCommand):
+    """A command whose code is loaded when it is called.
 
-    What extensions add to it is loaded only where it may be asked for.
+    A server's memory would hold that of all others, with an HTTP client and what draws tables, which takes 20 MiB; and
+    each command would take the time of all.
     """
+
+    def __init__(self, command: Command) -> None:
+        super().__init__(command.name, help=command.help)
+        self._command = command
+
+    def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:
+        """Load the command, and return a context that calls it."""
+        return self._load().make_context(info_name, args, parent, **extra)
+
+    def _load(self) -> Any:
+        defined = load(self._command.reference)
+        if isinstance(defined, typer.Typer):
+            return get_group(defined)
+        if self._command.name == _SERVE:
+            defined = with_extension_options(defined, _extensions())
+        alone = typer.Typer(add_completion=False)
+        alone.command(self._command.name, cls=ModelCommand if self._command.takes_model_id else None)(defined)
+        return get_command(alone)
+
+
+class _Program(TyperGroup):
+    """The program's commands; those of extensions are looked for where they may be asked for."""
+
+    def __init__(self, **attributes: Any) -> None:
+        super().__init__(**attributes)
+        self.commands.update({command.name: _DeclaredCommand(command) for command in _COMMANDS})
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """Return a command, None if there is none of that name."""
+        if cmd_name not in self.commands:
+            self._add_those_of_extensions()
+        return super().get_command(ctx, cmd_name)
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Return the names of all commands."""
+        self._add_those_of_extensions()
+        return super().list_commands(ctx)
+
+    def _add_those_of_extensions(self) -> None:
+        self.commands.update({command.name: _DeclaredCommand(command) for command in _extension_commands()})
+
+
+def _program() -> typer.Typer:
+    """Return the program."""
     program = typer.Typer(
         name="opensearch-ml-stream",
+        cls=_Program,
         help="Streaming predictions of remote models for any OpenSearch, through the ML Commons API.",
         no_args_is_help=True,
-        add_completion=False,
         pretty_exceptions_enable=False,
     )
     program.callback()(_options)
-    called = arguments[0] if arguments else ""
-    commands = [command for command in _COMMANDS if command.name == called]
-    extensions: Sequence[Extension] = ()
-    if not commands or called == _SERVE:
-        extensions = named_extensions(_config_file(arguments))
-    if not commands:
-        all_commands = [*_COMMANDS, *_commands_of(extensions)]
-        commands = [command for command in all_commands if command.name == called] or all_commands
-    for command in commands:
-        defined = load(command.reference)
-        if isinstance(defined, typer.Typer):
-            program.add_typer(defined, name=command.name)
-            continue
-        if command.name == _SERVE:
-            defined = with_extension_options(defined, extensions)
-        program.command(command.name, cls=ModelCommand if command.takes_model_id else None)(defined)
     return program
+
+
+def _extensions() -> Sequence[Extension]:
+    """Return the declarations of the extensions that the settings name, or that are ours."""
+    extensions = import_module("opensearch_ml_stream.plugin.installed_extensions")  # each command would pay for it
+    named: Sequence[Extension] = extensions.named_extensions(_config_file(sys.argv))
+    return named
 
 
 def _config_file(arguments: Sequence[str]) -> Path | None:
@@ -94,9 +149,9 @@ def _config_file(arguments: Sequence[str]) -> Path | None:
     return None
 
 
-def _commands_of(extensions: Sequence[Extension]) -> list[Command]:
+def _extension_commands() -> list[Command]:
     own = {command.name for command in _COMMANDS}
-    commands = [command for extension in extensions for command in extension.commands]
+    commands = [command for extension in _extensions() for command in extension.commands]
     if taken := [command.name for command in commands if command.name in own]:
         raise InvalidRequest(f"An extension has a command {taken[0]}, which is one of the program's own")
     return commands
@@ -109,7 +164,8 @@ def _exit(code: int, message: str) -> NoReturn:
 
 def _show_version(wanted: bool) -> None:
     if wanted:
-        typer.echo(version("opensearch-ml-stream"))
+        metadata = import_module("importlib.metadata")  # loaded late: it takes as long as typer
+        typer.echo(metadata.version("opensearch-ml-stream"))
         raise typer.Exit
 
 

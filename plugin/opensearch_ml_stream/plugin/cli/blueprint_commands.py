@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from opensearch_ml_stream.client.blueprints import Blueprint, find_blueprint, list_blueprints
-from opensearch_ml_stream.plugin.cli.options import program
+from opensearch_ml_stream.plugin.cli.options import Json, program
 from opensearch_ml_stream.plugin.cli.printing import print_json, print_table
 
 _AWS_VARIABLES = {
@@ -18,9 +18,10 @@ blueprints_app = typer.Typer(no_args_is_help=True, help="The connector documents
 
 
 @blueprints_app.command("list")
-def list_all() -> None:
+def list_all(json: Json = False) -> None:
     """List all blueprints by name."""
-    print_table(("Name", "Description"), [(blueprint.name, blueprint.description) for blueprint in list_blueprints()])
+    rows = [(blueprint.name, blueprint.description) for blueprint in list_blueprints()]
+    print_table(("Name", "Description"), rows, json=json)
 
 
 @blueprints_app.command()

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from opensearch_ml_stream.plugin.cli.command_errors import WrongUsage
-from opensearch_ml_stream.plugin.cli.options import command_line
+from opensearch_ml_stream.plugin.cli.options import Json, command_line
 from opensearch_ml_stream.plugin.cli.printing import print_table
 from opensearch_ml_stream.plugin.cli.sidecar_api import SidecarAPI, open_api
 from opensearch_ml_stream.plugin.cli.sidecar_options import SidecarOptions, takes_sidecar
@@ -30,12 +30,12 @@ Endpoint = Annotated[str, typer.Argument(metavar="URL", help="Such as http://10.
 
 @endpoints_app.command("list")
 @takes_sidecar
-def list_all(sidecar: SidecarOptions) -> None:
+def list_all(sidecar: SidecarOptions, json: Json = False) -> None:
     """List the patterns of URLs that connectors may call."""
     with open_api(sidecar) as api:
         permissions = _read(api)
-    rows = [(pattern, "yes" if permissions.allows_private(pattern) else "no") for pattern in permissions.patterns]
-    print_table(("Pattern", "Private addresses"), rows)
+    rows = [(pattern, permissions.allows_private(pattern)) for pattern in permissions.patterns]
+    print_table(("Pattern", "Private addresses"), rows, json=json)
 
 
 @endpoints_app.command()

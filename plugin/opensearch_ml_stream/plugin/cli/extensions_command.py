@@ -2,7 +2,7 @@
 
 from importlib.metadata import EntryPoint
 
-from opensearch_ml_stream.plugin.cli.options import Config
+from opensearch_ml_stream.plugin.cli.options import Config, Json
 from opensearch_ml_stream.plugin.cli.printing import print_table
 from opensearch_ml_stream.plugin.extension import Extension
 from opensearch_ml_stream.plugin.installed_extensions import (
@@ -15,7 +15,7 @@ from opensearch_ml_stream.plugin.installed_extensions import (
 from opensearch_ml_stream.plugin.settings.setting_metadata import SWITCHES
 
 
-def extensions(config: Config = None) -> None:
+def extensions(config: Config = None, json: Json = False) -> None:
     """List the extensions that are installed: whether they are on, of which package they are, and what for."""
     settings = load_installed_settings(config)
     declared = {extension.name: extension for extension in declared_extensions(settings)}
@@ -27,7 +27,7 @@ def extensions(config: Config = None) -> None:
         state = "on" if point.name in on and not is_shadowed else "off"
         what_for = "Not used: one of ours has its name." if is_shadowed else _summary(point.name, declared)
         rows.append((point.name, state, _package(point), what_for))
-    print_table(("Extension", "State", "Package", "What for"), rows)
+    print_table(("Extension", "State", "Package", "What for"), rows, json=json)
 
 
 def _summary(name: str, declared: dict[str, Extension]) -> str:

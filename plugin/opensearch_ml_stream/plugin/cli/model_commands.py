@@ -1,5 +1,6 @@
 """The commands `models create`, `list`, `show`, `delete` and `init`."""
 
+from operator import itemgetter
 from typing import Annotated
 from urllib.parse import quote
 
@@ -9,7 +10,14 @@ from opensearch_ml_stream.client.blueprints import connector_body, find_blueprin
 from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.plugin.cli.command_errors import CommandFailed, RequestFailed, WrongUsage
 from opensearch_ml_stream.plugin.cli.model_templates import init
-from opensearch_ml_stream.plugin.cli.options import ModelCommand, ModelId, command_line, read_pairs, read_secret
+from opensearch_ml_stream.plugin.cli.options import (
+    Json,
+    ModelCommand,
+    ModelId,
+    command_line,
+    read_pairs,
+    read_secret,
+)
 from opensearch_ml_stream.plugin.cli.printing import print_json, print_table
 from opensearch_ml_stream.plugin.cli.sidecar_api import SidecarAPI, open_api
 from opensearch_ml_stream.plugin.cli.sidecar_options import SidecarOptions, takes_sidecar
@@ -61,17 +69,21 @@ def create(
 
 @models_app.command("list")
 @takes_sidecar
-def list_all(sidecar: SidecarOptions) -> None:
+def list_all(sidecar: SidecarOptions, json: Json = False) -> None:
     """List all models: id, name, state."""
     with open_api(sidecar) as api:
         hits = api.search("models", {"match_all": {}})
     rows = [(hit["_id"], hit["_source"].get("name", ""), hit["_source"].get("model_state", "")) for hit in hits]
-    print_table(("Id", "Name", "State"), sorted(rows, key=lambda row: row[1]))
+    print_table(("Id", "Name", "State"), sorted(rows, key=itemgetter(1)), json=json)
 
 
 @models_app.command(cls=ModelCommand)
 @takes_sidecar
-def show(sidecar: SidecarOptions, model_id: ModelId) -> None:
+def show(
+    sidecar: SidecarOptions,
+    model_id: ModelId,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON, as it does anyway.")] = False,
+) -> None:
     """Show a model and its connector, without the credential."""
     with open_api(sidecar) as api:
         model = api.call("GET", _model_path(model_id))

@@ -48,6 +48,9 @@ InsecureNoAuth = Annotated[
 ]
 
 
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+
 class ModelCommand(TyperCommand):
     """A command whose model id may begin with a dash, which would be an option for all other commands."""
 

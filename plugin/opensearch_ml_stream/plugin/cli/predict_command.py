@@ -4,15 +4,15 @@ Only the response goes to stdout; what is about it (reasoning, tool calls, usage
 """
 
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Annotated, Any
 from urllib.parse import quote
 
 import orjson
 import typer
 
-from opensearch_ml_stream.client.response_chunks import Chunk
-from opensearch_ml_stream.plugin.cli.command_errors import WrongUsage
+from opensearch_ml_stream.client.response_chunks import Chunk, ChunkReader, StreamError
+from opensearch_ml_stream.plugin.cli.command_errors import RequestFailed, WrongUsage
 from opensearch_ml_stream.plugin.cli.options import ModelId, read_pairs
 from opensearch_ml_stream.plugin.cli.printing import print_json
 from opensearch_ml_stream.plugin.cli.sidecar_api import SidecarAPI, open_api
@@ -37,10 +37,21 @@ def predict(
         if not stream:
             _show_whole(api, model_id, parameters, json=json)
         elif json:
-            for chunk in api.predict_stream(model_id, parameters):
+            for chunk in read_chunks(api.predict_stream(model_id, parameters)):
                 typer.echo(orjson.dumps(chunk.raw))
         else:
-            show_stream(api.predict_stream(model_id, parameters))
+            show_stream(read_chunks(api.predict_stream(model_id, parameters)))
+
+
+def read_chunks(body: Iterable[bytes]) -> Iterator[Chunk]:
+    """Yield the chunks of a body; RequestFailed for an error in it, behind the chunks that come before."""
+    reader = ChunkReader()
+    try:
+        for data in body:
+            yield from reader.feed(data)
+        yield from reader.close()
+    except StreamError as error:
+        raise RequestFailed(error.status, error.reason) from error
 
 
 def show_stream(chunks: Iterable[Chunk]) -> None:

@@ -1,29 +1,64 @@
-"""Tables and JSON on stdout, for people on a terminal and for programs behind a pipe."""
+"""Tables, JSON and progress: for people on a terminal, and for programs behind a pipe.
+
+What draws is loaded where there is a terminal to draw on.
+"""
 
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from importlib import import_module
+from threading import Timer
 
 import orjson
 import typer
-from rich.console import Console
-from rich.table import Table
 
 
-def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    """Print a table on a terminal; behind a pipe one row a line, without the heads, cells separated by tabs."""
-    if not sys.stdout.isatty():
-        for row in rows:
-            typer.echo("\t".join(row))
+def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, json: bool = False) -> None:
+    """Print a table on a terminal; behind a pipe one row a line, without the heads, cells separated by tabs.
+
+    As JSON it is an array of objects, whose members are named as the columns are.
+    """
+    if json:
+        names = [column.lower().replace(" ", "_") for column in columns]
+        print_json([dict(zip(names, row, strict=True)) for row in rows])
         return
-    table = Table(*columns, box=None, pad_edge=False, header_style="bold")
-    for row in rows:
-        table.add_row(*(_plain(cell) for cell in row))
-    Console().print(table)
+    lines = [[_text(cell) for cell in row] for row in rows]
+    if not sys.stdout.isatty():
+        for line in lines:
+            typer.echo("\t".join(line))
+        return
+    table = import_module("rich.table").Table(*columns, box=None, pad_edge=False, header_style="bold")
+    for line in lines:
+        table.add_row(*(_plain(cell) for cell in line))
+    import_module("rich.console").Console().print(table)
 
 
 def print_json(value: object) -> None:
     """Print a value as indented JSON."""
     typer.echo(orjson.dumps(value, option=orjson.OPT_INDENT_2))
+
+
+@contextmanager
+def waiting(what: str, shown_after: float = 1.0) -> Iterator[None]:
+    """Say on stderr what is waited for, once that has taken so many seconds; only on a terminal."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    status = import_module("rich.console").Console(stderr=True).status(f"{_plain(what)} ...")
+    timer = Timer(shown_after, status.start)
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+        timer.join()
+        status.stop()
+
+
+def _text(cell: object) -> str:
+    if isinstance(cell, bool):
+        return "yes" if cell else "no"
+    return ", ".join(cell) if isinstance(cell, tuple) else str(cell)
 
 
 def _plain(cell: str) -> str:

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import orjson
 import typer
 
-from opensearch_ml_stream.plugin.cli.options import Config
+from opensearch_ml_stream.plugin.cli.options import Config, Json
 from opensearch_ml_stream.plugin.cli.printing import print_table
 from opensearch_ml_stream.plugin.installed_extensions import load_installed_settings
 from opensearch_ml_stream.plugin.settings.setting_metadata import Setting
@@ -17,6 +17,7 @@ _SHOWN_LENGTH = 40
 
 def settings(
     config: Config = None,
+    json: Json = False,
     markdown: Annotated[bool, typer.Option("--markdown", help="The table of docs/settings.md.")] = False,
 ) -> None:
     """List all settings, with the values that the file and the environment give them."""
@@ -28,13 +29,14 @@ def settings(
     rows = [
         (
             setting.name,
-            _short(_shown(setting, current.value(setting))),
-            "yes" if setting.dynamic else "no",
+            _masked(shown) if json else _short(shown),
+            setting.dynamic,
             setting.help,
         )
         for setting in definitions
+        for shown in (_shown(setting, current.value(setting)),)
     ]
-    print_table(("Setting", "Value", "At run time", "What for"), rows)
+    print_table(("Setting", "Value", "At run time", "What for"), rows, json=json)
 
 
 def markdown_table(definitions: Iterable[Setting]) -> str:
@@ -59,5 +61,11 @@ def _cell(setting: Setting) -> str:
 def _short(value: object) -> str:
     if isinstance(value, tuple | dict) and len(orjson.dumps(value)) > _SHOWN_LENGTH:
         return f"{len(value)} entries"
-    text = value if isinstance(value, str) else orjson.dumps(value).decode()
-    return re.sub(r"://[^/@]*@", "://***@", text)
+    return str(_masked(value if isinstance(value, str) else orjson.dumps(value).decode()))
+
+
+def _masked(value: object) -> object:
+    """Return a value without the logins of URLs in it."""
+    if isinstance(value, tuple):
+        return [_masked(item) for item in value]
+    return re.sub(r"://[^/@]*@", "://***@", value) if isinstance(value, str) else value

@@ -11,11 +11,10 @@ from urllib.parse import quote
 import httpx
 import orjson
 
-from opensearch_ml_stream.client.errors import SidecarError
-from opensearch_ml_stream.client.response_chunks import Chunk, ChunkReader
 from opensearch_ml_stream.plugin.cli.command_errors import CommandFailed, RequestFailed, Unreachable, WrongUsage
 from opensearch_ml_stream.plugin.cli.credentials import Login, find_login
 from opensearch_ml_stream.plugin.cli.options import command_line
+from opensearch_ml_stream.plugin.cli.printing import waiting
 from opensearch_ml_stream.plugin.cli.refusal_advice import refusal_advice
 from opensearch_ml_stream.plugin.cli.sidecar_options import SidecarOptions
 from opensearch_ml_stream.plugin.cli.sidecar_url import sidecar_url
@@ -41,7 +40,7 @@ class SidecarAPI:
 
     def call(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """Send a request to a path below the base path, and return the response's JSON object."""
-        with self._errors():
+        with self._errors(), waiting(f"waiting for {self._address()}"):
             response = self._client.request(method, BASE_PATH + path, json=body)
             self._check(response)
         return _object(response)
@@ -80,8 +79,8 @@ class SidecarAPI:
         hits: list[dict[str, Any]] = response["hits"]["hits"]
         return hits
 
-    def predict_stream(self, model_id: str, parameters: Mapping[str, Any]) -> Iterator[Chunk]:
-        """Yield a response's chunks as they arrive; what comes before an error is yielded before it is raised."""
+    def predict_stream(self, model_id: str, parameters: Mapping[str, Any]) -> Iterator[bytes]:
+        """Yield the body of a streamed prediction, objects one a line, as it arrives."""
         request = self._client.build_request(
             "POST",
             f"{BASE_PATH}/models/{quote(model_id, safe='')}/_predict/stream",
@@ -89,16 +88,14 @@ class SidecarAPI:
             headers={"Accept": "application/x-ndjson"},
             timeout=httpx.Timeout(IDLE_SECONDS, connect=CONNECT_SECONDS),
         )
-        reader = ChunkReader()
         with self._errors():
-            response = self._client.send(request, stream=True)
+            with waiting(f"waiting for {self._address()}"):
+                response = self._client.send(request, stream=True)
             try:
                 if not response.is_success:
                     response.read()
                     self._check(response)
-                for data in response.iter_bytes():
-                    yield from reader.feed(data)
-                yield from reader.close()
+                yield from response.iter_bytes()
             finally:
                 response.close()
 
@@ -107,8 +104,6 @@ class SidecarAPI:
         address = self._address()
         try:
             yield
-        except SidecarError as error:
-            raise RequestFailed(error.status or 424, error.reason) from error
         except httpx.ReadTimeout as error:
             raise RequestFailed(408, f"{address} did not respond in time") from error
         except (httpx.RemoteProtocolError, httpx.ReadError) as error:

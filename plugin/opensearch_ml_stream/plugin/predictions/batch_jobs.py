@@ -13,6 +13,7 @@ from opensearch_ml_stream.connectors.errors import Internal, InvalidRequest, MLS
 from opensearch_ml_stream.connectors.predict import remote_job
 from opensearch_ml_stream.connectors.predict.guardrails.configuration import INPUT_TRIGGERED
 from opensearch_ml_stream.connectors.predict.inputs import PredictInput, RemoteInput
+from opensearch_ml_stream.connectors.predict.remote_job_rules import RemoteJobRules
 from opensearch_ml_stream.connectors.rendering.compiled_action import ProviderRequest
 from opensearch_ml_stream.connectors.syntax import jsontext
 from opensearch_ml_stream.plugin.clock import Clock
@@ -161,8 +162,8 @@ def _job_request(model: CompiledModel, action: Action, source: Json) -> Provider
     return remote_job.job_request(model.connector, action, source.get("remote_job") or {}, model.credential)
 
 
-def _remote_job_rules(settings: Settings) -> remote_job.RemoteJobRules:
-    return remote_job.RemoteJobRules(
+def _remote_job_rules(settings: Settings) -> RemoteJobRules:
+    return RemoteJobRules(
         status_field=settings.remote_job_status_field,
         completed=settings.remote_job_status_completed,
         cancelled=settings.remote_job_status_cancelled,

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.connectors.known_providers import SHIPPED
-from opensearch_ml_stream.connectors.predict.remote_job import RemoteJobRules
+from opensearch_ml_stream.connectors.predict.remote_job_rules import RemoteJobRules
 from opensearch_ml_stream.plugin.settings.setting_metadata import Setting, setting, settings_of, switch_of
 
 T = TypeVar("T")

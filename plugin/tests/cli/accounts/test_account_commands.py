@@ -1,6 +1,7 @@
 """The commands `users` and `keys`, on a store in a file."""
 
 import asyncio
+import json
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -48,6 +49,7 @@ def test_users_are_added_listed_changed_and_removed(run: Run, store: tuple[str, 
     assert added.stderr == "Added the user ann with the role ml_full_access. In force within 2 s.\n"
     listed = run("users", "list", *store)
     assert (listed.stdout, listed.stderr) == ("ann\tml_full_access\n", "")
+    assert json.loads(run("users", "list", *store, "--json").stdout) == [{"name": "ann", "roles": ["ml_full_access"]}]
     changed = run("users", "password", "ann", "--password", "env:PW", *store, PW="another horse")
     assert changed.stderr == "Changed the password of ann. In force within 2 s.\n"
     assert run("users", "remove", "ann", *store).stderr == "Removed the user ann. In force within 2 s.\n"
@@ -89,6 +91,9 @@ def test_a_key_is_printed_once_and_listed_without_its_secret(run: Run, store: tu
     listed = [line.split("\t") for line in run("keys", "list", *store).stdout.splitlines()]
     assert [row[:3] for row in listed if row[0] == id] == [[id, "app", "ml_predict_access"]]
     assert [row[3] for row in listed if row[1] == "other"] == ["no end"]
+    as_json = {row["id"]: row for row in json.loads(run("keys", "list", *store, "--json").stdout)}
+    assert (as_json[id]["name"], as_json[id]["roles"]) == ("app", ["ml_predict_access"])
+    assert {row["valid_until"] for row in as_json.values() if row["name"] == "other"} == {None}
     assert key.split("_")[2] not in str(listed)
     assert run("keys", "revoke", id, *store).stderr == f"Revoked the key {id}. {unused(store)}\n"
     assert id not in run("keys", "list", *store).stdout

@@ -15,6 +15,7 @@ from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.extensions.doctor.diagnosis.report import Report, read_report
 from opensearch_ml_stream.plugin.cli.command_errors import CommandFailed, WrongUsage
 from opensearch_ml_stream.plugin.cli.options import read_pairs
+from opensearch_ml_stream.plugin.cli.printing import waiting
 from opensearch_ml_stream.plugin.cli.sidecar_api import open_api
 from opensearch_ml_stream.plugin.cli.sidecar_options import SidecarOptions
 from opensearch_ml_stream.plugin.installed_extensions import load_installed_settings
@@ -76,7 +77,8 @@ def diagnose(target: DiagnosisTarget, sidecar: SidecarOptions, config: Path | No
         connector_file = import_module("opensearch_ml_stream.extensions.doctor.diagnosis.connector_file")
         settings = load_installed_settings(config)
         diagnosing = connector_file.diagnose_connector(target.connector, target.parameters, settings, record=record)
-        diagnosis: dict[str, Any] = asyncio.run(diagnosing).to_json()
+        with waiting("calling the provider"):
+            diagnosis: dict[str, Any] = asyncio.run(diagnosing).to_json()
         return diagnosis
     path = f"/models/{quote(target.model_id or '', safe='')}/_diagnose"
     with open_api(sidecar) as api:

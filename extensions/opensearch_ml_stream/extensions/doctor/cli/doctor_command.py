@@ -1,13 +1,11 @@
 """The command `doctor`: where a stream is held up, between its provider and whoever reads it."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from time import monotonic, sleep
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 
 from opensearch_ml_stream.extensions.doctor.cli.diagnosis_target import (
     ConnectorFile,
@@ -32,7 +30,7 @@ from opensearch_ml_stream.extensions.doctor.diagnosis.report import Report, Stre
 from opensearch_ml_stream.plugin.cli.command_errors import WrongUsage
 from opensearch_ml_stream.plugin.cli.credentials import find_login
 from opensearch_ml_stream.plugin.cli.options import Config, ModelOrText
-from opensearch_ml_stream.plugin.cli.printing import print_json
+from opensearch_ml_stream.plugin.cli.printing import print_json, waiting
 from opensearch_ml_stream.plugin.cli.sidecar_api import SidecarAPI, open_client
 from opensearch_ml_stream.plugin.cli.sidecar_options import SidecarOptions, takes_sidecar
 from opensearch_ml_stream.plugin.cli.sidecar_url import sidecar_url
@@ -67,11 +65,10 @@ def doctor(
     """Find out where a stream is held up. Each way that is looked at is a call, which the provider is paid for."""
     target = read_target((model_or_text, text), connector, set_)
     urls = _urls(sidecar, through, target)
-    with _waiting("calling the provider"):
-        report = report_of(diagnose(target, sidecar, config, record=False))
+    report = report_of(diagnose(target, sidecar, config, record=False))
     paths = None
     if report.works and report.stream is not None and target.model_id is not None:
-        with _waiting("calling the model through the sidecar" + ("" if through is None else f" and {through}")):
+        with waiting("calling the model through the sidecar" + ("" if through is None else f" and {through}")):
             parameters = report.parameters or target.parameters
             paths = _measure(target.model_id, parameters, sidecar, urls, report.stream)
     findings = () if paths is None else paths.findings
@@ -165,10 +162,3 @@ def _document(report: Report, paths: _Paths | None, works: bool, advice: Sequenc
         document["paths"] = [timeline.to_json() for timeline in paths.measured]
         document["findings"] = [finding.to_json() for finding in paths.findings]
     return {**document, "advice": list(advice)}
-
-
-@contextmanager
-def _waiting(what: str) -> Iterator[None]:
-    """Show on a terminal that something goes on."""
-    with Console(stderr=True).status(f"{what} ..."):
-        yield

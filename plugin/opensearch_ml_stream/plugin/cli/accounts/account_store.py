@@ -15,6 +15,7 @@ import typer
 
 from opensearch_ml_stream.connectors.errors import MLStreamError
 from opensearch_ml_stream.plugin.cli.command_errors import WrongUsage
+from opensearch_ml_stream.plugin.cli.printing import waiting
 from opensearch_ml_stream.plugin.cli.running.store_password import with_store_password
 from opensearch_ml_stream.plugin.clock import now_millis
 from opensearch_ml_stream.plugin.installed_extensions import load_installed_settings
@@ -67,7 +68,8 @@ def with_store(options: StoreOptions, work: Callable[[Store], Awaitable[T]], *, 
                 return result, IN_FORCE
             return result, f"No running server uses this store: start one with `opensearch-ml-stream serve {pasted}`."
 
-    return asyncio.run(run())
+    with waiting("waiting for the store"):
+        return asyncio.run(run())
 
 
 def tell(use: str) -> None:

@@ -2,13 +2,14 @@
 
 import re
 from datetime import UTC, datetime
+from functools import partial
 from typing import Annotated
 
 import typer
 
 from opensearch_ml_stream.plugin.cli.accounts.account_store import Role, StoreOptions, tell, with_store
 from opensearch_ml_stream.plugin.cli.command_errors import WrongUsage
-from opensearch_ml_stream.plugin.cli.options import Config, Store, StorePassword
+from opensearch_ml_stream.plugin.cli.options import Config, Json, Store, StorePassword
 from opensearch_ml_stream.plugin.cli.printing import print_table
 from opensearch_ml_stream.plugin.clock import now_millis
 from opensearch_ml_stream.plugin.security import own_accounts
@@ -41,24 +42,17 @@ def create(
 
 
 @keys_app.command("list")
-def list_keys(config: Config = None, store: Store = None, store_password: StorePassword = None) -> None:
+def list_keys(
+    config: Config = None, store: Store = None, store_password: StorePassword = None, json: Json = False
+) -> None:
     """List the keys' ids, names, roles and ends; the keys themselves are not known any more."""
     now = now_millis()
     found, use = with_store(
         StoreOptions(config, store, store_password), lambda store: own_accounts.accounts(store, "key")
     )
-    print_table(
-        ("Id", "Name", "Roles", "Valid until"),
-        [
-            (
-                key.id.partition(":")[2],
-                key.name,
-                ", ".join(key.roles),
-                _end(key, now),
-            )
-            for key in found
-        ],
-    )
+    end = _iso_end if json else partial(_end, now=now)
+    rows = [(key.id.partition(":")[2], key.name, key.roles, end(key)) for key in found]
+    print_table(("Id", "Name", "Roles", "Valid until"), rows, json=json)
     tell(use)
 
 
@@ -86,6 +80,10 @@ def _end(key: own_accounts.Account, now: int) -> str:
     if key.expires is None:
         return "no end"
     return f"{_time(key.expires)}{' (expired)' if key.is_expired(now) else ''}"
+
+
+def _iso_end(key: own_accounts.Account) -> str | None:
+    return None if key.expires is None else datetime.fromtimestamp(key.expires / 1000, UTC).isoformat()
 
 
 def _time(millis: int) -> str:

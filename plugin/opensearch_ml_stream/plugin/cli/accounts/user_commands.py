@@ -7,6 +7,7 @@ import typer
 from opensearch_ml_stream.plugin.cli.accounts.account_store import Role, StoreOptions, tell, with_store
 from opensearch_ml_stream.plugin.cli.options import (
     Config,
+    Json,
     Store,
     StorePassword,
     ask,
@@ -45,12 +46,14 @@ def add(
 
 
 @users_app.command("list")
-def list_users(config: Config = None, store: Store = None, store_password: StorePassword = None) -> None:
+def list_users(
+    config: Config = None, store: Store = None, store_password: StorePassword = None, json: Json = False
+) -> None:
     """List the users and their roles."""
     found, use = with_store(
         StoreOptions(config, store, store_password), lambda store: own_accounts.accounts(store, "user")
     )
-    print_table(("Name", "Roles"), [(user.name, ", ".join(user.roles)) for user in found])
+    print_table(("Name", "Roles"), [(user.name, user.roles) for user in found], json=json)
     tell(use)
 
 

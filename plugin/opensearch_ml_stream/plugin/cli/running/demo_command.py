@@ -18,7 +18,7 @@ import typer
 from opensearch_ml_stream.plugin.cli.command_errors import CommandFailed
 from opensearch_ml_stream.plugin.cli.credentials import find_login
 from opensearch_ml_stream.plugin.cli.options import program
-from opensearch_ml_stream.plugin.cli.predict_command import show_stream
+from opensearch_ml_stream.plugin.cli.predict_command import read_chunks, show_stream
 from opensearch_ml_stream.plugin.cli.running.demo_models import find_models, set_up_models
 from opensearch_ml_stream.plugin.cli.running.first_steps import QUESTION, first_steps
 from opensearch_ml_stream.plugin.cli.sidecar_api import SidecarAPI, open_api_as
@@ -65,7 +65,7 @@ def run_demo(
             models = set_up_models(api, find_models(api), provider_url)
             typer.echo(f"\nThe sidecar is on {url}, its models are in {_shown_store(settings.store)}.")
             typer.echo(f"\n> {QUESTION}\n")
-            show_stream(api.predict_stream(models["openai-chat"], {"inputs": QUESTION}))
+            show_stream(read_chunks(api.predict_stream(models["openai-chat"], {"inputs": QUESTION})))
             typer.echo(first_steps(sidecar, login, models["openai-chat"], models["anthropic-messages"]))
             code = process.wait()
         raise CommandFailed(f"The sidecar ended with exit code {code}; see its output above")
