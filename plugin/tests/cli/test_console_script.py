@@ -100,6 +100,7 @@ print(*sys.modules, file=sys.stderr)
         (["models", "list"], 36, "yaml"),
         (["models", "show", "m1"], 36, "yaml"),
         (["endpoints", "list"], 85, "yaml"),
+        (["embed", "m1", "a"], 36, "yaml"),
         (["login"], 32, "yaml"),
         (["logout"], 32, "yaml"),
         (["blueprints", "list"], 18, "httpx yaml asyncio"),

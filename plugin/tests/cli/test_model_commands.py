@@ -50,6 +50,22 @@ def test_what_a_connector_leaves_to_be_filled_in_is_shown_beside_the_models_id(
 
 
 @pytest.mark.parametrize(
+    ("blueprint", "trial"),
+    [("openai-embedding", "Try it: opensearch-ml-stream embed m1 Hello\n"), ("cohere-rerank", "")],
+)
+def test_the_trial_that_is_proposed_is_one_for_such_a_model(
+    run: Run, sidecar: InMemorySidecar, blueprint: str, trial: str
+) -> None:
+    sidecar.responses = {
+        ("POST", "/connectors/_create"): {"connector_id": "c1"},
+        ("POST", "/models/_register"): {"model_id": "m1"},
+    }
+    key = "openAI_key" if blueprint.startswith("openai") else "cohere_key"
+    ended = run("models", "create", "--blueprint", blueprint, "--credential", f"{key}=k")
+    assert (ended.code, ended.stderr) == (0, trial)
+
+
+@pytest.mark.parametrize(
     ("name", "reason"),
     [("modle", "openai-chat has no parameter [modle]; did you mean [model]?"),
      ("xyz", "openai-chat has no parameter [xyz]; it takes endpoint, inputs, max_completion_tokens,")],

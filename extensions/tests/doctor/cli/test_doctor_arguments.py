@@ -78,7 +78,8 @@ def test_a_connector_has_no_way_through_a_proxy(run: Run, tmp_path: Path) -> Non
     [
         (("m1", None), None, {"inputs": QUESTION}),
         (("m1", "hi"), None, {"inputs": "hi"}),
-        (("m1", None), ["prompt=hi"], {"prompt": "hi"}),
+        (("m1", None), ["inputs=hi"], {"inputs": "hi"}),
+        (("m1", None), ["temperature=0"], {"inputs": QUESTION, "temperature": "0"}),
         (("m1", "hi"), ["max_tokens=5"], {"inputs": "hi", "max_tokens": "5"}),
     ],
 )

@@ -37,6 +37,12 @@ _COMMANDS = (
     Command("endpoints", f"{_CLI}endpoint_commands:endpoints_app", "The servers that connectors may call."),
     Command("predict", f"{_CLI}predict_command:predict", "Ask a model.", takes_model_id=True),
     Command(
+        "embed",
+        f"{_CLI}embed_command:embed",
+        "Print the embedding of each text: a JSON array of numbers a line.",
+        takes_model_id=True,
+    ),
+    Command(
         "login",
         f"{_CLI}login_commands:login",
         "Check a user's login, or a key, and remember it for the sidecar's URL.",

@@ -1,12 +1,13 @@
 """The commands `models create`, `list`, `show`, `delete` and `init`."""
 
+from collections.abc import Sequence
 from operator import itemgetter
 from typing import Annotated
 from urllib.parse import quote
 
 import typer
 
-from opensearch_ml_stream.client.blueprints import connector_body, find_blueprint, model_body
+from opensearch_ml_stream.client.blueprints import Blueprint, connector_body, find_blueprint, model_body
 from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.plugin.cli.command_errors import CommandFailed, RequestFailed, WrongUsage
 from opensearch_ml_stream.plugin.cli.model_templates import init
@@ -64,7 +65,8 @@ def create(
     typer.echo(model_id)
     for warning in connector.get("warnings", ()):
         typer.echo(f"Warning: {warning}", err=True)
-    typer.echo(f"Try it: {command_line(sidecar.url, 'predict', model_id, '--stream', 'Hello')}", err=True)
+    if trial := _trial(source):
+        typer.echo(f"Try it: {command_line(sidecar.url, trial[0], model_id, *trial[1:])}", err=True)
 
 
 @models_app.command("list")
@@ -107,6 +109,14 @@ def delete(
         typer.echo(f"deleted model {model_id}")
         if connector_id is not None:
             _delete_connector(api, connector_id, wanted=with_connector)
+
+
+def _trial(blueprint: Blueprint) -> Sequence[str]:
+    """Return the command, without the model's id, that tries a model of a blueprint; empty for other kinds."""
+    pre_process = str(blueprint.connector["actions"][0].get("pre_process_function") or "")
+    if pre_process.endswith(".embedding"):
+        return "embed", "Hello"
+    return () if pre_process else ("predict", "--stream", "Hello")
 
 
 def _delete_connector(api: SidecarAPI, connector_id: str, *, wanted: bool) -> None:

@@ -6,6 +6,7 @@ import shlex
 import shutil
 import sys
 from collections.abc import Iterable
+from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -65,12 +66,29 @@ def _model_id(value: str) -> str:
     return value.replace(_DASH, "-", 1)
 
 
+def _complete_model_id(ctx: typer.Context, incomplete: str) -> list[tuple[str, str]]:
+    completion = import_module("opensearch_ml_stream.plugin.cli.model_id_completion")  # it calls the sidecar
+    completed: list[tuple[str, str]] = completion.complete_model_id(ctx.params, incomplete)
+    return completed
+
+
 ModelId = Annotated[
-    str, typer.Argument(metavar="MODEL_ID", help="Id of the model, as `models list` shows it.", parser=_model_id)
+    str,
+    typer.Argument(
+        metavar="MODEL_ID",
+        help="Id of the model, as `models list` shows it.",
+        parser=_model_id,
+        autocompletion=_complete_model_id,
+    ),
 ]
 ModelOrText = Annotated[
     str | None,
-    typer.Argument(metavar="MODEL_ID", help="Id of the model; left out with --connector.", parser=_model_id),
+    typer.Argument(
+        metavar="MODEL_ID",
+        help="Id of the model; left out with --connector.",
+        parser=_model_id,
+        autocompletion=_complete_model_id,
+    ),
 ]
 
 

@@ -133,32 +133,36 @@ class SidecarAPI:
 
 
 @contextmanager
-def open_api(options: SidecarOptions) -> Iterator[SidecarAPI]:
+def open_api(options: SidecarOptions, response_seconds: float = RESPONSE_SECONDS) -> Iterator[SidecarAPI]:
     """Open a client of a sidecar, with the login of the options, of the environment or of an earlier `login`.
 
     Raises:
         WrongUsage: If the URL, a login or a file cannot be used.
         CommandFailed: If the remembered logins cannot be read.
     """
-    with open_api_as(find_login(options), options) as api:
+    with open_api_as(find_login(options), options, response_seconds) as api:
         yield api
 
 
 @contextmanager
-def open_api_as(login: Login | None, options: SidecarOptions) -> Iterator[SidecarAPI]:
+def open_api_as(
+    login: Login | None, options: SidecarOptions, response_seconds: float = RESPONSE_SECONDS
+) -> Iterator[SidecarAPI]:
     """Open a client of a sidecar with this login, whatever the options say of one; see `open_api`."""
-    with open_client(login, options) as client:
+    with open_client(login, options, response_seconds) as client:
         yield SidecarAPI(client, login)
 
 
 @contextmanager
-def open_client(login: Login | None, options: SidecarOptions) -> Iterator[httpx.Client]:
+def open_client(
+    login: Login | None, options: SidecarOptions, response_seconds: float = RESPONSE_SECONDS
+) -> Iterator[httpx.Client]:
     """Open httpx's client of a sidecar, which sends the login; see `open_api`."""
     with httpx.Client(
         base_url=sidecar_url(options.url),
         headers={} if login is None else {"authorization": login.authorization()},
         verify=_tls(options.ca_certs, options.client_cert),
-        timeout=httpx.Timeout(RESPONSE_SECONDS, connect=CONNECT_SECONDS),
+        timeout=httpx.Timeout(response_seconds, connect=min(CONNECT_SECONDS, response_seconds)),
         follow_redirects=False,  # or the login would follow them
     ) as client:
         yield client

@@ -61,8 +61,7 @@ def read_target(
     else:
         model_id, text = None, first
     given = read_pairs("--set", pairs)
-    question = QUESTION if text is None and not given else text
-    parameters = given if question is None else {"inputs": question, **given}
+    parameters = {"inputs": QUESTION if text is None else text, **given}
     return DiagnosisTarget(model_id, None if connector is None else _read_file(connector), parameters)
 
 

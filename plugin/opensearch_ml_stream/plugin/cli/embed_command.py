@@ -1,0 +1,46 @@
+"""The command `embed`: the embeddings of texts, one line each."""
+
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any
+from urllib.parse import quote
+
+import orjson
+import typer
+
+from opensearch_ml_stream.plugin.cli.command_errors import CommandFailed, WrongUsage
+from opensearch_ml_stream.plugin.cli.options import ModelId
+from opensearch_ml_stream.plugin.cli.printing import print_json
+from opensearch_ml_stream.plugin.cli.sidecar_api import open_api
+from opensearch_ml_stream.plugin.cli.sidecar_options import SidecarOptions, takes_sidecar
+
+
+@takes_sidecar
+def embed(
+    sidecar: SidecarOptions,
+    model_id: ModelId,
+    texts: Annotated[list[str], typer.Argument(metavar="TEXT...", help="What to embed; - reads stdin, a text a line.")],
+    json: Annotated[bool, typer.Option("--json", help="Print the object that the sidecar sends.")] = False,
+) -> None:
+    """Print the embedding of each text: a JSON array of numbers a line."""
+    documents = [line for text in texts for line in (sys.stdin.read().splitlines() if text == "-" else [text])]
+    if not documents:
+        raise WrongUsage("Say what to embed: standard input has no line")
+    with open_api(sidecar) as api:
+        response = api.call("POST", f"/models/{quote(model_id, safe='')}/_predict", {"text_docs": documents})
+    if json:
+        print_json(response)
+        return
+    for embedding in _embeddings(response):
+        typer.echo(orjson.dumps(embedding))
+
+
+def _embeddings(response: Mapping[str, Any]) -> Sequence[Any]:
+    """Return the rows of a response, one for each text."""
+    try:
+        found = [output["data"] for result in response["inference_results"] for output in result["output"]]
+    except (LookupError, TypeError):
+        found = []
+    if not found:
+        raise CommandFailed("The model's response holds no embeddings; --json shows it")
+    return found
