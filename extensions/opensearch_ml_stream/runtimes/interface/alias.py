@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from types import ModuleType
 
 OURS = "opensearch_ml_stream.runtimes.interface"
-INSTALL = "pip install 'opensearch-ml-stream[mlserver]'"
+INSTALL = "pip install 'mlserver>=1.7'"
 # By MLServer's name, without `mlserver`; what is not here needs MLServer itself.
 _MODULES = {
     "": "",

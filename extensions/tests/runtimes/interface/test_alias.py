@@ -70,7 +70,7 @@ def test_every_module_of_the_interface_is_found_first_by_its_name_in_mlserver() 
 def test_what_only_mlserver_has_says_how_to_get_it(statement: str) -> None:
     printed = outcome(statement)
     assert "Error: mlserver." in printed
-    assert printed.endswith("needs MLServer itself: pip install 'opensearch-ml-stream[mlserver]'")
+    assert printed.endswith("needs MLServer itself: pip install 'mlserver>=1.7'")
 
 
 def test_other_names_are_missing_as_ever() -> None:

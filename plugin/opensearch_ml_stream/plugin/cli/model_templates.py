@@ -12,6 +12,7 @@ import typer
 
 from opensearch_ml_stream.plugin.cli.command_errors import WrongUsage
 from opensearch_ml_stream.plugin.cli.options import program
+from opensearch_ml_stream.plugin.extras import install_command
 
 SETTINGS_FILE = "model-settings.json"
 
@@ -47,9 +48,9 @@ _EXTRA: Mapping[Runtime, Mapping[str, Any]] = {
     },
 }
 _BEFORE: Mapping[Runtime, str] = {
-    Runtime.HUGGINGFACE: "pip install 'opensearch-ml-stream[huggingface]'",
-    Runtime.VLLM: "pip install 'opensearch-ml-stream[vllm]'",
-    Runtime.LLAMA_CPP: "pip install 'opensearch-ml-stream[llama-cpp]', and put a GGUF file there as model.gguf",
+    Runtime.HUGGINGFACE: "{install}",
+    Runtime.VLLM: "{install}",
+    Runtime.LLAMA_CPP: "{install}, and put a GGUF file there as model.gguf",
     Runtime.OPENAI: "export OPENAI_API_KEY=...",
 }
 _MODEL_PY = '''\
@@ -111,7 +112,7 @@ def init(
     except OSError as error:
         raise WrongUsage(f"Cannot write to {folder}: {error.strerror}") from None
     if runtime in _BEFORE:
-        typer.echo(f"First: {_BEFORE[runtime]}", err=True)
+        typer.echo(f"First: {_BEFORE[runtime].format(install=install_command(runtime))}", err=True)
     predict = shlex.join(
         (program(), "predict", f"runtime-{quote(folder.name, safe='')}", "--stream", "To be or not to be")
     )

@@ -10,6 +10,7 @@ from importlib import import_module
 
 from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.plugin.extension import Extension, load
+from opensearch_ml_stream.plugin.extras import install_command
 from opensearch_ml_stream.plugin.server.listener import bind
 from opensearch_ml_stream.plugin.settings import Settings
 
@@ -47,8 +48,7 @@ def load_grpc(extensions: Sequence[Extension]) -> None:
         if (error.name or "").startswith("opensearch_ml_stream"):
             raise
         raise InvalidRequest(
-            f"The port for gRPC needs packages that are not installed ({error.name}): "
-            "pip install 'opensearch-ml-stream[grpc]'"
+            f"The port for gRPC needs packages that are not installed ({error.name}): {install_command('grpc')}"
         ) from None
 
 
