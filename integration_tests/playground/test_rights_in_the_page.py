@@ -1,5 +1,9 @@
 """The playground for somebody who logs in: the page may do what its user may do, and says what it may not."""
 
+import asyncio
+import os
+import subprocess
+import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -58,6 +62,20 @@ async def test_a_user_who_may_do_everything(playground: Playground, tmp_path: Pa
         assert await page.value(ANSWER) == TEXT
         await page.until("document.getElementById('live').innerText.includes('Streams in flight\\n0')")
         assert complaints(page) == []
+
+
+async def test_the_code_beside_an_answer_logs_in_by_names(playground: Playground, tmp_path: Path) -> None:
+    """Both are run as they are shown: whoever pastes them says who calls, and the page shows no password."""
+    async with logged_in(playground, tmp_path, "ml_full_access") as page:
+        await page.until("document.querySelector('.answer')")
+        await send(page, "words")
+        await finished(page, "Done")
+        _, curl, python = await page.value("[...document.querySelectorAll('.code pre')].map(e => e.textContent)")
+    assert PASSWORD not in curl + python
+    login = {**os.environ, "MLSTREAM_USER": "ml_predict_access", "MLSTREAM_PASSWORD": PASSWORD}
+    for command, text in ((["sh", "-c", curl], '"content":"Light"'), ([sys.executable, "-c", python], TEXT)):
+        shown = await asyncio.to_thread(subprocess.run, command, capture_output=True, text=True, timeout=60, env=login)
+        assert shown.returncode == 0 and text in shown.stdout, shown
 
 
 async def test_a_user_who_may_only_look(playground: Playground, tmp_path: Path) -> None:

@@ -64,6 +64,15 @@ async def test_the_page_has_the_version_a_closed_policy_and_only_its_own_files()
     assert not re.search(r"<style|style=|<script(?![^>]+src=)|\son\w+=", page.body.decode())
 
 
+async def test_the_page_knows_whether_callers_log_in_as_it_is_now() -> None:
+    ui = Ui()
+    assert 'data-login="asked"' not in (await ui.ask("GET", "/_ui/")).body.decode()
+    ui.gate.asks_for_login = True
+    asked = await ui.ask("GET", "/_ui/")
+    assert '<html lang="en" data-login="asked">' in asked.body.decode()
+    assert (await ui.ask("GET", "/_ui/", if_none_match=asked.headers["etag"])).status == 304
+
+
 @pytest.mark.parametrize(
     ("name", "content_type"),
     [

@@ -45,9 +45,10 @@ class PageFile:
         return response
 
 
-async def read_page(version: str) -> PageFile:
-    """Return the page of this version of the sidecar."""
-    page = await PageTemplate(_PACKAGE, "templates/playground.html").render(version=version)
+async def read_page(version: str, *, asks_for_login: bool) -> PageFile:
+    """Return the page of this version of the sidecar; whether callers log in is for the calls that it shows as code."""
+    template = PageTemplate(_PACKAGE, "templates/playground.html")
+    page = await template.render(version=version, asks_for_login=asks_for_login)
     return PageFile.of(page.encode(), HTML)
 
 

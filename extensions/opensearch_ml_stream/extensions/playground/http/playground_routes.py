@@ -55,14 +55,15 @@ class _SwitchedOff:
 
 def _page_routes(gate: Gate, version: str) -> list[Route]:
     files = read_static_files()
-    pages: list[PageFile] = []  # the page, once it has been asked for
+    pages: dict[bool, PageFile] = {}  # by whether callers log in, once it has been asked for
 
     async def show(request: Request) -> Response:
         """Show the playground, for those who may see models or call them."""
         await gate.admit(request.scope, actions.MODEL_SEARCH, actions.PREDICT, actions.PREDICT_STREAM)
-        if not pages:
-            pages.append(await read_page(version))
-        return pages[0].respond(request)
+        asks = gate.asks_for_login
+        if asks not in pages:
+            pages[asks] = await read_page(version, asks_for_login=asks)
+        return pages[asks].respond(request)
 
     async def show_file(request: Request) -> Response:
         """Return a file of the page."""

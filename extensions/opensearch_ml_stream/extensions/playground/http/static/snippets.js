@@ -1,6 +1,7 @@
-// The same call as a command and as a program.
+// The same call as a command and as a program. Where callers log in, it is by names that the command line reads, too.
 
 const ONE_LINE = 80; // characters of a body that is not broken into lines
+const ASKS_FOR_LOGIN = document.documentElement.dataset.login === "asked";
 
 /** A curl command for the request, for a POSIX shell. */
 export function curlOf({ path, body, isStream }) {
@@ -8,6 +9,7 @@ export function curlOf({ path, body, isStream }) {
   const json = line.length > ONE_LINE ? JSON.stringify(body, null, 2) : line;
   const lines = [
     `curl -sS${isStream ? "N" : ""} ${quoted(absolute(path))}`,
+    ...(ASKS_FOR_LOGIN ? ['-u "$MLSTREAM_USER:$MLSTREAM_PASSWORD"'] : []),
     "-H 'Content-Type: application/json'",
     ...(isStream ? ["-H 'Accept: text/event-stream'"] : []),
     `-d ${quoted(json)}`,
@@ -15,22 +17,25 @@ export function curlOf({ path, body, isStream }) {
   return lines.join(" \\\n  ");
 }
 
+const IMPORTS = [...(ASKS_FOR_LOGIN ? ["import os", ""] : []), "from opensearchpy import OpenSearch"];
+const LOGIN = ASKS_FOR_LOGIN ? ', http_auth=(os.environ["MLSTREAM_USER"], os.environ["MLSTREAM_PASSWORD"])' : "";
+
 /** Lines of Python for the request, with opensearch-py and the client of this package. */
 export function pythonOf({ path, body, isStream }, model) {
   const url = new URL(absolute(path));
   const base = pythonLiteral(url.href.slice(0, url.href.indexOf("/_plugins/")));
   if (!isStream) {
     return [
-      "from opensearchpy import OpenSearch", "",
-      `client = OpenSearch(${base})`,
+      ...IMPORTS, "",
+      `client = OpenSearch(${base}${LOGIN})`,
       `body = ${pythonLiteral(body)}`,
       `print(client.transport.perform_request("POST", ${pythonLiteral(url.pathname.slice(url.pathname.indexOf("/_plugins/")))}, body=body))`,
     ].join("\n");
   }
   return [
-    "from opensearchpy import OpenSearch",
+    ...IMPORTS,
     "from opensearch_ml_stream.client import predict_stream", "",
-    `client = OpenSearch(${base})`,
+    `client = OpenSearch(${base}${LOGIN})`,
     `parameters = ${pythonLiteral(body.parameters)}`,
     `for chunk in predict_stream(client, ${pythonLiteral(model.id)}, parameters):`,
     '    print(chunk.text, end="", flush=True)',
