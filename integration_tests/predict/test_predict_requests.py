@@ -33,6 +33,32 @@ def test_a_packed_body_and_a_slash_at_the_end_of_the_path_make_no_difference(sid
     assert provider.requests[0].json()["messages"][0]["content"] == QUESTION["parameters"]["inputs"]
 
 
+@pytest.mark.parametrize("query", ["", "?pretty=true"])
+def test_a_misspelt_parameter_is_not_refused_and_gets_a_hint(sidecar: Sidecar, query: str) -> None:
+    completion = {"choices": [{"message": {"content": "ok"}}]}
+    with background_provider(json_response(completion)) as provider:
+        model_id = sidecar.create_model(openai(provider.url))
+        path = f"/_plugins/_ml/models/{model_id}/_predict{query}"
+        right, misspelt = (
+            sidecar.client.post(path, json={"parameters": {"inputs": "hi", **more}}).json()
+            for more in ({"color": "red"}, {"modle": "gpt-9"})
+        )
+    hint = "The connector has no place for the parameter [modle]; did you mean [model]?"
+    assert "warnings" not in right
+    assert misspelt == {**right, "warnings": [hint]}
+
+
+def test_a_stream_says_so_in_its_terminal_object(sidecar: Sidecar) -> None:
+    with background_provider(openai_stream(["ok"])) as provider:
+        model_id = sidecar.create_model(openai(provider.url))
+        path = f"/_plugins/_ml/models/{model_id}/_predict/stream"
+        body = {"parameters": {"inputs": "hi", "modle": "gpt-9"}}
+        first, last = sidecar.client.post(path, json=body).text.splitlines()
+    assert "warnings" not in first
+    data = json.loads(last)["inference_results"][0]["output"][0]["dataAsMap"]
+    assert data["warnings"] == ["The connector has no place for the parameter [modle]; did you mean [model]?"]
+
+
 def test_a_management_request_may_be_packed(sidecar: Sidecar) -> None:
     client = OpenSearch(sidecar.url, http_compress=True)
     body = {"name": "g", "description": "made by a client that packs its requests"}

@@ -77,6 +77,18 @@ def test_on_a_terminal_model_and_usage_are_shown(
     assert shown in capsys.readouterr().err
 
 
+def test_what_the_sidecar_warns_of_goes_to_stderr(run: Run, sidecar: InMemorySidecar) -> None:
+    sidecar.stream(text("a"), NDJSON.ending(Ending("stop"), {"warnings": ["did you mean [b]?"]}))
+    ended = run("predict", "m1", "--stream", "hi")
+    assert (ended.stdout, ended.stderr) == ("a\n", "warning: did you mean [b]?\n")
+    output = {"name": "response", "dataAsMap": {"response": "a"}}
+    whole = {"inference_results": [{"output": [output]}], "warnings": ["did you mean [b]?"]}
+    sidecar.responses["POST", "/models/m1/_predict"] = whole
+    ended = run("predict", "m1", "hi")
+    assert (ended.stdout, ended.stderr) == ("a\n", "warning: did you mean [b]?\n")
+    assert json.loads(run("predict", "m1", "hi", "--json").stdout) == whole
+
+
 def test_json_prints_the_objects_as_they_were_sent(run: Run, sidecar: InMemorySidecar) -> None:
     sidecar.stream(text("a"), ENDING)
     lines = run("predict", "m1", "--stream", "--json", "hi").stdout.splitlines()

@@ -77,6 +77,8 @@ def show_stream(chunks: Iterable[Chunk]) -> None:
 def _show_whole(api: SidecarAPI, model_id: str, parameters: Mapping[str, Any], *, json: bool) -> None:
     response = api.call("POST", f"/models/{quote(model_id, safe='')}/_predict", {"parameters": parameters})
     text = None if json else _chat_text(response)
+    if not json:
+        _show_warnings(response.pop("warnings", ()))
     if text is None:
         print_json(response)
     else:
@@ -108,7 +110,14 @@ def _collect(calls: dict[int, dict[str, str]], fragments: Iterable[Mapping[str, 
         call["arguments"] += fragment.get("arguments") or ""
 
 
+def _show_warnings(warnings: Iterable[str]) -> None:
+    for warning in warnings:
+        typer.echo(f"warning: {warning}", err=True)
+
+
 def _show_ending(last: Chunk, calls: Mapping[int, Mapping[str, str]]) -> None:
+    if "inference_results" in last.raw:
+        _show_warnings(last.raw["inference_results"][0]["output"][0]["dataAsMap"].get("warnings", ()))
     for call in calls.values():
         typer.echo(f"tool call: {call['name']}({call['arguments']})", err=True)
     if last.finish_reason not in (None, "stop", "tool_calls"):

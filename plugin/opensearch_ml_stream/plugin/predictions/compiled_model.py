@@ -13,6 +13,7 @@ from opensearch_ml_stream.connectors.predict.guardrails.configuration import Gua
 from opensearch_ml_stream.connectors.predict.inputs import PredictInput
 from opensearch_ml_stream.connectors.predict.model_inputs import ModelInputs, find_model_inputs
 from opensearch_ml_stream.connectors.predict.model_interface import InterfaceSchema
+from opensearch_ml_stream.connectors.predict.parameter_hints import ParameterHints, find_parameter_hints
 from opensearch_ml_stream.connectors.predict.pre_process import ScriptStep, Step, plan_steps
 from opensearch_ml_stream.connectors.rendering.compiled_action import CompiledAction, ProviderRequest
 from opensearch_ml_stream.connectors.rendering.template import ConnectorParameters
@@ -140,6 +141,21 @@ class CompiledModel:
     def inputs(self) -> ModelInputs:
         """What a remote model's templates take. Raises InvalidRequest if its connector has no predict action."""
         return find_model_inputs(self.connector.action(), self._parameters, self.settings.of(InputOptions).prompt)
+
+    @cached_property
+    def _parameter_hints(self) -> ParameterHints | None:
+        """What the templates of the predict action name; None where there is none, or a protocol in its place."""
+        action = next((one for one in self.connector.actions if one.action_type == PREDICT), None)
+        if action is None or self.protocol is not None:
+            return None
+        return find_parameter_hints(action, self._parameters.values)
+
+    def warnings(self, parameters: Mapping[str, str], action_type: str | None = None) -> Sequence[str]:
+        """Return hints at the parameters of a call that the connector has no place for, if they look misspelt."""
+        hints = self._parameter_hints
+        if hints is None or action_type not in (None, PREDICT) or not (unknown := parameters.keys() - hints.known):
+            return ()
+        return hints.of(name for name in parameters if name in unknown)
 
     @property
     def guardrails(self) -> Guardrails:

@@ -115,6 +115,7 @@ class Predictor:
         response = await held.enter_async_context(self._calls.open(model, request, bodies))
         await check_status(response, model)
         stream = ProviderStream(response, spec.decoder(), model.redactor, charge, model.providers)
+        stream.warnings = model.warnings(parameters, action_type)
         if has_fallbacks:
             stream.answered_by = model.model_id
             await stream.read_ahead()

@@ -1,7 +1,7 @@
 """A provider's response as chunks and one outcome: the path of every token."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from time import monotonic
 from typing import Any
@@ -24,12 +24,12 @@ class ProviderStream:
     """A provider's response as chunks, then one outcome: an Ending, or an UpstreamError without credentials in it.
 
     `first_chunk` is when the first chunk came (CLOCK_MONOTONIC), None before. `charge` is paid by how the stream ends.
-    `answered_by` is the id of the model, if the terminal object is to name it.
+    `answered_by` is the id of the model, if the terminal object is to name it; `warnings` are about the request.
     """
 
     __slots__ = (
         "_ahead", "_before_first_chunk", "_charge", "_decoder", "_finish_by", "_known", "_redactor", "_response",
-        "_tell_first_chunk", "answered_by", "first_chunk", "outcome",
+        "_tell_first_chunk", "answered_by", "first_chunk", "outcome", "warnings",
     )  # fmt: skip
 
     def __init__(
@@ -50,6 +50,7 @@ class ProviderStream:
         self.first_chunk: float | None = None
         self.outcome: Ending | UpstreamError | None = None
         self.answered_by: str | None = None
+        self.warnings: Sequence[str] = ()
         self._ahead: Chunks = []
         self._charge = charge
         if charge is not None:
@@ -70,6 +71,8 @@ class ProviderStream:
         fields: dict[str, Any] = {"skipped_events": self.skipped_events} if self.skipped_events else {}
         if self.answered_by is not None:
             fields["model_id"] = self.answered_by
+        if self.warnings:
+            fields["warnings"] = list(self.warnings)
         if self._charge is not None:
             self._charge.pay_stream(ending, self.chunks)
             fields |= self._charge.terminal_fields()

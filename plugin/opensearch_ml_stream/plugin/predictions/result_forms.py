@@ -1,9 +1,9 @@
 """The forms in which the result of a whole prediction is returned: the object of the API, or that object as JSON."""
 
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Sequence
 from typing import Any, Protocol, TypeVar
 
-from opensearch_ml_stream.connectors.predict.inputs import PredictInput
+from opensearch_ml_stream.connectors.predict.inputs import PredictInput, RemoteInput
 from opensearch_ml_stream.connectors.syntax.compact_json import to_json
 from opensearch_ml_stream.plugin.predictions.compiled_model import CompiledModel
 from opensearch_ml_stream.plugin.predictions.guardrail_checks import GuardrailChecks
@@ -44,7 +44,10 @@ async def as_object(
 ) -> dict[str, Any]:
     """Respond with the object of the API, `{"inference_results": [...]}`."""
     response = await predict_whole(model, predict_input, fetch, scripts, checks)
-    return {**response, "model_id": model.model_id} if names_model else response
+    if names_model:
+        response = {**response, "model_id": model.model_id}
+    warnings = _warnings(model, predict_input)
+    return {**response, "warnings": list(warnings)} if warnings else response
 
 
 async def as_json(
@@ -57,6 +60,11 @@ async def as_json(
     names_model: bool,
 ) -> bytes:
     """Respond with the object of the API as compact JSON."""
-    if names_model:
-        return to_json(await as_object(model, predict_input, fetch, scripts, checks, names_model=True))
+    if names_model or _warnings(model, predict_input):
+        return to_json(await as_object(model, predict_input, fetch, scripts, checks, names_model=names_model))
     return await predict_whole_encoded(model, predict_input, fetch, scripts, checks)
+
+
+def _warnings(model: CompiledModel, predict_input: PredictInput) -> Sequence[str]:
+    action_type = predict_input.action_type if isinstance(predict_input, RemoteInput) else None
+    return model.warnings(predict_input.parameters, action_type)
