@@ -11,7 +11,8 @@ from urllib.parse import quote
 import orjson
 import typer
 
-from opensearch_ml_stream.client.response_chunks import Chunk, ChunkReader, StreamError
+from opensearch_ml_stream.client.errors import SidecarError
+from opensearch_ml_stream.client.response_chunks import Chunk, ChunkReader
 from opensearch_ml_stream.plugin.cli.command_errors import RequestFailed, WrongUsage
 from opensearch_ml_stream.plugin.cli.options import ModelId, read_pairs
 from opensearch_ml_stream.plugin.cli.printing import print_json
@@ -50,8 +51,8 @@ def read_chunks(body: Iterable[bytes]) -> Iterator[Chunk]:
         for data in body:
             yield from reader.feed(data)
         yield from reader.close()
-    except StreamError as error:
-        raise RequestFailed(error.status, error.reason) from error
+    except SidecarError as error:
+        raise RequestFailed(error.status or 424, error.reason) from error
 
 
 def show_stream(chunks: Iterable[Chunk]) -> None:
