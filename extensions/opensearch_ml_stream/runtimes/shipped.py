@@ -4,35 +4,42 @@ from collections.abc import Mapping
 from importlib.util import find_spec
 from typing import Any
 
-_PACKAGE = "opensearch_ml_stream.runtimes"
-SHORT_NAMES = {
-    "huggingface": f"{_PACKAGE}.huggingface.HuggingFaceRuntime",
-    "vllm": f"{_PACKAGE}.vllm.VLLMRuntime",
-    "llama-cpp": f"{_PACKAGE}.llama_cpp.LlamaCppRuntime",
-}
+VLLM = "vllm"
+LLAMA_CPP = "llama-cpp"
+ENGINES = (VLLM, LLAMA_CPP)  # which ship a server that runs the model
+SHORT_NAMES = {"huggingface": "opensearch_ml_stream.runtimes.huggingface.HuggingFaceRuntime"}
 # Other packages' runtimes, which are taken over where their package is not installed.
 _TAKEN_OVER = {"mlserver_huggingface": "huggingface"}
 _LOCAL_PACKAGE = "mlserver_llm_local"  # of Seldon's LLM module: `parameters.extra.backend` says which engine
 _LOCAL_BACKENDS = {
-    "vllm": "vllm",
+    "vllm": VLLM,
     "transformers": "huggingface",
-    "llama-cpp": "llama-cpp",
-    "llama_cpp": "llama-cpp",
+    "llama-cpp": LLAMA_CPP,
+    "llama_cpp": LLAMA_CPP,
 }
 
 
-def resolve(implementation: str, extra: Mapping[str, Any] | None = None) -> str:
-    """Return the import path of an implementation: a short name's, or the one given.
+def find_engine(implementation: str, extra: Mapping[str, Any] | None = None) -> str | None:
+    """Return the engine whose server runs the model, None for an implementation that a process of ours loads.
 
-    `extra` is `parameters.extra` of the model's settings. ValueError for a backend of Seldon's local runtime that no
-    shipped runtime has.
+    `extra` is `parameters.extra` of the model's settings.
+    """
+    if _is_local(implementation):
+        implementation = _LOCAL_BACKENDS.get((extra or {}).get("backend", ""), "")
+    return implementation if implementation in ENGINES else None
+
+
+def resolve(implementation: str, extra: Mapping[str, Any] | None = None) -> str:
+    """Return the import path of an implementation that is no engine's: a short name's, or the one given.
+
+    ValueError for a backend of Seldon's local runtime that is not here.
     """
     if implementation in SHORT_NAMES:
         return SHORT_NAMES[implementation]
     package = implementation.partition(".")[0]
     if package in _TAKEN_OVER and find_spec(package) is None:
         return SHORT_NAMES[_TAKEN_OVER[package]]
-    if package == _LOCAL_PACKAGE and find_spec(package) is None:
+    if _is_local(implementation):
         backend = (extra or {}).get("backend", "transformers")
         if backend not in _LOCAL_BACKENDS:
             raise ValueError(
@@ -40,3 +47,8 @@ def resolve(implementation: str, extra: Mapping[str, Any] | None = None) -> str:
             )
         return SHORT_NAMES[_LOCAL_BACKENDS[backend]]
     return implementation
+
+
+def _is_local(implementation: str) -> bool:
+    package = implementation.partition(".")[0]
+    return package == _LOCAL_PACKAGE and find_spec(package) is None

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from opensearch_ml_stream.runtimes.engine_settings import ALIASES, EMBEDDINGS, EngineSettings, read_engine_settings
+
 if TYPE_CHECKING:
     from opensearch_ml_stream.runtimes.interface import MLModel, ModelSettings
     from opensearch_ml_stream.runtimes.interface.codecs import StringCodec
@@ -32,13 +34,6 @@ else:  # MLServer's own where it is installed, else ours under its name
 DEFAULT_MAX_TOKENS = 512  # where neither the request nor the model's settings say
 
 _TEXT_TENSORS = ("prompt", "inputs")
-_MODEL_NAMES = ("model", "pretrained_model", "model_path")  # ours and Seldon's, MLServer's, llama-cpp-python's
-_ALIASES = {
-    "max_completion_tokens": "max_tokens",
-    "max_new_tokens": "max_tokens",
-    "repeat_penalty": "repetition_penalty",
-    "stop_strings": "stop",
-}
 _INTEGERS = ("max_tokens", "min_tokens", "seed", "top_k")
 _WITHOUT_EFFECT = ("model", "stream", "stream_options", "user")  # clients of OpenAI send them along
 
@@ -62,15 +57,6 @@ class Piece:
     completion_tokens: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class EngineSettings:
-    """What `parameters.extra` says: the model (a name or a path), the engine's arguments, parameters for each call."""
-
-    model: str
-    arguments: dict[str, Any]
-    llm_parameters: dict[str, Any]
-
-
 class TextModel(MLModel):
     """A model that generates text: what a subclass implements is `load`, `unload` and `generate`."""
 
@@ -78,7 +64,9 @@ class TextModel(MLModel):
 
     def __init__(self, settings: ModelSettings) -> None:
         super().__init__(settings)
-        self.engine_settings = read_engine_settings(settings)
+        self.engine_settings = _engine_settings(settings)
+        if self.engine_settings.model_type == EMBEDDINGS:
+            raise ValueError(f"parameters.extra.model_type [{EMBEDDINGS}] is not supported by this runtime")
         self._defaults = _checked(self.engine_settings.llm_parameters, self.takes)
 
     def generate(self, request: TextRequest) -> AsyncGenerator[Piece, None]:
@@ -112,7 +100,7 @@ class TextModel(MLModel):
         own = given.get("llm_parameters") or {}
         if not isinstance(own, Mapping):
             raise InferenceError("parameters.llm_parameters must be an object")
-        others = {name: value for name, value in given.items() if _ALIASES.get(name, name) in self.takes}
+        others = {name: value for name, value in given.items() if ALIASES.get(name, name) in self.takes}
         parameters = {**self._defaults, **_checked(others, self.takes), **_checked(own, self.takes)}
         tensors = {tensor.name: tensor for tensor in payload.inputs}
         if "content" in tensors:
@@ -134,35 +122,19 @@ class TextModel(MLModel):
         return response
 
 
-def read_engine_settings(settings: ModelSettings) -> EngineSettings:
-    """Read `parameters` of a model-settings.json, those of Seldon's local runtime too; ValueError without a model.
-
-    A relative path of a model is one in the model's folder.
-    """
-    parameters = settings.parameters
-    extra = dict((parameters.extra if parameters is not None else None) or {})
-    if extra.get("prompt_utils"):
-        raise ValueError("parameters.extra.prompt_utils is not supported; the model's own chat template is used")
-    config = extra.get("config")
-    if isinstance(config, Mapping):
-        if config.get("model_type", "chat.completions") not in ("chat.completions", "completions"):
-            raise ValueError(f"parameters.extra.config.model_type [{config['model_type']}] is not supported")
-        extra = dict(config.get("model_settings") or {})
-    llm_parameters = {**extra.pop("default_generate_kwargs", {}), **extra.pop("llm_parameters", {})}
-    uri = parameters.uri if parameters is not None else None
-    model = next((given for name in _MODEL_NAMES if (given := extra.pop(name, None))), uri)
-    if not isinstance(model, str) or not model:
-        raise ValueError("parameters.uri or parameters.extra.model must name the model")
-    source = getattr(settings, "_source", None)
-    inside = Path(source).parent / model if source else Path(model)
-    return EngineSettings(str(inside) if inside.exists() else model, extra, llm_parameters)
+def _engine_settings(settings: ModelSettings) -> EngineSettings:
+    parameters, source = settings.parameters, getattr(settings, "_source", None)
+    folder = Path(source).parent if source else None
+    if parameters is None:
+        return read_engine_settings(None, None, folder)
+    return read_engine_settings(parameters.extra, parameters.uri, folder)
 
 
 def _checked(given: Mapping[str, Any], takes: frozenset[str]) -> dict[str, Any]:
     """Return parameters under one name each; InferenceError for one that the engine does not know or a wrong value."""
     checked: dict[str, Any] = {}
     for name, value in given.items():
-        own = _ALIASES.get(name, name)
+        own = ALIASES.get(name, name)
         if value is None or name in _WITHOUT_EFFECT:
             continue
         if own not in takes:

@@ -1,4 +1,4 @@
-"""Connector protocols: what calls the models that have no provider behind a URL, and so no templates to fill.
+"""Connector protocols: what calls the models that have no provider behind a URL.
 
 An extension contributes one for the models that it runs itself.
 """
@@ -31,8 +31,8 @@ class ModelAction(Protocol):
         ...
 
 
-class ModelProtocol(Protocol):
-    """How one model is called and loaded; it stands in for the templates, the stream spec and the provider."""
+class OwnRequests(Protocol):
+    """How the requests of a model are made and its streams read; it stands in for the templates and the stream spec."""
 
     @property
     def spec(self) -> Streaming:
@@ -49,6 +49,15 @@ class ModelProtocol(Protocol):
 
     def readable_text(self, body: bytes) -> str:
         """Return a request's body as guardrails read it: no text in it may pass them unseen."""
+        ...
+
+
+class ModelProtocol(Protocol):
+    """How one model is called and loaded; it stands in for the provider."""
+
+    @property
+    def requests(self) -> OwnRequests | None:
+        """How its requests are made; None where the connector says it, as it does of a provider's."""
         ...
 
     def open(
@@ -88,3 +97,11 @@ def find_protocol(
     if connector is None:
         return None
     return next((found for one in protocols if (found := one.find(model_id, connector)) is not None), None)
+
+
+def find_own_requests(
+    protocols: Iterable[ConnectorProtocol], model_id: str, connector: Connector
+) -> OwnRequests | None:
+    """Return how a model's requests are made where its connector does not say it, None where it does."""
+    protocol = find_protocol(protocols, model_id, connector)
+    return None if protocol is None else protocol.requests

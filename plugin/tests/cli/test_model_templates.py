@@ -7,7 +7,7 @@ import pytest
 
 from opensearch_ml_stream.extensions.runtimes.keeper.remote_models import is_remote_model, provider_connector
 from opensearch_ml_stream.plugin.cli.model_templates import Runtime
-from opensearch_ml_stream.runtimes.shipped import SHORT_NAMES
+from opensearch_ml_stream.runtimes.shipped import ENGINES, SHORT_NAMES
 from tests.cli.conftest import Run
 
 
@@ -23,7 +23,7 @@ def test_a_folder_is_written_with_settings_and_the_next_command(run: Run, tmp_pa
     assert sorted(ended.stdout.splitlines()) == sorted(written)
     settings = json.loads((folder / "model-settings.json").read_text())
     assert settings["name"] == "mine"
-    known = settings["implementation"] in SHORT_NAMES or is_remote_model(settings["implementation"])
+    known = settings["implementation"] in {*SHORT_NAMES, *ENGINES} or is_remote_model(settings["implementation"])
     assert known or (folder / "model.py").exists()
 
 

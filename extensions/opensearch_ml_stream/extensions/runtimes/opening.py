@@ -7,10 +7,12 @@ from typing import Any
 
 from opensearch_ml_stream.extensions.runtimes.http.custom_handlers import CustomHandlers
 from opensearch_ml_stream.extensions.runtimes.service.control import RuntimeControl
+from opensearch_ml_stream.extensions.runtimes.service.engine_calls import EngineCalls
 from opensearch_ml_stream.extensions.runtimes.service.handler_calls import HandlerCalls
 from opensearch_ml_stream.extensions.runtimes.service.model_metrics import ModelMetrics
 from opensearch_ml_stream.extensions.runtimes.service.runtime_calls import RuntimeCalls
 from opensearch_ml_stream.extensions.runtimes.service.runtime_metrics import RuntimeMetrics
+from opensearch_ml_stream.extensions.runtimes.service.runtime_models import RuntimeModels
 from opensearch_ml_stream.extensions.runtimes.service.runtime_protocol import RuntimeProtocol
 from opensearch_ml_stream.extensions.runtimes.service.status import ModelStatus, runtimes_folder
 from opensearch_ml_stream.plugin.extension import BEHIND_THE_ROUTER, Contribution, Core, Handler
@@ -20,8 +22,8 @@ from opensearch_ml_stream.plugin.extension import BEHIND_THE_ROUTER, Contributio
 async def open_runtimes(core: Core) -> AsyncIterator[Contribution]:
     """Contribute the models' protocol, their own routes, behind the router, and their figures."""
     folder = runtimes_folder(core.folder)
-    async with RuntimeCalls(folder) as calls:
-        models = calls.models
+    models = RuntimeModels(folder)
+    async with RuntimeCalls(models) as calls, EngineCalls(models, core.live.current) as engine_calls:
         handler_calls = HandlerCalls(models, core.models, core.calls, core.observations)
         handlers = CustomHandlers(handler_calls, core.in_flight, core.gate, core.paths)
 
@@ -29,7 +31,7 @@ async def open_runtimes(core: Core) -> AsyncIterator[Contribution]:
             return {status.model_id: {"runtime": _profile(status)} for status in models.current().values()}
 
         yield Contribution(
-            protocols=(RuntimeProtocol(calls, RuntimeControl(folder)),),
+            protocols=(RuntimeProtocol(calls, engine_calls, RuntimeControl(folder)),),
             handlers=(Handler(BEHIND_THE_ROUTER, handlers.before),),
             collectors=(RuntimeMetrics(models.current), ModelMetrics(models.current)),
             profiles=profiles,

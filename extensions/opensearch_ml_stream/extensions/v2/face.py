@@ -8,6 +8,7 @@ from opensearch_ml_stream.extensions.v2.protocol.messages import InferenceReques
 from opensearch_ml_stream.extensions.v2.protocol.predict_inputs import HEADERS
 from opensearch_ml_stream.extensions.v2.protocol.tensor_values import json_text, texts, to_parameter
 from opensearch_ml_stream.extensions.v2.service.own_models import (
+    KnowsReadiness,
     RaisedByModel,
     SpeaksV2,
     Unloaded,
@@ -19,6 +20,7 @@ __all__ = [
     "HEADERS",
     "InferenceModels",
     "InferenceRequest",
+    "KnowsReadiness",
     "RaisedByModel",
     "RequestedOutput",
     "SpeaksV2",

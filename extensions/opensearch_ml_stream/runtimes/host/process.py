@@ -14,6 +14,7 @@ from typing import Any
 from opensearch_ml_stream.runtimes import own_metrics
 from opensearch_ml_stream.runtimes.host import loading
 from opensearch_ml_stream.runtimes.host.batching import AdaptiveBatcher
+from opensearch_ml_stream.runtimes.host.engine_process import EngineProcess
 from opensearch_ml_stream.runtimes.host.failures import FailureLog
 from opensearch_ml_stream.runtimes.host.figures import Figures
 from opensearch_ml_stream.runtimes.host.handler_application import CustomHandlers, custom_handlers
@@ -22,6 +23,7 @@ from opensearch_ml_stream.runtimes.host.served_model import ServedModel
 from opensearch_ml_stream.runtimes.host.worker_connection import WorkerConnection
 from opensearch_ml_stream.runtimes.interface.alias import install_mlserver_alias
 from opensearch_ml_stream.runtimes.own_metrics import OwnMetrics
+from opensearch_ml_stream.runtimes.shipped import find_engine
 
 FIGURES_SECONDS = 1.0
 SECONDS_FOR_CALLS = 2.0  # to end, once the process is to end
@@ -39,6 +41,10 @@ def main(arguments: list[str]) -> int:
     log = FailureLog(name)
     try:
         start = keeper.start_line()
+        settings = start["settings"]
+        extra = (settings.get("parameters") or {}).get("extra")
+        if engine := find_engine(settings.get("implementation") or "", extra):
+            return _run(EngineProcess(keeper, start, engine, log).run())
         return _run(_Process(keeper, start, log).run())
     except EOFError as error:
         log.say(str(error))

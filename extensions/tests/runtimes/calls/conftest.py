@@ -11,6 +11,7 @@ import pytest
 import uvloop
 
 from opensearch_ml_stream.extensions.runtimes.service.runtime_calls import RuntimeCalls
+from opensearch_ml_stream.extensions.runtimes.service.runtime_models import RuntimeModels
 from tests.runtimes.calls.scripted_host import ScriptedHost, write_models
 from tests.upstream.virtual_time_loop import VirtualTimeLoop
 
@@ -24,7 +25,7 @@ def pytest_asyncio_loop_factories(item: pytest.Item) -> Mapping[str, Callable[[]
 @pytest.fixture
 async def calls(tmp_path: Path) -> AsyncIterator[RuntimeCalls]:
     """The calls of a worker, of the models in tmp_path."""
-    async with RuntimeCalls(tmp_path) as opened:
+    async with RuntimeCalls(RuntimeModels(tmp_path)) as opened:
         yield opened
 
 

@@ -12,7 +12,9 @@ import orjson
 
 from opensearch_ml_stream.connectors.rendering.compiled_action import ProviderRequest
 from opensearch_ml_stream.extensions.runtimes.service.control import Operation, RuntimeControl, serving_control
+from opensearch_ml_stream.extensions.runtimes.service.engine_calls import EngineCalls
 from opensearch_ml_stream.extensions.runtimes.service.runtime_calls import STREAM_PATH, RuntimeCalls
+from opensearch_ml_stream.extensions.runtimes.service.runtime_models import RuntimeModels
 from opensearch_ml_stream.extensions.runtimes.service.runtime_protocol import RuntimeProtocol
 from opensearch_ml_stream.extensions.runtimes.service.runtime_response import RuntimeResponse
 from opensearch_ml_stream.extensions.runtimes.service.status import (
@@ -21,6 +23,7 @@ from opensearch_ml_stream.extensions.runtimes.service.status import (
     ProcessStatus,
     write_status,
 )
+from opensearch_ml_stream.plugin.settings import Settings
 from opensearch_ml_stream.plugin.upstream import UpstreamResponse
 from opensearch_ml_stream.runtimes.frames import FrameParser, Kind, frame
 
@@ -172,8 +175,13 @@ async def opened_protocol(folder: Path) -> AsyncIterator[RuntimeProtocol]:
     async def obey(operation: Operation, name: str) -> None:
         """All models are as they are to be."""
 
-    async with RuntimeCalls(folder) as calls, serving_control(folder, obey):
-        yield RuntimeProtocol(calls, RuntimeControl(folder))
+    models = RuntimeModels(folder)
+    async with (
+        RuntimeCalls(models) as calls,
+        EngineCalls(models, Settings()) as engine_calls,
+        serving_control(folder, obey),
+    ):
+        yield RuntimeProtocol(calls, engine_calls, RuntimeControl(folder))
 
 
 def request_to(model: str = "m", path: str = STREAM_PATH, body: bytes = REQUEST) -> ProviderRequest:

@@ -9,6 +9,7 @@ import pytest
 
 from opensearch_ml_stream.connectors.errors import InvalidRequest, UpstreamError
 from opensearch_ml_stream.extensions.runtimes.service.runtime_calls import RuntimeCalls
+from opensearch_ml_stream.extensions.runtimes.service.runtime_models import RuntimeModels
 from opensearch_ml_stream.extensions.v2.face import own_statuses
 from opensearch_ml_stream.runtimes.frames import MAX_PAYLOAD, FrameParser, Kind, frame
 from tests.runtimes.calls.scripted_host import (
@@ -219,6 +220,6 @@ async def test_a_connection_whose_numbers_are_used_up_ends_with_its_last_call(
 
 
 async def test_leaving_closes_the_connections(tmp_path: Path, host: ScriptedHost) -> None:
-    async with RuntimeCalls(tmp_path) as calls, opened_stream(calls, host):
+    async with RuntimeCalls(RuntimeModels(tmp_path)) as calls, opened_stream(calls, host):
         pass
     await asyncio.wait_for(host.workers[0].wait_closed(), 10)

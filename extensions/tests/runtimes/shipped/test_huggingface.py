@@ -42,7 +42,7 @@ def test_a_text_depends_on_the_tokens_before_it_the_prompts_too() -> None:
 
 
 async def test_a_text_ends_with_the_models_context(tmp_path: Path) -> None:
-    async with engine("huggingface", tmp_path) as tiny:
+    async with engine(tmp_path) as tiny:
         one = request(text("prompt", "w1 w2"), temperature=0, max_tokens=9000)
         given = (await tiny.model.predict(one)).parameters.model_dump()
     total = given["usage"]["total_tokens"]
@@ -83,7 +83,7 @@ async def test_the_settings_of_mlservers_runtime_load(tmp_path: Path) -> None:
     tiny_models.hugging_face_folder(tmp_path)
     extra = {"task": "text-generation", "pretrained_model": ".", "device": -1}
     tiny_models.write_settings(tmp_path, "mlserver_huggingface.HuggingFaceRuntime", **extra)
-    model = runtime_class("huggingface")(read_settings(tmp_path))
+    model = runtime_class()(read_settings(tmp_path))
     assert await model.load()
     one = request(text("inputs", "w1 w2"), temperature=0, max_tokens=2)
     assert len(texts_of(await model.predict(one))["output"].split()) == 2
@@ -93,13 +93,13 @@ async def test_the_settings_of_mlservers_runtime_load(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["model", "pretrained_model", "model_path"])
 def test_the_model_is_named_as_each_engines_users_do(tmp_path: Path, name: str) -> None:
     tiny_models.write_settings(tmp_path, "huggingface", **{name: "some/model"})
-    read = runtime_class("huggingface")(read_settings(tmp_path)).engine_settings
+    read = runtime_class()(read_settings(tmp_path)).engine_settings
     assert (read.model, read.arguments) == ("some/model", {})
 
 
 async def test_another_task_is_refused_by_its_name(tmp_path: Path) -> None:
     tiny_models.write_settings(tmp_path, "huggingface", task="image-to-text", model="m")
-    model = runtime_class("huggingface")(read_settings(tmp_path))
+    model = runtime_class()(read_settings(tmp_path))
     with pytest.raises(ValueError, match=r"task \[image-to-text\] is not supported"):
         await model.load()
 
@@ -111,7 +111,7 @@ async def test_the_settings_of_seldons_local_runtime_load(tmp_path: Path) -> Non
     }
     tiny_models.hugging_face_folder(tmp_path)
     tiny_models.write_settings(tmp_path, "mlserver_llm_local.runtime.Local", backend="transformers", config=config)
-    model = runtime_class("huggingface")(read_settings(tmp_path))
+    model = runtime_class()(read_settings(tmp_path))
     assert await model.load()
     chat = request(text("role", "user"), text("content", "w4"), llm_parameters={"temperature": 0})
     assert len(texts_of(await model.predict(chat))["content"].split()) == 3
@@ -128,11 +128,11 @@ async def test_the_settings_of_seldons_local_runtime_load(tmp_path: Path) -> Non
 def test_settings_that_cannot_be_used_are_named(tmp_path: Path, extra: dict[str, Any], named: str) -> None:
     tiny_models.write_settings(tmp_path, "huggingface", **extra)
     with pytest.raises(Exception, match=re.escape(named)):
-        runtime_class("huggingface")(read_settings(tmp_path))
+        runtime_class()(read_settings(tmp_path))
 
 
 async def test_messages_without_a_chat_template_are_refused(tmp_path: Path) -> None:
-    async with engine("huggingface", tmp_path) as tiny:
+    async with engine(tmp_path) as tiny:
         tiny.model._tokenizer.chat_template = None
         with pytest.raises(Exception, match="chat template") as refused:
             await tiny.model.predict(request(text("role", "user"), text("content", "w1")))

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from opensearch_ml_stream.runtimes.shipped import SHORT_NAMES, resolve
+from opensearch_ml_stream.runtimes.shipped import SHORT_NAMES, find_engine, resolve
 
 HUGGING_FACE = "opensearch_ml_stream.runtimes.huggingface.HuggingFaceRuntime"
 
@@ -21,11 +21,14 @@ def test_other_implementations_stay_as_they_are() -> None:
     assert resolve("model.MyModel") == "model.MyModel"
     assert resolve(HUGGING_FACE) == HUGGING_FACE
     assert resolve("huggingface") == HUGGING_FACE
+    assert [find_engine(name) for name in ("model.MyModel", "huggingface", "vllm")] == [None, None, "vllm"]
 
 
 def test_seldons_local_runtime_is_taken_over_by_its_backend() -> None:
     local = "mlserver_llm_local.runtime.Local"
-    assert resolve(local, {"backend": "vllm"}) == SHORT_NAMES["vllm"]
+    backends = ("vllm", "llama-cpp", "llama_cpp", "transformers", "deepspeed")
+    engines = ["vllm", "llama-cpp", "llama-cpp", None, None]
+    assert [find_engine(local, {"backend": backend}) for backend in backends] == engines
     assert resolve(local, {"backend": "transformers"}) == resolve(local) == HUGGING_FACE
     with pytest.raises(ValueError, match=r"backend \[deepspeed\] is not supported"):
         resolve(local, {"backend": "deepspeed"})

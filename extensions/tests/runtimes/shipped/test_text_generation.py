@@ -1,4 +1,4 @@
-"""What all shipped runtimes do alike, each with a tiny model; with the stand-ins, or the engines that are installed."""
+"""What a runtime for text does, by that for transformers with a tiny model; with stand-ins, or what is installed."""
 
 import asyncio
 import re
@@ -8,16 +8,16 @@ from typing import Any
 
 import pytest
 
-from tests.runtimes.shipped.engines import NAMES, Engine, engine
+from tests.runtimes.shipped.engines import Engine, engine
 from tests.runtimes.shipped.requests import ends_of, payloads, request, text, texts_of
 from tests.runtimes.shipped.tiny_models import CONTEXT
 
 PROMPT = text("prompt", "w1 w2 w3")
 
 
-@pytest.fixture(params=NAMES)
-async def tiny(request: pytest.FixtureRequest, tmp_path: Path, engine_packages: None) -> AsyncIterator[Engine]:
-    async with engine(request.param, tmp_path) as loaded:
+@pytest.fixture
+async def tiny(tmp_path: Path, engine_packages: None) -> AsyncIterator[Engine]:
+    async with engine(tmp_path) as loaded:
         yield loaded
 
 
@@ -163,10 +163,9 @@ async def test_tensors_that_do_not_belong_together_are_refused(tiny: Engine) -> 
             await tiny.model.predict(request(*tensors))
 
 
-@pytest.mark.parametrize("name", NAMES)
 async def test_parameters_of_the_settings_hold_unless_a_request_gives_others(
-    name: str, tmp_path: Path, engine_packages: None
+    tmp_path: Path, engine_packages: None
 ) -> None:
-    async with engine(name, tmp_path, llm_parameters={"temperature": 0, "max_new_tokens": 3}) as tiny:
+    async with engine(tmp_path, llm_parameters={"temperature": 0, "max_new_tokens": 3}) as tiny:
         assert len((await whole(tiny, request(PROMPT))).split()) == 3
         assert len((await whole(tiny, request(PROMPT, max_tokens=5))).split()) == 5

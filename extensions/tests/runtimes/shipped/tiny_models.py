@@ -24,17 +24,14 @@ def hugging_face_folder(folder: Path) -> None:
     ).save_pretrained(folder)
     import_module("torch").manual_seed(7)
     config = transformers.LlamaConfig(
-        vocab_size=len(VOCABULARY), hidden_size=32, intermediate_size=64, num_hidden_layers=1, num_attention_heads=2,
+        vocab_size=len(VOCABULARY), hidden_size=64, intermediate_size=64, num_hidden_layers=1, num_attention_heads=2,
         num_key_value_heads=2, max_position_embeddings=CONTEXT, bos_token_id=1, eos_token_id=2, initializer_range=1.0,
     )  # fmt: skip
     transformers.LlamaForCausalLM(config).save_pretrained(folder)
 
 
 def gguf_file(folder: Path) -> None:
-    """Write a Llama of one layer to model.gguf, or what the stand-in reads: a file."""
-    if not hasattr(import_module("llama_cpp"), "llama_chat_format"):  # the stand-in
-        (folder / "model.gguf").write_text("")
-        return
+    """Write a Llama of one layer to model.gguf."""
     gguf, numpy = import_module("gguf"), import_module("numpy")
     width, inner, heads = 32, 64, 2
     writer = gguf.GGUFWriter(str(folder / "model.gguf"), "llama")

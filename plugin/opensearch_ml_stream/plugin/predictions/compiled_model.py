@@ -34,8 +34,9 @@ _LLM_INTERFACE = "_llm_interface"
 class CompiledModel:
     """One version of a model with its connector, ready to be called.
 
-    `protocol` is the one that calls the model in place of a provider; None for a remote model, which its connector
-    describes. Holds the credentials in clear: never printed, never stored.
+    `protocol` is the one that calls the model in place of a provider, None for a remote model. `own_requests` make its
+    requests in place of the connector's templates, None where these do. Holds the credentials in clear: never printed,
+    never stored.
     """
 
     def __init__(
@@ -56,6 +57,7 @@ class CompiledModel:
         self.connector = connector
         self.settings = settings
         self.protocol = protocol
+        self.own_requests = None if protocol is None else protocol.requests
         self.providers = providers
         self._limiters_by_user = limiters_by_user
         self._limits_by_user: dict[str, RateLimit | None] = {}  # read when they are needed first
@@ -89,8 +91,8 @@ class CompiledModel:
 
     def action(self, action_type: str = PREDICT) -> ModelAction:
         """Return the compiled action; it is compiled again only if an external credential has changed."""
-        if self.protocol is not None:
-            return self.protocol.action(action_type)
+        if self.own_requests is not None:
+            return self.own_requests.action(action_type)
         credential = self.credential
         cached = self._compiled.get(action_type)
         if cached is not None and cached[0] == credential:
@@ -185,14 +187,14 @@ class CompiledModel:
 
     def steps(self, action: ModelAction, predict_input: PredictInput) -> Sequence[Step | ScriptStep]:
         """Return the calls of a whole prediction by an action, in the order of their results."""
-        if self.protocol is not None:
-            return self.protocol.steps(predict_input)
+        if self.own_requests is not None:
+            return self.own_requests.steps(predict_input)
         return plan_steps(action.action, self.connector.parameters, predict_input)
 
     def readable_text(self, request: ProviderRequest) -> str:
         """Decode a request's body as guardrails read it, by its charset: as UTF-8 alone it could pass them unseen."""
-        if self.protocol is not None:
-            return self.protocol.readable_text(request.body)
+        if self.own_requests is not None:
+            return self.own_requests.readable_text(request.body)
         return request.body.decode(request.charset, "replace")
 
     def check_output(self, response: Mapping[str, Any]) -> None:
@@ -221,8 +223,8 @@ class CompiledModel:
 
     def spec(self, parameters: Mapping[str, str], action_type: str = PREDICT) -> Streaming:
         """Return how this connector's action streams; InvalidRequest if it cannot."""
-        if self.protocol is not None:
-            return self.protocol.spec
+        if self.own_requests is not None:
+            return self.own_requests.spec
         name = parameters.get(_LLM_INTERFACE, "")
         key = (action_type, name)
         spec = self._specs.get(key)

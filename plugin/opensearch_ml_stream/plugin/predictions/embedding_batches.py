@@ -81,7 +81,7 @@ class EmbeddingBatches:
 
     def sending(self, model: CompiledModel, predict_input: PredictInput) -> Fetch:
         """Return what sends the requests of a prediction: merged with others if the model's settings say so."""
-        if model.settings.batching is None or model.protocol is not None:
+        if model.settings.batching is None or model.own_requests is not None:
             return partial(self._calls.fetch, model)
         return partial(self.fetch, model, predict_input)
 

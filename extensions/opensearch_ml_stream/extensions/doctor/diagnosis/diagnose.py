@@ -126,7 +126,7 @@ class ModelDiagnosis:
             async with open_response(self._upstream, request) as response:
                 yield response
             return
-        here = f"the model is a {protocol.spec.name} of this sidecar"
+        here = "the model runs in this sidecar"
         self._log.skip(NETWORK_STEPS, f"{here}: nothing goes over the network")
         self._times.sent()
         async with open_response(self._upstream, request) as response:

@@ -43,7 +43,7 @@ def with_text(model: CompiledModel, parameters: Mapping[str, str]) -> Mapping[st
 
     They stay as they are if `inputs` is a parameter of the templates, or these have no other for a text.
     """
-    if model.protocol is not None or _TEXT not in parameters:
+    if model.own_requests is not None or _TEXT not in parameters:
         return parameters
     try:
         inputs = model.inputs
@@ -76,7 +76,7 @@ def prepare(model: CompiledModel, parameters: Mapping[str, str], log: StepLog) -
         found.summary = f"{request.method} {_shown_url(request, model.redactor)}, {len(request.body)} bytes of body"
     with log.timed("spec") as found:
         spec = model.spec(parameters)
-        if model.protocol is not None:
+        if model.own_requests is not None:
             reason = f"the model is a {spec.name} of this sidecar"
         else:
             interface = parameters.get("_llm_interface")

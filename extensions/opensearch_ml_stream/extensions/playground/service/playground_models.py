@@ -12,7 +12,7 @@ from opensearch_ml_stream.connectors.selection.spec_for import spec_for
 from opensearch_ml_stream.extensions.playground.http.playground_use_cases import NewModel
 from opensearch_ml_stream.extensions.playground.service.blueprint_models import BlueprintModels
 from opensearch_ml_stream.extensions.playground.service.model_form import FormParameter, ModelForm, find_model_form
-from opensearch_ml_stream.plugin.connector_protocol import find_protocol
+from opensearch_ml_stream.plugin.connector_protocol import find_own_requests
 from opensearch_ml_stream.plugin.model_additions import ModelAdditions
 from opensearch_ml_stream.plugin.registry import Registry
 from opensearch_ml_stream.plugin.registry.model_settings import stored_settings
@@ -65,9 +65,9 @@ class StoredPlaygroundModels:
         connector, apart = await connector_of(self.store, source)
         if apart is not None:
             shows_connector = shows_connector and await self._may_see(caller, model.connector_id or "")
-        protocol = find_protocol(self.additions.protocols, model_id, connector)
+        own = find_own_requests(self.additions.protocols, model_id, connector)
         settings = read_sidecar_settings(await stored_settings(self.store, model_id), self.registry.models.options)
-        form = _FORM_OF_A_PROTOCOL if protocol is not None else _form(connector, settings.of(InputOptions).prompt)
+        form = _FORM_OF_A_PROTOCOL if own is not None else _form(connector, settings.of(InputOptions).prompt)
         return {
             "id": model_id,
             "name": model.name,
@@ -133,8 +133,8 @@ class StoredPlaygroundModels:
         """Return the name of the stream that the connector's provider sends, and whether it can; "" for no name."""
         try:
             connector = read_connector(document)
-            if (protocol := find_protocol(self.additions.protocols, model_id, connector)) is not None:
-                return protocol.spec.name, True
+            if (own := find_own_requests(self.additions.protocols, model_id, connector)) is not None:
+                return own.spec.name, True
             return spec_for(connector, connector.action(), {}, self.additions.providers).name, True
         except InvalidRequest:  # there is no connector, it is broken, or it does not stream
             return "", False

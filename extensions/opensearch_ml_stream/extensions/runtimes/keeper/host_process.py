@@ -210,7 +210,10 @@ def _ending(code: int) -> str:
 
 
 def _resident_bytes(pid: int) -> int:
+    """Return what is resident of the process and of all that it has started."""
     try:
-        return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * _PAGE
+        own = int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * _PAGE
+        children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
     except (OSError, LookupError, ValueError):
         return 0  # it has just ended, or this is no Linux
+    return own + sum(_resident_bytes(int(child)) for child in children)

@@ -6,6 +6,7 @@ clients read.
 """
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from opensearch_ml_stream.connectors.errors import InvalidRequest
@@ -60,20 +61,74 @@ def provider_connector(settings: Mapping[str, Any], environment: Mapping[str, st
     url, headers, credential = _endpoint(extra, config, environment)
     fixed = _object(config, "llm_parameters", "parameters.extra.config.llm_parameters")
     name = str(settings.get("name") or config.get("model_id"))
+    model = _text(config, "model_id") or _text(config, "azure_deployment")
+    if not model:
+        raise InvalidRequest("parameters.extra.config.model_id is missing")
+    connector = openai_connector(name, url, model, OpenAIRequests(model_type, fixed, {}))
+    (action,) = connector["actions"]
+    return {**connector, "credential": {_KEY: credential}, "actions": [{**action, "headers": headers}]}
+
+
+@dataclass(frozen=True, slots=True)
+class OpenAIRequests:
+    """The requests of a connector to a server with OpenAI's interface.
+
+    `fixed` are members that each request has; a caller may give other values for some. `further` are the names of
+    members that the server takes beside OpenAI's, by those of their parameters.
+    """
+
+    model_type: str
+    fixed: Mapping[str, Any]
+    further: Mapping[str, str]
+
+    def parameters(self, model: str) -> dict[str, Any]:
+        """Return the connector's parameters."""
+        parameters: dict[str, Any] = {"model": model}
+        if self.model_type == "chat.completions":
+            parameters["messages"] = _MESSAGES
+        elif self.model_type == "completions":
+            parameters["prompt"] = "${parameters.inputs}"
+        # A request may give other values for these; a text cannot stand there unquoted.
+        return parameters | {name: value for name, value in self.fixed.items() if self._is_changeable(name, value)}
+
+    def body(self) -> str:
+        """Return the template: the optional members are left out where a request does not give them."""
+        content = {
+            "chat.completions": '"messages": ${parameters.messages}',
+            "completions": '"prompt": "${parameters.prompt}"',
+            "embeddings": '"input": ${parameters.input}',
+        }[self.model_type]
+        members = ['"model": "${parameters.model}"', content]
+        literal = {name: value for name, value in self.fixed.items() if not self._is_changeable(name, value)}
+        for name, value in literal.items():
+            members.append(f"{jsontext.dumps(self.further.get(name, name))}: {jsontext.dumps(value)}")
+        optional = {**{name: name for name in _OPTIONAL[self.model_type]}, **self._further()}
+        members += [
+            f'"{theirs}": ${{parameters.{name}:-null}}' for name, theirs in optional.items() if name not in literal
+        ]
+        return "{ " + ", ".join(members) + " }"
+
+    def _further(self) -> Mapping[str, str]:
+        return {} if self.model_type == "embeddings" else self.further
+
+    def _is_changeable(self, name: str, value: object) -> bool:
+        return (name in _OPTIONAL[self.model_type] or name in self._further()) and not isinstance(value, str)
+
+
+def openai_connector(name: str, url: str, model: str, requests: OpenAIRequests) -> dict[str, Any]:
+    """Return the connector to a server with OpenAI's interface, without credential; `<path>` in the URL is its path."""
     action = {
         "action_type": "PREDICT",
         "method": "POST",
-        "url": url.replace("<path>", model_type.replace(".", "/")),
-        "headers": headers,
-        "request_body": _body(model_type, fixed),
-        **(_EMBEDDING if model_type == "embeddings" else {}),
+        "url": url.replace("<path>", requests.model_type.replace(".", "/")),
+        "request_body": requests.body(),
+        **(_EMBEDDING if requests.model_type == "embeddings" else {}),
     }
     return {
         "name": f"runtime {name}",
         "version": "1",
         "protocol": "http",
-        "parameters": _parameters(model_type, config, fixed),
-        "credential": {_KEY: credential},
+        "parameters": requests.parameters(model),
         "actions": [action],
     }
 
@@ -112,37 +167,6 @@ def _azure_url(config: Mapping[str, Any], environment: Mapping[str, str]) -> str
         raise InvalidRequest("An Azure model needs azure_endpoint and model_id (its deployment) in its config")
     version = _text(config, "api_version") or environment.get("OPENAI_API_VERSION") or _AZURE_VERSION
     return f"{endpoint}/openai/deployments/{deployment}/<path>?api-version={version}"
-
-
-def _parameters(model_type: str, config: Mapping[str, Any], fixed: Mapping[str, Any]) -> dict[str, Any]:
-    model = _text(config, "model_id") or _text(config, "azure_deployment")
-    if not model:
-        raise InvalidRequest("parameters.extra.config.model_id is missing")
-    parameters: dict[str, Any] = {"model": model}
-    if model_type == "chat.completions":
-        parameters["messages"] = _MESSAGES
-    elif model_type == "completions":
-        parameters["prompt"] = "${parameters.inputs}"
-    # A request may give other values for these; a text cannot stand there unquoted.
-    return parameters | {name: value for name, value in fixed.items() if _is_changeable(model_type, name, value)}
-
-
-def _body(model_type: str, fixed: Mapping[str, Any]) -> str:
-    """Return the template of the request: the optional members are left out where a request does not give them."""
-    content = {
-        "chat.completions": '"messages": ${parameters.messages}',
-        "completions": '"prompt": "${parameters.prompt}"',
-        "embeddings": '"input": ${parameters.input}',
-    }[model_type]
-    members = ['"model": "${parameters.model}"', content]
-    literal = {name: value for name, value in fixed.items() if not _is_changeable(model_type, name, value)}
-    members += [f"{jsontext.dumps(name)}: {jsontext.dumps(value)}" for name, value in literal.items()]
-    members += [f'"{name}": ${{parameters.{name}:-null}}' for name in _OPTIONAL[model_type] if name not in literal]
-    return "{ " + ", ".join(members) + " }"
-
-
-def _is_changeable(model_type: str, name: str, value: object) -> bool:
-    return name in _OPTIONAL[model_type] and not isinstance(value, str)
 
 
 def _object(parent: Mapping[str, Any], name: str, path: str) -> Mapping[str, Any]:

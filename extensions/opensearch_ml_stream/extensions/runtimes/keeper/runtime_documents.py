@@ -8,6 +8,7 @@ import os
 from typing import Literal
 
 from opensearch_ml_stream.connectors.errors import Conflict, NotFound
+from opensearch_ml_stream.extensions.runtimes.keeper.engine_models import engine_connector, engine_of
 from opensearch_ml_stream.extensions.runtimes.keeper.model_folders import ModelFolder, model_id
 from opensearch_ml_stream.extensions.runtimes.keeper.remote_models import is_remote_model, provider_connector
 from opensearch_ml_stream.extensions.runtimes.protocol.runtime_urls import runtime_model_id, runtime_url
@@ -57,7 +58,7 @@ class RuntimeDocuments:
         id = model_id(model)
         if is_provided(model) and state != "DEPLOYED":
             return await self._put_state(id, state)
-        connector = await self._provider_connector(model) if is_provided(model) else _runtime_connector(key)
+        connector = await self._connector(key, model)
         stored = await self._store.get(Index.MODEL, id)
         if stored is None:
             try:
@@ -101,6 +102,12 @@ class RuntimeDocuments:
             return {**document.source, "latest_version": version, "last_updated_time": self._clock()}
 
         await rewrite(self._store, Index.MODEL_GROUP, group_id, change, NotFound("The group has just been deleted"))
+
+    async def _connector(self, key: str, model: ModelFolder) -> Json:
+        if is_provided(model):
+            return await self._provider_connector(model)
+        engine = engine_of(model)
+        return _runtime_connector(key) if engine is None else engine_connector(key, model, engine)
 
     async def _provider_connector(self, model: ModelFolder) -> Json:
         """Return the connector of a provider's model, its key read from the environment and encrypted.
@@ -154,7 +161,9 @@ def _runtime_connector(key: str) -> Json:
 def _leading(model: ModelFolder, connector: Json) -> Json:
     """Return the fields of a connector that lead to the model, which users cannot change for good.
 
-    Of a provider's model the parameters are among them: its file says which model it is, and how it is called.
+    Of a provider's and an engine's model the parameters are among them: its file says which model it is, and how it is
+    called.
     """
-    names = ("protocol", "actions", "credential", *(("parameters",) if is_provided(model) else ()))
+    has_parameters = is_provided(model) or engine_of(model) is not None
+    names = ("protocol", "actions", "credential", *(("parameters",) if has_parameters else ()))
     return {name: connector[name] for name in names if name in connector}

@@ -1,6 +1,8 @@
 """URLs and ids of runtimes: `runtime://<percent-encoded name>`, which only the sidecar itself writes into a connector.
 
-A request for such a URL goes to a process of the model of that name, never to the network.
+A request for such a URL goes to a process of the model of that name, never to the network. That of a model that an
+engine's server runs is `http://engine.invalid/<name>/<path>`, so that templates make its requests as any provider's:
+no name ends in `.invalid` (RFC 6761), and who calls the model puts the server's address in its place.
 """
 
 from urllib.parse import quote, unquote
@@ -8,6 +10,7 @@ from urllib.parse import quote, unquote
 from opensearch_ml_stream.connectors.documents import PREDICT, Connector
 
 RUNTIME_SCHEME = "runtime://"
+ENGINE_ORIGIN = "http://engine.invalid/"
 _ID_PREFIX = "runtime-"
 
 
@@ -36,11 +39,32 @@ def runtime_model_id(name: str, version: str | None) -> str:
     return f"{_ID_PREFIX}{quote(name, safe='')}" + ("" if version is None else f"-{quote(version, safe='')}")
 
 
+def engine_url(name: str) -> str:
+    """Return the URL of the server that runs the model of this name; a path is to follow."""
+    return ENGINE_ORIGIN + quote(name, safe="")
+
+
+def engine_target(url: str) -> tuple[str, str]:
+    """Return the name of the model that an engine's URL means, and the path at its server."""
+    name, slash, path = url.removeprefix(ENGINE_ORIGIN).partition("/")
+    return unquote(name), slash + path
+
+
 def find_runtime(model_id: str, connector: Connector) -> str | None:
     """Return the name of the runtime that a model is, None for any other model.
 
     Only the sidecar gives a model such an id: who gets a runtime's URL into a connector of his own gets past no right
     or limit of the runtime's model.
     """
-    url = next((action.url for action in connector.actions if action.action_type == PREDICT), "")
+    url = _predict_url(connector)
     return runtime_name(url) if is_runtime_id(model_id) and is_runtime_url(url) else None
+
+
+def find_engine_model(model_id: str, connector: Connector) -> str | None:
+    """Return the name of the model if an engine's server runs it; its id tells, too, as that of a runtime does."""
+    url = _predict_url(connector)
+    return engine_target(url)[0] if is_runtime_id(model_id) and url.startswith(ENGINE_ORIGIN) else None
+
+
+def _predict_url(connector: Connector) -> str:
+    return next((action.url for action in connector.actions if action.action_type == PREDICT), "")

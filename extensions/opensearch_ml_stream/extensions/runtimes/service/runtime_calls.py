@@ -4,7 +4,6 @@ import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager
 from functools import partial
-from pathlib import Path
 from random import random
 from types import TracebackType
 
@@ -24,10 +23,10 @@ STREAM_PATH = "/predict_stream"  # behind the name in the URL of a request for a
 
 
 class RuntimeCalls(AbstractAsyncContextManager["RuntimeCalls"]):
-    """The calls of one worker; leaving it closes its connections. `folder` is that of the runtimes, shared by all."""
+    """The calls of one worker; leaving it closes its connections."""
 
-    def __init__(self, folder: Path) -> None:
-        self.models = RuntimeModels(folder)
+    def __init__(self, models: RuntimeModels) -> None:
+        self.models = models
         self._processes: dict[str, _Process] = {}  # by socket
 
     async def __aexit__(

@@ -16,12 +16,19 @@ from opensearch_ml_stream.extensions.runtimes.protocol.predict_steps import pred
 from opensearch_ml_stream.extensions.runtimes.protocol.runtime_action import RuntimeAction
 from opensearch_ml_stream.extensions.runtimes.protocol.runtime_request import readable_body
 from opensearch_ml_stream.extensions.runtimes.protocol.runtime_stream import RUNTIME_STREAM
-from opensearch_ml_stream.extensions.runtimes.protocol.runtime_urls import find_runtime, is_runtime_id, runtime_model_id
+from opensearch_ml_stream.extensions.runtimes.protocol.runtime_urls import (
+    find_engine_model,
+    find_runtime,
+    is_runtime_id,
+    runtime_model_id,
+)
 from opensearch_ml_stream.extensions.runtimes.service import runtime_errors
 from opensearch_ml_stream.extensions.runtimes.service.control import RuntimeControl
+from opensearch_ml_stream.extensions.runtimes.service.engine_calls import EngineCalls
 from opensearch_ml_stream.extensions.runtimes.service.runtime_calls import RuntimeCalls
+from opensearch_ml_stream.extensions.runtimes.service.runtime_models import RuntimeModels
 from opensearch_ml_stream.extensions.runtimes.service.status import ModelStatus
-from opensearch_ml_stream.extensions.v2.face import InferenceRequest, SpeaksV2, V2Repository
+from opensearch_ml_stream.extensions.v2.face import InferenceRequest, KnowsReadiness, SpeaksV2, V2Repository
 from opensearch_ml_stream.plugin.connector_protocol import NextRequest
 from opensearch_ml_stream.plugin.upstream import UpstreamResponse
 
@@ -33,12 +40,17 @@ class RuntimeProtocol(V2Repository):
     """Fits `plugin.connector_protocol.ConnectorProtocol`: the models that have an id and a URL of runtimes."""
 
     calls: RuntimeCalls
+    engine_calls: EngineCalls
     control: RuntimeControl
 
-    def find(self, model_id: str, connector: Connector) -> "Runtime | None":
+    def find(self, model_id: str, connector: Connector) -> "Runtime | Engine | None":
         """Return the runtime that a model is; None for any other, whatever its URL."""
-        name = find_runtime(model_id, connector)
-        return None if name is None else Runtime(name, connector, self.calls, self.control)
+        models = self.calls.models
+        if (name := find_runtime(model_id, connector)) is not None:
+            return Runtime(name, connector, models, self.control, self.calls)
+        if (name := find_engine_model(model_id, connector)) is not None:
+            return Engine(name, connector, models, self.control, self.engine_calls)
+        return None
 
     def model_id(self, name: str, version: str) -> str:
         """Return the id that the keeper gives a model with a version in its settings."""
@@ -71,13 +83,70 @@ class RuntimeProtocol(V2Repository):
 
 
 @dataclass(frozen=True, slots=True)
-class Runtime(SpeaksV2):
-    """Fits `plugin.connector_protocol.ModelProtocol`: the runtime of one model, `model` by name."""
+class _Kept(KnowsReadiness):
+    """What a keeper does with a model of that name, and what it has last written of it."""
 
     model: str
     connector: Connector
-    calls: RuntimeCalls
+    models: RuntimeModels
     control: RuntimeControl
+
+    async def load(self) -> None:
+        """Load the model as its files are now; NotFound if it is not here, UpstreamError if it cannot be loaded."""
+        await self.control.load(self.model)
+
+    async def ensure(self) -> None:
+        """Load the model, if it is not; raises what `load` does."""
+        await self.control.ensure(self.model)
+
+    async def unload(self) -> None:
+        """Unload the model, if it is loaded here."""
+        await self.control.unload(self.model)
+
+    def status(self) -> ModelStatus | None:
+        """Return what the keeper has last written; None if the model is not here."""
+        return self.models.current().get(self.model)
+
+    def check_ready(self) -> None:
+        """Return if one of the model's processes can be called."""
+        status = self.status()
+        if status is None:
+            raise runtime_errors.unknown_model(self.model)
+        if not _is_callable(status):
+            raise runtime_errors.not_callable(self.model, status)
+
+
+@dataclass(frozen=True, slots=True)
+class Engine(_Kept):
+    """Fits `plugin.connector_protocol.ModelProtocol`: a model that an engine's own server runs.
+
+    Its connector is that of any provider with OpenAI's interface, but for the server's address and key.
+    """
+
+    calls: EngineCalls
+
+    @property
+    def requests(self) -> None:
+        """The connector says how they are made."""
+        return
+
+    def open(
+        self, request: ProviderRequest, further: NextRequest | None = None
+    ) -> AbstractAsyncContextManager[UpstreamResponse]:
+        """Call the model's server, which takes one request."""
+        return self.calls.open(request, self.connector.client_config)
+
+
+@dataclass(frozen=True, slots=True)
+class Runtime(_Kept, SpeaksV2):
+    """Fits `plugin.connector_protocol.ModelProtocol`: the runtime of one model, `model` by name."""
+
+    calls: RuntimeCalls
+
+    @property
+    def requests(self) -> "Runtime":
+        """They have no template."""
+        return self
 
     @property
     def spec(self) -> Streaming:
@@ -109,22 +178,6 @@ class Runtime(SpeaksV2):
         """Call a custom handler of the model."""
         return self.calls.handle(self.model, message)
 
-    async def load(self) -> None:
-        """Load the model as its files are now; NotFound if it is not here, UpstreamError if it cannot be loaded."""
-        await self.control.load(self.model)
-
-    async def ensure(self) -> None:
-        """Load the model, if it is not; raises what `load` does."""
-        await self.control.ensure(self.model)
-
-    async def unload(self) -> None:
-        """Unload the model, if it is loaded here."""
-        await self.control.unload(self.model)
-
-    def status(self) -> ModelStatus | None:
-        """Return what the keeper has last written; None if the model is not here."""
-        return self.calls.models.current().get(self.model)
-
     @property
     def version(self) -> str | None:
         """The version in the model's settings."""
@@ -146,14 +199,6 @@ class Runtime(SpeaksV2):
             "outputs": status.outputs,
             "parameters": {**status.parameters, **parameters},
         }
-
-    def check_ready(self) -> None:
-        """Return if one of the model's processes can be called."""
-        status = self.status()
-        if status is None:
-            raise runtime_errors.unknown_model(self.model)
-        if not _is_callable(status):
-            raise runtime_errors.not_callable(self.model, status)
 
 
 def _is_callable(status: ModelStatus) -> bool:

@@ -1,4 +1,4 @@
-"""Models that speak V2 themselves, run by an extension: what V2 asks of their connector protocol."""
+"""Models that an extension runs: what V2 asks of their connector protocol."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -10,7 +10,15 @@ from opensearch_ml_stream.extensions.v2.protocol.messages import InferenceReques
 from opensearch_ml_stream.plugin.connector_protocol import ConnectorProtocol
 
 
-class SpeaksV2(ABC):
+class KnowsReadiness(ABC):
+    """A model's protocol that knows whether the model can be called now."""
+
+    @abstractmethod
+    def check_ready(self) -> None:
+        """Return if the model can be called; raise what a call would."""
+
+
+class SpeaksV2(KnowsReadiness):
     """A model's protocol: the model gets inference requests as they were written, and its responses go on as they are.
 
     They are the `OwnResponse`s of its predictions.
@@ -31,10 +39,6 @@ class SpeaksV2(ABC):
     @abstractmethod
     def metadata(self, name: str, versions: Sequence[str], parameters: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return the model's metadata; `versions` are those of the store, `parameters` ours."""
-
-    @abstractmethod
-    def check_ready(self) -> None:
-        """Return if the model can be called; raise what a call would."""
 
 
 class Unloaded(InvalidRequest):

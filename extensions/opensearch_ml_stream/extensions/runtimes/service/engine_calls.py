@@ -1,0 +1,130 @@
+"""Engine calls: a worker's calls of the servers that engines ship, over HTTP on the loopback interface.
+
+Where a server is, and its key, the process beside it tells at its socket: they are in no document, and a connector that
+names the same address has no key.
+"""
+
+import asyncio
+import json
+from collections import Counter
+from collections.abc import AsyncIterator, Iterable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass, replace
+from random import random
+from types import TracebackType
+
+from opensearch_ml_stream.plugin.upstream.native_client import NativeUpstream
+
+from opensearch_ml_stream.connectors.client_config import ClientConfig
+from opensearch_ml_stream.connectors.errors import UpstreamError
+from opensearch_ml_stream.connectors.rendering.compiled_action import ProviderRequest
+from opensearch_ml_stream.extensions.runtimes.protocol.runtime_urls import engine_target
+from opensearch_ml_stream.extensions.runtimes.service import runtime_errors
+from opensearch_ml_stream.extensions.runtimes.service.runtime_models import RuntimeModels
+from opensearch_ml_stream.plugin.settings import LiveSettings, Settings
+from opensearch_ml_stream.plugin.upstream import UpstreamResponse
+from opensearch_ml_stream.plugin.upstream.addresses import Resolver
+from opensearch_ml_stream.plugin.upstream.tls import TLSContexts
+from opensearch_ml_stream.runtimes.host.engine_socket import FAILED
+
+TELL_SECONDS = 10.0  # for the process beside a server to tell where that is
+
+
+@dataclass(slots=True)
+class _Server:
+    """Where an engine's server is, and the connection that says for how long it is called."""
+
+    url: str
+    key: str
+    asked: asyncio.StreamWriter
+    has_failed: bool = False
+
+    def request(self, request: ProviderRequest, path: str) -> ProviderRequest:
+        """Return the request to the server, with its key."""
+        return replace(request, url=self.url + path, headers={**request.headers, "Authorization": f"Bearer {self.key}"})
+
+
+class EngineCalls(AbstractAsyncContextManager["EngineCalls"]):
+    """The calls of one worker; leaving it closes its connections.
+
+    They go by a client of their own: the settings of providers' addresses do not hold for it, nor do proxies, and no
+    connector of a user gets one of its connections.
+    """
+
+    def __init__(self, models: RuntimeModels, settings: Settings) -> None:
+        self._models = models
+        self._calls: Counter[str] = Counter()  # in flight, by the socket of the process
+        self._resolver = Resolver()
+        loopback = replace(
+            settings,
+            private_ip_enabled=True,
+            trusted_connector_private_endpoints_regex=(),
+            restricted_ip_patterns=(),
+        )
+        self._upstream = NativeUpstream(LiveSettings(loopback), self._resolver, TLSContexts())
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._upstream.close()
+        self._resolver.close()
+
+    @asynccontextmanager
+    async def open(self, request: ProviderRequest, config: ClientConfig) -> AsyncIterator[UpstreamResponse]:
+        """Call the model of an engine's URL, as `Upstream.open` calls a provider.
+
+        NotFound if there is no such model, Unavailable while it is loading, UpstreamError if its server has ended.
+        """
+        name, path = engine_target(request.url)
+        async with self._found(name, self._ready(name)) as server:
+            try:
+                async with self._upstream.open(server.request(request, path), config, {}, name) as response:
+                    server.has_failed = response.status >= 500
+                    yield response
+            except UpstreamError:
+                server.has_failed = True
+                raise
+
+    def _ready(self, name: str) -> list[str]:
+        """Return the sockets of the processes that may be called, those with the fewest calls of this worker first."""
+        status = self._models.current().get(name)
+        if status is None:
+            raise runtime_errors.unknown_model(name)
+        ready = [process.socket for process in status.processes if process.ready]
+        if status.state == "UNLOADED" or not ready:
+            raise runtime_errors.not_callable(name, status)
+        return sorted(ready, key=lambda socket: (self._calls[socket], random()))
+
+    @asynccontextmanager
+    async def _found(self, name: str, sockets: Iterable[str]) -> AsyncIterator[_Server]:
+        """Ask the processes in turn where their servers are; the first that tells is called."""
+        failure = OSError()
+        for socket in sockets:
+            try:
+                server = await _ask(socket)
+            except (OSError, ValueError, LookupError) as error:
+                failure = error if isinstance(error, OSError) else OSError()
+                continue
+            self._calls[socket] += 1
+            try:
+                yield server
+            finally:
+                if server.has_failed:
+                    server.asked.write(FAILED)
+                server.asked.close()
+                self._calls[socket] -= 1
+                if not self._calls[socket]:
+                    del self._calls[socket]
+            return
+        raise runtime_errors.unreachable(name, failure)
+
+
+async def _ask(socket: str) -> _Server:
+    reader, writer = await asyncio.open_unix_connection(socket)
+    try:
+        async with asyncio.timeout(TELL_SECONDS):
+            told = json.loads(await reader.readline())
+        return _Server(told["url"], told["key"], writer)
+    except BaseException:
+        writer.close()
+        raise

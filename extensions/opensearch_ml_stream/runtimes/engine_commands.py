@@ -1,0 +1,88 @@
+"""Commands: how the server that an engine ships is started (read: vLLM 0.33, llama-cpp-python 0.3.36).
+
+The server's key goes by its environment, where no list of processes shows it.
+"""
+
+import json
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from opensearch_ml_stream.runtimes.engine_settings import EMBEDDINGS, EngineSettings
+from opensearch_ml_stream.runtimes.shipped import LLAMA_CPP, VLLM
+
+HOST = "127.0.0.1"
+_LLAMA_CPP_DEFAULTS = {"n_ctx": 4096, "logits_all": False, "verbose": False}
+_OWN = frozenset({
+    "api_key", "config", "config_file", "host", "interrupt_requests", "middleware", "model_alias", "port", "root_path",
+    "served_model_name", "ssl_ca_certs", "ssl_certfile", "ssl_keyfile", "uds",
+})  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """A command, what it needs beside the variables of this process, and the path by which the server tells its health.
+
+    `unset` are variables that would say something else than the command.
+    """
+
+    arguments: tuple[str, ...]
+    variables: Mapping[str, str]
+    health: str
+    unset: tuple[str, ...] = ()
+
+
+def engine_command(engine: str, name: str, settings: EngineSettings, port: int, key: str) -> Command:
+    """Return the command for a model that is called `name`; ValueError for arguments that only this server gives."""
+    if own := sorted(_OWN & settings.arguments.keys()):
+        raise ValueError(f"parameters.extra may not have {', '.join(own)}: how its server is reached is not set there")
+    return _COMMANDS[engine](name, settings, port, key)
+
+
+def _vllm(name: str, settings: EngineSettings, port: int, key: str) -> Command:
+    arguments = dict(settings.arguments)
+    variables = {"VLLM_API_KEY": key}
+    if token := arguments.pop("hf_token", None):
+        variables["HF_TOKEN"] = str(token)
+    command = (
+        sys.executable, "-m", "vllm.entrypoints.cli.main", "serve", settings.model, "--host", HOST, "--port", str(port),
+        "--served-model-name", name, "--disable-uvicorn-access-log", *_options(arguments, _vllm_option),
+    )  # fmt: skip
+    return Command(command, variables, "/health")
+
+
+def _llama_cpp(name: str, settings: EngineSettings, port: int, key: str) -> Command:
+    arguments = {**_LLAMA_CPP_DEFAULTS, **settings.arguments}
+    if settings.model_type == EMBEDDINGS:
+        arguments.setdefault("embedding", True)
+    command = (
+        sys.executable, "-m", "llama_cpp.server", "--model", settings.model, "--model_alias", name,
+        "--interrupt_requests", "false", *_options(arguments, _llama_cpp_option),
+    )  # fmt: skip
+    # HOST and PORT count before the arguments of these names. It has no route for its health; this one needs no key.
+    return Command(command, {"HOST": HOST, "PORT": str(port), "API_KEY": key}, "/openapi.json", ("CONFIG_FILE",))
+
+
+_COMMANDS: Mapping[str, Callable[[str, EngineSettings, int, str], Command]] = {VLLM: _vllm, LLAMA_CPP: _llama_cpp}
+
+
+def _options(arguments: Mapping[str, Any], option: Callable[[str, Any], list[str]]) -> list[str]:
+    return [part for name, value in arguments.items() if value is not None for part in option(name, value)]
+
+
+def _vllm_option(name: str, value: Any) -> list[str]:
+    flag = name.replace("_", "-")
+    if isinstance(value, bool):
+        return [f"--{flag}" if value else f"--no-{flag}"]
+    return [f"--{flag}", *_texts(value)]
+
+
+def _llama_cpp_option(name: str, value: Any) -> list[str]:
+    return [f"--{name}", *_texts(value)]
+
+
+def _texts(value: Any) -> list[str]:
+    if isinstance(value, list):
+        return [text for each in value for text in _texts(each)]
+    return [value if isinstance(value, str) else json.dumps(value)]
