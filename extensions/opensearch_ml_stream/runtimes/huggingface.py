@@ -6,14 +6,23 @@ once, 4), `llm_parameters` (for requests that do not say).
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any
 
 import torch
 from jinja2.exceptions import TemplateError
-from transformers import AutoModelForCausalLM, AutoTokenizer, StoppingCriteriaList
+from transformers import (
+    AutoModelForCausalLM,
+    AutoTokenizer,
+    LogitsProcessorList,
+    MinPLogitsWarper,
+    StoppingCriteriaList,
+    TemperatureLogitsWarper,
+    TopKLogitsWarper,
+    TopPLogitsWarper,
+)
 from transformers.utils.logging import disable_progress_bar
 
 from opensearch_ml_stream.runtimes.text_models import (
@@ -29,6 +38,17 @@ _TASK = "text-generation"
 _CONCURRENCY = 4
 _ARGUMENTS = {"max_tokens": "max_new_tokens", "min_tokens": "min_new_tokens"}
 _SAMPLING = ("temperature", "top_p", "top_k", "min_p")
+_PENALTIES = ("presence_penalty", "frequency_penalty")
+_WARPERS: Mapping[str, Callable[[Any], Callable[..., Any]]] = {
+    "temperature": TemperatureLogitsWarper,
+    "top_k": TopKLogitsWarper,
+    "top_p": TopPLogitsWarper,
+    "min_p": MinPLogitsWarper,
+}
+_NO_WARPING: Mapping[str, tuple[Any, ...]] = {
+    "temperature": (None, 1), "top_k": (0,), "top_p": (None, 1), "min_p": (None, 0),
+}  # fmt: skip
+_TOP_K = 50  # transformers' own default
 _UNDECODED = "\ufffd"
 _MOST_UNDECODED = 16  # tokens of which one character may consist; what is longer is no text
 
@@ -36,7 +56,7 @@ _MOST_UNDECODED = 16  # tokens of which one character may consist; what is longe
 class HuggingFaceRuntime(TextModel):
     """A causal language model of transformers; its generations run in threads."""
 
-    takes = frozenset({*_SAMPLING, "max_tokens", "min_tokens", "repetition_penalty", "stop"})
+    takes = frozenset({*_SAMPLING, *_PENALTIES, "max_tokens", "min_tokens", "repetition_penalty", "seed", "stop"})
 
     async def load(self) -> bool:
         """Load model and tokenizer; ValueError for a task that is not text generation."""
@@ -69,6 +89,8 @@ class HuggingFaceRuntime(TextModel):
         # An empty piece, too, for `put` ends the generation once nobody reads.
         streamer = Detokenizer(self._decode, lambda new: put(Piece(text.feed(new))))
         criteria = StoppingCriteriaList([is_over])
+        if processors := self._processors(request.parameters, arguments, prompt_tokens):
+            arguments["logits_processor"] = LogitsProcessorList(processors)
         tokens = self._model.generate(**inputs, **arguments, streamer=streamer, stopping_criteria=criteria)[0].tolist()
         completion_tokens = len(tokens) - prompt_tokens
         is_whole = text.is_over or tokens[-1] in self._end_tokens()
@@ -92,7 +114,8 @@ class HuggingFaceRuntime(TextModel):
 
     def _arguments(self, request: TextRequest, prompt_tokens: int) -> dict[str, Any]:
         """Return the arguments of `generate`; InferenceError if the model's context has no room for the prompt."""
-        given = {name: value for name, value in request.parameters.items() if name != "stop"}
+        apart = ("stop", "seed", *_PENALTIES)
+        given = {name: value for name, value in request.parameters.items() if name not in apart}
         own = self._model.generation_config
         given.setdefault("max_tokens", own.max_new_tokens or DEFAULT_MAX_TOKENS)
         if context := getattr(self._model.config, "max_position_embeddings", None):
@@ -107,6 +130,23 @@ class HuggingFaceRuntime(TextModel):
         if self._tokenizer.pad_token_id is None:
             given["pad_token_id"] = self._tokenizer.eos_token_id
         return {_ARGUMENTS.get(name, name): value for name, value in given.items()}
+
+    def _processors(
+        self, parameters: Mapping[str, Any], arguments: dict[str, Any], prompt_tokens: int
+    ) -> list[Callable[..., Any]]:
+        """Return what changes the tokens' scores; a seed takes the sampling out of the arguments."""
+        processors: list[Callable[..., Any]] = []
+        presence, frequency = (parameters.get(name, 0.0) for name in _PENALTIES)
+        if presence or frequency:
+            processors.append(CountPenalty(prompt_tokens, presence, frequency))
+        own = self._model.generation_config
+        if "seed" in parameters and arguments.get("do_sample", own.do_sample):
+            named = {name: arguments.pop(name, getattr(own, name, None)) for name in _SAMPLING}
+            named["top_k"] = _TOP_K if named["top_k"] is None else named["top_k"]
+            arguments["do_sample"] = False
+            warpers = [_WARPERS[name](value) for name, value in named.items() if value not in _NO_WARPING[name]]
+            processors.append(SeededChoice(parameters["seed"], warpers, self._model.device))
+        return processors
 
     def _end_tokens(self) -> Sequence[int]:
         end = self._model.generation_config.eos_token_id
@@ -127,6 +167,38 @@ def _load(name: str, arguments: dict[str, Any]) -> tuple[Any, Any]:
     if device in (-1, "-1"):  # MLServer's way to say so
         device = "cpu"
     return model.to(device).eval(), tokenizer
+
+
+class CountPenalty:
+    """Takes from a token's score for having been generated, and for each time; OpenAI's two penalties."""
+
+    def __init__(self, prompt_tokens: int, presence: float, frequency: float) -> None:
+        self._prompt_tokens = prompt_tokens
+        self._presence = presence
+        self._frequency = frequency
+
+    def __call__(self, input_ids: Any, scores: Any) -> Any:
+        """Return the scores [1, n] of the token that comes next."""
+        counts = torch.bincount(input_ids[0, self._prompt_tokens :], minlength=scores.shape[-1])
+        return scores - self._frequency * counts - self._presence * (counts > 0)
+
+
+class SeededChoice:
+    """Samples a token by numbers of its own, and leaves no other.
+
+    transformers samples by the numbers of the whole process, which other generations take from, too.
+    """
+
+    def __init__(self, seed: int, warpers: Sequence[Callable[..., Any]], device: Any) -> None:
+        self._warpers = warpers
+        self._numbers = torch.Generator(device).manual_seed(seed)
+
+    def __call__(self, input_ids: Any, scores: Any) -> Any:
+        """Return the scores [1, n], all but one of them infinitely small."""
+        for warper in self._warpers:
+            scores = warper(input_ids, scores)
+        chosen = torch.multinomial(scores.softmax(-1), 1, generator=self._numbers)
+        return torch.full_like(scores, -torch.inf).scatter(1, chosen, 0.0)
 
 
 class Detokenizer:

@@ -6,6 +6,7 @@ other parameters. A response has a BYTES tensor of shape [1, 1], `output`, or `c
 also has `role` and `type`. The last response has `finish_reason` and `usage` in its parameters.
 """
 
+import json
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass
@@ -35,6 +36,19 @@ DEFAULT_MAX_TOKENS = 512  # where neither the request nor the model's settings s
 
 _TEXT_TENSORS = ("prompt", "inputs")
 _INTEGERS = ("max_tokens", "min_tokens", "seed", "top_k")
+_BOUNDS: Mapping[str, tuple[float, float | None]] = {
+    "frequency_penalty": (-2, 2),
+    "max_tokens": (1, None),
+    "min_p": (0, 1),
+    "min_tokens": (0, None),
+    "presence_penalty": (-2, 2),
+    "repetition_penalty": (0.01, None),
+    "seed": (0, 2**63 - 1),
+    "temperature": (0, None),
+    "top_k": (0, None),
+    "top_p": (0, 1),
+}
+_OF_TOOLS = ("tools", "tool_choice", "functions", "function_call", "tool_calls", "tool_call_id")
 _WITHOUT_EFFECT = ("model", "stream", "stream_options", "user")  # clients of OpenAI send them along
 
 
@@ -103,6 +117,7 @@ class TextModel(MLModel):
         others = {name: value for name, value in given.items() if ALIASES.get(name, name) in self.takes}
         parameters = {**self._defaults, **_checked(others, self.takes), **_checked(own, self.takes)}
         tensors = {tensor.name: tensor for tensor in payload.inputs}
+        _refuse_what_it_cannot({**given, **own}, tensors)
         if "content" in tensors:
             return TextRequest("", _messages(tensors), parameters)
         return TextRequest(_prompt(tensors), (), parameters)
@@ -152,20 +167,52 @@ def _checked_value(name: str, own: str, value: object) -> Any:
     types = (int,) if own in _INTEGERS else (int, float)
     if isinstance(value, bool) or not isinstance(value, types):
         raise InferenceError(f"The parameter [{name}] must be {'a whole' if own in _INTEGERS else 'a'} number")
-    if own == "max_tokens" and int(value) < 1:
-        raise InferenceError(f"The parameter [{name}] must be 1 or more")
+    low, high = _BOUNDS[own]
+    if not low <= value <= (value if high is None else high):
+        bounds = f"{low} or more" if high is None else f"from {low} to {high}"
+        raise InferenceError(f"The parameter [{name}] must be {bounds}")
     return value
+
+
+def _refuse_what_it_cannot(given: Mapping[str, Any], tensors: Mapping[str, RequestInput]) -> None:
+    """Raise InferenceError for tools, and for a form of the answer: to leave them out would give another answer."""
+    asked = [name for name in _OF_TOOLS if given.get(name) is not None or name in tensors]
+    if asked:
+        raise InferenceError(f"This runtime calls no tools: [{asked[0]}] is not supported; vllm and llama-cpp take it")
+    form = given.get("response_format")
+    if form is not None and form != {"type": "text"}:
+        raise InferenceError("This runtime gives its answer no form: [response_format] is not supported")
 
 
 def _messages(tensors: Mapping[str, RequestInput]) -> tuple[dict[str, str], ...]:
     contents = _texts(tensors["content"])
     roles = _texts(tensors["role"]) if "role" in tensors else ["user"] * len(contents)
-    types = _texts(tensors["type"]) if "type" in tensors else ["text"]
-    if not contents or len(roles) != len(contents):
-        raise InferenceError("The tensors role and content must have one element for each message")
-    if set(types) - {"text"}:
-        raise InferenceError("The tensor type may only hold text")
-    return tuple({"role": role, "content": content} for role, content in zip(roles, contents, strict=True))
+    types = _texts(tensors["type"]) if "type" in tensors else ["text"] * len(contents)
+    if not contents or not len(roles) == len(contents) == len(types):
+        raise InferenceError("The tensors role, content and type must have one element for each message")
+    read = [_message_text(content, type) for content, type in zip(contents, types, strict=True)]
+    return tuple({"role": role, "content": content} for role, content in zip(roles, read, strict=True))
+
+
+def _message_text(content: str, type: str) -> str:
+    """Return the text of a message; one in parts has JSON arrays of these and of their types."""
+    if not type.startswith("["):
+        types, parts = [type], [content]
+    else:
+        types, parts = _json_array(type, "type"), _json_array(content, "content")
+    if others := [one for one in types if one not in ("text", "")]:
+        raise InferenceError(f"The tensor type may only hold text: this runtime reads no [{others[0]}]")
+    return "".join(str(part) for part in parts)
+
+
+def _json_array(text: str, name: str) -> list[Any]:
+    try:
+        value = json.loads(text)
+    except ValueError:
+        value = None
+    if not isinstance(value, list):
+        raise InferenceError(f"The tensor {name} must hold a JSON array for a message in parts")
+    return value
 
 
 def _prompt(tensors: Mapping[str, RequestInput]) -> str:

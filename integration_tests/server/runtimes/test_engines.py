@@ -19,7 +19,7 @@ from tests.runtimes.shipped import tiny_models
 STAND_INS = Path(__file__).parent / "engines"
 PACKAGES = {"vllm": "vllm", "llama-cpp": "llama_cpp"}
 EXTRA: dict[str, dict[str, Any]] = {
-    "vllm": {"model": ".", "max_model_len": tiny_models.CONTEXT, "enforce_eager": True},
+    "vllm": {"model": ".", "max_model_len": tiny_models.CONTEXT, "enforce_eager": True, "dtype": "float32"},
     "llama-cpp": {"model": "model.gguf", "n_ctx": tiny_models.CONTEXT},
 }
 START_SECONDS = 300  # vLLM, on a machine that has other work

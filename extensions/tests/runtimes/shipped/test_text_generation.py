@@ -134,6 +134,12 @@ async def test_sampling_takes_the_usual_parameters(tiny: Engine) -> None:
     [((PROMPT, {"llm_parameters": {"custom_generate": "x/y"}}), "[custom_generate] is not supported"),
      ((PROMPT, {"llm_parameters": [1]}), "llm_parameters must be an object"),
      ((PROMPT, {"max_tokens": 0}), "[max_tokens] must be 1 or more"),
+     ((PROMPT, {"temperature": -1}), "[temperature] must be 0 or more"),
+     ((PROMPT, {"top_p": 1.5}), "[top_p] must be from 0 to 1"),
+     ((PROMPT, {"presence_penalty": 3}), "[presence_penalty] must be from -2 to 2"),
+     ((PROMPT, {"tools": [{"type": "function"}]}), "[tools] is not supported"),
+     ((PROMPT, {"llm_parameters": {"tool_choice": "auto"}}), "[tool_choice] is not supported"),
+     ((PROMPT, {"response_format": {"type": "json_object"}}), "[response_format] is not supported"),
      ((PROMPT, {"max_tokens": 1.5}), "[max_tokens] must be a whole number"),
      ((PROMPT, {"temperature": True}), "[temperature] must be a number"),
      ((PROMPT, {"stop": [1]}), "[stop] must be a text or a list"),
@@ -155,12 +161,38 @@ async def test_a_wrong_request_is_refused_with_what_is_wrong(
 async def test_tensors_that_do_not_belong_together_are_refused(tiny: Engine) -> None:
     chats = {
         "one element for each message": (text("role", "user"), text("content", "w1", "w2")),
-        "may only hold text": (text("content", "w1"), text("type", "image_url")),
+        "reads no [image_url]": (text("content", "w1"), text("type", "image_url")),
+        "runtime reads no [image_url]": (text("content", '["w1", {}]'), text("type", '["text", "image_url"]')),
+        "must hold a JSON array": (text("content", "w1"), text("type", '["text"]')),
+        "[tool_calls] is not supported": (text("content", "w1"), text("tool_calls", "[]")),
         "must have a tensor prompt": (text("a", "w1"), text("b", "w1")),
     }
     for named, tensors in chats.items():
         with pytest.raises(Exception, match=re.escape(named)):
             await tiny.model.predict(request(*tensors))
+
+
+async def test_a_message_in_parts_has_their_texts(tiny: Engine) -> None:
+    parts = (text("content", '["w4 ", "w5"]'), text("type", '["text", "text"]'))
+    whole_chat = texts_of(await tiny.model.predict(greedy(*parts, max_tokens=6)))
+    assert whole_chat == texts_of(await tiny.model.predict(greedy(text("content", "w4 w5"), max_tokens=6)))
+
+
+async def test_a_seed_gives_the_same_text_again_beside_other_generations(tiny: Engine) -> None:
+    if tiny.is_stand_in:
+        pytest.skip("a stand-in chooses no token")
+    seeded = [request(PROMPT, seed=seed, temperature=1.5, top_k=40, max_tokens=16) for seed in (1, 1, 1, 2)]
+    first, second, third, other = await asyncio.gather(*(whole(tiny, one) for one in seeded))
+    assert first == second == third != other
+
+
+async def test_penalties_keep_words_from_coming_again(tiny: Engine) -> None:
+    if tiny.is_stand_in:
+        pytest.skip("a stand-in gives no scores")
+    plain = (await whole(tiny, greedy(PROMPT, max_tokens=40))).split()
+    penalties = {"frequency_penalty": 2, "presence_penalty": 2}
+    penalized = (await whole(tiny, greedy(PROMPT, max_tokens=40, **penalties))).split()
+    assert len(set(penalized)) > len(set(plain))
 
 
 async def test_parameters_of_the_settings_hold_unless_a_request_gives_others(

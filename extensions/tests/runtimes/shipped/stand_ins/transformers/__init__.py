@@ -41,6 +41,18 @@ class AutoTokenizer:
         return str(decode(tokens, skip_special_tokens=skip_special_tokens))
 
 
+class LogitsProcessorList(list[Callable[..., Any]]):
+    """Not called: there are no scores here."""
+
+
+class TemperatureLogitsWarper:
+    def __init__(self, value: float) -> None:
+        self.value = value
+
+
+TopKLogitsWarper = TopPLogitsWarper = MinPLogitsWarper = TemperatureLogitsWarper
+
+
 class StoppingCriteriaList(list[Callable[..., Any]]):
     pass
 
