@@ -30,6 +30,10 @@ class OwnModel:
     is_silent: bool = False
     spec: Streaming = OPENAI_CHAT
 
+    @property
+    def own_requests(self) -> "OwnModel":
+        return self
+
     def action(self, action_type: str) -> CompiledAction:
         assert self.connector is not None
         action = replace(self.connector.action(action_type), headers={"X-Own": "1"})

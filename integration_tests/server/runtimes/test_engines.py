@@ -5,6 +5,7 @@ import os
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -50,7 +51,7 @@ def serving_engines(folder: Path, models: Path, *engines: str) -> Iterator[Runti
             patch.setenv("PYTHONPATH", str(STAND_INS))
         with serving_models(folder, models) as server:
             for engine in engines:
-                eventually(lambda engine=engine: server.pid(engine), START_SECONDS)
+                eventually(partial(server.pid, engine), START_SECONDS)
             yield server
 
 
@@ -92,6 +93,20 @@ def text_of(chunks: list[dict[str, Any]]) -> str:
         or chunk["inference_results"][0]["output"][0]["dataAsMap"].get("response", "")
         for chunk in chunks
     )
+
+
+def is_logged(server: RuntimeServer, line: str) -> bool:
+    return line in server.log
+
+
+def is_another(server: RuntimeServer, name: str, pid: int) -> bool:
+    """Whether the model is ready in another process."""
+    return server.pid(name) not in (0, pid)
+
+
+def is_refused(server: RuntimeServer, name: str, reason: str) -> bool:
+    index = server.sidecar.client.post("/v2/repository/index", json={}).json()
+    return any(one["name"] == name and reason in one["reason"] for one in index)
 
 
 def family(pid: int) -> dict[int, str]:
@@ -199,8 +214,8 @@ def test_a_server_that_is_killed_is_started_again_with_growing_pauses(tmp_path: 
             first = server.pid(engine)
             os.kill(engine_server(server, engine), signal.SIGKILL)
             expected = f"{engine}'s server was killed by signal 9; it is started again in {pause:g} s"
-            eventually(lambda expected=expected: expected in server.log)
-            eventually(lambda first=first: server.pid(engine) not in (0, first), START_SECONDS)
+            eventually(partial(is_logged, server, expected))
+            eventually(partial(is_another, server, engine, first), START_SECONDS)
         assert message(predict(server, engine, inputs=PROMPT))["content"]
         assert server.processes(engine)[0]["restarts"] == 2
         started = family(server.keeper())
@@ -217,7 +232,7 @@ def test_a_dead_engine_in_a_living_server_is_noticed_and_both_are_started_again(
         eventually(lambda: server.pid("vllm") != first, 10)
         client = server.sidecar.client
         eventually(lambda: client.get("/v2/models/vllm/ready").status_code in (424, 200))
-        eventually(lambda: server.pid("vllm") not in (0, first), START_SECONDS)
+        eventually(partial(is_another, server, "vllm", first), START_SECONDS)
         assert not exists(api_server)
         assert client.get("/v2/models/vllm/ready").status_code == 200
         assert message(predict(server, "vllm", inputs=PROMPT))["content"]
@@ -228,14 +243,9 @@ def test_an_argument_that_the_engine_does_not_know_is_refused_in_its_words(tmp_p
         write_model(tmp_path / "models", engine, engine, frobnicate=3)
     write_model(tmp_path / "models", "own", "vllm", port=80)
     with serving_engines(tmp_path, tmp_path / "models") as server:
-
-        def reasons() -> dict[str, str]:
-            index = server.sidecar.client.post("/v2/repository/index", json={}).json()
-            return {one["name"]: one["reason"] for one in index}
-
         for engine in PACKAGES:
-            eventually(lambda engine=engine: "unrecognized arguments: --frobnicate" in reasons().get(engine, ""), 60)
-        eventually(lambda: "parameters.extra may not have port" in reasons().get("own", ""))
+            eventually(partial(is_refused, server, engine, "unrecognized arguments: --frobnicate"), START_SECONDS)
+        eventually(partial(is_refused, server, "own", "parameters.extra may not have port"))
         assert "unrecognized arguments" in predict(server, "vllm", inputs=PROMPT).text
 
 

@@ -56,7 +56,7 @@ class ModelProtocol(Protocol):
     """How one model is called and loaded; it stands in for the provider."""
 
     @property
-    def requests(self) -> OwnRequests | None:
+    def own_requests(self) -> OwnRequests | None:
         """How its requests are made; None where the connector says it, as it does of a provider's."""
         ...
 
@@ -104,4 +104,4 @@ def find_own_requests(
 ) -> OwnRequests | None:
     """Return how a model's requests are made where its connector does not say it, None where it does."""
     protocol = find_protocol(protocols, model_id, connector)
-    return None if protocol is None else protocol.requests
+    return None if protocol is None else protocol.own_requests

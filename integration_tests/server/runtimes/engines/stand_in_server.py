@@ -42,7 +42,7 @@ class Handler(BaseHTTPRequestHandler):
         chunks = [f"{word} " for word in words.split()[: body.get("max_tokens")]]
         if body.get("stream"):
             return self.stream(chunks, is_chat=is_chat)
-        message = {"role": "assistant", "content": "".join(chunks)}
+        message: dict[str, Any] = {"role": "assistant", "content": "".join(chunks)}
         if tools := body.get("tools"):
             function = {"name": tools[0]["function"]["name"], "arguments": "{}"}
             message["tool_calls"] = [{"id": "t", "type": "function", "function": function}]

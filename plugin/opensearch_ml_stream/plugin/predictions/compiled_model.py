@@ -57,7 +57,7 @@ class CompiledModel:
         self.connector = connector
         self.settings = settings
         self.protocol = protocol
-        self.own_requests = None if protocol is None else protocol.requests
+        self.own_requests = None if protocol is None else protocol.own_requests
         self.providers = providers
         self._limiters_by_user = limiters_by_user
         self._limits_by_user: dict[str, RateLimit | None] = {}  # read when they are needed first

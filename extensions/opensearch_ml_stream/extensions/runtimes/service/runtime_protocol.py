@@ -126,7 +126,7 @@ class Engine(_Kept):
     calls: EngineCalls
 
     @property
-    def requests(self) -> None:
+    def own_requests(self) -> None:
         """The connector says how they are made."""
         return
 
@@ -144,7 +144,7 @@ class Runtime(_Kept, SpeaksV2):
     calls: RuntimeCalls
 
     @property
-    def requests(self) -> "Runtime":
+    def own_requests(self) -> "Runtime":
         """They have no template."""
         return self
 
