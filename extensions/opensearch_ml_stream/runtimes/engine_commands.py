@@ -4,15 +4,19 @@ The server's key goes by its environment, where no list of processes shows it.
 """
 
 import json
+import os
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from opensearch_ml_stream.runtimes.engine_settings import EMBEDDINGS, EngineSettings
 from opensearch_ml_stream.runtimes.shipped import LLAMA_CPP, VLLM
 
 HOST = "127.0.0.1"
+_MIDDLEWARE_FOLDER = str(Path(__file__).parent / "engine_middleware")
+_MIDDLEWARE = "key_for_every_route.KeyForEveryRoute"
 _LLAMA_CPP_DEFAULTS = {"n_ctx": 4096, "logits_all": False, "verbose": False}
 _OWN = frozenset({
     "api_key", "config", "config_file", "host", "interrupt_requests", "middleware", "model_alias", "port", "root_path",
@@ -42,12 +46,14 @@ def engine_command(engine: str, name: str, settings: EngineSettings, port: int, 
 
 def _vllm(name: str, settings: EngineSettings, port: int, key: str) -> Command:
     arguments = dict(settings.arguments)
-    variables = {"VLLM_API_KEY": key}
+    importable = filter(None, (_MIDDLEWARE_FOLDER, os.environ.get("PYTHONPATH")))
+    variables = {"VLLM_API_KEY": key, "PYTHONPATH": os.pathsep.join(importable)}
     if token := arguments.pop("hf_token", None):
         variables["HF_TOKEN"] = str(token)
     command = (
         sys.executable, "-m", "vllm.entrypoints.cli.main", "serve", settings.model, "--host", HOST, "--port", str(port),
-        "--served-model-name", name, "--disable-uvicorn-access-log", *_options(arguments, _vllm_option),
+        "--served-model-name", name, "--disable-uvicorn-access-log", "--middleware", _MIDDLEWARE,
+        *_options(arguments, _vllm_option),
     )  # fmt: skip
     return Command(command, variables, "/health")
 

@@ -190,6 +190,8 @@ def test_its_server_asks_for_a_key_that_no_command_line_shows(server: RuntimeSer
     url = f"http://127.0.0.1:{port}/v1/models"
     assert not any(key in line for line in lines)
     assert httpx.get(url).status_code == 401
+    assert httpx.post(f"http://127.0.0.1:{port}/tokenize", json={"prompt": "w1"}).status_code in (401, 404)
+    assert httpx.post(f"http://127.0.0.1:{port}/invocations", json={"prompt": "w1"}).status_code in (401, 404)
     assert httpx.get(url, headers={"Authorization": f"Bearer {key}"}).status_code == 200
     profile = json.dumps(server.processes(engine))
     assert key not in profile + server.log + json.dumps(server.model(engine))

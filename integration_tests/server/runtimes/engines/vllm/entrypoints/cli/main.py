@@ -11,7 +11,7 @@ if __name__ == "__main__":
     parser = ArgumentParser("vllm serve")
     parser.add_argument("command", choices=["serve"])
     parser.add_argument("model")
-    for name in ("host", "served-model-name", "dtype"):
+    for name in ("host", "served-model-name", "dtype", "middleware"):
         parser.add_argument(f"--{name}")
     for name in ("port", "max-model-len"):
         parser.add_argument(f"--{name}", type=int)
