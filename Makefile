@@ -60,7 +60,7 @@ peers: .venv/installed-test ## run the tests with a real MLServer and a real Lit
 clients: .venv/installed-test ## run MLServer's and OpenSearch's own clients against this server, and MLServer beside it
 	PYTHON=$(PYTHON) scripts/peers.sh install mlserver && .venv/bin/pytest -m peers integration_tests/interop/v2_clients integration_tests/interop/side_by_side \
 		integration_tests/server/grpc_port/ml_service $(ARGS)
-test-runtimes: ## run the tests of the shipped runtimes with transformers and llama.cpp themselves (5 GB, a quarter of an hour)
+test-runtimes: ## run the tests of the shipped runtimes with transformers, vLLM and llama.cpp themselves (6 GB, half an hour)
 	PYTHON=$(PYTHON) scripts/runtimes.sh $(ARGS)
 clean: ## delete what the other targets made
 	rm -rf .venv .venvs .opensearch .opensearch-js .peers .runtimes .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage* .mutants dist

@@ -20,7 +20,13 @@ from opensearch_ml_stream.extensions.v2.protocol.own_responses import OwnRespons
 from opensearch_ml_stream.extensions.v2.protocol.predict_inputs import predict_inputs
 from opensearch_ml_stream.extensions.v2.protocol.predict_outputs import inference_response
 from opensearch_ml_stream.extensions.v2.service.model_names import IS_REMOTE, ModelNames, model_not_found, version_of
-from opensearch_ml_stream.extensions.v2.service.own_models import KnowsReadiness, Unloaded, own_statuses, repositories
+from opensearch_ml_stream.extensions.v2.service.own_models import (
+    KnowsReadiness,
+    SpeaksV2,
+    Unloaded,
+    own_statuses,
+    repositories,
+)
 from opensearch_ml_stream.extensions.v2.service.reading_thread import ReadingThread
 from opensearch_ml_stream.plugin.connector_protocol import ConnectorProtocol, find_protocol
 from opensearch_ml_stream.plugin.predictions.compiled_model import CompiledModel
