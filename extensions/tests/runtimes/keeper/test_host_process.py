@@ -80,6 +80,17 @@ async def test_a_process_that_ends_is_started_again_later_each_time(
     ]
 
 
+async def test_the_pauses_begin_anew_after_a_process_that_was_ready_for_long_not_after_one_that_loaded_for_long(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(host_process, "FIRST_RETRY_SECONDS", 0.05)
+    monkeypatch.setattr(host_process, "SOUND_SECONDS", 0.0)
+    async with loaded(tmp_path, "failed end", "end", "ready end", "ready stay") as model:
+        await until(lambda: model.is_ready and model.statuses[0].restarts == 3)
+    said = [message.rpartition(" in ")[2] for message in caplog.messages if "started again" in message]
+    assert said == ["0.05 s", "0.1 s", "0.05 s"]
+
+
 async def test_a_process_that_cannot_load_its_model_says_why(tmp_path: Path) -> None:
     async with loaded(tmp_path, "failed end", "ready stay") as model:
         assert not await model.settled()

@@ -31,7 +31,12 @@ def test_llama_cpp_does_not_interrupt_a_stream_for_the_next() -> None:
 
 
 def test_arguments_of_the_settings_are_those_of_the_engine() -> None:
-    given = {"max_model_len": 64, "enforce_eager": True, "enable_lora": False, "lora_modules": ["a=x", {"name": "b"}]}
+    given: dict[str, Any] = {
+        "max_model_len": 64,
+        "enforce_eager": True,
+        "enable_lora": False,
+        "lora_modules": ["a=x", {"name": "b"}],
+    }
     vllm = " ".join(command("vllm", **given, dtype=None).arguments)
     assert vllm.endswith('--max-model-len 64 --enforce-eager --no-enable-lora --lora-modules a=x {"name": "b"}')
     llama_cpp = " ".join(command("llama-cpp", n_ctx=64, flash_attn=True).arguments)

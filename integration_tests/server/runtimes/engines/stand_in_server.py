@@ -5,23 +5,24 @@ A text that begins with `hold` is held after the first word, until the client go
 
 import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from subprocess import Popen
 from typing import Any
 
 
 class Handler(BaseHTTPRequestHandler):
-    """`key` is asked for below /v1. `health` is the path that needs none, and is 503 once `is_healthy` says so."""
+    """`key` is asked for below /v1. `health` is the path that needs none, 503 once `core` has ended."""
 
     key: str
     name: str
     health: str
-    is_healthy: Callable[[], bool]
+    core: Popen[bytes] | None = None
     protocol_version = "HTTP/1.1"
 
     def do_GET(self) -> None:
         if self.path == self.health:
-            return self.respond(200 if type(self).is_healthy() else 503, {})
+            return self.respond(200 if self.core is None or self.core.poll() is None else 503, {})
         if self.is_refused():
             return None
         return self.respond(200, {"data": [{"id": self.name}]})

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from opensearch_ml_stream.runtimes import own_metrics
 
 FIRST_RETRY_SECONDS = 0.5
 MAX_RETRY_SECONDS = 30.0
-SOUND_SECONDS = 60.0  # a process that lived for so long is not started the later for what was before
+SOUND_SECONDS = 60.0  # a process that was ready for so long is not started the later for what was before
 UNLOAD_SECONDS = 3.0  # for a process to unload its model, then it is killed
 MAX_LINE = 16 * 1024 * 1024  # of what a process says: its metadata may be large
 _PROGRAM = Path(__file__).parents[3] / "runtimes" / "__main__.py"
@@ -60,6 +61,7 @@ class HostProcess:
         self._on_failure = on_failure
         self._on_change = on_change
         self._reported = ""  # the last reason that was logged
+        self._ready_at = inf  # in the loop's time, once this process has loaded its model
         self._failure = ""  # what this process said of why it could not load its model
 
     async def run(self) -> None:
@@ -68,9 +70,9 @@ class HostProcess:
         retry = FIRST_RETRY_SECONDS
         try:
             while True:
-                began = loop.time()
+                self._ready_at = inf
                 ending = await self._live()
-                if loop.time() - began >= SOUND_SECONDS:
+                if loop.time() - self._ready_at >= SOUND_SECONDS:
                     retry = FIRST_RETRY_SECONDS
                 self._report(ending, retry)
                 await self._wait(retry)
@@ -166,6 +168,7 @@ class HostProcess:
         match event["event"]:
             case "ready":
                 self.status.ready = True
+                self._ready_at = asyncio.get_running_loop().time()
                 self._reported = ""
                 self._on_ready(event)
             case "failed":

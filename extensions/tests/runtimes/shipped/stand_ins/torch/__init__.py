@@ -5,6 +5,11 @@ from typing import Any
 
 bool = "bool"
 cuda = SimpleNamespace(is_available=lambda: False)
+Generator: Any = None  # this and what follows is for scores, which stand-ins do not give
+bincount: Any = None
+full_like: Any = None
+inf: Any = None
+multinomial: Any = None
 
 
 class Tensor:

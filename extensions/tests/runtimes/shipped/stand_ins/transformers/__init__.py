@@ -49,6 +49,9 @@ class TemperatureLogitsWarper:
     def __init__(self, value: float) -> None:
         self.value = value
 
+    def __call__(self, input_ids: Any, scores: Any) -> Any:
+        return scores
+
 
 TopKLogitsWarper = TopPLogitsWarper = MinPLogitsWarper = TemperatureLogitsWarper
 

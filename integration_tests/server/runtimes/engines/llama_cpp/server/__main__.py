@@ -19,5 +19,4 @@ if __name__ == "__main__":
         key=os.environ["API_KEY"],
         name=given.model_alias,
         health="/openapi.json",
-        is_healthy=staticmethod(lambda: True),
     )

@@ -27,5 +27,5 @@ if __name__ == "__main__":
         key=os.environ["VLLM_API_KEY"],
         name=given.served_model_name,
         health="/health",
-        is_healthy=staticmethod(lambda: core.poll() is None),
+        core=core,
     )
