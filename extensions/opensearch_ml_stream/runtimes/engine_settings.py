@@ -45,8 +45,8 @@ def read_engine_settings(extra: Mapping[str, Any] | None, uri: str | None, folde
     model_type = extra.pop("model_type", CHAT)
     if model_type not in MODEL_TYPES:
         raise ValueError(f"parameters.extra.model_type [{model_type}] is not supported; use {', '.join(MODEL_TYPES)}")
-    given = {**extra.pop("default_generate_kwargs", {}), **extra.pop("llm_parameters", {})}
-    llm_parameters = {ALIASES.get(name, name): value for name, value in given.items()}
+    parameters: dict[str, Any] = {**extra.pop("default_generate_kwargs", {}), **extra.pop("llm_parameters", {})}
+    llm_parameters = {ALIASES.get(name, name): value for name, value in parameters.items()}
     model = next((given for name in _MODEL_NAMES if (given := extra.pop(name, None))), uri)
     if not isinstance(model, str) or not model:
         raise ValueError("parameters.uri or parameters.extra.model must name the model")
