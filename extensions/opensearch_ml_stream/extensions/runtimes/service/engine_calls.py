@@ -13,8 +13,6 @@ from dataclasses import dataclass, replace
 from random import random
 from types import TracebackType
 
-from opensearch_ml_stream.plugin.upstream.native_client import NativeUpstream
-
 from opensearch_ml_stream.connectors.client_config import ClientConfig
 from opensearch_ml_stream.connectors.errors import UpstreamError
 from opensearch_ml_stream.connectors.rendering.compiled_action import ProviderRequest
