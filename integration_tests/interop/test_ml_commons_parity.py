@@ -1,4 +1,4 @@
-"""The same 700 exchanges with a real ML Commons and with the sidecar: what differs is meant, and written down.
+"""The same 800 exchanges with a real ML Commons and with the sidecar: what differs is meant, and written down.
 
 What ML Commons 3.6.0 responded is recorded in parity/outcomes-3.6.0.json; where ML_COMMONS_URL names a real one, the
 test asks that.
@@ -21,6 +21,7 @@ from integration_tests.interop.parity import (
     models,
     predictions,
     request_forms,
+    response_filters,
 )
 from integration_tests.interop.parity.differences import CALLER_ERRORS, DIFFERENCES, ERROR_TEXTS
 from integration_tests.interop.parity.exchanges import Exchanges, Outcome, Server
@@ -36,8 +37,9 @@ SUBJECTS = (
     groups_and_tasks,
     predictions,
     request_forms,
+    response_filters,
 )
-SHARED = {**models.SHARED, **predictions.SHARED}
+SHARED = {**models.SHARED, **predictions.SHARED, **response_filters.SHARED}
 EXCHANGES: Exchanges = {name: steps for subject in SUBJECTS for name, steps in subject.EXCHANGES.items()}
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "ml-commons.md"

@@ -39,8 +39,10 @@ REGEX = {
 PATH = {
     **JSON,
     **REGEX,
-    "path": ["$", "<path><segment>"],
-    "segment": [".a", ".b", "[0]", ".*", "..*", "..a", "..[<selectors>]", "[<selectors>]"],
+    "path": ["$", "<path><segment>", "<path>.<function>(<argument>)"],
+    "function": ["length", "sum", "concat", "append", "keys", "last", "stddev"],
+    "argument": ["", "<path>", '"a"', "1,<path>"],
+    "segment": [".a", ".b", "[0]", ".*", "..*", "..a", "..[<selectors>]", "[<selectors>]", "['a','b']"],
     "selectors": ["<selector>", "<selectors>,<selectors>"],
     "selector": ["0", "-1", "'a'", "*", "1:", "::-1", "?<test>"],
     "test": [
@@ -57,6 +59,9 @@ PATH = {
         "@.a==$.b",
         "@==$",
         "@ in $.a",
+        "@ subsetof $",
+        "<query> noneof <query>",
+        "@ size 1",
         "value(<query>)==1",
     ],
     "query": ["@", "$", "<query><segment>"],

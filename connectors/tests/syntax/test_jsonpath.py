@@ -45,10 +45,101 @@ _DOCUMENT: Any = {"a": {"b-c": [1, {"x": 2}]}, "n": None, "l": [{"x": 1}, {"y": 
         ("$.gone[*].x", MISSING),
         ("$.gone[?(@.y == 2)]", MISSING),
         ("$.l[5]..x", MISSING),
+        ("@.a.b-c[0]", 1),
+        ("@", _DOCUMENT),
+        ("$['n','s']", {"n": None, "s": "text"}),
+        ("$['gone','s']", {"s": "text"}),
+        ("$.l[0]['x','y']", {"x": 1}),
+        ("$.l[*]['x','y']", [{"x": 1}, {"y": 2}, {"x": [3]}]),
+        ("$..['s','n']", [{"s": "text", "n": None}]),
+        ("$.s['x','y']", MISSING),
+        ("$['a','s'].b-c", [[1, {"x": 2}]]),
     ],
 )
 def test_a_definite_path_gives_the_value_and_any_other_the_list_of_values(path: str, expected: object) -> None:
     assert compile_path(path).read(_DOCUMENT) == expected
+
+
+_NUMBERS: Any = {
+    "l": [3, True, 1, "s", 2],
+    "e": [],
+    "o": {"k": [4, 6], "m": "s"},
+    "t": ["a", 1, "b"],
+    "x": [[1], [5, 7]],
+}
+
+
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [
+        ("$.l.length()", 5),
+        ("$.o.size()", 2),
+        ("$.o.m.length()", None),
+        ("$.l.max()", 3.0),
+        ("$.l.min()", 1.0),
+        ("$.l.sum()", 6.0),
+        ("$.l.avg()", 2.0),
+        ("$.l.stddev()", 0.8164965809277263),
+        ("$.o.keys()", ["k", "m"]),
+        ("$.l.keys()", None),
+        ("$.l.first()", 3),
+        ("$.l.last()", 2),
+        ("$.l.index(2)", 1),
+        ("$.l.index(-2)", "s"),
+        ('$.l.append(4, {"a": "),"})', [3, True, 1, "s", 2, 4, {"a": "),"}]),
+        ("$.o.append(4)", {"k": [4, 6], "m": "s"}),
+        ("$.t.concat()", "ab"),
+        ('$.t.concat("!", $.o.k, $.l)', "ab!463true1s2"),
+        ("$.t.concat('y')", "ab"),  # Jayway passes over what is in single quotes
+        ("$.sum(1, $.o.k, -2)", 9.0),
+        ("$.l.sum($.o.k.max())", 12.0),
+        ("$.x[*].length()", [1, 2]),
+        ("$.x[*].index(1)", [7]),
+        ("$..k[*].sum()", 10.0),
+        ("$..k.sum()", MISSING),
+        ("$..k.length()", 2),
+        ("$.x.last().first()", 5),
+        ("$.x.last()[1]", 7),
+        ("$.x[*].last()", [1, 7]),
+        (" $.x.last()[0].length() ", None),
+        ("$.e.max()", MISSING),
+        ("$.o.sum()", MISSING),
+        ("$.e.first()", MISSING),
+        ("$.l.index(5)", MISSING),
+        ('$.l.index("a")', MISSING),
+        ("$.l.sum($.gone)", MISSING),
+        ("$.gone.length()", MISSING),
+        ("$['l.max()']", MISSING),
+    ],
+)
+def test_a_function_at_the_end_of_a_path_computes_with_what_it_finds(path: str, expected: object) -> None:
+    assert repr(compile_path(path).read(_NUMBERS)) == repr(expected)
+
+
+def test_what_a_function_adds_is_not_shared_between_readings() -> None:
+    path = compile_path('$.append({"a": 1})')
+    first: Any = path.read([])
+    first[0]["a"] = 2
+    assert path.read([]) == [{"a": 1}]
+
+
+def test_a_sum_that_no_number_can_hold_is_missing() -> None:
+    assert compile_path("$.sum()").read([1e308, 1e308]) is MISSING
+    assert compile_path("$.max()").read([10**400]) is MISSING
+
+
+@pytest.mark.parametrize(
+    "path", ["$.l.max(", "$.l.magic()", "$.l.append({)", "$.l.append(1x)", "$.l.first()[*]", "$" + ".max()" * 11,
+             "$.sum(" + "$.l.sum(" * 10 + ")" * 11, "$.l[?(@.length() > 1)]"],
+)  # fmt: skip
+def test_a_function_that_cannot_be_compiled_is_refused(path: str) -> None:
+    with pytest.raises(InvalidRequest):
+        compile_path(path)
+
+
+def test_what_a_function_computes_is_no_place_to_edit() -> None:
+    with pytest.raises(InvalidRequest, match="ends in a function, which is no place in a document"):
+        compile_path("$.l.first()").find_nodes(_NUMBERS)
 
 
 def test_a_path_that_cannot_be_read_is_refused_with_the_reason() -> None:
@@ -89,6 +180,12 @@ def _nest(depth: int, innermost: object) -> Any:
         ("$[?@ in $]", [[number] for number in range(3000)]),
         ("$..[?@ == $]", _nest(600, 1)),
         ("$[" + "0," * 900 + "0]", [list(range(10_000))]),
+        ("$[*]['" + "','".join("abc" * 100) + "']", [{}] * 1000),
+        ("$" + ".append(1)" * 10, list(range(6_000))),
+        ("$[*].sum($)", [[1]] * 1000),
+        ("$[*].concat($)", ["a" * 10_000] * 100),
+        ("$[?@ subsetof $[0]]", [list(range(1000))] * 3),
+        ("$[?@ noneof $[1]]", [[-1] * 1000, list(range(1000))]),
         ("$[" + "0," * 900 + "0]", ["a" * 10_000]),
         ("$..*", _nest(900, "a" * 100_000)),
         ("$[?match(@.t, @.p)]", [{"t": "a", "p": f"{number}" + "a" * 1000} for number in range(100)]),
@@ -160,6 +257,19 @@ def test_a_path_that_cannot_be_compiled_is_refused(path: str) -> None:
         ("match(@, 'B')", []),
         ("search(@, $[0])", []),
         ("@[?@ == 2]", [{"a": 2}]),
+        ("@ nin ['b', 1]", [True, None, "bb", [1, True], [1, 1], {"a": 2}]),
+        ("@ nin 1", [1, True, None, "b", "bb", [1, True], [1, 1], {"a": 2}]),
+        ("@.a nin [2]", [1, True, None, "b", "bb", [1, True], [1, 1]]),
+        ("@ size 2", ["bb", [1, True], [1, 1]]),
+        ("@ size 'a'", []),
+        ("@ empty false", ["b", "bb", [1, True], [1, 1], {"a": 2}]),
+        ("@ empty true", []),
+        ("@ subsetof [1, 2]", [[1, 1]]),
+        ("@ anyof [true]", [[1, True]]),
+        ("@ noneof [true]", [[1, 1]]),
+        ("@ all [1]", [[1, True], [1, 1]]),
+        ("@ == ' nin '", []),
+        ("(@ size 2) && @ nin ['bb']", [[1, True], [1, 1]]),
     ],
 )
 def test_a_filter_compares_json_values(condition: str, expected: list[Any]) -> None:

@@ -125,6 +125,7 @@ DIFFERENCES: Mapping[str, tuple[str, ...]] = {
     ),
     "Text stays as it is: no escapes for Chinese letters and slashes": (
         "template: Chinese *", "template: a newline and quotes *", "template: a slash and a tag *",
+        "response_filter *=~*",
     ),
     "A place without quotes takes JSON only": (
         "template: text without quotes", "template: an empty string without quotes", "template: no JSON",
@@ -139,6 +140,6 @@ DIFFERENCES: Mapping[str, tuple[str, ...]] = {
     ),
     "A provider's fault is 424, its refusal 400, its limit 429": (
         "provider says *", "provider responds with text", "provider responds with nothing", "provider is not there",
-        "response_filter without a match",
+        "response_filter without a match", "response_filter $.absent", "response_filter $.e[[]0]",
     ),
 }  # fmt: skip

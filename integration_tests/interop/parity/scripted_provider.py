@@ -27,7 +27,18 @@ def respond(request: Request) -> Script:
     )
 
 
-_BODIES = {"text": b"plain", "array": json.dumps([1, 2]).encode(), "empty": b""}
+_DATA = json.dumps(
+    {
+        "s": "x",
+        "n": 1.5,
+        "l": [3, 1, 2],
+        "e": [],
+        "a": [{"s": 1, "t": 2, "n": "v"}, {"s": 5, "t": 6}],
+        "o": {"k1": 1, "k2": "v"},
+        "null": None,
+    }
+).encode()
+_BODIES = {"text": b"plain", "array": json.dumps([1, 2]).encode(), "empty": b"", "data": _DATA, "other": _DATA}
 
 
 def _status(status: int) -> Script:

@@ -1,24 +1,30 @@
 """JSONPath (RFC 9535): compile a path once, read values and find nodes with it, by Jayway's rules as ML Commons does.
 
-A definite path (names and indexes only) reads the value, any other path the list of values. A path whose definite
-prefix leads nowhere reads MISSING, even if the rest of it would give a list. Paths of names, indexes and wildcards are
+A definite path (names and indexes only) reads the value, any other path the list of values. Several names at a path's
+end read an object with them, and a function at its end (`$.l.length()`) is computed for each value, or for all that a
+path which begins with `$..` finds. A path whose definite prefix leads nowhere reads MISSING, even if the rest of it
+would give a list. Paths of names, indexes and wildcards are
 walked here, in time linear in the document; all others under a work limit (`jsonpath_nodes.py`). The library
 python-jsonpath only parses. Regular expressions in a path run on RE2, since callers write them and Python's own may
 take exponential time.
 """
 
+import json
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
 from typing import Any
 
 import jsonpath
+from jsonpath.lex import Lexer
+from jsonpath.parse import Parser
 from jsonpath.segments import JSONPathChildSegment
 from jsonpath.selectors import IndexSelector, NameSelector, WildcardSelector
 
 from opensearch_ml_stream.connectors.errors import InvalidRequest
+from opensearch_ml_stream.connectors.syntax.jsonpath_functions import FUNCTIONS, Call, split_calls
 from opensearch_ml_stream.connectors.syntax.jsonpath_nodes import (
     Evaluation,
     Node,
@@ -27,8 +33,14 @@ from opensearch_ml_stream.connectors.syntax.jsonpath_nodes import (
     may_overlap,
     spend_on_values,
 )
-from opensearch_ml_stream.connectors.syntax.jsonpath_query import MAX_NESTING, compile_query, too_nested
-from opensearch_ml_stream.connectors.syntax.jsonpath_values import MISSING, Missing
+from opensearch_ml_stream.connectors.syntax.jsonpath_query import (
+    MAX_NESTING,
+    compile_query,
+    compile_reading,
+    names_at_end,
+    too_nested,
+)
+from opensearch_ml_stream.connectors.syntax.jsonpath_values import MISSING, WORDS, Missing
 from opensearch_ml_stream.connectors.syntax.work_limit import WorkLimit
 
 __all__ = ["MAX_PATH_CHARS", "MAX_PATTERNS", "MISSING", "JSONPath", "Missing", "Node", "compile_path", "count_patterns"]
@@ -41,7 +53,12 @@ class _Wildcard(Enum):
     EVERY = "*"
 
 
+_ARGUMENT_STARTS = '$@{"-0123456789'  # Jayway passes over what begins otherwise
 _Token = str | int | _Wildcard  # a name, an index, or every element
+
+
+_Step = Callable[[Any, Any, WorkLimit], Any]
+"""A function and the names after it: value, root, work -> value or MISSING."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,18 +66,18 @@ class JSONPath:
     """A compiled path.
 
     `tokens` is None for a path with more than names, indexes and wildcards. `prefix` holds the names and indexes before
-    the first token that can match more than one value.
+    the first token that can match more than one value. `_query` finds nodes, `_reading` the values that are read, and
+    `_steps` compute with each of them, or with all of them `_at_once`.
     """
 
     source: str
     tokens: tuple[_Token, ...] | None
     prefix: tuple[_Token, ...]
+    is_definite: bool
     _query: Query
-
-    @property
-    def is_definite(self) -> bool:
-        """Return whether the path can match one value at most."""
-        return self.tokens is not None and len(self.tokens) == len(self.prefix)
+    _reading: Query
+    _steps: tuple[_Step, ...] = ()
+    _at_once: bool = False
 
     def read(self, document: Any, work: WorkLimit | None = None) -> Any | Missing:
         """Return the value, the list of values, or MISSING. Values are parts of the document, not copies.
@@ -68,16 +85,24 @@ class JSONPath:
         The limit's error if it takes too much work; without one that of a small input.
         """
         start = _descend(document, self.prefix)
-        if start is MISSING or self.is_definite:
-            return start
+        if start is MISSING:
+            return MISSING
         if self.tokens is not None:
-            return _collect(start, self.tokens[len(self.prefix) :])
-        rest = self._query[len(self.prefix) :]
-        evaluation = Evaluation(document, self._or_default(work))
-        values = [node.value for node in evaluate(rest, start, evaluation)]
-        if may_overlap(rest):
-            spend_on_values(values, evaluation.work)
+            return start if self.is_definite else _collect(start, self.tokens[len(self.prefix) :])
+        work = self._or_default(work)
+        values = self._evaluate(document, start, work)
+        for step in self._steps:
+            values = [result for value in values if (result := step(value, document, work)) is not MISSING]
+        if self.is_definite:
+            return values[0] if values else MISSING
         return values
+
+    def _evaluate(self, document: Any, start: Any, work: WorkLimit) -> list[Any]:
+        rest = self._reading[len(self.prefix) :]
+        values = [node.value for node in evaluate(rest, start, Evaluation(document, work))]
+        if may_overlap(rest):
+            spend_on_values(values, work)
+        return [values] if self._at_once else values
 
     def select(self, document: Any, work: WorkLimit | None = None) -> list[Any]:
         """Return the matched values as a list, empty if the path matches nothing."""
@@ -87,7 +112,12 @@ class JSONPath:
         return [result] if self.is_definite else list(result)
 
     def find_nodes(self, document: Any, work: WorkLimit | None = None) -> list[Node]:
-        """Return the matched values with the arrays and objects that hold them, for edits in place."""
+        """Return the matched values with the arrays and objects that hold them, for edits in place.
+
+        InvalidRequest for a path with a function.
+        """
+        if self._steps:
+            raise InvalidRequest(f"The JSONPath [{self.source}] ends in a function, which is no place in a document")
         return evaluate(self._query, document, Evaluation(document, self._or_default(work)))
 
     def _or_default(self, work: WorkLimit | None) -> WorkLimit:
@@ -110,16 +140,59 @@ def count_patterns(source: str) -> int:
 
 @lru_cache(maxsize=512)
 def _compile(source: str) -> JSONPath:
-    path = _parse(source)
-    query = compile_query(path)
+    head, calls = split_calls(source.strip())
+    if head.startswith("@"):
+        head = f"${head[1:]}"  # at the beginning both are the document
+    at_once = bool(calls) and head.startswith("$..")
+    if at_once and calls[0].name in ("length", "size"):
+        head += ".*"  # as Jayway, which counts what the found arrays and objects hold
+    path = _parse(head)
     tokens: list[_Token | None] = [_token(segment) for segment in path.segments]
-    plain = tuple(token for token in tokens if token is not None)
     prefix: list[_Token] = []
     for token in tokens:
         if token is None or token is _Wildcard.EVERY:
             break
         prefix.append(token)
-    return JSONPath(source, plain if len(plain) == len(tokens) else None, tuple(prefix), query)
+    plain = tuple(token for token in tokens if token is not None)
+    is_child_of_prefix = len(prefix) == len(tokens) - 1 and isinstance(path.segments[-1], JSONPathChildSegment)
+    return JSONPath(
+        source,
+        tokens=plain if len(plain) == len(tokens) and not calls else None,
+        prefix=tuple(prefix),
+        is_definite=at_once or len(prefix) == len(tokens) or (is_child_of_prefix and bool(names_at_end(path))),
+        _query=compile_query(path),
+        _reading=compile_reading(path),
+        _steps=tuple(step for call in calls for step in _steps(call)),
+        _at_once=at_once,
+    )
+
+
+def _steps(call: Call) -> Iterator[_Step]:
+    """Return what computes a call, and what goes on from its result."""
+    function = FUNCTIONS[call.name]
+    arguments = [_argument(text) for text in call.arguments if text[:1] in _ARGUMENT_STARTS and text]
+
+    def compute(value: Any, root: Any, work: WorkLimit) -> Any:
+        values = [argument(root, work) for argument in arguments]
+        return MISSING if MISSING in values else function(value, values, work)
+
+    yield compute
+    if call.rest:
+        rest = compile_path(f"${call.rest}")
+        if not rest.is_definite:
+            raise InvalidRequest("Behind a function a JSONPath goes on with names and indexes alone")
+        yield lambda value, root, work: rest.read(value, work)
+
+
+def _argument(text: str) -> Callable[[Any, WorkLimit], Any]:
+    """Return what gives an argument's value for a root: of a path, or of JSON."""
+    if text[0] in "$@":
+        return compile_path(text).read
+    try:
+        json.loads(text)
+    except ValueError:
+        raise InvalidRequest(f"JSONPath: the argument [{text}] of a function is neither a path nor JSON") from None
+    return lambda root, work: json.loads(text)  # each time, as what is read may be edited
 
 
 def _parse(source: str) -> jsonpath.JSONPath:
@@ -190,8 +263,32 @@ def _children(value: Any) -> Sequence[Any]:
     return list(value.values()) if isinstance(value, dict) else ()
 
 
+class _Lexer(Lexer):
+    """The library's lexer, which knows Jayway's operators in words as well."""
+
+    def compile_rules(self) -> re.Pattern[str]:
+        rules = super().compile_rules()
+        words = "|".join(rf"(?P<{_token_kind(word)}>(?<=\s){word}(?=[\s\['\"]))" for word in WORDS)
+        return re.compile(f"{words}|{rules.pattern}", rules.flags)
+
+
+def _token_kind(word: str) -> str:
+    return f"JAYWAY_{word.upper()}"
+
+
+class _Parser(Parser):
+    """The library's parser, with the same operators."""
+
+    PRECEDENCES = Parser.PRECEDENCES | {_token_kind(word): Parser.PRECEDENCE_MEMBERSHIP for word in WORDS}
+    BINARY_OPERATORS = Parser.BINARY_OPERATORS | {_token_kind(word): word for word in WORDS}
+    INFIX_LITERAL_OPERATORS = Parser.INFIX_LITERAL_OPERATORS | WORDS.keys()
+
+
 class _Environment(jsonpath.JSONPathEnvironment):
-    """The library's environment with the functions of RFC 9535 alone."""
+    """The library's environment with the functions of RFC 9535 and the operators of Jayway alone."""
+
+    lexer_class = _Lexer
+    parser_class = _Parser
 
     def setup_function_extensions(self) -> None:
         super().setup_function_extensions()

@@ -96,6 +96,19 @@ def select_name(name: str) -> Selector:
     return select
 
 
+def select_members(names: tuple[str, ...], *, only_all: bool) -> Selector:
+    """Return the selector of an object with these members, as far as there are any, or `only_all`."""
+
+    def select(value: Any, evaluation: Evaluation) -> Sequence[Node]:
+        evaluation.work.spend(1 + len(names))
+        if not isinstance(value, dict):
+            return ()
+        members = {name: value[name] for name in names if name in value}
+        return () if only_all and len(members) < len(names) else (Node(members),)
+
+    return select
+
+
 def select_index(index: int) -> Selector:
     """Return the selector of an array's element, from the end if the index is negative."""
 

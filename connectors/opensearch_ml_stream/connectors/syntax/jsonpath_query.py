@@ -26,6 +26,7 @@ from opensearch_ml_stream.connectors.syntax.jsonpath_nodes import (
     select_all,
     select_by_filter,
     select_index,
+    select_members,
     select_name,
     select_slice,
 )
@@ -49,6 +50,22 @@ def compile_query(path: jsonpath.JSONPath, nesting: int = 0) -> Query:
         )
         for segment in path.segments
     )
+
+
+def compile_reading(path: jsonpath.JSONPath) -> Query:
+    """Return the query of a path whose values are read: several names at its end give an object, as in Jayway."""
+    query = compile_query(path)
+    if not (names := names_at_end(path)):
+        return query
+    descends = query[-1][0]
+    return (*query[:-1], (descends, (select_members(names, only_all=descends),)))
+
+
+def names_at_end(path: jsonpath.JSONPath) -> tuple[str, ...]:
+    """Return the names in the last segment of a path, if they are several and all that it has."""
+    last = path.segments[-1].selectors if path.segments else ()
+    names = tuple(selector.name for selector in last if isinstance(selector, selectors.NameSelector))
+    return names if len(names) == len(last) > 1 else ()
 
 
 def too_nested() -> InvalidRequest:

@@ -1,9 +1,9 @@
-"""Comparisons and functions of JSONPath filters (RFC 9535, 2.3.5 and 2.4), with `in`, `contains` and `=~` of Jayway.
+"""Comparisons and functions of JSONPath filters (RFC 9535, 2.3.5 and 2.4), with the operators of Jayway in words.
 
 Values may be large and nested to any depth, so that comparing them is counted by a work limit and not recursive.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from enum import Enum
 from typing import Any, Final, Literal
 
@@ -55,10 +55,11 @@ def _less(left: Any, right: Any, work: WorkLimit) -> bool:
     if isinstance(left, str) and isinstance(right, str):
         work.spend(1 + _size(left))
         return left < right
-    return _is_number(left) and _is_number(right) and bool(left < right)
+    return is_number(left) and is_number(right) and bool(left < right)
 
 
-def _is_number(value: Any) -> bool:
+def is_number(value: Any) -> bool:
+    """Return whether the value is a JSON number, which `true` is not."""
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
@@ -72,7 +73,51 @@ def _is_in(left: Any, right: Any, work: WorkLimit) -> bool:
     return isinstance(right, dict | str) and left in right
 
 
+def _is_among(left: Any, right: Any, work: WorkLimit) -> bool:
+    """Return whether the right side, an array, has the left one."""
+    return isinstance(right, list) and any(equal(left, item, work) for item in right)
+
+
+def _shared(left: Any, right: Any, work: WorkLimit) -> Iterator[bool] | None:
+    """Return for each item of the left side whether the right one has it; None if they are not both arrays."""
+    if not isinstance(left, list) or not isinstance(right, list):
+        return None
+    return (_is_among(item, right, work) for item in left)
+
+
+def _has_size(left: Any, right: Any, work: WorkLimit) -> bool:
+    return isinstance(left, str | list) and is_number(right) and len(left) == int(right)
+
+
+def _is_empty(left: Any, right: Any, work: WorkLimit) -> bool:
+    return isinstance(left, str | list | dict) and isinstance(right, bool) and (not left) == right
+
+
+def _is_subset(left: Any, right: Any, work: WorkLimit) -> bool:
+    return (shared := _shared(left, right, work)) is not None and all(shared)
+
+
+def _has_any(left: Any, right: Any, work: WorkLimit) -> bool:
+    return (shared := _shared(left, right, work)) is not None and any(shared)
+
+
+def _has_none(left: Any, right: Any, work: WorkLimit) -> bool:
+    return (shared := _shared(left, right, work)) is not None and not any(shared)
+
+
+WORDS: dict[str, Comparison] = {
+    "nin": lambda left, right, work: not _is_among(left, right, work),
+    "all": lambda left, right, work: _is_subset(right, left, work),
+    "size": _has_size,
+    "empty": _is_empty,
+    "subsetof": _is_subset,
+    "anyof": _has_any,
+    "noneof": _has_none,
+}
+"""The operators in words that only Jayway has."""
+
 COMPARISONS: dict[str, Comparison] = {
+    **WORDS,
     "==": equal,
     "!=": lambda left, right, work: not equal(left, right, work),
     "<>": lambda left, right, work: not equal(left, right, work),
