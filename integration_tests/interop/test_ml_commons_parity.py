@@ -22,6 +22,7 @@ from integration_tests.interop.parity import (
     predictions,
     request_forms,
     response_filters,
+    searches,
 )
 from integration_tests.interop.parity.differences import CALLER_ERRORS, DIFFERENCES, ERROR_TEXTS
 from integration_tests.interop.parity.exchanges import Exchanges, Outcome, Server
@@ -38,6 +39,7 @@ SUBJECTS = (
     predictions,
     request_forms,
     response_filters,
+    searches,
 )
 SHARED = {**models.SHARED, **predictions.SHARED, **response_filters.SHARED}
 EXCHANGES: Exchanges = {name: steps for subject in SUBJECTS for name, steps in subject.EXCHANGES.items()}

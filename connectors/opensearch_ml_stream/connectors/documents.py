@@ -122,7 +122,7 @@ def connector_document(body: Mapping[str, Any], *, inline: bool = False) -> dict
     parameters = parameter_texts(body.get("parameters"))
     texts = {name: text for name in ("name", "version", "description") if (text := _text(body, name)) is not None}
     document: dict[str, Any] = {**texts, "protocol": protocol}
-    if parameters or not inline:
+    if body.get("parameters") is not None or not inline:
         document["parameters"] = parameters
     document["credential"] = scalar_texts(credential, "credential")
     document["actions"] = action_documents(body.get("actions"))

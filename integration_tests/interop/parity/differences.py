@@ -54,6 +54,7 @@ DIFFERENCES: Mapping[str, tuple[str, ...]] = {
         "predict: parameters in an array",
         "text_docs: an object", "text_docs: a string",
         "response_filter that is wrong",
+        "search: range with nonsense",
     ),
     "The error of an untrusted URL names the command that trusts it": (
         "action: a URL that is not trusted", "inline connector: a URL that is not trusted",
@@ -101,8 +102,16 @@ DIFFERENCES: Mapping[str, tuple[str, ...]] = {
     "A model that was deployed shows its model_id": ("deploy and undeploy",),
     "An id with an encoded slash is no path": ("get: the id a%2Fb", "get: the model a%2Fb"),
     "A search returns the _source that was asked for": ("search without source",),
-    "Searches with the embedded store are a subset of OpenSearch's": ("search by a query string",),
+    "Searches with the embedded store are a subset of OpenSearch's": (
+        "search by a query string",
+        "search: highlight", "search: fields", "search: docvalue_fields", "search: explain", "search: suggest",
+        "search: simple_query_string", "search: dis_max", "search: boosting", "search: function_score",
+        "search: filters aggregation", "search: composite aggregation",
+    ),
     "Credentials cannot be searched": ("search: a credential",),
+    "A search that could tell a credential, or of what its caller may not see, is refused": (
+        "search: script_fields", "search: query_string without fields",
+    ),
     "A body is read before the model is looked up": ("POST /models/nobody/_predict",),
     "A content type that cannot be read is 406": ("content type: empty", "content type: json"),
     "There are no stack traces": ("query: an error with error_trace",),

@@ -79,6 +79,15 @@ async def test_a_connector_or_task_is_searched_as_it_is_stored(registry: Registr
         {"query": {"multi_match": {"query": "x", "fields": ["name", "model_state^2"]}}},
         {"sort": ["model_state", "_score"]},
         {"sort": ["model_state"], "min_score": 1},
+        {"fields": ["model_state"]},
+        {"highlight": {"fields": {"model_state": {}}}},
+        {"query": {"dis_max": {"queries": [DEPLOYED]}}},
+        {"query": {"bool": {"must": {"boosting": {"positive": DEPLOYED, "negative": {}, "negative_boost": 0.5}}}}},
+        {"query": {"function_score": {"query": DEPLOYED}}},
+        {"query": {"simple_query_string": {"query": "x", "fields": ["name", "model_state"]}}},
+        {"aggs": {"n": {"filters": {"filters": [DEPLOYED]}}}},
+        {"aggs": {"n": {"composite": {"sources": [{"s": {"terms": {"field": "model_state"}}}]}}}},
+        {"aggs": {"n": {"top_hits": {"sort": ["model_state"]}}}},
     ],
 )
 async def test_what_would_be_wrong_or_too_much_is_refused(registry: Registry, body: dict[str, Any]) -> None:

@@ -17,7 +17,10 @@ from opensearch_ml_stream.plugin.registry.stored_documents import Json
 from opensearch_ml_stream.plugin.store import Index, Store
 
 _AGGREGATIONS = ("aggs", "aggregations")
-_MANY_FIELDS = ("multi_match", "query_string")
+_MANY_FIELDS = ("multi_match", "query_string", "simple_query_string", "combined_fields")
+_TRANSLATED = frozenset({*_AGGREGATIONS, "query", "post_filter", "sort", "search_after", "collapse", "_source"})
+_TRANSLATED_AGGREGATIONS = frozenset({*_AGGREGATIONS, "filter", "meta"})
+_OF_SEVERAL_QUERIES = ("dis_max", "boosting", "function_score")
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +53,7 @@ class _StateSearch:
                 body = {**body, name: await self._query(body[name])}
         if body.get("collapse", {}).get("field") == FIELD:
             raise InvalidRequest(f"search: [collapse] on [{FIELD}] is not supported here")
+        _check_without_state(body, _TRANSLATED)
         return state_order.translated(body, self.state)
 
     async def _with_aggregations(self, body: Json) -> Json:
@@ -61,6 +65,8 @@ class _StateSearch:
     async def _aggregation(self, aggregation: Json) -> Json:
         if "filter" in aggregation:
             aggregation = {**aggregation, "filter": await self._query(aggregation["filter"])}
+        of_one_field = {kind for kind, value in aggregation.items() if isinstance(value, dict) and "field" in value}
+        _check_without_state(aggregation, _TRANSLATED_AGGREGATIONS | of_one_field)
         return state_aggregations.translated(await self._with_aggregations(aggregation), self.state)
 
     async def _query(self, query: Json) -> Json:
@@ -71,6 +77,9 @@ class _StateSearch:
             elif kind in ("constant_score", "nested"):
                 inner = "filter" if kind == "constant_score" else "query"
                 translated[kind] = {**clause, inner: await self._query(clause[inner])}
+            elif kind in _OF_SEVERAL_QUERIES:
+                _check_without_state(query, frozenset())
+                translated[kind] = clause
             elif kind != "exists" and _asks_for_state(kind, clause):
                 elsewhere = self.state.elsewhere({kind: clause})
                 return self.state.or_here(elsewhere) if await self._finds_deployed({kind: clause}) else elsewhere
@@ -90,6 +99,13 @@ class _StateSearch:
             return False
         response = await self.store.search(Index.DEPLOYMENT, {"query": leaf, "size": 1, "_source": False})
         return bool(response["hits"]["hits"])
+
+
+def _check_without_state(parts: Json, translated: frozenset[str]) -> None:
+    """Raise InvalidRequest for a part that names `model_state` and would go by what is stored."""
+    for name, part in parts.items():
+        if name not in translated and FIELD in jsontext.dumps(part):
+            raise InvalidRequest(f"search: [{name}] over [{FIELD}] is not supported here")
 
 
 def _asks_for_state(kind: str, clause: Json) -> bool:
