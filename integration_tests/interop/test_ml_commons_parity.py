@@ -17,6 +17,7 @@ from integration_tests.interop.parity import (
     connector_updates,
     connectors,
     groups_and_tasks,
+    inline_models,
     model_updates,
     models,
     predictions,
@@ -39,6 +40,7 @@ SUBJECTS = (
     predictions,
     request_forms,
     response_filters,
+    inline_models,
     searches,
 )
 SHARED = {**models.SHARED, **predictions.SHARED, **response_filters.SHARED}

@@ -31,6 +31,24 @@ async def test_a_connector_comes_back_with_its_parameters_as_strings(api: Api) -
     assert shown["client_config"]["read_timeout"] == 5
 
 
+async def test_what_is_deleted_in_an_empty_store_is_not_found(api: Api) -> None:
+    for kind in ("connectors", "model_groups"):
+        assert (await api.ok("DELETE", f"/{kind}/nobody"))["result"] == "not_found"
+    for kind in ("models", "tasks", "controllers"):
+        assert (await api.refused("DELETE", f"/{kind}/nobody"))[0] == 404
+
+
+async def test_an_undeployment_follows_its_body(api: Api) -> None:
+    one, other = await make_model(api), await make_model(api, name="other")
+    for model_id in (one, other):
+        await api.ok("POST", f"/models/{model_id}/_deploy")
+    [stats] = (await api.ok("POST", f"/models/{one}/_undeploy", {"model_ids": [other]})).values()
+    assert stats == {"stats": {other: "undeployed"}}
+    assert (await api.refused("POST", f"/models/{one}/_undeploy", {"model_ids": ["nobody"]}))[0] == 404
+    assert (await api.refused("POST", f"/models/{one}/_undeploy", {"node_ids": ["n"]}))[0] == 400
+    assert (await api.ok("GET", f"/models/{one}"))["model_state"] == "DEPLOYED"
+
+
 async def test_a_dry_run_checks_all_and_stores_nothing(api: Api) -> None:
     response = await api.ok("POST", "/connectors/_create", {**CONNECTOR, "dry_run": True})
     assert response == {"connector_id": "dryRunConnector"}

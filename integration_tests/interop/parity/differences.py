@@ -37,6 +37,8 @@ DIFFERENCES: Mapping[str, tuple[str, ...]] = {
         "predict: a field twice", "predict: input that its guardrail refuses",
         "predict: input that its interface refuses",
         "algorithm *: no *", "algorithm magic", "algorithm kmeans",
+        "register: url", "register: is_hidden text", "register: model_node_ids text",
+        "url with spaces in a placeholder", "no route: models/meta", "no route: _register_meta",
         "method BREW", "no predict action", "batch_predict without an action", "action_type batch_predict",
     ),
     # ML Commons responds with 500, the sidecar with 4xx.
@@ -60,6 +62,7 @@ DIFFERENCES: Mapping[str, tuple[str, ...]] = {
         "action: a URL that is not trusted", "inline connector: a URL that is not trusted",
         "inline connector: update to a URL that is not trusted", "update: a URL that is not trusted",
     ),
+    "An empty `connector_id` or `model_group_id` in a PUT means that none is given": ("put: empty *",),
     "Null means that a field is absent": (
         "create: description is null", "create: access null", "action: request_body is null", "client_config: null",
         "update: a null name", "register: a null description", "deploy_setting: null", "rate_limiter: null",
@@ -100,8 +103,10 @@ DIFFERENCES: Mapping[str, tuple[str, ...]] = {
     "A model with a connector_id keeps no inline connector": ("register: connector and connector_id",),
     "The old path with name and version registers a model": ("register: the path with name and version",),
     "A model that was deployed shows its model_id": ("deploy and undeploy",),
+    "`meta` is an id of a model like others": ("no route: GET models/meta",),
     "An id with an encoded slash is no path": ("get: the id a%2Fb", "get: the model a%2Fb"),
     "A search returns the _source that was asked for": ("search without source",),
+    "A search without a body finds everything": ("search without a body: *",),
     "Searches with the embedded store are a subset of OpenSearch's": (
         "search by a query string",
         "search: highlight", "search: fields", "search: docvalue_fields", "search: explain", "search: suggest",
@@ -151,4 +156,9 @@ DIFFERENCES: Mapping[str, tuple[str, ...]] = {
         "provider says *", "provider responds with text", "provider responds with nothing", "provider is not there",
         "response_filter without a match", "response_filter $.absent", "response_filter $.e[[]0]",
     ),
+    "A guardrail with a look-around or a back-reference cannot be registered; one that ML Commons has stored is kept, "
+    "and calls of its model are 400 until it is changed": ("guardrail with look-around",),
+    "A request may not change where a connector's credential goes: a parameter in the URL, or in a header that names a "
+    "host or an account, keeps the connector's value, but for the model's name and what the connector lists in "
+    "`_caller_parameters`; else it is a 400": ("caller sets another path",),
 }  # fmt: skip

@@ -79,6 +79,7 @@ async def test_server_sent_events_come_in_the_shape_of_ml_commons(client: httpx.
         ({"accept": "text/event-stream"}, "", {}, "text/event-stream"),
         ({}, "", {"_llm_interface": "openai/v1/chat/completions"}, "text/event-stream"),
         ({}, "?stream=false", {}, "application/json; charset=UTF-8"),
+        ({"accept": "application/json"}, "", {}, "application/json; charset=UTF-8"),
     ],
 )
 async def test_the_client_chooses_the_format(
@@ -92,6 +93,16 @@ async def test_the_client_chooses_the_format(
         body = {"parameters": {"inputs": "x", **parameters}}
         response = await client.post(stream_path(model_id, query), json=body, headers=headers)
     assert (response.status_code, response.headers["content-type"]) == (200, content_type)
+
+
+async def test_the_llm_interface_of_a_connector_chooses_no_format(client: httpx.AsyncClient, sidecar: Sidecar) -> None:
+    async with FakeProvider(openai_stream(["Hi"])) as provider:
+        connector = connector_bodies.openai(provider.url)
+        connector["parameters"]["_llm_interface"] = "openai/v1/chat/completions"
+        model_id = await asyncio.to_thread(sidecar.create_model, connector)
+        response = await client.post(stream_path(model_id), json=QUESTION)
+    assert response.headers["content-type"] == "application/x-ndjson"
+    assert [data_as_map(line)["response"] for line in lines(response.text)] == ["Hi", ""]
 
 
 async def test_reasoning_and_tool_calls_stay_out_of_the_text(client: httpx.AsyncClient, sidecar: Sidecar) -> None:

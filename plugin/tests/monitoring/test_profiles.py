@@ -86,11 +86,11 @@ async def test_models_are_chosen_by_id(server: Monitored) -> None:
 async def test_an_undeployed_model_and_a_deleted_one_vanish_with_their_figures(server: Monitored) -> None:
     model_id = await server.deployed_model()
     server.predict(model_id)
-    await server.registry.models.undeploy(ANYONE, model_id)
+    await server.registry.models.undeploy(ANYONE, model_id, {})
     assert await server.profiles.get(ANYONE, ALL, view="node") == {}
     await server.registry.models.deploy(ANYONE, model_id, {})
     assert "predict_request_stats" not in (await server.node_profile(**ALL))["models"][model_id]
-    await server.registry.models.undeploy(ANYONE, model_id)
+    await server.registry.models.undeploy(ANYONE, model_id, {})
     await server.registry.models.delete(ANYONE, model_id)
     assert await server.profiles.get(ANYONE, ALL, view="node") == {}
     assert server.observations.statistics.models() == {}

@@ -52,7 +52,11 @@ CALLS: dict[str, tuple[Call, type[MLStreamError], str]] = {
     "update": (lambda r, who, id: r.models.update(who, id, {"name": "n"}), Forbidden, NO_PRIVILEGE + ", model ID {}"),
     "delete": (lambda r, who, id: r.models.delete(who, id), Forbidden, NO_PRIVILEGE),
     "deploy": (lambda r, who, id: r.models.deploy(who, id, {}), Forbidden, NO_PRIVILEGE),
-    "undeploy": (lambda r, who, id: r.models.undeploy(who, id), InvalidRequest, "No permission to undeploy model {}"),
+    "undeploy": (
+        lambda r, who, id: r.models.undeploy(who, id, {}),
+        InvalidRequest,
+        "No permission to undeploy model {}",
+    ),
     "undeploy many": (
         lambda r, who, id: r.models.undeploy_many(who, {"model_ids": ["of nobody", id]}),
         InvalidRequest,
@@ -182,6 +186,7 @@ async def test_tasks_are_as_accessible_as_their_models(store: Store, registry: R
     await tasks.cancel(ANN, "job")
     await tasks.get(ADMIN, "old")
     assert jobs.asked == [("refresh", "ann"), ("cancel", "ann"), ("refresh", "admin")]
+    await store.put(Index.TASK, "job", {**source, "state": "COMPLETED"})
     assert (await tasks.delete(ANN, "job"))["result"] == "deleted"
 
 

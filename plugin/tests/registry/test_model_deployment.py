@@ -50,7 +50,7 @@ async def test_in_the_embedded_store_the_state_stands_in_the_models_document(alo
     model_id = await add_model(registry)
     await registry.models.deploy(ANYONE, model_id, {})
     assert (await stored(alone, Index.MODEL, model_id)).source["model_state"] == "DEPLOYED"
-    await registry.models.undeploy(ANYONE, model_id)
+    await registry.models.undeploy(ANYONE, model_id, {})
     assert (await stored(alone, Index.MODEL, model_id)).source["model_state"] == "UNDEPLOYED"
 
 
@@ -72,7 +72,7 @@ async def test_in_a_cluster_no_document_ever_says_that_the_sidecar_has_deployed_
 
 
 async def undeploy(registry: Registry, model_id: str) -> str:
-    (node,) = (await registry.models.undeploy(ANYONE, model_id)).values()
+    (node,) = (await registry.models.undeploy(ANYONE, model_id, {})).values()
     return str(node["stats"][model_id])
 
 
@@ -85,7 +85,7 @@ async def test_in_a_cluster_the_same_rules_hold_for_deployed_models(clustered: S
         await registry.connectors.update(ANYONE, connector_id, {"name": "x"})
     with pytest.raises(InvalidRequest, match="Model cannot be deleted in deploying or deployed state"):
         await registry.models.delete(ANYONE, model_id)
-    await registry.models.undeploy(ANYONE, model_id)
+    await registry.models.undeploy(ANYONE, model_id, {})
     await registry.connectors.update(ANYONE, connector_id, {"name": "x"})
     await registry.models.delete(ANYONE, model_id)
     assert await clustered.get(Index.DEPLOYMENT, model_id) is None

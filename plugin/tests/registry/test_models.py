@@ -94,6 +94,11 @@ async def test_of_an_id_and_an_inline_connector_the_id_counts(store: Store, regi
         ({"connector_id": None, "connector": connector_body(actions=[])},
          "Connector endpoint is required when creating a remote model without connector id!"),
         ({"connector_id": None, "connector": "x"}, "connector must be an object"),
+        ({"model_format": "zz"}, "Wrong model format"),
+        ({"is_hidden": "maybe"}, "is_hidden must be true or false"),
+        ({"model_node_ids": "a"}, "model_node_ids must be an array of strings"),
+        ({"url": "https://x/y.zip"},
+         "url is for models that ML Commons downloads and runs; only remote models are here"),
     ],
 )  # fmt: skip
 async def test_a_wrong_model_is_refused(registry: Registry, fields: dict[str, Any], reason: str) -> None:
@@ -101,6 +106,11 @@ async def test_a_wrong_model_is_refused(registry: Registry, fields: dict[str, An
     with pytest.raises(InvalidRequest) as raised:
         await registry.models.register(ANYONE, {**body, **fields})
     assert raised.value.reason == reason
+
+
+async def test_a_model_format_is_kept(registry: Registry) -> None:
+    model_id = await add_model(registry, model_format="onnx")
+    assert (await registry.models.get(ANYONE, model_id))["model_format"] == "ONNX"
 
 
 async def test_a_group_or_connector_that_is_not_there_is_named(registry: Registry) -> None:
@@ -240,7 +250,7 @@ async def test_a_deployed_model_cannot_be_deleted(store: Store, registry: Regist
     with pytest.raises(InvalidRequest, match=r"Try undeploy model first then delete$") as raised:
         await registry.models.delete(ANYONE, model_id)
     assert raised.value.type == "status_exception"
-    await registry.models.undeploy(ANYONE, model_id)
+    await registry.models.undeploy(ANYONE, model_id, {})
     assert (await registry.models.delete(ANYONE, model_id))["result"] == "deleted"
     assert await store.get(Index.MODEL, model_id) is None
 
@@ -318,6 +328,6 @@ async def test_a_model_that_is_not_there_is_not_found(registry: Registry) -> Non
     for reason, call in expected.items():
         with pytest.raises(NotFound, match=f"^{reason}$"):
             await call
-    for call in (models.delete(ANYONE, "x"), models.deploy(ANYONE, "x", {}), models.undeploy(ANYONE, "x")):
+    for call in (models.delete(ANYONE, "x"), models.deploy(ANYONE, "x", {}), models.undeploy(ANYONE, "x", {})):
         with pytest.raises(NotFound, match=r"^Failed to find model$"):
             await call

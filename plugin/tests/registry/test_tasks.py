@@ -78,6 +78,10 @@ async def test_a_running_task_cannot_be_deleted(store: Store) -> None:
     with pytest.raises(InvalidRequest, match=r"^Task cannot be deleted in running state\.") as raised:
         await tasks.delete(ANYONE, await add(store, state="RUNNING"))
     assert raised.value.type == "status_exception"
+    with pytest.raises(InvalidRequest, match="running state"):
+        await tasks.delete(ANYONE, await add(store, state="CREATED", task_type="BATCH_PREDICTION"))
+    for fields in ({"state": "COMPLETED"}, {"state": "CANCELLING", "task_type": "BATCH_PREDICTION"}):
+        assert (await tasks.delete(ANYONE, await add(store, **fields)))["result"] == "deleted"
     task_id = await add(store, state="COMPLETED")
     assert (await tasks.delete(ANYONE, task_id))["result"] == "deleted"
     assert await store.get(Index.TASK, task_id) is None

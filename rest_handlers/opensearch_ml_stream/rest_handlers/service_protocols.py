@@ -72,8 +72,8 @@ class Models(Protocol):
         """Deploy the model and return `{"task_id", "task_type", "status"}`."""
         ...
 
-    async def undeploy(self, caller: Caller, model_id: str) -> Json:
-        """Undeploy the model and return `{node_id: {"stats": {model_id: outcome}}}`."""
+    async def undeploy(self, caller: Caller, model_id: str, body: Json) -> Json:
+        """Undeploy the model, or the body's `model_ids`, and return `{node_id: {"stats": {model_id: outcome}}}`."""
         ...
 
     async def undeploy_many(self, caller: Caller, body: Json) -> Json:

@@ -11,15 +11,24 @@ from opensearch_ml_stream.connectors.predict.guardrails.configuration import rea
 from opensearch_ml_stream.connectors.predict.model_interface import InterfaceSchema
 from opensearch_ml_stream.connectors.syntax import jsontext
 from opensearch_ml_stream.plugin.registry.connector_documents import without_secrets
-from opensearch_ml_stream.plugin.registry.stored_documents import Json, flag_of, in_order, object_of, string_of
+from opensearch_ml_stream.plugin.registry.stored_documents import (
+    Json,
+    flag_of,
+    in_order,
+    object_of,
+    string_of,
+    strings_of,
+)
 
 _FIELDS = (
-    "name", "model_group_id", "algorithm", "model_version", "user", "description", "model_state", "model_config",
-    "deploy_setting", "is_enabled", "rate_limiter", "is_controller_enabled", "created_time", "last_updated_time",
-    "last_registered_time", "last_deployed_time", "last_undeployed_time", "model_id", "auto_redeploy_retry_times",
-    "planning_worker_node_count", "current_worker_node_count", "planning_worker_nodes", "deploy_to_all_nodes",
-    "is_hidden", "connector", "connector_id", "guardrails", "interface", "tenant_id", "provisioned_by",
+    "name", "model_group_id", "algorithm", "model_version", "user", "description", "model_format", "model_state",
+    "model_config", "deploy_setting", "is_enabled", "rate_limiter", "is_controller_enabled", "created_time",
+    "last_updated_time", "last_registered_time", "last_deployed_time", "last_undeployed_time", "model_id",
+    "auto_redeploy_retry_times", "planning_worker_node_count", "current_worker_node_count", "planning_worker_nodes",
+    "deploy_to_all_nodes", "is_hidden", "connector", "connector_id", "guardrails", "interface", "tenant_id",
+    "provisioned_by",
 )  # fmt: skip
+_FORMATS = ("TORCH_SCRIPT", "ONNX")
 _TIME_UNITS = ("NANOSECONDS", "MICROSECONDS", "MILLISECONDS", "SECONDS", "MINUTES", "HOURS", "DAYS")
 _FRAMEWORK_TYPES = ("HUGGINGFACE_TRANSFORMERS", "SENTENCE_TRANSFORMERS", "HUGGINGFACE_TRANSFORMERS_NEURON")
 _POOLING_MODES = ("MEAN", "MEAN_SQRT_LEN", "MAX", "WEIGHTED_MEAN", "CLS", "LAST_TOKEN")
@@ -48,6 +57,20 @@ def chunk_count(source: Json) -> int:
     """Return how many chunks ML Commons stored of a local model, as documents `{model id}_{number}`; else 0."""
     count = source.get("total_chunks")
     return min(count, MAX_CHUNKS) if isinstance(count, int) else 0
+
+
+def local_model_fields(body: Json) -> dict[str, Any]:
+    """Return what ML Commons stores of the fields that only local models need; InvalidRequest for what it refuses."""
+    flag_of(body, "is_hidden")
+    strings_of(body, "model_node_ids")
+    if string_of(body, "url") is not None:
+        raise InvalidRequest("url is for models that ML Commons downloads and runs; only remote models are here")
+    model_format = string_of(body, "model_format")
+    if model_format is None:
+        return {}
+    if model_format.upper() not in _FORMATS:
+        raise InvalidRequest("Wrong model format")
+    return {"model_format": model_format.upper()}
 
 
 def settable_fields(body: Json) -> dict[str, Any]:

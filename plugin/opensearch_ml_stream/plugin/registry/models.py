@@ -23,6 +23,7 @@ from opensearch_ml_stream.plugin.registry.model_documents import (
     check_function,
     check_guardrails,
     chunk_count,
+    local_model_fields,
     model_view,
     settable_fields,
 )
@@ -83,7 +84,7 @@ class Models:
         check_function(body)
         asked = asked_access(body)
         self.access.groups.check_applies(caller, asked)
-        fields = settable_fields(body)
+        fields = {**local_model_fields(body), **settable_fields(body)}
         await check_guardrails(fields.get("guardrails"))
         settings = await model_settings.changed_settings(self.store, None, body, self.options)
         connection, connector = await self.connectors.of_new(caller, body)
@@ -196,15 +197,17 @@ class Models:
         """Deploy the model; return its (finished) task. Nodes cannot be chosen."""
         if not self.live_settings.current.remote_inference_enabled:
             raise remote_inference_disabled()
-        if strings_of(body, "node_ids"):
-            raise InvalidRequest("Don't allow custom deployment plan")
+        _check_no_nodes(body)
         if self.access.concerns(caller):
             await self.access.check(caller, (await existing_model(self.store, model_id)).source)
         task_id = await self.deployment.deploy(model_id)
         return {"task_id": task_id, "task_type": "DEPLOY_MODEL", "status": "COMPLETED"}
 
-    async def undeploy(self, caller: Caller, model_id: str) -> Json:
-        """Undeploy the model; NotFound without it."""
+    async def undeploy(self, caller: Caller, model_id: str, body: Json) -> Json:
+        """Undeploy the model, or those that the body names in its place; NotFound without it."""
+        if strings_of(body, "model_ids"):
+            return await self.undeploy_many(caller, body)
+        _check_no_nodes(body)
         model = await existing_model(self.store, model_id)
         await self.access.check(caller, model.source, _cannot_undeploy(model_id))
         return await self.deployment.undeploy([model_id])
@@ -214,8 +217,7 @@ class Models:
         model_ids = strings_of(body, "model_ids")
         if not model_ids:
             raise InvalidRequest("Must set specific model ids to undeploy")
-        if strings_of(body, "node_ids"):
-            raise InvalidRequest("Don't allow custom deployment plan")
+        _check_no_nodes(body)
         query = {"query": {"ids": {"values": model_ids}}, "size": 1}
         if not (await self.store.search(Index.MODEL, query))["hits"]["hits"]:
             raise NotFound("Failed to find model")
@@ -252,6 +254,11 @@ class Models:
         await self.groups.check_joinable(caller, group_id, AskedAccess(), _cannot_move(group_id))
         version = await self.groups.next_version(group_id, missing)
         return {"model_group_id": group_id, "model_version": str(version)}
+
+
+def _check_no_nodes(body: Json) -> None:
+    if strings_of(body, "node_ids"):
+        raise InvalidRequest("Don't allow custom deployment plan")
 
 
 def _cannot_undeploy(model_id: str) -> InvalidRequest:

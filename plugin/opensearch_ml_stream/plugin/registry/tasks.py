@@ -50,9 +50,10 @@ class Tasks:
         return in_order({"is_async": False, **source}, _FIELDS)
 
     async def delete(self, caller: Caller, task_id: str) -> Json:
-        """Delete the task; InvalidRequest while it is running."""
+        """Delete the task; InvalidRequest while it is running, a batch job from its start on."""
         source = await self._source(caller, task_id)
-        if source.get("state") == "RUNNING":
+        state = source.get("state")
+        if state == "RUNNING" or (state == "CREATED" and _is_batch(source)):
             raise InvalidRequest(
                 "Task cannot be deleted in running state. Try after some time.", type="status_exception"
             )

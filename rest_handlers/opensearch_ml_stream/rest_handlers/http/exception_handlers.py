@@ -10,6 +10,7 @@ from starlette.types import Receive, Scope, Send
 
 from opensearch_ml_stream.connectors.errors import Internal, MLStreamError, NotFound
 from opensearch_ml_stream.rest_handlers.http.body_memory import BodyReservation
+from opensearch_ml_stream.rest_handlers.http.ml_commons_routes import only_in_ml_commons
 from opensearch_ml_stream.rest_handlers.http.responses import (
     PLAIN_ERRORS,
     error_response,
@@ -68,6 +69,8 @@ def no_handler(request: Request) -> Response:
     if request.method == "OPTIONS":
         return options_response(request, {})
     text = f"no handler found for uri [{_uri(request)}] and method [{request.method}]"
+    if sentence := only_in_ml_commons(request.url.path):
+        text = f"{text}: {sentence}"
     if PLAIN_ERRORS in request.scope:
         return error_response(request, NotFound(text))
     return json_response(request, {"error": text}, 400)
@@ -76,6 +79,8 @@ def no_handler(request: Request) -> Response:
 def method_not_allowed(request: Request, allowed: list[str]) -> Response:
     """Return OpenSearch's response to a method that a path does not have (405, but 200 for OPTIONS), with `Allow`."""
     methods = ", ".join(allowed)
+    if request.method == "POST" and only_in_ml_commons(request.url.path):  # where others may have the id of a model
+        return no_handler(request)
     if request.method == "OPTIONS":
         return options_response(request, {"Allow": methods})
     text = f"Incorrect HTTP method for uri [{_uri(request)}] and method [{request.method}], allowed: [{methods}]"

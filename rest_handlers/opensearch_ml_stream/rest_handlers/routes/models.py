@@ -28,7 +28,7 @@ def model_routes(models: Models, entry: Entry, options: Mapping[str, type]) -> l
         _register(models, entry.gate),
         actions.MODEL_REGISTER,
         RequestBody.REQUIRED,
-        frozenset({"deploy", "load"}),
+        frozenset({"deploy"}),
         model(options),
     )
     search = Operation(_search(models), actions.MODEL_SEARCH, RequestBody.OPTIONAL, schema=SEARCH)
@@ -53,7 +53,7 @@ def _register(models: Models, gate: Gate) -> Callable[[ParsedRequest], Any]:
             await gate.admit(request.scope, actions.CONNECTOR_CREATE)
         if request.path:  # the old form: the name and the version stand in the path
             body |= {"name": request.id, "version": request.path["version"]}
-        return await models.register(request.caller, body, deploy=request.flag("deploy") or request.flag("load"))
+        return await models.register(request.caller, body, deploy=request.flag("deploy"))
 
     return register
 
@@ -93,7 +93,7 @@ def _deployment_operations(models: Models) -> tuple[Operation, Operation, Operat
 
     async def undeploy(request: ParsedRequest) -> Mapping[str, Any]:
         """Undeploy a model."""
-        return await models.undeploy(request.caller, request.id)
+        return await models.undeploy(request.caller, request.id, request.body)
 
     async def undeploy_many(request: ParsedRequest) -> Mapping[str, Any]:
         """Undeploy several models."""

@@ -88,7 +88,7 @@ class StoredPlaygroundModels:
     async def delete(self, caller: Caller, model_id: str, *, with_connector: bool) -> Json:
         """Undeploy and delete a model; its connector goes with it if the playground made it for this model alone."""
         connector_id = (await self.registry.models.get(caller, model_id)).get("connector_id")
-        await self.registry.models.undeploy(caller, model_id)
+        await self.registry.models.undeploy(caller, model_id, {})
         await self.registry.models.delete(caller, model_id)
         deleted = None
         if with_connector and connector_id is not None and await self.made.was_made_here(connector_id):

@@ -154,7 +154,7 @@ class StoredInferenceModels:
         """Undeploy the model, with all of its versions; it is not found any more until it is loaded."""
         for model_id in await self.names.ids(caller, name):
             with self._worded(model_id, name, None):
-                await self.models.undeploy(caller, model_id)
+                await self.models.undeploy(caller, model_id, {})
             self.names.forget(model_id)
 
     @contextmanager
