@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from opensearch_ml_stream.rest_handlers.application import rest_application
-from opensearch_ml_stream.rest_handlers.http.ml_commons_routes import _ONLY_THERE, only_in_ml_commons
+from opensearch_ml_stream.rest_handlers.http.ml_commons_routes import ONLY_THERE, only_in_ml_commons
 from tests.asgi_exchange import send_request
 
 BASE = "/_plugins/_ml"
@@ -22,7 +22,7 @@ NAMED = [
 def test_the_page_names_a_route_of_every_kind_and_none_that_is_there() -> None:
     sentences = [only_in_ml_commons(BASE + path) for path in NAMED]
     assert None not in sentences
-    assert len(set(sentences)) == len(_ONLY_THERE)
+    assert len(set(sentences)) == len(ONLY_THERE)
 
 
 @pytest.mark.parametrize("path", [*NAMED, "/agents/", "/memory/m1/messages"])

@@ -62,7 +62,7 @@ def check_search(body: Json, *, sees_all: bool = True) -> None:
     """
     _check_one_name(body)
     for name, value in body.items():
-        if name in _OF_THE_WHOLE_INDEX and value is not False:
+        if name in _OF_THE_WHOLE_INDEX and bool(value):
             _check_sees_all(name, sees_all)
         if name in ("query", "post_filter"):
             _check_query(value)

@@ -4,7 +4,7 @@ import re
 
 from opensearch_ml_stream.rest_handlers.base_path import BASE_PATH
 
-_ONLY_THERE = {
+ONLY_THERE = {
     "agents": r"agents(?:/.*)?",
     "conversation memories": r"memory(?:/.*)?",
     "memory containers": r"memory_containers(?:/.*)?",
@@ -17,7 +17,7 @@ _ONLY_THERE = {
     "executions of functions and tools": r"_execute(?:/.*)?",
     "insights of indices": r"insights/.*|index_insight_config",
 }
-_PATTERNS = {what: re.compile(f"{re.escape(BASE_PATH)}/(?:{pattern})/?") for what, pattern in _ONLY_THERE.items()}
+_PATTERNS = {what: re.compile(f"{re.escape(BASE_PATH)}/(?:{pattern})/?") for what, pattern in ONLY_THERE.items()}
 
 
 def only_in_ml_commons(path: str) -> str | None:
