@@ -59,7 +59,10 @@ def test_the_text_of_the_generate_extension_comes_back_whole(demo: Demo) -> None
 @pytest.mark.programs("curl")
 def test_the_server_tells_of_its_models(demo: Demo) -> None:
     printed = paste(demo, "health/ready")
-    metadata, end = json.JSONDecoder().raw_decode(printed)
+    decoder = json.JSONDecoder()
+    ready, end = decoder.raw_decode(printed)
+    assert ready == {"ready": True}
+    metadata, end = decoder.raw_decode(printed, end)
     assert metadata["platform"]
     demos = {"Demo of anthropic-messages", "Demo of openai-chat"}  # pages that came before may have made others
     assert demos <= {model["name"] for model in json.loads(printed[end:])}

@@ -128,7 +128,7 @@ async def test_a_model_has_metadata_and_is_ready_and_in_the_index(
             metadata = await client.get(f"/v2/models/{name}{version}")
             assert (metadata.status_code, metadata.json()["platform"] != "") == (200, True), metadata.text
             ready = await client.get(f"/v2/models/{name}{version}/ready")
-            assert (ready.status_code, ready.content) == (200, b"")
+            assert (ready.status_code, ready.json()) == (200, {"name": name.replace("%2F", "/"), "ready": True})
     index = (await client.post("/v2/repository/index", json={})).json()
     assert "acme/Chatty-8B" in [entry["name"] for entry in index]
 
@@ -150,9 +150,9 @@ async def test_a_model_is_unloaded_and_loaded(client: httpx.AsyncClient, two_wor
 
 
 async def test_the_server_says_what_it_is(client: httpx.AsyncClient) -> None:
-    for path in ("/v2/health/live", "/v2/health/ready/"):
+    for path, body in (("/v2/health/live", {"live": True}), ("/v2/health/ready/", {"ready": True})):
         response = await client.get(path)
-        assert (response.status_code, response.content) == (200, b"")
+        assert (response.status_code, response.json()) == (200, body)
     for path in ("/v2", "/v2/"):
         server = (await client.get(path)).json()
         assert server.keys() == {"name", "version", "extensions"}

@@ -32,6 +32,13 @@ async def test_they_are_headers_of_the_response_and_no_parameters() -> None:
     assert orjson.loads(exchange.body) == {"model_name": "m1", "parameters": {"k": 1}, "outputs": []}
 
 
+async def test_one_that_the_client_sent_too_is_said_once_as_the_runtime_says_it() -> None:
+    headers = {"x-made-by": "client", "x-foo": "client"}
+    exchange = await Exchange("POST", "/v2/models/m1/infer", BODY, headers).run(V2Sidecar(OwnInferences()).application)
+    said = [pair for pair in exchange.messages[0]["headers"] if pair[0] in (b"x-made-by", b"x-foo")]
+    assert sorted(said) == [(b"x-foo", b"client"), (b"x-made-by", b"echo")]
+
+
 @pytest.mark.parametrize(
     "name",
     [

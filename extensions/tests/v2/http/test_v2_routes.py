@@ -30,12 +30,15 @@ SERVER = {"name": "opensearch-ml-stream", "version": "1.2.3", "extensions": []}
 # method, path, body, the call of the use case, the response's body (None: empty), the actions that allow it
 ROUTES: list[tuple[str, str, Any, tuple[Any, ...] | None, Any, tuple[str, ...] | None]] = [
     ("GET", "/v2", None, None, SERVER, ()),
-    ("GET", "/v2/health/live", None, None, None, None),
-    ("GET", "/v2/health/ready", None, None, None, None),
+    ("GET", "/v2/health/live", None, None, {"live": True}, None),
+    ("GET", "/v2/health/ready", None, None, {"ready": True}, None),
     ("GET", "/v2/models/m1", None, ("metadata", CALLER, "m1", None), METADATA, (actions.MODEL_GET,)),
     ("GET", "/v2/models/m1/versions/7", None, ("metadata", CALLER, "m1", "7"), METADATA, (actions.MODEL_GET,)),
-    ("GET", "/v2/models/m1/ready", None, ("check_ready", CALLER, "m1", None), None, READY),
-    ("GET", "/v2/models/m1/versions/7/ready", None, ("check_ready", CALLER, "m1", "7"), None, READY),
+    ("GET", "/v2/models/m1/ready", None, ("check_ready", CALLER, "m1", None), {"name": "m1", "ready": True}, READY),
+    (
+        "GET", "/v2/models/m1/versions/7/ready", None, ("check_ready", CALLER, "m1", "7"),
+        {"name": "m1", "ready": True}, READY,
+    ),
     ("POST", "/v2/models/m1/infer", TENSORS, ("prepare", CALLER, "m1", None), {"model_name": "m1", **INFER}, WHOLE),
     ("POST", "/v2/models/m1/generate", TENSORS, ("prepare", CALLER, "m1", None), {"model_name": "m1", **INFER}, WHOLE),
     (

@@ -126,7 +126,7 @@ class InferenceService:
         inference = await self._prepare(call, caller, request, head.model_name, head.model_version)
         del request
         response = await self._models.infer(inference)
-        call.set_trailing_metadata((*response_headers(call.scope, response.shape), *own_headers(response)))
+        call.set_trailing_metadata(response_headers(call.scope, response.shape, own_headers(response)))
         if isinstance(response, OwnResponse):
             response = response.read()
         return _message(response_messages.infer_response(response, is_raw=head.is_raw))

@@ -56,19 +56,27 @@ def readable_header_list(scope: Scope) -> list[tuple[str, str]]:
     return [(name.decode("latin-1"), value.decode("latin-1")) for name, value in headers if not _WITHHELD.search(name)]
 
 
-def response_headers(scope: Scope, shape: ResponseShape) -> Headers:
-    """Return the headers of a response to an inference: a CloudEvent's, and the plain custom ones of the request."""
+def response_headers(scope: Scope, shape: ResponseShape, own: Headers = ()) -> Headers:
+    """Return the headers of a response to an inference: a CloudEvent's, the runtime's `own`, and the plain custom ones
+    of the request that the runtime does not say itself."""
+    said = {name for name, _ in own}
     echoed: dict[bytes, bytes] = {}
     is_event = False
     for name, value in scope["headers"]:
         if name.startswith(b"x-"):
-            if _ECHOED.fullmatch(name) and not _WITHHELD.search(name) and _ECHOED_VALUE.fullmatch(value):
+            if name not in said and _is_echoed(name, value):
                 echoed[name] = value
         elif name == b"ce-specversion":
             is_event = value.startswith(b"1.")
     model, event_id = _attribute(shape.model_name), _attribute(shape.id)
     event = _kserve_event(model, event_id) if is_event else _mlserver_event(model, event_id)
-    return (*event, *list(echoed.items())[:_MAX_ECHOED])
+    return (*event, *list(echoed.items())[:_MAX_ECHOED], *own)
+
+
+def _is_echoed(name: bytes, value: bytes) -> bool:
+    if not _ECHOED.fullmatch(name) or _WITHHELD.search(name):
+        return False
+    return _ECHOED_VALUE.fullmatch(value) is not None
 
 
 def own_headers(response: InferenceResponse | OwnResponse) -> Headers:

@@ -154,7 +154,7 @@ class InferenceEndpoints:
         except MLStreamError as error:
             await response.fail(error)
             return
-        headers = (*response_headers(asked.scope, inferred.shape), *own_headers(inferred))
+        headers = response_headers(asked.scope, inferred.shape, own_headers(inferred))
         await response.send(await compressed_response(asked.scope, body, gzip=self._gzip, headers=headers))
 
 

@@ -40,14 +40,14 @@ class ModelEndpoints:
         self._gzip = gzip
 
     async def live(self, request: Request) -> Response:
-        """Whether the process is alive; for everyone, as `/_health/live` is."""
-        return await self._respond(request)
+        """Whether the process is alive; for everyone, as `/_health/live` is. The body is KServe's."""
+        return await self._respond(request, {"live": True})
 
     async def ready(self, request: Request) -> Response:
         """Whether the store responds; for everyone, as `/_health/ready` is."""
         if await ping_error(self._server.ping) is not None:
             raise Unavailable("The store does not respond")
-        return await self._respond(request)
+        return await self._respond(request, {"ready": True})
 
     async def server_metadata(self, request: Request) -> Response:
         """Return the server's name and version."""
@@ -63,7 +63,7 @@ class ModelEndpoints:
         """Whether a model can be called. Who may call it can find out without asking, so these may ask, too."""
         caller = await self._gate.admit(request.scope, actions.MODEL_GET, actions.PREDICT, actions.PREDICT_STREAM)
         await self._models.check_ready(caller, path.name, path.version)
-        return await self._respond(request)
+        return await self._respond(request, {"name": path.name, "ready": True})
 
     async def index(self, request: Request) -> Response:
         """Return the models that the caller may see."""

@@ -133,11 +133,11 @@ _ERROR: Schema = {
 
 def _response(operation: V2Operation, model: DescribedModel | None) -> Document:
     if operation.response is None:
-        return {"description": "Yes." if operation.method == "get" else "Done."}
+        return {"description": "Done."}
     if operation.is_stream:
         return {"description": "A stream of responses.", "content": {"text/event-stream": {"schema": STRING}}}
     content: Document = {"schema": operation.response}
-    if model is not None and operation.method == "get":
+    if model is not None and operation.response == ref("MetadataModelResponse"):
         content["example"] = model.metadata
     return {"description": "The response.", "content": {_JSON: content}}
 

@@ -105,6 +105,13 @@ SCHEMAS: Mapping[str, Schema] = {
         },
         "required": ["model_name", "text_output"],
     },
+    "ServerLiveResponse": {"type": "object", "properties": {"live": {"const": True}}, "required": ["live"]},
+    "ServerReadyResponse": {"type": "object", "properties": {"ready": {"const": True}}, "required": ["ready"]},
+    "ModelReadyResponse": {
+        "type": "object",
+        "properties": {"name": STRING, "ready": {"const": True}},
+        "required": ["name", "ready"],
+    },
     "MetadataServerResponse": {
         "type": "object",
         "properties": {"name": STRING, "version": STRING, "extensions": list_of(STRING)},

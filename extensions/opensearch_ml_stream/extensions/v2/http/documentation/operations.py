@@ -72,10 +72,14 @@ OPERATIONS = (
     _inference("generate", "Generate", "The same as infer.", "text"),
     _inference("generate_stream", "Generate, and stream the response", "The same as infer_stream.", "text"),
     V2Operation("Models", "get", _MODEL, "Model metadata", response=ref("MetadataModelResponse")),
-    V2Operation("Models", "get", f"{_MODEL}/ready", "Whether the model can be called"),
+    V2Operation(
+        "Models", "get", f"{_MODEL}/ready", "Whether the model can be called", response=ref("ModelReadyResponse")
+    ),
     V2Operation("Server", "get", "", "Server metadata", response=ref("MetadataServerResponse")),
-    V2Operation("Server", "get", "/health/live", "Whether the server is alive"),
-    V2Operation("Server", "get", "/health/ready", "Whether the server can be called"),
+    V2Operation("Server", "get", "/health/live", "Whether the server is alive", response=ref("ServerLiveResponse")),
+    V2Operation(
+        "Server", "get", "/health/ready", "Whether the server can be called", response=ref("ServerReadyResponse")
+    ),
     V2Operation(
         _REPOSITORY,
         "post",
