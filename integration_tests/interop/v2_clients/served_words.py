@@ -40,12 +40,13 @@ class Served:
 
 
 @contextmanager
-def serving(folder: Path, workers: int, gzip: bool) -> Iterator[Served]:
-    """Serves the model `text-model` at both ports."""
+def serving(folder: Path, workers: int, gzip: bool, models: Path | None = None) -> Iterator[Served]:
+    """Serves the model `text-model` at both ports, and those in the folder `models`."""
     settings = {"opensearch_ml_stream.v2.gzip": str(gzip).lower()}
+    arguments = (*GRPC, "--workers", str(workers), *(() if models is None else ("--models", str(models))))
     with (
         background_provider(say_again) as provider,
-        running_sidecar(folder, settings=settings, arguments=(*GRPC, "--workers", str(workers))) as sidecar,
+        running_sidecar(folder, settings=settings, arguments=arguments) as sidecar,
     ):
         sidecar.create_model(openai(provider.url), name="text-model")
         port, grpc_port = (int(url.rpartition(":")[2]) for url in (sidecar.url, grpc_address(sidecar)))

@@ -166,3 +166,29 @@ async def test_a_whole_response_is_compressed_where_that_is_worth_it(length: int
     body = gzip.decompress(exchange.body) if coded else exchange.body
     assert json.loads(body)["outputs"][0]["data"] == ["x" * length]
     assert ("vary" in exchange.headers) == (length > 1000)
+
+
+@PATHS
+@pytest.mark.parametrize("length", ["0", "-1", "x", "1e2", "9" * 16])
+async def test_a_length_of_the_json_that_is_none_is_refused_before_the_body_is_read(path: str, length: str) -> None:
+    exchange, inferences = await post(path, BODY, {"inference-header-content-length": length})
+    assert (exchange.status, inferences.calls) == (400, [])
+    assert exchange.json()["error"].startswith("Inference-Header-Content-Length must be the length of the JSON")
+
+
+@pytest.mark.parametrize("coding", ["", "gzip"])
+async def test_contents_come_behind_the_json_and_go_back_there(coding: str) -> None:
+    tensor = {"name": "prompt", "shape": [1], "datatype": "BYTES", "parameters": {"binary_data_size": 8}}
+    head = json.dumps({"inputs": [tensor], "parameters": {"binary_data_output": True}}).encode()
+    body = head + b"\4\0\0\0Why?"
+    inferences = ScriptedInferences()
+    headers = {"inference-header-content-length": str(len(head)), "content-type": "application/octet-stream"}
+    headers |= {"content-encoding": coding} if coding else {}
+    sent = gzip.compress(body) if coding else body
+    exchange = await Exchange("POST", "/v2/models/m1/infer", sent, headers).run(V2Sidecar(inferences).application)
+    assert inferences.requests[0].inputs[0].data == ["Why?"]
+    assert exchange.headers["content-type"] == "application/octet-stream"
+    length = int(exchange.headers["inference-header-content-length"])
+    assert exchange.body[length:] == b"\7\0\0\0Because"
+    (output,) = json.loads(exchange.body[:length])["outputs"]
+    assert output["parameters"] == {"content_type": "str", "binary_data_size": 11} and "data" not in output

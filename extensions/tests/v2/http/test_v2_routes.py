@@ -25,7 +25,11 @@ INFER = {
 }
 WHOLE, STREAM = (actions.PREDICT,), (actions.PREDICT_STREAM, actions.PREDICT)
 READY = (actions.MODEL_GET, actions.PREDICT, actions.PREDICT_STREAM)
-SERVER = {"name": "opensearch-ml-stream", "version": "1.2.3", "extensions": []}
+SERVER = {
+    "name": "opensearch-ml-stream",
+    "version": "1.2.3",
+    "extensions": ["binary_tensor_data", "generate", "model_repository"],
+}
 
 # method, path, body, the call of the use case, the response's body (None: empty), the actions that allow it
 ROUTES: list[tuple[str, str, Any, tuple[Any, ...] | None, Any, tuple[str, ...] | None]] = [
@@ -131,6 +135,31 @@ async def test_a_path_that_is_not_there_is_404(path: str) -> None:
         {"error": f"no handler found for uri [{path}] and method [GET]"},
     )
     assert inferences.calls == []
+
+
+@pytest.mark.parametrize(
+    ("path", "word", "instead"),
+    [
+        ("m1/config", "configurations", "/v2/models/{name}"),
+        ("m1/versions/7/config", "configurations", "/v2/models/{name}"),
+        ("m1/stats/", "statistics", "/metrics"),
+        ("m1/versions/7/stats", "statistics", "/metrics"),
+        ("stats", "statistics", "/metrics"),
+    ],
+)
+async def test_where_triton_has_more_a_404_says_what_there_is_instead(path: str, word: str, instead: str) -> None:
+    sidecar = V2Sidecar(ScriptedInferences(error=NotFound("Model not found")))
+    exchange = await send_request(sidecar.application, "GET", f"/v2/models/{path}")
+    assert exchange.status == 404 and sidecar.gate.asked == [(actions.MODEL_GET,)]
+    assert exchange.json()["error"].startswith(f"This server has no model {word} as Triton has them")
+    assert instead in exchange.json()["error"]
+
+
+async def test_a_model_may_be_called_as_what_triton_has() -> None:
+    inferences = ScriptedInferences()
+    exchange = await send_request(V2Sidecar(inferences).application, "GET", "/v2/models/acme/stats")
+    assert (exchange.status, exchange.json()) == (200, METADATA)
+    assert inferences.calls == [("metadata", CALLER, "acme/stats", None)]
 
 
 @pytest.mark.parametrize("path", ["/v20/health/live", "/v2x", "/x/v2"])

@@ -63,8 +63,8 @@ def failure(body: object) -> MLStreamError:
 
 
 def test_a_request_of_mlserver_is_read() -> None:
-    request, dialect = read_request(orjson.dumps(GENERATE))
-    assert dialect is Dialect.TENSORS
+    request, form = read_request(orjson.dumps(GENERATE))
+    assert form.dialect is Dialect.TENSORS
     assert request == InferenceRequest(
         [Tensor("prompt", "BYTES", [1], ["What is the capital of France?"], {"content_type": "str"})],
         "123",
@@ -84,8 +84,8 @@ def test_what_is_null_is_absent() -> None:
 @pytest.mark.parametrize(("text", "shape"), [("Hi", [1]), (["Hi"], [1]), (["a", "b"], [2])])
 def test_a_text_input_is_one_tensor_and_what_stands_beside_it_parameters(text: object, shape: list[int]) -> None:
     body = {"text_input": text, "id": "7", "max_tokens": 5, "stop_words": None, "parameters": {"temperature": 0.5}}
-    request, dialect = read_request(orjson.dumps(body))
-    assert dialect is Dialect.TEXT
+    request, form = read_request(orjson.dumps(body))
+    assert form.dialect is Dialect.TEXT
     data = text if isinstance(text, list) else [text]
     expected = InferenceRequest(
         [Tensor("text_input", "BYTES", shape, data)], "7", {"max_tokens": 5, "temperature": 0.5}
@@ -94,7 +94,7 @@ def test_a_text_input_is_one_tensor_and_what_stands_beside_it_parameters(text: o
 
 
 def test_a_body_with_inputs_is_of_tensors_whatever_stands_beside_them() -> None:
-    assert read_request(orjson.dumps({"inputs": [], "text_input": "a"}))[1] is Dialect.TENSORS
+    assert read_request(orjson.dumps({"inputs": [], "text_input": "a"}))[1].dialect is Dialect.TENSORS
 
 
 @pytest.mark.parametrize(

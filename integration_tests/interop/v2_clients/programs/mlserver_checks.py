@@ -25,6 +25,7 @@ from mlserver.grpc.dataplane_pb2_grpc import GRPCInferenceServiceStub
 QUESTION = "What is the capital of France?"
 WORDS = ["What", " is", " the", " capital", " of", " France?"]
 BODY = types.InferenceRequest.model_validate_json(Path("generate-request.json").read_text()).model_dump()
+EXTENSIONS = ["binary_tensor_data", "generate", "model_repository"]
 MODELS = ("/v2/models/text-model", "/v2/models/text-model/versions/1")
 
 rest = httpx.Client(base_url="http://localhost:8080")
@@ -39,7 +40,7 @@ def check_live_and_ready() -> None:
 
 def check_server_metadata() -> None:
     metadata = types.MetadataServerResponse.model_validate(rest.get("/v2").json())
-    assert (metadata.name, metadata.extensions) == ("opensearch-ml-stream", [])
+    assert (metadata.name, metadata.extensions) == ("opensearch-ml-stream", EXTENSIONS)
     assert metadata.version
 
 
@@ -116,7 +117,7 @@ def check_grpc_health_and_metadata() -> None:
     assert stub.ServerLive(pb.ServerLiveRequest()).live
     assert stub.ServerReady(pb.ServerReadyRequest()).ready
     server = converters.ServerMetadataResponseConverter.to_types(stub.ServerMetadata(pb.ServerMetadataRequest()))
-    assert (server.name, server.extensions) == ("opensearch-ml-stream", [])
+    assert (server.name, server.extensions) == ("opensearch-ml-stream", EXTENSIONS)
     for version in ("", "1"):
         assert stub.ModelReady(pb.ModelReadyRequest(name="text-model", version=version)).ready
         answer = stub.ModelMetadata(pb.ModelMetadataRequest(name="text-model", version=version))

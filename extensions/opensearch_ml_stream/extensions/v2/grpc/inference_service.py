@@ -8,7 +8,13 @@ from opensearch_ml_stream.extensions.v2.grpc import inference_messages as messag
 from opensearch_ml_stream.extensions.v2.grpc import response_messages, triton_clients
 from opensearch_ml_stream.extensions.v2.grpc.request_tensors import inference_request, read_head, read_request
 from opensearch_ml_stream.extensions.v2.grpc.stream_messages import StreamMessages, error_message
-from opensearch_ml_stream.extensions.v2.http.headers import SERVER_NAME, own_headers, readable_headers, response_headers
+from opensearch_ml_stream.extensions.v2.http.headers import (
+    EXTENSIONS,
+    SERVER_NAME,
+    own_headers,
+    readable_headers,
+    response_headers,
+)
 from opensearch_ml_stream.extensions.v2.http.use_cases import Inference, InferenceModels, NextInference, UnreadRequest
 from opensearch_ml_stream.extensions.v2.protocol.messages import ResponseShape
 from opensearch_ml_stream.extensions.v2.protocol.own_responses import OwnResponse
@@ -82,7 +88,8 @@ class InferenceService:
 
     async def server_metadata(self, call: Call, caller: Caller, request: bytes) -> bytes:
         """Return the server's name and version."""
-        return _message(messages.ServerMetadataResponse(name=SERVER_NAME, version=self._version))
+        server = messages.ServerMetadataResponse(name=SERVER_NAME, version=self._version, extensions=EXTENSIONS)
+        return _message(server)
 
     async def model_ready(self, call: Call, caller: Caller, request: bytes) -> bytes:
         """Whether a model can be called; one that is not there cannot."""

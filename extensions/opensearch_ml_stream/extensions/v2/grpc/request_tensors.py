@@ -1,9 +1,5 @@
-"""Reads the messages of requests: tensors with typed or raw contents, parameters.
+"""Reads the messages of requests: tensors with typed or raw contents, parameters."""
 
-Raw contents: kserve/open-inference-protocol, `inference_grpc.md`, "Raw Tensor Contents".
-"""
-
-import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,25 +8,16 @@ from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.connectors.protobuf_wire import FieldReader, check_field_count, text
 from opensearch_ml_stream.extensions.v2.grpc import triton_clients
 from opensearch_ml_stream.extensions.v2.grpc.inference_messages import MODEL_INFER_REQUEST_SHAPE, ModelInferRequest
+from opensearch_ml_stream.extensions.v2.protocol import raw_contents
 from opensearch_ml_stream.extensions.v2.protocol.messages import DATATYPES, InferenceRequest, RequestedOutput, Tensor
 from opensearch_ml_stream.extensions.v2.protocol.tensor_data import (
     MAX_DIMENSIONS,
     MAX_LENGTH,
-    NUMBER_BYTES,
-    PLACE_BYTES,
-    TEXT_BYTES,
     TensorMemory,
     checked_shape,
 )
 from opensearch_ml_stream.plugin.grpc_port.parsing import parse_message
 
-STRUCT_FORMATS = {
-    "BOOL": "?", "UINT8": "B", "UINT16": "H", "UINT32": "I", "UINT64": "Q", "INT8": "b", "INT16": "h", "INT32": "i",
-    "INT64": "q", "FP16": "e", "FP32": "f", "FP64": "d",
-}  # fmt: skip
-
-
-_ONE_BYTE_TYPES = ("BOOL", "INT8", "UINT8")
 _MODEL_NAME, _MODEL_VERSION, _PARAMETERS, _RAW_CONTENTS = 1, 2, 4, 7  # fields of a ModelInferRequest
 
 
@@ -77,7 +64,7 @@ def inference_request(message: Any, headers: Mapping[str, str]) -> InferenceRequ
     for tensor in message.inputs:
         contents = tensor.contents.ListFields()
         if not contents and raw:
-            inputs.append(_tensor(tensor, _unpack(tensor, raw.pop(0), memory)))
+            inputs.append(_tensor(tensor, _unpacked(tensor, raw.pop(0), memory)))
         else:
             inputs.append(_tensor(tensor, _typed_data(tensor, contents, memory)))
     if raw:
@@ -85,12 +72,6 @@ def inference_request(message: Any, headers: Mapping[str, str]) -> InferenceRequ
     outputs = tuple(RequestedOutput(output.name, parameters(output.parameters)) for output in message.outputs)
     given = parameters(message.parameters)
     return InferenceRequest(inputs, message.id, {**given, "headers": headers}, outputs)
-
-
-def _bytes_of_each(datatype: str) -> int:
-    if datatype == "BYTES":
-        return TEXT_BYTES
-    return PLACE_BYTES if datatype in _ONE_BYTE_TYPES else NUMBER_BYTES
 
 
 def parameters(entries: Mapping[str, Any]) -> dict[str, Any]:
@@ -115,25 +96,17 @@ def _typed_data(tensor: Any, contents: Sequence[tuple[Any, Any]], memory: Tensor
         names = ", ".join(field.name for field, _ in contents)
         raise InvalidRequest(f"Tensor {tensor.name}: its contents are in several fields ({names}); one is needed")
     elements = contents[0][1] if contents else ()
-    memory.spend(_bytes_of_each(datatype) * len(elements))
+    memory.spend(raw_contents.bytes_of_each(datatype) * len(elements))
     if contents and contents[0][0].name == "bytes_contents":
         if datatype == "BYTES":
-            return _texts(elements)
+            return raw_contents.texts(elements)
         if datatype == "FP16":
-            return _unpack(tensor, b"".join(elements), memory)
+            return _unpacked(tensor, b"".join(elements), memory)
     return list(elements)  # `checked_shape` refuses those of another datatype
 
 
-def _unpack(tensor: Any, raw: bytes, memory: TensorMemory) -> Sequence[Any]:
-    datatype = _datatype(tensor)
-    if datatype == "BYTES":
-        return _texts(_split(tensor.name, raw, memory))
-    code = STRUCT_FORMATS[datatype]
-    count, rest = divmod(len(raw), struct.calcsize(code))
-    if rest:
-        raise InvalidRequest(f"Tensor {tensor.name}: its raw contents end within an element of {datatype}")
-    memory.spend(_bytes_of_each(datatype) * count)
-    return struct.unpack(f"<{count}{code}", raw)
+def _unpacked(tensor: Any, raw: bytes, memory: TensorMemory) -> Sequence[Any]:
+    return raw_contents.unpack(tensor.name, _datatype(tensor), raw, memory)
 
 
 def _datatype(tensor: Any) -> str:
@@ -141,27 +114,3 @@ def _datatype(tensor: Any) -> str:
     if datatype not in DATATYPES:
         raise InvalidRequest(f"Tensor {tensor.name}: its datatype must be one of {', '.join(DATATYPES)}")
     return datatype
-
-
-def _split(name: str, raw: bytes, memory: TensorMemory) -> list[bytes]:
-    """Return the elements of raw BYTES, each behind its length."""
-    elements: list[bytes] = []
-    place, end = 0, len(raw)
-    while place < end:
-        if end - place < 4 or end - place - 4 < (length := int.from_bytes(raw[place : place + 4], "little")):
-            raise InvalidRequest(f"Tensor {name}: its raw contents end within an element")
-        memory.spend(TEXT_BYTES)
-        elements.append(raw[place + 4 : place + 4 + length])
-        place += 4 + length
-    return elements
-
-
-def _texts(elements: Sequence[bytes]) -> list[str | bytes]:
-    return [_text(element) for element in elements]
-
-
-def _text(element: bytes) -> str | bytes:
-    try:
-        return element.decode()
-    except UnicodeDecodeError:
-        return element

@@ -6,14 +6,13 @@ from typing import Any
 
 import orjson
 
-from opensearch_ml_stream.connectors.errors import UpstreamError
 from opensearch_ml_stream.extensions.v2.grpc.inference_messages import (
     InferParameter,
     ModelInferResponse,
     ModelMetadataResponse,
     RepositoryIndexResponse,
 )
-from opensearch_ml_stream.extensions.v2.grpc.request_tensors import STRUCT_FORMATS
+from opensearch_ml_stream.extensions.v2.protocol import raw_contents
 from opensearch_ml_stream.extensions.v2.protocol.messages import InferenceResponse, ResponseShape, Tensor
 
 _CONTENTS = {
@@ -38,13 +37,13 @@ def tensors_response(
     for tensor in outputs:
         output = message.outputs.add(name=tensor.name, datatype=tensor.datatype, shape=tensor.shape)
         fill_parameters(output.parameters, tensor.parameters)
+        if is_raw:
+            message.raw_output_contents.append(raw_contents.pack(tensor))
+            continue
         try:
-            if is_raw:
-                message.raw_output_contents.append(_raw(tensor))
-            else:
-                _fill_contents(output.contents, tensor)
+            _fill_contents(output.contents, tensor)
         except (TypeError, ValueError, OverflowError, struct.error):
-            raise UpstreamError(f"The response's tensor {tensor.name} has data that is not {tensor.datatype}") from None
+            raise raw_contents.not_of_datatype(tensor) from None
     return message
 
 
@@ -95,28 +94,8 @@ def _parameter(value: Any) -> Any:
 def _fill_contents(contents: Any, tensor: Tensor) -> None:
     field = _CONTENTS.get(tensor.datatype)
     if field is not None:
-        getattr(contents, field).extend(_numbers(tensor))
+        getattr(contents, field).extend(raw_contents.numbers(tensor))
     elif tensor.datatype == "FP16":
-        contents.bytes_contents.extend(struct.pack("<e", number) for number in _numbers(tensor))
+        contents.bytes_contents.extend(struct.pack("<e", number) for number in raw_contents.numbers(tensor))
     else:
-        contents.bytes_contents.extend(_encoded(element) for element in tensor.data)
-
-
-def _raw(tensor: Tensor) -> bytes:
-    if tensor.datatype == "BYTES":
-        elements = [_encoded(element) for element in tensor.data]
-        return b"".join([len(element).to_bytes(4, "little") + element for element in elements])
-    return struct.pack(f"<{len(tensor.data)}{STRUCT_FORMATS[tensor.datatype]}", *_numbers(tensor))
-
-
-def _numbers(tensor: Tensor) -> Sequence[Any]:
-    """Return the elements, with NaN where JSON had null; an INT tensor has none of those."""
-    if not tensor.datatype.startswith("FP"):
-        return tensor.data
-    return [float("nan") if number is None else number for number in tensor.data]
-
-
-def _encoded(element: Any) -> bytes:
-    if isinstance(element, bytes):
-        return element
-    return b"" if element is None else str(element).encode()
+        contents.bytes_contents.extend(raw_contents.encoded(element) for element in tensor.data)

@@ -16,6 +16,7 @@ from opensearch_ml_stream.extensions.v2.protocol.own_responses import OwnRespons
 from opensearch_ml_stream.rest_handlers.http.host_and_origin import Headers
 
 SERVER_NAME = "opensearch-ml-stream"
+EXTENSIONS = ("binary_tensor_data", "generate", "model_repository")  # of the protocol, by the names that Triton gives
 
 # Who calls and through what: nothing of that is a model's business, or its provider's.
 _WITHHELD = re.compile(
@@ -57,8 +58,10 @@ def readable_header_list(scope: Scope) -> list[tuple[str, str]]:
 
 
 def response_headers(scope: Scope, shape: ResponseShape, own: Headers = ()) -> Headers:
-    """Return the headers of a response to an inference: a CloudEvent's, the runtime's `own`, and the plain custom ones
-    of the request that the runtime does not say itself."""
+    """Return the headers of a response to an inference: a CloudEvent's, and the runtime's `own`.
+
+    With them the plain custom ones of the request come back, but those that the runtime says itself.
+    """
     said = {name for name, _ in own}
     echoed: dict[bytes, bytes] = {}
     is_event = False

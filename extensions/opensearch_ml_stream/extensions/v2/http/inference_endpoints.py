@@ -4,18 +4,20 @@ They live as predictions do (`routes/predict_stream.py`): the provider call ends
 disconnects, a slow provider is bridged by heartbeats, and a stream ends with exactly one response that says how.
 """
 
-from collections.abc import Awaitable, Sequence
+import asyncio
+from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from starlette.types import Receive, Scope, Send
 
-from opensearch_ml_stream.connectors.errors import MLStreamError, NotAcceptable
+from opensearch_ml_stream.connectors.errors import InvalidRequest, MLStreamError, NotAcceptable
 from opensearch_ml_stream.extensions.v2.http.compressed_response import compressed_response
 from opensearch_ml_stream.extensions.v2.http.headers import own_headers, readable_headers, response_headers
 from opensearch_ml_stream.extensions.v2.http.use_cases import Inference, InferenceModels, UnreadRequest
-from opensearch_ml_stream.extensions.v2.protocol.json_requests import Dialect, read_request
-from opensearch_ml_stream.extensions.v2.protocol.json_responses import response_body
-from opensearch_ml_stream.extensions.v2.protocol.messages import InferenceRequest
+from opensearch_ml_stream.extensions.v2.protocol.binary_data import BinaryOutputs
+from opensearch_ml_stream.extensions.v2.protocol.json_requests import Dialect, WrittenForm, read_request
+from opensearch_ml_stream.extensions.v2.protocol.json_responses import binary_response_body, response_body
+from opensearch_ml_stream.extensions.v2.protocol.messages import InferenceRequest, InferenceResponse
 from opensearch_ml_stream.extensions.v2.protocol.own_responses import OwnResponse
 from opensearch_ml_stream.extensions.v2.protocol.stream_events import stream_format
 from opensearch_ml_stream.rest_handlers import actions
@@ -34,6 +36,7 @@ from opensearch_ml_stream.rest_handlers.routes.predict_stream import relay
 # What a form of a web page can send with JSON in it, and no client of V2 does. An urlencoded form holds none, as its
 # braces are percent-encoded: under that type `curl -d` sends JSON, and so do Triton's tutorials.
 _FORM_TYPES = ("multipart/form-data", "text/plain")
+_JSON_LENGTH = "Inference-Header-Content-Length"  # Triton's: behind the JSON stand contents of tensors
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,17 +50,18 @@ class ModelPath:
 class _Body:
     """A request's body, which goes when it is read; how it was written is known then."""
 
-    __slots__ = ("_data", "_scope", "dialect", "unread")
+    __slots__ = ("_data", "_json_length", "_scope", "form", "unread")
 
-    def __init__(self, data: bytes, scope: Scope) -> None:
+    def __init__(self, data: bytes, json_length: int | None, scope: Scope) -> None:
         self._data = data
+        self._json_length = json_length
         self._scope = scope
-        self.dialect = Dialect.TENSORS
+        self.form = WrittenForm()
         self.unread = UnreadRequest(len(data), self._read)
 
     def _read(self) -> InferenceRequest:
         data, self._data = self._data, b""
-        request, self.dialect = read_request(data)
+        request, self.form = read_request(data, self._json_length)
         return replace(request, parameters={**request.parameters, "headers": readable_headers(self._scope)})
 
 
@@ -115,10 +119,11 @@ class InferenceEndpoints:
     ) -> tuple[Caller, _Body]:
         caller = await self._gate.admit(scope, *allowing)
         _check_media_type(scope)
+        json_length = _json_length(scope)
         self._in_flight.check_room()
         body = await read_body(scope, receive, reservation, is_of_parts=False)
         self._in_flight.check_room()
-        return caller, _Body(body, scope)
+        return caller, _Body(body, json_length, scope)
 
     async def _prepare(self, asked: _Asked) -> Inference:
         path = asked.path
@@ -132,7 +137,7 @@ class InferenceEndpoints:
         except MLStreamError as error:
             await response.fail(error)
             return
-        wire: StreamFormat = stream_format(inference.shape, asked.body.dialect)
+        wire: StreamFormat = stream_format(inference.shape, asked.body.form.dialect)
         headers = response_headers(asked.scope, inference.shape)
         if self._gzip and may_stream_gzip(asked.scope):
             wire, headers = GzipFormat(wire), (*headers, *GZIP_HEADERS)
@@ -147,15 +152,40 @@ class InferenceEndpoints:
         try:
             inference = await self._prepare(asked)
             inferred = await self._models.infer(inference)
-            if isinstance(inferred, OwnResponse):
-                body = inferred.encoded(asked.body.dialect)
-            else:
-                body = response_body(inferred, asked.body.dialect)
+            body, of_body = await _encoded(inferred, asked.body.form)
         except MLStreamError as error:
             await response.fail(error)
             return
         headers = response_headers(asked.scope, inferred.shape, own_headers(inferred))
-        await response.send(await compressed_response(asked.scope, body, gzip=self._gzip, headers=headers))
+        await response.send(
+            await compressed_response(asked.scope, body, gzip=self._gzip, headers=headers, of_body=of_body)
+        )
+
+
+async def _encoded(inferred: InferenceResponse | OwnResponse, form: WrittenForm) -> tuple[bytes, Mapping[str, str]]:
+    """Return the body of a whole response in the form of its request, and what its headers say of that."""
+    if form.dialect is Dialect.TENSORS and form.binary:
+        body, json_length = await asyncio.to_thread(_binary, inferred, form.binary)  # of numbers that may be millions
+        return body, {"Content-Type": "application/octet-stream", _JSON_LENGTH: str(json_length)}
+    if isinstance(inferred, OwnResponse):
+        return inferred.encoded(form.dialect), {}
+    return response_body(inferred, form.dialect), {}
+
+
+def _binary(inferred: InferenceResponse | OwnResponse, wanted: BinaryOutputs) -> tuple[bytes, int]:
+    return binary_response_body(inferred.read() if isinstance(inferred, OwnResponse) else inferred, wanted)
+
+
+def _json_length(scope: Scope) -> int | None:
+    """Return the length of the JSON that the body begins with, None for a body of JSON alone."""
+    text = header(scope, _JSON_LENGTH.lower().encode()).strip()
+    if not text:
+        return None
+    if not (text.isascii() and text.isdigit() and len(text) < 16) or int(text) == 0:
+        raise InvalidRequest(
+            f"{_JSON_LENGTH} must be the length of the JSON that the body begins with, which names the tensors"
+        )
+    return int(text)
 
 
 def _check_media_type(scope: Scope) -> None:

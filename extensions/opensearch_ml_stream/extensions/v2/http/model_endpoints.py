@@ -8,10 +8,10 @@ import orjson
 from starlette.requests import Request
 from starlette.responses import Response
 
-from opensearch_ml_stream.connectors.errors import InvalidBody, Unavailable
+from opensearch_ml_stream.connectors.errors import InvalidBody, NotFound, Unavailable
 from opensearch_ml_stream.connectors.syntax import jsontext
 from opensearch_ml_stream.extensions.v2.http.compressed_response import compressed_response
-from opensearch_ml_stream.extensions.v2.http.headers import SERVER_NAME
+from opensearch_ml_stream.extensions.v2.http.headers import EXTENSIONS, SERVER_NAME
 from opensearch_ml_stream.extensions.v2.http.inference_endpoints import ModelPath
 from opensearch_ml_stream.extensions.v2.http.use_cases import InferenceModels
 from opensearch_ml_stream.rest_handlers import actions
@@ -19,6 +19,13 @@ from opensearch_ml_stream.rest_handlers.callers import Gate
 from opensearch_ml_stream.rest_handlers.http.body_memory import BodyMemory, BodyReservation
 from opensearch_ml_stream.rest_handlers.http.requests import read_body
 from opensearch_ml_stream.rest_handlers.routes.health_and_metrics import ping_error
+
+_TRITON = {
+    "/config": "This server has no model configurations as Triton has them; GET /v2/models/{name} has a model's inputs "
+    "and outputs",
+    "/stats": "This server has no model statistics as Triton has them; GET /metrics and GET /_plugins/_ml/stats have "
+    "what models did",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,12 +59,18 @@ class ModelEndpoints:
     async def server_metadata(self, request: Request) -> Response:
         """Return the server's name and version."""
         await self._gate.admit(request.scope)
-        return await self._respond(request, {"name": SERVER_NAME, "version": self._server.version, "extensions": []})
+        return await self._respond(
+            request, {"name": SERVER_NAME, "version": self._server.version, "extensions": EXTENSIONS}
+        )
 
     async def metadata(self, request: Request, path: ModelPath) -> Response:
         """Return a model's metadata."""
         caller = await self._gate.admit(request.scope, actions.MODEL_GET)
-        return await self._respond(request, await self._models.metadata(caller, path.name, path.version))
+        try:
+            metadata = await self._models.metadata(caller, path.name, path.version)
+        except NotFound as error:  # a model's name may end so, too
+            raise _of_triton_alone(path.name) or error from None
+        return await self._respond(request, metadata)
 
     async def model_ready(self, request: Request, path: ModelPath) -> Response:
         """Whether a model can be called. Who may call it can find out without asking, so these may ask, too."""
@@ -94,6 +107,11 @@ class ModelEndpoints:
     async def _respond(self, request: Request, body: Any = None) -> Response:
         encoded = b"" if body is None else orjson.dumps(body)
         return await compressed_response(request.scope, encoded, gzip=self._gzip)
+
+
+def _of_triton_alone(path: str) -> NotFound | None:
+    """Return the error for a path below `/v2/models/` where Triton has what is not here, None for any other."""
+    return next((NotFound(reason) for end, reason in _TRITON.items() if f"/{path}".endswith(end)), None)
 
 
 def _ready_only(body: Mapping[str, Any]) -> bool:

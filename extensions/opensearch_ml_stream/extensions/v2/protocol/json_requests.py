@@ -4,7 +4,8 @@ Sources: MLServer's `types/dataplane.py` and kserve/open-inference-protocol, `in
 `generate_rest.yaml`; Triton's and TensorRT-LLM's generate extension, where parameters stand beside `text_input`.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
@@ -12,6 +13,13 @@ import orjson
 
 from opensearch_ml_stream.connectors.errors import InvalidBody, InvalidRequest
 from opensearch_ml_stream.connectors.syntax import jsontext
+from opensearch_ml_stream.extensions.v2.protocol.binary_data import (
+    BINARY_DATA_SIZE,
+    BinaryData,
+    BinaryOutputs,
+    binary_outputs,
+    without_binary,
+)
 from opensearch_ml_stream.extensions.v2.protocol.messages import DATATYPES, InferenceRequest, RequestedOutput, Tensor
 from opensearch_ml_stream.extensions.v2.protocol.request_members import (
     Location,
@@ -48,18 +56,37 @@ class Dialect(Enum):
     TEXT = "text"  # KServe's and Triton's generate: `text_input`, `text_output`
 
 
-def read_request(body: bytes) -> tuple[InferenceRequest, Dialect]:
-    """Return the request of a body and its dialect.
+@dataclass(frozen=True, slots=True)
+class WrittenForm:
+    """How a client has written a request, which is how it reads the response."""
 
-    InvalidBody if it is no request of either, InvalidRequest for tensors whose data does not fit, or beyond bounds.
+    dialect: Dialect = Dialect.TENSORS
+    binary: BinaryOutputs = field(default_factory=BinaryOutputs)
+
+
+def read_request(body: bytes, json_length: int | None = None) -> tuple[InferenceRequest, WrittenForm]:
+    """Return the request of a body and its form; behind `json_length` bytes of JSON stand contents of tensors.
+
+    InvalidBody if it is no request of either dialect, InvalidRequest for tensors whose data does not fit, or beyond
+    bounds.
     """
-    members = as_object(_parse(body), ())
+    memory = TensorMemory()
+    length = len(body) if json_length is None else json_length
+    if length > len(body):
+        raise InvalidRequest(
+            f"Inference-Header-Content-Length is {length}; the body with the JSON and what is behind it has {len(body)}"
+        )
+    binary = BinaryData(memoryview(body)[length:], memory)
+    members = as_object(_parse(body[:length], memory), ())
     if "inputs" in members or TEXT_INPUT not in members:
-        return _tensors_request(members), Dialect.TENSORS
-    return _text_request(members), Dialect.TEXT
+        request, form = _tensors_request(members, binary)
+    else:
+        request, form = _text_request(members), WrittenForm(Dialect.TEXT)
+    binary.check_end()
+    return request, form
 
 
-def _parse(body: bytes) -> Any:
+def _parse(body: bytes, memory: TensorMemory) -> Any:
     text = jsontext.decode(body)
     containers = text.count("[") + text.count("{")
     if containers > (most := max(MAX_CONTAINERS, len(text) // CHARS_FOR_EACH_CONTAINER)):
@@ -67,7 +94,7 @@ def _parse(body: bytes) -> Any:
             f"A request of this length may hold {most} arrays and objects; this one has {containers}: write the data "
             "of a tensor as one flat array"
         )
-    TensorMemory().spend(_memory(text, containers))
+    memory.spend(_memory(text, containers))
     try:
         value = orjson.loads(text)
         if containers > jsontext.MAX_DEPTH:
@@ -90,15 +117,19 @@ def _not_json(error: orjson.JSONDecodeError) -> InvalidBody:
     return InvalidBody(reason, [{"type": "json_invalid", "loc": ["body", error.pos], "msg": "JSON decode error"}])
 
 
-def _tensors_request(members: Mapping[str, Any]) -> InferenceRequest:
-    inputs = as_list(required(members, "inputs", ()), ("inputs",))
-    return InferenceRequest(
-        [read_tensor(value, ("inputs", place)) for place, value in enumerate(inputs)],
-        optional_name(members, "id", ()),
-        optional_object(members, "parameters", ()),
-        _outputs(members),
+def _tensors_request(members: Mapping[str, Any], binary: BinaryData) -> tuple[InferenceRequest, WrittenForm]:
+    written = as_list(required(members, "inputs", ()), ("inputs",))
+    inputs = [read_tensor(value, ("inputs", place), binary) for place, value in enumerate(written)]
+    parameters, outputs = optional_object(members, "parameters", ()), _outputs(members)
+    wanted = binary_outputs(parameters, {output.name: output.parameters for output in outputs})
+    request = InferenceRequest(
         inputs,
+        optional_name(members, "id", ()),
+        without_binary(parameters),
+        tuple(RequestedOutput(output.name, without_binary(output.parameters)) for output in outputs),
+        None if binary.is_used else written,
     )
+    return request, WrittenForm(binary=wanted)
 
 
 def _text_request(members: Mapping[str, Any]) -> InferenceRequest:
@@ -127,8 +158,8 @@ def _output(value: Any, where: Location) -> RequestedOutput:
     return RequestedOutput(name, optional_object(members, "parameters", where))
 
 
-def read_tensor(value: Any, where: Location) -> Tensor:
-    """Return the tensor of a JSON object. InvalidBody or InvalidRequest if it is none."""
+def read_tensor(value: Any, where: Location, binary: BinaryData | None = None) -> Tensor:
+    """Return the tensor of a JSON object, its contents perhaps in `binary`. InvalidBody or InvalidRequest if none."""
     members = as_object(value, where)
     name = as_name(required(members, "name", where), (*where, "name"))
     shape = _shape(required(members, "shape", where), (*where, "shape"))
@@ -136,7 +167,12 @@ def read_tensor(value: Any, where: Location) -> Tensor:
     if not isinstance(datatype, str) or datatype not in DATATYPES:
         raise invalid((*where, "datatype"), "enum", _EXPECTED_DATATYPE)
     parameters = optional_object(members, "parameters", where)
-    data = flat_data(required(members, "data", where), name)
+    data: Sequence[Any]
+    if binary is not None and BINARY_DATA_SIZE in parameters:
+        data = binary.take(name, datatype, parameters[BINARY_DATA_SIZE])
+        parameters = without_binary(parameters)
+    else:
+        data = flat_data(required(members, "data", where), name)
     return Tensor(name, datatype, checked_shape(name, datatype, shape, data), data, parameters)
 
 

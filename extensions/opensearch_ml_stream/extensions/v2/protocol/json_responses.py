@@ -5,8 +5,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from opensearch_ml_stream.connectors.syntax.compact_json import to_json
+from opensearch_ml_stream.extensions.v2.protocol.binary_data import BINARY_DATA_SIZE, BinaryOutputs
 from opensearch_ml_stream.extensions.v2.protocol.json_requests import Dialect
 from opensearch_ml_stream.extensions.v2.protocol.messages import InferenceResponse, ResponseShape, Tensor
+from opensearch_ml_stream.extensions.v2.protocol.raw_contents import pack
 
 STRING = {"content_type": "str"}  # the parameters of a tensor of texts, as MLServer's codecs write them
 _BASE64 = {"content_type": "base64"}
@@ -17,6 +19,24 @@ def response_body(response: InferenceResponse, dialect: Dialect, headers: Mappin
     parameters = response.parameters if headers is None else {"headers": headers, **response.parameters}
     write = tensors_object if dialect is Dialect.TENSORS else _text_object
     return to_json(write(response, parameters))
+
+
+def binary_response_body(response: InferenceResponse, binary: BinaryOutputs) -> tuple[bytes, int]:
+    """Encode a whole response with the contents of some outputs behind its JSON, and return the JSON's length."""
+    contents: list[bytes] = []
+    outputs: list[dict[str, Any]] = []
+    for tensor in response.outputs:
+        if binary.has(tensor.name):
+            contents.append(pack(tensor))
+            sized = {**tensor.parameters, BINARY_DATA_SIZE: len(contents[-1])}
+            outputs.append(
+                {"name": tensor.name, "shape": tensor.shape, "datatype": tensor.datatype, "parameters": sized}
+            )
+        else:
+            outputs.append(tensor_object(tensor))
+    shape = response.shape
+    head = to_json({**identity(shape), "id": shape.id, "parameters": response.parameters, "outputs": outputs})
+    return b"".join((head, *contents)), len(head)
 
 
 def identity(shape: ResponseShape) -> dict[str, Any]:

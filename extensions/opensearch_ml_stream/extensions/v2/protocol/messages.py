@@ -39,7 +39,7 @@ class RequestedOutput:
 class InferenceRequest:
     """A request for an inference; what was null in it is absent. `id` is "" if the client gave none.
 
-    `written_inputs` are the inputs as they were written in JSON, None if they were not.
+    `written_inputs` are the inputs as they were written in JSON, None if they were not, or not all of them.
     """
 
     inputs: Sequence[Tensor]
