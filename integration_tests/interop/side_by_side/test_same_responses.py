@@ -173,6 +173,7 @@ def message(*texts: str, model: str = "words", version: str = "", raw: bool = Fa
     asked = messages.ModelInferRequest(model_name=model, model_version=version, id="r1")
     tensor = asked.inputs.add(name="prompt", datatype="BYTES", shape=[len(texts)])
     if raw:
+        tensor.parameters["content_type"].string_param = "str"  # as MLServer's codecs do
         asked.raw_input_contents.append(b"".join(len(t.encode()).to_bytes(4, "little") + t.encode() for t in texts))
     else:
         tensor.contents.bytes_contents.extend(text.encode() for text in texts)

@@ -54,6 +54,7 @@ def message(question: str = QUESTION, model: str = "text-model", raw: bool = Fal
     tensor = asked.inputs.add(name="prompt", datatype="BYTES", shape=[1])
     text = question.encode()
     if raw:
+        tensor.parameters["content_type"].string_param = "str"  # as MLServer's codecs do
         asked.raw_input_contents.append(len(text).to_bytes(4, "little") + text)
     else:
         tensor.contents.bytes_contents.append(text)

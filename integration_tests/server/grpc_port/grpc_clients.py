@@ -35,6 +35,14 @@ def infer_request(text: str = "Hi", model: str = "text-model", **fields: Any) ->
 
 
 def raw_request(text: str = "Hi", model: str = "text-model") -> Any:
+    """What MLServer's converters send with `use_raw`: its codecs say of each tensor how to decode it."""
+    request = bare_request(text, model)
+    request.inputs[0].parameters["content_type"].string_param = "str"
+    return request
+
+
+def bare_request(text: str, model: str) -> Any:
+    """What tritonclient sends by default."""
     request = messages.ModelInferRequest(model_name=model)
     request.inputs.add(name="prompt", datatype="BYTES", shape=[1])
     request.raw_input_contents.append(len(text).to_bytes(4, "little") + text.encode())
@@ -43,7 +51,7 @@ def raw_request(text: str = "Hi", model: str = "text-model") -> Any:
 
 def sent_by_tritonclient(text: str, model: str, id: str, *, empty_final: bool = True) -> Any:
     """What tritonclient's `async_stream_infer(..., enable_empty_final_response=True)` sends."""
-    request = raw_request(text, model)
+    request = bare_request(text, model)
     request.id = id
     if empty_final:
         request.parameters["triton_enable_empty_final_response"].bool_param = True

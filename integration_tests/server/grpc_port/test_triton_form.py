@@ -60,6 +60,28 @@ async def test_tritons_client_needs_no_setting(sidecar: Sidecar) -> None:
             stream.cancel()
 
 
+async def test_the_default_form_of_tritons_client_shows_itself_by_its_first_request(sidecar: Sidecar) -> None:
+    async with FakeProvider(openai_stream(["a", "b"])) as provider:
+        await asyncio.to_thread(sidecar.create_model, connector_bodies.openai(provider.url), name="of-triton-too")
+        async with inference_client(grpc_address(sidecar), messages.ModelStreamInferResponse) as client:
+            stream = client.open_stream(timeout=PATIENCE_SECONDS)
+            await stream.write(sent_by_tritonclient("Hi", "none-such", "1", empty_final=False))
+            assert (await stream.read()).error_message == "Model none-such not found"
+            await stream.write(sent_by_tritonclient("Hi", "of-triton-too", "2", empty_final=False))
+            responses = await until_final(stream)
+            assert b"".join(one.raw_output_contents[0][4:] for one in responses) == b"ab"
+            stream.cancel()
+
+
+async def test_a_stream_that_began_in_mlservers_form_stays_in_it(sidecar: Sidecar) -> None:
+    async with FakeProvider(openai_stream(["a"])) as provider:
+        await asyncio.to_thread(sidecar.create_model, connector_bodies.openai(provider.url), name="of-mlserver")
+        async with inference_client(grpc_address(sidecar)) as client:
+            bare = sent_by_tritonclient("Hi", "of-mlserver", "2", empty_final=False)
+            responses = [one async for one in client.stream(infer_request("Hi", "of-mlserver", id="1"), bare)]
+    assert {(one.model_name, one.id) for one in responses} == {("of-mlserver", "1"), ("of-mlserver", "2")}
+
+
 async def test_metadata_of_triton_are_enough(sidecar: Sidecar) -> None:
     async with inference_client(grpc_address(sidecar), messages.ModelStreamInferResponse) as client:
         request = sent_by_tritonclient("Hi", "none-such", "1", empty_final=False)

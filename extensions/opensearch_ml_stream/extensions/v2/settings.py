@@ -4,6 +4,8 @@ from dataclasses import dataclass
 
 from opensearch_ml_stream.plugin.settings.setting_metadata import setting
 
+AUTO, TRITON = "auto", "triton"
+
 
 @dataclass(frozen=True, slots=True)
 class V2Settings:
@@ -15,9 +17,10 @@ class V2Settings:
         name="opensearch_ml_stream.v2.gzip",
     )
     grpc_stream_response: str = setting(
-        "mlserver",
+        AUTO,
         "Message of a stream over gRPC for clients that do not show that they are Triton's: ModelInferResponse "
-        "(mlserver) or ModelStreamInferResponse (triton)",
+        "(mlserver), ModelStreamInferResponse (triton), or this if the first request has raw contents without a "
+        "content type (auto)",
         name="opensearch_ml_stream.grpc_stream_response",
-        choices=("mlserver", "triton"),
+        choices=(AUTO, "mlserver", TRITON),
     )

@@ -35,10 +35,20 @@ def test_a_request_shows_it_by_parameters_of_triton_alone(
     assert (head.model_name, head.is_tritons, head.wants_empty_final) == ("m", is_tritons, has_empty_final)
 
 
-def test_raw_contents_are_those_of_mlservers_clients_too() -> None:
+def test_a_parameter_of_a_tensor_is_none_of_the_request() -> None:
     message = ModelInferRequest(model_name="m", raw_input_contents=[b"x"])
     message.inputs.add(name="triton_").parameters["sequence_id"].int64_param = 1
     assert not read_head(message.SerializeToString()).is_tritons
+
+
+@pytest.mark.parametrize("of", ["request", "tensor", None])
+@pytest.mark.parametrize("is_raw", [True, False], ids=["raw", "typed"])
+def test_raw_contents_without_a_content_type_are_tritons(of: str | None, is_raw: bool) -> None:
+    message = ModelInferRequest(model_name="m", raw_input_contents=[b"x"] if is_raw else [])
+    tensor = message.inputs.add(name="content_type")
+    if of is not None:
+        (message if of == "request" else tensor).parameters["content_type"].string_param = "str"
+    assert read_head(message.SerializeToString()).is_bare is (is_raw and of is None)
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from opensearch_ml_stream.extensions.v2.http.headers import (
 from opensearch_ml_stream.extensions.v2.http.use_cases import Inference, InferenceModels, NextInference, UnreadRequest
 from opensearch_ml_stream.extensions.v2.protocol.messages import ResponseShape
 from opensearch_ml_stream.extensions.v2.protocol.own_responses import OwnResponse
-from opensearch_ml_stream.extensions.v2.settings import V2Settings
+from opensearch_ml_stream.extensions.v2.settings import AUTO, TRITON, V2Settings
 from opensearch_ml_stream.plugin.extension import Core
 from opensearch_ml_stream.plugin.grpc_port.call import Call
 from opensearch_ml_stream.plugin.grpc_port.call_handlers import CallHandlers, Handler
@@ -33,13 +33,13 @@ _STREAM_ACTIONS = (actions.PREDICT_STREAM, actions.PREDICT)
 
 def make_service(core: Core) -> GrpcService:
     """Return the service over the inferences of V2."""
-    is_triton = core.settings.of(V2Settings).grpc_stream_response == "triton"
+    form = core.settings.of(V2Settings).grpc_stream_response
     models = core.face(InferenceModels)  # type: ignore[type-abstract]
 
     def handlers(calls: CallHandlers, ready: Ready) -> dict[str, Handler]:
-        return inference_handlers(InferenceService(models, core.gate, ready, core.version, is_triton=is_triton), calls)
+        return inference_handlers(InferenceService(models, core.gate, ready, core.version, form), calls)
 
-    return GrpcService(messages.INFERENCE_SERVICE, messages.shown_files(is_triton=is_triton), handlers)
+    return GrpcService(messages.INFERENCE_SERVICE, messages.shown_files(is_triton=form == TRITON), handlers)
 
 
 def inference_handlers(service: "InferenceService", calls: CallHandlers) -> dict[str, Handler]:
@@ -68,15 +68,16 @@ def inference_handlers(service: "InferenceService", calls: CallHandlers) -> dict
 class InferenceService:
     """The methods; MLStreamErrors become statuses.
 
-    With `is_triton` all streams are in Triton's form, without it those of clients that show that they are Triton's.
+    `form` is that of all streams but those of clients that show that they are Triton's; AUTO leaves it to the first
+    message of each.
     """
 
-    def __init__(self, models: InferenceModels, gate: Gate, ready: Ready, version: str, *, is_triton: bool) -> None:
+    def __init__(self, models: InferenceModels, gate: Gate, ready: Ready, version: str, form: str) -> None:
         self._models = models
         self._gate = gate
         self._ready = ready
         self._version = version
-        self._is_triton = is_triton
+        self._form = form
 
     async def live(self, call: Call, caller: Caller, request: bytes) -> bytes:
         """Whether the process is alive; for everyone."""
@@ -148,7 +149,8 @@ class InferenceService:
         In Triton's form what fails is told in a message, and the next request is read, unless the client asks for a
         status. A stream is in it from the message on that shows that its client is Triton's.
         """
-        is_triton = self._is_triton or triton_clients.is_tritons_call(call.scope)
+        is_triton = self._form == TRITON or triton_clients.is_tritons_call(call.scope)
+        may_be_bare = self._form == AUTO
         name = version = ""
         message = await call.first_message()
         while message is not None:
@@ -157,7 +159,8 @@ class InferenceService:
                 name, version = head.model_name, head.model_version
             elif head.model_version:
                 version = head.model_version
-            is_triton = is_triton or head.is_tritons
+            is_triton = is_triton or head.is_tritons or (may_be_bare and head.is_bare)
+            may_be_bare = False
             shape: ResponseShape | None = None
             try:
                 inference = await self._prepare(call, caller, message, name, version)

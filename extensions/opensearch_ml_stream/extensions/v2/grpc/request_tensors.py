@@ -18,24 +18,30 @@ from opensearch_ml_stream.extensions.v2.protocol.tensor_data import (
 )
 from opensearch_ml_stream.plugin.grpc_port.parsing import parse_message
 
-_MODEL_NAME, _MODEL_VERSION, _PARAMETERS, _RAW_CONTENTS = 1, 2, 4, 7  # fields of a ModelInferRequest
+_MODEL_NAME, _MODEL_VERSION, _PARAMETERS, _INPUTS, _RAW_CONTENTS = 1, 2, 4, 5, 7  # fields of a ModelInferRequest
 
 
 @dataclass(frozen=True, slots=True)
 class RequestHead:
-    """What is known of a ModelInferRequest before it is read; for the last two see `triton_clients`."""
+    """What is known of a ModelInferRequest before it is read; for the last three see `triton_clients`."""
 
     model_name: str
     model_version: str
     is_raw: bool
     is_tritons: bool = False
     wants_empty_final: bool = False
+    has_content_type: bool = False
+
+    @property
+    def is_bare(self) -> bool:
+        """Whether the contents are raw, and nothing says how to decode them."""
+        return self.is_raw and not self.has_content_type
 
 
 def read_head(data: bytes) -> RequestHead:
     """Return the head of a ModelInferRequest. InvalidRequest for what is none, or has too many fields."""
     found = {_MODEL_NAME: b"", _MODEL_VERSION: b""}
-    is_raw = is_tritons = wants_empty_final = False
+    is_raw = is_tritons = wants_empty_final = has_content_type = False
     for number, content in FieldReader(0).fields(data):
         if number in found:
             found[number] = content
@@ -43,8 +49,12 @@ def read_head(data: bytes) -> RequestHead:
         if number == _PARAMETERS and triton_clients.is_tritons_parameter(content):
             is_tritons = True
             wants_empty_final = wants_empty_final or triton_clients.wants_empty_final(content)
+        elif number == _PARAMETERS:
+            has_content_type = has_content_type or triton_clients.is_content_type(content)
+        elif number == _INPUTS:
+            has_content_type = has_content_type or triton_clients.has_content_type(content)
     name, version = text(found[_MODEL_NAME], "model_name"), text(found[_MODEL_VERSION], "model_version")
-    return RequestHead(name, version, is_raw, is_tritons, wants_empty_final)
+    return RequestHead(name, version, is_raw, is_tritons, wants_empty_final, has_content_type)
 
 
 def read_request(data: bytes) -> Any:
