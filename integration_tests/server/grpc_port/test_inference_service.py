@@ -167,6 +167,7 @@ async def test_reflection_shows_the_services_and_their_messages(client: Inferenc
     names = {service.name for service in listed.list_services_response.service}
     assert names >= {
         messages.INFERENCE_SERVICE,
+        messages.REPOSITORY_SERVICE,
         "grpc.health.v1.Health",
         "grpc.reflection.v1alpha.ServerReflection",
     }
@@ -175,6 +176,6 @@ async def test_reflection_shows_the_services_and_their_messages(client: Inferenc
 
 async def test_health_is_that_of_the_store(client: InferenceClient) -> None:
     stub: Any = health_pb2_grpc.HealthStub(client.channel)
-    for service in ("", messages.INFERENCE_SERVICE):
+    for service in ("", messages.INFERENCE_SERVICE, messages.REPOSITORY_SERVICE):
         response = await stub.Check(health_pb2.HealthCheckRequest(service=service))
         assert response.status == health_pb2.HealthCheckResponse.SERVING

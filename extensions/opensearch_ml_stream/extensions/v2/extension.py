@@ -14,5 +14,8 @@ EXTENSION = Extension(
     paths=(V2_PATH,),
     has_plain_errors=True,
     settings=V2Settings,
-    services=("opensearch_ml_stream.extensions.v2.grpc.inference_service:make_service",),
+    services=(
+        "opensearch_ml_stream.extensions.v2.grpc.inference_service:make_service",
+        "opensearch_ml_stream.extensions.v2.grpc.repository_service:make_service",
+    ),
 )

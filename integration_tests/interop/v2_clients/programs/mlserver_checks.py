@@ -9,6 +9,7 @@ import json
 import sys
 import traceback
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,9 @@ from mlserver.cloudevents import CLOUDEVENTS_HEADER_SPECVERSION, CLOUDEVENTS_HEA
 from mlserver.codecs import StringCodec, StringRequestCodec
 from mlserver.grpc import converters
 from mlserver.grpc import dataplane_pb2 as pb
+from mlserver.grpc import model_repository_pb2 as repository_pb
 from mlserver.grpc.dataplane_pb2_grpc import GRPCInferenceServiceStub
+from mlserver.grpc.model_repository_pb2_grpc import ModelRepositoryServiceStub
 
 QUESTION = "What is the capital of France?"
 WORDS = ["What", " is", " the", " capital", " of", " France?"]
@@ -31,6 +34,7 @@ MODELS = ("/v2/models/text-model", "/v2/models/text-model/versions/1")
 rest = httpx.Client(base_url="http://localhost:8080")
 channel = grpc.insecure_channel("localhost:8081")
 stub = GRPCInferenceServiceStub(channel)
+repository = ModelRepositoryServiceStub(channel)
 
 
 def check_live_and_ready() -> None:
@@ -149,16 +153,17 @@ def check_grpc_errors() -> None:
         assert refusal(call) == (grpc.StatusCode.NOT_FOUND, text)
 
 
-def check_grpc_repository() -> None:
-    for change, asked, state in (
-        (stub.RepositoryModelUnload, pb.RepositoryModelUnloadRequest(model_name="text-model"), "UNAVAILABLE"),
-        (stub.RepositoryModelLoad, pb.RepositoryModelLoadRequest(model_name="text-model"), "READY"),
-    ):
-        change(asked)
-        [entry] = stub.RepositoryIndex(pb.RepositoryIndexRequest()).models
-        assert (entry.name, entry.state) == ("text-model", state)
-    asked = pb.RepositoryModelLoadRequest(model_name="my-model")
-    assert refusal(lambda: stub.RepositoryModelLoad(asked)) == (grpc.StatusCode.NOT_FOUND, "Model my-model not found")
+def check_grpc_repository_in_both_services() -> None:
+    for service, types_of in ((stub, pb), (repository, repository_pb)):
+        for change, asked, state in (
+            (service.RepositoryModelUnload, types_of.RepositoryModelUnloadRequest, "UNAVAILABLE"),
+            (service.RepositoryModelLoad, types_of.RepositoryModelLoadRequest, "READY"),
+        ):
+            change(asked(model_name="text-model"))
+            [entry] = service.RepositoryIndex(types_of.RepositoryIndexRequest()).models
+            assert (entry.name, entry.state) == ("text-model", state)
+        unknown = partial(service.RepositoryModelLoad, types_of.RepositoryModelLoadRequest(model_name="my-model"))
+        assert refusal(unknown) == (grpc.StatusCode.NOT_FOUND, "Model my-model not found")
 
 
 def message(model: str = "text-model", version: str = "", use_raw: bool = False) -> Any:

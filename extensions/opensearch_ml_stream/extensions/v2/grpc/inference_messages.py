@@ -12,6 +12,7 @@ from opensearch_ml_stream.plugin.grpc_port.grpc_service import pool_of, read_fil
 
 PROTOS = Path(__file__).parent / "protos"
 INFERENCE_SERVICE = "inference.GRPCInferenceService"
+REPOSITORY_SERVICE = "inference.model_repository.ModelRepositoryService"
 POOL = pool_of(read_files(PROTOS, "inference"))
 
 
@@ -27,6 +28,12 @@ def shown_files(*, is_triton: bool) -> list[FileDescriptorProto]:
 def message_class(name: str) -> Any:
     """Return the class of the message of that full name."""
     return GetMessageClass(POOL.FindMessageTypeByName(name))
+
+
+def serialized(message: Any) -> bytes:
+    """Return the bytes of a message."""
+    data: bytes = message.SerializeToString()
+    return data
 
 
 ServerLiveResponse = message_class("inference.ServerLiveResponse")

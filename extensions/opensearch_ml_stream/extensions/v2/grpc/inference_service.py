@@ -1,11 +1,11 @@
 """`inference.GRPCInferenceService`: the V2 protocol over gRPC."""
 
 from functools import partial
-from typing import Any
 
 from opensearch_ml_stream.connectors.errors import MLStreamError, NotFound
 from opensearch_ml_stream.extensions.v2.grpc import inference_messages as messages
 from opensearch_ml_stream.extensions.v2.grpc import response_messages, triton_clients
+from opensearch_ml_stream.extensions.v2.grpc.repository_service import repository_handlers
 from opensearch_ml_stream.extensions.v2.grpc.request_tensors import inference_request, read_head, read_request
 from opensearch_ml_stream.extensions.v2.grpc.stream_messages import StreamMessages, error_message
 from opensearch_ml_stream.extensions.v2.http.headers import (
@@ -37,13 +37,15 @@ def make_service(core: Core) -> GrpcService:
     models = core.face(InferenceModels)  # type: ignore[type-abstract]
 
     def handlers(calls: CallHandlers, ready: Ready) -> dict[str, Handler]:
-        return inference_handlers(InferenceService(models, core.gate, ready, core.version, form), calls)
+        service = InferenceService(models, core.gate, ready, core.version, form)
+        repository = repository_handlers(messages.INFERENCE_SERVICE, models, calls)
+        return {**inference_handlers(service, calls), **repository}
 
     return GrpcService(messages.INFERENCE_SERVICE, messages.shown_files(is_triton=form == TRITON), handlers)
 
 
 def inference_handlers(service: "InferenceService", calls: CallHandlers) -> dict[str, Handler]:
-    """Return the handlers of all methods, by the method's name; each asks for the actions of its route under `/v2`."""
+    """Return the handlers of the methods, by name; each asks for the actions of its route under `/v2`."""
 
     def path(method: str) -> str:
         return f"/{messages.INFERENCE_SERVICE}/{method}"
@@ -53,9 +55,6 @@ def inference_handlers(service: "InferenceService", calls: CallHandlers) -> dict
         "ModelReady": (service.model_ready, (actions.MODEL_GET, *_STREAM_ACTIONS)),
         "ModelMetadata": (service.model_metadata, (actions.MODEL_GET,)),
         "ModelInfer": (service.infer, (actions.PREDICT,)),
-        "RepositoryIndex": (service.index, (actions.MODEL_SEARCH,)),
-        "RepositoryModelLoad": (service.load, (actions.MODEL_DEPLOY,)),
-        "RepositoryModelUnload": (service.unload, (actions.MODEL_UNDEPLOY,)),
     }
     return {
         "ServerLive": calls.unary(path("ServerLive"), service.live, is_open=True),
@@ -81,16 +80,16 @@ class InferenceService:
 
     async def live(self, call: Call, caller: Caller, request: bytes) -> bytes:
         """Whether the process is alive; for everyone."""
-        return _message(messages.ServerLiveResponse(live=True))
+        return messages.serialized(messages.ServerLiveResponse(live=True))
 
     async def ready(self, call: Call, caller: Caller, request: bytes) -> bytes:
         """Whether the store responds; for everyone."""
-        return _message(messages.ServerReadyResponse(ready=await self._ready()))
+        return messages.serialized(messages.ServerReadyResponse(ready=await self._ready()))
 
     async def server_metadata(self, call: Call, caller: Caller, request: bytes) -> bytes:
         """Return the server's name and version."""
         server = messages.ServerMetadataResponse(name=SERVER_NAME, version=self._version, extensions=EXTENSIONS)
-        return _message(server)
+        return messages.serialized(server)
 
     async def model_ready(self, call: Call, caller: Caller, request: bytes) -> bytes:
         """Whether a model can be called; one that is not there cannot."""
@@ -99,34 +98,15 @@ class InferenceService:
         try:
             await self._models.check_ready(caller, asked.name, asked.version or None)
         except NotFound:
-            return _message(messages.ModelReadyResponse(ready=False))
-        return _message(messages.ModelReadyResponse(ready=True))
+            return messages.serialized(messages.ModelReadyResponse(ready=False))
+        return messages.serialized(messages.ModelReadyResponse(ready=True))
 
     async def model_metadata(self, call: Call, caller: Caller, request: bytes) -> bytes:
         """Return a model's metadata."""
         asked = parse(messages.ModelMetadataRequest, request)
         call.notes.model = asked.name
         metadata = await self._models.metadata(caller, asked.name, asked.version or None)
-        return _message(response_messages.model_metadata(metadata))
-
-    async def index(self, call: Call, caller: Caller, request: bytes) -> bytes:
-        """Return the models that the caller may see."""
-        asked = parse(messages.RepositoryIndexRequest, request)
-        return _message(response_messages.repository_index(await self._models.index(caller, ready=asked.ready)))
-
-    async def load(self, call: Call, caller: Caller, request: bytes) -> bytes:
-        """Deploy a model."""
-        asked = parse(messages.RepositoryModelLoadRequest, request)
-        call.notes.model = asked.model_name
-        await self._models.load(caller, asked.model_name)
-        return _message(messages.RepositoryModelLoadResponse())
-
-    async def unload(self, call: Call, caller: Caller, request: bytes) -> bytes:
-        """Undeploy a model."""
-        asked = parse(messages.RepositoryModelUnloadRequest, request)
-        call.notes.model = asked.model_name
-        await self._models.unload(caller, asked.model_name)
-        return _message(messages.RepositoryModelUnloadResponse())
+        return messages.serialized(response_messages.model_metadata(metadata))
 
     async def infer(self, call: Call, caller: Caller, request: bytes) -> bytes:
         """Make a whole inference."""
@@ -137,7 +117,7 @@ class InferenceService:
         call.set_trailing_metadata(response_headers(call.scope, response.shape, own_headers(response)))
         if isinstance(response, OwnResponse):
             response = response.read()
-        return _message(response_messages.infer_response(response, is_raw=head.is_raw))
+        return messages.serialized(response_messages.infer_response(response, is_raw=head.is_raw))
 
     async def stream_infer(self, call: Call, caller: Caller) -> None:
         """Stream the inferences of each message of the client, in their order.
@@ -217,8 +197,3 @@ class InferenceService:
                 raise outcome
             for message in encoder.last(chunks, outcome, provider.terminal_fields(outcome)):
                 await call.write(message)
-
-
-def _message(message: Any) -> bytes:
-    data: bytes = message.SerializeToString()
-    return data
