@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Installs real servers from PyPI: MLServer and the LiteLLM proxy, which the tests put behind the sidecar, and MLServer's
-# clients, which they put in front of it.
+# Installs real servers from PyPI: MLServer and the LiteLLM proxy, which the tests put behind the sidecar, and the clients
+# of MLServer, Triton and KServe, which they put in front of it.
 #
 #   scripts/peers.sh                   install what is not there yet, each into an environment of its own
-#   scripts/peers.sh install mlserver  install that one alone
+#   scripts/peers.sh install mlserver  install that one alone (or litellm, clients)
 #   scripts/peers.sh where             print the folder
 #
-# They lie in .peers/ of the checkout; MLSTREAM_PEERS names another folder, whose NAME/bin/NAME is used as it is.
+# They lie in .peers/ of the checkout; MLSTREAM_PEERS names another folder, whose NAME/bin is used as it is.
 # PYTHON is the interpreter that they get (MLServer 1.7 needs 3.9 to 3.12).
 set -euo pipefail
 
@@ -15,7 +15,7 @@ base=${MLSTREAM_PEERS:-$checkout/.peers}
 
 install() {  # NAME REQUIREMENT...
     local name=$1; shift
-    if [ -x "$base/$name/bin/$name" ]; then
+    if [ -x "$base/$name/bin/python" ]; then
         [ -z "${MLSTREAM_PEERS:-}" ] && [ "$(cat "$base/$name/requirements" 2>/dev/null)" != "$*" ] || return 0
     fi
     echo "Installing $name into $base/$name (once) ..." >&2
@@ -28,7 +28,8 @@ case ${1:-install} in
     where) echo "$base" ;;
     install)
         [ "${2:-mlserver}" != mlserver ] || install mlserver 'mlserver==1.7.1' 'httpx>=0.27' 'httpx-sse>=0.4'
+        [ "${2:-clients}" != clients ] || install clients 'tritonclient[grpc,http]==2.73.0' 'kserve==0.21.0'
         [ "${2:-litellm}" != litellm ] || install litellm 'litellm[proxy]==1.106.2'
         ;;
-    *) echo "usage: scripts/peers.sh [install [mlserver|litellm]|where]" >&2; exit 2 ;;
+    *) echo "usage: scripts/peers.sh [install [mlserver|litellm|clients]|where]" >&2; exit 2 ;;
 esac

@@ -11,7 +11,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import httpx
@@ -90,6 +90,10 @@ class Target:
     def body_for(self, plan: StreamPlan) -> str:
         """The request body for a stream of that plan."""
         return self.body.replace("PROMPT", plan.prompt())
+
+    def over_grpc(self) -> "Target":
+        """The same system by V2 over gRPC."""
+        return replace(self, port=self.grpc_port, body="PROMPT", load="bench.traffic.grpc_load")
 
 
 @dataclass(frozen=True, slots=True)

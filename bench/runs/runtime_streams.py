@@ -41,10 +41,11 @@ def runtimes(rounds: int) -> Rows:
             for name, start in systems.items():
                 say(f"round {number + 1} of {rounds}: {name}")
                 with start(place) as target:
-                    runs_of.setdefault(name, []).append(_costs(place, target))
+                    ways = {name: target, f"{name}, by gRPC": target.over_grpc()}
                     if name in _HERE:
-                        other = f"{name}, by _predict/stream"
-                        runs_of.setdefault(other, []).append(_costs(place, predict_stream(target)))
+                        ways[f"{name}, by _predict/stream"] = predict_stream(target)
+                    for way, asked in ways.items():
+                        runs_of.setdefault(way, []).append(_costs(place, asked))
     return [(name, medians(runs)) for name, runs in runs_of.items()]
 
 

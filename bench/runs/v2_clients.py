@@ -45,7 +45,7 @@ def v2(rounds: int) -> Rows:
                 say(reason)
                 continue
             with mlserver(place) as target:
-                _measure_all(place, {"MLServer infer_stream": target, "MLServer gRPC": _over_grpc(target)}, runs_of)
+                _measure_all(place, {"MLServer infer_stream": target, "MLServer gRPC": target.over_grpc()}, runs_of)
     return [(name, medians(runs)) for name, runs in runs_of.items()]
 
 
@@ -75,9 +75,5 @@ def _sidecar(place: Place) -> Iterator[dict[str, Target]]:
             "_predict/stream": predict,
             "infer_stream": infer,
             "infer_stream, gzip": replace(infer, headers=_GZIP),
-            "gRPC": _over_grpc(infer),
+            "gRPC": infer.over_grpc(),
         }
-
-
-def _over_grpc(target: Target) -> Target:
-    return replace(target, port=target.grpc_port, body="PROMPT", load="bench.traffic.grpc_load")
