@@ -9,7 +9,7 @@ from pathlib import Path
 
 from grpc_tools import protoc
 
-EXTENSIONS = Path(__file__).parents[1] / "extensions/opensearch_ml_stream/extensions"
+CHECKOUT = Path(__file__).parents[1]
 
 
 def compile_proto(proto: Path, target: Path) -> None:
@@ -21,7 +21,7 @@ def compile_proto(proto: Path, target: Path) -> None:
 
 def main() -> None:
     """Compile each .proto."""
-    for proto in sorted(EXTENSIONS.glob("*/grpc/protos/*.proto")):
+    for proto in sorted(CHECKOUT.glob("*/opensearch_ml_stream/**/protos/*.proto")):
         compile_proto(proto, proto.with_suffix(".binpb"))
 
 

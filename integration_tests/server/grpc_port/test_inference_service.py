@@ -7,6 +7,7 @@ from typing import Any
 import grpc
 import grpc.aio
 import pytest
+from google.protobuf.descriptor_pb2 import FileDescriptorProto
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha.reflection_pb2 import ServerReflectionRequest
 from grpc_reflection.v1alpha.reflection_pb2_grpc import ServerReflectionStub
@@ -172,6 +173,23 @@ async def test_reflection_shows_the_services_and_their_messages(client: Inferenc
         "grpc.reflection.v1alpha.ServerReflection",
     }
     assert b"ModelStreamInfer" in found.file_descriptor_response.file_descriptor_proto[0]
+
+
+async def test_reflection_shows_a_file_with_its_imports_and_says_what_it_does_not_know(client: InferenceClient) -> None:
+    asked = [
+        ServerReflectionRequest(host="h", file_containing_symbol=messages.REPOSITORY_SERVICE),
+        ServerReflectionRequest(file_by_filename="health.proto"),
+        ServerReflectionRequest(file_containing_symbol="no.such.Service"),
+        ServerReflectionRequest(all_extension_numbers_of_type="inference.ModelInferRequest"),
+        ServerReflectionRequest(),
+    ]
+    stub: Any = ServerReflectionStub(client.channel)
+    responses = [response async for response in stub.ServerReflectionInfo(iter(asked))]
+    files = [response.file_descriptor_response.file_descriptor_proto for response in responses]
+    names = [[FileDescriptorProto.FromString(file).name for file in found] for found in files]
+    assert names == [["model_repository.proto", "inference.proto"], ["health.proto"], [], [], []]
+    assert [response.error_response.error_code for response in responses] == [0, 0, 5, 5, 3]
+    assert [response.original_request for response in responses] == asked and responses[0].valid_host == "h"
 
 
 async def test_health_is_that_of_the_store(client: InferenceClient) -> None:

@@ -6,12 +6,14 @@ from google.protobuf.descriptor_pb2 import FileDescriptorSet
 from grpc_tools import protoc
 
 from opensearch_ml_stream.extensions.v2.grpc import inference_messages as messages
-from opensearch_ml_stream.plugin.grpc_port.grpc_service import read_files
+from opensearch_ml_stream.plugin.grpc_port.message_pool import read_files
 
-EXTENSIONS = Path(messages.__file__).parents[2]
+CHECKOUT = Path(__file__).parents[4]
 
 
-@pytest.mark.parametrize("proto", sorted(EXTENSIONS.glob("*/grpc/protos/*.proto")), ids=lambda proto: proto.stem)
+@pytest.mark.parametrize(
+    "proto", sorted(CHECKOUT.glob("*/opensearch_ml_stream/**/protos/*.proto")), ids=lambda proto: proto.stem
+)
 def test_the_descriptors_are_what_the_compiler_makes_of_the_proto_file(proto: Path, tmp_path: Path) -> None:
     compiled = tmp_path / "compiled.binpb"
     arguments = ["protoc", f"--proto_path={proto.parent}", f"--descriptor_set_out={compiled}", str(proto)]

@@ -9,13 +9,16 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Collection
 from contextlib import asynccontextmanager
 from typing import Any
 
-from grpc_health.v1.health_pb2 import HealthCheckRequest, HealthCheckResponse
-
 from opensearch_ml_stream.connectors.errors import InvalidRequest, MLStreamError, NotFound, Throttled
 from opensearch_ml_stream.plugin.background_task import running_beside
 from opensearch_ml_stream.plugin.grpc_port.call import Call
 from opensearch_ml_stream.plugin.grpc_port.call_handlers import CallHandlers, Handler
 from opensearch_ml_stream.plugin.grpc_port.parsing import parse
+from opensearch_ml_stream.plugin.grpc_port.port_messages import (
+    HealthCheckRequest,
+    HealthCheckResponse,
+    HealthListResponse,
+)
 from opensearch_ml_stream.rest_handlers.callers import Caller
 
 HEALTH_SERVICE = "grpc.health.v1.Health"
@@ -85,8 +88,7 @@ class Health:
         return _message(self._status())
 
     async def _list(self, call: Call, caller: Caller, request: bytes) -> bytes:
-        status = _message(self._status())
-        return b"".join(_field(1, _field(1, name.encode()) + _field(2, status)) for name in self._services)
+        return _message(HealthListResponse(statuses=dict.fromkeys(self._services, self._status())))
 
     async def _watch(self, call: Call, caller: Caller) -> None:
         """Tell the status now, and whenever it changes, until the client or the server has enough."""
@@ -111,16 +113,8 @@ class Health:
     def _is_known(self, request: bytes) -> bool:
         return parse(HealthCheckRequest, request).service in self._services
 
-    def _status(self) -> HealthCheckResponse:
+    def _status(self) -> Any:
         return HealthCheckResponse(status="SERVING" if self._is_ready else "NOT_SERVING")
-
-
-def _field(number: int, content: bytes) -> bytes:
-    """Encode a field of a `HealthListResponse`, a message that grpcio-health-checking has only from 1.85 on.
-
-    Its statuses are a map: for each entry a message of the name (1) and the status (2), all below 128 bytes.
-    """
-    return bytes((number << 3 | 2, len(content))) + content
 
 
 def _message(message: Any) -> bytes:

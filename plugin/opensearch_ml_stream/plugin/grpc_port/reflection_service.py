@@ -1,19 +1,21 @@
 """`grpc.reflection.v1alpha.ServerReflection`, for whoever logs in, as the OpenAPI document is."""
 
-from collections.abc import AsyncIterator, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import Any
 
+import grpc
 from google.protobuf.descriptor_pb2 import FileDescriptorProto
 from google.protobuf.descriptor_pool import DescriptorPool
-from grpc_health.v1 import health_pb2
-from grpc_reflection.v1alpha import reflection_pb2
-from grpc_reflection.v1alpha.reflection import aio
-from grpc_reflection.v1alpha.reflection_pb2 import ServerReflectionRequest
 
 from opensearch_ml_stream.plugin.grpc_port.call import Call
 from opensearch_ml_stream.plugin.grpc_port.call_handlers import CallHandlers, Handler
-from opensearch_ml_stream.plugin.grpc_port.grpc_service import pool_of
+from opensearch_ml_stream.plugin.grpc_port.message_pool import pool_of
 from opensearch_ml_stream.plugin.grpc_port.parsing import parse
+from opensearch_ml_stream.plugin.grpc_port.port_messages import (
+    PORT_FILES,
+    ServerReflectionRequest,
+    ServerReflectionResponse,
+)
 from opensearch_ml_stream.rest_handlers.callers import Caller
 
 REFLECTION_SERVICE = "grpc.reflection.v1alpha.ServerReflection"
@@ -22,25 +24,65 @@ _METHOD = "ServerReflectionInfo"
 
 def reflection_pool(files: Iterable[FileDescriptorProto]) -> DescriptorPool:
     """Return the descriptors that clients are shown: these, and those of health and reflection."""
-    modules = (health_pb2, reflection_pb2)
-    common = [FileDescriptorProto.FromString(module.DESCRIPTOR.serialized_pb) for module in modules]
-    return pool_of([*common, *files])
+    return pool_of([*PORT_FILES, *files])
 
 
 def reflection_handlers(services: Collection[str], pool: DescriptorPool, calls: CallHandlers) -> dict[str, Handler]:
     """Return the handler of the one method, by its name; it tells of these services, which are in the pool."""
-    servicer = aio.ReflectionServicer(services, pool)
+    reflection = _Reflection(services, pool)
 
     async def tell(call: Call, caller: Caller) -> None:
-        responses: Any = servicer.ServerReflectionInfo(_requests(call), None)
-        async for response in responses:
+        message = await call.first_message()
+        while message is not None:
+            response = reflection.response(parse(ServerReflectionRequest, message))
             await call.write(response.SerializeToString())
+            message = await call.next_message()
 
     return {_METHOD: calls.stream(f"/{REFLECTION_SERVICE}/{_METHOD}", tell)}
 
 
-async def _requests(call: Call) -> AsyncIterator[Any]:
-    message = await call.first_message()
-    while message is not None:
-        yield parse(ServerReflectionRequest, message)
-        message = await call.next_message()
+class _Reflection:
+    """Answers what is asked of the services; no message of theirs has extensions, which proto3 does not know."""
+
+    def __init__(self, services: Collection[str], pool: DescriptorPool) -> None:
+        self._services = sorted(services)
+        self._find_file: dict[str, Callable[[str], Any]] = {
+            "file_by_filename": pool.FindFileByName,
+            "file_containing_symbol": pool.FindFileContainingSymbol,
+        }
+
+    def response(self, request: Any) -> Any:
+        """Return the response to a request."""
+        response = ServerReflectionResponse(valid_host=request.host, original_request=request)
+        asked = request.WhichOneof("message_request")
+        if asked == "list_services":
+            for name in self._services:
+                response.list_services_response.service.add(name=name)
+        elif asked in self._find_file:
+            try:
+                file = self._find_file[asked](getattr(request, asked))
+            except KeyError:
+                _say(response, grpc.StatusCode.NOT_FOUND)
+            else:
+                response.file_descriptor_response.file_descriptor_proto.extend(_with_imports(file))
+        else:
+            _say(response, grpc.StatusCode.NOT_FOUND if asked else grpc.StatusCode.INVALID_ARGUMENT)
+        return response
+
+
+def _say(response: Any, code: grpc.StatusCode) -> None:
+    number, text = code.value
+    response.error_response.error_code = number
+    response.error_response.error_message = text
+
+
+def _with_imports(file: Any) -> list[bytes]:
+    """Return a file and all that it imports."""
+    files = {file.name: file}
+    waiting = [file]
+    while waiting:
+        for imported in waiting.pop().dependencies:
+            if imported.name not in files:
+                files[imported.name] = imported
+                waiting.append(imported)
+    return [one.serialized_pb for one in files.values()]
