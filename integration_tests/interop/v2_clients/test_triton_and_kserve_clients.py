@@ -20,7 +20,8 @@ ECHO = CHECKOUT / "integration_tests/interop/side_by_side/models/echo"
 def served(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     folder = tmp_path_factory.mktemp("served")
     shutil.copytree(ECHO, folder / "models/echo", ignore=shutil.ignore_patterns("__pycache__"))
-    with serving(folder, *request.param, folder / "models") as served:
+    workers, gzip = request.param
+    with serving(folder, workers, gzip, folder / "models") as served:
         eventually(lambda: is_ready(served.sidecar, "echo"), 30)
         yield served
 

@@ -10,6 +10,7 @@ from grpc_health.v1.health_pb2 import HealthCheckRequest, HealthCheckResponse
 from opensearch_ml_stream.connectors.errors import InvalidRequest, NotFound, Throttled
 from opensearch_ml_stream.plugin.grpc_port import health_service
 from opensearch_ml_stream.plugin.grpc_port.health_service import Health
+from opensearch_ml_stream.plugin.grpc_port.port_messages import HealthListResponse
 from opensearch_ml_stream.rest_handlers.callers import ANYONE
 
 
@@ -77,8 +78,11 @@ async def test_a_service_is_ready_while_the_store_responds(methods: Any, service
 
 
 async def test_the_list_names_the_server_and_its_services(methods: Any) -> None:
-    listed = await methods["List"](None, ANYONE, b"")
-    assert listed == b"\x0a\x06\x0a\x00\x12\x02\x08\x01\x0a\x0f\x0a\x09a.Service\x12\x02\x08\x01"
+    listed = HealthListResponse.FromString(await methods["List"](None, ANYONE, b""))
+    assert {name: name_of(one.status) for name, one in listed.statuses.items()} == {
+        "": "SERVING",
+        "a.Service": "SERVING",
+    }
 
 
 async def test_a_service_that_is_not_there_is_not_found(methods: Any) -> None:
