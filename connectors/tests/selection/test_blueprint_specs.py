@@ -39,9 +39,8 @@ def _connector(name: str, **parameters: Any) -> Connector:
 
 
 def _rendered(connector: Connector, request: dict[str, Any], stream: StreamSpec | None) -> ProviderRequest:
-    action = CompiledAction.compile(
-        connector.action(), ConnectorParameters.compile(connector.parameters), connector.credential
-    )
+    given = dict.fromkeys(connector.credential, "a key")
+    action = CompiledAction.compile(connector.action(), ConnectorParameters.compile(connector.parameters), given)
     return action.render({name: jsontext.to_parameter(value) for name, value in request.items()}, stream)
 
 
