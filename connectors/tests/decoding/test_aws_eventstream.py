@@ -183,6 +183,10 @@ def test_an_exception_frame_is_an_error_after_the_events_before_it(
         assert framing.error.type == ("remote_connector_throttling_exception" if throttled else "status_exception")
 
 
+def test_an_exception_without_a_name_and_a_message_has_none_of_them() -> None:
+    assert error_of(frame({":message-type": "exception"}, b"{}")).reason == "Error from remote service: "
+
+
 @pytest.mark.parametrize(
     ("payload", "message"),
     [

@@ -7,7 +7,7 @@ import pytest
 
 from opensearch_ml_stream.connectors.decoding.aws_eventstream import AWSEventStreamFraming
 from opensearch_ml_stream.connectors.decoding.contract import Event, Framing
-from opensearch_ml_stream.connectors.decoding.detected_framing import DetectedFraming
+from opensearch_ml_stream.connectors.decoding.detected_framing import MAX_UNDECIDED_BYTES, DetectedFraming
 from opensearch_ml_stream.connectors.decoding.json_array import JSONArrayFraming
 from opensearch_ml_stream.connectors.decoding.ndjson import NDJSONFraming
 from opensearch_ml_stream.connectors.decoding.plain_text import PLAIN_TEXT
@@ -46,6 +46,13 @@ def test_anything_else_is_plain_text(text: str) -> None:
 def test_text_that_cannot_begin_another_framing_is_delivered_at_once() -> None:
     assert DetectedFraming().feed(b"Hello") == [Event(PLAIN_TEXT, b"Hello")]
     assert DetectedFraming().feed(b"dat") == []
+
+
+def test_blanks_are_held_up_to_a_bound_and_then_are_plain_text() -> None:
+    blanks = b" " * MAX_UNDECIDED_BYTES
+    framing = DetectedFraming()
+    assert framing.feed(blanks) == []
+    assert framing.feed(b" ") == [Event(PLAIN_TEXT, blanks + b" ")]
 
 
 @pytest.mark.parametrize("data", [b"", b"  \r\n"])

@@ -35,6 +35,10 @@ def test_a_name_is_a_string_that_is_not_empty_or_none(value: object, expected: s
     assert event_fields.name(value) == expected
 
 
+def test_a_name_is_cut_after_1000_characters() -> None:
+    assert event_fields.name("n" * 1000 + "x") == "n" * 1000
+
+
 @pytest.mark.parametrize("value", [None, "a", 7, [1]])
 def test_a_mapping_is_an_object_or_empty(value: object) -> None:
     assert event_fields.mapping({"a": 1}) == {"a": 1}
