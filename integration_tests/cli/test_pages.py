@@ -30,6 +30,9 @@ TESTED = (
     "endpoints allow",
     "serve --workers",
     "opensearch-ml-stream settings",
+    # By plugin/tests/client/test_docstring_examples.py:
+    "import StreamingMLClient",
+    "StreamingMLClient(client)",
 )
 BASE = "/_plugins/_ml"
 PREFIXES_OF_EXTENSIONS = ("/generate-stream", "/_ui", "/v2")  # which have pages of their own

@@ -3,7 +3,6 @@
 import json
 from collections.abc import Sequence
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import orjson
@@ -12,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from integration_tests.fuzz.bounds import TIMEOUT_SECONDS, corpus, show, tries
 from integration_tests.fuzz.mutations import edited, edits, event_frame, json_values, replaced, replacements
-from integration_tests.structure.modules import CHECKOUT
 
 from opensearch_ml_stream.connectors.chunks import FINISH_REASONS, Chunk, Ending, to_chunk_list
 from opensearch_ml_stream.connectors.decoding.plain_text import PlainTextFraming
@@ -21,11 +19,11 @@ from opensearch_ml_stream.connectors.known_providers import SHIPPED
 from opensearch_ml_stream.connectors.selection.stream_parameter import read_stream_spec
 from opensearch_ml_stream.connectors.stream_spec import StreamSpec
 from opensearch_ml_stream.connectors.wire_format import NDJSON, SSE
+from tests.providers.recorded_streams import ALL_STREAMS
 
 pytestmark = pytest.mark.timeout(TIMEOUT_SECONDS)
 
-_FOLDER = CHECKOUT / "connectors/tests/providers/transcripts"
-TRANSCRIPTS = [file.read_bytes() for file in sorted(_FOLDER.iterdir())]
+TRANSCRIPTS = [recorded.data for recorded in ALL_STREAMS]
 _FRAMINGS = ("sse", "ndjson", "json_array", "aws_eventstream", "text")
 CUSTOM = [
     json.dumps({"framing": framing, "events": {"text": "$.text", "reasoning": "$..why", "tool_calls": "$.calls",
@@ -169,7 +167,3 @@ def _replaced(data: bytes, changes: list[Any]) -> bytes:
     except ValueError:
         return data
     return json.dumps(replaced(value, changes)).encode("utf-8", "replace")
-
-
-def test_there_are_transcripts_to_damage() -> None:
-    assert len(TRANSCRIPTS) > 15 and isinstance(_FOLDER, Path)

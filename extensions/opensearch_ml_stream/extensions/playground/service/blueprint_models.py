@@ -71,7 +71,7 @@ class BlueprintModels:
         """Delete the model of a new connector: a registration that failed may have stored it."""
         with suppress(MLStreamError):
             for model_id, _ in await find(self.store, Index.MODEL, "connector_id", connector_id):
-                await _quietly(self.registry.models.undeploy, caller, model_id)
+                await _quietly(self.registry.models.undeploy, caller, model_id, {})
                 await self.registry.models.delete(caller, model_id)
 
     async def _undo_group(self, undo: AsyncExitStack, caller: Caller, name: str) -> None:
@@ -85,10 +85,10 @@ class BlueprintModels:
                 await self.registry.model_groups.delete(caller, group_id)
 
 
-async def _quietly(delete: Any, caller: Caller, id: str) -> None:
+async def _quietly(undo: Any, caller: Caller, *what: Any) -> None:
     """Undo one step; the error that made it necessary is the one to be seen."""
     with suppress(MLStreamError):
-        await delete(caller, id)
+        await undo(caller, *what)
 
 
 def _view(blueprint: Blueprint) -> Json:
