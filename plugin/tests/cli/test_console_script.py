@@ -101,6 +101,8 @@ print(*sys.modules, file=sys.stderr)
         (["models", "show", "m1"], 40, "yaml"),
         (["endpoints", "list"], 136, "yaml"),
         (["embed", "m1", "a"], 36, "yaml"),
+        (["predict", "m1", "a"], 44, "yaml"),
+        (["predict", "m1", "a", "--stream"], 44, "yaml"),
         (["login"], 32, "yaml"),
         (["logout"], 32, "yaml"),
         (["blueprints", "list"], 22, "httpx yaml asyncio"),

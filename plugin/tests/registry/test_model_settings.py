@@ -64,3 +64,28 @@ async def test_settings_go_with_their_model(store: Store, registry: Registry) ->
     assert await sweep_orphans(store) == 1
     assert await store.get(Index.MODEL_SETTINGS, gone) is None
     assert await store.get(Index.MODEL_SETTINGS, kept) is not None
+
+
+BATCHING = {"batching": {"max_docs": 8, "max_wait_ms": 5}}
+EMBEDDING = {
+    "action_type": "predict",
+    "method": "POST",
+    "url": "https://api.openai.com/v1/embeddings",
+    "request_body": '{ "input": ${parameters.input} }',
+    "pre_process_function": "connector.pre_process.openai.embedding",
+    "post_process_function": "connector.post_process.openai.embedding",
+}
+
+
+async def test_batching_where_no_texts_are_sent_as_a_list_is_warned_of(registry: Registry) -> None:
+    connector_id = await add_connector(registry)
+    body = {"name": "n", "function_name": "remote", "connector_id": connector_id}
+    registered = await registry.models.register(ANYONE, {**body, "_sidecar": BATCHING})
+    [warning] = registered["warnings"]
+    assert warning.startswith("[_sidecar.batching] has no effect")
+    plain = await registry.models.register(ANYONE, {**body, "name": "plain"})
+    assert "warnings" not in plain
+    assert (await registry.models.update(ANYONE, plain["model_id"], {"_sidecar": BATCHING}))["warnings"] == [warning]
+    connector_id = await add_connector(registry, actions=[EMBEDDING])
+    body = {"name": "e", "function_name": "remote", "connector_id": connector_id, "_sidecar": BATCHING}
+    assert "warnings" not in await registry.models.register(ANYONE, body)

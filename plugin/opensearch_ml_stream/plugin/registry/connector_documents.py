@@ -1,6 +1,6 @@
 """Convert connectors between their forms: a caller's body, the stored document, the response without credentials."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from opensearch_ml_stream.connectors.documents import connector_document, parameter_texts, read_connector
@@ -80,13 +80,17 @@ def check_connector(document: Json, settings: Settings) -> None:
         _check_written_address(fill_url(action.url, connector.parameters), settings)
 
 
-def with_warnings(response: Json, body: Json, document: Json) -> dict[str, Any]:
-    """Return a response with `warnings` of what a connector leaves to be given, if anything.
+def left_to_be_given(body: Json, document: Json) -> list[str]:
+    """Return what is to be said of what a connector leaves to be given.
 
     It was stored as this document, for a request's body, which has the credential in clear.
     """
-    warnings = list(left_in_connector({**document, "credential": object_of(body, "credential")}))
-    return {**response, "warnings": warnings} if warnings else dict(response)
+    return list(left_in_connector({**document, "credential": object_of(body, "credential")}))
+
+
+def with_warnings(response: Json, warnings: Sequence[str]) -> dict[str, Any]:
+    """Return a response with `warnings`, if there are any."""
+    return {**response, "warnings": list(warnings)} if warnings else dict(response)
 
 
 def without_secrets(source: Json, *, dashboards: bool) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from opensearch_ml_stream.plugin.registry.connector_documents import (
 from opensearch_ml_stream.plugin.registry.stored_documents import Json, existing_connector, id_of, object_of
 from opensearch_ml_stream.plugin.security.access_control import AccessControl
 from opensearch_ml_stream.plugin.settings import LiveSettings
-from opensearch_ml_stream.plugin.store import Store
+from opensearch_ml_stream.plugin.store import Index, Store
 from opensearch_ml_stream.rest_handlers.callers import Caller
 
 
@@ -44,6 +44,13 @@ class ModelConnectors:
         require_predict_action(document)
         document["credential"] = await self.cipher.of(caller.tenant_id).encrypt_all(document["credential"])
         return {"connector": document}, document
+
+    async def of_stored(self, model: Json) -> Json | None:
+        """Return the connector of a stored model, None if it has none or its connector is gone."""
+        if not (connector_id := id_of(model, "connector_id")):
+            return object_of(model, "connector")
+        document = await self.store.get(Index.CONNECTOR, connector_id)
+        return None if document is None else document.source
 
     async def _usable(self, caller: Caller, connector_id: str, refusal: MLStreamError) -> Json:
         source = (await existing_connector(self.store, connector_id)).source

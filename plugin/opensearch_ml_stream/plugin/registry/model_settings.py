@@ -5,6 +5,8 @@ A model without any has no document there.
 
 from typing import Any
 
+from opensearch_ml_stream.connectors.batching.merged_texts import find_merging
+from opensearch_ml_stream.connectors.documents import read_connector
 from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.connectors.model_options import ModelOptions, read_sidecar_settings
 from opensearch_ml_stream.plugin.clock import Clock
@@ -30,6 +32,21 @@ async def changed_settings(
     if model_id in read_sidecar_settings(settings, options).fallback_model_ids:
         raise InvalidRequest("A model cannot be in its own _sidecar.fallback_model_ids")
     return settings
+
+
+def without_effect(settings: Json | None, connector: Json) -> list[str]:
+    """Return what is to be said of settings that do nothing with the connector of their model."""
+    if not settings or "batching" not in settings:
+        return []
+    try:
+        read = read_connector(connector)
+        if find_merging(read, read.action(), {}) is not None:
+            return []
+    except InvalidRequest:  # of which its calls say what is wrong
+        return []
+    return [
+        f"[{MEMBER}.batching] has no effect: the connector's predictions do not send a list of texts for embeddings"
+    ]
 
 
 async def stored_settings(store: Store, model_id: str) -> Json:

@@ -12,6 +12,7 @@ from opensearch_ml_stream.plugin.registry.asked import asked_access
 from opensearch_ml_stream.plugin.registry.connector_documents import (
     changed_document,
     hidden_fields,
+    left_to_be_given,
     with_warnings,
 )
 from opensearch_ml_stream.plugin.registry.default_model_interfaces import default_interface
@@ -101,8 +102,8 @@ class Models:
         fields = {"task_type": "REGISTER_MODEL", "model_id": model_id, "worker_node": [node], **caller.tenant_fields}
         task_id = await record_task(self.store, self.clock, started, fields)
         response = {"task_id": task_id, "status": "CREATED", "model_id": model_id}
-        inline = connection.get("connector")
-        return response if inline is None else with_warnings(response, body["connector"], inline)
+        left = left_to_be_given(body["connector"], connector) if "connector" in connection else []
+        return with_warnings(response, [*left, *model_settings.without_effect(settings, connector)])
 
     async def get(self, caller: Caller, model_id: str, *, dashboards: bool = False) -> Json:
         """Return the model without an inline connector's credentials; NotFound without it."""
@@ -158,8 +159,10 @@ class Models:
         await model_settings.put_settings(self.store, self.clock, model_id, sidecar)
         fields = {*changes, *(["connector"] if connector_changes is not None else [])}
         await reload_in_ml_commons(self.store, model_id, before, fields)
-        response = {} if written is None else written.response
-        return response if changed_connector is None else with_warnings(response, body["connector"], changed_connector)
+        warnings = left_to_be_given(body["connector"], changed_connector) if changed_connector is not None else []
+        if sidecar and (connector := await self.connectors.of_stored({**before, **changes})) is not None:
+            warnings += model_settings.without_effect(sidecar, changed_connector or connector)
+        return with_warnings({} if written is None else written.response, warnings)
 
     async def delete(self, caller: Caller, model_id: str) -> Json:
         """Delete the model with its chunks, if it is one that ML Commons uploaded, its controller and its settings.
