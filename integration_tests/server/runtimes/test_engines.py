@@ -4,55 +4,26 @@ import json
 import os
 import signal
 from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import partial
-from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
 import httpx
 import pytest
-from integration_tests.server.runtimes.runtime_server import RuntimeServer, exists, serving_models
+from integration_tests.server.runtimes.engine_models import (
+    PACKAGES,
+    START_SECONDS,
+    is_installed,
+    message,
+    predict,
+    serving_engines,
+    stream,
+    text_of,
+    write_model,
+)
+from integration_tests.server.runtimes.runtime_server import RuntimeServer, exists
 from integration_tests.support.conditions import eventually
 
-from tests.runtimes.shipped import tiny_models
-
-STAND_INS = Path(__file__).parent / "engines"
-PACKAGES = {"vllm": "vllm", "llama-cpp": "llama_cpp"}
-EXTRA: dict[str, dict[str, Any]] = {
-    "vllm": {"model": ".", "max_model_len": tiny_models.CONTEXT, "enforce_eager": True, "dtype": "float32"},
-    "llama-cpp": {"model": "model.gguf", "n_ctx": tiny_models.CONTEXT},
-}
-START_SECONDS = 300  # vLLM, on a machine that has other work
 PROMPT = "w1 w2 w3"
-
-
-def is_installed(engine: str) -> bool:
-    return find_spec(PACKAGES[engine]) is not None
-
-
-def write_model(models: Path, name: str, engine: str, **extra: Any) -> None:
-    folder = models / name
-    folder.mkdir(parents=True)
-    if is_installed(engine):
-        (tiny_models.hugging_face_folder if engine == "vllm" else tiny_models.gguf_file)(folder)
-    parameters = {"extra": {**EXTRA[engine], "llm_parameters": {"max_tokens": 16}, **extra}}
-    settings = {"name": name, "implementation": engine, "parameters": parameters}
-    (folder / "model-settings.json").write_text(json.dumps(settings))
-
-
-@contextmanager
-def serving_engines(folder: Path, models: Path, *engines: str) -> Iterator[RuntimeServer]:
-    """A server whose models of these engines, by the engines' names, are ready."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("HF_HUB_OFFLINE", "1")
-        patch.setenv("VLLM_CPU_KVCACHE_SPACE", "1")
-        if not all(map(is_installed, PACKAGES)):
-            patch.setenv("PYTHONPATH", str(STAND_INS))
-        with serving_models(folder, models) as server:
-            for engine in engines:
-                eventually(partial(server.pid, engine), START_SECONDS)
-            yield server
 
 
 @pytest.fixture(scope="module")
@@ -64,35 +35,6 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RuntimeServer]:
     write_model(folder / "models", "text", "llama-cpp", model_type="completions", llm_parameters={"max_new_tokens": 4})
     with serving_engines(folder, folder / "models", *PACKAGES, "embedding", "text") as running:
         yield running
-
-
-def predict(server: RuntimeServer, name: str, **parameters: Any) -> httpx.Response:
-    return server.post(f"/models/runtime-{name}/_predict", parameters={"temperature": 0, **parameters})
-
-
-def message(response: httpx.Response) -> dict[str, Any]:
-    assert response.status_code == 200, response.text
-    (choice,) = response.json()["inference_results"][0]["output"][0]["dataAsMap"]["choices"]
-    return dict(choice["message"])
-
-
-def stream(server: RuntimeServer, name: str, **parameters: Any) -> list[dict[str, Any]]:
-    """The chunks of a stream, as far as they are JSON."""
-    path, body = (
-        f"/_plugins/_ml/models/runtime-{name}/_predict/stream",
-        {"parameters": {"temperature": 0, **parameters}},
-    )
-    with server.sidecar.client.stream("POST", path, json=body) as response:
-        lines = [line.removeprefix("data: ") for line in response.iter_lines()]
-    return [json.loads(line) for line in lines if line.startswith("{")]
-
-
-def text_of(chunks: list[dict[str, Any]]) -> str:
-    return "".join(
-        chunk["inference_results"][0]["output"][0]["dataAsMap"].get("content", "")
-        or chunk["inference_results"][0]["output"][0]["dataAsMap"].get("response", "")
-        for chunk in chunks
-    )
 
 
 def is_logged(server: RuntimeServer, line: str) -> bool:
@@ -252,6 +194,14 @@ def test_an_argument_that_the_engine_does_not_know_is_refused_in_its_words(tmp_p
             eventually(partial(is_refused, server, engine, "unrecognized arguments: --frobnicate"), START_SECONDS)
         eventually(partial(is_refused, server, "own", "parameters.extra may not have port"))
         assert "parameters.extra may not have port" in predict(server, "own", inputs=PROMPT).text
+
+
+def test_files_that_options_name_are_in_the_models_folder_and_its_modules_are_not_the_servers(tmp_path: Path) -> None:
+    folder = write_model(tmp_path / "models", "vllm", "vllm", chat_template="own.jinja")
+    (folder / "own.jinja").write_text("w1 w2")
+    (folder / "argparse.py").write_text("raise SystemExit('a module of the model')")
+    with serving_engines(tmp_path, tmp_path / "models", "vllm") as server:
+        assert message(predict(server, "vllm", inputs=PROMPT))["content"]
 
 
 @pytest.mark.skipif(is_installed("vllm"), reason="the stand-in holds a stream open")

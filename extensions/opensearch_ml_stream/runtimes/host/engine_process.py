@@ -46,7 +46,7 @@ class EngineProcess:
         self._keeper.watch(asyncio.get_running_loop(), ending.set)
         try:
             command = self._command()
-            server = await _start(command)
+            server = await _start(command, self._start["folder"])
         except (ValueError, OSError) as error:
             self._fail(f"{error} (model-settings.json: parameters.extra)")
             return 1
@@ -130,14 +130,16 @@ class EngineProcess:
         os.killpg(0, signal.SIGKILL)
 
 
-async def _start(command: Command) -> asyncio.subprocess.Process:
+async def _start(command: Command, folder: str) -> asyncio.subprocess.Process:
+    """Start the server in the model's folder: the files that its options name are there, and no modules of its own."""
     variables = {name: value for name, value in os.environ.items() if name not in command.unset}
     return await asyncio.create_subprocess_exec(
         *command.arguments,
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.STDOUT,
-        env={**variables, **command.variables},
+        env={**variables, "PYTHONSAFEPATH": "1", **command.variables},
+        cwd=folder,
         limit=MAX_LINE,
     )
 

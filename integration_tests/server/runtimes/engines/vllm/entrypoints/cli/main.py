@@ -11,7 +11,7 @@ if __name__ == "__main__":
     parser = ArgumentParser("vllm serve")
     parser.add_argument("command", choices=["serve"])
     parser.add_argument("model")
-    for name in ("host", "served-model-name", "dtype", "middleware"):
+    for name in ("host", "served-model-name", "dtype", "middleware", "chat-template"):
         parser.add_argument(f"--{name}")
     for name in ("port", "max-model-len"):
         parser.add_argument(f"--{name}", type=int)
@@ -20,6 +20,8 @@ if __name__ == "__main__":
     given = parser.parse_args()
     if not os.path.isdir(given.model):
         sys.exit(f"OSError: there is no model {given.model}")
+    if given.chat_template and not os.path.isfile(given.chat_template):
+        sys.exit(f"ValueError: there is no chat template {given.chat_template}")
     core = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
     serve(
         given.host,
