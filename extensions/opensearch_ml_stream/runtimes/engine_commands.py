@@ -50,6 +50,8 @@ def _vllm(name: str, settings: EngineSettings, port: int, key: str) -> Command:
     variables = {"VLLM_API_KEY": key, "PYTHONPATH": os.pathsep.join(importable)}
     if token := arguments.pop("hf_token", None):
         variables["HF_TOKEN"] = str(token)
+    if settings.model_type == EMBEDDINGS:
+        arguments.setdefault("runner", "pooling")  # a decoder would be made to generate
     command = (
         sys.executable, "-m", "vllm.entrypoints.cli.main", "serve", settings.model, "--host", HOST, "--port", str(port),
         "--served-model-name", name, "--disable-uvicorn-access-log", "--middleware", _MIDDLEWARE,

@@ -41,7 +41,13 @@ def test_arguments_of_the_settings_are_those_of_the_engine() -> None:
     assert vllm.endswith('--max-model-len 64 --enforce-eager --no-enable-lora --lora-modules a=x {"name": "b"}')
     llama_cpp = " ".join(command("llama-cpp", n_ctx=64, flash_attn=True).arguments)
     assert llama_cpp.endswith("--n_ctx 64 --logits_all false --verbose false --flash_attn true")
+
+
+def test_both_are_told_that_texts_are_embedded() -> None:
     assert command("llama-cpp", "embeddings").arguments[-2:] == ("--embedding", "true")
+    assert command("vllm", "embeddings").arguments[-2:] == ("--runner", "pooling")
+    assert command("vllm", "embeddings", runner="auto").arguments[-2:] == ("--runner", "auto")
+    assert "--runner" not in command("vllm").arguments
 
 
 def test_a_token_of_the_settings_is_no_argument() -> None:
