@@ -261,5 +261,6 @@ def test_an_optional_member_takes_the_connectors_parameter_and_refuses_what_is_n
     template = '{"m":1,"a":${parameters.a:-null}}'
     assert rendered(template, {}, {"a": "0.5"}) == '{"m":1,"a":0.5}'
     assert rendered(template, {"b": J("[1]")}, {"a": '{"x":${parameters.b}}'}) == '{"m":1,"a":{"x":[1]}}'
-    with pytest.raises(InvalidRequest, match=r"Parameter \[a\] .* must be JSON"):
+    assert rendered(template, {"a": json.loads(r'"\"text\""')}) == '{"m":1,"a":"text"}'
+    with pytest.raises(InvalidRequest, match=r'^Parameter \[a\] .* must be JSON: .* as in "\\"text\\""$'):
         rendered(template, {"a": "soon"})

@@ -108,7 +108,8 @@ class Parameters:
             return value
         raise InvalidRequest(
             f"Parameter [{name}] has a placeholder without quotes in the connector's template, so it must be JSON: "
-            "a number, true, false, null, an array, an object, or a string that holds one of these"
+            "a number, true, false, null, an array, an object, or a string that holds one of these; "
+            r'a text there has quotes of its own, as in "\"text\""'
         )
 
 
