@@ -35,5 +35,6 @@ END
 fi
 .runtimes/bin/pip list --disable-pip-version-check 2>/dev/null | grep -E '^(llama_cpp_python|mlserver|torch|transformers|vllm) '
 # The warnings are those of other packages.
-exec .runtimes/bin/pytest extensions/tests/runtimes/shipped integration_tests/server/runtimes/test_engines.py \
+exec .runtimes/bin/pytest extensions/tests/runtimes/shipped \
+    integration_tests/server/runtimes/test_engines.py integration_tests/server/runtimes/test_vllm.py \
     --override-ini=filterwarnings=default --timeout=900 "$@"

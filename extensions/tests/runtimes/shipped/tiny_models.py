@@ -1,12 +1,15 @@
-"""Models small enough to be made by a test, with random weights and a vocabulary of 66 words."""
+"""Models small enough to be made by a test, with random weights and a vocabulary of 66 words or of all bytes."""
 
 import json
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 CHAT_TEMPLATE = "{% for message in messages %}{{ message.role }} {{ message.content }} {% endfor %}assistant"
 CONTEXT = 256  # tokens, the least of llama.cpp
-VOCABULARY = ["<unk>", "<s>", "</s>", "user", "assistant", "system", *(f"w{number}" for number in range(60))]
+WIDTH = 64  # features of a Llama of Hugging Face's form
+_SPECIAL = ("<unk>", "<s>", "</s>")
+VOCABULARY = [*_SPECIAL, "user", "assistant", "system", *(f"w{number}" for number in range(60))]
 
 
 def hugging_face_folder(folder: Path) -> None:
@@ -19,15 +22,66 @@ def hugging_face_folder(folder: Path) -> None:
     words = tokenizers.models.WordLevel({word: number for number, word in enumerate(VOCABULARY)}, unk_token="<unk>")
     tokenizer = tokenizers.Tokenizer(words)
     tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.WhitespaceSplit()
-    transformers.PreTrainedTokenizerFast(
-        tokenizer_object=tokenizer, unk_token="<unk>", bos_token="<s>", eos_token="</s>", chat_template=CHAT_TEMPLATE
+    _save_tokenizer(folder, tokenizer)
+    _llama(len(VOCABULARY)).save_pretrained(folder)
+
+
+def folder_of_bytes(folder: Path) -> None:
+    """Save a Llama of one layer that can write any text: a token is a byte.
+
+    While anything else is allowed, it writes neither white space, of which JSON may have any amount, nor what is no
+    ASCII.
+    """
+    tokenizers = import_module("tokenizers")
+    alphabet = sorted(tokenizers.pre_tokenizers.ByteLevel.alphabet(), key=lambda letter: (letter > "~", letter))
+    vocabulary = [*_SPECIAL, *alphabet]
+    bytes_ = tokenizers.models.BPE({token: number for number, token in enumerate(vocabulary)}, [])
+    tokenizer = tokenizers.Tokenizer(bytes_)
+    tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = tokenizers.decoders.ByteLevel()
+    _save_tokenizer(folder, tokenizer)
+    llama = _llama(len(vocabulary))
+    layer = llama.model.layers[0]
+    for weights in (layer.self_attn.o_proj.weight, layer.mlp.down_proj.weight):
+        weights.data *= 0.01
+        weights.data[0] = 0
+    llama.model.embed_tokens.weight.data[:, 0] = 10  # so the first feature is always positive
+    llama.lm_head.weight.data[vocabulary.index("~") + 1 :, 0] = -100  # the alphabet has letters for bytes that are none
+    llama.save_pretrained(folder)
+
+
+def lora_adapter(folder: Path) -> None:
+    """Save an adapter of either Llama, as the package peft does."""
+    torch, safetensors = import_module("torch"), import_module("safetensors.torch")
+    rank = 8
+    modules = ("q_proj", "v_proj")
+    random = torch.Generator().manual_seed(11)
+    weights = {
+        f"base_model.model.model.layers.0.self_attn.{module}.lora_{part}.weight": torch.randn(shape, generator=random)
+        for module in modules
+        for part, shape in (("A", (rank, WIDTH)), ("B", (WIDTH, rank)))
+    }
+    folder.mkdir()
+    safetensors.save_file(weights, folder / "adapter_model.safetensors")
+    config = {"peft_type": "LORA", "task_type": "CAUSAL_LM", "r": rank, "lora_alpha": rank, "target_modules": modules}
+    (folder / "adapter_config.json").write_text(json.dumps(config))
+
+
+def _save_tokenizer(folder: Path, tokenizer: Any) -> None:
+    unknown, first, last = _SPECIAL
+    import_module("transformers").PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer, unk_token=unknown, bos_token=first, eos_token=last, chat_template=CHAT_TEMPLATE
     ).save_pretrained(folder)
+
+
+def _llama(vocabulary: int) -> Any:
+    transformers = import_module("transformers")
     import_module("torch").manual_seed(7)
     config = transformers.LlamaConfig(
-        vocab_size=len(VOCABULARY), hidden_size=64, intermediate_size=64, num_hidden_layers=1, num_attention_heads=2,
+        vocab_size=vocabulary, hidden_size=WIDTH, intermediate_size=WIDTH, num_hidden_layers=1, num_attention_heads=2,
         num_key_value_heads=2, max_position_embeddings=CONTEXT, bos_token_id=1, eos_token_id=2, initializer_range=1.0,
     )  # fmt: skip
-    transformers.LlamaForCausalLM(config).save_pretrained(folder)
+    return transformers.LlamaForCausalLM(config)
 
 
 def gguf_file(folder: Path) -> None:
