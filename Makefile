@@ -25,8 +25,8 @@ install: .venv/installed-test ## set up .venv with everything for development
 run: .venv/installed ## start the sidecar with a demo provider (Ctrl-C ends it)
 	@.venv/bin/opensearch-ml-stream demo $(ARGS)
 test: .venv/installed-test ## run the tests (CI=true: with OpenSearch, Chromium and all else that they know)
-	$(PYTEST) -m 'not slow and not peers and not ($(WITH_SERVERS))' $(ARGS)
-	@[ "$(CI)" != true ] || .venv/bin/pytest -m 'not slow and not peers and ($(WITH_SERVERS))' $(ARGS)
+	$(PYTEST) -m 'not slow and not peers and not engines and not ($(WITH_SERVERS))' $(ARGS)
+	@[ "$(CI)" != true ] || .venv/bin/pytest -m 'not slow and not peers and not engines and ($(WITH_SERVERS))' $(ARGS)
 slow: .venv/installed-test ## run the tests that measure real time, and those that fail once more
 	.venv/bin/pytest -m slow $(ARGS) || .venv/bin/pytest -m slow --last-failed --last-failed-no-failures none $(ARGS)
 stable: .venv/installed-test ## run the tests ten times, in other orders, beside two busy loops, and compare (an hour)

@@ -44,7 +44,7 @@ def test_a_port_in_use_is_an_error_before_anything_is_announced(workers: str) ->
 def test_without_its_packages_the_start_says_what_to_install() -> None:
     code, shown = serve(*GRPC, program=[sys.executable, "-c", WITHOUT_PACKAGES])
     assert (code, len(shown.splitlines())) == (2, 1), shown
-    assert "pip install 'grpcio-health-checking>=1.70' 'grpcio-reflection>=1.70' 'grpcio>=1.84'" in shown
+    assert "pip install 'grpcio>=1.84' 'protobuf>=5.29.1'" in shown
 
 
 def test_without_the_port_nothing_of_grpc_is_loaded() -> None:

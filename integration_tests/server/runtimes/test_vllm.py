@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 from integration_tests.server.runtimes.engine_models import (
     data_of,
-    is_installed,
     message,
     predict,
     serving_engines,
@@ -19,7 +18,7 @@ from integration_tests.server.runtimes.runtime_server import RuntimeServer
 
 from tests.runtimes.shipped import tiny_models
 
-pytestmark = pytest.mark.skipif(not is_installed("vllm"), reason="needs vLLM itself")
+pytestmark = pytest.mark.engines
 
 PROMPT = "w1 w2 w3"
 CITIES = ["Oslo", "Rome"]

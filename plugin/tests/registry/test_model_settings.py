@@ -1,5 +1,7 @@
 """The `_sidecar` settings of models: stored beside the model, shown in it, changed member by member."""
 
+from typing import Any
+
 import pytest
 
 from opensearch_ml_stream.connectors.errors import InvalidRequest
@@ -79,7 +81,7 @@ EMBEDDING = {
 
 async def test_batching_where_no_texts_are_sent_as_a_list_is_warned_of(registry: Registry) -> None:
     connector_id = await add_connector(registry)
-    body = {"name": "n", "function_name": "remote", "connector_id": connector_id}
+    body: dict[str, Any] = {"name": "n", "function_name": "remote", "connector_id": connector_id}
     registered = await registry.models.register(ANYONE, {**body, "_sidecar": BATCHING})
     [warning] = registered["warnings"]
     assert warning.startswith("[_sidecar.batching] has no effect")

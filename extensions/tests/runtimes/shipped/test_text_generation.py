@@ -178,17 +178,15 @@ async def test_a_message_in_parts_has_their_texts(tiny: Engine) -> None:
     assert whole_chat == texts_of(await tiny.model.predict(greedy(text("content", "w4 w5"), max_tokens=6)))
 
 
+@pytest.mark.engines
 async def test_a_seed_gives_the_same_text_again_beside_other_generations(tiny: Engine) -> None:
-    if tiny.is_stand_in:
-        pytest.skip("a stand-in chooses no token")
     seeded = [request(PROMPT, seed=seed, temperature=1.5, top_k=40, max_tokens=16) for seed in (1, 1, 1, 2)]
     first, second, third, other = await asyncio.gather(*(whole(tiny, one) for one in seeded))
     assert first == second == third != other
 
 
+@pytest.mark.engines
 async def test_penalties_keep_words_from_coming_again(tiny: Engine) -> None:
-    if tiny.is_stand_in:
-        pytest.skip("a stand-in gives no scores")
     plain = (await whole(tiny, greedy(PROMPT, max_tokens=40))).split()
     penalties = {"frequency_penalty": 2, "presence_penalty": 2}
     penalized = (await whole(tiny, greedy(PROMPT, max_tokens=40, **penalties))).split()
