@@ -58,7 +58,7 @@ opensearch: ## start a real OpenSearch for the tests (ARGS=stop ends it; ARGS=ml
 peers: .venv/installed-test ## run the tests with a real MLServer and a real LiteLLM
 	PYTHON=$(PYTHON) scripts/peers.sh && .venv/bin/pytest -m peers $(ARGS)
 clients: .venv/installed-test ## run the clients of MLServer, Triton, KServe and OpenSearch against this server, and MLServer beside it
-	PYTHON=$(PYTHON) scripts/peers.sh install mlserver && PYTHON=$(PYTHON) scripts/peers.sh install clients && .venv/bin/pytest -m peers integration_tests/interop/v2_clients integration_tests/interop/side_by_side \
+	PYTHON=$(PYTHON) scripts/peers.sh install mlserver && PYTHON=$(PYTHON) scripts/peers.sh install clients && .venv/bin/pytest -m peers integration_tests/interop/v2_clients integration_tests/interop/opensearch_clients integration_tests/interop/side_by_side \
 		integration_tests/server/grpc_port/ml_service $(ARGS)
 test-runtimes: ## run the tests of the shipped runtimes with transformers, vLLM and llama.cpp themselves (6 GB, half an hour)
 	PYTHON=$(PYTHON) scripts/runtimes.sh $(ARGS)

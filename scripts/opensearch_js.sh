@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# Installs OpenSearch's client for JavaScript from npm, as Dashboards has it, for the tests; prints the folder of its modules.
+# Installs OpenSearch's client for JavaScript from npm for the tests, as Dashboards has it and of release 3 (as the
+# package opensearch-js-3); prints the folder of its modules.
 #
-# It lies in .opensearch-js/ of the checkout (OPENSEARCH_JS_DIR changes that), in the version of
+# It lies in .opensearch-js/ of the checkout (OPENSEARCH_JS_DIR changes that), in the versions of
 # scripts/opensearch_js/package-lock.json, and is installed again when that changes.
 set -euo pipefail
 

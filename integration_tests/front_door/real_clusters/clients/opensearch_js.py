@@ -30,7 +30,7 @@ class Dashboards:
     def run(self, calls: Sequence[Call]) -> list[dict[str, Any]]:
         """The results of the calls, in order: `status`, `body`, the cluster's `headers`; or `error` and `message`."""
         given = {"node": self.url, "headers": dict(self.headers), "ca": self.ca, "compression": self.compression}
-        command = ["node", str(_PROGRAM), _modules()]
+        command = ["node", str(_PROGRAM), installed_modules()]
         text = json.dumps({**given, "calls": calls})
         done = subprocess.run(command, input=text, capture_output=True, text=True, check=False, timeout=_LIMIT_SECONDS)
         assert done.returncode == 0, done.stderr
@@ -44,7 +44,8 @@ class Dashboards:
 
 
 @cache
-def _modules() -> str:
+def installed_modules() -> str:
+    """The folder of its modules."""
     installed = subprocess.run([_INSTALL], capture_output=True, text=True, check=False)
     if installed.returncode != 0:
         pytest.fail(f"opensearch-js could not be installed:\n{installed.stderr}")

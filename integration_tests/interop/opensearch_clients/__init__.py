@@ -1,0 +1,1 @@
+"""Clients of OpenSearch as their users write them, against a sidecar whose callers log in."""
