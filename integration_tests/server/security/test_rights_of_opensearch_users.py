@@ -61,11 +61,14 @@ def test_who_does_not_log_in_well_gets_in_nowhere_but_where_everyone_does(
 def test_a_login_is_refused_as_opensearch_refuses_it(
     guarded: Sidecar, secured_cluster: SecuredCluster, authorization: str | None
 ) -> None:
+    """But for the body, which is a text there and here the error that clients read."""
     headers = {} if authorization is None else {"Authorization": authorization}
     with secured_cluster.client(None) as opensearch:
         theirs = opensearch.get("/_cat/indices", headers=headers)
     ours = guarded.client.get(f"{BASE}/models/_search", headers=headers)
-    assert _refusal(ours) == _refusal(theirs)
+    error = {"type": "security_exception", "reason": theirs.text}
+    assert ours.json() == {"error": {"root_cause": [error], **error}, "status": 401}
+    assert _challenge(ours) == _challenge(theirs)
 
 
 def test_a_right_is_refused_as_opensearch_refuses_it(guarded: Sidecar, secured_cluster: SecuredCluster) -> None:
@@ -77,6 +80,5 @@ def test_a_right_is_refused_as_opensearch_refuses_it(guarded: Sidecar, secured_c
     assert (ours.status_code, ours.headers["content-type"]) == (403, theirs.headers["content-type"])
 
 
-def _refusal(response: httpx.Response) -> tuple[object, ...]:
-    headers = response.headers
-    return response.status_code, response.text, headers["content-type"], headers["www-authenticate"]
+def _challenge(response: httpx.Response) -> tuple[int, str]:
+    return response.status_code, response.headers["www-authenticate"]
