@@ -1,12 +1,13 @@
 """Blueprints: one connector document for each provider, with the values that a user has to give.
 
-A file holds `{"name", "description", "credential": {key: help}, "parameters": {name: help}, "connector": {...},
-"model": {"name", "description"}}`. A connector body alone, as ML Commons' documentation has them, is read as well.
+A file holds `{"name", "description", "credential": {key: help}, "parameters": {name: help}, "required": [name],
+"connector": {...}, "model": {"name", "description"}}`. A connector body alone, as ML Commons' documentation has them,
+is read as well.
 """
 
 import re
 import sysconfig
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from pathlib import Path
@@ -17,6 +18,7 @@ from opensearch_ml_stream.connectors.rendering.values_to_give import is_to_be_gi
 from opensearch_ml_stream.connectors.syntax import jsontext
 
 _PARAMETER = re.compile(r"\$\{parameters\.([A-Za-z0-9_.-]+)")
+_URL = re.compile(r"\$\{parameters\.([A-Za-z0-9_.-]+)\}([^?]*)")  # a parameter for the host, and the path behind it
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +26,8 @@ class Blueprint:
     """A blueprint file's content.
 
     `connector` is the body for `connectors/_create`; `credential` and `parameters` hold one line of help for each value
-    that a user may give; `model` holds members for the body of `models/_register`.
+    that a user may give; `required` names the parameters whose values in `connector` only show what one looks like,
+    such as a host of the user's own; `model` holds members for the body of `models/_register`.
     """
 
     name: str
@@ -32,6 +35,7 @@ class Blueprint:
     connector: Mapping[str, Any]
     credential: Mapping[str, str] = field(default_factory=dict)
     parameters: Mapping[str, str] = field(default_factory=dict)
+    required: Sequence[str] = ()
     model: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -88,6 +92,7 @@ def read_blueprint(path: Path) -> Blueprint:
         connector=connector,
         credential=document.get("credential") or dict.fromkeys(connector.get("credential") or {}, ""),
         parameters=document.get("parameters") or {},
+        required=tuple(document.get("required") or ()),
         model=document.get("model") or {},
     )
 
@@ -101,8 +106,8 @@ def connector_body(
     """Return the body for `connectors/_create`: the blueprint's connector with the given values filled in.
 
     Raises:
-        InvalidRequest: Names a credential or a parameter that the blueprint does not have, or a value that is still
-            missing.
+        InvalidRequest: Names a credential or a parameter that the blueprint does not have, a value that is still
+            missing, or an endpoint that holds the path which the blueprint adds.
     """
     for key in credential:
         if key not in blueprint.credential:
@@ -114,6 +119,10 @@ def connector_body(
             near = get_close_matches(key, known, n=1)
             hint = f"did you mean [{near[0]}]?" if near else f"it takes {', '.join(sorted(known)) or 'none'}"
             raise InvalidRequest(f"{blueprint.name} has no parameter [{key}]; {hint}")
+    for key in blueprint.required:
+        if key not in parameters:
+            raise InvalidRequest(_missing_value(blueprint, "parameters", key, blueprint.parameters.get(key, "")))
+    _check_base_urls(blueprint, parameters)
     filled = {
         **blueprint.connector,
         "parameters": {**(blueprint.connector.get("parameters") or {}), **parameters},
@@ -132,6 +141,30 @@ def model_body(blueprint: Blueprint, connector_id: str, name: str | None = None)
     if name is not None:
         model["name"] = name
     return {**model, "function_name": "remote", "connector_id": connector_id}
+
+
+def _check_base_urls(blueprint: Blueprint, parameters: Mapping[str, Any]) -> None:
+    """Refuse an endpoint such as `http://host/v1` or `http://host/` where the connector's url goes on with `/v1`."""
+    for action in blueprint.connector.get("actions") or ():
+        match = _URL.match(str(action.get("url", "")))
+        if match is None:
+            continue
+        name, path = match.groups()
+        given = str(parameters.get(name, ""))
+        doubled = next((part for part in _beginnings(path) if given.endswith(part)), None)
+        if doubled is not None:
+            raise InvalidRequest(
+                f"The parameter [{name}] ends with {doubled}, and {blueprint.name} adds {path} to it: "
+                f"leave {doubled} out"
+            )
+
+
+def _beginnings(path: str) -> Iterator[str]:
+    """Yield `/v1/chat`, `/v1` and `/` of the path `/v1/chat`."""
+    while path:
+        yield path
+        path = path.rpartition("/")[0]
+    yield "/"
 
 
 def _known_parameters(blueprint: Blueprint) -> set[str]:

@@ -29,6 +29,12 @@ def test_a_blueprint_is_shown_with_what_it_needs_and_the_command_that_uses_it(ru
     )
 
 
+def test_a_value_that_only_the_user_knows_is_shown_in_the_command_and_is_no_default(run: Run) -> None:
+    shown = run("blueprints", "show", "azure-openai-chat").stdout
+    assert "(such as https://my-resource.openai.azure.com)" in shown and "(default 2024-10-21)" in shown
+    assert "--blueprint azure-openai-chat --set endpoint=... --set deploy-name=... --credential" in shown
+
+
 def test_a_blueprints_json_is_the_connectors_body_alone(run: Run) -> None:
     assert json.loads(run("blueprints", "show", "openai-chat", "--json").stdout)["protocol"] == "http"
 

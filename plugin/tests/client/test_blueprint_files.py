@@ -1,13 +1,20 @@
 """Blueprint files: their folders, their content, the values that a user has to give."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from opensearch_ml_stream.client import blueprints
-from opensearch_ml_stream.client.blueprints import connector_body, find_blueprint, list_blueprints, model_body
+from opensearch_ml_stream.client.blueprints import (
+    Blueprint,
+    connector_body,
+    find_blueprint,
+    list_blueprints,
+    model_body,
+)
 from opensearch_ml_stream.connectors.errors import InvalidRequest, NotFound
 
 CONNECTOR = {"name": "c", "parameters": {"model": "<model>", "t": 1}, "credential": {"key": "<key>"}, "actions": [{}]}
@@ -75,6 +82,40 @@ def test_a_missing_or_unknown_value_is_named(
 ) -> None:
     with pytest.raises(InvalidRequest, match=words):
         connector_body(find_blueprint(write(tmp_path, DOCUMENT)), parameters, credential)
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "doubled"),
+    [
+        ("http://h:8000/v1", "/v1"),
+        ("http://h:8000/v1/chat/completions", "/v1/chat/completions"),
+        ("http://h:8000/", "/"),
+    ],
+)
+def test_an_endpoint_with_the_path_that_the_blueprint_adds_is_refused(endpoint: str, doubled: str) -> None:
+    words = rf"\[endpoint\] ends with {doubled}, and openai-chat adds /v1/chat/completions to it: leave {doubled} out$"
+    with pytest.raises(InvalidRequest, match=words):
+        connector_body(find_blueprint("openai-chat"), {"endpoint": endpoint}, {"openAI_key": "k"})
+
+
+@pytest.mark.parametrize("endpoint", ["http://h:8000", "http://h/openai", "http://h/v1/openai", "http://h/xv1"])
+def test_an_endpoint_with_another_path_is_taken(endpoint: str) -> None:
+    body = connector_body(find_blueprint("openai-chat"), {"endpoint": endpoint}, {"openAI_key": "k"})
+    assert body["parameters"]["endpoint"] == endpoint
+
+
+@pytest.mark.parametrize("blueprint", list_blueprints(), ids=lambda blueprint: blueprint.name)
+def test_no_shipped_blueprint_sends_a_key_to_a_host_or_account_that_only_shows_what_one_looks_like(
+    blueprint: Blueprint,
+) -> None:
+    shown = {key for key, value in blueprint.connector["parameters"].items() if re.match(r"(https://)?my-", str(value))}
+    assert shown == set(blueprint.required) <= blueprint.parameters.keys()
+    credential = dict.fromkeys(blueprint.credential, "k")
+    for key in shown:
+        others = dict.fromkeys(shown - {key}, "x")
+        with pytest.raises(InvalidRequest, match=rf"needs the parameter \[{key}\]"):
+            connector_body(blueprint, others, credential)
+    assert connector_body(blueprint, dict.fromkeys(shown, "x"), credential)
 
 
 def test_a_connector_body_alone_is_a_blueprint_with_comments_and_all(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from opensearch_ml_stream.connectors.errors import InvalidRequest, NotFound, Unavailable
 from opensearch_ml_stream.extensions.playground.http.playground_use_cases import NewModel
-from opensearch_ml_stream.extensions.playground.service.blueprint_models import installed_blueprints
+from opensearch_ml_stream.extensions.playground.service.blueprint_models import BlueprintModels, installed_blueprints
 from opensearch_ml_stream.plugin.store import Index, Written
 from opensearch_ml_stream.plugin.store.sqlite_store import SQLiteStore
 from opensearch_ml_stream.rest_handlers.callers import ANYONE
@@ -57,6 +57,12 @@ def test_a_blueprint_is_a_form_of_its_credential_and_its_parameters(playground: 
             ],
         }
     ]
+
+
+def test_a_host_that_a_blueprint_only_shows_the_form_of_is_no_default(playground: Playground) -> None:
+    forms = {form["name"]: form for form in BlueprintModels(playground.store, playground.registry).views()}
+    defaults = {field["name"]: field["default"] for field in forms["azure-openai-chat"]["parameters"]}
+    assert defaults == {"endpoint": None, "deploy-name": None, "api-version": "2024-10-21"}
 
 
 async def test_a_model_is_made_with_its_connector_and_deployed(playground: Playground) -> None:

@@ -39,7 +39,8 @@ def show(
     for key, help_text in blueprint.credential.items():
         typer.echo(f"  --credential {key}=...  {help_text}")
     for key, help_text in blueprint.parameters.items():
-        default = f" (default {defaults[key]})" if key in defaults else ""
+        word = "such as" if key in blueprint.required else "default"
+        default = f" ({word} {defaults[key]})" if key in defaults else ""
         typer.echo(f"  --set {key}=...  {help_text}{default}")
     typer.echo(f"\n{_create_command(blueprint)}\n")
     print_json(blueprint.connector)
@@ -47,7 +48,8 @@ def show(
 
 def _create_command(blueprint: Blueprint) -> str:
     credentials = "".join(f" --credential {key}=env:{environment_name(key)}" for key in blueprint.credential)
-    return f"{program()} models create --blueprint {blueprint.name}{credentials}"
+    required = "".join(f" --set {key}=..." for key in blueprint.required)
+    return f"{program()} models create --blueprint {blueprint.name}{required}{credentials}"
 
 
 def environment_name(credential: str) -> str:

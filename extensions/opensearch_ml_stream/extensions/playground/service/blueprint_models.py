@@ -100,7 +100,11 @@ def _view(blueprint: Blueprint) -> Json:
         "credential": list(blueprint.credential),
         "credential_help": blueprint.credential,
         "parameters": [
-            {"name": name, "default": _default(given.get(name)), "help": help_text}
+            {
+                "name": name,
+                "default": None if name in blueprint.required else _default(given.get(name)),
+                "help": help_text,
+            }
             for name, help_text in blueprint.parameters.items()
         ],
     }
