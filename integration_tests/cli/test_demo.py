@@ -53,6 +53,7 @@ def test_the_first_run_shows_a_response_and_curl_lines_and_the_second_makes_noth
     with running_demo(tmp_path, port) as demo:
         shown = demo.read_until(LAST_LINE)
         assert canned_response(QUESTION).text in shown
+        assert f"{demo.url}, with --store sqlite:///{tmp_path}/opensearch-ml-stream/demo.db\n" in shown
         urls = re.findall(r"http://\S+/_predict/stream", shown)
         assert len(set(urls)) == 2
         steps = [line for line in shown.partition("Go on with")[2].splitlines() if "__main__.py" not in line]

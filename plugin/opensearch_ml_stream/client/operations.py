@@ -88,7 +88,9 @@ def streamed_prediction(model_id: str, parameters: Mapping[str, Any]) -> Operati
 
 
 def embedding(model_id: str, texts: Sequence[str], parameters: Mapping[str, Any]) -> Operation:
-    """Return the request for the embeddings of texts."""
+    """Return the request for the embeddings of texts; TypeError for one text, whose letters would be embedded."""
+    if isinstance(texts, str):
+        raise TypeError("texts is a list of texts, not one text")
     body: dict[str, Any] = {"text_docs": list(texts)}
     if parameters:
         body["parameters"] = dict(parameters)

@@ -33,6 +33,17 @@ def test_a_private_server_is_allowed_with_its_address_alone(run: Run, sidecar: I
     assert sidecar.sent(1) == {"persistent": changes}
 
 
+@pytest.mark.parametrize("command", ["allow", "remove"])
+@pytest.mark.parametrize("url", ["10.0.0.5:8000", "localhost:8000", "gpu"])
+def test_a_server_without_a_scheme_is_refused_with_the_form_of_a_url(
+    run: Run, sidecar: InMemorySidecar, command: str, url: str
+) -> None:
+    settings(sidecar)
+    ended = run("endpoints", command, url)
+    assert ended.code == 2
+    assert "a URL begins with its scheme, such as http://10.0.0.5:8000" in ended.stderr
+
+
 @pytest.mark.parametrize(
     ("url", "address", "is_private"),
     [

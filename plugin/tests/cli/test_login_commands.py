@@ -146,9 +146,9 @@ def test_logout_forgets_this_url_alone(run: Run, path: Path) -> None:
     assert run("logout").stderr == f"Forgot the login for {URL}\n"
     assert read_logins(path) == {"https://b": ApiKey("other")}
     again = run("logout")
-    assert (again.code, again.stderr) == (0, f"No login is remembered for {URL}, but for https://b\n")
+    assert (again.code, again.stderr) == (0, f"No login is remembered for {URL}; there is one for https://b\n")
     assert run("logout", "--url", "https://B:443/").stderr == "Forgot the login for https://b\n"
-    assert run("logout").stderr == f"No login is remembered for {URL}, but for nothing\n"
+    assert run("logout").stderr == f"No login is remembered for {URL}\n"
 
 
 def test_the_errors_of_a_file_come_before_a_password_is_asked_for(path: Path, run: Run) -> None:

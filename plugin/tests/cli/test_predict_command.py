@@ -136,6 +136,12 @@ def test_a_whole_response_without_text_is_printed_as_json(
     assert json.loads(run("predict", "m1", "hi").stdout) == response
 
 
+def test_an_empty_model_id_is_refused_before_anything_is_sent(run: Run, sidecar: InMemorySidecar) -> None:
+    ended = run("predict", "", "--stream", "hi")
+    assert (ended.code, sidecar.requests) == (2, [])
+    assert "it is empty; see the ids with `models list`" in " ".join(ended.stderr.replace("│", "").split())
+
+
 def test_a_stream_that_breaks_off_is_printed_so_far_and_is_exit_code_1(run: Run, sidecar: InMemorySidecar) -> None:
     sidecar.stream(text("par"), text("t"), NDJSON.error(UpstreamError("overloaded")))
     ended = run("predict", "m1", "--stream", "hi")

@@ -40,6 +40,8 @@ def test_an_id_is_one_segment_of_the_path_whatever_it_holds(operation: Operation
 def test_parameters_and_texts_are_sent_as_json() -> None:
     assert orjson.loads(prediction("m", {"inputs": "é"}).content()) == {"parameters": {"inputs": "é"}}
     assert orjson.loads(embedding("m", ["a", "b"], {}).content()) == {"text_docs": ["a", "b"]}
+    with pytest.raises(TypeError, match="texts is a list of texts, not one text"):
+        embedding("m", "kitten", {})
     typed = {"text_docs": ["a"], "parameters": {"input_type": "query"}}
     assert orjson.loads(embedding("m", ("a",), {"input_type": "query"}).content()) == typed
 

@@ -49,7 +49,7 @@ def allow(
     ] = None,
 ) -> None:
     """Let connectors call a server, at its private address too if it has one."""
-    target = parse_target(endpoint)
+    target = _read_target(endpoint)
     needs_private = _has_private_address(target.host) if private is None else private
     with open_api(sidecar) as api:
         before = _read(api)
@@ -77,7 +77,7 @@ def remove(
     """Let connectors call a server no more."""
     with open_api(sidecar) as api:
         before = _read(api)
-        pattern = endpoint if endpoint in before.patterns else _pattern(parse_target(endpoint))
+        pattern = endpoint if endpoint in before.patterns else _pattern(_read_target(endpoint))
         if pattern not in before.patterns:
             raise WrongUsage(f"no pattern {pattern} is trusted; see {command_line(sidecar.url, 'endpoints', 'list')}")
         after = before.without_pattern(pattern)
@@ -85,6 +85,12 @@ def remove(
     typer.echo(f"removed: {pattern}")
     if before.private_allowed and not after.private_allowed:
         typer.echo(f"{PRIVATE_ALLOWED} is false now, as no other server needs it", err=True)
+
+
+def _read_target(endpoint: str) -> Target:
+    if "://" not in endpoint:
+        raise WrongUsage("a URL begins with its scheme, such as http://10.0.0.5:8000")
+    return parse_target(endpoint)
 
 
 def _pattern(target: Target) -> str:

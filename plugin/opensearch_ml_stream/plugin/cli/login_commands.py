@@ -55,7 +55,8 @@ def logout(url: Url = DEFAULT_URL) -> None:
     forgotten, path = sidecar_url(url), login_file()
     logins = read_logins(path)
     if forgotten not in logins:
-        _tell(f"No login is remembered for {forgotten}, but for {', '.join(sorted(logins)) or 'nothing'}")
+        others = f"; there is one for {', '.join(sorted(logins))}" if logins else ""
+        _tell(f"No login is remembered for {forgotten}{others}")
         return
     write_logins(path, {other: secret for other, secret in logins.items() if other != forgotten})
     _tell(f"Forgot the login for {forgotten}")

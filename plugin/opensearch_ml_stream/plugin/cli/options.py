@@ -63,6 +63,8 @@ class ModelCommand(TyperCommand):
 
 
 def _model_id(value: str) -> str:
+    if not value:  # of a shell's variable that is not set
+        raise typer.BadParameter("it is empty; see the ids with `models list`")
     return value.replace(_DASH, "-", 1)
 
 

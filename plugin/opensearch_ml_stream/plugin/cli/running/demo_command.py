@@ -63,7 +63,7 @@ def run_demo(
             if not api.admits():
                 raise CommandFailed(_login_needed(settings.store))
             models = set_up_models(api, find_models(api), provider_url)
-            typer.echo(f"\nThe sidecar is on {url}, its models are in {_shown_store(settings.store)}.")
+            typer.echo(f"\nThe sidecar is on {url}, with --store {shlex.quote(_without_login(settings.store))}")
             typer.echo(f"\n> {QUESTION}\n")
             show_stream(read_chunks(api.predict_stream(models["openai-chat"], {"inputs": QUESTION})))
             typer.echo(first_steps(sidecar, login, models["openai-chat"], models["anthropic-messages"]))
@@ -159,10 +159,6 @@ def _url_host(host: str) -> str:
     """Return the host part of a URL by which a client on this machine reaches what listens on `host`."""
     reachable = {"0.0.0.0": "127.0.0.1", "": "127.0.0.1", "::": "::1"}.get(host, host)
     return f"[{reachable}]" if ":" in reachable else reachable
-
-
-def _shown_store(url: str) -> str:
-    return _without_login(url).removeprefix("sqlite:///")
 
 
 def _without_login(store: str) -> str:
