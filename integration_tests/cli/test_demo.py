@@ -86,6 +86,18 @@ def test_the_first_run_shows_a_response_and_curl_lines_and_the_second_makes_noth
             httpx.get(f"{demo.url}/_health/live")
 
 
+def test_a_second_demo_leaves_the_models_of_one_that_runs_alone_and_says_what_to_do(tmp_path: Path) -> None:
+    with running_demo(tmp_path, free_port()) as demo:
+        demo.read_until(LAST_LINE)
+        with running_demo(tmp_path, free_port()) as second:
+            second.read_until("Another demo that runs uses this store: stop it, or give this one a store of its own")
+            assert second.process.wait(PATIENCE_SECONDS) == 1
+        for model in search(demo, "models"):
+            predict = f"{demo.url}/_plugins/_ml/models/{model}/_predict"
+            assert httpx.post(predict, json={"parameters": {"inputs": "Hello"}}).status_code == 200
+        demo.stop(signal.SIGINT)
+
+
 @pytest.mark.slow
 def test_ctrl_c_ends_it_within_2_s_while_a_response_streams(tmp_path: Path) -> None:
     with running_demo(tmp_path, free_port()) as demo:

@@ -4,7 +4,10 @@ import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+import httpx
 from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse
 from starlette.routing import Route
 
 from opensearch_ml_stream.plugin.demo.anthropic_messages import messages
@@ -12,16 +15,31 @@ from opensearch_ml_stream.plugin.demo.background_server import serving_in_backgr
 from opensearch_ml_stream.plugin.demo.openai_chat import chat_completions
 
 HOST = "127.0.0.1"
+_NAME = "the demo provider of opensearch-ml-stream"
+_SECONDS = 1.0  # on this machine
 
 
 def provider_app() -> Starlette:
     """Return the provider as an ASGI application."""
     return Starlette(
         routes=[
+            Route("/", _name),
             Route("/v1/chat/completions", chat_completions, methods=["POST"]),
             Route("/v1/messages", messages, methods=["POST"]),
         ]
     )
+
+
+def is_demo_provider(url: str) -> bool:
+    """Return whether a demo's provider responds at this URL."""
+    try:
+        return httpx.get(url, timeout=_SECONDS, trust_env=False).text == _NAME
+    except httpx.HTTPError:
+        return False
+
+
+async def _name(request: Request) -> PlainTextResponse:
+    return PlainTextResponse(_NAME)
 
 
 @contextmanager

@@ -23,12 +23,15 @@ from opensearch_ml_stream.plugin.cli.running.demo_models import find_models, set
 from opensearch_ml_stream.plugin.cli.running.first_steps import QUESTION, first_steps
 from opensearch_ml_stream.plugin.cli.sidecar_api import SidecarAPI, open_api_as
 from opensearch_ml_stream.plugin.cli.sidecar_options import SidecarOptions
-from opensearch_ml_stream.plugin.demo.provider import demo_provider
+from opensearch_ml_stream.plugin.demo.provider import demo_provider, is_demo_provider
 from opensearch_ml_stream.plugin.settings import Settings
 from opensearch_ml_stream.plugin.settings.endpoint_permissions import EndpointPermissions, origin_pattern
 from opensearch_ml_stream.plugin.store.cluster_url import split_urls
 
 PROVIDER_PORT = 9519  # any free one if this is in use; the models are pointed at it at each start
+_STORE_IN_USE = (  # its models are pointed at one provider
+    "Another demo that runs uses this store: stop it, or give this one a store of its own with --store sqlite:///PATH"
+)
 _GRACE_SECONDS = 0.5  # of running streams at Ctrl-C
 _STOP_SECONDS = 1.2
 _START_SECONDS = 30.0
@@ -62,7 +65,10 @@ def run_demo(
             api = stack.enter_context(open_api_as(login, sidecar))
             if not api.admits():
                 raise CommandFailed(_login_needed(settings.store))
-            models = set_up_models(api, find_models(api), provider_url)
+            existing = find_models(api)
+            if any(model.endpoint != provider_url and is_demo_provider(model.endpoint) for model in existing.values()):
+                raise CommandFailed(_STORE_IN_USE)
+            models = set_up_models(api, existing, provider_url)
             typer.echo(f"\nThe sidecar is on {url}, with --store {shlex.quote(_without_login(settings.store))}")
             typer.echo(f"\n> {QUESTION}\n")
             show_stream(read_chunks(api.predict_stream(models["openai-chat"], {"inputs": QUESTION})))
