@@ -98,6 +98,17 @@ def test_a_second_demo_leaves_the_models_of_one_that_runs_alone_and_says_what_to
         demo.stop(signal.SIGINT)
 
 
+def test_a_store_with_trusted_endpoints_of_its_own_lets_the_provider_have_another_port(tmp_path: Path) -> None:
+    with running_demo(tmp_path, free_port()) as demo:
+        demo.read_until(LAST_LINE)
+        output_of("endpoints", "allow", "http://127.0.0.1:1", "--url", demo.url)
+        (provider,) = {one["parameters"]["endpoint"] for one in search(demo, "connectors").values()}
+        demo.stop(signal.SIGINT)
+    with taken(int(provider.rpartition(":")[2])), running_demo(tmp_path, free_port()) as demo:
+        demo.read_until(LAST_LINE)
+        demo.stop(signal.SIGINT)
+
+
 @pytest.mark.slow
 def test_ctrl_c_ends_it_within_2_s_while_a_response_streams(tmp_path: Path) -> None:
     with running_demo(tmp_path, free_port()) as demo:

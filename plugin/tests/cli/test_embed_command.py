@@ -3,8 +3,10 @@
 import json
 from typing import Any
 
+import httpx
 import pytest
 
+from opensearch_ml_stream.connectors.rendering.template import UnfilledPlaceholders
 from tests.cli.conftest import Run
 from tests.cli.in_memory_sidecar import InMemorySidecar
 
@@ -30,6 +32,16 @@ def test_texts_may_come_from_stdin_a_line_each(run: Run, sidecar: InMemorySideca
 def test_as_json_it_is_the_response(run: Run, sidecar: InMemorySidecar) -> None:
     sidecar.responses["POST", "/models/m1/_predict"] = outputs([1])
     assert json.loads(run("embed", "m1", "a", "--json").stdout) == outputs([1])
+
+
+def test_a_chat_model_is_an_error_that_asks_for_a_model_for_embeddings(run: Run, sidecar: InMemorySidecar) -> None:
+    reason = UnfilledPlaceholders(["inputs"]).reason
+    sidecar.responses["POST", "/models/m1/_predict"] = httpx.Response(
+        400, json={"error": {"reason": reason}, "status": 400}
+    )
+    ended = run("embed", "m1", "a")
+    assert (ended.code, ended.stdout) == (1, "")
+    assert ended.stderr == f"opensearch-ml-stream: {reason} (status 400); is it a model for embeddings?\n"
 
 
 @pytest.mark.parametrize("response", [{}, {"inference_results": []}, {"inference_results": [{"output": [{}]}]}])

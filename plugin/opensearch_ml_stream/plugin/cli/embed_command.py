@@ -8,7 +8,7 @@ from urllib.parse import quote
 import orjson
 import typer
 
-from opensearch_ml_stream.plugin.cli.command_errors import CommandFailed, WrongUsage
+from opensearch_ml_stream.plugin.cli.command_errors import CommandFailed, RequestFailed, WrongUsage
 from opensearch_ml_stream.plugin.cli.options import ModelId
 from opensearch_ml_stream.plugin.cli.printing import print_json
 from opensearch_ml_stream.plugin.cli.sidecar_api import open_api
@@ -26,8 +26,14 @@ def embed(
     documents = [line for text in texts for line in (sys.stdin.read().splitlines() if text == "-" else [text])]
     if not documents:
         raise WrongUsage("Say what to embed: standard input has no line")
+    path = f"/models/{quote(model_id, safe='')}/_predict"
     with open_api(sidecar) as api:
-        response = api.call("POST", f"/models/{quote(model_id, safe='')}/_predict", {"text_docs": documents})
+        try:
+            response = api.call("POST", path, {"text_docs": documents})
+        except RequestFailed as error:
+            if "placeholder not filled" in str(error):  # a chat's template has no place for texts
+                raise CommandFailed(f"{error}; is it a model for embeddings?") from None
+            raise
     if json:
         print_json(response)
         return

@@ -87,6 +87,13 @@ def remove(
         typer.echo(f"{PRIVATE_ALLOWED} is false now, as no other server needs it", err=True)
 
 
+def allow_private(api: SidecarAPI, endpoint: str) -> None:
+    """Let connectors call a server at its private address, if the settings in force do not."""
+    permissions = _read(api)
+    if not _is_allowed(endpoint, permissions, needs_private=True):
+        _write(api, permissions.with_pattern(_pattern(parse_target(endpoint)), is_private=True))
+
+
 def _read_target(endpoint: str) -> Target:
     if "://" not in endpoint:
         raise WrongUsage("a URL begins with its scheme, such as http://10.0.0.5:8000")

@@ -17,6 +17,7 @@ import typer
 
 from opensearch_ml_stream.plugin.cli.command_errors import CommandFailed
 from opensearch_ml_stream.plugin.cli.credentials import find_login
+from opensearch_ml_stream.plugin.cli.endpoint_commands import allow_private
 from opensearch_ml_stream.plugin.cli.options import program
 from opensearch_ml_stream.plugin.cli.predict_command import read_chunks, show_stream
 from opensearch_ml_stream.plugin.cli.running.demo_models import find_models, set_up_models
@@ -68,6 +69,7 @@ def run_demo(
             existing = find_models(api)
             if any(model.endpoint != provider_url and is_demo_provider(model.endpoint) for model in existing.values()):
                 raise CommandFailed(_STORE_IN_USE)
+            allow_private(api, provider_url)  # the store's own patterns go before those that it was started with
             models = set_up_models(api, existing, provider_url)
             typer.echo(f"\nThe sidecar is on {url}, with --store {shlex.quote(_without_login(settings.store))}")
             typer.echo(f"\n> {QUESTION}\n")
