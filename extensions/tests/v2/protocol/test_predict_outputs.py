@@ -61,6 +61,12 @@ def test_a_filtered_text_is_a_text_without_a_reason() -> None:
     assert (response.outputs[0].data, response.parameters) == (["Hi"], {})
 
 
+def test_the_warnings_of_all_predictions_are_among_the_parameters_each_once() -> None:
+    filtered = prediction({"response": "Hi"})
+    response = respond({**filtered, "warnings": ["a", "b"]}, filtered, {**filtered, "warnings": ["b"]})
+    assert response.parameters == {"warnings": ["a", "b"]}
+
+
 def test_several_texts_are_one_tensor_in_order_with_the_usage_of_all() -> None:
     response = respond(
         prediction(completion("a")),

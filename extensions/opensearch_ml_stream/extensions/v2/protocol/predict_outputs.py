@@ -38,14 +38,17 @@ _Text = tuple[Chunk, Ending | None]
 def inference_response(shape: ResponseShape, predictions: Sequence[Mapping[str, Any]]) -> InferenceResponse:
     """Return the response to a request that asked for these predictions, in their order.
 
-    Of several texts, `parameters` has the usage of all together, and the first finish reason that is not `stop`.
+    Of several texts, `parameters` has the usage of all together, the first finish reason that is not `stop`, and each
+    warning once.
     """
     outputs = [output for one in predictions for result in one["inference_results"] for output in result["output"]]
     response = _response(shape, outputs)
-    answered_by = [one["model_id"] for one in predictions if "model_id" in one]
-    return (
-        replace(response, parameters={**response.parameters, "model_id": answered_by[-1]}) if answered_by else response
-    )
+    told: dict[str, Any] = {}
+    if answered_by := [one["model_id"] for one in predictions if "model_id" in one]:
+        told["model_id"] = answered_by[-1]
+    if warnings := dict.fromkeys(warning for one in predictions for warning in one.get("warnings", ())):
+        told["warnings"] = list(warnings)
+    return replace(response, parameters={**response.parameters, **told}) if told else response
 
 
 def _response(shape: ResponseShape, outputs: Sequence[_Output]) -> InferenceResponse:
