@@ -158,3 +158,6 @@ def test_the_shell_completes_commands_and_their_options() -> None:
     assert completed("doc") == ["doctor"]  # of an extension
     assert completed("models sh") == ["show"]
     assert completed("models list --js") == ["--json"]
+    assert completed("models create --blueprint ollama-") == [
+        "ollama-chat", "ollama-embedding", "ollama-generate", "ollama-openai-chat"
+    ]  # fmt: skip

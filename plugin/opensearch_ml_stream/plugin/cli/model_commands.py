@@ -7,7 +7,13 @@ from urllib.parse import quote
 
 import typer
 
-from opensearch_ml_stream.client.blueprints import Blueprint, connector_body, find_blueprint, model_body
+from opensearch_ml_stream.client.blueprints import (
+    Blueprint,
+    connector_body,
+    find_blueprint,
+    list_blueprints,
+    model_body,
+)
 from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.plugin.cli.command_errors import CommandFailed, RequestFailed, WrongUsage
 from opensearch_ml_stream.plugin.cli.model_templates import init
@@ -27,12 +33,21 @@ models_app = typer.Typer(no_args_is_help=True, help="Models on the sidecar.")
 models_app.command()(init)
 
 
+def _complete_blueprint(incomplete: str) -> list[tuple[str, str]]:
+    return [(one.name, one.description) for one in list_blueprints() if one.name.startswith(incomplete)]
+
+
 @models_app.command()
 @takes_sidecar
 def create(
     sidecar: SidecarOptions,
     blueprint: Annotated[
-        str, typer.Option("--blueprint", help="Name of a blueprint (see `blueprints list`), or a file.")
+        str,
+        typer.Option(
+            "--blueprint",
+            help="Name of a blueprint (see `blueprints list`), or a file.",
+            autocompletion=_complete_blueprint,
+        ),
     ],
     set_: Annotated[
         list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="A parameter of the connector.")
