@@ -48,12 +48,12 @@ def _rendered(connector: Connector, request: dict[str, Any], stream: StreamSpec 
 def test_a_blueprint_says_what_it_is_and_what_to_give(file: Path) -> None:
     blueprint = _blueprint(file.stem)
     connector = blueprint["connector"]
-    assert set(blueprint) <= {"name", "description", "credential", "parameters", "connector", "model"}
+    assert set(blueprint) <= {"name", "description", "credential", "parameters", "required", "connector", "model"}
     assert blueprint["name"] == file.stem
     assert "\n" not in blueprint["description"]
     assert set(connector["credential"]) <= set(blueprint["credential"])
     assert set(blueprint["credential"]) - set(connector["credential"]) <= {"session_token"}
-    assert set(blueprint["parameters"]) <= set(connector["parameters"])
+    assert set(blueprint.get("required", ())) <= set(blueprint["parameters"]) <= set(connector["parameters"])
     assert all(help_text for part in ("credential", "parameters") for help_text in blueprint[part].values())
     assert connector_document(connector)["name"] == connector["name"]
 
