@@ -1,7 +1,8 @@
 """The files of OpenSearch's REST tests that are run through the front door, by API.
 
-Left out are those whose responses differ from run to run of their own accord (statistics, tasks, the state of the
-cluster), that delete what other tests have, that wait, or that need more than one node or shards without replicas.
+Left out are those whose responses differ from run to run of their own accord (statistics, which those of a flush ask
+for, tasks, the state of the cluster), that delete what other tests have, that wait, or that need more than one node or
+shards without replicas.
 """
 
 FILES: dict[str, list[str]] = {
@@ -32,7 +33,6 @@ FILES: dict[str, list[str]] = {
     "indices.exists": ["10_basic"],
     "indices.exists_alias": ["10_basic"],
     "indices.exists_template": ["10_basic"],
-    "indices.flush": ["10_basic"],
     "indices.forcemerge": ["10_basic"],
     "indices.get_alias": ["10_basic"],
     "indices.get_field_mapping": ["10_basic"],
