@@ -86,12 +86,7 @@ class EngineCalls(AbstractAsyncContextManager["EngineCalls"]):
 
     def _ready(self, name: str) -> list[str]:
         """Return the sockets of the processes that may be called, those with the fewest calls of this worker first."""
-        status = self._models.current().get(name)
-        if status is None:
-            raise runtime_errors.unknown_model(name)
-        ready = [process.socket for process in status.processes if process.ready]
-        if status.state == "UNLOADED" or not ready:
-            raise runtime_errors.not_callable(name, status)
+        ready = self._models.callable_sockets(name)
         return sorted(ready, key=lambda socket: (self._calls[socket], random()))
 
     @asynccontextmanager

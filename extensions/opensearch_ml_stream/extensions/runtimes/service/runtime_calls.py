@@ -56,7 +56,7 @@ class RuntimeCalls(AbstractAsyncContextManager["RuntimeCalls"]):
 
     def processes(self, model: str) -> "Sequence[_Process]":
         """Return the processes that may be called, those with the fewest calls of this worker first."""
-        ready = self._sockets(model)
+        ready = self.models.callable_sockets(model)
         if len(ready) == 1:
             return (self._process(model, ready[0]),)
         # Of those with as few calls any: other workers choose too.
@@ -65,19 +65,10 @@ class RuntimeCalls(AbstractAsyncContextManager["RuntimeCalls"]):
     def unreachable(self, model: str, error: OSError) -> MLStreamError:
         """Return the error for processes that cannot be connected to: what a call gets now, if that is another."""
         try:
-            self._sockets(model)
+            self.models.callable_sockets(model)
         except MLStreamError as known:
             return known
         return runtime_errors.unreachable(model, error)
-
-    def _sockets(self, model: str) -> list[str]:
-        status = self.models.current().get(model)
-        if status is None:
-            raise runtime_errors.unknown_model(model)
-        ready = [process.socket for process in status.processes if process.ready]
-        if status.state == "UNLOADED" or not ready:
-            raise runtime_errors.not_callable(model, status)
-        return ready
 
     def _process(self, model: str, socket: str) -> "_Process":
         process = self._processes.get(socket)

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from opensearch_ml_stream.extensions.runtimes.service import runtime_errors
 from opensearch_ml_stream.extensions.runtimes.service.status import STATUS_FILE, ModelStatus, read_status
 
 
@@ -24,6 +25,16 @@ class RuntimeModels:
             self._models = {} if version is None else read_status(self._path)
             self._version = version
         return self._models
+
+    def callable_sockets(self, name: str) -> list[str]:
+        """Return the sockets of a model's processes that may be called, one at least; raises what a call would."""
+        status = self.current().get(name)
+        if status is None:
+            raise runtime_errors.unknown_model(name)
+        ready = status.callable_sockets
+        if not ready:
+            raise runtime_errors.not_callable(name, status)
+        return ready
 
     def is_unloaded(self, name: str) -> bool:
         """Return whether a model is unloaded, and stays so until somebody loads it."""

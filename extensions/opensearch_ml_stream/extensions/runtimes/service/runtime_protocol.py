@@ -22,7 +22,6 @@ from opensearch_ml_stream.extensions.runtimes.protocol.runtime_urls import (
     is_runtime_id,
     runtime_model_id,
 )
-from opensearch_ml_stream.extensions.runtimes.service import runtime_errors
 from opensearch_ml_stream.extensions.runtimes.service.control import RuntimeControl
 from opensearch_ml_stream.extensions.runtimes.service.engine_calls import EngineCalls
 from opensearch_ml_stream.extensions.runtimes.service.runtime_calls import RuntimeCalls
@@ -78,7 +77,7 @@ class RuntimeProtocol(V2Repository):
         if status is None:
             return {"state": "UNAVAILABLE", "reason": "not on this server"}
         version = {} if status.version is None else {"version": status.version}
-        state = "READY" if _is_callable(status) else _STATES.get(status.state, "UNAVAILABLE")
+        state = "READY" if status.callable_sockets else _STATES.get(status.state, "UNAVAILABLE")
         return {**version, "state": state, "reason": status.reason}
 
 
@@ -109,11 +108,7 @@ class _Kept(KnowsReadiness):
 
     def check_ready(self) -> None:
         """Return if one of the model's processes can be called."""
-        status = self.status()
-        if status is None:
-            raise runtime_errors.unknown_model(self.model)
-        if not _is_callable(status):
-            raise runtime_errors.not_callable(self.model, status)
+        self.models.callable_sockets(self.model)
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,7 +194,3 @@ class Runtime(_Kept, SpeaksV2):
             "outputs": status.outputs,
             "parameters": {**status.parameters, **parameters},
         }
-
-
-def _is_callable(status: ModelStatus) -> bool:
-    return status.state != "UNLOADED" and any(process.ready for process in status.processes)

@@ -64,6 +64,11 @@ class ModelStatus:
     handlers: list[HandlerStatus] = field(default_factory=list)
     processes: list[ProcessStatus] = field(default_factory=list)
 
+    @property
+    def callable_sockets(self) -> list[str]:
+        """The sockets of its processes that may be called: none once it is unloaded, though they still run."""
+        return [] if self.state == "UNLOADED" else [one.socket for one in self.processes if one.ready]
+
 
 def read_status(path: Path) -> dict[str, ModelStatus]:
     """Return the models by name; none if the keeper has not written yet."""
