@@ -31,13 +31,17 @@ class ToolCall:
 class Chunk(NamedTuple):
     """Text, reasoning text and tool-call fragments of one event. A tuple, for speed: one is made per token.
 
-    `outputs` are the outputs of a runtime's response beside its text, tensors as V2 has them in JSON.
+    `outputs` are the outputs of a runtime's response beside its text, tensors as V2 has them in JSON. `signature` is
+    the provider's proof of the reasoning before it, which it wants back with that. `event` is the payload of the event
+    as the provider sent it, where the client speaks its dialect and the other fields do not say all of it.
     """
 
     text: str = ""
     reasoning: str = ""
     tool_calls: tuple[ToolCall, ...] = ()
     outputs: tuple[Mapping[str, Any], ...] = ()
+    signature: str = ""
+    event: bytes = b""
 
 
 class _Run(bytes):
@@ -101,13 +105,17 @@ def to_chunk_list(chunks: Chunks) -> list[Chunk]:
 
 @dataclass(slots=True)
 class Usage:
-    """Token counts as the provider reports them; None for what it does not report."""
+    """Token counts as the provider reports them; None for what it does not report.
+
+    `input_tokens` include `cached_tokens`, read from a cache of prompts, and `cache_write_tokens`, written to it.
+    """
 
     input_tokens: int | None = None
     output_tokens: int | None = None
     total_tokens: int | None = None
     cached_tokens: int | None = None
     reasoning_tokens: int | None = None
+    cache_write_tokens: int | None = None
 
     def as_dict(self) -> dict[str, int]:
         """Return the reported counts by name, with the total computed where only its two parts are reported."""
@@ -117,6 +125,7 @@ class Usage:
             "total_tokens": self.total_tokens,
             "cached_tokens": self.cached_tokens,
             "reasoning_tokens": self.reasoning_tokens,
+            "cache_write_tokens": self.cache_write_tokens,
         }
         if self.total_tokens is None and self.input_tokens is not None and self.output_tokens is not None:
             counts["total_tokens"] = self.input_tokens + self.output_tokens

@@ -8,6 +8,7 @@ from pkgutil import walk_packages
 from urllib.parse import SplitResult
 
 from opensearch_ml_stream.connectors import providers
+from opensearch_ml_stream.connectors.conversation.dialect import Dialect
 from opensearch_ml_stream.connectors.decoding.contract import EventReader
 from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.connectors.provider import Interface, Provider, WholeResponse
@@ -17,7 +18,11 @@ from opensearch_ml_stream.connectors.syntax.regex import Regex, compile_regex
 
 @dataclass(frozen=True, slots=True)
 class KnownProviders:
-    """All providers as one; `presets` are the stream specs that `_llm_interface` and `_stream` can name, by name."""
+    """All providers as one.
+
+    `presets` are the stream specs that `_llm_interface` and `_stream` can name, by name; `dialects` are those of the
+    interfaces of these names.
+    """
 
     providers: tuple[Provider, ...]
     presets: Mapping[str, StreamSpec]
@@ -25,7 +30,8 @@ class KnownProviders:
     trusted_endpoints: tuple[str, ...]
     model_parameters: frozenset[str]
     finish_words: Mapping[str, str]
-    _urls: tuple[tuple[Regex, StreamSpec], ...]
+    dialects: Mapping[str, Dialect]
+    _urls: tuple[tuple[Regex, Interface], ...]
 
     @classmethod
     def of(cls, known: Iterable[Provider]) -> "KnownProviders":
@@ -39,7 +45,10 @@ class KnownProviders:
             trusted_endpoints=tuple(chain.from_iterable(provider.trusted_endpoints for provider in known)),
             model_parameters=frozenset().union(*(provider.model_parameters for provider in known)),
             finish_words={word: reason for provider in known for word, reason in provider.finish_words.items()},
-            _urls=tuple((compile_regex(url), interface.spec) for interface in interfaces for url in interface.urls),
+            dialects={
+                name: found for each in interfaces for name in each.names if (found := _dialect(each, interfaces))
+            },
+            _urls=tuple((compile_regex(url), interface) for interface in interfaces for url in interface.urls),
         )
 
     def with_others(self, others: Iterable[Provider]) -> "KnownProviders":
@@ -47,11 +56,15 @@ class KnownProviders:
         others = tuple(others)
         return KnownProviders.of((*self.providers, *others)) if others else self
 
-    def find_by_url(self, url: SplitResult) -> StreamSpec | None:
-        """Return the stream spec of a URL by the expression with the longest match, None if no expression matches."""
+    def find_by_url(self, url: SplitResult) -> Interface | None:
+        """Return the interface of a URL by the expression with the longest match, None if no expression matches."""
         text = f"//{url.hostname or ''}{url.path.rstrip('/')}?{url.query}"
-        matches = [(match, spec) for regex, spec in self._urls if (match := regex.search(text)) is not None]
+        matches = [(match, one) for regex, one in self._urls if (match := regex.search(text)) is not None]
         return max(matches, key=lambda found: len(found[0][0]), default=(None, None))[1]
+
+    def dialect_of(self, interface: Interface) -> Dialect | None:
+        """Return how an interface takes conversations, None where that is not known."""
+        return interface.dialect or self.dialects.get(interface.spec.name)
 
 
 def _presets(interfaces: Iterable[Interface]) -> dict[str, StreamSpec]:
@@ -61,6 +74,12 @@ def _presets(interfaces: Iterable[Interface]) -> dict[str, StreamSpec]:
             if presets.setdefault(name, interface.spec) is not interface.spec:
                 raise InvalidRequest(f"Two providers have an interface named [{name}]: rename one, or take one out")
     return presets
+
+
+def _dialect(interface: Interface, interfaces: Iterable[Interface]) -> Dialect | None:
+    """Return the dialect of an interface, or of the one that is named as its spec is."""
+    named = (one.dialect for one in interfaces if interface.spec.name in one.names)
+    return interface.dialect or next((found for found in named if found is not None), None)
 
 
 def _find_providers() -> Iterator[Provider]:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from opensearch_ml_stream.connectors.conversation.dialect import Dialect
 from opensearch_ml_stream.connectors.stream_spec import StreamSpec
 
 JSONObject = Mapping[str, Any]
@@ -31,13 +32,15 @@ class Interface:
     `names` are what `_llm_interface` and `_stream` call it, in lower case. `urls` are regular expressions for
     `//HOST/PATH?QUERY` of the URLs that are of it: there is always a `?`, and no slash before it. Of all expressions
     of all providers the one with the longest match decides. `whole` is None for one whose whole responses have the
-    shape of its events.
+    shape of its events. `dialect` is how it takes conversations, None for that of the interface that is named as its
+    spec is, if there is one.
     """
 
     names: tuple[str, ...]
     spec: StreamSpec
     urls: tuple[str, ...] = ()
     whole: WholeResponse | None = None
+    dialect: Dialect | None = None
 
 
 @dataclass(frozen=True, slots=True)

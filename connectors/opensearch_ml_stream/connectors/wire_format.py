@@ -77,7 +77,7 @@ class ChunkFormat(WireFormat):
         """Encode a chunk that is not of text alone."""
 
     def _chunk(self, chunk: Chunk) -> bytes:
-        if chunk[1] or chunk[2] or chunk[3]:  # reasoning, tool calls, outputs: faster by their places than by name
+        if chunk != (chunk[0], "", (), (), "", b""):  # more than a text
             return self._mixed_chunk(chunk)
         return self._text_prefix + orjson.dumps(chunk[0]) + self._text_suffix
 
@@ -167,6 +167,8 @@ def _non_text_fields(chunk: Chunk) -> dict[str, Any]:
     fields: dict[str, Any] = {}
     if chunk.reasoning:
         fields["reasoning"] = chunk.reasoning
+    if chunk.signature:
+        fields["reasoning_signature"] = chunk.signature
     if chunk.tool_calls:
         fields["tool_calls"] = [call.as_dict() for call in chunk.tool_calls]
     if chunk.outputs:

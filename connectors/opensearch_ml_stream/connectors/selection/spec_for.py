@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from urllib.parse import unquote, urlsplit
 
+from opensearch_ml_stream.connectors.conversation.dialect import Dialect
 from opensearch_ml_stream.connectors.documents import Action, Connector, check_url_length
 from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.connectors.known_providers import SHIPPED, KnownProviders
@@ -37,15 +38,17 @@ class _UrlMatch:
     """What an action's URL and functions show: a spec, the reason why it cannot stream, or neither."""
 
     spec: StreamSpec | None = None
+    dialect: Dialect | None = None
     refusal: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class SpecChoice:
-    """A stream spec, and what decided for it, for people to read."""
+    """A stream spec, and what decided for it, for people to read; `dialect` is how conversations are written."""
 
     spec: StreamSpec
     reason: str
+    dialect: Dialect | None = None
 
 
 def spec_for(
@@ -74,17 +77,20 @@ def choose_spec(
     """
     own = connector.parameters.get("_stream")
     if own is not None:
-        return SpecChoice(read_stream_spec(own, known), "the connector's parameter _stream says so")
+        spec = read_stream_spec(own, known)
+        return SpecChoice(spec, "the connector's parameter _stream says so", known.dialects.get(spec.name))
     url_match = _match_url(connector, action, parameters, known)
     if url_match.refusal is not None:
         raise InvalidRequest(f"{url_match.refusal}, so connector [{connector.name}] cannot stream")
     preset = _preset(connector.parameters.get("_llm_interface"), known.presets)
     if preset is not None:
         return SpecChoice(
-            _without_refused_options(preset, url_match.spec), "the connector's parameter _llm_interface names it"
+            _without_refused_options(preset, url_match.spec),
+            "the connector's parameter _llm_interface names it",
+            _named_dialect(connector, url_match.dialect, known),
         )
     if url_match.spec is not None:
-        return SpecChoice(url_match.spec, "the connector's url is of this interface")
+        return SpecChoice(url_match.spec, "the connector's url is of this interface", url_match.dialect)
     preset = _preset(parameters.get("_llm_interface"), known.presets)
     if preset is not None:
         return SpecChoice(preset, "the request's parameter _llm_interface names it, and nothing else decides")
@@ -98,6 +104,12 @@ def interface_name(value: str) -> str:
 
 def _preset(name: str | None, presets: Mapping[str, StreamSpec]) -> StreamSpec | None:
     return None if name is None else presets.get(interface_name(name))
+
+
+def _named_dialect(connector: Connector, of_url: Dialect | None, known: KnownProviders) -> Dialect | None:
+    """Return the dialect that `_llm_interface` names, or the one of the URL that is a variant of it."""
+    named = known.dialects.get(interface_name(connector.parameters["_llm_interface"]))
+    return of_url if named is not None and of_url is not None and of_url.name == named.name else named
 
 
 def _without_refused_options(preset: StreamSpec, url_spec: StreamSpec | None) -> StreamSpec:
@@ -120,13 +132,15 @@ def _match_url(connector: Connector, action: Action, parameters: Mapping[str, st
     model = _BEDROCK_MODEL.search(path)
     if model and _NO_STREAM_MODEL.search(unquote(model[1])):
         return _UrlMatch(refusal=f"The model [{unquote(model[1])}] makes no text")
-    spec = known.find_by_url(url)
-    if spec is SAGEMAKER and action.pre_process_function and "_llm_interface" not in connector.parameters:
+    interface = known.find_by_url(url)
+    if interface is None:
+        return _UrlMatch()
+    if interface.spec is SAGEMAKER and action.pre_process_function and "_llm_interface" not in connector.parameters:
         return _UrlMatch(
             refusal="Its action takes text_docs by a pre_process_function, as SageMaker's models of vectors, scores "
             "and highlights do (name `_llm_interface` or `_stream` in its parameters if this one streams)"
         )
-    return _UrlMatch(spec)
+    return _UrlMatch(interface.spec, known.dialect_of(interface))
 
 
 def _no_spec(connector: Connector, parameters: Mapping[str, str], presets: Mapping[str, StreamSpec]) -> InvalidRequest:

@@ -1,0 +1,82 @@
+"""A dialect: how a provider takes a conversation. And the request of a client, in the client's dialect.
+
+A dialect is a part of what is known of a provider (`Interface.dialect`). Clients and providers of one `name` speak the
+same one: the body that the client sent then goes on as it is, what is unknown here with it.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from types import MappingProxyType
+from typing import Any, Protocol
+
+from opensearch_ml_stream.connectors.conversation.conversation import Conversation, JSONObject
+from opensearch_ml_stream.connectors.decoding.contract import EventReader
+
+OPENAI_CHAT = "openai_chat"
+OPENAI_COMPLETIONS = "openai_completions"
+OPENAI_RESPONSES = "openai_responses"
+ANTHROPIC = "anthropic"
+"""Names of the dialects that clients speak."""
+
+
+class Refuse(Protocol):
+    """Refuses a member of the client's request that the provider's dialect cannot say.
+
+    Raises InvalidRequest that names the member, unless the model's `_sidecar.drop_params` has it: then it returns, and
+    what called it leaves the member out.
+    """
+
+    def __call__(self, member: str, why: str = "") -> None:
+        """Refuse a member, by the name that the client has for it (`Conversation.member`)."""
+        ...
+
+
+Write = Callable[[Conversation, Refuse], dict[str, Any]]
+Adapt = Callable[[dict[str, Any], Refuse], dict[str, Any]]
+
+
+def as_it_is(body: dict[str, Any], refuse: Refuse) -> dict[str, Any]:
+    """Return a body unchanged."""
+    return body
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """How a provider takes a conversation.
+
+    `write` returns the members of the request's body: the conversation, its tools and options, but neither the model
+    nor what turns streaming on. `adapt` makes what this provider takes of a body of a client that speaks the same
+    dialect, which it may change.
+
+    `turns` are paths of members (names joined by dots) that hold what is said; a template's own text there comes first,
+    and does not replace what the client says. `instead_of` names, for a member that is written, those of the template
+    that say the same and are left out then.
+
+    `as_sent` wraps a reader of the provider's events so that its chunks hold what their text and calls do not say: the
+    event as it was sent (`Chunk.event`), for clients of the same dialect. None where there is no such client.
+    """
+
+    name: str
+    write: Write
+    turns: tuple[str, ...]
+    adapt: Adapt = as_it_is
+    instead_of: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: MappingProxyType({}))
+    as_sent: Callable[[EventReader], EventReader] | None = None
+
+
+@dataclass(frozen=True)
+class ClientRequest:
+    """A conversation as a client sent it: `body` without the members that are the door's (model, stream).
+
+    `read` makes the neutral form of the body; it raises InvalidRequest that names the member which is wrong.
+    """
+
+    dialect: str
+    body: JSONObject
+    read: Callable[[JSONObject], Conversation]
+
+    @cached_property
+    def conversation(self) -> Conversation:
+        """The neutral form, read when it is asked for first. Raises what `read` raises."""
+        return self.read(self.body)
