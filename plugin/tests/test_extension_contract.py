@@ -24,7 +24,7 @@ from opensearch_ml_stream.connectors.providers.ollama import OLLAMA
 from opensearch_ml_stream.connectors.stream_spec import Enable, StreamSpec
 from opensearch_ml_stream.plugin.app import Sidecar, open_sidecar
 from opensearch_ml_stream.plugin.connector_protocol import ModelProtocol
-from opensearch_ml_stream.plugin.extension import Contribution, Core, Extension, Handler
+from opensearch_ml_stream.plugin.extension import PLAIN_ERRORS, Contribution, Core, Extension, Handler
 from opensearch_ml_stream.plugin.observation import Observation, Observer
 from opensearch_ml_stream.plugin.settings import Settings
 from opensearch_ml_stream.rest_handlers.openapi.description import OperationDescription
@@ -179,12 +179,12 @@ async def test_a_route_at_a_path_that_is_not_declared_is_refused(folder: Path, d
             pass
 
 
-@pytest.mark.parametrize(("is_plain", "shape"), [(True, str), (False, dict)])
-async def test_errors_at_its_paths_are_plain_where_it_says_so(
-    folder: Path, declare: Declare, is_plain: bool, shape: type
+@pytest.mark.parametrize(("form", "shape"), [(PLAIN_ERRORS, str), ("", dict)])
+async def test_errors_at_its_paths_have_the_form_that_it_names(
+    folder: Path, declare: Declare, form: str, shape: type
 ) -> None:
     route = Route("/mine/x", responding("", InvalidRequest("a reason")))
-    mine = declare("mine", contributing(routes=(route,)), paths=("/mine",), has_plain_errors=is_plain)
+    mine = declare("mine", contributing(routes=(route,)), paths=("/mine",), error_form=form)
     async with client_of(folder, mine) as client:
         response = await client.get("/mine/x")
     assert (response.status_code, type(response.json()["error"])) == (400, shape)

@@ -21,7 +21,11 @@ def non_stream_response(body: bytes, content_type: str) -> UpstreamError | None:
     None if the response may be the stream all the same. `body` is what came before the first chunk, `content_type` the
     response's header. The provider's text is not redacted.
     """
-    error = _error(body)
+    try:
+        value: Any = orjson.loads(body)
+    except orjson.JSONDecodeError:
+        value = None
+    error = error_in(value[0] if isinstance(value, list) and len(value) == 1 else value)
     if error is not None:
         return error
     media_type = _media_type(content_type)
@@ -42,14 +46,8 @@ def _media_type(content_type: str) -> str:
     return content_type.partition(";")[0].strip().lower()
 
 
-def _error(body: bytes) -> UpstreamError | None:
-    """Return the error in one JSON object, or in an array of one, as Gemini sends it."""
-    try:
-        value: Any = orjson.loads(body)
-    except orjson.JSONDecodeError:
-        return None
-    if isinstance(value, list) and len(value) == 1:
-        value = value[0]
+def error_in(value: object) -> UpstreamError | None:
+    """Return the error that a whole response says under status 200; its text is not redacted."""
     if not isinstance(value, dict) or not (value.get("error") or value.get("object") == "error"):
         return None
     return read_error(value)

@@ -27,18 +27,25 @@ def read_whole_response(body: bytes, known: KnownProviders = SHIPPED) -> tuple[C
     return decode_whole_response(value, known) if isinstance(value, dict) else None
 
 
-def decode_whole_response(value: JSONObject, known: KnownProviders = SHIPPED) -> tuple[Chunk, Ending] | None:
-    """Return what `read_whole_response` does, of a response that was parsed."""
+def decode_whole_response(
+    value: JSONObject, known: KnownProviders = SHIPPED, *, may_be_empty: bool = False
+) -> tuple[Chunk, Ending] | None:
+    """Return what `read_whole_response` does, of a response that was parsed.
+
+    One that says nothing is none, unless it `may_be_empty`, as where reasoning has taken all of the tokens allowed.
+    """
     try:
         for whole, reader in known.whole_responses:
             if whole.is_of(value):
-                return _decode(whole.to_events(value), reader())
+                return _decode(whole.to_events(value), reader(), may_be_empty=may_be_empty)
         return _decode([value], DetectedDialect())
     except (ValueError, KeyError, TypeError, IndexError, AttributeError):
         return None
 
 
-def _decode(events: Iterable[JSONObject], reader: EventReader) -> tuple[Chunk, Ending] | None:
+def _decode(
+    events: Iterable[JSONObject], reader: EventReader, *, may_be_empty: bool = False
+) -> tuple[Chunk, Ending] | None:
     """Decode the events of a response. Raises as `EventReader.read` for an event of another shape."""
     chunks: list[Chunk] = []
     outcome: Outcome | Finishing | None = None
@@ -48,8 +55,9 @@ def _decode(events: Iterable[JSONObject], reader: EventReader) -> tuple[Chunk, E
         outcome = reader.end_of_input()
     if isinstance(outcome, StreamTruncated):  # some leave the finish reason out; a JSON object cannot be cut off
         outcome = Ending()
-    if not chunks or not isinstance(outcome, Ending):
+    if not (chunks or may_be_empty) or not isinstance(outcome, Ending):
         return None
     calls = tuple(call for chunk in chunks for call in chunk.tool_calls)
     text, reasoning = "".join(chunk.text for chunk in chunks), "".join(chunk.reasoning for chunk in chunks)
-    return Chunk(text, reasoning, calls), outcome
+    signature = "".join(chunk.signature for chunk in chunks)
+    return Chunk(text, reasoning, calls, (), signature), outcome

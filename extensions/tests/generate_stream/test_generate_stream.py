@@ -23,6 +23,7 @@ from opensearch_ml_stream.rest_handlers.application import rest_application
 from opensearch_ml_stream.rest_handlers.base_path import Paths
 from opensearch_ml_stream.rest_handlers.http.host_and_origin import BrowserPolicy
 from opensearch_ml_stream.rest_handlers.http.response_lifecycle import InFlightResponses, ResponseLimits
+from opensearch_ml_stream.rest_handlers.http.responses import plain_error_body
 from opensearch_ml_stream.rest_handlers.routes.predict_stream import PredictStream
 from tests.asgi_exchange import JSON_HEADERS, SECURITY_HEADERS, Exchange, send_request
 from tests.generate_stream.scripted_models import ScriptedModels
@@ -51,7 +52,7 @@ class Tutorial:
         self.models = ScriptedModels(self.predictions, error)
         self.gate = RecordingGate(refusal)
         self.in_flight = InFlightResponses(limits)
-        paths = Paths((PATH,), (PATH,))
+        paths = Paths((PATH,), {PATH: plain_error_body})
         routes = generate_stream_routes(self.models, lambda: model, self.in_flight, self.gate)
         router = rest_application(routes, paths)
         policy = BrowserPolicy()

@@ -20,6 +20,7 @@ from opensearch_ml_stream.plugin.metrics import Metrics
 from opensearch_ml_stream.plugin.model_additions import ModelAdditions
 from opensearch_ml_stream.plugin.observation import Observations
 from opensearch_ml_stream.plugin.predictions.batch_jobs import BatchJobs
+from opensearch_ml_stream.plugin.predictions.client_conversations import Conversations
 from opensearch_ml_stream.plugin.predictions.model_cache import ModelCache
 from opensearch_ml_stream.plugin.predictions.painless_runner import PainlessRunner
 from opensearch_ml_stream.plugin.predictions.predictor import Predictor
@@ -27,6 +28,7 @@ from opensearch_ml_stream.plugin.predictions.provider_call import ProviderCalls
 from opensearch_ml_stream.plugin.registry import build_registry
 from opensearch_ml_stream.plugin.registry.deployment_state_store import DeploymentStateStore
 from opensearch_ml_stream.plugin.registry.model_deployment import ModelDeployment
+from opensearch_ml_stream.plugin.registry.models_by_name import ModelsByName
 from opensearch_ml_stream.plugin.registry.orphans import sweeping_orphans
 from opensearch_ml_stream.plugin.registry.visible_documents import VisibleDocuments
 from opensearch_ml_stream.plugin.security.choose_gate import open_gate
@@ -82,6 +84,8 @@ async def open_core(
         gate: PassingGate = await stack.enter_async_context(opening_gate)
         await stack.enter_async_context(watching_settings(store, live))
         await stack.enter_async_context(sweeping_orphans(store))
+        visible = VisibleDocuments.of(store, live)
+        predictor = Predictor(models, calls, store, scripts, batch, observations)
         yield Core(
             version=version("opensearch-ml-stream"),
             live=live,
@@ -94,10 +98,11 @@ async def open_core(
             additions=additions,
             models=models,
             calls=calls,
-            predictions=Predictor(models, calls, store, scripts, batch, observations),
+            predictions=predictor,
+            conversations=Conversations(ModelsByName(store, visible), models, predictor),
             registry=registry,
             states=states,
-            visible=VisibleDocuments.of(store, live),
+            visible=visible,
             observations=observations,
             metrics=metrics,
             statistics=statistics,

@@ -33,6 +33,7 @@ if TYPE_CHECKING:  # the declaration alone is read by every command
     from opensearch_ml_stream.plugin.metrics import Metrics
     from opensearch_ml_stream.plugin.model_additions import ModelAdditions
     from opensearch_ml_stream.plugin.observation import Observations, Observer
+    from opensearch_ml_stream.plugin.predictions.client_conversations import Conversations
     from opensearch_ml_stream.plugin.predictions.model_cache import ModelCache
     from opensearch_ml_stream.plugin.predictions.predictor import Predictor
     from opensearch_ml_stream.plugin.predictions.provider_call import ProviderCalls
@@ -49,6 +50,9 @@ if TYPE_CHECKING:  # the declaration alone is read by every command
     from opensearch_ml_stream.rest_handlers.resource_endpoint import ParsedRequest
 
 GROUP = "opensearch_ml_stream.extensions"
+
+PLAIN_ERRORS = "opensearch_ml_stream.rest_handlers.http.responses:plain_error_body"
+"""Refers to errors as model servers have them, `{"error": "<reason>"}`."""
 
 BEFORE_THE_ROUTER, BEFORE_LOCAL_ROUTES, BEHIND_THE_ROUTER = -20, -10, 10
 
@@ -119,8 +123,8 @@ class Extension:
     `settings` is a frozen dataclass of `setting(...)` fields, whose values `core.settings.of(ITS_CLASS)` returns.
     `requires` names extensions that are opened before it, of which it may import the `face`: the module that an
     extension names for others, "" for none. `model_options` are members that it adds to a model's `_sidecar`. `paths`
-    begin its routes and handlers beside `/_plugins/_ml`; with `has_plain_errors` errors there are
-    `{"error": "<reason>"}`.
+    begin its routes and handlers beside `/_plugins/_ml`; `error_form` refers to what makes the body of errors there, a
+    function `(MLStreamError) -> bytes`, such as PLAIN_ERRORS; "" for OpenSearch's.
     """
 
     name: str
@@ -138,7 +142,7 @@ class Extension:
     providers: tuple[str, ...] = ()
     check: str = ""
     paths: tuple[str, ...] = ()
-    has_plain_errors: bool = False
+    error_form: str = ""
 
 
 # What it is opened with.
@@ -164,6 +168,7 @@ class Core:
     models: ModelCache
     calls: ProviderCalls
     predictions: Predictor
+    conversations: Conversations
     registry: Registry
     states: DeploymentStateStore
     visible: VisibleDocuments

@@ -161,5 +161,10 @@ def paths_of(extensions: Sequence[Extension]) -> Paths:
     """Return the paths at which the routes of a server with these extensions stand."""
     return Paths(
         tuple(path for extension in extensions for path in extension.paths),
-        tuple(path for extension in extensions if extension.has_plain_errors for path in extension.paths),
+        {
+            path: load(extension.error_form)
+            for extension in extensions
+            if extension.error_form
+            for path in extension.paths
+        },
     )

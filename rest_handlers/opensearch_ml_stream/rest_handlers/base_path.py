@@ -1,6 +1,11 @@
 """The paths of this server: the base path of the API, and which paths its routes stand at."""
 
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:  # the clients of the command line read this
+    from opensearch_ml_stream.connectors.errors import MLStreamError
 
 BASE_PATH = "/_plugins/_ml"
 METRICS_PATH = "/metrics"
@@ -8,16 +13,19 @@ _HEALTH_PATH = "/_health"
 _PLUGINS_PATH = "/_plugins"
 
 
+ErrorForm = Callable[["MLStreamError"], bytes]
+"""Encodes an error as the body of a response."""
+
+
 @dataclass(frozen=True, slots=True)
 class Paths:
     """Paths with a meaning here: the core's, and those that begin as one `of_extensions`, such as `/v2`.
 
-    At those of them that are `plain`, errors are `{"error": "<reason>"}`, as model servers have them, in place of
-    OpenSearch's.
+    Those in `error_forms` have errors of that form, in place of OpenSearch's.
     """
 
     of_extensions: tuple[str, ...] = ()
-    plain: tuple[str, ...] = ()
+    error_forms: Mapping[str, ErrorForm] = field(default_factory=dict)
 
     def is_reserved(self, path: str) -> bool:
         """Whether only the server's own routes can be at a path, and none that a model brings."""
@@ -34,9 +42,11 @@ class Paths:
         """Whether a route of the sidecar may be at a path."""
         return path in ("/", METRICS_PATH) or path.startswith(BASE_PATH) or not self.is_of_other_server(path)
 
-    def has_plain_errors(self, path: str) -> bool:
-        """Whether errors at a path are plain."""
-        return path.startswith(self.plain) and _is_below(path, self.plain)
+    def error_form(self, path: str) -> ErrorForm | None:
+        """Return the form of errors at a path, None for OpenSearch's."""
+        if not path.startswith(tuple(self.error_forms)):
+            return None
+        return next((form for beginning, form in self.error_forms.items() if _is_below(path, (beginning,))), None)
 
 
 def _is_below(path: str, beginnings: tuple[str, ...]) -> bool:

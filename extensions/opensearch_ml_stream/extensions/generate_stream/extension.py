@@ -2,7 +2,7 @@
 
 from opensearch_ml_stream.extensions.generate_stream.paths import GENERATE_STREAM_PATH
 from opensearch_ml_stream.extensions.generate_stream.settings import GenerateStreamSettings
-from opensearch_ml_stream.plugin.extension import Extension
+from opensearch_ml_stream.plugin.extension import PLAIN_ERRORS, Extension
 
 EXTENSION = Extension(
     name="generate_stream",
@@ -11,5 +11,5 @@ EXTENSION = Extension(
     settings=GenerateStreamSettings,
     requires=("v2",),
     paths=(GENERATE_STREAM_PATH,),
-    has_plain_errors=True,
+    error_form=PLAIN_ERRORS,
 )

@@ -3,7 +3,7 @@
 from opensearch_ml_stream.extensions.v2.paths import V2_PATH
 from opensearch_ml_stream.extensions.v2.prompt_option import V2_OPTION
 from opensearch_ml_stream.extensions.v2.settings import V2Settings
-from opensearch_ml_stream.plugin.extension import Extension
+from opensearch_ml_stream.plugin.extension import PLAIN_ERRORS, Extension
 
 EXTENSION = Extension(
     name="v2",
@@ -12,7 +12,7 @@ EXTENSION = Extension(
     face="opensearch_ml_stream.extensions.v2.face",
     model_options={"v2": V2_OPTION},
     paths=(V2_PATH,),
-    has_plain_errors=True,
+    error_form=PLAIN_ERRORS,
     settings=V2Settings,
     services=(
         "opensearch_ml_stream.extensions.v2.grpc.inference_service:make_service",

@@ -23,6 +23,7 @@ from opensearch_ml_stream.rest_handlers.callers import Caller
 from opensearch_ml_stream.rest_handlers.http.chunk_writer import CHUNK_WRITER
 from opensearch_ml_stream.rest_handlers.http.host_and_origin import BrowserPolicy
 from opensearch_ml_stream.rest_handlers.http.response_lifecycle import InFlightResponses, ResponseLimits
+from opensearch_ml_stream.rest_handlers.http.responses import plain_error_body
 from opensearch_ml_stream.rest_handlers.routes.predict_stream import PredictStream
 from tests.asgi_exchange import JSON_HEADERS, Exchange
 from tests.recording_gate import RecordingGate
@@ -105,7 +106,7 @@ class V2Sidecar:
         server = Server("1.2.3", self._ping)
         endpoints = InferenceEndpoints(inferences, self.in_flight, self.gate, gzip)
         of_models = ModelEndpoints(inferences, server, self.gate, self.in_flight.bodies, gzip)
-        paths = Paths((V2_PATH,), (V2_PATH,))
+        paths = Paths((V2_PATH,), {V2_PATH: plain_error_body})
         v2 = OpenInference(endpoints, of_models, rest_application([]))
         predictions = inferences.predictions
         self.application = PredictStream(predictions, self.in_flight, self.gate, v2, BrowserPolicy(), paths=paths)

@@ -1,10 +1,12 @@
 """One version of a model with its connector, compiled: what a call needs of both, made once."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from types import MappingProxyType
 from typing import Any
 
+from opensearch_ml_stream.connectors.conversation.dialect import ClientRequest, Dialect
 from opensearch_ml_stream.connectors.documents import PREDICT, Connector, Model
 from opensearch_ml_stream.connectors.errors import InvalidRequest, MLStreamError
 from opensearch_ml_stream.connectors.known_providers import SHIPPED, KnownProviders
@@ -17,9 +19,11 @@ from opensearch_ml_stream.connectors.predict.parameter_hints import ParameterHin
 from opensearch_ml_stream.connectors.predict.pre_process import ScriptStep, Step, plan_steps
 from opensearch_ml_stream.connectors.rendering.compiled_action import CompiledAction, ProviderRequest
 from opensearch_ml_stream.connectors.rendering.template import ConnectorParameters
-from opensearch_ml_stream.connectors.selection.spec_for import spec_for
+from opensearch_ml_stream.connectors.selection.spec_for import choose_spec, spec_for
 from opensearch_ml_stream.connectors.stream_spec import Streaming, StreamSpec
 from opensearch_ml_stream.connectors.syntax import jsontext
+from opensearch_ml_stream.connectors.syntax.compact_json import to_json
+from opensearch_ml_stream.connectors.syntax.jsontext import JsonText
 from opensearch_ml_stream.plugin.connector_protocol import ModelAction, ModelProtocol
 from opensearch_ml_stream.plugin.credentials.external import is_external, resolve_credential
 from opensearch_ml_stream.plugin.credentials.redaction import Redactor
@@ -220,6 +224,37 @@ class CompiledModel:
         schema = (self.definition.document.get("interface") or {}).get(side)
         text = schema if schema is None or isinstance(schema, str) else jsontext.dumps(schema)
         return None if text in (None, "", "null") else InterfaceSchema.compile(text, side)
+
+    @cached_property
+    def dialect(self) -> Dialect | None:
+        """How its provider takes conversations; None where that is not known, or the model's interface is of input.
+
+        The interface is of parameters, so that conversations have to be written as these, and be checked.
+        """
+        if self.own_requests is not None or self._input_schema is not None:
+            return None
+        try:
+            return choose_spec(self.connector, self.connector.action(), {}, self.providers).dialect
+        except InvalidRequest:
+            return None
+
+    def render_conversation(self, client: ClientRequest, streaming: Streaming | None) -> ProviderRequest:
+        """Return the request for a conversation. InvalidRequest for what provider or template cannot say."""
+
+        def refuse(member: str, why: str = "") -> None:
+            raise InvalidRequest(f"[{member}] {why}")
+
+        if self.dialect is None:
+            raise InvalidRequest("no dialect")
+        if self.dialect.name == client.dialect:
+            body = self.dialect.adapt(dict(client.body), refuse)
+        else:
+            body = self.dialect.write(client.conversation, refuse)
+        if "model" in self.connector.parameters:
+            body = {"model": self.connector.parameters["model"], **body}
+        request = self.action().render({"messages": JsonText("[]"), "inputs": ""}, streaming)
+        enable = streaming.enable.body if streaming is not None else {}
+        return replace(request, body=to_json({**body, **enable}))
 
     def spec(self, parameters: Mapping[str, str], action_type: str = PREDICT) -> Streaming:
         """Return how this connector's action streams; InvalidRequest if it cannot."""

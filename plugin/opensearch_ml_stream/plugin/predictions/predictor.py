@@ -1,10 +1,12 @@
 """The predict use cases, streamed, whole and batch; every route and transport calls these."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from functools import partial
 from typing import Any, TypeVar
 
+from opensearch_ml_stream.connectors.conversation.answer import WholeAnswer
+from opensearch_ml_stream.connectors.conversation.dialect import ClientRequest
 from opensearch_ml_stream.connectors.documents import BATCH_PREDICT, PREDICT
 from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.connectors.predict.guardrails.configuration import INPUT_TRIGGERED, ModelGuard
@@ -15,6 +17,7 @@ from opensearch_ml_stream.plugin.limits.budgets.charge import Charge
 from opensearch_ml_stream.plugin.observation import Observation, Observations
 from opensearch_ml_stream.plugin.predictions.batch_jobs import BatchJobs, asks_for_batch
 from opensearch_ml_stream.plugin.predictions.compiled_model import CompiledModel
+from opensearch_ml_stream.plugin.predictions.conversation_calls import StreamCall, stream_request
 from opensearch_ml_stream.plugin.predictions.embedding_batches import EmbeddingBatches
 from opensearch_ml_stream.plugin.predictions.fallback_models import first_to_respond
 from opensearch_ml_stream.plugin.predictions.guarded_stream import GuardedStream
@@ -23,7 +26,7 @@ from opensearch_ml_stream.plugin.predictions.model_cache import ModelCache
 from opensearch_ml_stream.plugin.predictions.painless_runner import PainlessRunner
 from opensearch_ml_stream.plugin.predictions.provider_call import ProviderCalls, check_status
 from opensearch_ml_stream.plugin.predictions.provider_stream import ProviderStream
-from opensearch_ml_stream.plugin.predictions.result_forms import Respond, as_json, as_object
+from opensearch_ml_stream.plugin.predictions.result_forms import Respond, as_answer, as_json, as_object
 from opensearch_ml_stream.plugin.settings.disabled_feature_errors import streaming_disabled
 from opensearch_ml_stream.plugin.store import Store
 from opensearch_ml_stream.rest_handlers.callers import Caller
@@ -32,6 +35,9 @@ T = TypeVar("T")
 
 WHOLE_RESPONSE = "$"  # the JSON path of a guard model's response as its provider sent it
 GUARDED_BY_ITSELF = "it is guarded, directly or through others, by this very guardrail"
+
+MakeCall = Callable[[CompiledModel], StreamCall]
+"""Makes the request of a stream for the model that is called: the one that was asked, or a fallback model."""
 
 NextInput = Callable[[], Awaitable[tuple[Caller, Mapping[str, str]] | None]]
 """Returns whose a stream's next request is and its parameters, None if there are no more."""
@@ -57,15 +63,14 @@ class Predictor:
         self._batch = batch
         self._observations = observations
 
-    @asynccontextmanager
-    async def stream(
+    def stream(
         self,
         caller: Caller,
         model_id: str,
         parameters: Mapping[str, str],
         action_type: str | None = None,
         further: NextInput | None = None,
-    ) -> AsyncIterator[ProviderStream | GuardedStream]:
+    ) -> AbstractAsyncContextManager[ProviderStream | GuardedStream]:
         """Open the provider's stream, behind the model's output guardrail if it has one.
 
         The stream is yielded only after a 2xx head. Leaving the block closes it, finished or not. `further` are the
@@ -74,20 +79,29 @@ class Predictor:
 
         Raises MLStreamError for what is wrong before the provider's first byte: the model, the request, the status.
         """
+        return self._stream(caller, model_id, partial(_of_parameters, parameters, action_type), further)
+
+    def converse(
+        self, caller: Caller, model_id: str, request: ClientRequest
+    ) -> AbstractAsyncContextManager[ProviderStream | GuardedStream]:
+        """Open the provider's stream as `stream` does, for the next answer in a client's conversation."""
+        return self._stream(caller, model_id, partial(stream_request, request))
+
+    @asynccontextmanager
+    async def _stream(
+        self, caller: Caller, model_id: str, make: MakeCall, further: NextInput | None = None
+    ) -> AsyncIterator[ProviderStream | GuardedStream]:
         if not self._calls.live_settings.current.stream_enabled:
             raise streaming_disabled()
-        if action_type == BATCH_PREDICT:
-            raise InvalidRequest("A batch job does not stream: POST it to _batch_predict")
         with self._observations.stream(caller) as observed:
             model = await self._models.get(caller, model_id)
             observed.find(model_id)
-            action_type = action_type or PREDICT
             async with AsyncExitStack() as held:
                 if model.settings.fallback_model_ids:
-                    stream = await self._open_any(held, observed, model, parameters, action_type)
+                    stream = await self._open_any(held, observed, model, make)
                 else:
-                    stream = await self._open(held, observed, model, parameters, action_type, further=further)
-                del parameters  # a prompt may be large, and the stream of its response long
+                    stream = await self._open(held, observed, model, make, further=further)
+                del make  # a prompt may be large, and the stream of its response long
                 observed.relay(stream)
                 yield stream
 
@@ -96,8 +110,7 @@ class Predictor:
         held: AsyncExitStack,
         observed: Observation,
         model: CompiledModel,
-        parameters: Mapping[str, str],
-        action_type: str,
+        make: MakeCall,
         *,
         further: NextInput | None = None,
         has_fallbacks: bool = False,
@@ -106,16 +119,13 @@ class Predictor:
 
         If another may answer in its place, wait for its first chunk, and have the response say which model it was.
         """
-        action = model.action(action_type)
-        spec = model.spec(parameters, action_type)
-        model.check_input(RemoteInput(parameters))
-        request = action.render(parameters, spec)
+        request, streaming, warnings = make(model)
         charge = await self.admit(held, observed, model, request)
         bodies = None if further is None else partial(self._further_body, model.model_id, further)
         response = await held.enter_async_context(self._calls.open(model, request, bodies))
         await check_status(response, model)
-        stream = ProviderStream(response, spec.decoder(), model.redactor, charge, model.providers)
-        stream.warnings = model.warnings(parameters, action_type)
+        stream = ProviderStream(response, streaming.decoder(), model.redactor, charge, model.providers)
+        stream.warnings = warnings
         if has_fallbacks:
             stream.answered_by = model.model_id
             await stream.read_ahead()
@@ -149,8 +159,7 @@ class Predictor:
             return None
         caller, parameters = found
         model = await self._models.get(caller, model_id)
-        model.check_input(RemoteInput(parameters))
-        request = model.action().render(parameters, model.spec(parameters))
+        request = _of_parameters(parameters, None, model)[0]
         await self._check_guardrail(caller, model, request)
         return request.body
 
@@ -164,14 +173,13 @@ class Predictor:
         held: AsyncExitStack,
         observed: Observation,
         model: CompiledModel,
-        parameters: Mapping[str, str],
-        action_type: str,
+        make: MakeCall,
     ) -> ProviderStream | GuardedStream:
         """Open the stream of the model or, where it fails before its first chunk, of one of its fallback models."""
 
         async def attempt(one: CompiledModel) -> ProviderStream | GuardedStream:
             async with AsyncExitStack() as opened:
-                stream = await self._open(opened, observed, one, parameters, action_type, has_fallbacks=True)
+                stream = await self._open(opened, observed, one, make, has_fallbacks=True)
                 held.push_async_exit(opened.pop_all())
             return stream
 
@@ -199,6 +207,10 @@ class Predictor:
         if asks_for_batch(predict_input, PREDICT):
             return to_json(await self._create_job(caller, model_id, predict_input))
         return await self._predict(caller, model_id, predict_input, (), as_json)
+
+    async def converse_whole(self, caller: Caller, model_id: str, request: ClientRequest) -> WholeAnswer:
+        """Return the next answer in a client's conversation, in one piece."""
+        return await self._predict(caller, model_id, RemoteInput(), (), partial(as_answer, request))
 
     async def predict_input(self, caller: Caller, model_id: str, predict_input: PredictInput) -> Mapping[str, Any]:
         """Return a whole prediction of an input that was read already."""
@@ -274,3 +286,14 @@ class Predictor:
         output = prediction["inference_results"][0]["output"]
         response = output[0].get("dataAsMap", {}) if output else {}
         return response if guard.response_filter else response.get("response", response)
+
+
+def _of_parameters(parameters: Mapping[str, str], action_type: str | None, model: CompiledModel) -> StreamCall:
+    """Make the request of a stream from predict parameters. Raises InvalidRequest as a stream's opening does."""
+    if action_type == BATCH_PREDICT:
+        raise InvalidRequest("A batch job does not stream: POST it to _batch_predict")
+    action_type = action_type or PREDICT
+    action, streaming = model.action(action_type), model.spec(parameters, action_type)
+    model.check_input(RemoteInput(parameters))
+    request = action.render(parameters, streaming)
+    return request, streaming, model.warnings(parameters, action_type)

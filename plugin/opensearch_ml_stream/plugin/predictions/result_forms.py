@@ -3,12 +3,20 @@
 from collections.abc import Awaitable, Sequence
 from typing import Any, Protocol, TypeVar
 
+from opensearch_ml_stream.connectors.conversation.answer import WholeAnswer
+from opensearch_ml_stream.connectors.conversation.dialect import ClientRequest
 from opensearch_ml_stream.connectors.predict.inputs import PredictInput, RemoteInput
 from opensearch_ml_stream.connectors.syntax.compact_json import to_json
 from opensearch_ml_stream.plugin.predictions.compiled_model import CompiledModel
+from opensearch_ml_stream.plugin.predictions.conversation_calls import read_answer, whole_request
 from opensearch_ml_stream.plugin.predictions.guardrail_checks import GuardrailChecks
 from opensearch_ml_stream.plugin.predictions.painless_runner import PainlessRunner
-from opensearch_ml_stream.plugin.predictions.whole_prediction import Fetch, predict_whole, predict_whole_encoded
+from opensearch_ml_stream.plugin.predictions.whole_prediction import (
+    Fetch,
+    fetch_checked,
+    predict_whole,
+    predict_whole_encoded,
+)
 
 T_co = TypeVar("T_co", covariant=True)
 
@@ -63,6 +71,21 @@ async def as_json(
     if names_model or _warnings(model, predict_input):
         return to_json(await as_object(model, predict_input, fetch, scripts, checks, names_model=names_model))
     return await predict_whole_encoded(model, predict_input, fetch, scripts, checks)
+
+
+async def as_answer(
+    request: ClientRequest,
+    model: CompiledModel,
+    predict_input: PredictInput,
+    fetch: Fetch,
+    scripts: PainlessRunner,
+    checks: GuardrailChecks,
+    *,
+    names_model: bool,
+) -> WholeAnswer:
+    """Respond with the next answer in a client's conversation, which stands in for the input."""
+    [body] = await fetch_checked(model, [whole_request(request, model)], fetch, checks)
+    return read_answer(body, request, model, names_model=names_model)
 
 
 def _warnings(model: CompiledModel, predict_input: PredictInput) -> Sequence[str]:

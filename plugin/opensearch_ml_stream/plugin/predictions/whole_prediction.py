@@ -89,9 +89,16 @@ async def _call_provider(
     steps = await run_script_steps(model.steps(action, predict_input), scripts)
     if not isinstance(predict_input, RemoteInput):
         _check_input(model, predict_input, steps)
-    requests = _render_all(action, steps)
+    bodies = await fetch_checked(model, _render_all(action, steps), fetch, checks)
+    return _Fetched(action.action, parameters, bodies)
+
+
+async def fetch_checked(
+    model: CompiledModel, requests: Sequence[ProviderRequest], fetch: Fetch, checks: GuardrailChecks
+) -> list[bytes]:
+    """Fetch the responses to a model's requests, in order, each request and response checked by its guardrails."""
     guardrails = model.guardrails
-    limit = min(MAX_PARALLEL_CALLS, connector.client_config.max_connection)
+    limit = min(MAX_PARALLEL_CALLS, model.connector.client_config.max_connection)
     if guardrails.input is not None:
         texts = [model.readable_text(request) for request in requests]
         await run_parallel([partial(checks.check, guardrails.input, text, INPUT_TRIGGERED) for text in texts], limit)
@@ -102,8 +109,7 @@ async def _call_provider(
         return body
 
     call = fetch if guardrails.output is None else checked_fetch
-    bodies = await run_parallel([partial(call, request) for request in requests], limit)
-    return _Fetched(action.action, parameters, bodies)
+    return await run_parallel([partial(call, request) for request in requests], limit)
 
 
 def _render_all(action: ModelAction, steps: Sequence[pre_process.Step]) -> list[ProviderRequest]:

@@ -12,7 +12,7 @@ from opensearch_ml_stream.connectors.errors import Internal, MLStreamError, NotF
 from opensearch_ml_stream.rest_handlers.http.body_memory import BodyReservation
 from opensearch_ml_stream.rest_handlers.http.ml_commons_routes import only_in_ml_commons
 from opensearch_ml_stream.rest_handlers.http.responses import (
-    PLAIN_ERRORS,
+    ERROR_FORM,
     error_response,
     json_response,
     options_response,
@@ -65,13 +65,16 @@ async def unexpected_error(request: Request, exc: Exception) -> Response:
 
 
 def no_handler(request: Request) -> Response:
-    """Return OpenSearch's response to a path that it does not know (400; 404 with plain errors; 200 for OPTIONS)."""
+    """Return OpenSearch's response to a path that it does not know (400; 200 for OPTIONS).
+
+    Where errors have a form of their own it is 404 in that form.
+    """
     if request.method == "OPTIONS":
         return options_response(request, {})
     text = f"no handler found for uri [{_uri(request)}] and method [{request.method}]"
     if sentence := only_in_ml_commons(request.url.path):
         text = f"{text}: {sentence}"
-    if PLAIN_ERRORS in request.scope:
+    if ERROR_FORM in request.scope:
         return error_response(request, NotFound(text))
     return json_response(request, {"error": text}, 400)
 

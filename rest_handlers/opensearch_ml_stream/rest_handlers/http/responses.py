@@ -15,6 +15,7 @@ from starlette.types import Scope
 from opensearch_ml_stream.connectors.errors import InvalidBody, MLStreamError, Unauthorized
 from opensearch_ml_stream.connectors.syntax.compact_json import to_json
 from opensearch_ml_stream.connectors.syntax.filter_path import filter_path
+from opensearch_ml_stream.rest_handlers.base_path import ErrorForm
 from opensearch_ml_stream.rest_handlers.http import yaml_text
 from opensearch_ml_stream.rest_handlers.http.host_and_origin import with_security_headers
 from opensearch_ml_stream.rest_handlers.http.request_notes import REQUEST_NOTES
@@ -23,7 +24,7 @@ from opensearch_ml_stream.rest_handlers.http.requests import header, is_yaml
 JSON_CONTENT_TYPE = "application/json; charset=UTF-8"
 YAML_CONTENT_TYPE = f"{yaml_text.CONTENT_TYPE}; charset=UTF-8"
 
-PLAIN_ERRORS = "opensearch_ml_stream.plain_errors"  # in the scope of a request with errors as model servers have them
+ERROR_FORM = "opensearch_ml_stream.error_form"  # in the scope of a request whose errors are not OpenSearch's
 
 
 def json_response(request: Request, body: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
@@ -52,14 +53,15 @@ def wants_compact_json(scope: Scope, query: Mapping[str, str]) -> bool:
 def error_response(request: Request, error: MLStreamError) -> Response:
     """Return OpenSearch's error object with the error's status; `Retry-After` and a challenge where the error has one.
 
-    Where the scope has PLAIN_ERRORS, it is the plain error object of model servers.
+    Where the scope has an ERROR_FORM, it is an error of that form.
     """
     if (notes := request.scope.get(REQUEST_NOTES)) is not None:
         notes.error = error
     headers = {} if error.retry_after is None else {"Retry-After": error.retry_after}
     headers |= {"WWW-Authenticate": error.challenge} if isinstance(error, Unauthorized) else {}
-    if PLAIN_ERRORS in request.scope:
-        return encoded_response(request, plain_error_body(error), error.status, headers)
+    form: ErrorForm | None = request.scope.get(ERROR_FORM)
+    if form is not None:
+        return encoded_response(request, form(error), error.status, headers)
     return json_response(request, error.body(), error.status, headers)
 
 

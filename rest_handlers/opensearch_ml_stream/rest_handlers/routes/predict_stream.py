@@ -29,7 +29,7 @@ from opensearch_ml_stream.rest_handlers.http.host_and_origin import (
 )
 from opensearch_ml_stream.rest_handlers.http.requests import FORMATS, LLM_INTERFACE, json_body, read_body, whole_body
 from opensearch_ml_stream.rest_handlers.http.response_lifecycle import InFlightResponse, InFlightResponses
-from opensearch_ml_stream.rest_handlers.http.responses import PLAIN_ERRORS, error_response
+from opensearch_ml_stream.rest_handlers.http.responses import ERROR_FORM, error_response
 from opensearch_ml_stream.rest_handlers.http.stream_format import StreamFormat
 from opensearch_ml_stream.rest_handlers.openapi.description import FLAG, OperationDescription, Schema
 from opensearch_ml_stream.rest_handlers.openapi.schemas import PREDICT
@@ -159,8 +159,8 @@ class PredictStream:
         memo: dict[Any, PredictHead] = scope.get(HEAD_MEMO, {})
         head = memo.get(self)
         if head is None or head.any_host is not any_host:
-            if self._paths.has_plain_errors(scope["path"]):
-                scope[PLAIN_ERRORS] = True
+            if (form := self._paths.error_form(scope["path"])) is not None:
+                scope[ERROR_FORM] = form
             if (early := self._early_response(scope, any_host=any_host)) is not None:
                 await early(scope, receive, send)
                 return

@@ -21,7 +21,7 @@ from opensearch_ml_stream.rest_handlers.http.response_lifecycle import (
     InFlightResponse,
     InFlightResponses,
 )
-from opensearch_ml_stream.rest_handlers.http.responses import PLAIN_ERRORS, echoed_headers
+from opensearch_ml_stream.rest_handlers.http.responses import ERROR_FORM, echoed_headers, plain_error_body
 
 # Of the body as it came: the handler gets it whole and decompressed.
 _OF_THE_TRANSFER = ("content-length", "content-encoding", "transfer-encoding", "connection", "expect")
@@ -87,7 +87,7 @@ class CustomHandlers:
         return endpoint
 
     async def _respond(self, scope: Scope, receive: Receive, send: Send, model: str) -> None:
-        scope[PLAIN_ERRORS] = True
+        scope[ERROR_FORM] = plain_error_body
         reservation = BodyReservation(self._in_flight.bodies)
         reading = self._read(scope, receive, reservation)
         if (read := await read_or_refuse(scope, receive, send, reservation, reading)) is None:

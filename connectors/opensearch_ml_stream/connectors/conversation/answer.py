@@ -1,0 +1,24 @@
+"""An answer in one piece, as doors write it for their clients."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from opensearch_ml_stream.connectors.chunks import Chunk, Ending
+
+
+@dataclass(frozen=True, slots=True)
+class WholeAnswer:
+    """What an answer says, and how the provider wrote it.
+
+    `response` is the provider's object where it `is_as_sent`: where the client speaks the provider's dialect; else {}.
+    `model_id` is that of the model that answered; `extra` is what the terminal object of a stream says beside its
+    ending.
+    """
+
+    chunk: Chunk
+    ending: Ending
+    model_id: str
+    response: Mapping[str, Any]
+    is_as_sent: bool
+    extra: Mapping[str, Any]

@@ -1,0 +1,71 @@
+"""The use cases of conversations, whatever API their client speaks: find the model by its name, stream its answer."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+from opensearch_ml_stream.connectors.chunks import Chunk, Ending, ToolCall, to_chunk_list
+from opensearch_ml_stream.connectors.conversation.answer import WholeAnswer
+from opensearch_ml_stream.connectors.conversation.dialect import ClientRequest
+from opensearch_ml_stream.plugin.predictions.model_cache import ModelCache
+from opensearch_ml_stream.plugin.predictions.predictor import Predictor
+from opensearch_ml_stream.plugin.registry.models_by_name import ModelsByName
+from opensearch_ml_stream.rest_handlers.callers import Caller
+from opensearch_ml_stream.rest_handlers.routes.predict_stream import ProviderStream
+
+
+@dataclass(frozen=True, slots=True)
+class Conversations:
+    """Conversations with the models in the store."""
+
+    names: ModelsByName
+    models: ModelCache
+    predictor: Predictor
+
+    @asynccontextmanager
+    async def stream(self, caller: Caller, name: str, request: ClientRequest) -> AsyncIterator[ProviderStream]:
+        """Open the stream of the next answer of a model, by its name or id; see `Predictor.stream`.
+
+        Raises NotFound for an unknown model, InvalidRequest if several have the name.
+        """
+        opening = self.predictor.converse(caller, await self.names.model_id(caller, name), request)
+        del request  # a prompt may be large, and the stream of its response long
+        async with opening as stream:
+            yield stream
+
+    async def whole(self, caller: Caller, name: str, request: ClientRequest) -> WholeAnswer:
+        """Return the next answer of a model in one piece; errors as of `stream`.
+
+        A model whose provider has no known dialect is asked for a stream: its connector may say how to read that, and
+        nothing says how to read a whole response.
+        """
+        model_id = await self.names.model_id(caller, name)
+        if (await self.models.get(caller, model_id)).dialect is not None:
+            return await self.predictor.converse_whole(caller, model_id, request)
+        async with self.predictor.converse(caller, model_id, request) as stream:
+            return await _collected(stream, model_id)
+
+
+async def _collected(stream: ProviderStream, model_id: str) -> WholeAnswer:
+    """Return all that a stream says as one answer; its error is raised."""
+    chunks: list[Chunk] = []
+    while stream.outcome is None:
+        chunks += to_chunk_list(await stream.read())
+    outcome = stream.outcome
+    if not isinstance(outcome, Ending):
+        raise outcome
+    text, reasoning = "".join(chunk.text for chunk in chunks), "".join(chunk.reasoning for chunk in chunks)
+    signature = "".join(chunk.signature for chunk in chunks)
+    chunk = Chunk(text, reasoning, _joined([call for chunk in chunks for call in chunk.tool_calls]), (), signature)
+    return WholeAnswer(chunk, outcome, model_id, {}, is_as_sent=False, extra=stream.terminal_fields(outcome))
+
+
+def _joined(fragments: list[ToolCall]) -> tuple[ToolCall, ...]:
+    """Return tool calls whole, in the order in which they began."""
+    calls: dict[int, list[ToolCall]] = {}
+    for fragment in fragments:
+        calls.setdefault(fragment.index, []).append(fragment)
+    return tuple(
+        ToolCall(index, parts[0].id, parts[0].name, "".join(part.arguments for part in parts))
+        for index, parts in calls.items()
+    )

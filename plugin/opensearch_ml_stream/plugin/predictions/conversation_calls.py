@@ -1,0 +1,81 @@
+"""What a conversation asks of one model: the request to its provider, how it streams, what a whole answer says."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import orjson
+
+from opensearch_ml_stream.connectors.chunks import Chunk
+from opensearch_ml_stream.connectors.conversation.answer import WholeAnswer
+from opensearch_ml_stream.connectors.conversation.dialect import ClientRequest
+from opensearch_ml_stream.connectors.decoding.contract import Event, EventReader, Finishing, Outcome
+from opensearch_ml_stream.connectors.errors import UpstreamError
+from opensearch_ml_stream.connectors.non_stream_response import error_in
+from opensearch_ml_stream.connectors.rendering.compiled_action import ProviderRequest
+from opensearch_ml_stream.connectors.stream_spec import Streaming, StreamSpec
+from opensearch_ml_stream.connectors.unstreamed_response import decode_whole_response
+from opensearch_ml_stream.plugin.predictions.compiled_model import CompiledModel
+
+StreamCall = tuple[ProviderRequest, Streaming, Sequence[str]]
+"""The request of a stream, how its response streams, and hints for the caller."""
+
+
+class _Redacted:
+    """A reader whose events, where they go on as they were sent, have no credential in them."""
+
+    __slots__ = ("_read", "_redact", "end_of_input")
+
+    def __init__(self, reader: EventReader, redact: Callable[[bytes], bytes]) -> None:
+        self._read = reader.read
+        self._redact = redact
+        self.end_of_input = reader.end_of_input
+
+    def read(self, event: Event, chunks: list[Chunk]) -> Outcome | Finishing | None:
+        """Read an event; see `EventReader.read`."""
+        before = len(chunks)
+        outcome = self._read(event, chunks)
+        for place in range(before, len(chunks)):
+            if chunks[place].event:
+                chunks[place] = chunks[place]._replace(event=self._redact(chunks[place].event))
+        return outcome
+
+
+def speaks_as(model: CompiledModel, client: ClientRequest) -> bool:
+    """Whether a model's provider speaks the dialect of a client."""
+    return model.dialect is not None and model.dialect.name == client.dialect
+
+
+def stream_request(client: ClientRequest, model: CompiledModel) -> StreamCall:
+    """Return the request of a stream. InvalidRequest for what the model's provider, or its template, cannot say."""
+    streaming: Streaming = model.spec({})
+    request = model.render_conversation(client, streaming)
+    if not isinstance(streaming, StreamSpec) or not speaks_as(model, client) or model.guardrails.output is not None:
+        return request, streaming, ()
+    as_sent = model.dialect.as_sent if model.dialect is not None else None
+    if as_sent is None:
+        return request, streaming, ()
+    inner, redact = streaming.reader, model.redactor.body
+    return request, replace(streaming, reader=lambda: _Redacted(as_sent(inner()), redact)), ()
+
+
+def whole_request(client: ClientRequest, model: CompiledModel) -> ProviderRequest:
+    """Return the request of an answer in one piece. InvalidRequest as of `stream_request`."""
+    return model.render_conversation(client, None)
+
+
+def read_answer(body: bytes, client: ClientRequest, model: CompiledModel, *, names_model: bool) -> WholeAnswer:
+    """Return what a provider's whole response says. UpstreamError if it is of no form that is known."""
+    try:
+        response: Any = orjson.loads(body)
+    except ValueError:
+        response = None
+    response = response[0] if isinstance(response, list) and len(response) == 1 else response
+    if isinstance(response, dict) and (error := error_in(response)) is not None:
+        raise error
+    said = decode_whole_response(response, model.providers, may_be_empty=True) if isinstance(response, dict) else None
+    if said is None:
+        raise UpstreamError("The provider's response is of no form that is known here; ask for a stream of it instead")
+    is_as_sent = speaks_as(model, client)
+    extra = {"model_id": model.model_id} if names_model else {}
+    return WholeAnswer(*said, model.model_id, response if is_as_sent else {}, is_as_sent, extra)
