@@ -12,9 +12,12 @@ from integration_tests.server.grpc_port.grpc_clients import GRPC, grpc_address
 from integration_tests.support.background_provider import background_provider
 from integration_tests.support.connector_bodies import openai
 from integration_tests.support.fake_provider import (
+    SSE_HEAD,
+    Act,
     FakeProvider,
     Request,
     Script,
+    chunk,
     chunked_stream,
     json_response,
     openai_delta,
@@ -24,6 +27,7 @@ from integration_tests.support.sidecars import Sidecar, running_sidecar
 
 QUESTION = "What is the capital of France?"
 WORDS = ["What", " is", " the", " capital", " of", " France?"]
+ENDLESS = "word, for as long as somebody listens"
 USAGE = {"prompt_tokens": 7, "completion_tokens": 6, "total_tokens": 13}
 DOCUMENTED_PORTS = (8080, 8081)  # of the programs
 
@@ -54,9 +58,11 @@ def serving(folder: Path, workers: int, gzip: bool, models: Path | None = None) 
 
 
 def say_again(request: Request) -> Script:
-    """Each word an event of its own; the end comes with the last one, in one write."""
+    """Each word an event of its own; the end comes with the last one, in one write. ENDLESS has none."""
     body = request.json()
     question = body["messages"][-1]["content"]
+    if question == ENDLESS:
+        return [SSE_HEAD, chunk(openai_delta("word")), Act.WAIT]
     if not body.get("stream"):
         choice = {"index": 0, "message": {"role": "assistant", "content": question}, "finish_reason": "stop"}
         return json_response({"id": "1", "model": "gpt-fake", "choices": [choice], "usage": USAGE})

@@ -16,7 +16,7 @@ import httpx
 import pytest
 from httpx_sse import connect_sse
 from integration_tests.interop.v2_clients.client_programs import PROGRAMS, printed
-from integration_tests.interop.v2_clients.served_words import QUESTION, WORDS, Served, serving
+from integration_tests.interop.v2_clients.served_words import ENDLESS, QUESTION, WORDS, Served, serving
 from integration_tests.interop.v2_clients.v2_stub import V2Stub, v2_stub
 from integration_tests.support.conditions import eventually
 
@@ -177,7 +177,7 @@ def test_a_model_that_is_not_there_is_not_found(rest: httpx.Client, stub: V2Stub
 def test_a_client_that_leaves_a_stream_leaves_nothing_behind(served: Served, stub: V2Stub) -> None:
     """Over gRPC; of HTTP the same is tested with every other stream."""
     before = served.provider.disconnects
-    call = stub.ModelStreamInfer(iter([message(" ".join("word" for _ in range(2000)))]))
+    call = stub.ModelStreamInfer(iter([message(ENDLESS)]))
     assert text_of(next(call)) == "word"
     call.cancel()
     eventually(lambda: served.provider.disconnects > before)
