@@ -1,0 +1,175 @@
+"""What a connector's template has to say in the body of a conversation, member by member.
+
+A template is read once per connector version into a tree. Each value in it that is no object is one of these:
+
+    literal   holds text or a number of the template's own: it stays, whatever a conversation says
+    filled    holds what the connector's parameters or a default give: a conversation may say something else
+    open      needs a parameter of the request: a conversation says it, or nobody
+
+At a dialect's `turns` the template's own turns, literal or filled, come before those of the conversation, and a
+placeholder is the place where the conversation stands.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from opensearch_ml_stream.connectors.conversation.dialect import Dialect
+from opensearch_ml_stream.connectors.conversation.joined_turns import NOTHING, STRUCTURE, CannotBeTold, join_turns
+from opensearch_ml_stream.connectors.conversation.template_tree import (
+    Items,
+    Known,
+    Members,
+    Mixed,
+    Node,
+    Open,
+    TemplateTree,
+    has_literal,
+)
+from opensearch_ml_stream.connectors.errors import InvalidRequest
+from opensearch_ml_stream.connectors.rendering.template import ConnectorParameters, Template
+
+
+@dataclass(frozen=True, slots=True)
+class TemplateMembers:
+    """The members of a body template."""
+
+    root: Members
+
+    @classmethod
+    def read(cls, template: Template, connector: ConnectorParameters) -> "TemplateMembers | None":
+        """Read a template; None if it is no JSON object, or its members cannot be known without a request."""
+        root = TemplateTree(connector).read(template)
+        return cls(root) if isinstance(root, Members) else None
+
+    def body(self, dialect: Dialect, written: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the body of what a dialect has written.
+
+        CannotBeTold where the template's words cannot be told from the place of the conversation, another
+        InvalidRequest for a parameter that nobody gives.
+        """
+        left_out: set[str] = set()
+        for path, others in dialect.instead_of.items():
+            if _has(written, path):
+                if any(has_literal(self._at(other)) for other in others):
+                    if path in dialect.turns:
+                        raise CannotBeTold(path)
+                    written = _without(written, path)
+                else:
+                    left_out.update(other for other in others if not _has(written, other))
+        return _Body(frozenset(dialect.turns), left_out).of(self.root, written, "")
+
+    def _at(self, path: str) -> Node | None:
+        node: Node | None = self.root
+        for name in path.split("."):
+            node = node.members.get(name) if isinstance(node, Members) else None
+        return node
+
+
+@dataclass(frozen=True, slots=True)
+class _Body:
+    """One body in the making: the paths of what is said, and of the template's members that are left out."""
+
+    turns: frozenset[str]
+    left_out: set[str]
+
+    def of(self, template: Members, written: Mapping[str, Any], prefix: str) -> dict[str, Any]:
+        body: dict[str, Any] = {}
+        for name, node in template.members.items():
+            path = prefix + name
+            if path in self.left_out:
+                continue
+            said = written.get(name, NOTHING)
+            value = join_turns(_own_turns(node, path), said, path) if path in self.turns else self._at(node, said, path)
+            if value is not NOTHING:
+                body[name] = value
+        return body | {name: said for name, said in written.items() if name not in template.members}
+
+    def _at(self, node: Node, said: Any, path: str) -> Any:
+        """Return the value of a member, NOTHING for one that is left out."""
+        if isinstance(node, Members):
+            if said is not NOTHING and not isinstance(said, Mapping):
+                if not has_literal(node):
+                    return said
+                said = NOTHING
+            body = self.of(node, {} if said is NOTHING else said, f"{path}.")
+            return body if body or not node.members else NOTHING
+        if isinstance(node, Known):
+            return node.value if node.is_literal or said is NOTHING else said
+        if said is not NOTHING:
+            if has_literal(node):
+                raise CannotBeTold(path)
+            return said
+        return NOTHING if isinstance(node, Open) and node.is_optional else _value(node)
+
+
+def _value(node: Node) -> Any:
+    """Return a value that no conversation changes. InvalidRequest if it has a placeholder that nothing fills."""
+    if isinstance(node, Known):
+        return node.value
+    if isinstance(node, Members):
+        return {name: _value(inner) for name, inner in node.members.items()}
+    if isinstance(node, Items):
+        return [_value(inner) for inner in node.items]
+    if isinstance(node, Open) and node.is_optional:
+        return None
+    name = node.name if isinstance(node, Open) else node.names[0]
+    raise InvalidRequest(
+        f"The connector's request_body needs the parameter [{name}], which no conversation gives: give it in the "
+        f"connector's parameters, or a default in the template, as in ${{parameters.{name}:-null}}"
+    )
+
+
+def _own_turns(node: Node, path: str) -> Any:
+    """Return what a template itself says at a place of turns, NOTHING if it only has a place for them there.
+
+    CannotBeTold where its words stand around a placeholder in one text, or turns of its own come after one.
+    """
+    if isinstance(node, Known):
+        return node.value
+    if isinstance(node, Open):
+        return NOTHING
+    if isinstance(node, Mixed):
+        raise CannotBeTold(path)
+    if isinstance(node, Items):
+        return _own_items(node, path)
+    own = {name: value for name, one in node.members.items() if (value := _own_turns(one, path)) is not NOTHING}
+    return NOTHING if len(own) < len(node.members) and all(name in STRUCTURE for name in own) else own
+
+
+def _own_items(node: Items, path: str) -> Any:
+    own: list[Any] = []
+    has_place = False
+    for item in node.items:
+        if _is_place(item):
+            has_place = True
+        elif has_place or not isinstance(item, Known):
+            raise CannotBeTold(path)
+        else:
+            own.append(item.value)
+    return own or NOTHING
+
+
+def _is_place(node: Node) -> bool:
+    """Whether a turn, or a part of one, has no text but one placeholder."""
+    if isinstance(node, Items):
+        return len(node.items) == 1 and _is_place(node.items[0])
+    if isinstance(node, Members):
+        open_members = [one for name, one in node.members.items() if name not in STRUCTURE]
+        return len(open_members) == 1 and _is_place(open_members[0])
+    return isinstance(node, Open)
+
+
+def _has(written: Any, path: str) -> bool:
+    for name in path.split("."):
+        if not isinstance(written, Mapping) or name not in written:
+            return False
+        written = written[name]
+    return True
+
+
+def _without(written: Mapping[str, Any], path: str) -> Mapping[str, Any]:
+    """Return the members without the one at a path, which they have."""
+    name, _, rest = path.partition(".")
+    left = {key: value for key, value in written.items() if key != name}
+    return left | {name: _without(written[name], rest)} if rest else left
