@@ -9,6 +9,7 @@ from urllib.parse import urlencode, urlsplit, urlunsplit
 from opensearch_ml_stream.connectors.decoding.contract import EventReader, Framing, StreamDecoder
 from opensearch_ml_stream.connectors.decoding.decoder import Decoder
 from opensearch_ml_stream.connectors.decoding.fast_path import FastPathDecoder
+from opensearch_ml_stream.connectors.errors import InvalidRequest
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +43,25 @@ class Enable:
                 **self.headers,
             }
         return url, headers
+
+    def change_body(self, body: Mapping[str, Any]) -> dict[str, Any]:
+        """Return a request's body with what turns the stream on in it. InvalidRequest for an `inner_body` of no object.
+
+        `rendering.streamed_body` does the same for the text of a body.
+        """
+        changed = dict(body)
+        for name, values in self.inner_body.items():
+            inner = changed.get(name, {})
+            if not isinstance(inner, Mapping):
+                raise InvalidRequest(f"The member [{name}] of the request body must be an object to be streamed")
+            changed[name] = {**inner, **values}
+        kept = {name: value for name, value in changed.items() if name not in self.drop}
+        return {**kept, **self.body}
+
+    def leave_out_of(self, body: Mapping[str, Any]) -> dict[str, Any]:
+        """Return a request's body that asks for no stream: what turns it on is false, what comes with it left out."""
+        kept = {name: value for name, value in body.items() if name not in self.body and name not in self.drop}
+        return kept | {name: False for name, value in self.body.items() if value is True}
 
 
 def _enable_url(replacements: tuple[tuple[str, str], ...], url: str) -> str:

@@ -32,7 +32,7 @@ def members(template: str, **parameters: str) -> TemplateMembers:
     return found
 
 
-def body(template: str, written: dict[str, Any], spoken: Dialect | None = None, **parameters: str) -> dict[str, Any]:
+def body(template: str, written: dict[str, Any], spoken: Dialect | None = None, /, **parameters: str) -> dict[str, Any]:
     return members(template, **parameters).body(spoken or dialect(), written)
 
 

@@ -5,6 +5,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 from opensearch_ml_stream.connectors.documents import JOB_ACTION_TYPES, MAX_URL_LENGTH, Action, check_url_length
 from opensearch_ml_stream.connectors.errors import InvalidRequest
@@ -29,6 +30,7 @@ from opensearch_ml_stream.connectors.rendering.values_to_give import (
 )
 from opensearch_ml_stream.connectors.stream_spec import Enable, Streaming
 from opensearch_ml_stream.connectors.syntax import jsontext
+from opensearch_ml_stream.connectors.syntax.compact_json import to_json
 
 MAX_HEADER_BYTES = 8192  # of name and value together, the limit of ML Commons 3.7
 MAX_JSON_LINES = 50_000  # of a request body
@@ -153,22 +155,46 @@ class CompiledAction:
         header or body that cannot be sent.
         """
         scope = self.scope(request)
-        if self.action.method not in _METHODS:
-            raise InvalidRequest(f"unsupported http method [{self.action.method}]")
+        self._check_method()
         way = None if stream is None else self._ways.get(id(stream)) or self._new_way(stream)
-        head = self._own_head if self._head_names.isdisjoint(request) else None
-        url = self._render_url(scope) if head is None else head.url
-        headers = self._render_headers(scope) if head is None else head.headers
+        head = self._head(scope)
         body = self._render_body(scope, way)
         if way is not None:
-            if way.changes_head:
-                url, headers = way.stream.enable.change_head(url, headers)
-            if len(url) > MAX_URL_LENGTH:
-                check_url_length(len(url))
+            head = _enable_head(way, head)
         if self.action.method == "POST" and not body and self.action.action_type != "CANCEL_BATCH_PREDICT":
             raise InvalidRequest("Content length is 0. Aborting request to remote model")
-        charset = _find_charset(scope) if head is None else head.charset
-        return ProviderRequest(self.action.method, url, headers, _encode(body, charset), charset)
+        return ProviderRequest(self.action.method, head.url, head.headers, _encode(body, head.charset), head.charset)
+
+    def render_body(self, body: Mapping[str, Any], stream: Streaming, *, is_streamed: bool) -> ProviderRequest:
+        """Return the request with a body that something else than the action's template has made.
+
+        URL, headers and charset are the connector's own, its edits are made, and then `stream` is turned on or off.
+        InvalidRequest as from `render`.
+        """
+        self._check_method()
+        head = self._head(self.scope({}))
+        if self.may_edit_body:
+            edited = edit_body(self.action, self.parameters.values, {}, to_json(body).decode())
+            body = jsontext.parse(edited, "The request body, as the connector's input_processors leave it,")
+            if not isinstance(body, dict):
+                raise InvalidRequest("The connector's input_processors leave no JSON object of the request body")
+        if is_streamed:
+            head = _enable_head(self._ways.get(id(stream)) or self._new_way(stream), head)
+            body = stream.enable.change_body(body)
+        else:
+            body = stream.enable.leave_out_of(body)
+        data = to_json(body)
+        if head.charset != "utf_8":
+            data = _encode(data.decode(), head.charset)
+        return ProviderRequest(self.action.method, head.url, head.headers, data, head.charset)
+
+    def _check_method(self) -> None:
+        if self.action.method not in _METHODS:
+            raise InvalidRequest(f"unsupported http method [{self.action.method}]")
+
+    def _head(self, scope: Parameters) -> _Head:
+        head = self._own_head if self._head_names.isdisjoint(scope.request) else None
+        return head or _Head(self._render_url(scope), self._render_headers(scope), _find_charset(scope))
 
     def _new_way(self, stream: Streaming) -> _Way:
         enable, bodies = stream.enable, self._bodies
@@ -233,6 +259,15 @@ class CompiledAction:
 def _find_charset(scope: Parameters) -> str:
     """Return Python's name of the parameter `charset`, UTF-8 without it. InvalidRequest if there is none such."""
     return find_codec(name) if (name := scope.get(_CHARSET)) else "utf_8"
+
+
+def _enable_head(way: _Way, head: _Head) -> _Head:
+    if way.changes_head:
+        url, headers = way.stream.enable.change_head(head.url, head.headers)
+        head = _Head(url, headers, head.charset)
+    if len(head.url) > MAX_URL_LENGTH:
+        check_url_length(len(head.url))
+    return head
 
 
 def _encode(body: str, charset: str) -> bytes:
