@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from opensearch_ml_stream.connectors.documents import Connector
 from opensearch_ml_stream.connectors.predict.inputs import PredictInput
+from opensearch_ml_stream.connectors.predict.model_inputs import ModelInputs
 from opensearch_ml_stream.connectors.predict.pre_process import Step
 from opensearch_ml_stream.connectors.providers.openai_chat import OPENAI_CHAT
 from opensearch_ml_stream.connectors.rendering.compiled_action import CompiledAction, ProviderRequest
@@ -33,6 +34,10 @@ class OwnModel:
     @property
     def own_requests(self) -> "OwnModel":
         return self
+
+    @property
+    def inputs(self) -> ModelInputs:
+        return ModelInputs(frozenset({"inputs"}), frozenset({"inputs"}), "inputs", None, takes_texts=False)
 
     def action(self, action_type: str) -> CompiledAction:
         assert self.connector is not None

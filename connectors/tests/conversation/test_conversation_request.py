@@ -18,7 +18,7 @@ from opensearch_ml_stream.connectors.conversation.conversation import (
     ToolChoice,
     Turn,
 )
-from opensearch_ml_stream.connectors.conversation.conversation_request import ConversationTemplate
+from opensearch_ml_stream.connectors.conversation.conversation_request import ConversationRequest, ConversationTemplate
 from opensearch_ml_stream.connectors.conversation.dialect import ClientRequest, Dialect, Refuse
 from opensearch_ml_stream.connectors.documents import PREDICT, Action, connector_document, read_connector
 from opensearch_ml_stream.connectors.errors import InvalidRequest
@@ -40,6 +40,15 @@ CHAT = Conversation((
     Turn("user", (Text("Bye"), Text("now"))),
 ))  # fmt: skip
 STREAMED: StreamSpec = SHIPPED.presets["openai/v1/chat/completions"]
+
+
+def request_of(
+    made: ConversationRequest, action: CompiledAction, stream: StreamSpec, *, is_streamed: bool
+) -> ProviderRequest:
+    """Render what a conversation is sent as."""
+    if made.body is None:
+        return action.render(made.parameters, stream if is_streamed else None)
+    return action.render_body(made.body, stream, is_streamed=is_streamed)
 
 
 def write(conversation: Conversation, refuse: Refuse) -> dict[str, Any]:
@@ -78,7 +87,7 @@ def rendered(
     stream: StreamSpec = STREAMED,
 ) -> ProviderRequest:
     found = template(compiled).request(client, dialect, frozenset(drop))
-    return found.render(compiled, stream, is_streamed=is_streamed)
+    return request_of(found, compiled, stream, is_streamed=is_streamed)
 
 
 def sent(request: ProviderRequest) -> Any:
@@ -363,7 +372,7 @@ def test_a_blueprint_says_a_conversation_in_place_of_its_text_and_all_else_as_on
     request = template(compiled).request(asked(HELLO), dialect, frozenset())
     assert (request.body is None) == (name in _AROUND)
     assert {**expected, "stream": False} == {
-        **sent(request.render(compiled, STREAMED, is_streamed=False)),
+        **sent(request_of(request, compiled, STREAMED, is_streamed=False)),
         "stream": False,
     }
 
@@ -390,5 +399,5 @@ def test_a_blueprint_of_a_provider_with_a_dialect_says_a_chat_in_it(name: str) -
     compiled = _of_blueprint(name)
     request = template(compiled).request(asked(CHAT), _dialect(name), frozenset())
     assert request.body is not None
-    text = json.dumps(sent(request.render(compiled, STREAMED, is_streamed=False)))
+    text = json.dumps(sent(request_of(request, compiled, STREAMED, is_streamed=False)))
     assert all(said in text for said in ("Be kind", "Hello", "Hi", "Bye", "now"))

@@ -9,6 +9,7 @@ from typing import Protocol
 
 from opensearch_ml_stream.connectors.documents import Action, Connector
 from opensearch_ml_stream.connectors.predict.inputs import PredictInput
+from opensearch_ml_stream.connectors.predict.model_inputs import ModelInputs
 from opensearch_ml_stream.connectors.predict.pre_process import Step
 from opensearch_ml_stream.connectors.rendering.compiled_action import ProviderRequest
 from opensearch_ml_stream.connectors.stream_spec import Streaming
@@ -37,6 +38,11 @@ class OwnRequests(Protocol):
     @property
     def spec(self) -> Streaming:
         """How its streams are decoded."""
+        ...
+
+    @property
+    def inputs(self) -> ModelInputs:
+        """The parameters that its requests are made of."""
         ...
 
     def action(self, action_type: str) -> ModelAction:

@@ -11,8 +11,7 @@ from opensearch_ml_stream.connectors.conversation.template_members import Templa
 from opensearch_ml_stream.connectors.conversation.template_parameters import TemplateParameters
 from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.connectors.predict.model_inputs import ModelInputs
-from opensearch_ml_stream.connectors.rendering.compiled_action import CompiledAction, ProviderRequest
-from opensearch_ml_stream.connectors.stream_spec import Streaming
+from opensearch_ml_stream.connectors.rendering.compiled_action import CompiledAction
 
 _INDEX = re.compile(r"\[[0-9]*\]")
 _TEMPLATE = "by its template's parameters"  # the provider, where no dialect of it is known
@@ -42,16 +41,10 @@ class Refusing:
 
 @dataclass(frozen=True, slots=True)
 class ConversationRequest:
-    """A conversation ready to be rendered: as a `body`, or as `parameters` for the template where that is None."""
+    """What a conversation is sent as: a `body`, or `parameters` for the template where that is None."""
 
     body: Mapping[str, Any] | None
     parameters: Mapping[str, str]
-
-    def render(self, action: CompiledAction, stream: Streaming, *, is_streamed: bool) -> ProviderRequest:
-        """Return the provider's request, with streaming turned on or off. InvalidRequest as from `action.render`."""
-        if self.body is None:
-            return action.render(self.parameters, stream if is_streamed else None)
-        return action.render_body(self.body, stream, is_streamed=is_streamed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +62,11 @@ class ConversationTemplate:
         """Read the template of an action."""
         members = None if action.body is None else TemplateMembers.read(action.body, action.parameters)
         return cls(members, TemplateParameters.find(action.body, action.parameters, inputs))
+
+    @classmethod
+    def without_template(cls, inputs: ModelInputs) -> "ConversationTemplate":
+        """Return what there is to say of a model whose requests are made of parameters by something else."""
+        return cls(None, TemplateParameters(inputs, inputs.names, inputs.names, frozenset()))
 
     def request(self, client: ClientRequest, dialect: Dialect | None, drop: frozenset[str]) -> ConversationRequest:
         """Return what is sent for a client's request; `dialect` is the provider's, `drop` what may be left out.

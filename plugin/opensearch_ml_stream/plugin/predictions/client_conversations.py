@@ -36,11 +36,12 @@ class Conversations:
     async def whole(self, caller: Caller, name: str, request: ClientRequest) -> WholeAnswer:
         """Return the next answer of a model in one piece; errors as of `stream`.
 
-        A model whose provider has no known dialect is asked for a stream: its connector may say how to read that, and
-        nothing says how to read a whole response.
+        A model whose provider has no known dialect is asked for a stream, if it is known how to read that: nothing
+        says how to read a whole response.
         """
         model_id = await self.names.model_id(caller, name)
-        if (await self.models.get(caller, model_id)).dialect is not None:
+        model = await self.models.get(caller, model_id)
+        if model.dialect is not None or not model.can_stream:
             return await self.predictor.converse_whole(caller, model_id, request)
         async with self.predictor.converse(caller, model_id, request) as stream:
             return await _collected(stream, model_id)

@@ -1,18 +1,18 @@
 """One version of a model with its connector, compiled: what a call needs of both, made once."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from functools import cached_property
 from types import MappingProxyType
 from typing import Any
 
+from opensearch_ml_stream.connectors.conversation.conversation_request import ConversationTemplate
 from opensearch_ml_stream.connectors.conversation.dialect import ClientRequest, Dialect
 from opensearch_ml_stream.connectors.documents import PREDICT, Connector, Model
 from opensearch_ml_stream.connectors.errors import InvalidRequest, MLStreamError
 from opensearch_ml_stream.connectors.known_providers import SHIPPED, KnownProviders
 from opensearch_ml_stream.connectors.model_options import InputOptions, SidecarSettings
 from opensearch_ml_stream.connectors.predict.guardrails.configuration import Guardrails, read_guardrails
-from opensearch_ml_stream.connectors.predict.inputs import PredictInput
+from opensearch_ml_stream.connectors.predict.inputs import PredictInput, RemoteInput
 from opensearch_ml_stream.connectors.predict.model_inputs import ModelInputs, find_model_inputs
 from opensearch_ml_stream.connectors.predict.model_interface import InterfaceSchema
 from opensearch_ml_stream.connectors.predict.parameter_hints import ParameterHints, find_parameter_hints
@@ -22,8 +22,6 @@ from opensearch_ml_stream.connectors.rendering.template import ConnectorParamete
 from opensearch_ml_stream.connectors.selection.spec_for import choose_spec, spec_for
 from opensearch_ml_stream.connectors.stream_spec import Streaming, StreamSpec
 from opensearch_ml_stream.connectors.syntax import jsontext
-from opensearch_ml_stream.connectors.syntax.compact_json import to_json
-from opensearch_ml_stream.connectors.syntax.jsontext import JsonText
 from opensearch_ml_stream.plugin.connector_protocol import ModelAction, ModelProtocol
 from opensearch_ml_stream.plugin.credentials.external import is_external, resolve_credential
 from opensearch_ml_stream.plugin.credentials.redaction import Redactor
@@ -145,7 +143,9 @@ class CompiledModel:
 
     @cached_property
     def inputs(self) -> ModelInputs:
-        """What a remote model's templates take. Raises InvalidRequest if its connector has no predict action."""
+        """What the model takes. Raises InvalidRequest if its connector has no predict action."""
+        if self.own_requests is not None:
+            return self.own_requests.inputs
         return find_model_inputs(self.connector.action(), self._parameters, self.settings.of(InputOptions).prompt)
 
     @cached_property
@@ -238,23 +238,29 @@ class CompiledModel:
         except InvalidRequest:
             return None
 
-    def render_conversation(self, client: ClientRequest, streaming: Streaming | None) -> ProviderRequest:
-        """Return the request for a conversation. InvalidRequest for what provider or template cannot say."""
+    @cached_property
+    def can_stream(self) -> bool:
+        """Whether it is known how its provider streams."""
+        try:
+            self.spec({})
+        except InvalidRequest:
+            return False
+        return True
 
-        def refuse(member: str, why: str = "") -> None:
-            raise InvalidRequest(f"[{member}] {why}")
+    @cached_property
+    def _conversation_template(self) -> ConversationTemplate:
+        action = self.action()
+        if isinstance(action, CompiledAction):
+            return ConversationTemplate.compile(action, self.inputs)
+        return ConversationTemplate.without_template(self.inputs)
 
-        if self.dialect is None:
-            raise InvalidRequest("no dialect")
-        if self.dialect.name == client.dialect:
-            body = self.dialect.adapt(dict(client.body), refuse)
-        else:
-            body = self.dialect.write(client.conversation, refuse)
-        if "model" in self.connector.parameters:
-            body = {"model": self.connector.parameters["model"], **body}
-        request = self.action().render({"messages": JsonText("[]"), "inputs": ""}, streaming)
-        enable = streaming.enable.body if streaming is not None else {}
-        return replace(request, body=to_json({**body, **enable}))
+    def render_conversation(self, client: ClientRequest, *, is_streamed: bool) -> ProviderRequest:
+        """Return the request for a conversation. InvalidRequest for what provider, template or interface refuse."""
+        made, action = self._conversation_template.request(client, self.dialect, frozenset()), self.action()
+        if isinstance(action, CompiledAction) and made.body is not None:
+            return action.render_body(made.body, self.spec({}), is_streamed=is_streamed)
+        self.check_input(RemoteInput(made.parameters))
+        return action.render(made.parameters, self.spec({}) if is_streamed else None)
 
     def spec(self, parameters: Mapping[str, str], action_type: str = PREDICT) -> Streaming:
         """Return how this connector's action streams; InvalidRequest if it cannot."""

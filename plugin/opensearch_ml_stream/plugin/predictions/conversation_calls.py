@@ -49,7 +49,7 @@ def speaks_as(model: CompiledModel, client: ClientRequest) -> bool:
 def stream_request(client: ClientRequest, model: CompiledModel) -> StreamCall:
     """Return the request of a stream. InvalidRequest for what the model's provider, or its template, cannot say."""
     streaming: Streaming = model.spec({})
-    request = model.render_conversation(client, streaming)
+    request = model.render_conversation(client, is_streamed=True)
     if not isinstance(streaming, StreamSpec) or not speaks_as(model, client) or model.guardrails.output is not None:
         return request, streaming, ()
     as_sent = model.dialect.as_sent if model.dialect is not None else None
@@ -61,7 +61,7 @@ def stream_request(client: ClientRequest, model: CompiledModel) -> StreamCall:
 
 def whole_request(client: ClientRequest, model: CompiledModel) -> ProviderRequest:
     """Return the request of an answer in one piece. InvalidRequest as of `stream_request`."""
-    return model.render_conversation(client, None)
+    return model.render_conversation(client, is_streamed=False)
 
 
 def read_answer(body: bytes, client: ClientRequest, model: CompiledModel, *, names_model: bool) -> WholeAnswer:

@@ -18,7 +18,9 @@ from typing import Any
 
 import orjson
 
+from opensearch_ml_stream.connectors.conversation.conversation import OPTION_NAMES
 from opensearch_ml_stream.connectors.errors import InvalidRequest
+from opensearch_ml_stream.connectors.predict.model_inputs import MESSAGES, ChatForm, ModelInputs
 from opensearch_ml_stream.connectors.predict.post_process import OUTPUT_PROCESSORS, RESPONSE_FILTER
 from opensearch_ml_stream.connectors.predict.pre_process import STEP_SIZE
 from opensearch_ml_stream.connectors.syntax import jsontext
@@ -28,6 +30,10 @@ INFERENCE_REQUEST = "inference_request"
 TEXT_DOCS = "text_docs"
 QUERY_TEXT = "query_text"
 MAX_MESSAGES = 5_000
+
+# What of a conversation there are tensors and parameters for.
+_OF_CONVERSATIONS = frozenset({"prompt", MESSAGES, *OPTION_NAMES})
+CONVERSATION_INPUTS = ModelInputs(_OF_CONVERSATIONS, _OF_CONVERSATIONS, "prompt", ChatForm(), takes_texts=False)
 
 _STRING = {"content_type": "str"}
 _COLUMNS = ("type", "tool_calls", "tool_call_id", "name")  # of messages that have them

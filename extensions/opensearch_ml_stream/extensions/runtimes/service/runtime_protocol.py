@@ -8,13 +8,14 @@ from typing import Any
 from opensearch_ml_stream.connectors.documents import PREDICT, Connector, read_model
 from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.connectors.predict.inputs import PredictInput
+from opensearch_ml_stream.connectors.predict.model_inputs import ModelInputs
 from opensearch_ml_stream.connectors.predict.pre_process import Step
 from opensearch_ml_stream.connectors.rendering.compiled_action import ProviderRequest
 from opensearch_ml_stream.connectors.stream_spec import Streaming
 from opensearch_ml_stream.extensions.runtimes.protocol.inference_parameters import inference_parameters
 from opensearch_ml_stream.extensions.runtimes.protocol.predict_steps import predict_steps
 from opensearch_ml_stream.extensions.runtimes.protocol.runtime_action import RuntimeAction
-from opensearch_ml_stream.extensions.runtimes.protocol.runtime_request import readable_body
+from opensearch_ml_stream.extensions.runtimes.protocol.runtime_request import CONVERSATION_INPUTS, readable_body
 from opensearch_ml_stream.extensions.runtimes.protocol.runtime_stream import RUNTIME_STREAM
 from opensearch_ml_stream.extensions.runtimes.protocol.runtime_urls import (
     find_engine_model,
@@ -147,6 +148,11 @@ class Runtime(_Kept, SpeaksV2):
     def spec(self) -> Streaming:
         """How streams of runtimes are decoded."""
         return RUNTIME_STREAM
+
+    @property
+    def inputs(self) -> ModelInputs:
+        """What `request_body` makes tensors and parameters of, as far as conversations have it."""
+        return CONVERSATION_INPUTS
 
     def action(self, action_type: str) -> RuntimeAction:
         """Return the action to predict, the only one; InvalidRequest for another type."""
