@@ -1,0 +1,117 @@
+"""What OpenAI's events say beside text, as they were sent: for clients of the same dialect.
+
+A client of the dialect gets each event as it came, but for those that are text alone: of these the text is enough, so
+that they can take the fast path (`decoding.fast_path`). They differ from the stream's first event in nothing else that
+it could miss. What it needs to write them again (id, model, ...) is in the first event, which is always as it was sent.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import orjson
+
+from opensearch_ml_stream.connectors.chunks import Chunk
+from opensearch_ml_stream.connectors.decoding.contract import Event, EventReader, Finishing, Outcome
+from opensearch_ml_stream.connectors.errors import UpstreamError
+
+# The members that say of which response an event is, not what is in it. Some servers write them anew in each event.
+_ENVELOPE = frozenset({"id", "object", "created", "model", "system_fingerprint"})
+_NOTHING: dict[str, Any] = {}
+_ABSENT = (None, "", [], {})
+
+IsText = Callable[[dict[str, Any], dict[str, Any]], bool]
+
+
+class AllAsSent:
+    """Gives each event as it was sent, with what `inner` reads in it. `[DONE]` and errors are not given."""
+
+    __slots__ = ("_inner",)
+
+    def __init__(self, inner: EventReader) -> None:
+        self._inner = inner
+
+    def read(self, event: Event, chunks: list[Chunk]) -> Outcome | Finishing | None:
+        """Append the event's chunk."""
+        own: list[Chunk] = []
+        outcome = self._inner.read(event, own)
+        if isinstance(outcome, UpstreamError) or event.data.strip() == b"[DONE]":
+            chunks += own
+        else:
+            chunks += self._as_sent(event.data, own)
+        return outcome
+
+    def end_of_input(self) -> Outcome:
+        """Return the outcome that `inner` gives."""
+        return self._inner.end_of_input()
+
+    def _as_sent(self, data: bytes, own: list[Chunk]) -> list[Chunk]:
+        return [_with_event(data, own)]
+
+
+class ChoicesAsSent(AllAsSent):
+    """Gives the events of chat or text completions as they were sent, but for those that are text of choice 0 alone.
+
+    Whether an event is text alone depends on the stream's first events only, so that all events of one frame are, or
+    none: the fast path relies on it.
+    """
+
+    __slots__ = ("_first", "_first_choice", "_text")
+
+    def __init__(self, inner: EventReader, text: str = "delta") -> None:
+        super().__init__(inner)
+        self._text = text  # the member of a choice that holds its text
+        self._first: dict[str, Any] | None = None
+        self._first_choice: dict[str, Any] | None = None  # choice 0 of the first event that has it
+
+    def _as_sent(self, data: bytes, own: list[Chunk]) -> list[Chunk]:
+        payload = orjson.loads(data)
+        choices = payload.get("choices") or ()
+        is_text = self._is_text(payload, choices)
+        if self._first is None:
+            self._first = payload
+        if self._first_choice is None and choices and not choices[0].get("index"):
+            self._first_choice = choices[0]
+        return own if is_text else [_with_event(data, own)]
+
+    def _is_text(self, payload: dict[str, Any], choices: list[dict[str, Any]]) -> bool:
+        """Return whether an event says nothing, or nothing but a piece of text that choice 0 goes on with."""
+        first, first_choice = self._first, self._first_choice
+        if first is None or len(choices) > 1:
+            return False
+        if any(_is_news(name, value, first) for name, value in payload.items() if name != "choices"):
+            return False
+        if not choices:
+            return True
+        choice = choices[0]
+        if choice.get("index") or first_choice is None:
+            return False
+        if any(_is_news(name, value, first_choice) for name, value in choice.items() if name != self._text):
+            return False
+        text = choice.get(self._text)
+        if not isinstance(text, dict):
+            return text is None or isinstance(text, str)
+        role = (first_choice.get(self._text) or _NOTHING).get("role")
+        return all(
+            value in _ABSENT or (name == "content" and isinstance(value, str)) or (name == "role" and value == role)
+            for name, value in text.items()
+        )
+
+
+def _is_news(name: str, value: Any, first: dict[str, Any]) -> bool:
+    if value is None or name in _ENVELOPE:
+        return False
+    return name == "finish_reason" or name not in first or value != first[name]
+
+
+def _with_event(data: bytes, own: list[Chunk]) -> Chunk:
+    """Return one chunk of all that was read in an event; line ends, which JSON has between values only, are spaces."""
+    event = data.strip().replace(b"\n", b" ")
+    if len(own) == 1:
+        return own[0]._replace(event=event)
+    return Chunk(
+        "".join(chunk.text for chunk in own),
+        "".join(chunk.reasoning for chunk in own),
+        tuple(call for chunk in own for call in chunk.tool_calls),
+        signature="".join(chunk.signature for chunk in own),
+        event=event,
+    )
