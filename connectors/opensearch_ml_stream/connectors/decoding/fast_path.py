@@ -156,8 +156,9 @@ class FastPathDecoder:
         self._learn_attempts += 1
         before, after = event.split(text)
         prefix, suffix = before + b'"', b'"' + after
-        probe = Decoder(SSEFraming(), self._new_reader())
-        if probe.feed(prefix + _PROBE.encode() + suffix) == [Chunk(_PROBE)] and probe.outcome is None:
+        probe, data = Decoder(SSEFraming(), self._new_reader()), prefix + _PROBE.encode() + suffix
+        # Twice, since a reader may take the first event of a stream, whatever it is, for more than its text.
+        if (probe.feed(data) == [Chunk(_PROBE)] or probe.feed(data) == [Chunk(_PROBE)]) and probe.outcome is None:
             self._prefix, self._suffix = prefix, suffix
             self._prefix_length, self._suffix_length = len(prefix), len(suffix)
 

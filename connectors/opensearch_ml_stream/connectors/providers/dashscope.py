@@ -11,6 +11,7 @@ from typing import Any
 import orjson
 
 from opensearch_ml_stream.connectors.chunks import Chunk, Ending, Usage
+from opensearch_ml_stream.connectors.conversation.dialects import openai_kin
 from opensearch_ml_stream.connectors.decoding import event_fields
 from opensearch_ml_stream.connectors.decoding.contract import FINISHING, Event, Finishing, Outcome, truncated
 from opensearch_ml_stream.connectors.decoding.finish_reasons import finish_reason, native_finish_reason
@@ -107,7 +108,12 @@ DASHSCOPE = StreamSpec(
 PROVIDER = Provider(
     interfaces=(
         Interface((DASHSCOPE.name,), DASHSCOPE, (r"/services/aigc/(text|multimodal)-generation/generation\?",)),
-        Interface(("dashscope/v1/chat/completions",), OPENAI_CHAT),
+        Interface(
+            ("dashscope/v1/chat/completions",),
+            OPENAI_CHAT,
+            (r"^//dashscope(-intl|-us)?\.aliyuncs\.com/(.*/)?chat/completions\?",),
+            dialect=openai_kin.DASHSCOPE,
+        ),
     ),
     trusted_endpoints=(r"^https://dashscope(-intl|-us)?\.aliyuncs\.com/.*$",),
 )

@@ -8,6 +8,7 @@ from typing import Any
 import orjson
 
 from opensearch_ml_stream.connectors.chunks import Chunk, Ending, ToolCall, Usage
+from opensearch_ml_stream.connectors.conversation.dialects import openai_kin
 from opensearch_ml_stream.connectors.decoding import event_fields
 from opensearch_ml_stream.connectors.decoding.contract import Event, Outcome, truncated
 from opensearch_ml_stream.connectors.decoding.finish_reasons import finish_reason
@@ -70,6 +71,6 @@ OLLAMA = StreamSpec(
 PROVIDER = Provider(
     interfaces=(
         Interface(("ollama/api/chat", "ollama/api/generate"), OLLAMA, (r"/api/(chat|generate)\?",)),
-        Interface(("ollama/v1/chat/completions",), OPENAI_CHAT),
+        Interface(("ollama/v1/chat/completions",), OPENAI_CHAT, dialect=openai_kin.OLLAMA),
     )
 )

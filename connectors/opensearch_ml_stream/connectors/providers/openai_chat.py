@@ -10,6 +10,8 @@ from typing import Any
 import orjson
 
 from opensearch_ml_stream.connectors.chunks import Chunk, Ending, ToolCall, Usage
+from opensearch_ml_stream.connectors.conversation.dialects import openai_kin
+from opensearch_ml_stream.connectors.conversation.dialects.openai_chat import KIN
 from opensearch_ml_stream.connectors.decoding import event_fields
 from opensearch_ml_stream.connectors.decoding.contract import FINISHING, Event, Finishing, Outcome, truncated
 from opensearch_ml_stream.connectors.decoding.finish_reasons import finish_reason, native_finish_reason
@@ -192,6 +194,9 @@ WHOLE_CHAT = WholeResponse(
 )
 
 PROVIDER = Provider(
-    interfaces=(Interface((OPENAI_CHAT.name,), OPENAI_CHAT, (r"/chat/completions\?",), WHOLE_CHAT),),
+    interfaces=(
+        Interface((OPENAI_CHAT.name,), OPENAI_CHAT, (r"/chat/completions\?",), WHOLE_CHAT, KIN),
+        Interface((), OPENAI_CHAT, (r"^//[a-z.]+\.openai\.com/(.*/)?chat/completions\?",), dialect=openai_kin.OPENAI),
+    ),
     trusted_endpoints=(r"^https://api\.openai\.com/.*$",),
 )

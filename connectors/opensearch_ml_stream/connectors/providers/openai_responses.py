@@ -10,6 +10,7 @@ from typing import Any
 import orjson
 
 from opensearch_ml_stream.connectors.chunks import Chunk, Ending, ToolCall, Usage
+from opensearch_ml_stream.connectors.conversation.dialects import openai_responses
 from opensearch_ml_stream.connectors.decoding import event_fields
 from opensearch_ml_stream.connectors.decoding.contract import Event, Outcome, truncated
 from opensearch_ml_stream.connectors.decoding.finish_reasons import finish_reason
@@ -154,4 +155,8 @@ def _to_events(response: JSONObject) -> Iterable[JSONObject]:
 
 _RESPONSE = WholeResponse(lambda response: isinstance(response.get("output"), list), _to_events)
 
-PROVIDER = Provider(interfaces=(Interface((OPENAI_RESPONSES.name,), OPENAI_RESPONSES, (r"/responses\?",), _RESPONSE),))
+PROVIDER = Provider(
+    interfaces=(
+        Interface((OPENAI_RESPONSES.name,), OPENAI_RESPONSES, (r"/responses\?",), _RESPONSE, openai_responses.DIALECT),
+    )
+)

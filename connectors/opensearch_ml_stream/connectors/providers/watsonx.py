@@ -10,6 +10,7 @@ from typing import Any
 import orjson
 
 from opensearch_ml_stream.connectors.chunks import Chunk, Ending, Usage
+from opensearch_ml_stream.connectors.conversation.dialects import openai_kin
 from opensearch_ml_stream.connectors.decoding import event_fields
 from opensearch_ml_stream.connectors.decoding.contract import FINISHING, Event, Finishing, Outcome, truncated
 from opensearch_ml_stream.connectors.decoding.finish_reasons import finish_reason, native_finish_reason
@@ -96,7 +97,7 @@ WATSONX_GENERATION = StreamSpec(
 
 PROVIDER = Provider(
     interfaces=(
-        Interface((WATSONX_CHAT.name,), WATSONX_CHAT, (r"/text/chat(_stream)?\?",)),
+        Interface((WATSONX_CHAT.name,), WATSONX_CHAT, (r"/text/chat(_stream)?\?",), dialect=openai_kin.WATSONX),
         Interface((WATSONX_GENERATION.name,), WATSONX_GENERATION, (r"/text/generation(_stream)?\?",)),
     ),
     trusted_endpoints=(r"^https://[a-z0-9-]+\.ml\.cloud\.ibm\.com/.*$",),

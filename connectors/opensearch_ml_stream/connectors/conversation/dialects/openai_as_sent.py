@@ -5,7 +5,6 @@ that they can take the fast path (`decoding.fast_path`). They differ from the st
 it could miss. What it needs to write them again (id, model, ...) is in the first event, which is always as it was sent.
 """
 
-from collections.abc import Callable
 from typing import Any
 
 import orjson
@@ -17,9 +16,7 @@ from opensearch_ml_stream.connectors.errors import UpstreamError
 # The members that say of which response an event is, not what is in it. Some servers write them anew in each event.
 _ENVELOPE = frozenset({"id", "object", "created", "model", "system_fingerprint"})
 _NOTHING: dict[str, Any] = {}
-_ABSENT = (None, "", [], {})
-
-IsText = Callable[[dict[str, Any], dict[str, Any]], bool]
+_ABSENT: tuple[Any, ...] = (None, "", [], {})
 
 
 class AllAsSent:
@@ -65,7 +62,7 @@ class ChoicesAsSent(AllAsSent):
 
     def _as_sent(self, data: bytes, own: list[Chunk]) -> list[Chunk]:
         payload = orjson.loads(data)
-        choices = payload.get("choices") or ()
+        choices = payload.get("choices") or []
         is_text = self._is_text(payload, choices)
         if self._first is None:
             self._first = payload

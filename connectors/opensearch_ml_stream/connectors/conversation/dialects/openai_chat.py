@@ -47,7 +47,9 @@ _SAME_OPTIONS = (
 _NEUTRAL = {"max_completion_tokens": "max_tokens", "response_format": "answer_format"}
 
 # Values that ask for nothing.
-_DEFAULTS: JSONObject = {"n": 1, "logprobs": False, "modalities": ["text"], "response_format": {"type": "text"}}
+_DEFAULTS: JSONObject = {
+    "n": 1, "logprobs": False, "modalities": ["text"], "tool_choice": "auto", "parallel_tool_calls": True,
+}  # fmt: skip
 
 _EFFORTS = ((4096, "high"), (2048, "medium"), (1024, "low"), (1, "minimal"))
 _EFFORT_OF_NONE = "none"
@@ -70,7 +72,7 @@ def _as_it_is(part: _JSON) -> _JSON:
     return part
 
 
-def _no_edit(body: _JSON, refuse: Refuse) -> None:
+def _no_edit(body: _JSON) -> None:
     """Change nothing."""
 
 
@@ -103,7 +105,7 @@ class Variant:
     budget: Callable[[int], _JSON] = _write_effort
     answer_kinds: frozenset[str] = frozenset({"json", "schema"})
     part: Callable[[_JSON], _JSON] = _as_it_is
-    edit: Callable[[_JSON, Refuse], None] = _no_edit
+    edit: Callable[[_JSON], None] = _no_edit
 
 
 def chat_dialect(variant: Variant) -> Dialect:
@@ -143,7 +145,12 @@ def _write(variant: Variant, conversation: Conversation, refuse: Refuse) -> _JSO
 def _adapt(variant: Variant, body: _JSON, refuse: Refuse) -> _JSON:
     """Return the body of a client that speaks the dialect as the provider takes it."""
     if variant.takes_developer is False or not variant.takes_names or variant.part is not _as_it_is:
-        body["messages"] = [_adapt_message(variant, message, refuse) for message in body.get("messages") or ()]
+        messages = body.get("messages")
+        if isinstance(messages, list):  # what is wrong in them is for the provider to say
+            body["messages"] = [
+                _adapt_message(variant, message, refuse) if isinstance(message, dict) else message
+                for message in messages
+            ]
     return _fit(variant, body, refuse)
 
 
@@ -166,16 +173,16 @@ def _fit(variant: Variant, body: _JSON, refuse: Refuse) -> _JSON:
         if body[member] is not None and body[member] != _DEFAULTS.get(member):
             refuse(member)
         del body[member]
-    answer_format = body.get("response_format")
-    kind = _ANSWER_KINDS.get(answer_format.get("type", "")) if isinstance(answer_format, dict) else None
-    if kind is not None and kind not in variant.answer_kinds:
-        refuse("response_format", f"{answer_format['type']}")
-        del body["response_format"]
+    wanted = body.get("response_format")
+    for name, kind in _ANSWER_KINDS.items():
+        if isinstance(wanted, dict) and wanted.get("type") == name and kind not in variant.answer_kinds:
+            refuse("response_format", f"the model does not take [{name}]")
+            del body["response_format"]
     for old, new in variant.renamed.items():
         if old in body:
             value = body.pop(old)
             body.setdefault(new, value)
-    variant.edit(body, refuse)
+    variant.edit(body)
     return body
 
 

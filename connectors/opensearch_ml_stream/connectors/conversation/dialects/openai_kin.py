@@ -2,7 +2,6 @@
 
 from typing import Any
 
-from opensearch_ml_stream.connectors.conversation.dialect import Refuse
 from opensearch_ml_stream.connectors.conversation.dialects.openai_chat import Variant, chat_dialect, effort_of_budget
 
 _JSON = dict[str, Any]
@@ -33,7 +32,7 @@ def _reasoning(tokens: int) -> _JSON:
     return {"reasoning": {"max_tokens": tokens} if tokens else {"enabled": False}}
 
 
-def _disable_thinking(body: _JSON, refuse: Refuse) -> None:
+def _disable_thinking(body: _JSON) -> None:
     """Write the effort "none", which DeepSeek has no such word for, as its switch."""
     if body.get("reasoning_effort") == "none":
         del body["reasoning_effort"]
@@ -53,7 +52,7 @@ def _mistral_part(part: _JSON) -> _JSON:
     return part
 
 
-def _watsonx_choice(body: _JSON, refuse: Refuse) -> None:
+def _watsonx_choice(body: _JSON) -> None:
     """Write a choice of tools by a word where watsonx has it; only a tool that is named is a `tool_choice`."""
     if isinstance(body.get("tool_choice"), str):
         body["tool_choice_option"] = body.pop("tool_choice")
@@ -75,7 +74,7 @@ AZURE_OLD = chat_dialect(Variant(refused=_SAMPLING))
 MISTRAL = chat_dialect(
     Variant(
         renamed=_TO_MAX_TOKENS | {"seed": "random_seed"},
-        refused=_SAMPLING | _OF_OPENAI_ALONE | {"logprobs", "top_logprobs"},
+        refused=_SAMPLING | (_OF_OPENAI_ALONE - {"metadata"}) | {"logprobs", "top_logprobs"},
         takes_developer=False,
         takes_names=False,
         takes_file_urls=True,
@@ -113,7 +112,7 @@ XAI = chat_dialect(Variant(max_tokens="max_completion_tokens", refused=_SAMPLING
 PERPLEXITY = chat_dialect(
     Variant(
         renamed=_TO_MAX_TOKENS,
-        refused=_OF_OPENAI_ALONE | {"min_p", "n", "seed", "logprobs", "top_logprobs"},
+        refused=frozenset({"min_p", "seed", "logit_bias", "modalities", "audio"}),
         takes_developer=False,
         media=_IMAGES,
         answer_kinds=frozenset({"schema"}),
@@ -146,7 +145,7 @@ DATABRICKS = chat_dialect(
 OLLAMA = chat_dialect(
     Variant(
         renamed=_TO_MAX_TOKENS,
-        refused=_SAMPLING | (_OF_OPENAI_ALONE - {"user"}) | {"n", "parallel_tool_calls"},
+        refused=_SAMPLING | (_OF_OPENAI_ALONE - {"user"}) | {"n", "tool_choice", "parallel_tool_calls"},
         takes_developer=False,
         media=_IMAGES,
     )

@@ -185,10 +185,9 @@ def _write_medium(media: Media) -> _JSON | None:
         return {"type": "input_audio", "input_audio": sound} if media.data else None
     if media.kind == "image":
         detail = {"detail": media.detail} if media.detail else {}
-        source = (
-            {"file_id": media.file_id} if media.file_id else {"image_url": media.url or data_url(media, "image/png")}
-        )
-        return {"type": "input_image", **source, **detail}
+        if media.file_id:
+            return {"type": "input_image", "file_id": media.file_id, **detail}
+        return {"type": "input_image", "image_url": media.url or data_url(media, "image/png"), **detail}
     if media.file_id:
         return {"type": "input_file", "file_id": media.file_id}
     if media.url:
