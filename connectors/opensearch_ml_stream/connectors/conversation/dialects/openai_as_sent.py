@@ -1,8 +1,9 @@
 """What OpenAI's events say beside text, as they were sent: for clients of the same dialect.
 
 A client of the dialect gets each event as it came, but for those that are text alone: of these the text is enough, so
-that they can take the fast path (`decoding.fast_path`). They differ from the stream's first event in nothing else that
-it could miss. What it needs to write them again (id, model, ...) is in the first event, which is always as it was sent.
+that they can take the fast path (`decoding.fast_path`). They differ in nothing else that it could miss from the first
+event with choice 0, which is always as it was sent, as those before it are; what it takes to write them again (id,
+model, ...) is in that one.
 """
 
 from typing import Any
@@ -15,7 +16,6 @@ from opensearch_ml_stream.connectors.errors import UpstreamError
 
 # The members that say of which response an event is, not what is in it. Some servers write them anew in each event.
 _ENVELOPE = frozenset({"id", "object", "created", "model", "system_fingerprint"})
-_NOTHING: dict[str, Any] = {}
 _ABSENT: tuple[Any, ...] = (None, "", [], {})
 
 
@@ -48,46 +48,44 @@ class AllAsSent:
 class ChoicesAsSent(AllAsSent):
     """Gives the events of chat or text completions as they were sent, but for those that are text of choice 0 alone.
 
-    Whether an event is text alone depends on the stream's first events only, so that all events of one frame are, or
-    none: the fast path relies on it.
+    Whether an event is text alone depends on the first event with that choice only, so that all events of one frame
+    are, or none: the fast path relies on it.
     """
 
-    __slots__ = ("_first", "_first_choice", "_text")
+    __slots__ = ("_choice", "_first", "_text")
 
     def __init__(self, inner: EventReader, text: str = "delta") -> None:
         super().__init__(inner)
         self._text = text  # the member of a choice that holds its text
-        self._first: dict[str, Any] | None = None
-        self._first_choice: dict[str, Any] | None = None  # choice 0 of the first event that has it
+        self._first: dict[str, Any] = {}  # the first event with choice 0, and that choice
+        self._choice: dict[str, Any] = {}
 
     def _as_sent(self, data: bytes, own: list[Chunk]) -> list[Chunk]:
         payload = orjson.loads(data)
         choices = payload.get("choices") or []
-        is_text = self._is_text(payload, choices)
-        if self._first is None:
-            self._first = payload
-        if self._first_choice is None and choices and not choices[0].get("index"):
-            self._first_choice = choices[0]
-        return own if is_text else [_with_event(data, own)]
+        if self._first:
+            return own if self._is_text(payload, choices) else [_with_event(data, own)]
+        if choices and not choices[0].get("index"):
+            self._first, self._choice = payload, choices[0]
+        return [_with_event(data, own)]
 
     def _is_text(self, payload: dict[str, Any], choices: list[dict[str, Any]]) -> bool:
         """Return whether an event says nothing, or nothing but a piece of text that choice 0 goes on with."""
-        first, first_choice = self._first, self._first_choice
-        if first is None or len(choices) > 1:
+        if any(_is_news(name, value, self._first) for name, value in payload.items() if name != "choices"):
             return False
-        if any(_is_news(name, value, first) for name, value in payload.items() if name != "choices"):
-            return False
-        if not choices:
-            return True
+        if len(choices) != 1:
+            return not choices
         choice = choices[0]
-        if choice.get("index") or first_choice is None:
+        if any(
+            _is_news(name, value, self._choice) for name, value in choice.items() if name not in ("index", self._text)
+        ):
             return False
-        if any(_is_news(name, value, first_choice) for name, value in choice.items() if name != self._text):
+        if choice.get("index"):
             return False
         text = choice.get(self._text)
         if not isinstance(text, dict):
             return text is None or isinstance(text, str)
-        role = (first_choice.get(self._text) or _NOTHING).get("role")
+        role = (self._choice.get(self._text) or {}).get("role")
         return all(
             value in _ABSENT or (name == "content" and isinstance(value, str)) or (name == "role" and value == role)
             for name, value in text.items()
