@@ -8,12 +8,15 @@ import pytest
 
 from opensearch_ml_stream.connectors import providers
 from opensearch_ml_stream.connectors.chunks import Chunk
+from opensearch_ml_stream.connectors.conversation.dialect import Dialect
+from opensearch_ml_stream.connectors.conversation.dialects import openai_completions, openai_kin, openai_responses
+from opensearch_ml_stream.connectors.conversation.dialects.openai_chat import KIN
 from opensearch_ml_stream.connectors.decoding.finish_reasons import finish_reason
 from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.connectors.known_providers import SHIPPED, KnownProviders
 from opensearch_ml_stream.connectors.provider import Interface, Provider, WholeResponse
 from opensearch_ml_stream.connectors.providers.ollama import OLLAMA
-from opensearch_ml_stream.connectors.providers.openai_chat import OPENAI_CHAT
+from opensearch_ml_stream.connectors.providers.openai_chat import OPENAI_CHAT, OPENAI_CHAT_PLAIN
 from opensearch_ml_stream.connectors.selection.stream_parameter import read_stream_spec
 from opensearch_ml_stream.connectors.stream_spec import StreamSpec
 from opensearch_ml_stream.connectors.unstreamed_response import read_whole_response
@@ -60,6 +63,53 @@ def test_a_host_counts_where_an_expression_names_it() -> None:
 def _spec_of(all_known: KnownProviders, url: str) -> StreamSpec | None:
     interface = all_known.find_by_url(urlsplit(url))
     return None if interface is None else interface.spec
+
+
+@pytest.mark.parametrize(
+    ("url", "dialect"),
+    [
+        ("https://api.openai.com/v1/chat/completions", openai_kin.OPENAI),
+        ("https://eu.api.openai.com/v1/chat/completions", openai_kin.OPENAI),
+        ("https://x.openai.azure.com/openai/deployments/d/chat/completions?api-version=2024-10-21", openai_kin.OPENAI),
+        ("https://x.openai.azure.com/openai/v1/chat/completions", openai_kin.OPENAI),
+        (
+            "https://x.openai.azure.com/openai/deployments/d/chat/completions?api-version=2024-02-01",
+            openai_kin.AZURE_OLD,
+        ),
+        (
+            "https://x.services.ai.azure.com/models/chat/completions?api-version=2024-05-01-preview",
+            openai_kin.AZURE_OLD,
+        ),
+        ("https://api.mistral.ai/v1/chat/completions", openai_kin.MISTRAL),
+        ("https://api.groq.com/openai/v1/chat/completions", openai_kin.GROQ),
+        ("https://api.deepseek.com/chat/completions", openai_kin.DEEPSEEK),
+        ("https://api.deepseek.com/v1/chat/completions", openai_kin.DEEPSEEK),
+        ("https://api.x.ai/v1/chat/completions", openai_kin.XAI),
+        ("https://api.perplexity.ai/chat/completions", openai_kin.PERPLEXITY),
+        ("https://openrouter.ai/api/v1/chat/completions", openai_kin.OPENROUTER),
+        ("https://api.fireworks.ai/inference/v1/chat/completions", openai_kin.TAKES_REASONING_CONTENT),
+        ("https://adb-1.2.azuredatabricks.net/serving-endpoints/m/invocations", openai_kin.DATABRICKS),
+        ("https://dashscope-intl.aliyuncs.com/compatible-mode/v1/chat/completions", openai_kin.DASHSCOPE),
+        ("https://us-south.ml.cloud.ibm.com/ml/v1/text/chat?version=2024-05-31", openai_kin.WATSONX),
+        ("https://api.together.xyz/v1/chat/completions", KIN),
+        ("https://router.huggingface.co/v1/chat/completions", KIN),
+        ("https://bedrock-runtime.us-west-2.amazonaws.com/openai/v1/chat/completions", KIN),
+        ("https://h/api.openai.com/v1/chat/completions", KIN),
+        ("http://localhost:8000/v1/completions", openai_completions.DIALECT),
+        ("https://api.openai.com/v1/responses", openai_responses.DIALECT),
+    ],
+)
+def test_a_host_of_openais_kin_has_its_own_dialect(url: str, dialect: Dialect) -> None:
+    interface = SHIPPED.find_by_url(urlsplit(url))
+    assert interface is not None
+    assert SHIPPED.dialect_of(interface) is dialect
+
+
+def test_no_variant_of_the_stream_inherits_the_dialect_of_the_provider_it_is_named_after() -> None:
+    """OPENAI_CHAT_PLAIN has the name of Mistral's."""
+    plain = [one for known in SHIPPED.providers for one in known.interfaces if one.spec is OPENAI_CHAT_PLAIN]
+    assert len(plain) > 3
+    assert all(interface.dialect is not None for interface in plain)
 
 
 def test_two_interfaces_of_one_name_are_refused() -> None:

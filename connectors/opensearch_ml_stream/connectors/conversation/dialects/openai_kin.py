@@ -122,7 +122,6 @@ PERPLEXITY = chat_dialect(
 # https://openrouter.ai/docs/api-reference/overview and /docs/use-cases/reasoning-tokens.
 OPENROUTER = chat_dialect(
     Variant(
-        takes_developer=True,
         takes_file_urls=True,
         has_text_parts=True,
         takes_cache=True,
