@@ -93,4 +93,5 @@ def test_tokens_of_the_cache_are_part_of_the_input() -> None:
     assert outcome.usage is not None
     assert outcome.usage.as_dict() == {
         "input_tokens": 125, "output_tokens": 1, "total_tokens": 126, "cached_tokens": 100,
+        "cache_write_tokens": 20,
     }  # fmt: skip

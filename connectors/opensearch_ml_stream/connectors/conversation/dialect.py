@@ -53,6 +53,8 @@ class Dialect:
     and does not replace what the client says. `instead_of` names, for a member that is written, those of the template
     that say the same and are left out then.
 
+    `defaults` are members that the provider requires: what they are where neither the client nor the template has them.
+
     `as_sent` wraps a reader of the provider's events so that its chunks hold what their text and calls do not say: the
     event as it was sent (`Chunk.event`), for clients of the same dialect. None where there is no such client.
     """
@@ -62,6 +64,7 @@ class Dialect:
     turns: tuple[str, ...]
     adapt: Adapt = as_it_is
     instead_of: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: MappingProxyType({}))
+    defaults: JSONObject = field(default_factory=lambda: MappingProxyType({}))
     as_sent: Callable[[EventReader], EventReader] | None = None
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import orjson
 
 from opensearch_ml_stream.connectors.chunks import Chunk, Ending, ToolCall, Usage
+from opensearch_ml_stream.connectors.conversation.dialects.anthropic import ANTHROPIC_MESSAGES
 from opensearch_ml_stream.connectors.decoding import event_fields
 from opensearch_ml_stream.connectors.decoding.contract import FINISHING, Event, Finishing, Outcome, truncated
 from opensearch_ml_stream.connectors.decoding.finish_reasons import finish_reason
@@ -86,6 +87,9 @@ class Anthropic:
         elif kind == "thinking_delta":
             if text := event_fields.text(delta["thinking"]):
                 chunks.append(Chunk(reasoning=text))
+        elif kind == "signature_delta":
+            if signature := event_fields.text(delta["signature"]):
+                chunks.append(Chunk(signature=signature))
         elif kind == "input_json_delta":
             index = self._tool_indexes.get(payload["index"])
             text = event_fields.text(delta["partial_json"])
@@ -109,8 +113,9 @@ class Anthropic:
             if text := event_fields.text(block.get("text")):
                 chunks.append(Chunk(text))
         elif kind == "thinking":
-            if text := event_fields.text(block.get("thinking")):
-                chunks.append(Chunk(reasoning=text))
+            text, signature = event_fields.text(block.get("thinking")), event_fields.text(block.get("signature"))
+            if text or signature:
+                chunks.append(Chunk(reasoning=text, signature=signature))
         elif kind == "fallback":  # another model goes on
             self._model = event_fields.name(event_fields.mapping(block.get("to")).get("model")) or self._model
 
@@ -149,6 +154,7 @@ class Anthropic:
             output_tokens=counts.get("output_tokens"),
             cached_tokens=cached,
             reasoning_tokens=counts.get("thinking_tokens"),
+            cache_write_tokens=written,
         )
 
 
@@ -172,6 +178,6 @@ _WHOLE = WholeResponse(
 )
 
 PROVIDER = Provider(
-    interfaces=(Interface((ANTHROPIC.name,), ANTHROPIC, (r"/v1/messages\?",), _WHOLE),),
+    interfaces=(Interface((ANTHROPIC.name,), ANTHROPIC, (r"/v1/messages\?",), _WHOLE, ANTHROPIC_MESSAGES),),
     trusted_endpoints=(r"^https://api\.anthropic\.com/.*$",),
 )

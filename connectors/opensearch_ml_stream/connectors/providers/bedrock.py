@@ -1,5 +1,7 @@
 """Amazon Bedrock: Converse, InvokeModel and OpenAI's interface."""
 
+from opensearch_ml_stream.connectors.conversation.dialects.anthropic import BEDROCK_MESSAGES
+from opensearch_ml_stream.connectors.conversation.dialects.bedrock_converse import CLAUDE_CONVERSE, CONVERSE
 from opensearch_ml_stream.connectors.provider import Interface, Provider
 from opensearch_ml_stream.connectors.providers.bedrock_converse import BEDROCK_CONVERSE, WHOLE_CONVERSE
 from opensearch_ml_stream.connectors.providers.bedrock_invoke import BEDROCK_INVOKE
@@ -7,11 +9,22 @@ from opensearch_ml_stream.connectors.providers.openai_chat import OPENAI_CHAT
 
 PROVIDER = Provider(
     interfaces=(
+        # Those of a maker's models come first: of two matches that are equally long the first decides.
         Interface(
-            ("bedrock/converse", "bedrock/converse/claude"),
+            ("bedrock/converse/claude",),
+            BEDROCK_CONVERSE,
+            (r"/model/.*anthropic.*/converse(-stream)?\?",),
+            dialect=CLAUDE_CONVERSE,
+        ),
+        Interface(
+            ("bedrock/converse",),
             BEDROCK_CONVERSE,
             (r"/model/.+/converse(-stream)?\?",),
             WHOLE_CONVERSE,
+            CONVERSE,
+        ),
+        Interface(
+            (), BEDROCK_INVOKE, (r"/model/.*anthropic.*/invoke(-with-response-stream)?\?",), dialect=BEDROCK_MESSAGES
         ),
         Interface((BEDROCK_INVOKE.name,), BEDROCK_INVOKE, (r"/model/.+/invoke(-with-response-stream)?\?",)),
         Interface(("bedrock/openai/v1/chat/completions",), OPENAI_CHAT),

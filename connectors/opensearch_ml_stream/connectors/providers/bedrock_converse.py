@@ -64,15 +64,16 @@ class BedrockConverse:
     def _read_delta(self, payload: dict[str, Any], chunks: list[Chunk]) -> None:
         delta = payload["delta"]
         text = event_fields.text(delta.get("text"))
-        reasoning = event_fields.text(event_fields.mapping(delta.get("reasoningContent")).get("text"))
+        thought = event_fields.mapping(delta.get("reasoningContent"))
+        reasoning, signature = event_fields.text(thought.get("text")), event_fields.text(thought.get("signature"))
         fragment = event_fields.text(event_fields.mapping(delta.get("toolUse")).get("input"))
         block = payload.get("contentBlockIndex", 0)
         index = self._tool_indexes.get(block)
         if fragment:
             self._without_arguments.discard(block)
         calls = (ToolCall(index, arguments=fragment),) if fragment and index is not None else ()
-        if text or reasoning or calls:
-            chunks.append(Chunk(text, reasoning, calls))
+        if text or reasoning or calls or signature:
+            chunks.append(Chunk(text, reasoning, calls, signature=signature))
 
     def _end_block(self, block: Any, chunks: list[Chunk]) -> None:
         """Append the arguments of a call that has none: an empty object, as other providers write it."""
@@ -93,6 +94,7 @@ def _usage(usage: dict[str, Any]) -> Usage:
         input_tokens=event_fields.total(counts.get("inputTokens"), cached, written),
         output_tokens=counts.get("outputTokens"),
         cached_tokens=cached,
+        cache_write_tokens=written,
     )
 
 

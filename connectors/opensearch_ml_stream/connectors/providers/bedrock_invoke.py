@@ -49,11 +49,14 @@ class BedrockInvoke:
 
     def _read_additions(self, payload: Any) -> None:
         metrics = event_fields.mapping(payload.get(_METRICS))
-        if metrics:
+        if metrics:  # whose count of the input leaves out what was read from a cache or written to it
+            cached = event_fields.count(metrics.get("cacheReadInputTokenCount"))
+            written = event_fields.count(metrics.get("cacheWriteInputTokenCount"))
             self._usage = Usage(
-                input_tokens=event_fields.count(metrics.get("inputTokenCount")),
+                input_tokens=event_fields.total(event_fields.count(metrics.get("inputTokenCount")), cached, written),
                 output_tokens=event_fields.count(metrics.get("outputTokenCount")),
-                cached_tokens=event_fields.count(metrics.get("cacheReadInputTokenCount")),
+                cached_tokens=cached,
+                cache_write_tokens=written,
             )
         self._blocked = self._blocked or payload.get(GUARDRAIL_ACTION) == INTERVENED
 

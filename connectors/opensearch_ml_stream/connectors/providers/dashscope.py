@@ -89,6 +89,7 @@ def _read_usage(usage: dict[str, Any]) -> Usage:
         total_tokens=event_fields.count(usage.get("total_tokens")),
         cached_tokens=event_fields.count(input_details.get("cached_tokens")),
         reasoning_tokens=event_fields.count(output_details.get("reasoning_tokens")),
+        cache_write_tokens=event_fields.count(input_details.get("cache_creation_input_tokens")),
     )
 
 

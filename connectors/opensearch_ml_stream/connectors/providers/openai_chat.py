@@ -130,7 +130,8 @@ def _typed_parts(parts: list[Any]) -> tuple[str, str]:
 def _read_usage(usage: dict[str, Any]) -> Usage:
     """Return the counts of a `usage` object.
 
-    DeepSeek's `prompt_cache_hit_tokens` and Moonshot's `cached_tokens` count as cached tokens. xAI's
+    DeepSeek's `prompt_cache_hit_tokens` and Moonshot's `cached_tokens` count as cached tokens; OpenRouter's
+    `cache_write_tokens` and Alibaba's `cache_creation_input_tokens` are those written to a cache. xAI's
     `completion_tokens` leave the reasoning out, as its total shows.
     """
     prompt = event_fields.mapping(usage.get("prompt_tokens_details"))
@@ -148,6 +149,9 @@ def _read_usage(usage: dict[str, Any]) -> Usage:
         total_tokens=total_tokens,
         cached_tokens=event_fields.count(cached_tokens),
         reasoning_tokens=reasoning_tokens,
+        cache_write_tokens=event_fields.count(
+            prompt.get("cache_write_tokens", prompt.get("cache_creation_input_tokens"))
+        ),
     )
 
 

@@ -119,14 +119,16 @@ def _usage(response: dict[str, Any]) -> Usage | None:
     usage = event_fields.mapping(response.get("usage"))
     if not usage:
         return None
+    details = event_fields.mapping(usage.get("input_tokens_details"))
     return Usage(
         input_tokens=event_fields.count(usage.get("input_tokens")),
         output_tokens=event_fields.count(usage.get("output_tokens")),
         total_tokens=event_fields.count(usage.get("total_tokens")),
-        cached_tokens=event_fields.count(event_fields.mapping(usage.get("input_tokens_details")).get("cached_tokens")),
+        cached_tokens=event_fields.count(details.get("cached_tokens")),
         reasoning_tokens=event_fields.count(
             event_fields.mapping(usage.get("output_tokens_details")).get("reasoning_tokens")
         ),
+        cache_write_tokens=event_fields.count(details.get("cache_write_tokens")),
     )
 
 

@@ -3,6 +3,7 @@
 https://cloud.google.com/vertex-ai/generative-ai/docs/partner-models/claude/use-claude.
 """
 
+from opensearch_ml_stream.connectors.conversation.dialects.anthropic import HOSTED_MESSAGES
 from opensearch_ml_stream.connectors.decoding.sse import SSEFraming
 from opensearch_ml_stream.connectors.provider import Interface, Provider
 from opensearch_ml_stream.connectors.providers.anthropic import Anthropic
@@ -22,7 +23,10 @@ PROVIDER = Provider(
     interfaces=(
         Interface(("vertex/gemini",), GEMINI),
         Interface(
-            (VERTEX_ANTHROPIC.name,), VERTEX_ANTHROPIC, (r"/publishers/anthropic/models/.+:(streamR|r)awPredict\?",)
+            (VERTEX_ANTHROPIC.name,),
+            VERTEX_ANTHROPIC,
+            (r"/publishers/anthropic/models/.+:(streamR|r)awPredict\?",),
+            dialect=HOSTED_MESSAGES,
         ),
     ),
     trusted_endpoints=(r"^https://([a-z0-9-]+-)?aiplatform\.googleapis\.com/.*$",),

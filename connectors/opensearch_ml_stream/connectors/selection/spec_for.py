@@ -87,7 +87,7 @@ def choose_spec(
         return SpecChoice(
             _without_refused_options(preset, url_match.spec),
             "the connector's parameter _llm_interface names it",
-            _named_dialect(connector, url_match.dialect, known),
+            _named_dialect(connector, preset, url_match, known),
         )
     if url_match.spec is not None:
         return SpecChoice(url_match.spec, "the connector's url is of this interface", url_match.dialect)
@@ -106,10 +106,15 @@ def _preset(name: str | None, presets: Mapping[str, StreamSpec]) -> StreamSpec |
     return None if name is None else presets.get(interface_name(name))
 
 
-def _named_dialect(connector: Connector, of_url: Dialect | None, known: KnownProviders) -> Dialect | None:
-    """Return the dialect that `_llm_interface` names, or the one of the URL that is a variant of it."""
-    named = known.dialects.get(interface_name(connector.parameters["_llm_interface"]))
-    return of_url if named is not None and of_url is not None and of_url.name == named.name else named
+def _named_dialect(connector: Connector, preset: StreamSpec, match: _UrlMatch, known: KnownProviders) -> Dialect | None:
+    """Return the dialect that `_llm_interface` names, or the one of the URL that is a variant of it.
+
+    Where the interface has none of its own, as its models have theirs, the URL may say which.
+    """
+    named, of_url = known.dialects.get(interface_name(connector.parameters["_llm_interface"])), match.dialect
+    if named is None or of_url is None:
+        return of_url if named is None and match.spec is preset else named
+    return of_url if of_url.name == named.name else named
 
 
 def _without_refused_options(preset: StreamSpec, url_spec: StreamSpec | None) -> StreamSpec:

@@ -1,0 +1,252 @@
+"""Amazon Bedrock's Converse: https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_Converse.html.
+
+One form for the models of many makers. What only Anthropic's take (`top_k`, thinking) goes to
+`additionalModelRequestFields`, where the URL or `_llm_interface` says that the model is theirs.
+"""
+
+import re
+from base64 import b64encode
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import orjson
+
+from opensearch_ml_stream.connectors.conversation.conversation import (
+    Call,
+    Conversation,
+    JSONObject,
+    Media,
+    Part,
+    Reasoning,
+    Result,
+    Text,
+    Tool,
+)
+from opensearch_ml_stream.connectors.conversation.dialect import Dialect, Refuse
+from opensearch_ml_stream.connectors.conversation.dialects.anthropic import (
+    parse_arguments,
+    refuse_heat,
+    write_thinking,
+)
+from opensearch_ml_stream.connectors.conversation.dialects.turns import Message, refuse_names, refuse_rest, to_messages
+
+NAME = "bedrock_converse"
+
+_INFERENCE = {"max_tokens": "maxTokens", "temperature": "temperature", "top_p": "topP", "stop": "stopSequences"}
+_OPTIONS = frozenset({*_INFERENCE, "metadata", "service_tier"})
+_OPTIONS_OF_CLAUDE = _OPTIONS | {"top_k", "reasoning_effort", "reasoning_tokens", "reasoning_summary"}
+_SERVICE_TIERS = ("default", "flex", "priority", "reserved")
+_NO_PARAMETERS = {"type": "object", "properties": {}}
+
+_IMAGES = ("png", "jpeg", "gif", "webp")
+_DOCUMENTS = {
+    "application/pdf": "pdf",
+    "text/csv": "csv",
+    "application/msword": "doc",
+    "application/vnd.openxmlformats-officedocument.wordprocessingml.document": "docx",
+    "application/vnd.ms-excel": "xls",
+    "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet": "xlsx",
+    "text/html": "html",
+    "text/plain": "txt",
+    "text/markdown": "md",
+}
+_NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9 ()\[\]-]+")  # letters, digits, single spaces, hyphens and brackets may be
+
+
+@dataclass(slots=True)
+class _Writer:
+    """Writes one conversation; `document_count` makes names for documents that have none, which all must have."""
+
+    conversation: Conversation
+    refuse: Refuse
+    is_claude: bool
+    document_count: int = 0
+
+    def write(self) -> dict[str, Any]:
+        conversation = self.conversation
+        refuse_rest(conversation, self.refuse, _OPTIONS_OF_CLAUDE if self.is_claude else _OPTIONS)
+        refuse_names(conversation, self.refuse)
+        messages = to_messages(conversation.turns)
+        system = list(self._system_blocks(messages.pop(0))) if messages and messages[0].speaker == "system" else []
+        body: dict[str, Any] = {"system": system} if system else {}
+        body["messages"] = list(self._messages(messages))
+        options = dict(conversation.options)
+        if refuse_heat(conversation, self.refuse):
+            del options["temperature"]
+        if inference := {own: options[name] for name, own in _INFERENCE.items() if name in options}:
+            body["inferenceConfig"] = inference
+        return body | self._tool_config() | self._output_config() | self._model_fields() | self._about_the_call()
+
+    def _messages(self, messages: Iterable[Message]) -> Iterator[dict[str, Any]]:
+        for message in messages:
+            if message.speaker == "system":
+                self._refuse_part("a system message comes before all others only")
+            elif blocks := [block for part in message.parts for block in self._blocks(part)]:
+                yield {"role": message.speaker, "content": blocks}
+
+    def _system_blocks(self, message: Message) -> Iterator[dict[str, Any]]:
+        for part in message.parts:
+            if isinstance(part, Text):
+                yield from self._blocks(part)
+            else:
+                self._refuse_part("a system message holds text only")
+
+    def _blocks(self, part: Part) -> Iterator[dict[str, Any]]:
+        """Yield the block of a part, and a cache point behind it; none for an empty text or for what is dropped."""
+        block: dict[str, Any] | None
+        match part:
+            case Text():
+                block = {"text": part.text} if part.text else None
+            case Media():
+                block = self._media(part)
+            case Call():
+                block = self._call(part)
+            case Result():
+                block = {"toolResult": self._result(part)}
+            case Reasoning():
+                block = _reasoning(part)
+        if block is not None:
+            yield block
+            if not isinstance(part, Reasoning) and part.cache is not None:
+                yield _cache_point(part.cache)
+
+    def _media(self, media: Media) -> dict[str, Any] | None:
+        if media.detail not in ("", "auto"):
+            self.refuse(self.conversation.member("detail"), "the provider has no such option")
+        if media.kind == "audio":
+            return self._refuse_part("Converse takes no sound")
+        if media.file_id:
+            return self._refuse_part("a file is known by its id to the provider that keeps it only; send its data")
+        if media.url and not media.url.startswith("s3://"):
+            return self._refuse_part("Bedrock fetches s3:// URLs only; send the data in base64")
+        data = b64encode(media.text.encode()).decode() if media.text else media.data
+        source = {"s3Location": {"uri": media.url}} if media.url else {"bytes": data}
+        return self._image(media, source) if media.kind == "image" else self._document(media, source)
+
+    def _image(self, media: Media, source: JSONObject) -> dict[str, Any] | None:
+        kind = media.media_type.removeprefix("image/").replace("jpg", "jpeg")
+        if kind not in _IMAGES:
+            return self._refuse_part(f"an image is of a media type of image/ ({', '.join(_IMAGES)})")
+        return {"image": {"format": kind, "source": source}}
+
+    def _document(self, media: Media, source: JSONObject) -> dict[str, Any] | None:
+        kind = _DOCUMENTS.get(media.media_type or ("text/plain" if media.text else "application/pdf"))
+        if kind is None:
+            return self._refuse_part(f"a document is of a media type of {', '.join(_DOCUMENTS)}")
+        self.document_count += 1
+        name = " ".join(_NOT_IN_NAMES.sub(" ", media.name).split())
+        return {"document": {"format": kind, "name": name or f"document {self.document_count}", "source": source}}
+
+    def _call(self, call: Call) -> dict[str, Any] | None:
+        arguments = parse_arguments(call)
+        if arguments is None:
+            return self._refuse_part("the arguments of a tool call are not a JSON object")
+        return {"toolUse": {"toolUseId": call.id, "name": call.name, "input": arguments}}
+
+    def _result(self, result: Result) -> dict[str, Any]:
+        content = [block for part in result.parts for block in self._blocks(part)]
+        return {"toolUseId": result.id, "content": content, **({"status": "error"} if result.is_error else {})}
+
+    def _tool_config(self) -> dict[str, Any]:
+        conversation, choice = self.conversation, self.conversation.tool_choice
+        if conversation.parallel_tool_calls is False and conversation.tools:
+            self.refuse(
+                conversation.member("parallel_tool_calls"), "Converse cannot be told that calls come one by one"
+            )
+        if not conversation.tools:
+            return {}
+        if choice is not None and choice.mode == "none":
+            if not any(isinstance(part, Call | Result) for turn in conversation.turns for part in turn.parts):
+                return {}
+            self.refuse(conversation.member("tool_choice"), "Converse cannot be told to call none of the tools")
+        config: dict[str, Any] = {"tools": [block for tool in conversation.tools for block in _tool(tool)]}
+        if choice is not None and choice.mode == "required":
+            config["toolChoice"] = {"any": {}}
+        elif choice is not None and choice.mode == "named":
+            config["toolChoice"] = {"tool": {"name": choice.name}}
+        elif choice is not None and choice.mode == "auto":
+            config["toolChoice"] = {"auto": {}}
+        return {"toolConfig": config}
+
+    def _output_config(self) -> dict[str, Any]:
+        answer = self.conversation.answer_format
+        if answer is None:
+            return {}
+        if answer.schema is None:
+            self.refuse(self.conversation.member("answer_format"), "Converse takes JSON of a schema only")
+            return {}
+        schema = {
+            "schema": orjson.dumps(answer.schema).decode(),
+            "name": answer.name,
+            "description": answer.description,
+        }
+        named = {name: value for name, value in schema.items() if value}
+        return {"outputConfig": {"textFormat": {"type": "json_schema", "structure": {"jsonSchema": named}}}}
+
+    def _model_fields(self) -> dict[str, Any]:
+        """Return what Anthropic's models take beside what all do."""
+        if not self.is_claude:
+            return {}
+        thinking, config = write_thinking(self.conversation, self.refuse)
+        top_k = self.conversation.options.get("top_k")
+        fields = {"top_k": top_k, "thinking": thinking or None, "output_config": config or None}
+        given = {name: value for name, value in fields.items() if value is not None}
+        return {"additionalModelRequestFields": given} if given else {}
+
+    def _about_the_call(self) -> dict[str, Any]:
+        options, members = self.conversation.options, dict[str, Any]()
+        if metadata := options.get("metadata"):
+            if all(isinstance(value, str) for value in metadata.values()):
+                members["requestMetadata"] = metadata
+            else:
+                self.refuse(self.conversation.member("metadata"), "its values are strings")
+        tier = options.get("service_tier", "auto")
+        if tier in _SERVICE_TIERS:
+            members["serviceTier"] = {"type": tier}
+        elif tier != "auto":
+            self.refuse(self.conversation.member("service_tier"), f"Bedrock's are {', '.join(_SERVICE_TIERS)}")
+        return members
+
+    def _refuse_part(self, why: str) -> dict[str, Any] | None:
+        """Refuse a part of what is said; return what is written in its place where it is dropped: nothing."""
+        self.refuse(self.conversation.member("turns"), why)
+        return None
+
+
+def _reasoning(reasoning: Reasoning) -> dict[str, Any] | None:
+    """Return the block of reasoning; models but Anthropic's sign none of theirs."""
+    if reasoning.encrypted:
+        return {"reasoningContent": {"redactedContent": reasoning.encrypted}}
+    if not reasoning.text and not reasoning.signature:
+        return None
+    signature = {"signature": reasoning.signature} if reasoning.signature else {}
+    return {"reasoningContent": {"reasoningText": {"text": reasoning.text, **signature}}}
+
+
+def _tool(tool: Tool) -> Iterator[dict[str, Any]]:
+    specification: dict[str, Any] = {"name": tool.name}
+    if tool.description:
+        specification["description"] = tool.description
+    specification["inputSchema"] = {"json": _NO_PARAMETERS if tool.parameters is None else tool.parameters}
+    if tool.strict:
+        specification["strict"] = True
+    yield {"toolSpec": specification}
+    if tool.cache is not None:
+        yield _cache_point(tool.cache)
+
+
+def _cache_point(cache: JSONObject) -> dict[str, Any]:
+    return {"cachePoint": {"type": "default", **({"ttl": cache["ttl"]} if "ttl" in cache else {})}}
+
+
+def _write(conversation: Conversation, refuse: Refuse, *, is_claude: bool) -> dict[str, Any]:
+    return _Writer(conversation, refuse, is_claude).write()
+
+
+CONVERSE = Dialect(NAME, partial(_write, is_claude=False), turns=("system", "messages"))
+"""Of any model."""
+
+CLAUDE_CONVERSE = Dialect(NAME, partial(_write, is_claude=True), turns=("system", "messages"))
+"""Of Anthropic's models."""
