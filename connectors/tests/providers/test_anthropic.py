@@ -95,3 +95,16 @@ def test_tokens_of_the_cache_are_part_of_the_input() -> None:
         "input_tokens": 125, "output_tokens": 1, "total_tokens": 126, "cached_tokens": 100,
         "cache_write_tokens": 20,
     }  # fmt: skip
+
+
+def test_a_signature_is_the_proof_of_the_reasoning_before_it() -> None:
+    deltas = [{"type": "thinking_delta", "thinking": "Hm"}, {"type": "signature_delta", "signature": "c2ln"}]
+    events = [{"type": "content_block_delta", "index": 0, "delta": delta} for delta in deltas]
+    chunks, _ = decode(ANTHROPIC, sse(*events, {"type": "message_stop"}))
+    assert chunks == [Chunk(reasoning="Hm"), Chunk(signature="c2ln")]
+
+
+def test_a_whole_block_of_thinking_holds_its_signature() -> None:
+    block = {"type": "thinking", "thinking": "Hm", "signature": "c2ln"}
+    data = sse({"type": "message_start", "message": {"content": [block]}}, {"type": "message_stop"})
+    assert decode(ANTHROPIC, data)[0] == [Chunk(reasoning="Hm", signature="c2ln")]

@@ -29,7 +29,13 @@ from opensearch_ml_stream.connectors.conversation.conversation import (
     Tool,
 )
 from opensearch_ml_stream.connectors.conversation.dialect import ANTHROPIC, Dialect, Refuse
-from opensearch_ml_stream.connectors.conversation.dialects.turns import Message, refuse_names, refuse_rest, to_messages
+from opensearch_ml_stream.connectors.conversation.dialects.turns import (
+    Message,
+    refuse_names,
+    refuse_part,
+    refuse_rest,
+    to_messages,
+)
 from opensearch_ml_stream.connectors.decoding.contract import Event, EventReader, Finishing, Outcome
 
 DEFAULT_MAX_TOKENS = 4096
@@ -92,7 +98,7 @@ class _Writer:
             if message.speaker == "system":
                 follows = messages[place + 1].speaker if place + 1 < len(messages) else "assistant"
                 if before != "user" or follows != "assistant":
-                    self._refuse_part("a system message stands after one of the user and before one of the model only")
+                    self._refuse_part("system", "it stands after one of the user and before one of the model only")
                     continue
                 blocks = list(self._system_blocks(message))
             else:
@@ -106,7 +112,7 @@ class _Writer:
             if isinstance(part, Text):
                 yield from self._blocks(part)
             else:
-                self._refuse_part("a system message holds text only")
+                self._refuse_part("system", "it holds text only")
 
     def _blocks(self, part: Part) -> Iterator[dict[str, Any]]:
         """Yield the block of a part: none for an empty text, which Anthropic refuses, or for what is dropped."""
@@ -132,9 +138,9 @@ class _Writer:
 
     def _media(self, media: Media) -> dict[str, Any] | None:
         if media.kind == "audio":
-            return self._refuse_part("Anthropic's models take no sound")
+            return self._refuse_part("audio", "Anthropic's models take no sound")
         if media.detail not in ("", "auto"):
-            self.refuse(self.conversation.member("detail"), "the provider has no such option")
+            self._refuse_part("detail", "the provider has no such option")
         source = self._source(media)
         if source is None or media.kind == "image":
             return None if source is None else {"type": "image", "source": source}
@@ -142,30 +148,32 @@ class _Writer:
 
     def _source(self, media: Media) -> dict[str, Any] | None:
         if media.file_id:
-            return self._refuse_part("a file is known by its id to the provider that keeps it only; send its data")
+            return self._refuse_part(
+                media.kind, "a file is known by its id to the provider that keeps it only; send its data"
+            )
         if media.url:
             if self.is_hosted:
-                return self._refuse_part("this provider does not fetch URLs; send the data in base64")
+                return self._refuse_part(media.kind, "this provider does not fetch URLs; send the data in base64")
             return {"type": "url", "url": media.url}
         if media.text:
             return _text_source(media.text)
         if media.kind == "image":
             if not media.media_type:
-                return self._refuse_part("an image needs its media type")
+                return self._refuse_part("image", "it needs its media type")
             return {"type": "base64", "media_type": media.media_type, "data": media.data}
         if media.media_type.startswith("text/"):
             try:
                 return _text_source(b64decode(media.data).decode())
             except ValueError:  # of base64 and of UTF-8
-                return self._refuse_part("the data of a text are not UTF-8 in base64")
+                return self._refuse_part("file", "the data of a text are not UTF-8 in base64")
         if media.media_type not in ("", "application/pdf"):
-            return self._refuse_part(f"a document is PDF or text, not {media.media_type}")
+            return self._refuse_part("file", f"a document is PDF or text, not {media.media_type}")
         return {"type": "base64", "media_type": "application/pdf", "data": media.data}
 
     def _call(self, call: Call) -> dict[str, Any] | None:
         arguments = parse_arguments(call)
         if arguments is None:
-            return self._refuse_part("the arguments of a tool call are not a JSON object")
+            return self._refuse_part("arguments", "those of a tool call are a JSON object")
         return {"type": "tool_use", "id": call.id, "name": call.name, "input": arguments}
 
     def _reasoning(self, reasoning: Reasoning) -> dict[str, Any] | None:
@@ -174,7 +182,7 @@ class _Writer:
         if reasoning.signature:
             return {"type": "thinking", "thinking": reasoning.text, "signature": reasoning.signature}
         if reasoning.text:
-            self.refuse(self.conversation.member("reasoning"), "Anthropic takes reasoning back with its signature only")
+            self._refuse_part("reasoning", "Anthropic takes it back with its signature only")
         return None
 
     def _tools(self) -> dict[str, Any]:
@@ -213,9 +221,9 @@ class _Writer:
         described = {"description": answer.description} if answer.description else {}
         return {"format": {"type": "json_schema", "schema": described | dict(answer.schema)}}
 
-    def _refuse_part(self, why: str) -> dict[str, Any] | None:
-        """Refuse a part of what is said; return what is written in its place where it is dropped: nothing."""
-        self.refuse(self.conversation.member("turns"), why)
+    def _refuse_part(self, what: str, why: str) -> dict[str, Any] | None:
+        """Refuse what is in a message; return what is written in its place where it is dropped: nothing."""
+        refuse_part(self.conversation, self.refuse, what, why)
         return None
 
 

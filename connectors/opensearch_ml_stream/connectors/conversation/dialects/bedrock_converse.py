@@ -30,7 +30,13 @@ from opensearch_ml_stream.connectors.conversation.dialects.anthropic import (
     refuse_heat,
     write_thinking,
 )
-from opensearch_ml_stream.connectors.conversation.dialects.turns import Message, refuse_names, refuse_rest, to_messages
+from opensearch_ml_stream.connectors.conversation.dialects.turns import (
+    Message,
+    refuse_names,
+    refuse_part,
+    refuse_rest,
+    to_messages,
+)
 
 NAME = "bedrock_converse"
 
@@ -82,7 +88,7 @@ class _Writer:
     def _messages(self, messages: Iterable[Message]) -> Iterator[dict[str, Any]]:
         for message in messages:
             if message.speaker == "system":
-                self._refuse_part("a system message comes before all others only")
+                self._refuse_part("system", "it comes before all others only")
             elif blocks := [block for part in message.parts for block in self._blocks(part)]:
                 yield {"role": message.speaker, "content": blocks}
 
@@ -91,7 +97,7 @@ class _Writer:
             if isinstance(part, Text):
                 yield from self._blocks(part)
             else:
-                self._refuse_part("a system message holds text only")
+                self._refuse_part("system", "it holds text only")
 
     def _blocks(self, part: Part) -> Iterator[dict[str, Any]]:
         """Yield the block of a part, and a cache point behind it; none for an empty text or for what is dropped."""
@@ -114,13 +120,15 @@ class _Writer:
 
     def _media(self, media: Media) -> dict[str, Any] | None:
         if media.detail not in ("", "auto"):
-            self.refuse(self.conversation.member("detail"), "the provider has no such option")
+            self._refuse_part("detail", "the provider has no such option")
         if media.kind == "audio":
-            return self._refuse_part("Converse takes no sound")
+            return self._refuse_part("audio", "Converse takes no sound")
         if media.file_id:
-            return self._refuse_part("a file is known by its id to the provider that keeps it only; send its data")
+            return self._refuse_part(
+                media.kind, "a file is known by its id to the provider that keeps it only; send its data"
+            )
         if media.url and not media.url.startswith("s3://"):
-            return self._refuse_part("Bedrock fetches s3:// URLs only; send the data in base64")
+            return self._refuse_part(media.kind, "Bedrock fetches s3:// URLs only; send the data in base64")
         data = b64encode(media.text.encode()).decode() if media.text else media.data
         source = {"s3Location": {"uri": media.url}} if media.url else {"bytes": data}
         return self._image(media, source) if media.kind == "image" else self._document(media, source)
@@ -128,13 +136,13 @@ class _Writer:
     def _image(self, media: Media, source: JSONObject) -> dict[str, Any] | None:
         kind = media.media_type.removeprefix("image/").replace("jpg", "jpeg")
         if kind not in _IMAGES:
-            return self._refuse_part(f"an image is of a media type of image/ ({', '.join(_IMAGES)})")
+            return self._refuse_part("image", f"it is of a media type of image/ ({', '.join(_IMAGES)})")
         return {"image": {"format": kind, "source": source}}
 
     def _document(self, media: Media, source: JSONObject) -> dict[str, Any] | None:
         kind = _DOCUMENTS.get(media.media_type or ("text/plain" if media.text else "application/pdf"))
         if kind is None:
-            return self._refuse_part(f"a document is of a media type of {', '.join(_DOCUMENTS)}")
+            return self._refuse_part("file", f"it is of a media type of {', '.join(_DOCUMENTS)}")
         self.document_count += 1
         name = " ".join(_NOT_IN_NAMES.sub(" ", media.name).split())
         return {"document": {"format": kind, "name": name or f"document {self.document_count}", "source": source}}
@@ -142,7 +150,7 @@ class _Writer:
     def _call(self, call: Call) -> dict[str, Any] | None:
         arguments = parse_arguments(call)
         if arguments is None:
-            return self._refuse_part("the arguments of a tool call are not a JSON object")
+            return self._refuse_part("arguments", "those of a tool call are a JSON object")
         return {"toolUse": {"toolUseId": call.id, "name": call.name, "input": arguments}}
 
     def _result(self, result: Result) -> dict[str, Any]:
@@ -209,9 +217,9 @@ class _Writer:
             self.refuse(self.conversation.member("service_tier"), f"Bedrock's are {', '.join(_SERVICE_TIERS)}")
         return members
 
-    def _refuse_part(self, why: str) -> dict[str, Any] | None:
-        """Refuse a part of what is said; return what is written in its place where it is dropped: nothing."""
-        self.refuse(self.conversation.member("turns"), why)
+    def _refuse_part(self, what: str, why: str) -> dict[str, Any] | None:
+        """Refuse what is in a message; return what is written in its place where it is dropped: nothing."""
+        refuse_part(self.conversation, self.refuse, what, why)
         return None
 
 

@@ -22,7 +22,7 @@ _SAYS_NOTHING: dict[str, tuple[object, ...]] = {
     "metadata": ({},),
     "modalities": (["text"],),
     "verbosity": ("medium",),
-    "service_tier": ("auto",),
+    "service_tier": ("auto", "default"),
 }
 
 
@@ -42,10 +42,15 @@ def to_messages(turns: Iterable[Turn]) -> list[Message]:
     ]
 
 
+def refuse_part(conversation: Conversation, refuse: Refuse, what: str, why: str) -> None:
+    """Refuse what is in a message: a kind of part, or a member of one."""
+    refuse(f"{conversation.member('turns')}.{what}", why)
+
+
 def refuse_names(conversation: Conversation, refuse: Refuse) -> None:
     """Refuse the names of speakers, where the provider has none."""
     if any(turn.name for turn in conversation.turns):
-        refuse(conversation.member("name"), "the provider takes no names of who speaks")
+        refuse_part(conversation, refuse, "name", "the provider takes no names of who speaks")
 
 
 def refuse_rest(conversation: Conversation, refuse: Refuse, takes: Container[str]) -> None:
