@@ -40,6 +40,7 @@ def test_a_fragment_of_a_tool_call_has_its_id_and_name_where_it_begins() -> None
         (Usage(2), {"input_tokens": 2}),
         (Usage(output_tokens=3), {"output_tokens": 3}),
         (Usage(cached_tokens=1, reasoning_tokens=0), {"cached_tokens": 1, "reasoning_tokens": 0}),
+        (Usage(cache_write_tokens=2), {"cache_write_tokens": 2}),
     ],
 )
 def test_a_total_is_added_where_both_of_its_parts_are_there(usage: Usage, counts: dict[str, int]) -> None:

@@ -9,9 +9,12 @@ from typing import Any
 import orjson
 import pytest
 
-from opensearch_ml_stream.connectors.chunks import Chunk, Ending, TextRun, ToolCall
+from opensearch_ml_stream.connectors.chunks import Chunk, Ending, TextRun, ToolCall, to_chunk_list
 from opensearch_ml_stream.connectors.conversation.dialect import Dialect
-from opensearch_ml_stream.connectors.conversation.dialects.anthropic import ANTHROPIC_MESSAGES, BEDROCK_MESSAGES
+from opensearch_ml_stream.connectors.conversation.dialects.anthropic_messages import (
+    ANTHROPIC_MESSAGES,
+    BEDROCK_MESSAGES,
+)
 from opensearch_ml_stream.connectors.decoding.aws_eventstream import AWSEventStreamFraming
 from opensearch_ml_stream.connectors.decoding.decoder import Decoder
 from opensearch_ml_stream.connectors.decoding.fast_path import FastPathDecoder
@@ -23,7 +26,8 @@ from tests.providers.recordings.recording_files import RECORDINGS
 from tests.providers.stream_bodies import sse
 
 MESSAGES = "anthropic/v1/messages"
-RECORDED = [one for one in (*RECORDINGS, *ALL_STREAMS) if one.preset == MESSAGES]
+ALL: tuple[Any, ...] = (*RECORDINGS, *ALL_STREAMS)
+RECORDED = [one for one in ALL if one.preset == MESSAGES]
 START = {"type": "message_start", "message": {"id": "m", "model": "c", "content": [], "usage": {"input_tokens": 5}}}
 BLOCK = {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}}
 DELTA = {"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": {"output_tokens": 2}}
@@ -90,7 +94,9 @@ def test_texts_take_the_fast_path() -> None:
     reader.feed(sse(START, BLOCK, text("a"), text("b")))
     assert reader.feed(sse(text("c"))) == TextRun(b"c")
     assert reader.feed(sse(text("d"), text('"e"'))) == TextRun(b'd\0\\"e\\"')
-    other_block = reader.feed(sse({"type": "content_block_stop", "index": 0}, {**BLOCK, "index": 1}, text("f", 1)))
+    other_block = to_chunk_list(
+        reader.feed(sse({"type": "content_block_stop", "index": 0}, {**BLOCK, "index": 1}, text("f", 1)))
+    )
     assert [chunk.text for chunk in other_block] == ["", "", "f"]
     assert not other_block[-1].event
 

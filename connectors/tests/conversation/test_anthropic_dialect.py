@@ -18,7 +18,7 @@ from opensearch_ml_stream.connectors.conversation.conversation import (
     ToolChoice,
     Turn,
 )
-from opensearch_ml_stream.connectors.conversation.dialects.anthropic import (
+from opensearch_ml_stream.connectors.conversation.dialects.anthropic_messages import (
     ANTHROPIC_MESSAGES,
     BEDROCK_MESSAGES,
     HOSTED_MESSAGES,

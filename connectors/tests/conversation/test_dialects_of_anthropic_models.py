@@ -3,12 +3,12 @@
 import pytest
 
 from opensearch_ml_stream.connectors.conversation.dialect import Dialect
-from opensearch_ml_stream.connectors.conversation.dialects.anthropic import (
+from opensearch_ml_stream.connectors.conversation.dialects.anthropic_messages import (
     ANTHROPIC_MESSAGES,
     BEDROCK_MESSAGES,
     HOSTED_MESSAGES,
 )
-from opensearch_ml_stream.connectors.conversation.dialects.bedrock_converse import CLAUDE_CONVERSE, CONVERSE
+from opensearch_ml_stream.connectors.conversation.dialects.converse import CLAUDE_CONVERSE, CONVERSE
 from opensearch_ml_stream.connectors.documents import Action, Connector
 from opensearch_ml_stream.connectors.selection.spec_for import choose_spec
 

@@ -1,4 +1,4 @@
-"""Tokens that were written to a cache of prompts, which are part of the input, and signatures, of all who report them."""
+"""Tokens that were written to a cache of prompts, which are part of the input, and signatures of reasoning."""
 
 from typing import Any
 

@@ -117,6 +117,7 @@ def test_a_run_that_the_decoder_joined_is_written_as_its_chunks_are(wire: WireFo
     ("chunk", "fields"),
     [
         (Chunk("t", reasoning="r"), {"reasoning": "r"}),
+        (Chunk("t", signature="s"), {"reasoning_signature": "s"}),
         (Chunk("t", tool_calls=(ToolCall(0),)), {"tool_calls": [{"index": 0, "arguments": ""}]}),
     ],
 )

@@ -1,7 +1,7 @@
 """Amazon Bedrock: Converse, InvokeModel and OpenAI's interface."""
 
-from opensearch_ml_stream.connectors.conversation.dialects.anthropic import BEDROCK_MESSAGES
-from opensearch_ml_stream.connectors.conversation.dialects.bedrock_converse import CLAUDE_CONVERSE, CONVERSE
+from opensearch_ml_stream.connectors.conversation.dialects.anthropic_messages import BEDROCK_MESSAGES
+from opensearch_ml_stream.connectors.conversation.dialects.converse import CLAUDE_CONVERSE, CONVERSE
 from opensearch_ml_stream.connectors.provider import Interface, Provider
 from opensearch_ml_stream.connectors.providers.bedrock_converse import BEDROCK_CONVERSE, WHOLE_CONVERSE
 from opensearch_ml_stream.connectors.providers.bedrock_invoke import BEDROCK_INVOKE

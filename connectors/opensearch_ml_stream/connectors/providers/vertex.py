@@ -3,7 +3,7 @@
 https://cloud.google.com/vertex-ai/generative-ai/docs/partner-models/claude/use-claude.
 """
 
-from opensearch_ml_stream.connectors.conversation.dialects.anthropic import HOSTED_MESSAGES
+from opensearch_ml_stream.connectors.conversation.dialects.anthropic_messages import HOSTED_MESSAGES
 from opensearch_ml_stream.connectors.decoding.sse import SSEFraming
 from opensearch_ml_stream.connectors.provider import Interface, Provider
 from opensearch_ml_stream.connectors.providers.anthropic import Anthropic

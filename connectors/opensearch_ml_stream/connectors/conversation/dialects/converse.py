@@ -25,17 +25,17 @@ from opensearch_ml_stream.connectors.conversation.conversation import (
     Tool,
 )
 from opensearch_ml_stream.connectors.conversation.dialect import Dialect, Refuse
-from opensearch_ml_stream.connectors.conversation.dialects.anthropic import (
-    parse_arguments,
-    refuse_heat,
-    write_thinking,
-)
-from opensearch_ml_stream.connectors.conversation.dialects.turns import (
+from opensearch_ml_stream.connectors.conversation.dialects.alternating_turns import (
     Message,
     refuse_names,
     refuse_part,
     refuse_rest,
     to_messages,
+)
+from opensearch_ml_stream.connectors.conversation.dialects.anthropic_messages import (
+    parse_arguments,
+    refuse_heat,
+    write_thinking,
 )
 
 NAME = "bedrock_converse"

@@ -29,7 +29,7 @@ from opensearch_ml_stream.connectors.conversation.conversation import (
     Tool,
 )
 from opensearch_ml_stream.connectors.conversation.dialect import ANTHROPIC, Dialect, Refuse
-from opensearch_ml_stream.connectors.conversation.dialects.turns import (
+from opensearch_ml_stream.connectors.conversation.dialects.alternating_turns import (
     Message,
     refuse_names,
     refuse_part,
