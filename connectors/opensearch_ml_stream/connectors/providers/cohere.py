@@ -6,6 +6,7 @@ from typing import Any
 import orjson
 
 from opensearch_ml_stream.connectors.chunks import Chunk, Ending, ToolCall, Usage
+from opensearch_ml_stream.connectors.conversation.dialects.cohere import COHERE
 from opensearch_ml_stream.connectors.decoding import event_fields
 from opensearch_ml_stream.connectors.decoding.contract import Event, Outcome, truncated
 from opensearch_ml_stream.connectors.decoding.finish_reasons import finish_reason
@@ -170,7 +171,7 @@ _WHOLE_V2 = WholeResponse(lambda response: "finish_reason" in response and "mess
 
 PROVIDER = Provider(
     interfaces=(
-        Interface((COHERE_V2.name,), COHERE_V2, (r"/v2/chat\?",), _WHOLE_V2),
+        Interface((COHERE_V2.name,), COHERE_V2, (r"/v2/chat\?",), _WHOLE_V2, dialect=COHERE),
         Interface((COHERE_V1.name,), COHERE_V1, (r"/v1/chat\?",)),
     ),
     trusted_endpoints=(r"^https://api\.cohere\.(ai|com)/.*$",),

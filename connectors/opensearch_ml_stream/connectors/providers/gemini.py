@@ -3,6 +3,9 @@
 There is no terminator: the usage may come after the finish reason, so only the end of the body ends the stream. The
 response to a blocked prompt has no candidates and no finish reason. Vertex AI can stream the arguments of a function
 call value by value (`streamFunctionCallArguments`); they are given on as the JSON text that they make.
+
+A signature at a text is a chunk after it. That of a call is at the first chunk of the call, and belongs before it: the
+dialect puts the signature of reasoning that stands before a call back at the call.
 """
 
 from typing import Any
@@ -10,6 +13,7 @@ from typing import Any
 import orjson
 
 from opensearch_ml_stream.connectors.chunks import Chunk, Ending, ToolCall, Usage
+from opensearch_ml_stream.connectors.conversation.dialects.gemini import GEMINI as DIALECT
 from opensearch_ml_stream.connectors.decoding import event_fields
 from opensearch_ml_stream.connectors.decoding.contract import FINISHING, Event, Finishing, Outcome, truncated
 from opensearch_ml_stream.connectors.decoding.finish_reasons import finish_reason
@@ -66,10 +70,13 @@ class Gemini:
         if text or reasoning:
             chunks.append(Chunk(text, reasoning))
         for part in parts:
+            signature = event_fields.text(part.get("thoughtSignature"))
             if "functionCall" in part:
-                self._read_call(event_fields.mapping(part["functionCall"]), chunks)
+                self._read_call(event_fields.mapping(part["functionCall"]), signature, chunks)
+            elif signature:
+                chunks.append(Chunk(signature=signature))
 
-    def _read_call(self, call: dict[str, Any], chunks: list[Chunk]) -> None:
+    def _read_call(self, call: dict[str, Any], signature: str, chunks: list[Chunk]) -> None:
         name, goes_on = event_fields.name(call.get("name")), call.get("willContinue") is True
         if name is not None:
             self._end_call(chunks)  # of a call that came without a last part
@@ -79,7 +86,7 @@ class Gemini:
             if partial:
                 self._partial = PartialArguments(event_fields.mapping(arguments))
             text = "" if partial else event_fields.arguments(arguments or {})
-            chunks.append(Chunk(tool_calls=(ToolCall(self._call_count - 1, id, name, text),)))
+            chunks.append(Chunk(tool_calls=(ToolCall(self._call_count - 1, id, name, text),), signature=signature))
         if self._partial is not None:
             for piece in call.get("partialArgs") or ():
                 self._append_arguments(self._partial.add(piece), chunks)
@@ -135,8 +142,8 @@ GEMINI_ARRAY = StreamSpec(
 
 PROVIDER = Provider(
     interfaces=(
-        Interface((GEMINI.name,), GEMINI, (r":(streamG|g)enerateContent\?",)),
-        Interface((GEMINI_ARRAY.name,), GEMINI_ARRAY),
+        Interface((GEMINI.name,), GEMINI, (r":(streamG|g)enerateContent\?",), dialect=DIALECT),
+        Interface((GEMINI_ARRAY.name,), GEMINI_ARRAY, dialect=DIALECT),
     ),
     trusted_endpoints=(r"^https://generativelanguage\.googleapis\.com/.*$",),
 )

@@ -12,6 +12,7 @@ from typing import Any
 import orjson
 
 from opensearch_ml_stream.connectors.chunks import Chunk, Ending, ToolCall, Usage
+from opensearch_ml_stream.connectors.conversation.dialects.gemini_interactions import GEMINI_INTERACTIONS as DIALECT
 from opensearch_ml_stream.connectors.decoding import event_fields
 from opensearch_ml_stream.connectors.decoding.contract import FINISHING, Event, Finishing, Outcome, truncated
 from opensearch_ml_stream.connectors.decoding.finish_reasons import finish_reason, native_finish_reason
@@ -87,6 +88,8 @@ class GeminiInteractions:
             text = "".join(event_fields.text(part.get("text")) for part in event_fields.elements(parts))
             if text:
                 chunks.append(Chunk(text) if kind == "model_output" else Chunk(reasoning=text))
+            if signature := event_fields.text(step.get("signature")):
+                chunks.append(Chunk(signature=signature))
 
     def _read_delta(self, index: int, delta: dict[str, Any], chunks: list[Chunk]) -> None:
         kind = delta["type"]
@@ -97,6 +100,9 @@ class GeminiInteractions:
             content = event_fields.mapping(delta.get("content")) or delta
             if text := event_fields.text(content.get("text")):
                 chunks.append(Chunk(reasoning=text))
+        elif kind == "thought_signature":
+            if signature := event_fields.text(delta.get("signature")):
+                chunks.append(Chunk(signature=signature))
         elif kind == "arguments_delta":
             text = event_fields.text(delta.get("arguments") or delta.get("partial_arguments"))
             if text:
@@ -177,5 +183,7 @@ def _to_events(response: JSONObject) -> Iterable[JSONObject]:
 _WHOLE = WholeResponse(lambda response: response.get("object") == "interaction" or "steps" in response, _to_events)
 
 PROVIDER = Provider(
-    interfaces=(Interface((GEMINI_INTERACTIONS.name,), GEMINI_INTERACTIONS, (r"/interactions\?",), _WHOLE),)
+    interfaces=(
+        Interface((GEMINI_INTERACTIONS.name,), GEMINI_INTERACTIONS, (r"/interactions\?",), _WHOLE, dialect=DIALECT),
+    )
 )

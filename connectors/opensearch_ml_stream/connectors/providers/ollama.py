@@ -9,6 +9,7 @@ import orjson
 
 from opensearch_ml_stream.connectors.chunks import Chunk, Ending, ToolCall, Usage
 from opensearch_ml_stream.connectors.conversation.dialects import openai_kin
+from opensearch_ml_stream.connectors.conversation.dialects.ollama import OLLAMA as DIALECT
 from opensearch_ml_stream.connectors.decoding import event_fields
 from opensearch_ml_stream.connectors.decoding.contract import Event, Outcome, truncated
 from opensearch_ml_stream.connectors.decoding.finish_reasons import finish_reason
@@ -68,9 +69,13 @@ OLLAMA = StreamSpec(
     reader=Ollama,
 )
 
+# A spec of its own: it takes a prompt, no conversation.
+OLLAMA_GENERATE = StreamSpec("ollama/api/generate", OLLAMA.enable, OLLAMA.framing, OLLAMA.reader)
+
 PROVIDER = Provider(
     interfaces=(
-        Interface(("ollama/api/chat", "ollama/api/generate"), OLLAMA, (r"/api/(chat|generate)\?",)),
+        Interface((OLLAMA.name,), OLLAMA, (r"/api/chat\?",), dialect=DIALECT),
+        Interface((OLLAMA_GENERATE.name,), OLLAMA_GENERATE, (r"/api/generate\?",)),
         Interface(("ollama/v1/chat/completions",), OPENAI_CHAT, dialect=openai_kin.OLLAMA),
     )
 )

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 
+from opensearch_ml_stream.connectors.conversation.dialects.workers_ai import WORKERS_AI as DIALECT
 from opensearch_ml_stream.connectors.decoding.event_fields import mapping
 from opensearch_ml_stream.connectors.decoding.sse import SSEFraming
 from opensearch_ml_stream.connectors.provider import Interface, JSONObject, Provider, WholeResponse
@@ -27,7 +28,7 @@ _WHOLE = WholeResponse(lambda response: "success" in response and bool(mapping(r
 
 PROVIDER = Provider(
     interfaces=(
-        Interface((WORKERS_AI.name,), WORKERS_AI, (r"/ai/run/@.+\?",), _WHOLE),
+        Interface((WORKERS_AI.name,), WORKERS_AI, (r"/ai/run/@.+\?",), _WHOLE, dialect=DIALECT),
         Interface(("cloudflare/v1/chat/completions",), OPENAI_CHAT),
     ),
     trusted_endpoints=(r"^https://api\.cloudflare\.com/client/v4/accounts/[a-z0-9]+/ai/.*$",),
