@@ -58,7 +58,7 @@ def refusal(made: Connector, request: dict[str, str] | None = None) -> str:
         ("https://api.cohere.ai/v1/chat", "cohere/v1/chat"),
         ("https://api.cohere.com/v2/chat", "cohere/v2/chat"),
         ("http://127.0.0.1:11434/api/chat", "ollama/api/chat"),
-        ("http://127.0.0.1:11434/api/generate", "ollama/api/chat"),
+        ("http://127.0.0.1:11434/api/generate", "ollama/api/generate"),
         ("http://127.0.0.1:8080/generate", "huggingface/generate_stream"),
         ("http://127.0.0.1:8080/generate_stream", "huggingface/generate_stream"),
         ("https://generativelanguage.googleapis.com/v1beta/interactions", "gemini/v1beta/interactions"),
