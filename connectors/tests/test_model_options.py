@@ -30,19 +30,21 @@ def test_every_member_is_read() -> None:
         {
             "limits": {"max_streams": 10, "max_streams_per_user": 2, "first_byte_timeout_seconds": 2.5},
             "budgets": [DAILY, {"cost": 2, "window": "90m", "per": "user", "enforcement": "soft"}],
-            "prices": {"input": 2.5, "output": 10, "cached_input": 0},
+            "prices": {"input": 2.5, "output": 10, "cached_input": 0, "cache_write": 3},
             "fallback_model_ids": ["a", "b"],
             "inputs": {"prompt": "my_param"},
             "batching": {"max_docs": 64, "max_wait_ms": 10},
+            "drop_params": ["top_k", "messages.name"],
         },
         {"inputs": ModelOption(InputOptions, read_input_options)},
     )
     assert read == SidecarSettings(
         CallLimits(10, 2, first_byte_timeout_seconds=2.5),
         (Budget("1d", tokens=1000), Budget("90m", cost=2, per="user", enforcement="soft")),
-        Prices(2.5, 10, 0),
+        Prices(2.5, 10, 0, 3),
         ("a", "b"),
         BatchingSettings(64, 10),
+        ("top_k", "messages.name"),
         (InputOptions("my_param"),),
     )
     assert read.of(InputOptions).prompt == "my_param"
@@ -55,7 +57,8 @@ def test_every_member_is_read() -> None:
     [
         {},
         {"limits": None, "budgets": None, "prices": None, "fallback_model_ids": None},
-        {"batching": None},
+        {"batching": None, "drop_params": None},
+        {"drop_params": []},
     ],
 )
 def test_what_is_absent_or_null_limits_nothing(value: dict[str, Any]) -> None:
@@ -92,6 +95,11 @@ def test_what_is_absent_or_null_limits_nothing(value: dict[str, Any]) -> None:
         ({"fallback_model_ids": "a"}, "_sidecar.fallback_model_ids must be an array of ids of models"),
         ({"fallback_model_ids": ["a", ""]}, "_sidecar.fallback_model_ids must be an array of ids of models"),
         ({"fallback_model_ids": ["a", "a"]}, "_sidecar.fallback_model_ids must be at most 8 different ids"),
+        ({"drop_params": "top_k"}, "_sidecar.drop_params must be an array of names of members"),
+        ({"drop_params": ["a", ""]}, "_sidecar.drop_params must be an array of names of members"),
+        ({"drop_params": ["a", 1]}, "_sidecar.drop_params must be an array of names of members"),
+        ({"drop_params": ["a"] * 65}, "_sidecar.drop_params must be at most 64 names of at most 256 characters"),
+        ({"drop_params": ["a" * 257]}, "_sidecar.drop_params must be at most 64 names of at most 256 characters"),
         ({"batching": True}, "_sidecar.batching must be an object"),
         ({"batching": {}}, "_sidecar.batching needs max_docs and max_wait_ms"),
         ({"batching": {"max_docs": 8}}, "_sidecar.batching needs max_docs and max_wait_ms"),

@@ -1,4 +1,4 @@
-"""The `_sidecar` object of a model: what its calls may cost, which models answer in its place, what is merged.
+"""The `_sidecar` object of a model: what calls may cost, which models answer in its place, what is merged or dropped.
 
 Extensions add members of their own. It is read when a caller gives it and when it was stored, by the same rules: nobody
 but the sidecar writes it.
@@ -16,8 +16,10 @@ BUDGET_SUBJECTS = ("model", "user")
 BUDGET_ENFORCEMENTS = ("hard", "soft")
 MAX_BUDGETS = 16
 MAX_FALLBACK_MODELS = 8
+MAX_DROP_PARAMS = 64
 
 _MAX_ID_LENGTH = 512
+_MAX_MEMBER_LENGTH = 256
 _MAX_SECONDS = 7 * 86400
 _MAX_STREAMS = 1_000_000
 _MAX_BATCH_DOCS = 2048  # as OpenAI takes in one call of embeddings
@@ -75,14 +77,16 @@ class Budget:
 
 @dataclass(frozen=True, slots=True)
 class Prices:
-    """Prices of a million tokens, in whatever currency the cost budgets have; cached input costs as other by default.
+    """Prices of a million tokens, in whatever currency the cost budgets have.
 
-    Reasoning tokens are output tokens.
+    Input that is read from a cache of prompts, or written to one, costs as other by default. Reasoning tokens are
+    output tokens.
     """
 
     input: float
     output: float
     cached_input: float | None = None
+    cache_write: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,13 +106,18 @@ class BatchingSettings:
 
 @dataclass(frozen=True, slots=True)
 class SidecarSettings:
-    """The sidecar's settings of one model."""
+    """The sidecar's settings of one model.
+
+    `drop_params` are members of clients' requests that are left out where the model's provider cannot be told them:
+    without that they are refused.
+    """
 
     limits: CallLimits = CallLimits()  # a frozen value
     budgets: tuple[Budget, ...] = ()
     prices: Prices | None = None
     fallback_model_ids: tuple[str, ...] = ()
     batching: BatchingSettings | None = None
+    drop_params: tuple[str, ...] = ()
     of_extensions: tuple[object, ...] = ()
 
     def of(self, kind: type[_T]) -> _T:
@@ -146,6 +155,7 @@ def read_sidecar_settings(value: object, options: ModelOptions = NO_OPTIONS) -> 
         _prices(given["prices"]) if "prices" in given else None,
         _fallback_model_ids(given.get("fallback_model_ids", [])),
         _batching(given["batching"]) if "batching" in given else None,
+        _drop_params(given.get("drop_params", [])),
         tuple(option.read(given[name]) for name, option in options.items() if name in given),
     )
     if settings.prices is None and any(budget.cost is not None for budget in settings.budgets):
@@ -202,6 +212,16 @@ def _fallback_model_ids(value: object) -> tuple[str, ...]:
         raise InvalidRequest("_sidecar.fallback_model_ids must be an array of ids of models")
     if len(value) > MAX_FALLBACK_MODELS or len(set(value)) < len(value):
         raise InvalidRequest(f"_sidecar.fallback_model_ids must be at most {MAX_FALLBACK_MODELS} different ids")
+    return tuple(value)
+
+
+def _drop_params(value: object) -> tuple[str, ...]:
+    if not isinstance(value, list) or not all(isinstance(name, str) and name for name in value):
+        raise InvalidRequest('_sidecar.drop_params must be an array of names of members, such as ["top_k"]')
+    if len(value) > MAX_DROP_PARAMS or any(len(name) > _MAX_MEMBER_LENGTH for name in value):
+        raise InvalidRequest(
+            f"_sidecar.drop_params must be at most {MAX_DROP_PARAMS} names of at most {_MAX_MEMBER_LENGTH} characters"
+        )
     return tuple(value)
 
 

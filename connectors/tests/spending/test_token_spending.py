@@ -24,6 +24,8 @@ from opensearch_ml_stream.connectors.spending.token_spending import (
         (Usage(None, 7, 12), TokenCount(5, 7)),
         (Usage(None, 7, 3), TokenCount(0, 7)),
         (Usage(5, 7, cached_tokens=6), TokenCount(5, 7, 5)),
+        (Usage(5, 7, cached_tokens=2, cache_write_tokens=1), TokenCount(5, 7, 2, 1)),
+        (Usage(5, 7, cached_tokens=2, cache_write_tokens=9), TokenCount(5, 7, 2, 3)),
     ],
 )
 def test_what_the_provider_counts_is_taken_and_its_total_gives_what_it_leaves_out(
@@ -50,6 +52,13 @@ def test_a_million_tokens_cost_their_price_and_cached_input_its_own() -> None:
     assert tokens.amount(Prices(2.0, 10.0, 0.5)) == Amount(3_500_000, 2 * 2.0 + 0.5 + 5.0)
     assert tokens.amount(Prices(2.0, 10.0)) == Amount(3_500_000, 3 * 2.0 + 5.0)
     assert tokens.amount(Prices(2.0, 10.0, 0.0)) == Amount(3_500_000, 2 * 2.0 + 5.0)
+
+
+def test_input_that_is_written_to_a_cache_has_its_own_price_or_that_of_input() -> None:
+    tokens = TokenCount(4_000_000, 500_000, cached=1_000_000, cache_write=1_000_000)
+    assert tokens.amount(Prices(2.0, 10.0, 0.5, 2.5)) == Amount(4_500_000, 2 * 2.0 + 0.5 + 2.5 + 5.0)
+    assert tokens.amount(Prices(2.0, 10.0, 0.5)) == Amount(4_500_000, 3 * 2.0 + 0.5 + 5.0)
+    assert tokens.amount(Prices(2.0, 10.0, cache_write=0.0)) == Amount(4_500_000, 3 * 2.0 + 5.0)
 
 
 def test_without_prices_tokens_are_counted_and_cost_nothing() -> None:

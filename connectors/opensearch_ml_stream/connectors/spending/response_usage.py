@@ -18,6 +18,7 @@ _USAGE_NAMES = {
     "total_tokens": ("total_tokens", "totalTokens", "totalTokenCount"),
     "cached_tokens": ("cached_tokens",),
     "reasoning_tokens": ("reasoning_tokens",),
+    "cache_write_tokens": ("cache_write_tokens",),
 }
 
 

@@ -32,11 +32,15 @@ class Amount:
 
 
 class TokenCount(NamedTuple):
-    """The tokens of one call. `cached` ones are among the `input`, those of reasoning among the `output`."""
+    """The tokens of one call: those of reasoning are among the `output`.
+
+    Among the `input` are those `cached`, read from a cache of prompts, and others `cache_write`, written to it.
+    """
 
     input: int
     output: int = 0
     cached: int = 0
+    cache_write: int = 0
     is_estimated: bool = False
 
     def amount(self, prices: Prices | None) -> Amount:
@@ -45,7 +49,10 @@ class TokenCount(NamedTuple):
         if prices is None:
             return Amount(tokens)
         cached_price = prices.input if prices.cached_input is None else prices.cached_input
-        cost = (self.input - self.cached) * prices.input + self.cached * cached_price + self.output * prices.output
+        write_price = prices.input if prices.cache_write is None else prices.cache_write
+        other = self.input - self.cached - self.cache_write
+        cost = other * prices.input + self.cached * cached_price + self.cache_write * write_price
+        cost += self.output * prices.output
         return Amount(tokens, cost / _MILLION)
 
 
@@ -62,10 +69,12 @@ def count_tokens(usage: Usage | None, estimated_input: int, estimated_output: in
         if counted_output is None:
             counted_output = max(total - counted_input, 0)
     tokens = estimated_input if counted_input is None else counted_input
+    cached = min(usage.cached_tokens or 0, tokens)
     return TokenCount(
         tokens,
         estimated_output if counted_output is None else counted_output,
-        min(usage.cached_tokens or 0, tokens),
+        cached,
+        min(usage.cache_write_tokens or 0, tokens - cached),
         is_estimated=counted_input is None or counted_output is None,
     )
 
