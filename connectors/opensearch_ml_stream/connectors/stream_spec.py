@@ -58,11 +58,6 @@ class Enable:
         kept = {name: value for name, value in changed.items() if name not in self.drop}
         return {**kept, **self.body}
 
-    def leave_out_of(self, body: Mapping[str, Any]) -> dict[str, Any]:
-        """Return a request's body that asks for no stream: what turns it on is false, what comes with it left out."""
-        kept = {name: value for name, value in body.items() if name not in self.body and name not in self.drop}
-        return kept | {name: False for name, value in self.body.items() if value is True}
-
 
 def _enable_url(replacements: tuple[tuple[str, str], ...], url: str) -> str:
     """Return the URL with the first replacement that applies made in its path, at the path's end if possible.

@@ -18,7 +18,7 @@ from opensearch_ml_stream.connectors.conversation.conversation import (
     ToolChoice,
     Turn,
 )
-from opensearch_ml_stream.connectors.conversation.conversation_request import ConversationRequest, ConversationTemplate
+from opensearch_ml_stream.connectors.conversation.conversation_request import ConversationTemplate
 from opensearch_ml_stream.connectors.conversation.dialect import ClientRequest, Dialect, Refuse
 from opensearch_ml_stream.connectors.documents import PREDICT, Action, connector_document, read_connector
 from opensearch_ml_stream.connectors.errors import InvalidRequest
@@ -32,6 +32,7 @@ BLUEPRINTS = {
     path.stem: json.loads(path.read_text("utf-8"))["connector"]
     for path in sorted((Path(__file__).parents[3] / "blueprints").glob("*.json"))
 }
+IMAGE, CALL = Media("image", url="u"), Call("1", "f", "{}")
 HELLO = Conversation((Turn("user", (Text("Hello"),)),))
 CHAT = Conversation((
     Turn("system", (Text("Be kind"),)),
@@ -40,15 +41,6 @@ CHAT = Conversation((
     Turn("user", (Text("Bye"), Text("now"))),
 ))  # fmt: skip
 STREAMED: StreamSpec = SHIPPED.presets["openai/v1/chat/completions"]
-
-
-def request_of(
-    made: ConversationRequest, action: CompiledAction, stream: StreamSpec, *, is_streamed: bool
-) -> ProviderRequest:
-    """Render what a conversation is sent as."""
-    if made.body is None:
-        return action.render(made.parameters, stream if is_streamed else None)
-    return action.render_body(made.body, stream, is_streamed=is_streamed)
 
 
 def write(conversation: Conversation, refuse: Refuse) -> dict[str, Any]:
@@ -82,12 +74,9 @@ def rendered(
     client: ClientRequest,
     dialect: Dialect | None = None,
     drop: tuple[str, ...] = (),
-    *,
-    is_streamed: bool = False,
-    stream: StreamSpec = STREAMED,
+    stream: StreamSpec | None = None,
 ) -> ProviderRequest:
-    found = template(compiled).request(client, dialect, frozenset(drop))
-    return request_of(found, compiled, stream, is_streamed=is_streamed)
+    return template(compiled).request(client, dialect, drop).render(compiled, stream)
 
 
 def sent(request: ProviderRequest) -> Any:
@@ -105,7 +94,6 @@ def test_a_dialect_writes_the_body_and_the_template_has_its_say() -> None:
         "messages": [{"role": "user", "content": "Hello"}],
         "temperature": 0,
         "seed": 3,
-        "stream": False,
     }
 
 
@@ -119,7 +107,7 @@ def test_what_the_dialect_cannot_say_is_refused_by_the_clients_name_or_dropped_b
     with pytest.raises(InvalidRequest, match=reason):
         rendered(compiled, asked(conversation), CHAT_DIALECT)
     dropped = rendered(compiled, asked(conversation), CHAT_DIALECT, ("generation.top_k",))
-    assert sent(dropped).keys() == {"messages", "stream"}
+    assert sent(dropped).keys() == {"messages"}
 
 
 def test_a_client_of_the_same_dialect_is_not_read_and_what_is_unknown_in_it_goes_on() -> None:
@@ -136,7 +124,7 @@ def test_a_client_of_the_same_dialect_is_not_read_and_what_is_unknown_in_it_goes
     request = rendered(compiled, client, CHAT_DIALECT, ("service_tier", "messages[].name", "messages", "absent.x"))
     kind = {"role": "system", "content": "Be kind"}
     messages = [kind, {"role": "user", "content": "Hello"}, {"role": "user", "content": "Bye"}]
-    assert sent(request) == {"model": "m", "messages": messages, "brand_new": {"a": [1]}, "stream": False}
+    assert sent(request) == {"model": "m", "messages": messages, "brand_new": {"a": [1]}}
     assert body["service_tier"] == "flex"
 
 
@@ -154,24 +142,29 @@ def test_a_dialect_adapts_a_copy_of_what_its_client_sent() -> None:
 
 
 @pytest.mark.parametrize("dialect", [CHAT_DIALECT, None])
-def test_streaming_is_turned_on_in_body_and_head_or_off(dialect: Dialect | None) -> None:
+def test_streaming_is_turned_on_in_body_and_head_or_not(dialect: Dialect | None) -> None:
     enable = Enable({"stream": True, "o": {"u": 1}}, {"p": {"i": 2}}, ("q",), (("/chat", "/chat_stream"),))
     spec = StreamSpec("x", enable, STREAMED.framing, STREAMED.reader)
     compiled = action('{"messages":${parameters.messages},"p":{"j":1},"q":1,"stream":false}')
-    on = rendered(compiled, asked(HELLO), dialect, is_streamed=True, stream=spec)
     messages = [{"role": "user", "content": "Hello"}]
+    on = rendered(compiled, asked(HELLO), dialect, stream=spec)
     assert sent(on) == {"messages": messages, "p": {"j": 1, "i": 2}, "stream": True, "o": {"u": 1}}
     assert on.url == "https://h/v1/chat_stream"
-    off = rendered(compiled, asked(HELLO), dialect, stream=spec)
-    assert sent(off)["stream"] is False
-    assert "o" not in sent(off)
+    off = rendered(compiled, asked(HELLO), dialect)
+    assert sent(off) == {"messages": messages, "p": {"j": 1}, "q": 1, "stream": False}
     assert off.url == "https://h/v1/chat"
+
+
+def test_a_body_whose_inner_member_is_no_object_cannot_be_streamed() -> None:
+    spec = StreamSpec("x", Enable(inner_body={"p": {"i": 2}}), STREAMED.framing, STREAMED.reader)
+    with pytest.raises(InvalidRequest, match=r"The member \[p\] of the request body must be an object"):
+        rendered(action('{"messages":${parameters.messages},"p":1}'), asked(HELLO), CHAT_DIALECT, stream=spec)
 
 
 def test_a_whole_answer_is_asked_for_where_the_template_asks_for_a_stream() -> None:
     compiled = action('{"messages":${parameters.messages},"stream":true,"stream_options":{"include_usage":true}}')
-    assert sent(rendered(compiled, asked(HELLO), CHAT_DIALECT)).keys() == {"messages", "stream"}
-    assert sent(rendered(compiled, asked(HELLO), CHAT_DIALECT))["stream"] is False
+    request = rendered(compiled, asked(HELLO), CHAT_DIALECT)
+    assert sent(request) == {"messages": [{"role": "user", "content": "Hello"}], "stream": False}
 
 
 def test_the_connectors_charset_and_its_edits_of_bodies_hold_for_written_ones() -> None:
@@ -181,7 +174,7 @@ def test_the_connectors_charset_and_its_edits_of_bodies_hold_for_written_ones() 
     compiled = action('{"messages":${parameters.messages},"secret":1}', parameters)
     request = rendered(compiled, asked(conversation), CHAT_DIALECT)
     assert b"\xe9" in request.body
-    assert sent(request).keys() == {"messages", "seed", "stream"}
+    assert sent(request).keys() == {"messages", "seed"}
 
 
 def test_words_around_the_place_of_the_conversation_leave_the_templates_own_parameters() -> None:
@@ -239,10 +232,10 @@ def test_a_system_text_fills_a_parameter_of_its_own() -> None:
             CHAT,
             "messages",
         ),
-        ('{"p":"${parameters.prompt}"}', {}, Conversation((Turn("user", (Media("image", url="u"),)),)), "messages"),
-        ('{"p":${parameters.messages}}', {}, Conversation((Turn("assistant", (Call("1", "f", "{}"),)),)), "messages"),
+        ('{"p":"${parameters.prompt}"}', {}, Conversation((Turn("user", (IMAGE,)),)), "messages.image"),
+        ('{"p":${parameters.messages}}', {}, Conversation((Turn("assistant", (CALL,)),)), "messages.call"),
         ('{"p":${parameters.messages}}', {}, Conversation((Turn("user", (Text("a"),), "ann"),)), "messages.name"),
-        ('{"p":${parameters.messages}}', {}, Conversation((Turn("user", (Text("a", {}),)),)), "cache_control"),
+        ('{"p":${parameters.messages}}', {}, Conversation((Turn("user", (Text("a", {}),)),)), "messages.cache_control"),
         ('{"p":"${parameters.prompt}"}', {}, Conversation(HELLO.turns, (Tool("f"),)), "tools"),
         ('{"p":"${parameters.prompt}"}', {}, Conversation(HELLO.turns, tool_choice=ToolChoice("auto")), "tool_choice"),
         (
@@ -335,6 +328,7 @@ _PLACES = {
     "vertex-gemini-chat": "contents",
     "watsonx-generation": "input",
 }
+_TEXTS = ("prompt", "inputText", "inputs", "text_input")  # places of one text
 _AROUND = ("bedrock-invoke-llama", "bedrock-invoke-mistral", "mlserver-infer")  # words of their own around the text
 _WITHOUT_CONVERSATION = {name for name in BLUEPRINTS if name.endswith(("-embedding", "-rerank"))}
 
@@ -369,12 +363,9 @@ def test_a_blueprint_says_a_conversation_in_place_of_its_text_and_all_else_as_on
         holder = expected if len(parts) == 1 else expected[parts[0]]
         assert parts[-1] in holder
         holder[parts[-1]] = said
-    request = template(compiled).request(asked(HELLO), dialect, frozenset())
+    request = template(compiled).request(asked(HELLO), dialect)
     assert (request.body is None) == (name in _AROUND)
-    assert {**expected, "stream": False} == {
-        **sent(request_of(request, compiled, STREAMED, is_streamed=False)),
-        "stream": False,
-    }
+    assert sent(request.render(compiled)) == expected
 
 
 @pytest.mark.parametrize("name", sorted(BLUEPRINTS.keys() - _WITHOUT_CONVERSATION))
@@ -397,7 +388,8 @@ def _dialect(name: str) -> Dialect | None:
 @pytest.mark.parametrize("name", [name for name in sorted(BLUEPRINTS.keys() - _WITHOUT_CONVERSATION) if _dialect(name)])
 def test_a_blueprint_of_a_provider_with_a_dialect_says_a_chat_in_it(name: str) -> None:
     compiled = _of_blueprint(name)
-    request = template(compiled).request(asked(CHAT), _dialect(name), frozenset())
+    chat = HELLO if _PLACES.get(name) in _TEXTS else CHAT
+    request = template(compiled).request(asked(chat), _dialect(name))
     assert request.body is not None
-    text = json.dumps(sent(request_of(request, compiled, STREAMED, is_streamed=False)))
-    assert all(said in text for said in ("Be kind", "Hello", "Hi", "Bye", "now"))
+    text = json.dumps(sent(request.render(compiled)))
+    assert all(part.text in text for turn in chat.turns for part in turn.parts if isinstance(part, Text))

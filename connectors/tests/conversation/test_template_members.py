@@ -115,10 +115,24 @@ def test_members_that_say_the_same_as_one_that_is_written_are_left_out() -> None
 
 
 def test_a_literal_one_that_says_the_same_wins() -> None:
-    spoken = dialect("messages", max_completion_tokens=("max_tokens",), messages=("prompt",))
+    spoken = dialect("messages", max_completion_tokens=("max_tokens",))
     assert body('{"max_tokens":5}', {"max_completion_tokens": 9}, spoken) == {"max_tokens": 5}
-    with pytest.raises(CannotBeTold):
-        body('{"prompt":"Sing"}', ASKED, spoken)
+
+
+def test_another_place_for_what_is_said_is_left_out_unless_the_template_has_words_of_its_own_there() -> None:
+    spoken = dialect("messages", messages=("prompt",))
+    assert body('{"prompt":"${parameters.prompt}"}', ASKED, spoken) == ASKED
+    assert body('{"prompt":"${parameters.prompt}"}', ASKED, spoken, prompt="${parameters.inputs}") == ASKED
+    for prompt in ("Sing", "Sing: ${parameters.inputs}"):
+        with pytest.raises(CannotBeTold, match=r"at \[prompt\]"):
+            body('{"prompt":"${parameters.prompt}"}', ASKED, spoken, prompt=prompt)
+
+
+def test_what_the_provider_requires_has_the_dialects_default_where_nobody_says_it() -> None:
+    spoken = Dialect("any", write, ("messages",), defaults={"max_tokens": 64})
+    assert body('{"messages":${parameters.messages}}', ASKED, spoken) == {"max_tokens": 64, **ASKED}
+    assert body('{"max_tokens":${parameters.limit}}', {}, spoken, limit="5") == {"max_tokens": 5}
+    assert body('{"x":1}', {"max_tokens": 7}, spoken) == {"x": 1, "max_tokens": 7}
 
 
 @pytest.mark.parametrize(
@@ -264,3 +278,11 @@ def test_work_is_linear_in_the_placeholders_and_in_what_is_said() -> None:
     few, many = work(MAX_PLACEHOLDERS // 10), work(MAX_PLACEHOLDERS)
     assert many[0] < 12 * few[0]
     assert many[1] < 12 * few[1]
+
+
+def test_a_body_of_a_template_that_is_nested_as_deep_as_may_be_is_made() -> None:
+    deep = '{"x":' * 90 + "${parameters.x:-null}" + "}" * 90
+    said: Any = 1
+    for _ in range(90):
+        said = {"x": said}
+    assert body(deep, said) == said

@@ -1,7 +1,7 @@
 """What is sent to a provider for a client's conversation: one body, or parameters for the connector's template."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +11,8 @@ from opensearch_ml_stream.connectors.conversation.template_members import Templa
 from opensearch_ml_stream.connectors.conversation.template_parameters import TemplateParameters
 from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.connectors.predict.model_inputs import ModelInputs
-from opensearch_ml_stream.connectors.rendering.compiled_action import CompiledAction
+from opensearch_ml_stream.connectors.rendering.compiled_action import CompiledAction, ProviderRequest
+from opensearch_ml_stream.connectors.stream_spec import Streaming
 
 _INDEX = re.compile(r"\[[0-9]*\]")
 _TEMPLATE = "by its template's parameters"  # the provider, where no dialect of it is known
@@ -46,6 +47,13 @@ class ConversationRequest:
     body: Mapping[str, Any] | None
     parameters: Mapping[str, str]
 
+    def render(self, action: CompiledAction, stream: Streaming | None = None) -> ProviderRequest:
+        """Return the provider's request, with streaming turned on as `stream` says, if it is given.
+
+        InvalidRequest as from `CompiledAction.render`.
+        """
+        return action.render(self.parameters, stream) if self.body is None else action.render_body(self.body, stream)
+
 
 @dataclass(frozen=True, slots=True)
 class ConversationTemplate:
@@ -68,18 +76,20 @@ class ConversationTemplate:
         """Return what there is to say of a model whose requests are made of parameters by something else."""
         return cls(None, TemplateParameters(inputs, inputs.names, inputs.names, frozenset()))
 
-    def request(self, client: ClientRequest, dialect: Dialect | None, drop: frozenset[str]) -> ConversationRequest:
+    def request(
+        self, client: ClientRequest, dialect: Dialect | None, drop: Collection[str] = ()
+    ) -> ConversationRequest:
         """Return what is sent for a client's request; `dialect` is the provider's, `drop` what may be left out.
 
         InvalidRequest that names the client's member which cannot be said, or what the connector leaves open.
         """
         if dialect is None or self.members is None:
-            return self._by_parameters(client, Refusing(drop, _TEMPLATE))
-        refuse = Refusing(drop, dialect.name)
+            return self._by_parameters(client, Refusing(frozenset(drop), _TEMPLATE))
+        refuse = Refusing(frozenset(drop), dialect.name)
         try:
             return ConversationRequest(self.members.body(dialect, written_body(client, dialect, refuse)), {})
         except CannotBeTold as error:
-            return self._by_parameters(client, _with_reason(Refusing(drop, _TEMPLATE), error))
+            return self._by_parameters(client, _with_reason(Refusing(frozenset(drop), _TEMPLATE), error))
 
     def _by_parameters(self, client: ClientRequest, refuse: Refuse) -> ConversationRequest:
         return ConversationRequest(None, self.parameters.fill(client.conversation, refuse))

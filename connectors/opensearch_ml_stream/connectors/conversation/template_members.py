@@ -50,14 +50,19 @@ class TemplateMembers:
         """
         left_out: set[str] = set()
         for path, others in dialect.instead_of.items():
-            if _has(written, path):
-                if any(has_literal(self._at(other)) for other in others):
-                    if path in dialect.turns:
-                        raise CannotBeTold(path)
+            if not _has(written, path):
+                continue
+            for other in others:
+                node = self._at(other)
+                if node is not None and path in dialect.turns and _own_turns(node, other) is not NOTHING:
+                    raise CannotBeTold(other)
+                if has_literal(node):
                     written = _without(written, path)
-                else:
-                    left_out.update(other for other in others if not _has(written, other))
-        return _Body(frozenset(dialect.turns), left_out).of(self.root, written, "")
+                    break
+                if not _has(written, other):
+                    left_out.add(other)
+        body = _Body(frozenset(dialect.turns), left_out).of(self.root, written, "")
+        return {**dialect.defaults, **body} if dialect.defaults else body
 
     def _at(self, path: str) -> Node | None:
         node: Node | None = self.root

@@ -4,11 +4,11 @@ A text fills the parameter for a prompt, a chat of texts the one for messages, a
 rest of a conversation cannot be said so.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from opensearch_ml_stream.connectors.conversation.conversation import Conversation, Text, Turn
+from opensearch_ml_stream.connectors.conversation.conversation import Conversation, Media, Text, Turn
 from opensearch_ml_stream.connectors.conversation.dialect import Refuse
 from opensearch_ml_stream.connectors.errors import InvalidRequest
 from opensearch_ml_stream.connectors.predict.model_inputs import ChatForm, ModelInputs
@@ -131,8 +131,7 @@ class _Texts:
         self._place = conversation.members.get("turns", "messages")
         self._system_place = conversation.members.get("system", self._place)
         self._turns: Sequence[_RoleAndText] = [
-            ("system" if turn.role == "developer" else turn.role, self._text(turn, conversation.member))
-            for turn in conversation.turns
+            ("system" if turn.role == "developer" else turn.role, self._text(turn)) for turn in conversation.turns
         ]
 
     def system(self) -> list[_RoleAndText]:
@@ -150,7 +149,7 @@ class _Texts:
     def refuse_turns(self, why: str) -> None:
         self._refuse(self._place, why)
 
-    def _text(self, turn: Turn, member: Callable[[str], str]) -> str:
+    def _text(self, turn: Turn) -> str:
         if turn.name:
             self._refuse(f"{self._place}.name", _HAS_NO_PLACE)
         texts: list[str] = []
@@ -158,9 +157,10 @@ class _Texts:
             if isinstance(part, Text):
                 texts.append(part.text)
                 if part.cache is not None:
-                    self._refuse(member("cache_control"), _HAS_NO_PLACE)
+                    self._refuse(f"{self._place}.cache_control", _HAS_NO_PLACE)
             else:
-                self.refuse_turns(f"the connector's template takes texts alone, no {type(part).__name__.lower()}")
+                kind = part.kind if isinstance(part, Media) else type(part).__name__.lower()
+                self._refuse(f"{self._place}.{kind}", "the connector's template takes texts alone")
         return _BETWEEN_TEXTS.join(texts)
 
 

@@ -165,11 +165,11 @@ class CompiledAction:
             raise InvalidRequest("Content length is 0. Aborting request to remote model")
         return ProviderRequest(self.action.method, head.url, head.headers, _encode(body, head.charset), head.charset)
 
-    def render_body(self, body: Mapping[str, Any], stream: Streaming, *, is_streamed: bool) -> ProviderRequest:
+    def render_body(self, body: Mapping[str, Any], stream: Streaming | None = None) -> ProviderRequest:
         """Return the request with a body that something else than the action's template has made.
 
-        URL, headers and charset are the connector's own, its edits are made, and then `stream` is turned on or off.
-        InvalidRequest as from `render`.
+        URL, headers and charset are the connector's own, and its edits are made. Then streaming is turned on as
+        `stream` says; without it the body asks for none, whatever the template has. InvalidRequest as from `render`.
         """
         self._check_method()
         head = self._head(self.scope({}))
@@ -178,11 +178,11 @@ class CompiledAction:
             body = jsontext.parse(edited, "The request body, as the connector's input_processors leave it,")
             if not isinstance(body, dict):
                 raise InvalidRequest("The connector's input_processors leave no JSON object of the request body")
-        if is_streamed:
+        if stream is not None:
             head = _enable_head(self._ways.get(id(stream)) or self._new_way(stream), head)
             body = stream.enable.change_body(body)
-        else:
-            body = stream.enable.leave_out_of(body)
+        elif body.get("stream"):
+            body = {name: value for name, value in body.items() if name != "stream_options"} | {"stream": False}
         data = to_json(body)
         if head.charset != "utf_8":
             data = _encode(data.decode(), head.charset)

@@ -256,11 +256,18 @@ class CompiledModel:
 
     def render_conversation(self, client: ClientRequest, *, is_streamed: bool) -> ProviderRequest:
         """Return the request for a conversation. InvalidRequest for what provider, template or interface refuse."""
-        made, action = self._conversation_template.request(client, self.dialect, frozenset()), self.action()
-        if isinstance(action, CompiledAction) and made.body is not None:
-            return action.render_body(made.body, self.spec({}), is_streamed=is_streamed)
-        self.check_input(RemoteInput(made.parameters))
-        return action.render(made.parameters, self.spec({}) if is_streamed else None)
+        made, action = (
+            self._conversation_template.request(client, self.dialect, self.settings.drop_params),
+            self.action(),
+        )
+        if made.body is None:
+            self.check_input(RemoteInput(made.parameters))
+        stream = self.spec({}) if is_streamed else None
+        return (
+            made.render(action, stream)
+            if isinstance(action, CompiledAction)
+            else action.render(made.parameters, stream)
+        )
 
     def spec(self, parameters: Mapping[str, str], action_type: str = PREDICT) -> Streaming:
         """Return how this connector's action streams; InvalidRequest if it cannot."""
