@@ -16,8 +16,8 @@ from opensearch_ml_stream.connectors.decoding.fast_path import FastPathDecoder
 from opensearch_ml_stream.connectors.decoding.sse import SSEFraming
 from opensearch_ml_stream.connectors.errors import UpstreamError
 from opensearch_ml_stream.connectors.known_providers import SHIPPED
-from tests.providers.recorded_streams import ALL_STREAMS, STREAMS, join_chunks, outcome_fields, play
-from tests.providers.recordings.recording_files import RECORDINGS
+from tests.providers.recorded_streams import ALL_STREAMS, STREAMS, Recorded, join_chunks, outcome_fields, play
+from tests.providers.recordings.recording_files import RECORDINGS, Recording
 
 CHAT = "openai/v1/chat/completions"
 _ENVELOPE = ("id", "object", "created", "model", "system_fingerprint")
@@ -27,9 +27,10 @@ def _dialect(preset: str) -> str:
     return SHIPPED.dialects[preset].name if preset in SHIPPED.dialects else ""
 
 
+_STREAMS: tuple[Recorded | Recording, ...] = (*ALL_STREAMS, *RECORDINGS)
 OF_OPENAI = [
-    pytest.param(stream.data, stream.preset, id=f"{stream.name}")
-    for stream in (*ALL_STREAMS, *RECORDINGS)
+    pytest.param(stream.data, stream.preset, id=stream.name)
+    for stream in _STREAMS
     if _dialect(stream.preset) in (OPENAI_CHAT, OPENAI_COMPLETIONS, OPENAI_RESPONSES)
 ]
 every_stream = pytest.mark.parametrize(("data", "preset"), OF_OPENAI)

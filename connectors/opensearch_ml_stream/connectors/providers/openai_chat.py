@@ -11,7 +11,7 @@ import orjson
 
 from opensearch_ml_stream.connectors.chunks import Chunk, Ending, ToolCall, Usage
 from opensearch_ml_stream.connectors.conversation.dialects import openai_kin
-from opensearch_ml_stream.connectors.conversation.dialects.openai_chat import KIN
+from opensearch_ml_stream.connectors.conversation.dialects.chat_completions import KIN
 from opensearch_ml_stream.connectors.decoding import event_fields
 from opensearch_ml_stream.connectors.decoding.contract import FINISHING, Event, Finishing, Outcome, truncated
 from opensearch_ml_stream.connectors.decoding.finish_reasons import finish_reason, native_finish_reason

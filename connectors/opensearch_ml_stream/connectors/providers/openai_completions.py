@@ -3,7 +3,7 @@
 from typing import Any
 
 from opensearch_ml_stream.connectors.chunks import Chunk
-from opensearch_ml_stream.connectors.conversation.dialects import openai_completions
+from opensearch_ml_stream.connectors.conversation.dialects import text_completions
 from opensearch_ml_stream.connectors.decoding import event_fields
 from opensearch_ml_stream.connectors.decoding.sse import SSEFraming
 from opensearch_ml_stream.connectors.provider import Interface, Provider
@@ -32,7 +32,7 @@ OPENAI_COMPLETIONS = StreamSpec(
 PROVIDER = Provider(
     interfaces=(
         Interface(
-            (OPENAI_COMPLETIONS.name,), OPENAI_COMPLETIONS, (r"/completions\?",), dialect=openai_completions.DIALECT
+            (OPENAI_COMPLETIONS.name,), OPENAI_COMPLETIONS, (r"/completions\?",), dialect=text_completions.DIALECT
         ),
     )
 )

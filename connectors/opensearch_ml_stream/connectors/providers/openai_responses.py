@@ -10,7 +10,7 @@ from typing import Any
 import orjson
 
 from opensearch_ml_stream.connectors.chunks import Chunk, Ending, ToolCall, Usage
-from opensearch_ml_stream.connectors.conversation.dialects import openai_responses
+from opensearch_ml_stream.connectors.conversation.dialects import responses
 from opensearch_ml_stream.connectors.decoding import event_fields
 from opensearch_ml_stream.connectors.decoding.contract import Event, Outcome, truncated
 from opensearch_ml_stream.connectors.decoding.finish_reasons import finish_reason
@@ -159,6 +159,6 @@ _RESPONSE = WholeResponse(lambda response: isinstance(response.get("output"), li
 
 PROVIDER = Provider(
     interfaces=(
-        Interface((OPENAI_RESPONSES.name,), OPENAI_RESPONSES, (r"/responses\?",), _RESPONSE, openai_responses.DIALECT),
+        Interface((OPENAI_RESPONSES.name,), OPENAI_RESPONSES, (r"/responses\?",), _RESPONSE, responses.DIALECT),
     )
 )

@@ -2,7 +2,11 @@
 
 from typing import Any
 
-from opensearch_ml_stream.connectors.conversation.dialects.openai_chat import Variant, chat_dialect, effort_of_budget
+from opensearch_ml_stream.connectors.conversation.dialects.chat_completions import (
+    Variant,
+    chat_dialect,
+    effort_of_budget,
+)
 
 _JSON = dict[str, Any]
 
@@ -172,7 +176,7 @@ WATSONX = chat_dialect(
 )
 
 TAKES_REASONING_CONTENT = chat_dialect(Variant(reasoning="reasoning_content"))
-"""Fireworks, SGLang and llama.cpp take reasoning back as they send it."""
+"""Fireworks, SGLang and llama.cpp take reasoning back by the name that it comes by."""
 
 TAKES_REASONING = chat_dialect(Variant(reasoning="reasoning"))
-"""So does vLLM, by the name that it has had since 0.12."""
+"""So does vLLM, by another name: https://docs.vllm.ai/en/latest/features/interleaved_thinking/."""

@@ -13,7 +13,7 @@ from opensearch_ml_stream.connectors.conversation.conversation import (
     ToolChoice,
     Turn,
 )
-from opensearch_ml_stream.connectors.conversation.dialects.openai_completions import DIALECT
+from opensearch_ml_stream.connectors.conversation.dialects.text_completions import DIALECT
 from opensearch_ml_stream.connectors.errors import InvalidRequest
 from tests.conversation.conversations import ASKED, asking
 from tests.conversation.refusals import Dropped, refuse

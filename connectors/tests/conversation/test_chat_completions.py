@@ -19,12 +19,12 @@ from opensearch_ml_stream.connectors.conversation.conversation import (
     Turn,
 )
 from opensearch_ml_stream.connectors.conversation.dialects import openai_kin
-from opensearch_ml_stream.connectors.conversation.dialects.openai_chat import KIN, Variant, chat_dialect
+from opensearch_ml_stream.connectors.conversation.dialects.chat_completions import KIN, Variant, chat_dialect
 from opensearch_ml_stream.connectors.errors import InvalidRequest
 from tests.conversation.conversations import ASKED, RICH, SCHEMA, asking
 from tests.conversation.refusals import Dropped, refuse
 
-MESSAGES = [
+MESSAGES: list[dict[str, Any]] = [
     {"role": "system", "content": [{"type": "text", "text": "Be brief."}, {"type": "text", "text": "Be kind."}]},
     {"role": "developer", "content": "No jokes."},
     {

@@ -1,7 +1,7 @@
 """OpenAI Responses: https://platform.openai.com/docs/api-reference/responses/create.
 
 The first words of the system are the instructions. Nothing is stored (`store` is false), so reasoning is sent back as
-the encrypted text that the provider gave for it; other reasoning is left out, as in chat (`openai_chat`). A budget of
+the encrypted text that the provider gave for it; other reasoning is left out, as in `chat_completions`. A budget of
 tokens for reasoning is an effort. Marks of what to cache are left out.
 """
 
@@ -22,8 +22,7 @@ from opensearch_ml_stream.connectors.conversation.conversation import (
     Turn,
 )
 from opensearch_ml_stream.connectors.conversation.dialect import OPENAI_RESPONSES, Dialect, Refuse
-from opensearch_ml_stream.connectors.conversation.dialects.openai_as_sent import AllAsSent
-from opensearch_ml_stream.connectors.conversation.dialects.openai_chat import (
+from opensearch_ml_stream.connectors.conversation.dialects.chat_completions import (
     answer_schema,
     audio_format,
     data_url,
@@ -31,6 +30,7 @@ from opensearch_ml_stream.connectors.conversation.dialects.openai_chat import (
     effort_of_budget,
     parameters,
 )
+from opensearch_ml_stream.connectors.conversation.dialects.openai_as_sent import AllAsSent
 
 _JSON = dict[str, Any]
 
