@@ -134,6 +134,14 @@ def test_an_event_of_several_lines_becomes_one_line() -> None:
     assert chunks[0].event == b'{"type":"acme_event"}'
 
 
+def test_a_text_without_the_number_of_its_block_is_read_once() -> None:
+    bare = {"type": "content_block_delta", "delta": {"type": "text_delta", "text": "a"}}
+    chunks, outcome = play(decoder(), [sse(START, BLOCK, bare, DELTA, STOP)])
+    assert [orjson.loads(chunk.event) for chunk in chunks] == [START, BLOCK, bare, DELTA]
+    assert "".join(chunk.text for chunk in chunks) == "a"
+    assert isinstance(outcome, Ending)
+
+
 def test_an_error_is_not_passed() -> None:
     error = {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}
     chunks, outcome = play(decoder(), [sse(START, error)])

@@ -168,6 +168,11 @@ def test_no_choice_of_tools_is_written_where_there_are_none() -> None:
             {"thinking": {"type": "enabled", "budget_tokens": 2000}, "max_tokens": 2000 + 4096},
         ),
         ({"reasoning_summary": "auto"}, {"thinking": {"type": "adaptive", "display": "summarized"}}),
+        ({"reasoning_summary": "omitted"}, {}),
+        (
+            {"reasoning_effort": "low", "reasoning_summary": "omitted"},
+            {"thinking": {"type": "adaptive", "display": "omitted"}, "output_config": {"effort": "low"}},
+        ),
         ({"user": "u1"}, {"metadata": {"user_id": "u1"}}),
         ({"service_tier": "default"}, {"service_tier": "standard_only"}),
         ({"top_k": 5}, {"top_k": 5}),

@@ -61,6 +61,7 @@ _EFFORTS = {
 }
 """https://platform.claude.com/docs/en/build-with-claude/effort has these; `minimal` is the least of them."""
 
+_NO_SUMMARY = (False, "none", "omitted")
 _TOOL_CHOICES = {"auto": "auto", "required": "any", "none": "none"}
 _NO_PARAMETERS = {"type": "object", "properties": {}}
 
@@ -247,8 +248,10 @@ def write_thinking(conversation: Conversation, refuse: Refuse) -> tuple[dict[str
             )
         else:
             thinking = {"type": "enabled", "budget_tokens": budget}
+    if summary in _NO_SUMMARY:
+        return ({**thinking, "display": "omitted"} if thinking else {}), config
     if summary is not None:
-        thinking = {**(thinking or {"type": "adaptive"}), "display": "omitted" if summary == "none" else "summarized"}
+        thinking = {**(thinking or {"type": "adaptive"}), "display": "summarized"}
     return thinking, config
 
 
@@ -301,7 +304,7 @@ Payload = Callable[[Event], bytes]
 """Returns the payload of Anthropic's that an event holds, b"" for none."""
 
 # What a client is told in other ways: that the stream lives, and how it ends.
-_NOT_PASSED = frozenset({"ping", "message_stop", "error"})
+_NOT_PASSED = ("ping", "message_stop", "error")
 _DELTA_EVENT, _TEXT_DELTA = frozenset({"type", "index", "delta"}), frozenset({"type", "text"})
 
 
@@ -334,14 +337,14 @@ class AsSent:
         return self._reader.end_of_input()
 
     def _says_more_than_text(self, payload: dict[str, Any]) -> bool:
-        kind = payload["type"]
+        kind = payload.get("type")
         if kind == "content_block_start":
             self._block = payload.get("index")
         if kind != "content_block_delta":
-            return kind not in _NOT_PASSED
+            return kind is not None and kind not in _NOT_PASSED
         delta = payload["delta"]
         is_text = delta["type"] == "text_delta" and delta.keys() == _TEXT_DELTA and delta["text"] != ""
-        is_next = self._block is None or payload["index"] == self._block
+        is_next = self._block is None or payload.get("index") == self._block
         return not (is_text and is_next and payload.keys() == _DELTA_EVENT)
 
 
