@@ -53,6 +53,10 @@ class ChunkFormat(WireFormat):
     _heartbeat: ClassVar[bytes]
 
     def __init__(self, text_prefix: bytes, text_suffix: bytes) -> None:
+        self._set_text_frame(text_prefix, text_suffix)
+
+    def _set_text_frame(self, text_prefix: bytes, text_suffix: bytes) -> None:
+        """Set the bytes around text, for a format in which they change in the middle of a stream."""
         self._text_prefix = text_prefix
         self._text_suffix = text_suffix
         self._opening = text_prefix + b'"'

@@ -1,0 +1,45 @@
+"""What `POST /v1/messages` asks for, and how its answer is written."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from opensearch_ml_stream.connectors.conversation.answer import WholeAnswer
+from opensearch_ml_stream.connectors.conversation.dialect import ANTHROPIC, ClientRequest
+from opensearch_ml_stream.extensions.anthropic_api.protocol.body_members import Members
+from opensearch_ml_stream.extensions.anthropic_api.protocol.messages_events import MessageEvents
+from opensearch_ml_stream.extensions.anthropic_api.protocol.messages_request import read_conversation
+from opensearch_ml_stream.extensions.anthropic_api.protocol.messages_response import whole_message
+
+
+@dataclass(frozen=True, slots=True)
+class AskedMessage:
+    """The next message that a client asks a model for, by its name or id; fits `conversation_endpoint.Asked`."""
+
+    model: str
+    is_stream: bool
+    request: ClientRequest
+    message_id: str
+
+    def wire(self) -> MessageEvents:
+        """Return the format of the stream of the message."""
+        return MessageEvents(self.model, self.message_id)
+
+    def whole(self, answer: WholeAnswer) -> bytes:
+        """Return the body of a whole message."""
+        return whole_message(answer, self.model, self.message_id)
+
+
+@dataclass(frozen=True, slots=True)
+class MessagesDoor:
+    """Fits `conversation_endpoint.Door`. `new_id` returns what tells a message from all others."""
+
+    new_id: Callable[[], str]
+
+    def read(self, body: dict[str, Any]) -> AskedMessage:
+        """Return what a request asks for; its conversation is read when a provider of another dialect needs it."""
+        members = Members(body)
+        model, is_stream = members.required_text("model"), members.flag("stream") is True
+        conversation = {name: value for name, value in body.items() if name not in ("model", "stream")}
+        request = ClientRequest(ANTHROPIC, conversation, read_conversation)
+        return AskedMessage(model, is_stream, request, f"msg_{self.new_id()}")

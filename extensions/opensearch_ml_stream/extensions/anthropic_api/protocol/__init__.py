@@ -1,0 +1,1 @@
+"""What Anthropic's Messages API says: requests, events, whole messages and errors. Pure."""

@@ -1,0 +1,44 @@
+"""Errors as Anthropic's API has them: https://docs.claude.com/en/api/errors.
+
+`type` says what went wrong; the status of a response stays what it is on every route (424 for a provider's fault).
+"""
+
+from typing import Any
+
+import orjson
+
+from opensearch_ml_stream.connectors.errors import MLStreamError
+
+_TYPES = {
+    401: "authentication_error",
+    403: "permission_error",
+    404: "not_found_error",
+    408: "timeout_error",
+    413: "request_too_large",
+    429: "rate_limit_error",
+    503: "overloaded_error",
+}
+_OVERLOADED = (503, 529)
+_TIMED_OUT = (408, 504)
+_PROVIDER_FAULT = 424
+
+
+def error_type(error: MLStreamError) -> str:
+    """Return Anthropic's name for an error. A provider's 401 or 404 is not the client's: it is an `api_error`."""
+    if error.status == _PROVIDER_FAULT:
+        if error.provider_status in _OVERLOADED:
+            return "overloaded_error"
+        is_late = error.provider_status in _TIMED_OUT or error.type == "timeout_exception"
+        return "timeout_error" if is_late else "api_error"
+    found = _TYPES.get(error.status)
+    if found is None:
+        return "invalid_request_error" if error.status < 500 else "api_error"
+    return found
+
+
+def error_body(error: MLStreamError) -> bytes:
+    """Encode an error. The id of a request is in the response's head alone: `X-Request-Id`."""
+    said: dict[str, Any] = {"type": error_type(error), "message": error.reason}
+    if error.provider_status is not None:
+        said["provider_status"] = error.provider_status
+    return orjson.dumps({"type": "error", "error": said, "request_id": None})

@@ -1,0 +1,228 @@
+"""Wire format of streams of `/v1/messages`: https://docs.claude.com/en/docs/build-with-claude/streaming.
+
+    message_start, (content_block_start, content_block_delta ..., content_block_stop) ..., message_delta, message_stop
+
+One block is open at a time, and its index is the next one. Where the provider speaks Anthropic's dialect, its own
+events pass as they were sent, and text is put into the block that they have opened.
+"""
+
+from dataclasses import replace
+from typing import Any, ClassVar
+
+import orjson
+
+from opensearch_ml_stream.connectors.chunks import Chunk, Chunks, Ending, TextRun, ToolCall, to_chunk_list
+from opensearch_ml_stream.connectors.decoding import event_fields
+from opensearch_ml_stream.connectors.errors import MLStreamError
+from opensearch_ml_stream.connectors.wire_format import ChunkFormat
+from opensearch_ml_stream.extensions.anthropic_api.protocol.endings import said_beside, stop_reason, usage_fields
+from opensearch_ml_stream.extensions.anthropic_api.protocol.errors import error_body
+from opensearch_ml_stream.extensions.anthropic_api.protocol.ids import tool_id
+
+_PING = b'event: ping\ndata: {"type": "ping"}\n\n'
+_NOTHING_TO_SAY = b":\n\n"  # a comment
+_DELTA = b'{"type":"content_block_delta"'
+_SAID_BY_THE_OUTCOME = frozenset({"message_stop", "error"})
+
+
+class MessageEvents(ChunkFormat):
+    """The format of one stream. `model` is as the client asked for it, `message_id` is the message's.
+
+    A block that was closed stays so. So what comes while the arguments of the open tool call are not whole yet, and is
+    not of that call, waits for the end of the stream, with all that follows it.
+    """
+
+    content_type = "text/event-stream"
+    _heartbeat: ClassVar[bytes] = _PING
+
+    def __init__(self, model: str, message_id: str) -> None:
+        super().__init__(b"", b"")
+        self._model = model
+        self._message_id = message_id
+        self._has_begun = False
+        self._has_delta = False  # a message_delta was passed as it was sent
+        self._index = -1  # of the block that was begun last
+        self._open = ""  # its type while it is open
+        self._call: int | None = None  # the index of the call that is open
+        self._arguments: list[str] = []  # what it has so far
+        self._ended_calls: set[int] = set()
+        self._waiting: list[Chunk | ToolCall] = []
+
+    def chunks(self, chunks: Chunks) -> bytes:
+        """Encode all chunks of one upstream read."""
+        if isinstance(chunks, TextRun) and self._call is None:
+            return self._start_text() + chunks.wrap_each(self._opening, self._between, self._closing)
+        return b"".join([self._chunk(chunk) for chunk in to_chunk_list(chunks)]) or _NOTHING_TO_SAY
+
+    def last(self, chunks: Chunks, ending: Ending, extra: dict[str, Any]) -> bytes:
+        """Encode the chunks that came with the ending, and the ending."""
+        return b"".join([self._chunk(chunk) for chunk in to_chunk_list(chunks)]) + self.ending(ending, extra)
+
+    def ending(self, ending: Ending, extra: dict[str, Any]) -> bytes:
+        """Encode the end: what waited, `message_delta` unless it was passed as it was sent, and `message_stop`."""
+        try:
+            reason = stop_reason(ending)
+        except MLStreamError as error:
+            return self._flush() + self._close() + self.error(error)
+        parts = [self._begin(), self._flush(), self._close()]
+        if not self._has_delta or ending.guardrail is not None:
+            delta = {"stop_reason": reason, "stop_sequence": None}
+            parts.append(_event("message_delta", {"delta": delta, "usage": usage_fields(ending.usage)}))
+        if beside := said_beside(ending, extra):
+            parts.append(b": opensearch_ml_stream %b\n\n" % orjson.dumps(beside))
+        return b"".join([*parts, _event("message_stop", {})])
+
+    def error(self, error: MLStreamError) -> bytes:
+        """Encode the error; no `message_stop` follows it."""
+        return b"event: error\ndata: %b\n\n" % error_body(error)
+
+    def _chunk(self, chunk: Chunk) -> bytes:
+        if self._open != "text" or chunk != (chunk[0], "", (), (), "", b"") or not chunk[0]:
+            return self._mixed_chunk(chunk)
+        return self._text_prefix + orjson.dumps(chunk[0]) + self._text_suffix
+
+    def _mixed_chunk(self, chunk: Chunk) -> bytes:
+        if chunk.event:
+            return self._pass(chunk.event)
+        said: list[Chunk | ToolCall] = [chunk] if chunk.text or chunk.reasoning or chunk.signature else []
+        return b"".join([self._in_turn(one) for one in [*said, *chunk.tool_calls]])
+
+    def _in_turn(self, one: Chunk | ToolCall) -> bytes:
+        """Encode what is of the open call, or may close it; all else waits."""
+        if isinstance(one, ToolCall):
+            if one.index in self._ended_calls:  # there is nothing to add to whole arguments
+                return b""
+            if one.index == self._call:
+                return self._arguments_delta(one.arguments)
+        if self._waiting or (self._call is not None and not _is_object("".join(self._arguments))):
+            self._waiting.append(one)
+            return b""
+        return self._encode(one)
+
+    def _flush(self) -> bytes:
+        """Encode what waited: in the order in which it came, the fragments of a call together."""
+        waiting, self._waiting = self._waiting, []
+        arguments: dict[int, list[str]] = {}
+        for one in waiting:
+            if isinstance(one, ToolCall):
+                arguments.setdefault(one.index, []).append(one.arguments)
+        parts: list[bytes] = []
+        for one in waiting:
+            if not isinstance(one, ToolCall):
+                parts.append(self._encode(one))
+            elif (fragments := arguments.pop(one.index, None)) is not None:
+                parts.append(self._encode(replace(one, arguments="".join(fragments))))
+        return b"".join(parts)
+
+    def _encode(self, one: Chunk | ToolCall) -> bytes:
+        if isinstance(one, ToolCall):
+            return self._start_call(one) + self._arguments_delta(one.arguments)
+        return self._reasoning(one.reasoning) + self._signature(one.signature) + self._text(one.text)
+
+    def _text(self, text: str) -> bytes:
+        if not text:
+            return b""
+        return self._start_text() + self._text_prefix + orjson.dumps(text) + self._text_suffix
+
+    def _start_text(self) -> bytes:
+        return b"" if self._open == "text" else self._start("text", {"text": ""})
+
+    def _start_thinking(self) -> bytes:
+        return b"" if self._open == "thinking" else self._start("thinking", {"thinking": "", "signature": ""})
+
+    def _reasoning(self, text: str) -> bytes:
+        if not text:
+            return b""
+        return self._start_thinking() + self._delta({"type": "thinking_delta", "thinking": text})
+
+    def _signature(self, signature: str) -> bytes:
+        """Encode the proof of the reasoning before it, which ends the block: it may stand without a text as well."""
+        if not signature:
+            return b""
+        delta = {"type": "signature_delta", "signature": signature}
+        return self._start_thinking() + self._delta(delta) + self._close()
+
+    def _start_call(self, call: ToolCall) -> bytes:
+        id = call.id or tool_id(self._message_id, call.index)
+        start = self._start("tool_use", {"id": id, "name": call.name or "", "input": {}})
+        self._call, self._arguments = call.index, []
+        return start
+
+    def _arguments_delta(self, text: str) -> bytes:
+        if not text:
+            return b""
+        self._arguments.append(text)
+        return self._delta({"type": "input_json_delta", "partial_json": text})
+
+    def _begin(self) -> bytes:
+        if self._has_begun:
+            return b""
+        self._has_begun = True
+        message = {
+            "id": self._message_id,
+            "type": "message",
+            "role": "assistant",
+            "model": self._model,
+            "content": [],
+            "stop_reason": None,
+            "stop_sequence": None,
+            "usage": usage_fields(None),
+        }
+        return _event("message_start", {"message": message})
+
+    def _start(self, kind: str, members: dict[str, Any]) -> bytes:
+        """Open a block, after the one before it; a `ping` follows the first, as it does in Anthropic's streams."""
+        before = self._begin() + self._close()
+        self._opened(self._index + 1, kind)
+        block = {"type": kind, **members}
+        start = _event("content_block_start", {"index": self._index, "content_block": block})
+        return before + start + (_PING if self._index == 0 else b"")
+
+    def _opened(self, index: int, kind: str) -> None:
+        self._index, self._open, self._call = index, kind, None
+        if kind == "text":
+            prefix = b"event: content_block_delta\n" b'data: {"type":"content_block_delta","index":%d,' % index
+            self._set_text_frame(prefix + b'"delta":{"type":"text_delta","text":', b"}}\n\n")
+
+    def _close(self) -> bytes:
+        if not self._open:
+            return b""
+        if self._call is not None:
+            self._ended_calls.add(self._call)
+        self._open, self._call = "", None
+        return _event("content_block_stop", {"index": self._index})
+
+    def _delta(self, delta: dict[str, Any]) -> bytes:
+        return _event("content_block_delta", {"index": self._index, "delta": delta})
+
+    def _pass(self, payload: bytes) -> bytes:
+        """Return an event as it was sent; the end and errors are said by the outcome."""
+        if b"\n" in payload or b"\r" in payload:  # white space between members
+            payload = payload.replace(b"\n", b" ").replace(b"\r", b" ")
+        if payload.startswith(_DELTA):
+            return b"event: content_block_delta\ndata: %b\n\n" % payload
+        event: Any = orjson.loads(payload)
+        kind = event.get("type")
+        if not isinstance(kind, str) or not kind.isidentifier() or kind in _SAID_BY_THE_OUTCOME:
+            return b""
+        self._has_begun = True
+        if kind == "content_block_start":
+            index = event_fields.count(event.get("index"))
+            block_type = event_fields.name(event_fields.mapping(event.get("content_block")).get("type"))
+            self._opened(self._index + 1 if index is None else index, block_type or "block")
+        elif kind == "content_block_stop":
+            self._open = ""
+        elif kind == "message_delta":
+            self._has_delta = True
+        return b"event: %b\ndata: %b\n\n" % (kind.encode(), payload)
+
+
+def _event(name: str, members: dict[str, Any]) -> bytes:
+    return b"event: %b\ndata: %b\n\n" % (name.encode(), orjson.dumps({"type": name, **members}))
+
+
+def _is_object(text: str) -> bool:
+    try:
+        return isinstance(orjson.loads(text), dict)
+    except ValueError:
+        return False

@@ -1,0 +1,212 @@
+"""Bodies of `POST /v1/messages`: https://docs.claude.com/en/api/messages.
+
+Tools that Anthropic runs itself, and members without a place in a conversation, are unknown to it: a provider that
+speaks Anthropic's dialect takes them as they were sent, any other refuses them.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from opensearch_ml_stream.connectors.conversation.conversation import (
+    AnswerFormat,
+    Conversation,
+    JSONObject,
+    Reasoning,
+    Role,
+    Tool,
+    ToolChoice,
+    Turn,
+)
+from opensearch_ml_stream.extensions.anthropic_api.protocol.body_members import Members, wrong
+from opensearch_ml_stream.extensions.anthropic_api.protocol.content_blocks import ContentBlocks
+
+_MEMBERS = {
+    "turns": "messages",
+    "stop": "stop_sequences",
+    "user": "metadata.user_id",
+    "parallel_tool_calls": "tool_choice.disable_parallel_tool_use",
+    "answer_format": "output_config.format",
+    "reasoning_effort": "output_config.effort",
+    "reasoning_tokens": "thinking.budget_tokens",
+    "reasoning_summary": "thinking.display",
+}
+"""What Anthropic's API calls what the neutral form calls otherwise."""
+
+_ROLES: Mapping[str, Role] = {"user": "user", "assistant": "assistant", "system": "system"}
+_TOOL_CHOICES: Mapping[str, ToolChoice] = {
+    "auto": ToolChoice("auto"),
+    "any": ToolChoice("required"),
+    "none": ToolChoice("none"),
+}
+_EFFORTS = {"low": "low", "medium": "medium", "high": "high", "xhigh": "xhigh", "max": "xhigh"}
+_SERVICE_TIERS = {"auto": "auto", "standard_only": "default"}
+
+
+def read_conversation(body: JSONObject) -> Conversation:
+    """Return the conversation of a request's body. InvalidRequest names the member that is wrong."""
+    members, unknown = Members(body), dict[str, Any]()
+    turns = _turns(members, ContentBlocks(unknown))
+    cache = members.object("cache_control")
+    max_tokens = members.integer("max_tokens")
+    if max_tokens is None:
+        raise wrong("max_tokens", "Field required")
+    choice, parallel = _tool_choice(members.members("tool_choice"), unknown)
+    thinking = _thinking(members.members("thinking"), unknown)
+    effort, answer_format = _output_config(members, unknown)
+    options = {
+        "max_tokens": max_tokens,
+        "temperature": members.number("temperature"),
+        "top_p": members.number("top_p"),
+        "top_k": members.integer("top_k"),
+        "stop": _stop(members),
+        "user": _user(members.members("metadata"), unknown),
+        "service_tier": _service_tier(members),
+        **thinking,
+        "reasoning_effort": effort,
+    }
+    tools = tuple(_tools(members.elements("tools"), unknown))
+    members.leave(unknown)
+    return Conversation(
+        turns=_with_cache(turns, cache),
+        tools=tools,
+        tool_choice=choice,
+        parallel_tool_calls=parallel,
+        answer_format=answer_format,
+        options={name: value for name, value in options.items() if value is not None},
+        unknown=unknown,
+        members=_MEMBERS,
+    )
+
+
+def _turns(members: Members, content: ContentBlocks) -> tuple[Turn, ...]:
+    system = members.take("system")
+    turns = [Turn("system", content.read(system, "system"))] if system else []
+    if not (messages := list(members.elements("messages"))):
+        raise wrong("messages", "at least one message is required")
+    return (*turns, *(_turn(Members(value, path), content) for path, value in messages))
+
+
+def _turn(message: Members, content: ContentBlocks) -> Turn:
+    name = message.required_text("role")
+    role = _ROLES.get(name)
+    if role is None:
+        raise wrong(message.path_of("role"), "Input should be 'user', 'assistant' or 'system'")
+    return Turn(role, content.read(message.required("content"), message.path_of("content")))
+
+
+def _with_cache(turns: tuple[Turn, ...], cache: JSONObject | None) -> tuple[Turn, ...]:
+    """Return the turns with the `cache_control` of the whole request where it belongs: at the last part that may."""
+    if cache is None:
+        return turns
+    for turn_place in reversed(range(len(turns))):
+        turn = turns[turn_place]
+        for place in reversed(range(len(turn.parts))):
+            part = turn.parts[place]
+            if not isinstance(part, Reasoning):
+                marked = replace(part, cache=part.cache or cache)
+                turn = replace(turn, parts=(*turn.parts[:place], marked, *turn.parts[place + 1 :]))
+                return (*turns[:turn_place], turn, *turns[turn_place + 1 :])
+    return turns
+
+
+def _tools(values: Iterable[tuple[str, Any]], unknown: dict[str, Any]) -> Iterable[Tool]:
+    for path, value in values:
+        tool = Members(value, path)
+        if tool.text("type") not in ("", "custom"):
+            unknown[path] = value
+            continue
+        if tool.take("allowed_callers") not in (None, ["direct"]):
+            unknown[tool.path_of("allowed_callers")] = value["allowed_callers"]
+        tool.take("eager_input_streaming")  # how fine the pieces of a stream are is the provider's
+        yield Tool(
+            tool.required_text("name"),
+            tool.text("description"),
+            tool.object("input_schema"),
+            tool.flag("strict"),
+            tool.object("cache_control"),
+        )
+        tool.leave(unknown)
+
+
+def _tool_choice(choice: Members | None, unknown: dict[str, Any]) -> tuple[ToolChoice | None, bool | None]:
+    """Return which tools are to be called, and whether several at once."""
+    if choice is None:
+        return None, None
+    kind, disabled = choice.required_text("type"), choice.flag("disable_parallel_tool_use")
+    found = ToolChoice("named", choice.required_text("name")) if kind == "tool" else _TOOL_CHOICES.get(kind)
+    if found is None:
+        raise wrong(choice.path_of("type"), "Input should be 'auto', 'any', 'tool' or 'none'")
+    choice.leave(unknown)
+    return found, None if disabled is None else not disabled
+
+
+def _thinking(thinking: Members | None, unknown: dict[str, Any]) -> dict[str, Any]:
+    """Return the options of reasoning. Adaptive thinking is as much as the model finds good: what `effort` says."""
+    if thinking is None:
+        return {}
+    kind = thinking.required_text("type")
+    options: dict[str, Any] = {}
+    if kind == "enabled":
+        options["reasoning_tokens"] = thinking.integer("budget_tokens")
+        if options["reasoning_tokens"] is None:
+            raise wrong(thinking.path_of("budget_tokens"), "Field required")
+    elif kind == "disabled":
+        options["reasoning_tokens"] = 0
+    elif kind != "adaptive":
+        unknown[thinking.path_of("type")] = kind
+    display = thinking.text("display")
+    if display == "summarized":
+        options["reasoning_summary"] = "auto"
+    elif display not in ("", "omitted"):
+        raise wrong(thinking.path_of("display"), "Input should be 'summarized' or 'omitted'")
+    thinking.leave(unknown)
+    return options
+
+
+def _output_config(members: Members, unknown: dict[str, Any]) -> tuple[str | None, AnswerFormat | None]:
+    """Return the effort and the format of the answer; earlier versions of the API have `output_format` for that."""
+    answer = members.members("output_format")
+    if (config := members.members("output_config")) is None:
+        return None, _answer_format(answer, unknown)
+    effort = config.text("effort")
+    if effort and effort not in _EFFORTS:
+        raise wrong(config.path_of("effort"), f"Input should be one of {', '.join(_EFFORTS)}")
+    answer = config.members("format") or answer
+    config.leave(unknown)
+    return _EFFORTS.get(effort), _answer_format(answer, unknown)
+
+
+def _answer_format(answer: Members | None, unknown: dict[str, Any]) -> AnswerFormat | None:
+    if answer is None:
+        return None
+    if answer.required_text("type") != "json_schema":
+        raise wrong(answer.path_of("type"), "Input should be 'json_schema'")
+    schema = answer.object("schema")
+    if schema is None:
+        raise wrong(answer.path_of("schema"), "Field required")
+    answer.leave(unknown)
+    return AnswerFormat("schema", schema=schema)
+
+
+def _stop(members: Members) -> list[str] | None:
+    sequences = list(members.elements("stop_sequences"))
+    for path, value in sequences:
+        if not isinstance(value, str):
+            raise wrong(path, "Input should be a valid string")
+    return [value for _, value in sequences] or None
+
+
+def _user(metadata: Members | None, unknown: dict[str, Any]) -> str | None:
+    if metadata is None:
+        return None
+    user = metadata.text("user_id")
+    metadata.leave(unknown)
+    return user or None
+
+
+def _service_tier(members: Members) -> str | None:
+    tier = members.text("service_tier")
+    if tier and tier not in _SERVICE_TIERS:
+        raise wrong("service_tier", f"Input should be one of {', '.join(_SERVICE_TIERS)}")
+    return _SERVICE_TIERS.get(tier)

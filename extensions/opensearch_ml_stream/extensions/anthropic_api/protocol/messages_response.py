@@ -1,0 +1,67 @@
+"""Whole responses of `/v1/messages`."""
+
+from typing import Any
+
+import orjson
+
+from opensearch_ml_stream.connectors.chunks import Chunk, Ending, ToolCall
+from opensearch_ml_stream.connectors.conversation.answer import WholeAnswer
+from opensearch_ml_stream.connectors.errors import UpstreamError
+from opensearch_ml_stream.extensions.anthropic_api.protocol.endings import said_beside, stop_reason, usage_fields
+from opensearch_ml_stream.extensions.anthropic_api.protocol.ids import tool_id
+
+MEMBER = "opensearch_ml_stream"
+
+
+def whole_message(answer: WholeAnswer, model: str, message_id: str) -> bytes:
+    """Encode an answer: the provider's own message, or one made of what it says.
+
+    What else there is to say of it is in MEMBER. UpstreamError for an answer that Anthropic's form cannot hold.
+    """
+    message = answer.response if answer.is_as_sent else _message(answer.chunk, answer.ending, model, message_id)
+    beside = said_beside(answer.ending, answer.extra)
+    return orjson.dumps({**message, MEMBER: beside} if beside else message)
+
+
+def _message(chunk: Chunk, ending: Ending, model: str, message_id: str) -> dict[str, Any]:
+    reason = stop_reason(ending)
+    return {
+        "id": message_id,
+        "type": "message",
+        "role": "assistant",
+        "model": model,
+        "content": _content(chunk, message_id, is_cut=reason == "max_tokens"),
+        "stop_reason": reason,
+        "stop_sequence": None,
+        "usage": usage_fields(ending.usage),
+    }
+
+
+def _content(chunk: Chunk, message_id: str, *, is_cut: bool) -> list[dict[str, Any]]:
+    blocks: list[dict[str, Any]] = []
+    if chunk.reasoning or chunk.signature:
+        blocks.append({"type": "thinking", "thinking": chunk.reasoning, "signature": chunk.signature})
+    if chunk.text:
+        blocks.append({"type": "text", "text": chunk.text})
+    calls: dict[int, list[ToolCall]] = {}
+    for fragment in chunk.tool_calls:
+        calls.setdefault(fragment.index, []).append(fragment)
+    for index, fragments in calls.items():
+        first, arguments = fragments[0], "".join(fragment.arguments for fragment in fragments)
+        value = _input(arguments, first.name or "", is_cut=is_cut)
+        id = first.id or tool_id(message_id, index)
+        blocks.append({"type": "tool_use", "id": id, "name": first.name or "", "input": value})
+    return blocks
+
+
+def _input(arguments: str, name: str, *, is_cut: bool) -> dict[str, Any]:
+    """Return the arguments of a call; of those that a limit of tokens has cut there is nothing to be read."""
+    if not arguments:
+        return {}
+    try:
+        value: Any = orjson.loads(arguments)
+    except ValueError:
+        value = {} if is_cut else None
+    if not isinstance(value, dict):
+        raise UpstreamError(f"The arguments of the model's call of the tool [{name}] are not a JSON object")
+    return value
