@@ -158,7 +158,7 @@ class MessageEvents(ChunkFormat):
         if self._has_begun:
             return b""
         self._has_begun = True
-        message = {
+        message: dict[str, Any] = {
             "id": self._message_id,
             "type": "message",
             "role": "assistant",
@@ -181,7 +181,7 @@ class MessageEvents(ChunkFormat):
     def _opened(self, index: int, kind: str) -> None:
         self._index, self._open, self._call = index, kind, None
         if kind == "text":
-            prefix = b"event: content_block_delta\n" b'data: {"type":"content_block_delta","index":%d,' % index
+            prefix = b'event: content_block_delta\ndata: {"type":"content_block_delta","index":%d,' % index
             self._set_text_frame(prefix + b'"delta":{"type":"text_delta","text":', b"}}\n\n")
 
     def _close(self) -> bytes:

@@ -45,17 +45,22 @@ _SERVICE_TIERS = {"auto": "auto", "standard_only": "default"}
 
 def read_conversation(body: JSONObject) -> Conversation:
     """Return the conversation of a request's body. InvalidRequest names the member that is wrong."""
+    conversation = read_counted_conversation(body)
+    if "max_tokens" not in conversation.options:
+        raise wrong("max_tokens", "Field required")
+    return conversation
+
+
+def read_counted_conversation(body: JSONObject) -> Conversation:
+    """Return the conversation of which the tokens are to be counted: its answer has no limit."""
     members, unknown = Members(body), dict[str, Any]()
     turns = _turns(members, ContentBlocks(unknown))
     cache = members.object("cache_control")
-    max_tokens = members.integer("max_tokens")
-    if max_tokens is None:
-        raise wrong("max_tokens", "Field required")
     choice, parallel = _tool_choice(members.members("tool_choice"), unknown)
     thinking = _thinking(members.members("thinking"), unknown)
     effort, answer_format = _output_config(members, unknown)
     options = {
-        "max_tokens": max_tokens,
+        "max_tokens": members.integer("max_tokens"),
         "temperature": members.number("temperature"),
         "top_p": members.number("top_p"),
         "top_k": members.integer("top_k"),

@@ -1,0 +1,32 @@
+"""Open Anthropic's Messages API: its routes stand in front of the router."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from uuid import uuid4
+
+from starlette.types import ASGIApp
+
+from opensearch_ml_stream.extensions.anthropic_api.http.count_tokens import CountTokens
+from opensearch_ml_stream.extensions.anthropic_api.http.messages_door import MessagesDoor
+from opensearch_ml_stream.extensions.anthropic_api.http.operations import OPERATIONS
+from opensearch_ml_stream.extensions.anthropic_api.paths import COUNT_TOKENS_PATH, MESSAGES_PATH
+from opensearch_ml_stream.extensions.anthropic_api.service.token_counts import TokenCounts
+from opensearch_ml_stream.plugin.extension import BEFORE_THE_ROUTER, Contribution, Core, Handler
+from opensearch_ml_stream.rest_handlers.routes.conversation_endpoint import AtPaths, ConversationEndpoint
+
+
+@asynccontextmanager
+async def open_anthropic_api(core: Core) -> AsyncIterator[Contribution]:
+    """Contribute the routes."""
+    door = MessagesDoor(lambda: uuid4().hex)
+    messages = ConversationEndpoint(door, core.conversations, core.in_flight, core.gate)
+    counts = TokenCounts(core.conversations.names, core.models, core.calls)
+    endpoints: dict[str, ASGIApp] = {
+        MESSAGES_PATH: messages,
+        COUNT_TOKENS_PATH: CountTokens(counts, core.in_flight, core.gate),
+    }
+
+    def before(router: ASGIApp) -> ASGIApp:
+        return AtPaths(endpoints, router)
+
+    yield Contribution(operations=OPERATIONS, handlers=(Handler(BEFORE_THE_ROUTER, before),))

@@ -1,0 +1,1 @@
+"""What the Messages API needs of the world beside conversations."""
