@@ -1,0 +1,85 @@
+"""Whole messages: made of what an answer says, or the provider's own."""
+
+import json
+from typing import Any
+
+import pytest
+from anthropic.types import Message
+
+from opensearch_ml_stream.connectors.chunks import Chunk, Ending, ToolCall, Usage
+from opensearch_ml_stream.connectors.conversation.answer import WholeAnswer
+from opensearch_ml_stream.connectors.errors import UpstreamError
+from opensearch_ml_stream.extensions.anthropic_api.protocol.messages_response import whole_message
+
+
+def answer(chunk: Chunk, ending: Ending | None = None, **extra: Any) -> WholeAnswer:
+    return WholeAnswer(chunk, ending or Ending(), "id", {}, is_as_sent=False, extra=extra)
+
+
+def message(said: WholeAnswer) -> dict[str, Any]:
+    body: dict[str, Any] = json.loads(whole_message(said, "my-model", "msg_1"))
+    return body
+
+
+def test_an_answer_is_a_message_that_the_sdk_takes() -> None:
+    call = ToolCall(0, "a", "get", '{"q":1}')
+    body = message(
+        answer(Chunk("Hi", "Hm", (call,), (), "sig"), Ending("tool_calls", usage=Usage(9, 2, cached_tokens=4)))
+    )
+    assert body == {
+        "id": "msg_1",
+        "type": "message",
+        "role": "assistant",
+        "model": "my-model",
+        "content": [
+            {"type": "thinking", "thinking": "Hm", "signature": "sig"},
+            {"type": "text", "text": "Hi"},
+            {"type": "tool_use", "id": "a", "name": "get", "input": {"q": 1}},
+        ],
+        "stop_reason": "tool_use",
+        "stop_sequence": None,
+        "usage": {
+            "input_tokens": 5,
+            "cache_creation_input_tokens": 0,
+            "cache_read_input_tokens": 4,
+            "output_tokens": 2,
+        },
+    }
+    assert Message.model_validate(body).content[1].type == "text"
+
+
+def test_an_answer_as_it_was_sent_passes_with_what_is_unknown() -> None:
+    sent = {"id": "msg_9", "type": "message", "content": [], "new": 1}
+    said = WholeAnswer(Chunk(), Ending(), "id", sent, is_as_sent=True, extra={})
+    assert message(said) == sent
+
+
+@pytest.mark.parametrize("is_as_sent", [True, False])
+def test_what_else_is_to_say_is_a_member_of_ours(is_as_sent: bool) -> None:
+    ending = Ending("content_filter", "SAFETY")
+    said = WholeAnswer(Chunk("a"), ending, "id", {"type": "message"}, is_as_sent, extra={"model_id": "other"})
+    assert message(said)["opensearch_ml_stream"] == {"native_finish_reason": "SAFETY", "model_id": "other"}
+
+
+def test_fragments_of_a_call_are_one_block_and_no_arguments_an_empty_object() -> None:
+    fragments = (ToolCall(0, None, "get"), ToolCall(1, "b", "put", '{"q"'), ToolCall(1, arguments=":1}"))
+    assert message(answer(Chunk(tool_calls=fragments)))["content"] == [
+        {"type": "tool_use", "id": "toolu_1_0", "name": "get", "input": {}},
+        {"type": "tool_use", "id": "b", "name": "put", "input": {"q": 1}},
+    ]
+
+
+def test_of_arguments_that_a_limit_has_cut_there_is_nothing_to_be_read() -> None:
+    cut = Chunk(tool_calls=(ToolCall(0, "a", "get", '{"q'),))
+    assert message(answer(cut, Ending("length")))["content"][0]["input"] == {}
+
+
+@pytest.mark.parametrize("arguments", ['{"q', "[1]", "x"])
+def test_arguments_that_are_no_object_are_the_providers_fault(arguments: str) -> None:
+    with pytest.raises(UpstreamError, match=r"tool \[get\] are not a JSON object"):
+        message(answer(Chunk(tool_calls=(ToolCall(0, "a", "get", arguments),))))
+
+
+def test_an_answer_that_the_provider_broke_off_is_its_fault() -> None:
+    with pytest.raises(UpstreamError, match="broke its answer off: MALFORMED"):
+        message(answer(Chunk("a"), Ending("error", "MALFORMED")))
