@@ -1,0 +1,1 @@
+"""OpenAI's API on every model: chat completions, completions, embeddings and the list of models."""

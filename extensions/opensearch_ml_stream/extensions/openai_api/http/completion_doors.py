@@ -1,0 +1,126 @@
+"""`/v1/chat/completions` and `/v1/completions`: what a request asks for, and the form of its answer."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+from uuid import uuid4
+
+from opensearch_ml_stream.connectors.conversation.answer import WholeAnswer
+from opensearch_ml_stream.connectors.conversation.dialect import OPENAI_CHAT, OPENAI_COMPLETIONS, ClientRequest
+from opensearch_ml_stream.connectors.errors import InvalidRequest
+from opensearch_ml_stream.connectors.wire_format import WireFormat
+from opensearch_ml_stream.extensions.openai_api.protocol.chat_events import ChatEvents
+from opensearch_ml_stream.extensions.openai_api.protocol.chat_request import read_chat_request
+from opensearch_ml_stream.extensions.openai_api.protocol.completions_events import CompletionsEvents
+from opensearch_ml_stream.extensions.openai_api.protocol.completions_request import read_completions_request
+from opensearch_ml_stream.extensions.openai_api.protocol.envelope import Envelope
+from opensearch_ml_stream.extensions.openai_api.protocol.members import Members
+from opensearch_ml_stream.extensions.openai_api.protocol.whole_responses import (
+    as_sent,
+    chat_response,
+    completions_response,
+)
+
+Clock = Callable[[], int]
+"""Returns the time now in milliseconds since 1970."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """What a request asks for."""
+
+    model: str
+    is_stream: bool
+    request: ClientRequest
+    envelope: Envelope
+    wants_usage: bool
+
+
+class ChatAsked(_Asked):
+    """What a request of `/v1/chat/completions` asks for."""
+
+    __slots__ = ()
+
+    def wire(self) -> WireFormat:
+        """Return the format of the stream."""
+        return ChatEvents(self.envelope, wants_usage=self.wants_usage, calls_function=self._calls_function)
+
+    def whole(self, answer: WholeAnswer) -> bytes:
+        """Return the response in one piece."""
+        if answer.is_as_sent:
+            return as_sent(answer.response, answer.ending, answer.extra)
+        chunk, ending = answer.chunk, answer.ending
+        return chat_response(self.envelope, chunk, ending, answer.extra, calls_function=self._calls_function)
+
+    @property
+    def _calls_function(self) -> bool:
+        return "functions" in self.request.body
+
+
+class CompletionsAsked(_Asked):
+    """What a request of `/v1/completions` asks for."""
+
+    __slots__ = ()
+
+    def wire(self) -> WireFormat:
+        """Return the format of the stream."""
+        return CompletionsEvents(self.envelope, wants_usage=self.wants_usage)
+
+    def whole(self, answer: WholeAnswer) -> bytes:
+        """Return the response in one piece."""
+        if answer.is_as_sent:
+            return as_sent(answer.response, answer.ending, answer.extra)
+        return completions_response(self.envelope, answer.chunk, answer.ending, answer.extra)
+
+
+@dataclass(frozen=True, slots=True)
+class ChatDoor:
+    """The door of `/v1/chat/completions`."""
+
+    clock: Clock
+
+    def read(self, body: dict[str, Any]) -> ChatAsked:
+        """Return what the members of a request ask for. InvalidRequest names the member that is wrong."""
+        Members(body).need("messages", list)
+        read = _read_door(body)
+        request = ClientRequest(OPENAI_CHAT, read.body, read_chat_request)
+        envelope = Envelope(f"chatcmpl-{uuid4().hex}", self.clock() // 1000, read.model)
+        return ChatAsked(read.model, read.is_stream, request, envelope, read.wants_usage)
+
+
+@dataclass(frozen=True, slots=True)
+class CompletionsDoor:
+    """The door of `/v1/completions`."""
+
+    clock: Clock
+
+    def read(self, body: dict[str, Any]) -> CompletionsAsked:
+        """Return what the members of a request ask for. InvalidRequest names the member that is wrong."""
+        read = _read_door(body)
+        request = ClientRequest(OPENAI_COMPLETIONS, read.body, read_completions_request)
+        envelope = Envelope(f"cmpl-{uuid4().hex}", self.clock() // 1000, read.model)
+        return CompletionsAsked(read.model, read.is_stream, request, envelope, read.wants_usage)
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """What is the door's in a body, and the rest of it."""
+
+    model: str
+    is_stream: bool
+    wants_usage: bool
+    body: dict[str, Any]
+
+
+def _read_door(body: dict[str, Any]) -> _Read:
+    members = Members(body)
+    model = members.need("model", str)
+    is_stream = members.take("stream", bool) or False
+    options = members.take("stream_options", dict)
+    if options is not None and not is_stream:
+        raise InvalidRequest("stream_options must be left out where stream is not true")
+    of_stream = Members(options or {}, "stream_options")
+    wants_usage = of_stream.take("include_usage", bool) or False
+    rest = {name: value for name, value in body.items() if name not in ("model", "stream", "stream_options")}
+    others = {name: value for name, value in (options or {}).items() if name != "include_usage"}
+    return _Read(model, is_stream, wants_usage, {**rest, "stream_options": others} if others else rest)

@@ -1,0 +1,39 @@
+"""`/v1/models`: the models that the caller may see."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from opensearch_ml_stream.extensions.openai_api.paths import MODELS_PATH
+from opensearch_ml_stream.extensions.openai_api.protocol.model_objects import model_list, model_object
+from opensearch_ml_stream.rest_handlers import actions
+from opensearch_ml_stream.rest_handlers.callers import Caller, Gate
+from opensearch_ml_stream.rest_handlers.http.responses import json_response
+
+ListModels = Callable[[Caller], Awaitable[list[tuple[str, Mapping[str, Any]]]]]
+"""Returns ids and stored fields of the models that a caller may see."""
+
+FindModel = Callable[[Caller, str], Awaitable[Mapping[str, Any]]]
+"""Returns the stored fields of a model by its name or id. NotFound if there is none that the caller may see."""
+
+_MAY_SEE = (actions.MODEL_SEARCH, actions.MODEL_GET, actions.PREDICT_STREAM, actions.PREDICT)
+
+
+def model_routes(listed: ListModels, find: FindModel, gate: Gate) -> list[Route]:
+    """Return the routes. Who may call models may see which they can call: clients ask before they do."""
+
+    async def show_all(request: Request) -> Response:
+        """List the models that the caller may see."""
+        caller = await gate.admit(request.scope, *_MAY_SEE)
+        return json_response(request, model_list(await listed(caller)))
+
+    async def show_one(request: Request) -> Response:
+        """Show a model, by its name or id."""
+        caller = await gate.admit(request.scope, *_MAY_SEE)
+        name: str = request.path_params["name"]
+        return json_response(request, model_object(name, await find(caller, name)))
+
+    return [Route(MODELS_PATH, show_all), Route(MODELS_PATH + "/{name:path}", show_one)]

@@ -1,0 +1,42 @@
+"""Open OpenAI's API: conversations and embeddings in front of the router, the list of models behind."""
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from typing import Any
+
+from starlette.types import ASGIApp
+
+from opensearch_ml_stream.extensions.openai_api.http.completion_doors import ChatDoor, CompletionsDoor
+from opensearch_ml_stream.extensions.openai_api.http.embeddings_endpoint import EmbeddingsEndpoint
+from opensearch_ml_stream.extensions.openai_api.http.model_routes import model_routes
+from opensearch_ml_stream.extensions.openai_api.http.operations import OPERATIONS
+from opensearch_ml_stream.extensions.openai_api.paths import CHAT_PATH, COMPLETIONS_PATH, EMBEDDINGS_PATH
+from opensearch_ml_stream.extensions.openai_api.service.stored_embedding_models import StoredEmbeddingModels
+from opensearch_ml_stream.plugin.extension import BEFORE_THE_ROUTER, Contribution, Core, Handler
+from opensearch_ml_stream.rest_handlers.callers import Caller
+from opensearch_ml_stream.rest_handlers.routes.conversation_endpoint import AtPaths, ConversationEndpoint, Door
+
+
+@asynccontextmanager
+async def open_openai_api(core: Core) -> AsyncIterator[Contribution]:
+    """Contribute the routes."""
+
+    def conversing(door: Door) -> ASGIApp:
+        return ConversationEndpoint(door, core.conversations, core.in_flight, core.gate)
+
+    names, models = core.conversations.names, core.registry.models
+
+    async def find(caller: Caller, name: str) -> Mapping[str, Any]:
+        return await models.get(caller, await names.model_id(caller, name))
+
+    embeddings = StoredEmbeddingModels(names, core.models, core.predictions)
+    at: dict[str, ASGIApp] = {
+        CHAT_PATH: conversing(ChatDoor(core.clock)),
+        COMPLETIONS_PATH: conversing(CompletionsDoor(core.clock)),
+        EMBEDDINGS_PATH: EmbeddingsEndpoint(embeddings, core.in_flight, core.gate),
+    }
+    yield Contribution(
+        routes=model_routes(names.listed, find, core.gate),
+        operations=OPERATIONS,
+        handlers=(Handler(BEFORE_THE_ROUTER, lambda router: AtPaths(at, router)),),
+    )

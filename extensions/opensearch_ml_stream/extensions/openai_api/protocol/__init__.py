@@ -1,0 +1,1 @@
+"""What OpenAI's API says, as values: requests, events, responses, errors."""

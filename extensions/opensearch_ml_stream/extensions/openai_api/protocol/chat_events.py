@@ -1,0 +1,64 @@
+"""The wire format of chat streams: objects of kind `chat.completion.chunk`.
+
+https://platform.openai.com/docs/api-reference/chat-streaming
+"""
+
+from typing import Any, ClassVar
+
+from opensearch_ml_stream.connectors.chunks import Chunk, ToolCall
+from opensearch_ml_stream.extensions.openai_api.protocol.chat_messages import REASONING, SIGNATURE
+from opensearch_ml_stream.extensions.openai_api.protocol.envelope import Envelope
+from opensearch_ml_stream.extensions.openai_api.protocol.stream_events import StreamEvents
+
+
+class ChatEvents(StreamEvents):
+    """The format of one chat stream.
+
+    With `calls_function` the client speaks of functions, as it was before there were tools: there is one call at most.
+    """
+
+    _object: ClassVar[str] = "chat.completion.chunk"
+
+    def __init__(self, envelope: Envelope, *, wants_usage: bool = False, calls_function: bool = False) -> None:
+        self._calls_function = calls_function
+        super().__init__(envelope, wants_usage=wants_usage)
+
+    def _begin(self) -> bytes:
+        return super()._begin() + self._event([_choice({"role": "assistant", "content": ""})])
+
+    def _choice(self, text: Any) -> dict[str, Any]:
+        return _choice({"content": text})
+
+    def _own_choice(self, chunk: Chunk) -> dict[str, Any]:
+        delta: dict[str, Any] = {}
+        if chunk.reasoning:
+            delta[REASONING] = chunk.reasoning
+        if chunk.signature:
+            delta[SIGNATURE] = chunk.signature
+        if chunk.text:
+            delta["content"] = chunk.text
+        if chunk.tool_calls and self._calls_function:
+            delta["function_call"] = _function(chunk.tool_calls[0])
+        elif chunk.tool_calls:
+            delta["tool_calls"] = [self._call(call) for call in chunk.tool_calls]
+        if chunk.outputs:
+            delta["outputs"] = chunk.outputs
+        return _choice(delta)
+
+    def _finish(self, finish_reason: str) -> dict[str, Any]:
+        is_function = self._calls_function and finish_reason == "tool_calls"
+        return {"index": 0, "delta": {}, "finish_reason": "function_call" if is_function else finish_reason}
+
+    def _call(self, call: ToolCall) -> dict[str, Any]:
+        if call.name is None and call.id is None:
+            return {"index": call.index, "function": {"arguments": call.arguments}}
+        id = call.id or self._made.call_id(call.index)
+        return {"index": call.index, "id": id, "type": "function", "function": _function(call)}
+
+
+def _choice(delta: dict[str, Any]) -> dict[str, Any]:
+    return {"index": 0, "delta": delta, "finish_reason": None}
+
+
+def _function(call: ToolCall) -> dict[str, Any]:
+    return {**({} if call.name is None else {"name": call.name}), "arguments": call.arguments}

@@ -1,0 +1,49 @@
+"""What all objects of one response have in common: its id, the time, the model; and how tokens are counted in it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from opensearch_ml_stream.connectors.chunks import Ending, Usage
+
+OWN_MEMBER = "opensearch_ml_stream"
+"""Where a response says what OpenAI's API has no place for: the model that answered in another's place, warnings."""
+
+
+@dataclass(frozen=True, slots=True)
+class Envelope:
+    """Of a response that is made here. `created` is in seconds since 1970, `model` the name that the client gave."""
+
+    id: str
+    created: int
+    model: str
+
+    def head(self, kind: str) -> dict[str, Any]:
+        """Return the members that an object of the response begins with."""
+        return {"id": self.id, "object": kind, "created": self.created, "model": self.model}
+
+    def call_id(self, index: int) -> str:
+        """Return the id of a tool call to which its provider gives none."""
+        return f"call_{self.id.rpartition('-')[2]}_{index}"
+
+
+def usage_object(usage: Usage) -> dict[str, Any]:
+    """Return the counts as OpenAI has them: all three always, those of parts where they are known."""
+    counts = usage.as_dict()
+    prompt, completion = counts.get("input_tokens", 0), counts.get("output_tokens", 0)
+    prompt_details = {name: counts[name] for name in ("cached_tokens", "cache_write_tokens") if name in counts}
+    fields: dict[str, Any] = {
+        "prompt_tokens": prompt,
+        "completion_tokens": completion,
+        "total_tokens": counts.get("total_tokens", prompt + completion),
+    }
+    if prompt_details:
+        fields["prompt_tokens_details"] = prompt_details
+    if "reasoning_tokens" in counts:
+        fields["completion_tokens_details"] = {"reasoning_tokens": counts["reasoning_tokens"]}
+    return fields
+
+
+def own_fields(ending: Ending, extra: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what there is to say under OWN_MEMBER."""
+    return {**({} if ending.guardrail is None else {"guardrail": ending.guardrail}), **extra}

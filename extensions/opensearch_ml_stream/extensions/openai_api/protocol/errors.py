@@ -1,0 +1,36 @@
+"""Errors as OpenAI's API says them: `{"error": {"message", "type", "param", "code"}}`."""
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import orjson
+
+from opensearch_ml_stream.connectors.errors import InvalidRequest, MLStreamError
+
+_INVALID = "invalid_request_error"
+_TYPES: Mapping[int, tuple[str, str | None]] = {
+    400: (_INVALID, None),
+    401: ("authentication_error", "invalid_api_key"),
+    403: ("permission_error", None),
+    404: ("not_found_error", "model_not_found"),
+    424: ("server_error", "provider_error"),
+    429: ("rate_limit_error", "rate_limit_exceeded"),
+}  # the type and code of each status
+_MEMBER = re.compile(r"[a-z_]+(?:\[\d+\]|\.[a-z_]+)*(?= (?:must|is missing|cannot)\b)")  # how our own errors begin
+
+
+def error_body(error: MLStreamError) -> bytes:
+    """Encode an error. `param` is the member that a refused request has wrong, where the error begins with its name."""
+    other = ("server_error", None) if error.status >= 500 else (_INVALID, None)
+    kind, code = _TYPES.get(error.status, other)
+    member = _MEMBER.match(error.reason) if isinstance(error, InvalidRequest) else None
+    body: dict[str, Any] = {
+        "message": error.reason,
+        "type": kind,
+        "param": None if member is None else member[0],
+        "code": code,
+    }
+    if error.provider_status is not None:
+        body["provider_status"] = error.provider_status
+    return orjson.dumps({"error": body})

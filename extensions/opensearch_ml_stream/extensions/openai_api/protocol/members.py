@@ -1,0 +1,92 @@
+"""Members of a client's JSON, read one by one by their kinds; what is left unread is unknown here."""
+
+from collections.abc import Mapping
+from typing import Any, TypeVar, cast
+
+from opensearch_ml_stream.connectors.errors import InvalidRequest
+
+T = TypeVar("T")
+
+_KINDS: Mapping[type, str] = {
+    str: "a string",
+    int: "an integer",
+    float: "a number",
+    bool: "true or false",
+    dict: "an object",
+    list: "an array",
+}
+
+_ASK_NOTHING: Mapping[str, Any] = {
+    "best_of": 1,
+    "echo": False,
+    "frequency_penalty": 0,
+    "logit_bias": {},
+    "logprobs": False,
+    "metadata": {},
+    "modalities": ["text"],
+    "n": 1,
+    "presence_penalty": 0,
+    "service_tier": "auto",
+    "stop": [],
+    "store": False,
+    "suffix": "",
+}
+"""What clients send that would be so without it."""
+
+
+class Members:
+    """The members of an object at a path of the body. Every read takes a member away; null is as absent."""
+
+    def __init__(self, value: Any, path: str = "") -> None:
+        if not isinstance(value, Mapping):
+            raise InvalidRequest(f"{path or 'The request body'} must be an object")
+        self._left = {name: one for name, one in value.items() if one is not None}
+        self._path = path
+
+    def path(self, name: str) -> str:
+        """Return the path of a member."""
+        return f"{self._path}.{name}" if self._path else name
+
+    def take(self, name: str, kind: type[T]) -> T | None:
+        """Return a member, None where there is none. InvalidRequest names one of another kind."""
+        value = self._left.pop(name, None)
+        if value is None:
+            return None
+        if not _is_of(value, kind):
+            raise InvalidRequest(f"{self.path(name)} must be {_KINDS[kind]}")
+        return cast(T, value)
+
+    def need(self, name: str, kind: type[T]) -> T:
+        """Return a member. InvalidRequest names one that is missing or of another kind."""
+        value = self.take(name, kind)
+        if value is None:
+            raise InvalidRequest(f"{self.path(name)} is missing: it must be {_KINDS[kind]}")
+        return value
+
+    def take_any(self, name: str) -> Any:
+        """Return a member of any kind, None where there is none."""
+        return self._left.pop(name, None)
+
+    def drop(self, *names: str) -> None:
+        """Leave members out that ask for nothing."""
+        for name in names:
+            self._left.pop(name, None)
+
+    def options(self, kinds: Mapping[str, type]) -> dict[str, Any]:
+        """Return those of these members that are there and ask for something."""
+        taken = {name: self.take(name, kind) for name, kind in kinds.items()}
+        return {name: value for name, value in taken.items() if value is not None and _asks(name, value)}
+
+    def unread(self) -> dict[str, Any]:
+        """Return what is left and asks for something, by path."""
+        return {self.path(name): value for name, value in self._left.items() if _asks(name, value)}
+
+
+def _is_of(value: Any, kind: type) -> bool:
+    if isinstance(value, bool):
+        return kind is bool
+    return isinstance(value, (int, float) if kind is float else kind)
+
+
+def _asks(name: str, value: Any) -> bool:
+    return name not in _ASK_NOTHING or value != _ASK_NOTHING[name]

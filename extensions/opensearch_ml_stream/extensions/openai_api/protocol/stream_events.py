@@ -1,0 +1,115 @@
+"""The events of OpenAI's streams, chat completions and completions alike, up to `[DONE]`."""
+
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+import orjson
+
+from opensearch_ml_stream.connectors.chunks import Chunk, Chunks, Ending
+from opensearch_ml_stream.connectors.errors import MLStreamError
+from opensearch_ml_stream.connectors.wire_format import ChunkFormat
+from opensearch_ml_stream.extensions.openai_api.protocol.envelope import (
+    OWN_MEMBER,
+    Envelope,
+    own_fields,
+    usage_object,
+)
+from opensearch_ml_stream.extensions.openai_api.protocol.errors import error_body
+
+DONE = b"data: [DONE]\n\n"
+_NOTHING = b":\n\n"  # a comment: where what came is not for the client
+_OF_PROVIDER = ("id", "object", "created", "model", "system_fingerprint", "service_tier", "provider")
+
+
+class StreamEvents(ChunkFormat):
+    """The format of one stream.
+
+    Events that came as the provider sent them, in the client's dialect, go on as they are; the texts between are
+    written in the envelope of the first of them, all else in ours. With `wants_usage` the counts come in an event of
+    their own before the end, and not at all without.
+    """
+
+    content_type = "text/event-stream"
+    _heartbeat = b": ping\n\n"
+    _object: ClassVar[str]
+
+    def __init__(self, envelope: Envelope, *, wants_usage: bool = False) -> None:
+        self._made = envelope
+        self._head = envelope.head(self._object)
+        self._wants_usage = wants_usage
+        self._has_begun = self._has_finished = self._has_usage = self._is_of_provider = False
+        super().__init__(*self._around_text())
+
+    def chunks(self, chunks: Chunks) -> bytes:
+        """Encode all chunks of one upstream read; a comment where none of them is for the client."""
+        if self._has_begun:
+            return super().chunks(chunks) or _NOTHING
+        begins_as_sent = isinstance(chunks, list) and chunks[0].event
+        return (b"" if begins_as_sent else self._begin()) + super().chunks(chunks) or _NOTHING
+
+    def ending(self, ending: Ending, extra: dict[str, Any]) -> bytes:
+        """Encode the end, as far as the provider's own events have not said it."""
+        events = [] if self._has_begun else [self._begin()]
+        if not self._has_finished:
+            events.append(self._event([self._finish(ending.finish_reason)]))
+        if self._wants_usage and not self._has_usage and ending.usage is not None:
+            events.append(self._event([], {"usage": usage_object(ending.usage)}))
+        if fields := own_fields(ending, extra):
+            events.append(b": %b %b\n\n" % (OWN_MEMBER.encode(), orjson.dumps(fields)))
+        return b"".join([*events, DONE])
+
+    def error(self, error: MLStreamError) -> bytes:
+        """Encode the error that ends the stream; no `[DONE]` follows."""
+        return b"data: " + error_body(error) + b"\n\n"
+
+    @abstractmethod
+    def _choice(self, text: Any) -> dict[str, Any]:
+        """Return the choice of a text."""
+
+    @abstractmethod
+    def _own_choice(self, chunk: Chunk) -> dict[str, Any]:
+        """Return the choice of a chunk that is not of text alone."""
+
+    @abstractmethod
+    def _finish(self, finish_reason: str) -> dict[str, Any]:
+        """Return the choice that says why the response ends."""
+
+    def _begin(self) -> bytes:
+        """Note that the stream has begun, and encode what it begins with."""
+        self._has_begun = True
+        return b""
+
+    def _mixed_chunk(self, chunk: Chunk) -> bytes:
+        return self._as_sent(chunk.event) if chunk.event else self._event([self._own_choice(chunk)])
+
+    def _as_sent(self, event: bytes) -> bytes:
+        self._has_begun = True
+        payload: dict[str, Any] = orjson.loads(event)
+        choices, usage = payload.get("choices"), payload.get("usage")
+        if choices:
+            self._has_finished |= any(choice.get("finish_reason") for choice in choices)
+            if not self._is_of_provider:
+                self._take_envelope(payload)
+        elif usage and not self._wants_usage:
+            return b""
+        self._has_usage |= bool(usage)
+        if b"\n" in event or b"\r" in event:
+            event = orjson.dumps(payload)
+        return b"data: " + event + b"\n\n"
+
+    def _take_envelope(self, payload: Mapping[str, Any]) -> None:
+        self._is_of_provider = True
+        self._head |= {name: payload[name] for name in _OF_PROVIDER if name in payload}
+        super().__init__(*self._around_text())
+
+    def _around_text(self) -> tuple[bytes, bytes]:
+        """Return the bytes around the JSON string of an event of text alone."""
+        before, after = self._event([self._choice(_MARK)]).split(orjson.dumps(_MARK))
+        return before, after
+
+    def _event(self, choices: Sequence[Mapping[str, Any]], further: Mapping[str, Any] | None = None) -> bytes:
+        return b"data: " + orjson.dumps({**self._head, "choices": choices, **(further or {})}) + b"\n\n"
+
+
+_MARK = "\0text\0"  # in no name or id

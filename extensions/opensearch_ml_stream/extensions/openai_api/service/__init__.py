@@ -1,0 +1,1 @@
+"""The use cases of OpenAI's API that are not conversations."""

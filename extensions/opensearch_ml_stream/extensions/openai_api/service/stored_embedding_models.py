@@ -1,0 +1,44 @@
+"""Embeddings by the models in the store, with the predictions of every other route."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from opensearch_ml_stream.connectors.errors import InvalidRequest
+from opensearch_ml_stream.connectors.predict.inputs import TextDocsInput
+from opensearch_ml_stream.connectors.syntax.jsontext import to_parameter
+from opensearch_ml_stream.extensions.openai_api.protocol.embeddings import EmbeddingsRequest
+from opensearch_ml_stream.plugin.predictions.compiled_model import CompiledModel
+from opensearch_ml_stream.plugin.predictions.model_cache import ModelCache
+from opensearch_ml_stream.plugin.predictions.predictor import Predictor
+from opensearch_ml_stream.plugin.registry.models_by_name import ModelsByName
+from opensearch_ml_stream.rest_handlers.callers import Caller
+
+
+@dataclass(frozen=True, slots=True)
+class StoredEmbeddingModels:
+    """Fits `http.embeddings_endpoint.EmbeddingModels`."""
+
+    names: ModelsByName
+    models: ModelCache
+    predictor: Predictor
+
+    async def embed(self, caller: Caller, request: EmbeddingsRequest) -> Mapping[str, Any]:
+        """Return the whole prediction of the texts, which its model's batching may merge with those of others."""
+        model_id = await self.names.model_id(caller, request.model)
+        model = await self.models.get(caller, model_id)
+        _check_takes(model, request)
+        parameters = {name: to_parameter(value) for name, value in request.further.items()}
+        return await self.predictor.predict_input(caller, model_id, TextDocsInput(request.texts, parameters))
+
+
+def _check_takes(model: CompiledModel, request: EmbeddingsRequest) -> None:
+    """Raise InvalidRequest for a model that takes no texts, and for a member that has no parameter of its template."""
+    if model.protocol is None and not model.inputs.takes_texts:
+        raise InvalidRequest(
+            f"model must be one that makes embeddings: the connector of [{request.model}] has no pre_process_function "
+            "for texts, and its template no parameter input"
+        )
+    for name in request.further:
+        if model.protocol is not None or name not in model.inputs.names:
+            raise InvalidRequest(f"{name} cannot be said to this model: its template has no parameter of that name")

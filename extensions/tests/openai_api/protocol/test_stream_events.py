@@ -1,0 +1,210 @@
+"""The events of streams in OpenAI's form, made and passed on."""
+
+import json
+from typing import Any
+
+import pytest
+
+from opensearch_ml_stream.connectors.chunks import Chunk, Ending, TextRun, ToolCall, Usage
+from opensearch_ml_stream.connectors.errors import Throttled, UpstreamError
+from opensearch_ml_stream.extensions.openai_api.protocol.chat_events import ChatEvents
+from opensearch_ml_stream.extensions.openai_api.protocol.completions_events import CompletionsEvents
+from opensearch_ml_stream.extensions.openai_api.protocol.envelope import Envelope
+
+ENVELOPE = Envelope("chatcmpl-1f", 1700000000, "my model")
+DONE = "data: [DONE]"
+ROLE = {"role": "assistant", "content": ""}
+
+
+def events(data: bytes) -> list[Any]:
+    """Return payloads as JSON, and what is no JSON as it is."""
+    text = data.decode()
+    assert text.endswith("\n\n")
+    return [
+        json.loads(event[6:]) if event.startswith("data: {") else event
+        for event in text.removesuffix("\n\n").split("\n\n")
+    ]
+
+
+def deltas(data: bytes) -> list[Any]:
+    return [event["choices"][0]["delta"] for event in events(data)]
+
+
+def sent(**members: Any) -> Chunk:
+    """Return a chunk of an event as its provider sent it."""
+    return Chunk(event=json.dumps({"id": "p1", "object": "chat.completion.chunk", "model": "gpt", **members}).encode())
+
+
+def delta(delta: Any, finish_reason: str | None = None) -> list[Any]:
+    return [{"index": 0, "delta": delta, "finish_reason": finish_reason}]
+
+
+def test_a_text_begins_with_the_role_and_ends_with_the_reason_and_done() -> None:
+    wire = ChatEvents(ENVELOPE)
+    first = events(wire.chunks(TextRun(b'Hel\0lo \\"you\\"')))
+    assert [event["choices"][0]["delta"] for event in first] == [ROLE, {"content": "Hel"}, {"content": 'lo "you"'}]
+    for event in first:
+        members = {name: event[name] for name in ("id", "object", "created", "model")}
+        assert members == {
+            "id": "chatcmpl-1f",
+            "object": "chat.completion.chunk",
+            "created": 1700000000,
+            "model": "my model",
+        }
+    assert deltas(wire.chunks([Chunk("!")])) == [{"content": "!"}]
+    usage = Usage(1, 2)
+    assert events(wire.ending(Ending("length", usage=usage), {})) == [
+        {**first[0], "choices": delta({}, "length")},
+        DONE,
+    ]
+
+
+def test_a_run_of_texts_is_not_decoded() -> None:
+    wire = ChatEvents(ENVELOPE)
+    wire.chunks([Chunk("a")])
+    assert b'"content":"\\u00e9"' in wire.chunks(TextRun(b"\\u00e9"))
+
+
+def test_reasoning_calls_and_signatures_are_deltas() -> None:
+    wire = ChatEvents(ENVELOPE)
+    assert deltas(
+        wire.chunks(
+            [
+                Chunk(reasoning="Hm"),
+                Chunk(signature="c2ln"),
+                Chunk(tool_calls=(ToolCall(0, "a", "weather"), ToolCall(1, None, "time", "{}"))),
+                Chunk(tool_calls=(ToolCall(0, arguments='{"x"'),)),
+            ]
+        )
+    ) == [
+        ROLE,
+        {"reasoning_content": "Hm"},
+        {"reasoning_signature": "c2ln"},
+        {
+            "tool_calls": [
+                {"index": 0, "id": "a", "type": "function", "function": {"name": "weather", "arguments": ""}},
+                {"index": 1, "id": "call_1f_1", "type": "function", "function": {"name": "time", "arguments": "{}"}},
+            ]
+        },
+        {"tool_calls": [{"index": 0, "function": {"arguments": '{"x"'}}]},
+    ]
+
+
+def test_a_client_of_functions_gets_a_function_call() -> None:
+    wire = ChatEvents(ENVELOPE, calls_function=True)
+    chunks = [Chunk(tool_calls=(ToolCall(0, "a", "weather"),)), Chunk(tool_calls=(ToolCall(0, arguments="{}"),))]
+    assert deltas(wire.chunks(chunks))[1:] == [
+        {"function_call": {"name": "weather", "arguments": ""}},
+        {"function_call": {"arguments": "{}"}},
+    ]
+    assert events(wire.ending(Ending("tool_calls"), {}))[0]["choices"] == delta({}, "function_call")
+
+
+def test_usage_comes_in_an_event_of_its_own_where_it_is_asked_for() -> None:
+    wire = ChatEvents(ENVELOPE, wants_usage=True)
+    ending = Ending(usage=Usage(10, 5, 15, cached_tokens=4, reasoning_tokens=3))
+    role, finish, usage, done = events(wire.ending(ending, {}))
+    assert (role["choices"][0]["delta"], finish["choices"], done) == (ROLE, delta({}, "stop"), DONE)
+    assert usage["choices"] == []
+    assert usage["usage"] == {
+        "prompt_tokens": 10,
+        "completion_tokens": 5,
+        "total_tokens": 15,
+        "prompt_tokens_details": {"cached_tokens": 4},
+        "completion_tokens_details": {"reasoning_tokens": 3},
+    }
+
+
+def test_events_as_sent_go_on_as_they_are_with_texts_in_their_envelope() -> None:
+    wire = ChatEvents(ENVELOPE)
+    first = sent(created=7, system_fingerprint="fp", obfuscation="xx", choices=delta(ROLE))
+    assert wire.chunks([first]) == b"data: " + first.event + b"\n\n"
+    text = events(wire.chunks(TextRun(b"a")))[0]
+    assert text == {
+        "id": "p1",
+        "object": "chat.completion.chunk",
+        "created": 7,
+        "model": "gpt",
+        "system_fingerprint": "fp",
+        "choices": delta({"content": "a"}),
+    }
+    call = sent(choices=delta({"tool_calls": [{"index": 0, "x": 1}]}))
+    finish = sent(choices=delta({}, "tool_calls"), x=1)
+    assert wire.last([call, finish], Ending("tool_calls"), {}) == (
+        b"data: " + call.event + b"\n\ndata: " + finish.event + b"\n\ndata: [DONE]\n\n"
+    )
+
+
+def test_an_event_before_the_first_choice_gives_no_envelope() -> None:
+    wire = ChatEvents(ENVELOPE)
+    filtered = Chunk(event=b'{"id":"","model":"","choices":[],"prompt_filter_results":[]}')
+    assert wire.chunks([filtered]) == b"data: " + filtered.event + b"\n\n"
+    wire.chunks([sent(choices=delta(ROLE))])
+    assert events(wire.chunks([Chunk("a")]))[0]["id"] == "p1"
+
+
+@pytest.mark.parametrize("wants_usage", [True, False])
+def test_the_provider_s_usage_is_for_those_who_ask_and_is_not_said_twice(wants_usage: bool) -> None:
+    wire = ChatEvents(ENVELOPE, wants_usage=wants_usage)
+    wire.chunks([sent(choices=delta({}, "stop"))])
+    usage = sent(choices=[], usage={"prompt_tokens": 1, "completion_tokens": 2, "total_tokens": 3})
+    passed = wire.chunks([usage])
+    assert passed == (b"data: " + usage.event + b"\n\n" if wants_usage else b":\n\n")
+    assert wire.ending(Ending(usage=Usage(1, 2)), {}) == b"data: [DONE]\n\n"
+
+
+def test_what_the_provider_left_out_of_the_end_is_made_up() -> None:
+    wire = ChatEvents(ENVELOPE, wants_usage=True)
+    wire.chunks([sent(choices=delta(ROLE))])
+    finish, usage, done = events(wire.ending(Ending(usage=Usage(1, 2)), {}))
+    assert (finish["id"], finish["choices"], usage["usage"]["total_tokens"], done) == ("p1", delta({}, "stop"), 3, DONE)
+
+
+def test_an_event_of_several_lines_is_one_line() -> None:
+    wire = ChatEvents(ENVELOPE)
+    assert wire.chunks([Chunk(event=b'{"choices":\n[]}')]) == b'data: {"choices":[]}\n\n'
+
+
+def test_what_openai_has_no_place_for_is_a_comment_before_done() -> None:
+    wire = ChatEvents(ENVELOPE)
+    wire.chunks([Chunk("a")])
+    _, comment, done = events(wire.ending(Ending("content_filter", guardrail="output"), {"model_id": "m2"}))
+    name, _, fields = comment.removeprefix(": ").partition(" ")
+    assert (name, json.loads(fields), done) == (
+        "opensearch_ml_stream",
+        {"guardrail": "output", "model_id": "m2"},
+        DONE,
+    )
+
+
+def test_an_error_ends_the_stream_without_done() -> None:
+    wire = ChatEvents(ENVELOPE)
+    assert events(wire.error(UpstreamError("It broke", provider_status=500))) == [
+        {
+            "error": {
+                "message": "It broke",
+                "type": "server_error",
+                "param": None,
+                "code": "provider_error",
+                "provider_status": 500,
+            }
+        }
+    ]
+    assert events(wire.error(Throttled("Too many")))[0]["error"]["type"] == "rate_limit_error"
+    assert wire.heartbeat == b": ping\n\n"
+
+
+def test_completions_have_texts_in_their_choices() -> None:
+    wire = CompletionsEvents(Envelope("cmpl-1", 5, "m"), wants_usage=True)
+    first = events(wire.chunks(TextRun(b"a\0b")))
+    assert first[0] == {
+        "id": "cmpl-1",
+        "object": "text_completion",
+        "created": 5,
+        "model": "m",
+        "choices": [{"text": "a", "index": 0, "logprobs": None, "finish_reason": None}],
+    }
+    assert first[1]["choices"][0]["text"] == "b"
+    finish, usage, done = events(wire.ending(Ending(usage=Usage(1, 2)), {}))
+    assert finish["choices"] == [{"text": "", "index": 0, "logprobs": None, "finish_reason": "stop"}]
+    assert (usage["choices"], usage["usage"]["completion_tokens"], done) == ([], 2, DONE)
