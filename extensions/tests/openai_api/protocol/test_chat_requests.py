@@ -133,7 +133,7 @@ def test_functions_as_they_were_before_tools_are_tools_with_ids_of_ours() -> Non
 
 
 def test_an_answer_of_a_response_can_be_sent_back_as_it_was() -> None:
-    answer = {
+    answer: dict[str, Any] = {
         "role": "assistant",
         "content": "Rain.",
         "refusal": None,
@@ -147,6 +147,11 @@ def test_an_answer_of_a_response_can_be_sent_back_as_it_was() -> None:
     read = read_chat_request(with_messages(ASKED, answer, ASKED))
     assert read.turns[1] == Turn("assistant", (Reasoning("Clouds.", "c2ln"), Text("Rain.")))
     assert read.unknown == {}
+
+
+def test_a_sound_that_the_provider_has_kept_is_a_part_of_its_answer() -> None:
+    read = read_chat_request(with_messages(ASKED, {"role": "assistant", "audio": {"id": "audio_1"}}, ASKED))
+    assert read.turns[1] == Turn("assistant", (Media("audio", file_id="audio_1"),))
 
 
 @pytest.mark.parametrize(
@@ -244,7 +249,6 @@ def test_what_has_no_place_is_unknown_by_its_path() -> None:
         {
             "messages": [
                 {"role": "user", "content": [{"type": "video_url", "video_url": {"url": "u"}}], "weight": 1},
-                {"role": "assistant", "audio": {"id": "audio_1"}},
             ],
             "tools": [custom, {"type": "function", "function": {"name": "f", "x": 1}}],
             "response_format": {"type": "grammar", "grammar": "g"},
@@ -256,7 +260,6 @@ def test_what_has_no_place_is_unknown_by_its_path() -> None:
     assert read.unknown == {
         "messages[0].content[0].video_url": {"url": "u"},
         "messages[0].weight": 1,
-        "messages[1].audio": {"id": "audio_1"},
         "tools[0]": custom,
         "tools[1].function.x": 1,
         "response_format": {"type": "grammar", "grammar": "g"},

@@ -43,6 +43,7 @@ def test_types_are_openai_s_for_the_status(error: MLStreamError, kind: str, code
     [
         ("messages[2].content[0].image_url must be an object", "messages[2].content[0].image_url"),
         ("model is missing: it must be a string", "model"),
+        ("[top_k] is not known to OpenAI", "top_k"),
         ("The request body is not JSON", None),
     ],
 )

@@ -86,6 +86,8 @@ class _Messages:
             parts += read_content(content, members.path("content"), self._unknown)
         if refusal := members.take("refusal", str):
             parts.append(Text(refusal))
+        if (sound := members.take("audio", dict)) is not None:  # which the provider has kept
+            parts.append(Media("audio", file_id=Members(sound, members.path("audio")).need("id", str)))
         for number, call in enumerate(members.take("tool_calls", list) or ()):
             parts += self._call(Members(call, f"{members.path('tool_calls')}[{number}]"))
         if (function := members.take("function_call", dict)) is not None:

@@ -83,7 +83,7 @@ def _vectors(outputs: Sequence[Mapping[str, Any]]) -> list[Vector]:
     vectors: list[Vector] = []
     for output in outputs:
         body = output.get("dataAsMap")
-        found = [output.get("data")] if body is None else _of_response(body)
+        found: list[Any] = [output.get("data")] if body is None else _of_response(body)
         if not all(isinstance(vector, list) and vector and isinstance(vector[0], int | float) for vector in found):
             raise UpstreamError("The model's response holds no embeddings; is it a model of another kind?")
         vectors += found

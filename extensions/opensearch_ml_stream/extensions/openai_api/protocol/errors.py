@@ -17,18 +17,19 @@ _TYPES: Mapping[int, tuple[str, str | None]] = {
     424: ("server_error", "provider_error"),
     429: ("rate_limit_error", "rate_limit_exceeded"),
 }  # the type and code of each status
-_MEMBER = re.compile(r"[a-z_]+(?:\[\d+\]|\.[a-z_]+)*(?= (?:must|is missing|cannot)\b)")  # how our own errors begin
+_PATH = r"[a-z_]+(?:\[\d+\]|\.[a-z_]+)*"
+_MEMBER = re.compile(rf"({_PATH})(?= (?:must|is missing|cannot)\b)|\[({_PATH})\] ")  # how errors about one begin
 
 
 def error_body(error: MLStreamError) -> bytes:
-    """Encode an error. `param` is the member that a refused request has wrong, where the error begins with its name."""
+    """Encode an error; `param` is the member that is wrong in a refused request, where its reason begins with one."""
     other = ("server_error", None) if error.status >= 500 else (_INVALID, None)
     kind, code = _TYPES.get(error.status, other)
     member = _MEMBER.match(error.reason) if isinstance(error, InvalidRequest) else None
     body: dict[str, Any] = {
         "message": error.reason,
         "type": kind,
-        "param": None if member is None else member[0],
+        "param": None if member is None else member[1] or member[2],
         "code": code,
     }
     if error.provider_status is not None:

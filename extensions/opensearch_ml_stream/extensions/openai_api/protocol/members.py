@@ -74,7 +74,7 @@ class Members:
 
     def options(self, kinds: Mapping[str, type]) -> dict[str, Any]:
         """Return those of these members that are there and ask for something."""
-        taken = {name: self.take(name, kind) for name, kind in kinds.items()}
+        taken: dict[str, Any] = {name: self.take(name, kind) for name, kind in kinds.items()}
         return {name: value for name, value in taken.items() if value is not None and _asks(name, value)}
 
     def unread(self) -> dict[str, Any]:

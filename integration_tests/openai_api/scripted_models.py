@@ -1,0 +1,146 @@
+"""A provider that speaks OpenAI's and Anthropic's interfaces, and answers by what the last message asks for.
+
+weather   a call of the tool `weather`
+json      a JSON text
+limit     429 with Retry-After
+break     a stream that breaks off
+anything  "Hello, World!" in three pieces
+"""
+
+import json
+from typing import Any
+
+from integration_tests.support.fake_provider import (
+    LAST_CHUNK,
+    SSE_HEAD,
+    Act,
+    Request,
+    Script,
+    chunk,
+    json_response,
+    sse_event,
+)
+
+TEXTS = ("Hel", "lo, ", "World!")
+CITY = '{"city": "Ulm"}'
+_FRAME = {
+    "id": "chatcmpl-p",
+    "object": "chat.completion.chunk",
+    "created": 7,
+    "model": "gpt-p",
+    "system_fingerprint": "fp",
+}
+_USAGE = {
+    "prompt_tokens": 5,
+    "completion_tokens": 3,
+    "total_tokens": 8,
+    "prompt_tokens_details": {"cached_tokens": 2},
+}
+
+
+def answer(request: Request) -> Script:
+    """The script for a request."""
+    body = request.json()
+    if request.path.endswith("/embeddings"):
+        return _embeddings(body)
+    asked = _last_text(body)
+    if asked == "limit":
+        return json_response({"error": {"message": "Slow down", "type": "requests"}}, 429, retry_after="7")
+    if request.path.endswith("/messages"):
+        events = _anthropic_events(asked)
+        return _stream(events, asked) if body.get("stream") else json_response(_anthropic_whole(asked))
+    if not body.get("stream"):
+        return json_response(_openai_whole(asked))
+    return _stream([*_openai_events(asked), b"data: [DONE]\n\n"], asked)
+
+
+def _last_text(body: dict[str, Any]) -> str:
+    content = body["messages"][-1].get("content") if "messages" in body else body["prompt"]
+    return content if isinstance(content, str) else str(content[-1].get("text", ""))
+
+
+def _texts(asked: str) -> tuple[str, ...]:
+    return ('{"city"', ': "Ulm"}') if asked == "json" else TEXTS
+
+
+def _stream(events: list[bytes], asked: str) -> Script:
+    if asked == "break":
+        return [SSE_HEAD, *(chunk(event) for event in events[:3]), Act.RESET]
+    return [SSE_HEAD, *(chunk(event) for event in events), LAST_CHUNK]
+
+
+def _openai_events(asked: str) -> list[bytes]:
+    def event(delta: Any, finish: str | None = None) -> bytes:
+        return sse_event({**_FRAME, "choices": [{"index": 0, "delta": delta, "finish_reason": finish}]})
+
+    def call(function: Any, **more: Any) -> bytes:
+        return event({"tool_calls": [{"index": 0, **more, "function": function}]})
+
+    usage = sse_event({**_FRAME, "choices": [], "usage": _USAGE})
+    first = event({"role": "assistant", "content": ""})
+    if asked == "weather":
+        begin = call({"name": "weather", "arguments": ""}, id="call_p", type="function")
+        return [
+            first,
+            begin,
+            call({"arguments": CITY[:5]}),
+            call({"arguments": CITY[5:]}),
+            event({}, "tool_calls"),
+            usage,
+        ]
+    return [first, *(event({"content": text}) for text in _texts(asked)), event({}, "stop"), usage]
+
+
+def _openai_whole(asked: str) -> dict[str, Any]:
+    message: dict[str, Any] = {"role": "assistant", "content": "".join(_texts(asked))}
+    if asked == "weather":
+        call = {"id": "call_p", "type": "function", "function": {"name": "weather", "arguments": CITY}}
+        message = {"role": "assistant", "content": None, "tool_calls": [call]}
+    choice = {"index": 0, "message": message, "finish_reason": "tool_calls" if asked == "weather" else "stop"}
+    return {**_FRAME, "object": "chat.completion", "choices": [choice], "usage": _USAGE}
+
+
+def _anthropic_events(asked: str) -> list[bytes]:
+    message = {**_anthropic_whole(asked), "content": [], "stop_reason": None}
+    if asked == "weather":
+        block: dict[str, Any] = {"type": "tool_use", "id": "toolu_p", "name": "weather", "input": {}}
+        deltas = [{"type": "input_json_delta", "partial_json": piece} for piece in (CITY[:5], CITY[5:])]
+    else:
+        block = {"type": "text", "text": ""}
+        deltas = [{"type": "text_delta", "text": text} for text in _texts(asked)]
+    reason = "tool_use" if asked == "weather" else "end_turn"
+    events: list[dict[str, Any]] = [
+        {"type": "message_start", "message": message},
+        {"type": "content_block_start", "index": 0, "content_block": block},
+        *({"type": "content_block_delta", "index": 0, "delta": delta} for delta in deltas),
+        {"type": "content_block_stop", "index": 0},
+        {"type": "message_delta", "delta": {"stop_reason": reason}, "usage": {"output_tokens": 3}},
+        {"type": "message_stop"},
+    ]
+    return [sse_event(event, event["type"]) for event in events]
+
+
+def _anthropic_whole(asked: str) -> dict[str, Any]:
+    block: dict[str, Any] = {"type": "text", "text": "".join(_texts(asked))}
+    if asked == "weather":
+        block = {"type": "tool_use", "id": "toolu_p", "name": "weather", "input": json.loads(CITY)}
+    return {
+        "id": "msg_p",
+        "type": "message",
+        "role": "assistant",
+        "model": "claude-p",
+        "content": [block],
+        "stop_reason": "tool_use" if asked == "weather" else "end_turn",
+        "usage": {"input_tokens": 3, "cache_read_input_tokens": 2, "output_tokens": 3},
+    }
+
+
+def _embeddings(body: dict[str, Any]) -> Script:
+    """Each text's vector is its length and the number of dimensions asked for."""
+    data = [
+        {"object": "embedding", "index": place, "embedding": [len(text), body.get("dimensions") or 0.5]}
+        for place, text in enumerate(body["input"])
+    ]
+    return json_response(
+        {"object": "list", "data": data, "model": "e", "usage": {"prompt_tokens": 9, "total_tokens": 9}}
+    )
