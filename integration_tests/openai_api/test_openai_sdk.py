@@ -57,7 +57,7 @@ def served(shared_sidecar: Sidecar) -> Iterator[Served]:
         connectors = {
             "door/gpt": openai_connector(provider.url),
             "door/claude": anthropic(provider.url),
-            "door/embeddings": blueprint_connector("openai-embeddings", provider.url),
+            "door/embeddings": blueprint_connector("openai-embedding", provider.url),
         }
         ids = {name: shared_sidecar.create_model(body, name=name) for name, body in connectors.items()}
         with OpenAI(base_url=f"{shared_sidecar.url}/v1", api_key="unused", max_retries=0) as client:
