@@ -49,6 +49,8 @@ def answer(request: Request) -> Script:
     if request.path.endswith("/messages"):
         events = _anthropic_events(asked)
         return _stream(events, asked) if body.get("stream") else json_response(_anthropic_whole(asked))
+    if "prompt" in body:
+        return _completions() if body.get("stream") else json_response(_completion("".join(TEXTS), "stop"))
     if not body.get("stream"):
         return json_response(_openai_whole(asked))
     return _stream([*_openai_events(asked), b"data: [DONE]\n\n"], asked)
@@ -56,7 +58,8 @@ def answer(request: Request) -> Script:
 
 def _last_text(body: dict[str, Any]) -> str:
     content = body["messages"][-1].get("content") if "messages" in body else body["prompt"]
-    return content if isinstance(content, str) else str(content[-1].get("text", ""))
+    last = content[-1] if isinstance(content, list) else content
+    return str(last["text"]) if isinstance(last, dict) else str(last)
 
 
 def _texts(asked: str) -> tuple[str, ...]:
@@ -89,6 +92,17 @@ def _openai_events(asked: str) -> list[bytes]:
             usage,
         ]
     return [first, *(event({"content": text}) for text in _texts(asked)), event({}, "stop"), usage]
+
+
+def _completions() -> Script:
+    events = [_completion(text) for text in TEXTS]
+    last = _completion("", "stop")
+    return _stream([*(sse_event(event) for event in (*events, last)), b"data: [DONE]\n\n"], "")
+
+
+def _completion(text: str, finish: str | None = None) -> dict[str, Any]:
+    choice = {"index": 0, "text": text, "logprobs": None, "finish_reason": finish}
+    return {"id": "cmpl-p", "object": "text_completion", "created": 7, "model": "t", "choices": [choice]}
 
 
 def _openai_whole(asked: str) -> dict[str, Any]:

@@ -57,6 +57,7 @@ def served(shared_sidecar: Sidecar) -> Iterator[Served]:
         connectors = {
             "door/gpt": openai_connector(provider.url),
             "door/claude": anthropic(provider.url),
+            "door/text": blueprint_connector("vllm-completions", provider.url),
             "door/embeddings": blueprint_connector("openai-embedding", provider.url),
         }
         ids = {name: shared_sidecar.create_model(body, name=name) for name, body in connectors.items()}
@@ -181,9 +182,6 @@ def test_an_unknown_model_is_not_found_and_a_wrong_member_is_named(served: Serve
     with pytest.raises(openai.BadRequestError) as refused:
         served.client.chat.completions.create(model="door/claude", messages=wrong)
     assert refused.value.param == "messages[0].content[0].image_url.url"
-    with pytest.raises(openai.BadRequestError) as refused:
-        served.client.chat.completions.create(model="", messages=asking("hi"))
-    assert refused.value.param == "model"
 
 
 def test_a_body_that_is_no_json_by_its_type_is_refused_in_openai_s_form(served: Served) -> None:
@@ -192,6 +190,15 @@ def test_a_body_that_is_no_json_by_its_type_is_refused_in_openai_s_form(served: 
     assert (refused.status_code, refused.json()["error"]["type"]) == (406, "invalid_request_error")
     nothing = httpx.get(f"{served.sidecar.url}/v1/models/nothing/there")
     assert (nothing.status_code, nothing.json()["error"]["code"]) == (404, "model_not_found")
+
+
+@pytest.mark.parametrize("model", ["door/text", "door/gpt", "door/claude"])
+def test_completions_are_texts_streamed_and_whole(served: Served, model: str) -> None:
+    whole = served.client.completions.create(model=model, prompt="Once", max_tokens=9)
+    assert (whole.choices[0].text, whole.choices[0].finish_reason) == (TEXT, "stop")
+    chunks = list(served.client.completions.create(model=model, prompt=["Once"], max_tokens=9, stream=True))
+    assert "".join(chunk.choices[0].text for chunk in chunks) == TEXT
+    assert [chunk.choices[0].finish_reason for chunk in chunks if chunk.choices[0].finish_reason] == ["stop"]
 
 
 def test_models_are_listed_and_found_by_name_and_id(served: Served) -> None:
@@ -225,7 +232,12 @@ def test_embeddings_come_as_floats_and_as_base64(served: Served, encoding: Any) 
     assert len(served.last_body["input"]) == 2
 
 
-def test_dimensions_are_refused_where_the_template_has_none_and_so_are_chat_models(served: Served) -> None:
+def test_dimensions_go_where_the_template_has_a_place_for_them(served: Served) -> None:
+    made = served.client.embeddings.create(model="door/embeddings", input="a", dimensions=256)
+    assert made.data[0].embedding == [1, 256]
+
+
+def test_members_without_a_place_in_the_template_are_refused_and_so_are_chat_models(served: Served) -> None:
     with pytest.raises(openai.BadRequestError) as refused:
         served.client.embeddings.create(model="door/embeddings", input="a", extra_body={"nothing": 1})
     assert refused.value.param == "nothing"

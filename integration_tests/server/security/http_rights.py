@@ -10,6 +10,8 @@ from integration_tests.server.security.rights import Answer, Login
 
 _METHODS = {"get", "put", "post", "delete", "options", "head", "patch", "trace"}  # the fields of a path item
 _OF_MODEL_SERVERS = ("/v2", "/generate-stream")  # how paths begin whose errors are `{"error": "<reason>"}`
+_OF_OPENAI = "/v1/"  # how those begin whose errors are OpenAI's
+_OPENAI_TYPES = {401: ("authentication_error", "invalid_api_key"), 403: ("permission_error", None)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,13 +64,16 @@ def _answer(row: str, response: httpx.Response) -> Answer:
 
 def _refused(row: str, response: httpx.Response) -> Answer:
     error = response.json()["error"]
-    reason = error if isinstance(error, str) else error["reason"]
+    reason = error if isinstance(error, str) else error.get("reason") or error["message"]
     is_right = response.json() == _error_body(row, reason, 403)
     return Answer("refused", reason) if is_right else Answer("failed", response.text[:200])
 
 
 def _error_body(row: str, reason: str, status: int) -> object:
-    """OpenSearch's body, or that of model servers."""
+    """OpenSearch's body, or that of model servers or OpenAI."""
+    if path_of(row).startswith(_OF_OPENAI):
+        kind, code = _OPENAI_TYPES[status]
+        return {"error": {"message": reason, "type": kind, "param": None, "code": code}}
     if path_of(row).startswith(_OF_MODEL_SERVERS):
         return {"error": reason}
     cause = {"type": "security_exception", "reason": reason}

@@ -85,6 +85,9 @@ _STREAM: Needs = (_ML + "predict/stream", _ML + "predict")
 _READY: Needs = (_ML + "models/get", _ML + "predict", _ML + "predict/stream")
 """Who may call a model finds out whether it is ready by calling it."""
 
+_LISTED: Needs = (_ML + "models/search", _ML + "models/get", *_STREAM)
+"""Clients of OpenAI's API ask which models there are before they call one."""
+
 
 def _of_v2_model(path: str) -> dict[str, Needs]:
     return {
@@ -118,6 +121,11 @@ ROUTES: dict[str, Needs | None] = {
     "POST /generate-stream": _STREAM,
     "GET /generate-stream": _STREAM,
     "GET /generate-stream/{file}": _STREAM,
+    "POST /v1/chat/completions": _STREAM,
+    "POST /v1/completions": _STREAM,
+    "POST /v1/embeddings": (_ML + "predict",),
+    "GET /v1/models": _LISTED,
+    "GET /v1/models/{name}": _LISTED,
 }
 """What each route of the API needs."""
 
