@@ -57,7 +57,7 @@ def served(shared_sidecar: Sidecar) -> Iterator[Served]:
         connectors = {
             "door/gpt": openai_connector(provider.url),
             "door/claude": anthropic(provider.url),
-            "door/text": blueprint_connector("vllm-completions", provider.url),
+            "door/text": blueprint_connector("openai-completions", provider.url),
             "door/embeddings": blueprint_connector("openai-embedding", provider.url),
         }
         ids = {name: shared_sidecar.create_model(body, name=name) for name, body in connectors.items()}

@@ -49,6 +49,8 @@ def test_a_request_has_its_texts_and_what_the_template_may_take() -> None:
         ({"model": "m", "input": [[1, 2]]}, "input must be texts: tokens"),
         ({"model": "m", "input": ["a", None]}, r"input\[1\] must be a string"),
         ({"model": "m", "input": ["a"] * (MAX_TEXTS + 1)}, "input must be no more than 2048 texts"),
+        ({"model": "m", "input": "\ud800"}, r"input\[0\] must be a string without halves"),
+        ({"model": "\ud800", "input": "a"}, "model must be a string without halves"),
         ({"model": "m", "input": "a", "encoding_format": "hex"}, "encoding_format must be"),
         ({"model": "m", "input": "a", "dimensions": "3"}, "dimensions must be an integer"),
     ],

@@ -114,7 +114,7 @@ class _Read:
 
 def _read_door(body: dict[str, Any]) -> _Read:
     members = Members(body)
-    model = members.need("model", str)
+    model = members.need_name("model")
     is_stream = members.take("stream", bool) or False
     options = members.take("stream_options", dict)
     if options is not None and not is_stream:

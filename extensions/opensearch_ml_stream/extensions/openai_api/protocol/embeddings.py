@@ -14,7 +14,7 @@ from opensearch_ml_stream.connectors.spending.response_usage import read_usage
 from opensearch_ml_stream.connectors.spending.token_spending import estimate_text_tokens
 from opensearch_ml_stream.connectors.syntax.compact_json import to_json
 from opensearch_ml_stream.extensions.openai_api.protocol.envelope import OWN_MEMBER
-from opensearch_ml_stream.extensions.openai_api.protocol.members import Members
+from opensearch_ml_stream.extensions.openai_api.protocol.members import Members, is_unicode
 
 MAX_TEXTS = 2048  # of a request, as OpenAI takes
 
@@ -38,7 +38,7 @@ class EmbeddingsRequest:
 def read_embeddings_request(body: Mapping[str, Any]) -> EmbeddingsRequest:
     """Return what a body asks for; InvalidRequest names the member that is wrong."""
     members = Members(body)
-    model, texts = members.need("model", str), _read_texts(members.take_any("input"))
+    model, texts = members.need_name("model"), _read_texts(members.take_any("input"))
     encoding = members.take("encoding_format", str) or "float"
     if encoding not in _FORMATS:
         raise InvalidRequest("encoding_format must be float or base64")
@@ -73,8 +73,8 @@ def _read_texts(value: Any) -> tuple[str, ...]:
     for place, text in enumerate(texts):
         if isinstance(text, int | list):
             raise InvalidRequest("input must be texts: tokens mean something to the one model that they were made for")
-        if not isinstance(text, str):
-            raise InvalidRequest(f"input[{place}] must be a string")
+        if not isinstance(text, str) or not is_unicode(text):
+            raise InvalidRequest(f"input[{place}] must be a string without halves of surrogate pairs")
     return tuple(texts)
 
 

@@ -63,6 +63,13 @@ class Members:
             raise InvalidRequest(f"{self.path(name)} is missing: it must be {_KINDS[kind]}")
         return value
 
+    def need_name(self, name: str) -> str:
+        """Return a member that is a name; InvalidRequest also for half of a surrogate pair, which is no character."""
+        value = self.need(name, str)
+        if not is_unicode(value):
+            raise InvalidRequest(f"{self.path(name)} must be a string without halves of surrogate pairs")
+        return value
+
     def take_any(self, name: str) -> Any:
         """Return a member of any kind, None where there is none."""
         return self._left.pop(name, None)
@@ -80,6 +87,15 @@ class Members:
     def unread(self) -> dict[str, Any]:
         """Return what is left and asks for something, by path."""
         return {self.path(name): value for name, value in self._left.items() if _asks(name, value)}
+
+
+def is_unicode(text: str) -> bool:
+    """Return whether a text is one, without half of a surrogate pair, which JSON can name and nobody can encode."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _is_of(value: Any, kind: type) -> bool:

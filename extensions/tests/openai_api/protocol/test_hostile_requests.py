@@ -1,0 +1,85 @@
+"""Bodies that nobody means: each is a conversation or an error that names what is wrong, in work linear in its size."""
+
+import sys
+from collections.abc import Callable
+from types import FrameType
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from opensearch_ml_stream.connectors.errors import InvalidRequest
+from opensearch_ml_stream.extensions.openai_api.protocol.chat_request import read_chat_request
+from opensearch_ml_stream.extensions.openai_api.protocol.completions_request import read_completions_request
+from opensearch_ml_stream.extensions.openai_api.protocol.embeddings import read_embeddings_request
+
+_WORDS = [
+    "messages", "role", "content", "type", "text", "image_url", "url", "input_audio", "file", "tool_calls", "function",
+    "name", "arguments", "tools", "tool_choice", "allowed_tools", "mode", "response_format", "json_schema", "schema",
+    "stop", "user", "assistant", "tool", "system", "tool_call_id", "function_call", "functions", "stream_options",
+    "prompt", "input", "model", "n", "logprobs", "data:;base64,", "data:,", "auto", "reasoning_effort", "audio", "id",
+]  # fmt: skip
+_WORD = st.sampled_from(_WORDS)
+_LEAF = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | _WORD | st.text(max_size=3)
+_VALUE = st.recursive(
+    _LEAF, lambda inner: st.lists(inner, max_size=4) | st.dictionaries(_WORD, inner, max_size=6), max_leaves=40
+)
+_MESSAGE = st.dictionaries(_WORD, _VALUE, max_size=6) | st.fixed_dictionaries(
+    {"role": st.sampled_from(["user", "assistant", "tool", "function", "system"]), "content": _VALUE}
+)
+
+
+@given(st.dictionaries(_WORD, _VALUE, max_size=8), st.lists(_MESSAGE, max_size=4))
+def test_any_json_is_read_or_refused(body: dict[str, Any], messages: list[Any]) -> None:
+    readers: list[Callable[[dict[str, Any]], Any]] = [
+        read_chat_request, read_completions_request, read_embeddings_request,
+    ]  # fmt: skip
+    for read in readers:
+        for asked in (body, {**body, "messages": messages}):
+            try:
+                read(asked)
+            except InvalidRequest as error:
+                assert error.reason
+
+
+def calls_of(read: Callable[[], object]) -> int:
+    """How many functions are called while a body is read."""
+    count = 0
+
+    def note(frame: FrameType, event: str, argument: object) -> None:
+        nonlocal count
+        count += event in ("call", "c_call")
+
+    sys.setprofile(note)
+    try:
+        read()
+    finally:
+        sys.setprofile(None)
+    return count
+
+
+@pytest.mark.parametrize(
+    "grow",
+    [
+        lambda size: {"messages": [{"role": "user", "content": "a"}] * size},
+        lambda size: {"messages": [{"role": "tool", "tool_call_id": "a", "content": "b"}] * size},
+        lambda size: {"messages": [{"role": "user", "content": [{"type": "text", "text": "a", "x": 1}] * size}]},
+        lambda size: {"messages": [{"role": "user", "content": [{"type": "x"}] * size}]},
+        lambda size: {"messages": [], "tools": [{"type": "function", "function": {"name": "f", "x": 1}}] * size},
+        lambda size: {"messages": [], "stop": ["a"] * size},
+        lambda size: {"messages": [], **{f"x{place}": 1 for place in range(size)}},
+    ],
+)
+def test_twice_the_body_is_twice_the_work(grow: Callable[[int], dict[str, Any]]) -> None:
+    small, large = grow(300), grow(600)
+    assert calls_of(lambda: read_chat_request(large)) <= 2.1 * calls_of(lambda: read_chat_request(small)) + 50
+
+
+def test_a_long_data_url_takes_no_more_steps_than_a_short_one() -> None:
+    def reading(size: int) -> int:
+        part = {"type": "image_url", "image_url": {"url": "data:image/png;base64," + "A" * size}}
+        body = {"messages": [{"role": "user", "content": [part]}]}
+        return calls_of(lambda: read_chat_request(body))
+
+    assert reading(5_000_000) == reading(4)
